@@ -1,0 +1,1 @@
+"""What others do: adapters to other libraries behind the protocol of evaluation."""

@@ -1,0 +1,1 @@
+"""What people did: interactions, comparisons, readers, splits, named data sets, simulation."""

@@ -1,0 +1,1 @@
+"""How good it is: protocols, metrics, comparisons of models, search over settings."""

@@ -1,0 +1,1 @@
+"""What is learnt: SAD and BPR, their verbs and their files."""

@@ -1,0 +1,1 @@
+"""How sure we are: the Gibbs sampler and what is read off its draws."""

@@ -1,0 +1,1 @@
+"""The paper: its simulation study, tables and figures, written to a report."""

@@ -1,0 +1,1 @@
+"""How it is learnt: schedule, samplers, kernels, trainer, checkpoints."""
