@@ -1,0 +1,104 @@
+"""Compiled loops that put rows of a table into the order of a sparse matrix."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sadrec._kernel import kernel
+
+LAST, SUM, COUNT, MAX = range(4)
+
+
+@kernel
+def destinations(free: NDArray[np.int64], rows: NDArray[np.int32], out: NDArray[np.int64]) -> None:
+    """Give every entry the next free place of its row: one stable pass of a counting sort."""
+    for entry in range(rows.shape[0]):
+        row = rows[entry]
+        out[entry] = free[row]
+        free[row] += 1
+
+
+@kernel
+def tidy_rows(
+    starts: NDArray[np.int64],
+    columns: NDArray[np.int32],
+    values: NDArray[np.float32],
+    stamps: NDArray[np.int64],
+    mode: int,
+) -> int:
+    """Sort each row by column and merge repeated columns, in place; return how many entries are left.
+
+    ``stamps`` may be empty. ``starts`` is rewritten to the starts of the merged rows.
+    """
+    timed = stamps.shape[0] > 0
+    longest = 0
+    for row in range(starts.shape[0] - 1):
+        longest = max(longest, starts[row + 1] - starts[row])
+    keys = np.empty(longest, dtype=np.int64)
+    old_values = np.empty(longest, dtype=np.float32)
+    old_stamps = np.empty(longest if timed else 0, dtype=np.int64)
+    write = 0
+    begin = starts[0]
+    for row in range(starts.shape[0] - 1):
+        end = starts[row + 1]
+        size = end - begin
+        in_order = True
+        for place in range(size):
+            # Column first, place second: distinct keys, so any sort is stable.
+            keys[place] = (np.int64(columns[begin + place]) << 32) | place
+            if place > 0 and columns[begin + place] <= columns[begin + place - 1]:
+                in_order = False
+        if in_order and write == begin:
+            write = end
+            begin = end
+            starts[row + 1] = write
+            continue
+        if not in_order:
+            keys[:size].sort()
+        old_values[:size] = values[begin:end]
+        if timed:
+            old_stamps[:size] = stamps[begin:end]
+        place = 0
+        while place < size:
+            column = keys[place] >> 32
+            chosen = keys[place] & 0xFFFFFFFF
+            value = old_values[chosen]
+            total = np.float64(value)
+            largest = value
+            stamp = old_stamps[chosen] if timed else 0
+            count = 1
+            place += 1
+            while place < size and keys[place] >> 32 == column:
+                other = keys[place] & 0xFFFFFFFF
+                total += old_values[other]
+                largest = max(largest, old_values[other])
+                if not timed or old_stamps[other] >= stamp:
+                    value = old_values[other]
+                    if timed:
+                        stamp = old_stamps[other]
+                count += 1
+                place += 1
+            if mode == SUM:
+                value = np.float32(total)
+            elif mode == COUNT:
+                value = np.float32(count)
+            elif mode == MAX:
+                value = largest
+            columns[write] = column
+            values[write] = value
+            if timed:
+                stamps[write] = stamp
+            write += 1
+        begin = end
+        starts[row + 1] = write
+    return write
+
+
+@kernel
+def draw_exactly(wanted: int, left: int, uniforms: NDArray[np.float64], out: NDArray[np.bool_]) -> int:
+    """Select ``wanted`` of the next ``left`` entries, every set equally likely; return how many lack."""
+    for entry in range(out.shape[0]):
+        take = uniforms[entry] * left < wanted
+        out[entry] = take
+        wanted -= take
+        left -= 1
+    return wanted

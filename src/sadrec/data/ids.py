@@ -1,0 +1,277 @@
+"""Ids of users and items: one array of one kind, and the way from an id to its row."""
+
+import datetime
+from collections.abc import Iterable
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+IdArray = NDArray[Any]
+
+MAX_ID_LENGTH = 256
+"""Longest text id, in characters: numpy keeps text ids at one fixed width, four bytes a character."""
+MAX_ID_BYTES = 8 * 2**30
+"""Largest array of text ids, in bytes."""
+
+_KINDS = "whole numbers, numbers, text or dates"
+_NAMES = {"i": "whole numbers", "u": "whole numbers", "f": "numbers", "U": "text", "M": "dates"}
+
+
+class UnknownIdError(ValueError):
+    """An id that the data or the model has never seen."""
+
+
+def as_id_array(values: Any) -> IdArray:
+    """Bring ids into a one-dimensional array of one of the kinds the package keeps.
+
+    Whole numbers become int64 (uint64 when they do not fit), other numbers float64, text fixed-width unicode,
+    dates datetime64.
+
+    Parameters
+    ----------
+    values
+        Ids in any sequence: a list, an array, a series of pandas, polars or Arrow.
+
+    Raises
+    ------
+    TypeError
+        When the ids are of mixed kinds or of a kind that cannot be an id.
+    ValueError
+        When an id is missing (null, NaN), or text is longer than :data:`MAX_ID_LENGTH`.
+
+    Examples
+    --------
+    >>> as_id_array([3, 1])
+    array([3, 1])
+    >>> as_id_array(["ann", "bob"]).dtype.kind
+    'U'
+    """
+    if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+        raise TypeError(f"ids must be a sequence, not {values!r}: put a single id into a list")
+    array = _to_numpy(values)
+    if array.ndim != 1:
+        raise TypeError(f"ids must be one-dimensional, not of shape {array.shape}")
+    kind = array.dtype.kind
+    if kind in "OT":
+        return _from_objects(array)
+    if kind == "i":
+        return array.astype(np.int64, copy=False)
+    if kind == "u":
+        fits = array.dtype.itemsize < 8 or array.size == 0 or int(array.max()) <= np.iinfo(np.int64).max
+        return array.astype(np.int64 if fits else np.uint64, copy=False)
+    if kind == "f":
+        return _refuse_missing(array.astype(np.float64, copy=False), np.isnan(array))
+    if kind == "M":
+        return _refuse_missing(array, np.isnat(array))
+    if kind == "U":
+        _refuse_wide(array.dtype.itemsize // 4, len(array))
+        return array
+    raise TypeError(f"ids cannot be {array.dtype}: they must be {_KINDS}; convert them first, e.g. to text")
+
+
+def _to_numpy(values: Any) -> IdArray:
+    if isinstance(values, np.ndarray):
+        return values
+    to_numpy = getattr(values, "to_numpy", None)
+    if to_numpy is None:
+        items = list(values)
+        # numpy would silently turn a mixture of text and numbers into text
+        if len({isinstance(item, str) for item in items}) > 1 or any(item is None for item in items):
+            return np.array(items, dtype=object)
+        return np.asarray(items) if items else np.empty(0, dtype=np.int64)
+    if type(values).__module__.split(".")[0] == "pyarrow":
+        return np.asarray(to_numpy(zero_copy_only=False))
+    return np.asarray(to_numpy())
+
+
+def _from_objects(array: IdArray) -> IdArray:
+    items = array.tolist()
+    if not items:
+        return np.empty(0, dtype=np.int64)
+    for row, item in enumerate(items):
+        if item is None or type(item).__name__ == "NAType" or item != item:
+            raise ValueError(f"the id at position {row} is missing ({item!r}): drop such rows first")
+    kinds = {type(item) for item in items}
+    if all(issubclass(kind, str) for kind in kinds):
+        return text_ids(items)
+    if all(issubclass(kind, (int, float, np.integer, np.floating)) and kind is not bool for kind in kinds):
+        return as_id_array(np.asarray(items)) if np.asarray(items).dtype != object else _too_large(items)
+    if all(issubclass(kind, (datetime.date, np.datetime64)) for kind in kinds):
+        return np.asarray(items, dtype="datetime64")
+    names = ", ".join(sorted(kind.__name__ for kind in kinds))
+    raise TypeError(f"ids must all be of one kind ({_KINDS}), not {names}: convert them first, e.g. to text")
+
+
+def _too_large(items: list[Any]) -> IdArray:
+    raise TypeError(f"ids up to {max(items)} do not fit 64 bits: convert them to text")
+
+
+def text_ids(items: list[str]) -> IdArray:
+    """Put text ids into a fixed-width array, refusing what such an array cannot hold."""
+    longest = max(items, key=len, default="")
+    _refuse_wide(len(longest), len(items), longest)
+    array = np.array(items, dtype=np.str_)
+    lengths = np.char.str_len(array)
+    if int(lengths.sum()) != sum(map(len, items)):
+        bad = next(item for item in items if item.endswith("\0"))
+        raise ValueError(f"the id {bad!r} ends with a NUL character, which would be lost: strip it first")
+    return array
+
+
+def _refuse_wide(width: int, count: int, example: str = "") -> None:
+    if width > MAX_ID_LENGTH:
+        shown = f" ({example[:40]!r}...)" if example else ""
+        raise ValueError(
+            f"an id has {width} characters{shown}, more than {MAX_ID_LENGTH}: is this the right column? "
+            "If so, number the ids or use a hash of them"
+        )
+    if width * count * 4 > MAX_ID_BYTES:
+        size = width * count * 4 / 2**30
+        raise ValueError(
+            f"{count} text ids of up to {width} characters take {size:.0f} GiB: number them first"
+        )
+
+
+def _refuse_missing(array: IdArray, missing: NDArray[np.bool_]) -> IdArray:
+    if missing.any():
+        raise ValueError(f"the id at position {int(missing.argmax())} is missing: drop such rows first")
+    return array
+
+
+def is_scalar_id(value: Any) -> bool:
+    """Whether ``value`` is one id rather than a sequence of them."""
+    if isinstance(value, np.ndarray):
+        return value.ndim == 0
+    return isinstance(value, (str, bytes, np.generic)) or not isinstance(value, Iterable)
+
+
+class Ids:
+    """The ids of users or of items, in row order, and the way from an id to its row.
+
+    Parameters
+    ----------
+    values
+        Distinct ids, sorted or not, of any kind that :func:`as_id_array` takes.
+    what
+        What the ids name, for error messages.
+
+    Examples
+    --------
+    >>> ids = Ids(["cod", "ale", "bun"], what="item")
+    >>> ids.positions("ale")
+    1
+    >>> ids.positions(["bun", "cod"])
+    array([2, 0])
+    >>> ids.positions("gin")
+    Traceback (most recent call last):
+        ...
+    sadrec.data.ids.UnknownIdError: unknown item 'gin': the 3 known ones are 'cod', 'ale', 'bun'
+    """
+
+    __slots__ = ("_array", "_order", "_sorted", "what")
+
+    def __init__(self, values: Any, what: str = "id") -> None:
+        array = as_id_array(values)
+        self._array = array.view()
+        self._array.flags.writeable = False
+        self.what = what
+        self._order: NDArray[np.intp] | None = None
+        self._sorted = self._array
+        if len(array) > 1 and not bool((array[1:] > array[:-1]).all()):
+            self._order = np.argsort(array, kind="stable")
+            self._sorted = array[self._order]
+            same = self._sorted[1:] == self._sorted[:-1]
+            if same.any():
+                twice = self._sorted[int(same.argmax())]
+                raise ValueError(f"the {what} {twice.item()!r} is given twice: ids must be distinct")
+
+    @property
+    def array(self) -> IdArray:
+        """The ids, in row order."""
+        return self._array
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def __repr__(self) -> str:
+        return f"Ids({len(self)} of {self.what}: {self._examples()})"
+
+    def __contains__(self, value: Any) -> bool:
+        return is_scalar_id(value) and bool(self._find(self._query([value]))[1][0])
+
+    @overload
+    def positions(self, ids: str | int | float | np.generic) -> int: ...
+    @overload
+    def positions(self, ids: Any) -> Any: ...
+    def positions(self, ids: Any) -> Any:
+        """Return the row of an id, or an int64 array of rows for a sequence of ids.
+
+        Raises
+        ------
+        UnknownIdError
+            When an id is not among these.
+        """
+        if is_scalar_id(ids):
+            value = ids.item() if isinstance(ids, np.ndarray) and ids.dtype.kind != "M" else ids
+            return int(self._locate([value])[0])
+        return self._locate(ids)
+
+    def known(self, ids: Any) -> NDArray[np.bool_]:
+        """Tell for each of a sequence of ids whether it is among these."""
+        return self._find(self._query(ids))[1]
+
+    def _locate(self, ids: Any) -> NDArray[np.int64]:
+        query = self._query(ids)
+        rows, found = self._find(query)
+        if not found.all():
+            self._refuse(query[int((~found).argmax())])
+        return rows
+
+    def _query(self, ids: Any) -> IdArray:
+        """Bring looked-up ids into an array that compares with ours."""
+        try:
+            query = as_id_array(ids)
+        except (TypeError, ValueError) as error:
+            raise UnknownIdError(f"cannot look up the {self.what} {_short(ids)}: {error}") from None
+        if len(query) and (query.dtype.kind in "iuf") != (self._array.dtype.kind in "iuf") and len(self):
+            self._refuse(query[0])
+        if len(query) and (query.dtype.kind == "M") != (self._array.dtype.kind == "M") and len(self):
+            self._refuse(query[0])
+        return query
+
+    def _find(self, query: IdArray) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        if not len(self) or not len(query):
+            return np.zeros(len(query), dtype=np.int64), np.zeros(len(query), dtype=np.bool_)
+        ours = self._sorted
+        possible = np.ones(len(query), dtype=np.bool_)
+        if query.dtype.kind != ours.dtype.kind and ours.dtype.kind in "iu":
+            # Numbers of another type meet ours in our type: int64 and uint64 would otherwise meet as floats.
+            with np.errstate(invalid="ignore"):
+                converted = query.astype(ours.dtype)
+            possible = (converted == query) & ((converted < 0) == (query < 0))
+            query = converted
+        places = np.minimum(np.searchsorted(ours, query), len(self) - 1)
+        found = possible & (ours[places] == query)
+        rows = places if self._order is None else self._order[places]
+        return rows.astype(np.int64, copy=False), found
+
+    def _refuse(self, value: Any) -> None:
+        value = value.item() if isinstance(value, np.generic) and value.dtype.kind != "M" else value
+        shown = f"'{value}'" if isinstance(value, np.datetime64) else repr(value)
+        hint = ""
+        ours = _NAMES[self._array.dtype.kind]
+        given = _NAMES.get(np.asarray(value).dtype.kind, type(value).__name__)
+        if ours != given and {ours, given} != {"numbers", "whole numbers"}:
+            hint = f" (ids here are {ours}, this is {given})"
+        known = f"the {len(self)} known ones are {self._examples()}" if len(self) else "none is known"
+        raise UnknownIdError(f"unknown {self.what} {shown}{hint}: {known}")
+
+    def _examples(self) -> str:
+        shown = [repr(x.item()) if x.dtype.kind != "M" else f"'{x}'" for x in self._array[:3]]
+        return ", ".join(shown) + (", ..." if len(self) > 3 else "")
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

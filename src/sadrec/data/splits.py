@@ -1,0 +1,101 @@
+"""Which stored interactions are held out: every function returns a mask over the entries of the matrix.
+
+All randomness comes from the seed alone, drawn in the order of the matrix, which does not depend on the
+order of the rows in a file.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Mask = NDArray[np.bool_]
+_AT_ONCE = 2**20
+
+
+def hold_out_one(indptr: NDArray[Any], seed: int) -> Mask:
+    """One entry of every row that has at least two, drawn at random."""
+    starts, sizes = indptr[:-1].astype(np.int64), np.diff(indptr)
+    drawn = (generator(seed).random(len(sizes)) * sizes).astype(np.int64)
+    mask = np.zeros(int(indptr[-1]), dtype=np.bool_)
+    several = sizes >= 2
+    mask[(starts + drawn)[several]] = True
+    return mask
+
+
+def hold_out_last(indptr: NDArray[Any], timestamps: NDArray[Any], seed: int) -> Mask:
+    """The latest entry of every row that has at least two; among equally late ones, one at random."""
+    mask = np.zeros(int(indptr[-1]), dtype=np.bool_)
+    if not len(mask):
+        return mask
+    sizes = np.diff(indptr)
+    filled = sizes > 0
+    latest = np.empty(len(sizes), dtype=timestamps.dtype)
+    latest[filled] = np.maximum.reduceat(timestamps, indptr[:-1][filled])
+    candidates = np.flatnonzero(timestamps == np.repeat(latest, sizes))
+    begins = np.searchsorted(candidates, indptr)
+    drawn = (generator(seed).random(len(sizes)) * np.diff(begins)).astype(np.int64)
+    several = sizes >= 2
+    mask[candidates[(begins[:-1] + drawn)[several]]] = True
+    return mask
+
+
+def hold_out_share(count: int, test: float, seed: int) -> Mask:
+    """Exactly ``round(test * count)`` of ``count`` entries, every such set equally likely."""
+    from sadrec.data._kernels import draw_exactly
+
+    share = check_share(test)
+    wanted = round(share * count)
+    rng = generator(seed)
+    mask = np.empty(count, dtype=np.bool_)
+    for start in range(0, count, _AT_ONCE):
+        part = mask[start : start + _AT_ONCE]
+        wanted = draw_exactly(wanted, count - start, rng.random(len(part)), part)
+    return mask
+
+
+def hold_out_from(timestamps: NDArray[Any], at: Any, test: float) -> Mask:
+    """Everything from the time ``at`` on, or, where that is ``None``, the latest share ``test``."""
+    if at is None:
+        share = check_share(test)
+        wanted = round(share * len(timestamps))
+        if wanted == 0:
+            return np.zeros(len(timestamps), dtype=np.bool_)
+        at = np.partition(timestamps, len(timestamps) - wanted)[len(timestamps) - wanted]
+    elif timestamps.dtype.kind == "M":
+        at = np.datetime64(at)
+    elif not isinstance(at, (int, float, np.integer, np.floating)):
+        raise TypeError(f"the timestamps are numbers, so at must be one too, not {at!r}")
+    return np.asarray(timestamps >= at)
+
+
+def folds(count: int, k: int, seed: int) -> NDArray[np.int64]:
+    """Number of the fold of each of ``count`` rows; sizes differ by at most one."""
+    if not 2 <= k <= max(count, 2):
+        raise ValueError(f"k must be between 2 and the number of users, {count}, not {k!r}")
+    fold = np.empty(count, dtype=np.int64)
+    fold[np.argsort(generator(seed).random(count), kind="stable")] = np.arange(count) % k
+    return fold
+
+
+def fold_masks(indptr: NDArray[Any], k: int, seed: int) -> Iterator[Mask]:
+    """For each of ``k`` folds of the rows, the entries in those rows."""
+    fold = folds(len(indptr) - 1, k, seed)
+    sizes = np.diff(indptr)
+    for number in range(k):
+        yield np.repeat(fold == number, sizes)
+
+
+def check_share(test: float) -> float:
+    """Refuse a share outside (0, 1)."""
+    if isinstance(test, bool) or not isinstance(test, (int, float, np.floating)) or not 0 < test < 1:
+        raise ValueError(f"test must be a share between 0 and 1, such as 0.2, not {test!r}")
+    return float(test)
+
+
+def generator(seed: int) -> np.random.Generator:
+    """A generator that gives the same numbers wherever and whenever it runs."""
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise ValueError(f"seed must be a whole number, 0 or more, not {seed!r}")
+    return np.random.Generator(np.random.PCG64(int(seed)))
