@@ -150,8 +150,8 @@ def check_ratings(values: NDArray[Any], first_row: int = 0, *, allow_negative: b
         row = int((values < 0).argmax())
         raise ValueError(
             f"row {first_row + row} has the negative rating {values[row]:g}: every row counts as something "
-            "the user chose, so drop what was disliked or rescale the ratings; allow_negative=True keeps them as "
-            "they are (then they only order a user's items)"
+            "the user chose, so drop what was disliked or rescale the ratings; allow_negative=True keeps "
+            "them as they are (then they only order a user's items)"
         )
 
 

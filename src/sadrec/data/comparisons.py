@@ -297,6 +297,6 @@ def as_comparisons(data: Any) -> Comparisons:
     if is_frame(data):
         return Comparisons.from_frame(data)
     raise TypeError(
-        f"cannot take comparisons from {type(data).__name__}: pass Comparisons, a data frame with the columns "
-        "user, winner and loser (or left, right and winner), or the path of a file"
+        f"cannot take comparisons from {type(data).__name__}: pass Comparisons, a data frame with the "
+        "columns user, winner and loser (or left, right and winner), or the path of a file"
     )

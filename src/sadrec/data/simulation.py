@@ -1,0 +1,262 @@
+"""Simulated comparisons whose truth is known: the paper's simulation study, at any size."""
+
+import zipfile
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sadrec.data.comparisons import Comparisons
+
+Scenario = Literal["sim1", "sim2"]
+Floats = NDArray[np.float64]
+
+SHARE_OFF_ONE = 0.14
+"""Share of T that is not 1 in the second scenario."""
+MAX_TENSOR_BYTES = 4 * 2**30
+"""Largest tensor X that is made."""
+MAX_COMPARISONS = 200_000_000
+"""Largest number of comparisons that are simulated."""
+
+# Each kind of draw has a stream of its own: the truth does not depend on what is observed of it, nor the
+# observations on what is missing.
+_TRUTH, _PAIRS, _OUTCOMES, _MISSING = range(4)
+
+
+@dataclass(frozen=True, eq=False)
+class Simulation:
+    """Comparisons and the parameters they came from.
+
+    ``x_uij = sum_h xi_uh (eta_ih tau_jh - eta_jh tau_ih)``, and user u prefers i to j with probability
+    ``sigmoid(x_uij)``. Users and items have the ids 0, 1, ...
+
+    Attributes
+    ----------
+    comparisons
+        What was observed.
+    user_factors, item_factors, rival_factors
+        Xi (users, factors), H and T (items, factors).
+    """
+
+    comparisons: Comparisons
+    user_factors: Floats
+    item_factors: Floats
+    rival_factors: Floats
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Number of users, items and factors."""
+        return (len(self.user_factors), len(self.item_factors), self.user_factors.shape[1])
+
+    @cached_property
+    def X(self) -> Floats:
+        """The preferences of all users, (users, items, items); made when first asked for.
+
+        Raises
+        ------
+        ValueError
+            When it would not fit; :meth:`margins` and :meth:`preference` give parts of it.
+        """
+        users, items, _ = self.shape
+        size = users * items**2 * 8
+        if size > MAX_TENSOR_BYTES:
+            raise ValueError(
+                f"X of {users} users and {items} items would take {size / 2**30:,.1f} GiB, more than "
+                f"{MAX_TENSOR_BYTES / 2**30:.0f}: use margins(user), a user at a time, or "
+                "preference(user, item, rival) for the entries you need"
+            )
+        tensor = np.empty((users, items, items))
+        for user in range(users):
+            tensor[user] = self.margins(user)
+        tensor.flags.writeable = False
+        return tensor
+
+    def margins(self, user: int) -> Floats:
+        """Return the preferences of one user, (items, items)."""
+        half = (self.item_factors * self.user_factors[user]) @ self.rival_factors.T
+        return np.asarray(half - half.T)
+
+    def preference(self, user: Any, item: Any, rival: Any) -> Floats:
+        """Return ``x_uij`` for rows of users, items and rivals; arrays broadcast."""
+        return _preference(self.user_factors, self.item_factors, self.rival_factors, user, item, rival)
+
+    @classmethod
+    def from_npz(cls, path: str | Path, *, missing: float = 0.0, seed: int = 0) -> "Simulation":
+        """Load a simulation of the paper's authors.
+
+        Parameters
+        ----------
+        path
+            A .npz file with the arrays XI0 (factors, users), H0 and T0 (factors, items), and Obs0 (users,
+            items, items): 1 where the item of the row was preferred, -1 where the other was, 0 where
+            nothing is known.
+        missing
+            Share of the observations to leave out, at random.
+        seed
+            Seed of that choice.
+        """
+        arrays = _load(Path(path))
+        xi, eta, tau = (
+            np.ascontiguousarray(arrays[name].T, dtype=np.float64) for name in ("XI0", "H0", "T0")
+        )
+        observed = arrays["Obs0"]
+        users, items = len(xi), len(eta)
+        if tau.shape != eta.shape or xi.shape[1] != eta.shape[1] or observed.shape != (users, items, items):
+            shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
+            raise ValueError(f"the shapes in {path} do not fit each other: {shapes}")
+        if not np.isin(observed, (-1, 0, 1)).all() or (observed != -observed.transpose(0, 2, 1)).any():
+            raise ValueError(
+                f"Obs0 in {path} must hold -1, 0 and 1 only, with Obs0[u, j, i] = -Obs0[u, i, j]"
+            )
+        one, other = np.triu_indices(items, 1)
+        outcome = observed[:, one, other].ravel()
+        user = np.repeat(np.arange(users, dtype=np.int32), len(one))
+        known = outcome != 0
+        pairs = user[known], np.tile(one, users)[known], np.tile(other, users)[known]
+        return cls(_compare(*pairs, outcome[known] > 0, xi, eta, missing, seed), xi, eta, tau)
+
+
+def simulate(
+    scenario: Scenario = "sim2",
+    n: int = 20,
+    m: int = 50,
+    k: int = 5,
+    missing: float = 0.0,
+    seed: int = 0,
+    *,
+    comparisons_per_user: int | None = None,
+) -> Simulation:
+    """Simulate people who compare items, as in the paper's simulation study.
+
+    Xi and H are uniform on [-2, 2]. In "sim1" T is 1 throughout, and the truth is a BPR model; in "sim2"
+    14 % of its entries are 0.01 or 5. Every user compares every pair of items once, and prefers i to j with
+    probability ``sigmoid(x_uij)``.
+
+    Parameters
+    ----------
+    scenario
+        "sim1" or "sim2".
+    n, m, k
+        Number of users, items and factors.
+    missing
+        Share of the comparisons left out, at random, in [0, 1). With the same seed, what is missing at a
+        smaller share is missing at a larger one too, and truth and outcomes are the same.
+    seed
+        Seed of everything.
+    comparisons_per_user
+        Draw this many different pairs for each user instead of taking all of them: for many items.
+
+    Examples
+    --------
+    >>> simulation = simulate("sim2", missing=0.5, seed=1)
+    >>> simulation.comparisons
+    Comparisons(12,250 of 20 users over 50 items)
+    >>> simulation.X.shape, float((simulation.rival_factors == 1).mean())
+    ((20, 50, 50), 0.86)
+    """
+    if scenario not in get_args(Scenario):
+        raise ValueError(f'scenario must be "sim1" or "sim2", not {scenario!r}')
+    for name, value, least in (("n", n, 1), ("m", m, 2), ("k", k, 1)):
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+            raise ValueError(f"{name} must be a whole number, {least} or more, not {value!r}")
+    rng = _stream(seed, _TRUTH)
+    xi, eta = rng.random((n, k)) * 4 - 2, rng.random((m, k)) * 4 - 2
+    tau = np.ones((m, k))
+    if scenario == "sim2":
+        chosen = np.argsort(rng.random(m * k), kind="stable")[: round(SHARE_OFF_ONE * m * k)]
+        tau.ravel()[chosen] = np.where(rng.random(len(chosen)) < 0.5, 0.01, 5.0)
+    user, one, other = _draw_pairs(n, m, comparisons_per_user, seed)
+    won = np.empty(len(user), dtype=np.bool_)
+    rng = _stream(seed, _OUTCOMES)
+    for start in range(0, len(user), 2**18):
+        part = slice(start, start + 2**18)
+        x = _preference(xi, eta, tau, user[part], one[part], other[part])
+        with np.errstate(over="ignore"):
+            won[part] = rng.random(len(x)) < 1 / (1 + np.exp(-x))
+    return Simulation(_compare(user, one, other, won, xi, eta, missing, seed), xi, eta, tau)
+
+
+def _draw_pairs(
+    n: int, m: int, per_user: int | None, seed: int
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    pairs = m * (m - 1) // 2
+    if per_user is not None and not 1 <= per_user <= pairs:
+        raise ValueError(
+            f"comparisons_per_user must be between 1 and the number of pairs, {pairs}, not {per_user!r}"
+        )
+    each = pairs if per_user is None else per_user
+    if n * each > MAX_COMPARISONS:
+        raise ValueError(
+            f"{n} users with {each:,} comparisons each are {n * each:,}, more than {MAX_COMPARISONS:,}: "
+            "pass a smaller comparisons_per_user"
+        )
+    user = np.repeat(np.arange(n, dtype=np.int32), each)
+    if per_user is None:
+        one, other = np.triu_indices(m, 1)
+        return user, np.tile(one.astype(np.int32), n), np.tile(other.astype(np.int32), n)
+    rng = _stream(seed, _PAIRS)
+    drawn = np.concatenate([rng.choice(pairs, size=each, replace=False) for _ in range(n)])
+    # Pair number p, counted by the larger item: p = other (other - 1) / 2 + one, with one < other.
+    other = ((1 + np.sqrt(1 + 8 * drawn.astype(np.float64))) / 2).astype(np.int64)
+    other -= other * (other - 1) // 2 > drawn
+    other += other * (other + 1) // 2 <= drawn
+    return user, (drawn - other * (other - 1) // 2).astype(np.int32), other.astype(np.int32)
+
+
+def _compare(
+    user: NDArray[Any],
+    one: NDArray[Any],
+    other: NDArray[Any],
+    won: NDArray[np.bool_],
+    xi: Floats,
+    eta: Floats,
+    missing: float,
+    seed: int,
+) -> Comparisons:
+    """Make comparisons of ``one`` and ``other``, leaving a share out."""
+    if (
+        isinstance(missing, bool)
+        or not isinstance(missing, (int, float, np.floating))
+        or not 0 <= missing < 1
+    ):
+        raise ValueError(f"missing must be a share, at least 0 and less than 1, not {missing!r}")
+    kept = len(user) - round(missing * len(user))
+    if kept == 0:
+        raise ValueError(f"no comparison is left of {len(user)} with missing={missing}")
+    if kept < len(user):
+        order = np.argsort(_stream(seed, _MISSING).random(len(user)), kind="stable")
+        keep = np.sort(order[:kept])
+        user, one, other, won = user[keep], one[keep], other[keep], won[keep]
+    return Comparisons.from_indices(
+        user,
+        np.where(won, one, other),
+        np.where(won, other, one),
+        users=np.arange(len(xi)),
+        items=np.arange(len(eta)),
+    )
+
+
+def _preference(xi: Floats, eta: Floats, tau: Floats, user: Any, item: Any, rival: Any) -> Floats:
+    difference = eta[item] * tau[rival] - eta[rival] * tau[item]
+    return np.asarray((xi[user] * difference).sum(axis=-1))
+
+
+def _stream(seed: int, kind: int) -> np.random.Generator:
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise ValueError(f"seed must be a whole number, 0 or more, not {seed!r}")
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence([int(seed), kind])))
+
+
+def _load(path: Path) -> dict[str, NDArray[Any]]:
+    names = ("XI0", "H0", "T0", "Obs0")
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            found = sorted(archive.files)
+            if any(name not in found for name in names):
+                raise ValueError(f"it needs the arrays {', '.join(names)} and has {', '.join(found)}")
+            return {name: archive[name] for name in names}
+    except (ValueError, zipfile.BadZipFile, EOFError, AttributeError) as error:
+        raise ValueError(f"{path} is not a simulation: {error}") from None
