@@ -1,0 +1,270 @@
+"""From data of any kind to a trainer: ids brought together, positives and given pairs laid out, settings resolved."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from sadrec.data import Comparisons, Interactions
+from sadrec.data.ids import IdArray, Ids
+from sadrec.training.checkpoint import fingerprint
+from sadrec.training.given import Pairs
+from sadrec.training.samplers import Ordered, PairSource, Stated
+from sadrec.training.settings import DEFAULTS, Kind, Settings, default_blocks
+from sadrec.training.validation import held_out_pairs
+
+Floats = NDArray[np.float32]
+Feedback = Interactions | Comparisons
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What a model is to learn from, in terms of rows: everything but the parameters and the settings."""
+
+    users: Ids
+    items: Ids
+    matrix: Any | None  # CSR of interactions over these ids, or None
+    weights: Floats | None  # one per stored entry of the matrix
+    has_ratings: bool
+    comparisons: Pairs | None
+
+    @property
+    def kind(self) -> Kind:
+        """What decides the defaults: interactions, where there are any."""
+        return "comparisons" if self.matrix is None else "interactions"
+
+    @property
+    def triples(self) -> int:
+        """How many interactions and comparisons there are."""
+        return (0 if self.matrix is None else self.matrix.nnz) + len(self.comparisons or ())
+
+    def fingerprint(self) -> str:
+        """Return a digest of all of it."""
+        matrix, pairs = self.matrix, self.comparisons
+        arrays = [self.users.array, self.items.array, self.weights]
+        arrays += [None] * 3 if matrix is None else [matrix.indptr, matrix.indices, matrix.data]
+        arrays += [None] * 4 if pairs is None else [pairs.user, pairs.winner, pairs.loser, pairs.weight]
+        return fingerprint(*arrays)
+
+
+def joined(known: IdArray | None, *more: IdArray) -> IdArray:
+    """Return the known ids followed by those of ``more`` that are new, in the order they come."""
+    result = known
+    for ids in more:
+        if result is None:
+            result = ids
+        elif not np.array_equal(result, ids):
+            if result.dtype.kind != ids.dtype.kind and len(result) and len(ids):
+                raise TypeError(
+                    f"ids of two kinds meet, {result[0].item()!r} and {ids[0].item()!r}: convert one side first"
+                )
+            fresh = ids[~np.isin(ids, result)]
+            result = np.concatenate((result, fresh)) if len(fresh) else result
+    if result is None:
+        raise ValueError("there is no data to learn from")
+    return result
+
+
+def over_ids(data: Interactions, users: Ids, items: Ids) -> Any:
+    """Return the matrix of the interactions with the rows and columns that these ids give it."""
+    if np.array_equal(data.users, users.array) and np.array_equal(data.items, items.array):
+        return data.matrix
+    matrix = data.matrix.tocoo()
+    row, column = users.positions(data.users)[matrix.row], items.positions(data.items)[matrix.col]
+    return csr_with_zeros(row, column, matrix.data, (len(users), len(items)))
+
+
+def csr_with_zeros(row: NDArray[Any], column: NDArray[Any], values: Floats, shape: tuple[int, int]) -> Any:
+    """Make a CSR matrix of distinct entries, keeping explicit zeros."""
+    order = np.lexsort((column, row))
+    indptr = np.zeros(shape[0] + 1, np.int64)
+    np.cumsum(np.bincount(row, minlength=shape[0]), out=indptr[1:])
+    return sp.csr_matrix((values[order], column[order].astype(np.int32), indptr), shape=shape)
+
+
+def pairs_over_ids(data: Comparisons, users: Ids, items: Ids) -> Pairs:
+    """Return the comparisons as triples of rows."""
+    user, item = (np.asarray(ids.positions(own), np.int32) for ids, own in ((users, data.users), (items, data.items)))
+    return Pairs(user[data.user_index], item[data.winner_index], item[data.loser_index], data.weight)
+
+
+def lesson(
+    data: Feedback,
+    comparisons: Comparisons | None = None,
+    weights: Any = None,
+    users: IdArray | None = None,
+    items: IdArray | None = None,
+) -> Lesson:
+    """Bring the data of one fit together.
+
+    Parameters
+    ----------
+    data
+        Interactions or comparisons.
+    comparisons
+        Comparisons beside interactions.
+    weights
+        One per interaction, in the order of ``data.matrix``.
+    users, items
+        Ids that come first (those of a model to start from).
+    """
+    parts = [part for part in (data, comparisons) if part is not None]
+    all_users = Ids(joined(users, *(part.users for part in parts)), what="user")
+    all_items = Ids(joined(items, *(part.items for part in parts)), what="item")
+    matrix, pairs, checked = None, [], None
+    if isinstance(data, Interactions):
+        matrix = over_ids(data, all_users, all_items)
+        if weights is not None:
+            checked = _reordered(data, _weights(weights, data), all_users, all_items)
+    elif weights is not None:
+        raise ValueError("weights belong to interactions; give comparisons their own weight column")
+    pairs = [
+        pairs_over_ids(part, all_users, all_items) for part in parts if isinstance(part, Comparisons) and len(part)
+    ]
+    stated = Pairs.concatenate(pairs) if pairs else None
+    has_ratings = isinstance(data, Interactions) and data.has_ratings
+    found = Lesson(all_users, all_items, matrix, checked, has_ratings, stated)
+    _refuse_nothing(found)
+    return found
+
+
+def _refuse_nothing(found: Lesson) -> None:
+    if len(found.items) < 2:
+        raise ValueError(f"a preference needs two items, and there is only {len(found.items)}: give data on more items")
+    if not found.triples:
+        raise ValueError("there is nothing to learn from: no interaction and no comparison")
+
+
+def _weights(weights: Any, data: Interactions) -> Floats:
+    if sp.issparse(weights):
+        weights = weights.tocsr()
+        if not np.array_equal(weights.indptr, data.matrix.indptr) or not np.array_equal(
+            weights.indices, data.matrix.indices
+        ):
+            raise ValueError("weights given as a sparse matrix must have the entries of the interactions")
+        weights = weights.data
+    array = np.asarray(weights, np.float32)
+    if array.shape != data.matrix.data.shape:
+        raise ValueError(
+            f"weights must be one per interaction, {data.matrix.nnz}, in the order of data.matrix, not {array.shape}"
+        )
+    if not np.isfinite(array).all() or array.min(initial=0) < 0:
+        raise ValueError("weights must be finite and not negative")
+    return array
+
+
+def _reordered(data: Interactions, weights: Floats, users: Ids, items: Ids) -> Floats:
+    """Bring weights into the order that the matrix has over these ids."""
+    if np.array_equal(data.users, users.array) and np.array_equal(data.items, items.array):
+        return weights
+    matrix = data.matrix.tocoo()
+    row, column = users.positions(data.users)[matrix.row], items.positions(data.items)[matrix.col]
+    return np.asarray(csr_with_zeros(row, column, weights, (len(users), len(items))).data)
+
+
+def resolve(given: dict[str, Any], found: Lesson, learn_rivals: bool, seed: int) -> Settings:
+    """Replace settings left at None by what suits the kind of data, and check all of them."""
+    values = {name: value for name, value in given.items() if name not in ("num_threads", "random_state")}
+    for name, default in DEFAULTS[found.kind].items():
+        if values.get(name) is None:
+            values[name] = default
+    if values.get("blocks") is None:
+        values["blocks"] = default_blocks(found.kind, len(found.users), len(found.items), found.triples)
+    values.setdefault("adaptive", False)
+    settings = Settings(**_plain(values), learn_rivals=learn_rivals, seed=seed)
+    if settings.order_share > 0 and not found.has_ratings:
+        raise ValueError(
+            f"order_share={settings.order_share} asks for the order inside ratings, but the data has none: give "
+            "interactions with ratings, or leave order_share at 0"
+        )
+    return settings
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    """Turn numpy's numbers into Python's, so that settings can be written as JSON."""
+    return {name: value.item() if isinstance(value, np.generic) else value for name, value in values.items()}
+
+
+def sources(found: Lesson, settings: Settings) -> list[PairSource]:
+    """Return where given pairs come from."""
+    result: list[PairSource] = [] if found.comparisons is None else [Stated(found.comparisons)]
+    if settings.order_share > 0 and found.matrix is not None:
+        q = settings.order_share
+        per_item = 1.0 if q == 1 else q / (1 - q)
+        matrix = found.matrix
+        result.append(Ordered(matrix.indptr, matrix.indices, matrix.data, per_item))
+    return result
+
+
+def positives(found: Lesson, settings: Settings) -> tuple[NDArray[Any], NDArray[Any], Floats | None] | None:
+    """Return what is trained against drawn rivals, if anything."""
+    if found.matrix is None or settings.order_share == 1:
+        return None
+    indices = found.matrix.indices.astype(np.int32, copy=False).view()
+    indices.flags.writeable = False
+    return found.matrix.indptr.astype(np.int64), indices, found.weights
+
+
+def validation_pairs(data: Feedback, found: Lesson, seed: int) -> Pairs:
+    """Turn held-out data into triples; users and items must be known."""
+    if isinstance(data, Comparisons):
+        return pairs_over_ids(data, found.users, found.items)
+    held_out = over_ids(data, found.users, found.items)
+    known = held_out.copy()
+    known.data = np.ones_like(known.data)
+    if found.matrix is not None:
+        seen = found.matrix.copy()
+        seen.data = np.ones_like(seen.data)
+        known = (known + seen).tocsr()
+    known.sort_indices()
+
+    def parts(matrix: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+        return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
+
+    pairs = held_out_pairs(parts(known), parts(held_out), len(found.items), seed)
+    if not len(pairs):
+        raise ValueError("the validation set holds nothing to check the model on")
+    return pairs
+
+
+def still(factors: Any, found: Lesson) -> None:
+    """Put the vectors of users of whom nothing is known to zero: no noise is passed off as their taste."""
+    known = np.zeros(len(found.users), bool)
+    if found.matrix is not None:
+        known |= np.diff(found.matrix.indptr) > 0
+    if found.comparisons is not None:
+        known[found.comparisons.user] = True
+    factors.users[~known] = 0
+
+
+def beside_seen(found: Lesson, seen: Any) -> Lesson:
+    """Add what was seen before with weight 0: known, so never drawn as a rival, but not trained on."""
+    if found.matrix is None:
+        return found
+    old, new = seen.tocoo(), found.matrix.tocoo()
+    row = np.concatenate((new.row, old.row))
+    column = np.concatenate((new.col, old.col))
+    values = np.concatenate((new.data, old.data))
+    weights = np.ones(len(row), np.float32) if found.weights is None else found.weights
+    weights = np.concatenate((weights[: new.nnz], np.zeros(old.nnz, np.float32)))
+    # Where a pair is in both, the new entry comes first and is the one kept.
+    _, first = np.unique(row.astype(np.int64) * len(found.items) + column, return_index=True)
+    shape = (len(found.users), len(found.items))
+    part = row[first], column[first]
+    return replace(
+        found,
+        matrix=csr_with_zeros(*part, values[first], shape),
+        weights=csr_with_zeros(*part, weights[first], shape).data,
+    )
+
+
+def checked_seen(seen: Any, shape: tuple[int, int]) -> Any:
+    """Return what was seen as a CSR matrix of the right shape, or None."""
+    if seen is None:
+        return None
+    matrix = sp.csr_matrix(seen)
+    if matrix.shape != shape:
+        raise ValueError(f"seen must have the shape (users, items), {shape}, not {matrix.shape}")
+    return matrix

@@ -1,0 +1,100 @@
+"""The first verbs of a model, in terms of ids: preferences, margins, scores, recommendations."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sadrec.data.ids import Ids
+from sadrec.ranking import Parameters
+from sadrec.ranking.pairs import margins, preference, sigmoid
+from sadrec.ranking.vectors import item_vectors, user_vectors
+
+
+class Fitted:
+    """What the verbs need to know of a model; they take and return ids and are functions of its parameters."""
+
+    num_threads: int
+    parameters: Parameters
+    user_ids: Ids
+    item_ids: Ids
+    seen: Any
+    """What was seen in training, a scipy CSR matrix (users x items), or None."""
+
+    def _user_rows(self, users: Any) -> NDArray[np.int64]:
+        return np.atleast_1d(self.user_ids.positions(users))
+
+
+class PairVerbs(Fitted):
+    """One item against another."""
+
+    def preference(self, user: Any, item: Any, rival: Any) -> Any:
+        """Return how strongly a user prefers an item to a rival: ``x_uij``, the log-odds.
+
+        Parameters
+        ----------
+        user, item, rival
+            Ids; arrays of ids broadcast against each other.
+
+        Returns
+        -------
+        float or ndarray
+            Positive when the item is preferred. Exchanging item and rival changes the sign and nothing else.
+
+        Examples
+        --------
+        >>> from sadrec import SAD
+        >>> model = SAD.from_factors([[1.0]], [[2.0], [0.5]], users=["ann"], items=["tea", "ale"])
+        >>> model.preference("ann", "tea", "ale")
+        1.5
+        >>> model.preference("ann", ["tea", "ale"], ["ale", "tea"])
+        array([ 1.5, -1.5])
+        """
+        rows = [self.user_ids.positions(user), self.item_ids.positions(item), self.item_ids.positions(rival)]
+        x = preference(self.parameters, *rows)
+        return float(x) if x.ndim == 0 else x
+
+    def probability(self, user: Any, item: Any, rival: Any) -> Any:
+        """Return the probability that a user prefers an item to a rival: ``sigmoid(x_uij)``.
+
+        Parameters
+        ----------
+        user, item, rival
+            Ids; arrays of ids broadcast against each other.
+        """
+        p = sigmoid(self.preference(user, item, rival))
+        return float(p) if np.ndim(p) == 0 else p
+
+    def margins(self, user: Any, items: Any, rivals: Any) -> NDArray[Any]:
+        """Return the preferences of one user for all of some items over all of some rivals.
+
+        Parameters
+        ----------
+        user
+            An id.
+        items, rivals
+            Sequences of ids; None for the whole catalogue.
+
+        Returns
+        -------
+        ndarray
+            (items, rivals); entry (i, j) is positive when item i is preferred to rival j.
+        """
+        rows = [None if ids is None else self.item_ids.positions(ids) for ids in (items, rivals)]
+        return margins(self.parameters, self.user_ids.positions(user), *rows)
+
+    def scores(self, users: Any) -> NDArray[Any]:
+        """Return, for some users, the mean margin of every item over the catalogue.
+
+        Parameters
+        ----------
+        users
+            A sequence of ids.
+
+        Returns
+        -------
+        ndarray
+            (users, items), the items in the order of ``model.items``. For BPR these are the usual scores, centred.
+        """
+        rows = self._user_rows(users)
+        return np.asarray(user_vectors(self.parameters, rows) @ item_vectors(self.parameters).T)

@@ -1,0 +1,90 @@
+"""The parameters as training holds them: an item's eta and tau side by side in memory."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Factors:
+    """Parameters in the layout of the kernels; training changes the arrays in place.
+
+    Attributes
+    ----------
+    users
+        Xi, (n, k).
+    items
+        ``eta | tau``, (m, 2k); without learnt rivals (BPR) ``eta`` alone, (m, k).
+    bias
+        (m,), or None.
+    """
+
+    users: Floats
+    items: Floats
+    bias: Floats | None
+
+    @property
+    def k(self) -> int:
+        """The number of factors."""
+        return int(self.users.shape[1])
+
+    @property
+    def eta(self) -> Floats:
+        """A view of the items' factors, (m, k)."""
+        return self.items[:, : self.k]
+
+    @property
+    def tau(self) -> Floats | None:
+        """A view of the rivals' factors, (m, k); None for BPR."""
+        return self.items[:, self.k :] if self.items.shape[1] > self.k else None
+
+    def copy(self) -> "Factors":
+        """Return a copy that training will not change."""
+        return Factors(self.users.copy(), self.items.copy(), None if self.bias is None else self.bias.copy())
+
+    def assign(self, other: "Factors") -> None:
+        """Take over the values of ``other``, in place."""
+        self.users[:] = other.users
+        self.items[:] = other.items
+        if self.bias is not None and other.bias is not None:
+            self.bias[:] = other.bias
+
+    def finite(self) -> bool:
+        """Tell whether every parameter is a finite number."""
+        # A sum is finite unless a term is not (or it overflows, which is divergence too), and needs no array of flags.
+        arrays = [self.users, self.items] + ([] if self.bias is None else [self.bias])
+        return all(bool(np.isfinite(np.add.reduce(array, axis=None, dtype=np.float64))) for array in arrays)
+
+
+def initial_factors(users: int, items: int, k: int, scale: float, learn_rivals: bool, bias: bool, seed: int) -> Factors:
+    """Draw small factors from N(0, scale), put T at exactly 1 and the bias at 0."""
+    rng = np.random.default_rng((seed, 0xFAC))
+    xi = rng.standard_normal((users, k), np.float32) * np.float32(scale)
+    rows = np.ones((items, 2 * k if learn_rivals else k), np.float32)
+    rows[:, :k] = rng.standard_normal((items, k), np.float32) * np.float32(scale)
+    return Factors(xi, rows, np.zeros(items, np.float32) if bias else None)
+
+
+def packed(user_factors: Floats, item_factors: Floats, rival_factors: Floats | None, bias: Floats | None) -> Factors:
+    """Bring separate matrices into the layout of the kernels (a copy)."""
+    parts = [item_factors] if rival_factors is None else [item_factors, rival_factors]
+    rows = np.ascontiguousarray(np.hstack(parts), np.float32)
+    users = np.array(user_factors, np.float32, order="C")
+    return Factors(users, rows, None if bias is None else np.array(bias, np.float32))
+
+
+def extended(factors: Factors, fresh: Factors) -> Factors:
+    """Append the rows of ``fresh`` that ``factors`` does not have yet."""
+    n, m = len(factors.users), len(factors.items)
+    bias = factors.bias
+    if bias is not None and fresh.bias is not None:
+        bias = np.concatenate((bias, fresh.bias[m:]))
+    return replace(
+        factors,
+        users=np.concatenate((factors.users, fresh.users[n:])),
+        items=np.concatenate((factors.items, fresh.items[m:])),
+        bias=bias,
+    )

@@ -1,0 +1,156 @@
+"""Given pairs: both items are stated, in a comparison or by the order of somebody's ratings.
+
+Every epoch deals the users into P shards and the items into 2P blocks. A pair whose items lie in two blocks belongs
+to the cell in which its shard meets these two blocks (:func:`sadrec.training.schedule.given_pairs`); a pair inside
+one block joins a random cell that holds it.
+"""
+
+from dataclasses import dataclass
+from math import log
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sadrec._kernel import kernel
+from sadrec.training.random import below, hashed, stream_key
+from sadrec.training.schedule import matching_of, round_robin
+from sadrec.training.step import step
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Triples to be trained on: the user prefers the winner to the loser."""
+
+    user: NDArray[np.int32]
+    winner: NDArray[np.int32]
+    loser: NDArray[np.int32]
+    weight: NDArray[np.float32] | None = None
+
+    def __len__(self) -> int:
+        return len(self.user)
+
+    @staticmethod
+    def concatenate(parts: "list[Pairs]") -> "Pairs":
+        """Join several sets of triples; a part without weights counts with 1."""
+        if len(parts) == 1:
+            return parts[0]
+        weight = None
+        if any(part.weight is not None for part in parts):
+            ones = [np.ones(len(part), np.float32) if part.weight is None else part.weight for part in parts]
+            weight = np.concatenate(ones)
+        return Pairs(
+            np.concatenate([part.user for part in parts]),
+            np.concatenate([part.winner for part in parts]),
+            np.concatenate([part.loser for part in parts]),
+            weight,
+        )
+
+
+@dataclass(frozen=True)
+class Round:
+    """The pairs of one epoch, grouped into cells."""
+
+    pairs: Pairs
+    order: NDArray[np.int32]  # pairs, cell after cell, shuffled inside one
+    cell_start: NDArray[np.int64]  # (cells + 1)
+
+
+def arrange(pairs: Pairs, users: int, items: int, shards: int, seed: int, epoch: int) -> Round:
+    """Deal users and items at random and group the pairs into cells."""
+    rng = np.random.default_rng((seed, epoch, 1))
+    shard_of = rng.permutation(users).astype(np.int32) % np.int32(shards)
+    block_of = rng.permutation(items).astype(np.int32) % np.int32(2 * shards)
+    shuffled = np.arange(len(pairs), dtype=np.int32)
+    rng.shuffle(shuffled)
+    pair_in = round_robin(2 * shards)
+    cell = np.empty(len(pairs), np.int32)
+    place_in_cells(
+        pairs.user,
+        pairs.winner,
+        pairs.loser,
+        shard_of,
+        block_of,
+        pair_in,
+        matching_of(pair_in),
+        np.uint64(seed),
+        epoch,
+        cell,
+    )
+    cell_start = np.zeros((2 * shards - 1) * shards * shards + 1, np.int64)
+    np.cumsum(np.bincount(cell, minlength=len(cell_start) - 1), out=cell_start[1:])
+    order = np.empty(len(pairs), np.int32)
+    sort_by_cell(cell, shuffled, cell_start, order)
+    return Round(pairs, order, cell_start)
+
+
+@kernel
+def place_in_cells(
+    user: Any,
+    winner: Any,
+    loser: Any,
+    shard_of: Any,
+    block_of: Any,
+    pair_in: Any,
+    met_in: Any,
+    seed: Any,
+    epoch: int,
+    cell: Any,
+) -> None:
+    """Write the number of each pair's cell."""
+    matchings, blocks = pair_in.shape
+    shards = blocks // 2
+    for t in range(user.shape[0]):
+        a, b = block_of[winner[t]], block_of[loser[t]]
+        r = met_in[a, b]
+        if a == b:
+            r = below(hashed(stream_key(seed, epoch, t, 2)), matchings)
+        p = pair_in[r, a]
+        s = (shard_of[user[t]] - p + shards) % shards
+        cell[t] = (r * shards + s) * shards + p
+
+
+@kernel
+def sort_by_cell(cell: Any, shuffled: Any, cell_start: Any, order: Any) -> None:
+    """List the pairs cell after cell, in shuffled order inside one."""
+    fill = cell_start[:-1].copy()
+    for t in shuffled:
+        c = cell[t]
+        order[fill[c]] = t
+        fill[c] += 1
+
+
+@kernel
+def train_given(
+    cells: Any,
+    order: Any,
+    cell_start: Any,
+    users: Any,
+    winners: Any,
+    losers: Any,
+    weights: Any,
+    xi: Any,
+    items: Any,
+    bias: Any,
+    rate: Any,
+    l2: Any,
+    l1: Any,
+    l1_weights: Any,
+    figures: Any,
+) -> None:
+    """Train the cells given as rows (number, ...); write (updates, skipped, log likelihood) of each."""
+    for c in range(cells.shape[0]):
+        number = cells[c, 0]
+        total, product = 0.0, 1.0
+        for position in range(cell_start[number], cell_start[number + 1]):
+            t = order[position]
+            weight = np.float32(1.0)
+            if weights is not None:
+                weight = weights[t]
+            product *= step(xi[users[t]], items, bias, winners[t], losers[t], weight, rate, l2, l1, l1_weights)
+            if product < 1e-200:
+                total += log(product)
+                product = 1.0
+        figures[number, 0] = cell_start[number + 1] - cell_start[number]
+        figures[number, 1] = 0
+        figures[number, 2] = total + log(product)

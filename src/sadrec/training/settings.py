@@ -1,0 +1,103 @@
+"""The settings of a training run: checked, and resolved by the kind of data they meet."""
+
+import math
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal
+
+Schedule = Literal["linear", "constant"]
+Kind = Literal["interactions", "comparisons"]
+
+# What a setting left at None becomes. docs/defaults.md tells where the numbers come from.
+DEFAULTS: dict[Kind, dict[str, Any]] = {
+    "interactions": {
+        "iterations": 30,
+        "learning_rate": 0.1,
+        "regularization": 0.01,
+        "rival_regularization": 0.001,
+        "init_scale": 0.1,
+        "bias": False,
+        "negative_candidates": 1,
+    },
+    "comparisons": {
+        "iterations": 60,
+        "learning_rate": 0.05,
+        "regularization": 0.0005,
+        "rival_regularization": 0.01,
+        "init_scale": 0.1,
+        "bias": False,
+        "negative_candidates": 1,
+    },
+}
+
+MOST_BLOCKS = 16
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything the result of training depends on, apart from the data.
+
+    The number of threads is not among them: it changes how long training takes and nothing else.
+    """
+
+    factors: int
+    iterations: int
+    learning_rate: float
+    regularization: float
+    rival_regularization: float
+    blocks: int
+    seed: int
+    schedule: Schedule
+    init_scale: float
+    learn_rivals: bool
+    bias: bool
+    negative_candidates: int
+    order_share: float
+    adaptive: bool
+
+    def __post_init__(self) -> None:
+        """Check every value and say what would be right."""
+        whole = {"factors": 1, "iterations": 0, "blocks": 1, "seed": 0, "negative_candidates": 1}
+        for name, least in whole.items():
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise ValueError(f"{name} must be a whole number, at least {least}, not {value!r}")
+        for name in ("learning_rate", "regularization", "rival_regularization", "init_scale"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
+                raise ValueError(f"{name} must be a finite number, 0 or more, not {value!r}")
+        if self.schedule not in ("linear", "constant"):
+            raise ValueError(f"schedule must be 'linear' or 'constant', not {self.schedule!r}")
+        if not isinstance(self.order_share, (int, float)) or not 0 <= self.order_share <= 1:
+            raise ValueError(f"order_share must be a share between 0 and 1, not {self.order_share!r}")
+        if 2 * self.learning_rate * self.regularization >= 1:
+            raise ValueError(
+                f"learning_rate {self.learning_rate!r} times regularization {self.regularization!r} must stay "
+                "below 0.5, or a step shrinks the factors past zero: lower one of them"
+            )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the settings as plain values, fit for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> "Settings":
+        """Make settings from what :meth:`as_dict` gave; unknown or missing names are an error."""
+        names = {field.name for field in fields(cls)}
+        if set(values) != names:
+            odd = sorted(set(values) ^ names)
+            raise ValueError(f"settings do not fit this version: {odd} missing or unknown")
+        return cls(**values)
+
+
+def default_blocks(kind: Kind, users: int, items: int, pairs: int) -> int:
+    """Return a number of blocks that suits the data: 1 for tiny data, at most 16.
+
+    >>> default_blocks("interactions", users=6040, items=3706, pairs=1_000_000)
+    16
+    >>> default_blocks("comparisons", users=20, items=50, pairs=24_500)
+    1
+    """
+    blocks = min(users // 32, items // 64, MOST_BLOCKS)
+    if kind == "comparisons":
+        blocks = 2 * min(blocks // 2, pairs // 100_000)
+    return max(blocks, 1)

@@ -1,0 +1,227 @@
+"""The trainer: runs epochs of the schedules over the cells, on any number of threads, with the same bits."""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sadrec.training import schedule
+from sadrec.training.drawn import deal, train_drawn
+from sadrec.training.factors import Factors, Floats
+from sadrec.training.given import Pairs, arrange, train_given
+from sadrec.training.samplers import PairSource
+from sadrec.training.settings import Settings
+
+Figures = dict[str, float]
+CellRunner = Callable[[schedule.Cells, float, NDArray[np.float64]], None]
+
+# Adaptive l1: an entry of tau is held to 1 by l1 / max(|tau - 1|, FLOOR)^GAMMA, at most CAP times l1, with l1 halved.
+ADAPTIVE_FLOOR, ADAPTIVE_GAMMA, ADAPTIVE_CAP, ADAPTIVE_SHARE = 0.02, 2.0, 50.0, 0.5
+
+# Entries of tau this close to 1 count as 1 (the paper's definition of sparsity).
+SPARSE = 0.05
+
+
+class Trainer:
+    """Stochastic gradient training, one epoch at a time; the factors are usable after each.
+
+    Parameters
+    ----------
+    factors
+        Where training starts; changed in place.
+    settings
+        What to do.
+    positives
+        ``(indptr, indices, weights)`` of what people did, CSR with sorted rows, trained against drawn rivals; weights
+        may be None. An entry of weight 0 is known, so never drawn as a rival, but not trained on.
+    sources
+        Where given pairs come from.
+    num_threads
+        How many threads to use; 0 means one per core. It does not change the result.
+    """
+
+    def __init__(
+        self,
+        factors: Factors,
+        settings: Settings,
+        positives: tuple[NDArray[Any], NDArray[Any], Floats | None] | None = None,
+        sources: list[PairSource] | None = None,
+        num_threads: int = 0,
+    ):
+        self.factors = factors
+        self.settings = settings
+        self.epoch = 0
+        self.l1_weights: Floats | None = None
+        self._positives = positives
+        self._sources = sources or []
+        self._threads = num_threads or os.cpu_count() or 1
+        self._place: NDArray[Any] | None = None
+
+    @property
+    def epochs(self) -> int:
+        """How many epochs there are in all: adaptive training has two phases."""
+        two = self.settings.adaptive and self.settings.learn_rivals
+        return self.settings.iterations * (2 if two else 1)
+
+    def train_epoch(self) -> Figures:
+        """Train one epoch and return its figures.
+
+        Returns
+        -------
+        dict
+            ``log_likelihood`` (mean of log sigmoid(x) over the triples, each before its step), ``updates``,
+            ``skipped``, ``seconds``, ``updates_per_second``, ``learning_rate`` (at the start), ``user_norm``,
+            ``item_norm`` (root mean square of an entry) and, when rivals are learnt, ``sparsity`` (share of tau at 1)
+            and ``rival_spread`` (root mean square of tau - 1).
+        """
+        began = time.perf_counter()
+        if self.epoch == self.settings.iterations and self.epochs > self.epoch:
+            self.l1_weights = adaptive_weights(self.factors)
+        parts = [part for part in (self._drawn_rivals(), self._given_pairs()) if part is not None]
+        plan = schedule.interleave(*(cells for _, cells in parts))
+        figures = [np.zeros((sum(map(len, cells)), 3)) for _, cells in parts]
+        rate = self._rate(0.0)
+        with self._workers() as spread:
+            for position, (which, cells) in enumerate(plan):
+                spread(parts[which][0], cells, self._rate(position / len(plan)), figures[which])
+        self.epoch += 1
+        updates, skipped, likelihood = np.concatenate(figures).sum(axis=0)
+        seconds = time.perf_counter() - began
+        return {
+            "log_likelihood": float(likelihood / max(updates, 1)),
+            "updates": float(updates),
+            "skipped": float(skipped),
+            "learning_rate": rate,
+            "seconds": seconds,
+            "updates_per_second": float(updates / seconds),
+            **size_of(self.factors),
+        }
+
+    def _rate(self, through: float) -> float:
+        """Return the learning rate when this share of the epoch is done."""
+        rate = self.settings.learning_rate
+        if self.settings.schedule == "constant":
+            return rate
+        iterations = max(self.settings.iterations, 1)
+        return rate * (1.0 - (self.epoch % iterations + through) / iterations)
+
+    def _penalties(self) -> tuple[float, float | None, Floats | None]:
+        """Return l2, l1 (None when tau stays 1) and the weights of l1."""
+        if not self.settings.learn_rivals:
+            return self.settings.regularization, None, None
+        share = 1.0 if self.l1_weights is None else ADAPTIVE_SHARE
+        return self.settings.regularization, share * self.settings.rival_regularization, self.l1_weights
+
+    def _drawn_rivals(self) -> tuple[CellRunner, list[schedule.Cells]] | None:
+        """Deal the positives for this epoch; return what trains some cells, and the sub-epochs."""
+        if self._positives is None:
+            return None
+        indptr, indices, weights = self._positives
+        factors, settings, epoch = self.factors, self.settings, self.epoch
+        rng = np.random.default_rng((settings.seed, epoch, 0))
+        dealt = deal(indptr, indices, weights, len(factors.items), settings.blocks, rng, self._place)
+        self._place = dealt.place
+        l2, l1, l1_weights = self._penalties()
+
+        def run(cells: schedule.Cells, rate: float, figures: NDArray[np.float64]) -> None:
+            train_drawn(
+                cells,
+                dealt.shard_users,
+                dealt.shard_start,
+                dealt.block_items,
+                dealt.block_start,
+                dealt.row_start,
+                dealt.run_start,
+                dealt.place,
+                dealt.longest,
+                dealt.weight,
+                factors.users,
+                factors.items,
+                factors.bias,
+                rate,
+                l2,
+                l1,
+                l1_weights,
+                settings.negative_candidates,
+                np.uint64(settings.seed),
+                epoch,
+                figures,
+            )
+
+        return run, schedule.drawn_rivals(settings.blocks)
+
+    def _given_pairs(self) -> tuple[CellRunner, list[schedule.Cells]] | None:
+        """Draw and arrange the given pairs of this epoch; return what trains some cells, and the sub-epochs."""
+        if not self._sources:
+            return None
+        factors, settings = self.factors, self.settings
+        pairs = Pairs.concatenate([source.pairs(settings.seed, self.epoch) for source in self._sources])
+        shards = max(settings.blocks // 2, 1)
+        arranged = arrange(pairs, len(factors.users), len(factors.items), shards, settings.seed, self.epoch)
+        l2, l1, l1_weights = self._penalties()
+
+        def run(cells: schedule.Cells, rate: float, figures: NDArray[np.float64]) -> None:
+            train_given(
+                cells,
+                arranged.order,
+                arranged.cell_start,
+                pairs.user,
+                pairs.winner,
+                pairs.loser,
+                pairs.weight,
+                factors.users,
+                factors.items,
+                factors.bias,
+                rate,
+                l2,
+                l1,
+                l1_weights,
+                figures,
+            )
+
+        return run, schedule.given_pairs(shards)
+
+    @contextmanager
+    def _workers(self) -> Iterator[Callable[[CellRunner, schedule.Cells, float, NDArray[np.float64]], None]]:
+        """Yield a function that shares the cells of a sub-epoch out among the threads and waits for them."""
+        if self._threads == 1:
+            yield lambda run, cells, rate, figures: run(cells, rate, figures)
+            return
+        with ThreadPoolExecutor(self._threads) as pool:
+
+            def spread(run: CellRunner, cells: schedule.Cells, rate: float, figures: NDArray[np.float64]) -> None:
+                shares = (cells[t :: self._threads] for t in range(min(self._threads, len(cells))))
+                for task in [pool.submit(run, share, rate, figures) for share in shares]:
+                    task.result()
+
+            yield spread
+
+
+def adaptive_weights(factors: Factors) -> Floats:
+    """Return, from a first phase of training, how strongly each entry of tau is held to 1 in the second.
+
+    Zou (2006), The adaptive lasso: entries that left 1 by much are hardly held, the rest firmly.
+    """
+    if factors.tau is None:
+        raise ValueError("adaptive weights need learnt rivals")
+    away = np.maximum(np.abs(factors.tau - 1), ADAPTIVE_FLOOR)
+    return np.minimum(away**-ADAPTIVE_GAMMA, ADAPTIVE_CAP).astype(np.float32)
+
+
+def size_of(factors: Factors) -> Figures:
+    """Return the figures that tell how large the parameters are."""
+
+    def root_mean_square(array: Floats) -> float:
+        return float(np.sqrt(np.einsum("ij,ij->", array, array, dtype=np.float64) / max(array.size, 1)))
+
+    figures = {"user_norm": root_mean_square(factors.users), "item_norm": root_mean_square(factors.eta)}
+    if factors.tau is not None:
+        away = np.abs(factors.tau - 1)
+        figures["sparsity"] = float(np.mean(away < SPARSE))
+        figures["rival_spread"] = root_mean_square(away)
+    return figures

@@ -1,0 +1,105 @@
+"""How well the model does on triples it is not trained on, epoch by epoch."""
+
+from math import exp, log1p
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sadrec._kernel import kernel
+from sadrec.training.drawn import nth_absent
+from sadrec.training.factors import Factors
+from sadrec.training.given import Pairs
+from sadrec.training.random import advance, below, hashed, stream_key
+from sadrec.training.step import margin
+
+# Rivals drawn for each held-out interaction: enough to compare epochs, cheap beside an epoch.
+RIVALS = 4
+
+
+def held_out_pairs(
+    known: tuple[NDArray[Any], NDArray[Any]],
+    held_out: tuple[NDArray[Any], NDArray[Any]],
+    items: int,
+    seed: int,
+) -> Pairs:
+    """Turn held-out interactions into triples against items the user did not touch.
+
+    Parameters
+    ----------
+    known
+        ``(indptr, indices)`` of everything the user touched, held-out items included; sorted rows.
+    held_out
+        ``(indptr, indices)`` of what was held out.
+    items
+        How many items there are.
+    seed
+        The same seed gives the same rivals.
+    """
+    most = RIVALS * len(held_out[1])
+    user, winner, loser = (np.empty(most, np.int32) for _ in range(3))
+    count = draw_unknown(*known, *held_out, items, np.uint64(seed), RIVALS, user, winner, loser)
+    return Pairs(user[:count], winner[:count], loser[:count])
+
+
+@kernel
+def draw_unknown(
+    known_start: Any,
+    known: Any,
+    held_start: Any,
+    held: Any,
+    items: int,
+    seed: Any,
+    rivals: int,
+    user: Any,
+    winner: Any,
+    loser: Any,
+) -> int:
+    """Write ``rivals`` triples for each held-out interaction and return how many there are."""
+    count = 0
+    for u in range(held_start.shape[0] - 1):
+        run = known[known_start[u] : known_start[u + 1]]
+        free = items - run.shape[0]
+        if free <= 0:
+            continue
+        state = stream_key(seed, u, 0, 4)
+        for t in range(held_start[u], held_start[u + 1]):
+            for _ in range(rivals):
+                state = advance(state)
+                user[count] = u
+                winner[count] = held[t]
+                loser[count] = nth_absent(run, below(hashed(state), free))
+                count += 1
+    return count
+
+
+def validation_figures(factors: Factors, pairs: Pairs) -> dict[str, float]:
+    """Return the mean log likelihood of the triples and the share that is ordered rightly (equals count half)."""
+    l1 = None if factors.tau is None else 0.0
+    likelihood, right, weight = score_pairs(
+        pairs.user, pairs.winner, pairs.loser, pairs.weight, factors.users, factors.items, factors.bias, l1
+    )
+    return {"validation_log_likelihood": likelihood / weight, "validation_accuracy": right / weight}
+
+
+@kernel
+def score_pairs(
+    users: Any, winners: Any, losers: Any, weights: Any, xi: Any, items: Any, bias: Any, l1: Any
+) -> tuple[float, float, float]:
+    """Return the weighted sums of log sigmoid(x), of 1(x > 0) + 1(x = 0) / 2, and of the weights."""
+    likelihood, right, total = 0.0, 0.0, 0.0
+    for t in range(users.shape[0]):
+        weight = 1.0
+        if weights is not None:
+            weight = float(weights[t])
+        i, j = winners[t], losers[t]
+        x = float(margin(xi[users[t]], items[i], items[j], l1))
+        if bias is not None:
+            x += bias[i] - bias[j]
+        likelihood += weight * (min(x, 0.0) - log1p(exp(-abs(x))))
+        if x > 0:
+            right += weight
+        elif x == 0:
+            right += 0.5 * weight
+        total += weight
+    return likelihood, right, total
