@@ -1,0 +1,1 @@
+"""One measure per file: its formula, its source, and a function from arrays to one value per user."""

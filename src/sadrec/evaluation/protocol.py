@@ -1,0 +1,167 @@
+"""What an evaluated model must offer, and how half of it is made from the other half.
+
+A model is evaluated through ``margins(user, items, rivals)`` (an array items x rivals; above 0 the item is
+preferred) and ``scores(users)`` (an array users x ``model.items``; higher is better). A model that has only scores
+gets margins as differences of scores; one that has only margins gets scores as mean margins over its catalogue.
+Measures of probability apply only to a model that has ``probability(user, item, rival)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sadrec.data.ids import Ids
+
+Array = NDArray[Any]
+# One block of margins (items x rivals) that ``WithScores`` holds at a time.
+_BLOCK = 1 << 22
+
+
+@runtime_checkable
+class HasMargins(Protocol):
+    """A model that compares items pair by pair."""
+
+    @property
+    def users(self) -> Array:
+        """Ids of the users, in row order."""
+
+    @property
+    def items(self) -> Array:
+        """Ids of the items, in column order."""
+
+    def margins(self, user: Any, items: Any, rivals: Any, /) -> Array:
+        """Margins x of ``items`` (rows) over ``rivals`` (columns) for one user."""
+
+
+@runtime_checkable
+class HasScores(Protocol):
+    """A model that gives every item a score."""
+
+    @property
+    def users(self) -> Array:
+        """Ids of the users, in row order."""
+
+    @property
+    def items(self) -> Array:
+        """Ids of the items, in column order."""
+
+    def scores(self, users: Any, /) -> Array:
+        """Scores of all ``items`` (columns) for ``users`` (rows)."""
+
+
+@runtime_checkable
+class EvaluatedModel(HasMargins, HasScores, Protocol):
+    """A model that has both: what every function of this folder takes."""
+
+
+@runtime_checkable
+class HasProbability(Protocol):
+    """A model that says how sure it is: ``probability`` broadcasts over ``item`` and ``rival``."""
+
+    def probability(self, user: Any, item: Any, rival: Any, /) -> Any:
+        """Probability that ``user`` prefers ``item`` to ``rival``."""
+
+
+class WithMargins:
+    """A scores-only model that answers ``margins`` with differences of its scores.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> class Popularity:
+    ...     users, items = np.array([7]), np.array(["a", "b", "c"])
+    ...     def scores(self, users):
+    ...         return np.tile([3.0, 1.0, 2.0], (len(users), 1))
+    >>> WithMargins(Popularity()).margins(7, ["a", "b"], ["c"])
+    array([[ 1.],
+           [-1.]])
+    """
+
+    def __init__(self, model: HasScores) -> None:
+        self.model = model
+        self._ids = Ids(model.items)
+
+    @property
+    def users(self) -> Array:
+        """Ids of the users, in row order."""
+        return self.model.users
+
+    @property
+    def items(self) -> Array:
+        """Ids of the items, in column order."""
+        return self.model.items
+
+    def scores(self, users: Any, /) -> Array:
+        """Scores of the model, unchanged."""
+        return self.model.scores(users)
+
+    def margins(self, user: Any, items: Any, rivals: Any, /) -> Array:
+        """Differences of scores, items x rivals."""
+        row = np.asarray(self.model.scores(np.asarray([user])))[0]
+        left = row[np.atleast_1d(self._ids.positions(items))]
+        right = row[np.atleast_1d(self._ids.positions(rivals))]
+        return np.asarray(left[:, None] - right[None, :])
+
+
+class WithScores:
+    """A margins-only model that answers ``scores`` with mean margins over its catalogue.
+
+    The item itself counts as a rival with margin 0, so the mean is over all items: ``s_i = mean_j x_uij``.
+    """
+
+    def __init__(self, model: HasMargins) -> None:
+        self.model = model
+
+    @property
+    def users(self) -> Array:
+        """Ids of the users, in row order."""
+        return self.model.users
+
+    @property
+    def items(self) -> Array:
+        """Ids of the items, in column order."""
+        return self.model.items
+
+    def margins(self, user: Any, items: Any, rivals: Any, /) -> Array:
+        """Margins of the model, unchanged."""
+        return self.model.margins(user, items, rivals)
+
+    def scores(self, users: Sequence[Any] | Array, /) -> Array:
+        """Mean margins over the catalogue, users x items, computed a block of items at a time."""
+        items = self.model.items
+        step = max(1, _BLOCK // max(1, len(items)))
+        out = np.empty((len(users), len(items)))
+        for row, user in enumerate(users):
+            for start in range(0, len(items), step):
+                block = self.model.margins(user, items[start : start + step], items)
+                out[row, start : start + step] = np.asarray(block).mean(axis=1)
+        return out
+
+
+def as_evaluated(model: object) -> EvaluatedModel:
+    """Give ``model`` whichever of ``margins`` and ``scores`` it lacks.
+
+    Raises
+    ------
+    TypeError
+        When it has neither, or no ``users`` and ``items``.
+    """
+    if isinstance(model, EvaluatedModel):
+        return model
+    if isinstance(model, HasScores):
+        return WithMargins(model)
+    if isinstance(model, HasMargins):
+        return WithScores(model)
+    raise TypeError(
+        f"cannot evaluate {type(model).__name__}: it must have the id arrays 'users' and 'items' and at least one "
+        "of margins(user, items, rivals) and scores(users)"
+    )
+
+
+def offers_probability(model: object) -> bool:
+    """Whether measures of probability (Brier score, log loss, calibration) apply to ``model``."""
+    return isinstance(model, HasProbability)
