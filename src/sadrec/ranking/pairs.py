@@ -1,0 +1,179 @@
+"""One item against another: what a user prefers, by how much, and how surely.
+
+``x_uij = sum_h xi_uh (eta_ih tau_jh - eta_jh tau_ih) + b_i - b_j``
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sadrec.ranking._arguments import Indices, User, is_vector, item_positions, positions, user_vector
+from sadrec.ranking.parameters import Parameters
+
+Doubles = NDArray[np.float64]
+
+_CHUNK = 1 << 20
+"""How many contributions are held at a time when many preferences are asked for."""
+
+
+def contributions(parameters: Parameters, user: User | ArrayLike, item: ArrayLike, rival: ArrayLike) -> Doubles:
+    """Split preferences into what each factor contributes.
+
+    Parameters
+    ----------
+    parameters
+        Of the model.
+    user, item, rival
+        Positions, which broadcast against each other; a user may also be one vector of floats.
+
+    Returns
+    -------
+    ndarray
+        One more axis than the broadcast positions, of length factors, plus one for the bias if there is one. In
+        double precision; summed over that axis they are :func:`preference`, to the last bit.
+
+    Examples
+    --------
+    >>> rock_paper = Parameters(np.array([[1.0, 2.0]]), np.array([[1.0, 0.0], [0.0, 3.0]]))
+    >>> contributions(rock_paper, 0, 1, 0)
+    array([-1.,  6.])
+    """
+    vectors, u, i, j = _broadcast(parameters, user, item, rival)
+    flat = _contributions(parameters, vectors[u.ravel()], i.ravel(), j.ravel())
+    return flat.reshape(*i.shape, flat.shape[1])
+
+
+def preference(parameters: Parameters, user: User | ArrayLike, item: ArrayLike, rival: ArrayLike) -> Doubles:
+    """Compute ``x_uij``: by how much a user prefers an item to a rival, in log-odds.
+
+    Exchanging item and rival changes the sign and nothing else, to the last bit.
+
+    Parameters
+    ----------
+    parameters
+        Of the model.
+    user, item, rival
+        Positions, which broadcast against each other; a user may also be one vector of floats.
+
+    Returns
+    -------
+    ndarray
+        In double precision, of the shape that the positions broadcast to.
+
+    Examples
+    --------
+    >>> model = Parameters(np.eye(2), np.array([[1.0, 0.0], [0.0, 3.0]]))
+    >>> preference(model, [0, 1], 0, 1)
+    array([ 1., -3.])
+    """
+    vectors, u, i, j = _broadcast(parameters, user, item, rival)
+    u_flat, i_flat, j_flat = u.ravel(), i.ravel(), j.ravel()
+    x = np.empty(i.size)
+    step = max(1, _CHUNK // (parameters.n_factors + 1))
+    for start in range(0, i.size, step):
+        part = slice(start, start + step)
+        x[part] = _contributions(parameters, vectors[u_flat[part]], i_flat[part], j_flat[part]).sum(axis=-1)
+    return x.reshape(i.shape)
+
+
+def probability(parameters: Parameters, user: User | ArrayLike, item: ArrayLike, rival: ArrayLike) -> Doubles:
+    """Compute the probability that a user prefers an item to a rival: the sigmoid of :func:`preference`.
+
+    Examples
+    --------
+    >>> model = Parameters(np.eye(2), np.array([[1.0, 0.0], [0.0, 3.0]]))
+    >>> probability(model, [0, 1], 0, 1).round(3)
+    array([0.731, 0.047])
+    """
+    return sigmoid(preference(parameters, user, item, rival))
+
+
+def margins(
+    parameters: Parameters, user: User, items: ArrayLike | None, rivals: ArrayLike | None
+) -> NDArray[Any]:
+    """Compute ``x_uij`` for all of some items against all of some rivals, by two matrix products.
+
+    ``(H_I * xi) T_J' - (T_I * xi) H_J'``; with all-ones rival factors (BPR) a difference of scores.
+
+    Parameters
+    ----------
+    parameters
+        Of the model.
+    user
+        A position, or a vector of floats for somebody new.
+    items, rivals
+        Positions; ``None`` for the whole catalogue.
+
+    Returns
+    -------
+    ndarray
+        (items, rivals), in the precision of the factors. Rounding makes it anti-symmetric only nearly; a
+        :func:`~sadrec.ranking.tournament.tournament` is so exactly.
+
+    Examples
+    --------
+    >>> model = Parameters(np.eye(2), np.array([[1.0, 0.0], [0.0, 3.0]]))
+    >>> margins(model, 1, [0, 1], [0])
+    array([[0.],
+           [3.]])
+    """
+    xi = user_vector(parameters, user)
+    i, j = item_positions(parameters, items), item_positions(parameters, rivals, "rivals")
+    eta, tau, bias = parameters.item_factors, parameters.rival_factors, parameters.item_bias
+    if tau is None:
+        x = (eta[i] @ xi)[:, None] - (eta[j] @ xi)[None, :]
+    else:
+        x = (eta[i] * xi) @ tau[j].T
+        x -= (tau[i] * xi) @ eta[j].T
+    if bias is not None:
+        x += bias[i][:, None] - bias[j][None, :]
+    answer: NDArray[Any] = x.astype(parameters.dtype, copy=False)
+    return answer
+
+
+def sigmoid(x: ArrayLike) -> Doubles:
+    """Compute ``1 / (1 + exp(-x))`` without overflow.
+
+    Examples
+    --------
+    >>> sigmoid([-1000.0, 0.0, 1000.0])
+    array([0. , 0.5, 1. ])
+    """
+    x = np.asarray(x, np.float64)
+    small = np.exp(-np.abs(x))
+    return np.where(x >= 0, 1.0, small) / (1.0 + small)
+
+
+def _broadcast(
+    parameters: Parameters, user: User | ArrayLike, item: ArrayLike, rival: ArrayLike
+) -> tuple[NDArray[Any], Indices, Indices, Indices]:
+    """Return a matrix of users' vectors, and positions in it, of items and of rivals, broadcast."""
+    if is_vector(user):
+        vectors, u = user_vector(parameters, np.asarray(user))[None, :], np.int64(0)
+    else:
+        vectors, u = parameters.user_factors, positions(np.asarray(user), parameters.n_users, "user")
+    i = positions(item, parameters.n_items, "item")
+    j = positions(rival, parameters.n_items, "rival")
+    return (vectors, *np.broadcast_arrays(u, i, j))
+
+
+def _contributions(
+    parameters: Parameters, vectors: NDArray[Any], i: Indices, j: Indices
+) -> Doubles:
+    """Compute contributions for flat positions."""
+    eta, tau, bias = parameters.item_factors, parameters.rival_factors, parameters.item_bias
+    factors = parameters.n_factors
+    # The products below are of doubles that hold floats, hence exact; and both sides of the difference are rounded
+    # alike whichever item comes first. That is what makes x anti-symmetric to the last bit.
+    parts = np.empty((i.size, factors + (bias is not None)))
+    wedge = parts[:, :factors]
+    if tau is None:
+        np.subtract(eta[i], eta[j], out=wedge, dtype=np.float64)
+    else:
+        np.multiply(eta[i], tau[j], out=wedge, dtype=np.float64)
+        wedge -= np.multiply(eta[j], tau[i], dtype=np.float64)
+    wedge *= vectors
+    if bias is not None:
+        np.subtract(bias[i], bias[j], out=parts[:, factors], dtype=np.float64)
+    return parts
