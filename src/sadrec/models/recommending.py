@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from sadrec.data.ids import IdArray, is_scalar_id
 from sadrec.models.verbs import Fitted
-from sadrec.ranking.top_n import top_n
+from sadrec.ranking.top_n import ItemIndex
 from sadrec.ranking.vectors import item_vectors, user_vectors
 
 
@@ -55,9 +55,8 @@ class RecommendVerbs(Fitted):
         rows = self._user_rows([user] if one else user)
         liked = self._liked(rows, user_items, filter_already_liked_items or recalculate_user)
         allowed, blocked = (None if ids is None else self.item_ids.positions(ids) for ids in (items, filter_items))
-        found, scores = top_n(
+        found, scores = ItemIndex(item_vectors(self.parameters)).search(
             user_vectors(self.parameters, rows),
-            item_vectors(self.parameters),
             N,
             seen=liked if filter_already_liked_items else None,
             allowed=allowed,
