@@ -48,14 +48,10 @@ class Assembler:
         self._stamp_type: np.dtype[Any] | None = None
         self.rows = 0
 
-    def add(
-        self, user: pl.Series, item: pl.Series, rating: pl.Series | None, timestamp: pl.Series | None
-    ) -> None:
+    def add(self, user: pl.Series, item: pl.Series, rating: pl.Series | None, timestamp: pl.Series | None) -> None:
         """Take the next rows."""
         for start in range(0, len(user), BATCH):
-            self._add(
-                *(None if c is None else c.slice(start, BATCH) for c in (user, item, rating, timestamp))
-            )
+            self._add(*(None if c is None else c.slice(start, BATCH) for c in (user, item, rating, timestamp)))
 
     def _add(self, *columns: pl.Series | None) -> None:
         user, item, rating, timestamp = columns
@@ -70,9 +66,7 @@ class Assembler:
         if timestamp is not None:
             stamps = as_timestamps(timestamp, self.rows)
             if self._stamp_type not in (None, stamps.dtype):
-                raise TypeError(
-                    f"timestamps change from {self._stamp_type} to {stamps.dtype} at row {self.rows}"
-                )
+                raise TypeError(f"timestamps change from {self._stamp_type} to {stamps.dtype} at row {self.rows}")
             self._stamp_type = stamps.dtype
             chunk["timestamp"] = to_ordered_integers(stamps)
         self._chunks.append(chunk)

@@ -31,9 +31,7 @@ def _plain(name: str) -> str:
     return "".join(c for c in name.lower() if c.isalnum())
 
 
-def find_column(
-    columns: Sequence[str], wanted: str | None, role: str, *, required: bool = True
-) -> str | None:
+def find_column(columns: Sequence[str], wanted: str | None, role: str, *, required: bool = True) -> str | None:
     """Find the column for a role: the one named, or with :data:`AUTO` the first that has a usual name.
 
     Returns ``None`` where the caller wants none, or looks for one that is not required and is not there.
@@ -55,9 +53,7 @@ def find_column(
             return by_plain_name[alias]
     if not required:
         return None
-    raise ValueError(
-        f"no column looks like the {role}; the columns found are {found}; name the right one: {role}=..."
-    )
+    raise ValueError(f"no column looks like the {role}; the columns found are {found}; name the right one: {role}=...")
 
 
 def is_frame(value: Any) -> bool:

@@ -28,9 +28,7 @@ def choose_columns(
         "weight": find_column(columns, weight, "weight", required=False),
     }
     stated = find_column(columns, loser, "loser", required=False)
-    sides = [
-        find_column(columns, side, role, required=False) for side, role in ((left, "left"), (right, "right"))
-    ]
+    sides = [find_column(columns, side, role, required=False) for side, role in ((left, "left"), (right, "right"))]
     if stated is not None and (loser != AUTO or AUTO in (left, right)):
         return {**names, "loser": stated}
     if None in sides:
@@ -70,9 +68,7 @@ def _equal(one: pl.Series, other: pl.Series) -> NDArray[np.bool_]:
     if (one.dtype in text) != (other.dtype in text):
         if one.dtype == pl.Null:
             return np.zeros(len(one), dtype=np.bool_)
-        raise TypeError(
-            f"the winner is of type {one.dtype}, the items of type {other.dtype}: use the same ids"
-        )
+        raise TypeError(f"the winner is of type {one.dtype}, the items of type {other.dtype}: use the same ids")
     if one.dtype in text:
         one, other = one.cast(pl.String), other.cast(pl.String)
     equal: pl.Series = one == other

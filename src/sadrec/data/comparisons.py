@@ -117,11 +117,20 @@ class Comparisons:
         return cls._assemble(taken, ties)
 
     @classmethod
-    def read(cls, path: str | Path, **arguments: Any) -> "Comparisons":
-        """Read a file of any kind ``Interactions.read`` takes; further arguments as in :meth:`from_frame`."""
+    def read(cls, path: str | Path, *, header: bool | None = None, **arguments: Any) -> "Comparisons":
+        """Read a file of any kind ``Interactions.read`` takes; further arguments as in :meth:`from_frame`.
+
+        A text file without a header has the columns user, winner, loser or user, left, right, winner.
+        """
         from sadrec.data.readers import read_table
 
-        return cls.from_frame(read_table(path), **arguments)
+        try:
+            return cls.from_frame(read_table(path, header=header), **arguments)
+        except (ValueError, TypeError) as error:
+            if str(path) in str(error):
+                raise
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind(f"{path}: {error}") from None
 
     @classmethod
     def from_indices(
@@ -149,14 +158,10 @@ class Comparisons:
                 raise ValueError(f"{name} must lie in 0..{len(ids) - 1}, not {array.min()}..{array.max()}")
             arrays.append(array.astype(np.int32))
         if len({len(array) for array in arrays}) > 1:
-            raise ValueError(
-                f"the indices differ in length: {', '.join(str(len(array)) for array in arrays)}"
-            )
+            raise ValueError(f"the indices differ in length: {', '.join(str(len(array)) for array in arrays)}")
         same = arrays[1] == arrays[2]
         if same.any():
-            raise ValueError(
-                f"comparison {int(same.argmax())} compares an item with itself: leave such pairs out"
-            )
+            raise ValueError(f"comparison {int(same.argmax())} compares an item with itself: leave such pairs out")
         return cls._new(*known, (arrays[0], arrays[1], arrays[2]), check_weight(weight, len(arrays[0])))
 
     @classmethod

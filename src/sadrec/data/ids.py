@@ -128,9 +128,7 @@ def _refuse_wide(width: int, count: int, example: str = "") -> None:
         )
     if width * count * 4 > MAX_ID_BYTES:
         size = width * count * 4 / 2**30
-        raise ValueError(
-            f"{count} text ids of up to {width} characters take {size:.0f} GiB: number them first"
-        )
+        raise ValueError(f"{count} text ids of up to {width} characters take {size:.0f} GiB: number them first")
 
 
 def _refuse_missing(array: IdArray, missing: NDArray[np.bool_]) -> IdArray:

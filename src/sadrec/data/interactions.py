@@ -3,6 +3,7 @@
 import logging
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -109,6 +110,7 @@ class Interactions:
         timestamp: str | None = AUTO,
         duplicates: Duplicates | None = None,
         allow_negative: bool = False,
+        header: bool | None = None,
         text_ids: bool = False,
     ) -> "Interactions":
         """Read a file: csv, tsv, ``::``-separated .dat, parquet; text files also compressed (.gz, .zst).
@@ -127,15 +129,16 @@ class Interactions:
             or else the last row; the default), "sum", "count" or "max".
         allow_negative
             Take negative ratings instead of refusing them.
+        header
+            Whether a text file starts with a line of column names; by default one without any number is.
         text_ids
             Read ids as text even when they look like numbers (which keeps leading zeros).
         """
-        from sadrec.data.readers import read_batches
+        from sadrec.data.readers import read_interactions
 
         names = {"user": user, "item": item, "rating": rating, "timestamp": timestamp}
-        assembler = Assembler(duplicates=duplicates or "last", allow_negative=allow_negative)
-        for batch in read_batches(path, names, text_ids=text_ids):
-            assembler.add(*batch)
+        start = partial(Assembler, duplicates=duplicates or "last", allow_negative=allow_negative)
+        assembler = read_interactions(path, names, start, header=header, text_ids=text_ids)
         if assembler.rows == 0:
             raise ValueError(f"{path} has no rows")
         return cls._from_assembled(assembler.finish(), said=duplicates is not None)
@@ -350,9 +353,7 @@ class Interactions:
         Removing users can push an item below its minimum again; ``until_stable=True`` repeats the last two
         steps until both minima hold.
         """
-        mask = _selection.select(
-            self._matrix, min_per_user, min_per_item, top_users, until_stable=until_stable
-        )
+        mask = _selection.select(self._matrix, min_per_user, min_per_item, top_users, until_stable=until_stable)
         part = self._part(mask)
         rows = np.flatnonzero(np.diff(part.matrix.indptr))
         used = np.zeros(self.shape[1], dtype=np.bool_)

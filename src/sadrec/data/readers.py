@@ -1,37 +1,231 @@
-"""Reading tables from files: csv, tsv, ``::``-separated, parquet; text also compressed."""
+"""Reading tables from files: csv, tsv, ``::``-separated, parquet; text also compressed.
 
-from collections.abc import Iterator
+Files of interactions are read a batch of rows at a time, so that what is kept decides how much memory is needed.
+"""
+
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import polars as pl
 
+from sadrec.data import _text
+from sadrec.data._assemble import BATCH, Assembler
 from sadrec.data._columns import find_column
 
-Batch = tuple[pl.Series, pl.Series, pl.Series | None, pl.Series | None]
+ROLES = ("user", "item", "rating", "timestamp")
+_WITHOUT_HEADER = {3: ["user", "winner", "loser"], 4: ["user", "left", "right", "winner"]}
+_PARQUET = b"PAR1"
 
 
-def read_table(path: str | Path) -> pl.DataFrame:
-    """Read a whole file into a frame."""
-    path = Path(path)
-    if path.suffix == ".parquet":
-        return pl.read_parquet(path)
-    return pl.read_csv(path, separator="\t" if path.suffix == ".tsv" else ",")
+class _NotNumbers(Exception):
+    """Ids that looked like whole numbers at first turn out to be text."""
+
+    def __init__(self, role: str) -> None:
+        self.role = role
 
 
-def read_batches(
-    path: str | Path, names: dict[str, str | None], *, text_ids: bool = False
-) -> Iterator[Batch]:
-    """Read a file of interactions a batch of rows at a time."""
-    frame = read_table(path)
-    user = find_column(frame.columns, names["user"], "user")
-    item = find_column(frame.columns, names["item"], "item")
-    rating = find_column(frame.columns, names["rating"], "rating", required=False)
-    timestamp = find_column(frame.columns, names["timestamp"], "timestamp", required=False)
-    if user is None or item is None:
+def read_interactions(
+    path: str | Path,
+    names: dict[str, str | None],
+    new_assembler: Callable[[], Assembler],
+    *,
+    header: bool | None = None,
+    text_ids: bool = False,
+) -> Assembler:
+    """Read a file of interactions into an assembler.
+
+    Parameters
+    ----------
+    path
+        The file.
+    names
+        Column name ("auto", or ``None`` for none) of user, item, rating and timestamp.
+    new_assembler
+        Makes an empty assembler.
+    header
+        Whether a text file has a line of column names; ``None`` looks.
+    text_ids
+        Read ids as text even when they look like numbers.
+    """
+    path = check_file(path)
+    if is_parquet(path):
+        return _fill(new_assembler(), _parquet_batches(path, names))
+    as_text = {"user", "item"} if text_ids else set()
+    while True:
+        try:
+            return _fill(new_assembler(), _TextFile(path, names, header, as_text).batches())
+        except _NotNumbers as found:
+            # Start again: what was taken for numbers must be read as it is written.
+            as_text.add(found.role)
+
+
+def _fill(assembler: Assembler, batches: Iterator[dict[str, pl.Series]]) -> Assembler:
+    for batch in batches:
+        assembler.add(batch["user"], batch["item"], batch.get("rating"), batch.get("timestamp"))
+    return assembler
+
+
+def check_file(path: str | Path) -> Path:
+    """Return the path of a file that exists and is not empty."""
+    path = Path(path).expanduser()
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder: name a file, or use sadrec.data.load for a known data set")
+    if path.stat().st_size == 0:
+        raise ValueError(f"{path} is empty")
+    return path
+
+
+def is_parquet(path: Path) -> bool:
+    """Whether a file is parquet, by its first bytes or its name."""
+    with path.open("rb") as file:
+        return file.read(4) == _PARQUET or path.suffix in (".parquet", ".pq")
+
+
+def choose(path: Path, columns: list[str], names: dict[str, str | None]) -> dict[str, str]:
+    """Find the column of each role."""
+    chosen = {}
+    for role in ROLES:
+        try:
+            name = find_column(columns, names[role], role, required=role in ("user", "item"))
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
+        if name is not None:
+            chosen[role] = name
+    if "user" not in chosen or "item" not in chosen:
         raise ValueError("interactions need a column of users and one of items")
-    yield (
-        frame[user],
-        frame[item],
-        None if rating is None else frame[rating],
-        None if timestamp is None else frame[timestamp],
-    )
+    return chosen
+
+
+# -- parquet ---------------------------------------------------------------------------------------------------
+
+
+def _parquet_batches(path: Path, names: dict[str, str | None]) -> Iterator[dict[str, pl.Series]]:
+    try:
+        scan = pl.scan_parquet(path)
+        chosen = choose(path, scan.collect_schema().names(), names)
+        rows = int(scan.select(pl.len()).collect().item())
+        for start in range(0, rows, BATCH):
+            frame = scan.select(list(chosen.values())).slice(start, BATCH).collect()
+            yield {role: frame[name] for role, name in chosen.items()}
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise ValueError(f"{path} cannot be read as parquet ({_text.first_line(error)}): fetch it again") from None
+
+
+# -- text ------------------------------------------------------------------------------------------------------
+
+
+class _TextFile:
+    """A text file of interactions, read block by block."""
+
+    def __init__(self, path: Path, names: dict[str, str | None], header: bool | None, as_text: set[str]) -> None:
+        self._path, self._names, self._header, self._as_text = path, names, header, as_text
+        self._layout = _text.Layout(",", None, 0)
+        self._fields: dict[str, int] = {}
+        self._types: dict[str, pl.DataType] = {}
+        self._row = 0
+
+    def batches(self) -> Iterator[dict[str, pl.Series]]:
+        for block in _text.text_blocks(self._path):
+            rows = block if self._fields else self._begin(block)
+            if not rows.strip():
+                continue
+            if not self._types:
+                self._types = self._choose_types(rows)
+            batch = self._parse(rows, self._types)
+            if "timestamp" in batch:
+                batch["timestamp"] = self._as_time(batch["timestamp"])
+            yield batch
+            self._row += len(batch["user"])
+
+    def _begin(self, block: bytes) -> bytes:
+        """Look at the first line; return the rows after it, or all where it is one of them."""
+        self._layout = layout = _text.look(self._path, block, self._header)
+        columns = layout.columns
+        if columns is None:
+            columns = [*ROLES, *(f"column {number}" for number in range(5, layout.width + 1))][: layout.width]
+        else:
+            block = block.partition(b"\n")[2]
+        chosen = choose(self._path, columns, self._names)
+        self._fields = {role: columns.index(name) for role, name in chosen.items()}
+        return block
+
+    def _choose_types(self, block: bytes) -> dict[str, pl.DataType]:
+        """Choose the type of each field by the rows of the first block."""
+        types: dict[str, pl.DataType] = {}
+        for role, field in self._parse(block, {}).items():
+            types[role] = pl.String()
+            if role == "rating":
+                types[role] = pl.Float32()
+            elif role not in self._as_text:
+                if _fits(field, pl.Int64()):
+                    types[role] = pl.Int64()
+                elif role == "timestamp" and _fits(field, pl.Float64()):
+                    types[role] = pl.Float64()
+        return types
+
+    def _parse(self, block: bytes, types: dict[str, pl.DataType]) -> dict[str, pl.Series]:
+        by_number = {number: types.get(role, pl.String()) for role, number in self._fields.items()}
+        try:
+            return dict(zip(self._fields, _text.parse(block, self._layout, by_number), strict=True))
+        except pl.exceptions.PolarsError as error:
+            message = _text.first_line(error)
+        if "utf-8" in message:
+            raise ValueError(f"{self._path} is not UTF-8 text: convert it first, e.g. with iconv")
+        if "more fields" in message:
+            raise ValueError(
+                f"{self._path}: a row after row {self._row} has more fields than the {self._layout.width} of the "
+                "first line"
+            )
+        if types:
+            self._explain(block, types)
+        raise ValueError(f"{self._path} cannot be read near row {self._row}: {message}")
+
+    def _explain(self, block: bytes, types: dict[str, pl.DataType]) -> None:
+        """Raise what is wrong with a block whose fields are not of the types they should be."""
+        for role, field in self._parse(block, {}).items():
+            wrong = field.is_not_null() & field.str.strip_chars().cast(types[role], strict=False).is_null()
+            if not wrong.any():
+                continue
+            if role in ("user", "item"):
+                raise _NotNumbers(role)
+            first = int(wrong.arg_true()[0])
+            raise ValueError(f"{self._path}: row {self._row + first} has the {role} {field[first]!r}, not a number")
+
+    def _as_time(self, field: pl.Series) -> pl.Series:
+        if field.dtype != pl.String:
+            return field
+        times = field.str.strip_chars().str.to_datetime(strict=False, time_unit="us")
+        wrong = field.is_not_null() & times.is_null()
+        if wrong.any():
+            first = int(wrong.arg_true()[0])
+            raise ValueError(
+                f"{self._path}: row {self._row + first} has the timestamp {field[first]!r}, neither a number nor "
+                "a date: pass timestamp=None to do without"
+            )
+        return times
+
+
+def _fits(field: pl.Series, dtype: pl.DataType) -> bool:
+    return field.str.strip_chars().cast(dtype, strict=False).null_count() == field.null_count()
+
+
+def read_table(path: str | Path, *, header: bool | None = None) -> pl.DataFrame:
+    """Read a whole file into a frame, guessing the types."""
+    path = check_file(path)
+    if is_parquet(path):
+        try:
+            return pl.read_parquet(path)
+        except (pl.exceptions.PolarsError, OSError) as error:
+            raise ValueError(f"{path} cannot be read as parquet ({_text.first_line(error)}): fetch it again") from None
+    text = b"".join(_text.text_blocks(path))
+    layout = _text.look(path, text, header)
+    columns = layout.columns or _WITHOUT_HEADER.get(layout.width) or [f"column {n + 1}" for n in range(layout.width)]
+    separator = layout.separator
+    if separator == "::":
+        text, separator = text.replace(b"::", b"\x1f"), "\x1f"
+    try:
+        frame = pl.read_csv(text, has_header=layout.columns is not None, separator=separator, infer_schema_length=None)
+    except pl.exceptions.PolarsError as error:
+        raise ValueError(f"{path} cannot be read: {_text.first_line(error)}") from None
+    frame.columns = columns
+    return frame

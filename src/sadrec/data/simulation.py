@@ -99,18 +99,14 @@ class Simulation:
             Seed of that choice.
         """
         arrays = _load(Path(path))
-        xi, eta, tau = (
-            np.ascontiguousarray(arrays[name].T, dtype=np.float64) for name in ("XI0", "H0", "T0")
-        )
+        xi, eta, tau = (np.ascontiguousarray(arrays[name].T, dtype=np.float64) for name in ("XI0", "H0", "T0"))
         observed = arrays["Obs0"]
         users, items = len(xi), len(eta)
         if tau.shape != eta.shape or xi.shape[1] != eta.shape[1] or observed.shape != (users, items, items):
             shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
             raise ValueError(f"the shapes in {path} do not fit each other: {shapes}")
         if not np.isin(observed, (-1, 0, 1)).all() or (observed != -observed.transpose(0, 2, 1)).any():
-            raise ValueError(
-                f"Obs0 in {path} must hold -1, 0 and 1 only, with Obs0[u, j, i] = -Obs0[u, i, j]"
-            )
+            raise ValueError(f"Obs0 in {path} must hold -1, 0 and 1 only, with Obs0[u, j, i] = -Obs0[u, i, j]")
         one, other = np.triu_indices(items, 1)
         outcome = observed[:, one, other].ravel()
         user = np.repeat(np.arange(users, dtype=np.int32), len(one))
@@ -179,14 +175,10 @@ def simulate(
     return Simulation(_compare(user, one, other, won, xi, eta, missing, seed), xi, eta, tau)
 
 
-def _draw_pairs(
-    n: int, m: int, per_user: int | None, seed: int
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+def _draw_pairs(n: int, m: int, per_user: int | None, seed: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     pairs = m * (m - 1) // 2
     if per_user is not None and not 1 <= per_user <= pairs:
-        raise ValueError(
-            f"comparisons_per_user must be between 1 and the number of pairs, {pairs}, not {per_user!r}"
-        )
+        raise ValueError(f"comparisons_per_user must be between 1 and the number of pairs, {pairs}, not {per_user!r}")
     each = pairs if per_user is None else per_user
     if n * each > MAX_COMPARISONS:
         raise ValueError(
@@ -217,11 +209,7 @@ def _compare(
     seed: int,
 ) -> Comparisons:
     """Make comparisons of ``one`` and ``other``, leaving a share out."""
-    if (
-        isinstance(missing, bool)
-        or not isinstance(missing, (int, float, np.floating))
-        or not 0 <= missing < 1
-    ):
+    if isinstance(missing, bool) or not isinstance(missing, (int, float, np.floating)) or not 0 <= missing < 1:
         raise ValueError(f"missing must be a share, at least 0 and less than 1, not {missing!r}")
     kept = len(user) - round(missing * len(user))
     if kept == 0:
