@@ -216,7 +216,7 @@ def train_drawn(
                         if x < hardest:
                             hardest, j = x, other
                 product *= step(user, items, bias, i, j, weight, rate, l2, l1, l1_weights)
-                if product < 1e-200:
+                if product < 1e-100:
                     total += log(product)
                     product = 1.0
                 updates += 1

@@ -148,7 +148,7 @@ def train_given(
             if weights is not None:
                 weight = weights[t]
             product *= step(xi[users[t]], items, bias, winners[t], losers[t], weight, rate, l2, l1, l1_weights)
-            if product < 1e-200:
+            if product < 1e-100:
                 total += log(product)
                 product = 1.0
         figures[number, 0] = cell_start[number + 1] - cell_start[number]

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from sadrec._kernel import kernel
+from sadrec._kernel import kernel, ordered
 
 _ONE = np.float32(1.0)
 _ZERO = np.float32(0.0)
 # exp() neither overflows nor turns the likelihood into log(0) inside these limits.
-_LIMIT = 60.0
+_LIMIT = 200.0
 
 
 @kernel
@@ -37,7 +37,7 @@ def margin(xi: Any, first: Any, second: Any, l1: Any) -> Any:
     return x
 
 
-@kernel
+@ordered
 def step(
     xi: Any, items: Any, bias: Any, i: int, j: int, weight: Any, rate: Any, l2: Any, l1: Any, l1_weights: Any
 ) -> float:

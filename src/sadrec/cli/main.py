@@ -1,0 +1,57 @@
+"""``sadrec``: one command per verb, each loaded when it is asked for."""
+
+import importlib
+import os
+from typing import Any, cast
+
+import click
+
+import sadrec
+
+# Where each command lives; a command costs its imports only when it is run.
+COMMANDS = {
+    "demo": "sadrec.study.demo",
+    "describe": "sadrec.cli.fit",
+    "fit": "sadrec.cli.fit",
+    "recommend": "sadrec.cli.ask",
+    "prefer": "sadrec.cli.ask",
+}
+
+
+class Verbs(click.Group):
+    """A group whose commands are imported on demand and whose user errors are one line."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the commands in the order people need them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        """Import the command."""
+        if name not in COMMANDS:
+            return None
+        module = importlib.import_module(COMMANDS[name])
+        return cast(click.Command, getattr(module, f"{name}_command"))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; what the user can mend is said in one line, without a traceback."""
+        try:
+            return super().invoke(ctx)
+        except (ValueError, TypeError, OSError, ImportError) as error:
+            if os.environ.get("SADREC_DEBUG"):
+                raise
+            raise click.ClickException(" ".join(str(error).split()) or type(error).__name__) from error
+        except KeyboardInterrupt:
+            click.echo("Interrupted.", err=True)
+            ctx.exit(130)
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(sadrec.__version__, prog_name="sadrec")
+def main() -> None:
+    """Recommendations when taste does not run in a straight line.
+
+    Learn from a file of clicks, ratings or comparisons, then ask: what to show, what is preferred to what, where
+    taste runs in a circle.
+
+    Set SADREC_DEBUG=1 to see the traceback of an error.
+    """

@@ -1,0 +1,172 @@
+"""Whole runs: early stopping, divergence, Ctrl-C, checkpoints."""
+
+import numpy as np
+import pytest
+
+from sadrec.training.checkpoint import CheckpointError, Checkpoints, State, fingerprint
+from sadrec.training.factors import initial_factors
+from sadrec.training.given import Pairs
+from sadrec.training.run import DivergedError, run
+from sadrec.training.samplers import Stated
+from sadrec.training.settings import Settings
+from sadrec.training.trainer import Trainer
+
+
+def pairs(seed, count=400):
+    rng = np.random.default_rng(seed)
+    user, winner = rng.integers(10, size=count), rng.integers(30, size=count)
+    loser = (winner + rng.integers(1, 30, count)) % 30
+    swap = winner > loser  # the truth: small numbers win
+    winner, loser = np.where(swap, loser, winner), np.where(swap, winner, loser)
+    return Pairs(user.astype(np.int32), winner.astype(np.int32), loser.astype(np.int32))
+
+
+def trainer(**changed):
+    values = {
+        "factors": 4,
+        "iterations": 8,
+        "learning_rate": 0.1,
+        "regularization": 0.001,
+        "rival_regularization": 0.01,
+        "blocks": 2,
+        "seed": 1,
+        "schedule": "linear",
+        "init_scale": 0.1,
+        "learn_rivals": True,
+        "bias": True,
+        "negative_candidates": 1,
+        "order_share": 0.0,
+        "adaptive": False,
+    }
+    settings = Settings(**{**values, **changed})
+    factors = initial_factors(10, 30, 4, 0.1, True, True, 1)
+    return Trainer(factors, settings, None, [Stated(pairs(0))], 1)
+
+
+def bits(work):
+    return work.factors.users.tobytes() + work.factors.items.tobytes() + work.factors.bias.tobytes()
+
+
+def test_the_best_epoch_is_kept():
+    copies = {}
+    work = trainer(schedule="constant", learning_rate=0.5, iterations=12)
+    history = run(
+        work, validation=pairs(7, 60), after_epoch=lambda e, f: copies.setdefault(e, work.factors.copy()) is None
+    )
+    values = [figures["validation_log_likelihood"] for figures in history]
+    best = int(np.argmax(values)) + 1
+    np.testing.assert_array_equal(work.factors.items, copies[best].items)
+    assert len(history) == 12
+
+
+def test_patience_ends_the_run():
+    work = trainer(iterations=50, learning_rate=0.0)  # nothing ever improves
+    history = run(work, validation=pairs(7, 60), patience=3)
+    assert len(history) == 4
+
+
+def test_patience_without_a_validation_set_is_refused():
+    with pytest.raises(ValueError, match="needs a validation set"):
+        run(trainer(), patience=3)
+
+
+def test_an_unknown_figure_to_watch_is_refused():
+    with pytest.raises(ValueError, match=r"monitor must be one of .*validation_accuracy.*, not 'auc'"):
+        run(trainer(), validation=pairs(7, 60), monitor="auc")
+
+
+def test_a_callback_ends_the_run():
+    work = trainer()
+    assert len(run(work, after_epoch=lambda epoch, figures: epoch == 3)) == 3
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_divergence_stops_with_advice_at_the_last_good_epoch():
+    work = trainer(learning_rate=1e30, regularization=0.0, rival_regularization=0.0, iterations=20)
+    seen = []
+    with pytest.raises(DivergedError, match=r"diverged in epoch \d+.*lower learning_rate"):
+        run(work, after_epoch=lambda epoch, figures: seen.append(work.factors.copy()))
+    assert work.factors.finite()
+    if seen:
+        np.testing.assert_array_equal(work.factors.users, seen[-1].users)
+
+
+def test_ctrl_c_leaves_the_last_whole_epoch_and_a_checkpoint(tmp_path, monkeypatch):
+    whole = trainer()
+    run(whole)
+    work = trainer()
+    copies = []
+
+    def stop(epoch, figures):
+        copies.append(work.factors.copy())
+
+    original = work.train_epoch
+
+    def interrupted():
+        if work.epoch == 3:
+            work.factors.users[:] = 99  # in the middle of the fourth epoch
+            raise KeyboardInterrupt
+        return original()
+
+    monkeypatch.setattr(work, "train_epoch", interrupted)
+    checkpoints = Checkpoints(tmp_path, {"data": "x"}, seconds=1000)
+    with pytest.raises(KeyboardInterrupt):
+        run(work, after_epoch=stop, checkpoints=checkpoints)
+    np.testing.assert_array_equal(work.factors.users, copies[-1].users)
+    again = trainer()
+    run(again, checkpoints=Checkpoints(tmp_path, {"data": "x"}))
+    assert bits(again) == bits(whole)
+
+
+@pytest.mark.parametrize("adaptive", [False, True])
+@pytest.mark.parametrize("stop", [1, 8, 11])
+def test_a_resumed_run_ends_with_the_same_bits_and_history(tmp_path, adaptive, stop):
+    held = pairs(7, 60)
+    whole = trainer(adaptive=adaptive)
+    history = run(whole, validation=held)
+    if stop >= whole.epochs:
+        stop = whole.epochs - 1
+    first = trainer(adaptive=adaptive)
+
+    class Killed(Exception):
+        pass
+
+    def kill(epoch, figures):
+        if epoch == stop + 1:
+            raise Killed
+
+    with pytest.raises(Killed):
+        run(first, validation=held, after_epoch=kill, checkpoints=Checkpoints(tmp_path, {}))
+    second = trainer(adaptive=adaptive)
+    resumed = run(second, validation=held, checkpoints=Checkpoints(tmp_path, {}))
+    assert bits(second) == bits(whole)
+    assert [f["validation_log_likelihood"] for f in resumed] == [f["validation_log_likelihood"] for f in history]
+
+
+def test_only_the_last_two_checkpoints_are_kept(tmp_path):
+    run(trainer(), checkpoints=Checkpoints(tmp_path, {}))
+    assert [path.name for path in sorted(tmp_path.iterdir())] == ["epoch-000007.checkpoint", "epoch-000008.checkpoint"]
+
+
+def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(tmp_path):
+    checkpoints = Checkpoints(tmp_path, {})
+    run(trainer(), checkpoints=checkpoints)
+    newest = checkpoints.files()[0]
+    newest.write_bytes(newest.read_bytes()[:200])
+    assert checkpoints.load().epoch == 7
+    for path in checkpoints.files():
+        path.write_bytes(b"")
+    assert checkpoints.load() is None
+
+
+def test_a_checkpoint_of_another_run_is_refused(tmp_path):
+    Checkpoints(tmp_path, {"data": "a", "settings": 1}).save(State(trainer().factors, epoch=1))
+    with pytest.raises(CheckpointError, match=r"belongs to another run \(data differ\).*another folder"):
+        Checkpoints(tmp_path, {"data": "b", "settings": 1}).load()
+
+
+def test_the_fingerprint_tells_values_types_and_shapes_apart():
+    base = np.arange(6)
+    others = [base[::-1], base.astype(np.int32), base.reshape(2, 3), base.astype(float)]
+    assert len({fingerprint(array) for array in [base, *others]} | {fingerprint(base, None)}) == 6
+    assert fingerprint(base) == fingerprint(base.copy())

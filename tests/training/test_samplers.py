@@ -1,0 +1,63 @@
+"""Pairs from the order inside ratings."""
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.stats import chisquare
+
+from sadrec.training.samplers import Ordered
+
+RATINGS = np.array(
+    [
+        [5, 3, 3, 1, 0, 0],
+        [4, 4, 4, 0, 0, 0],  # all equal: states no order
+        [0, 0, 0, 0, 2, 1],
+        [0, 0, 0, 0, 0, 5],
+    ],
+    np.float32,
+)
+
+
+def ordered(per_item):
+    matrix = sp.csr_matrix(RATINGS)
+    return Ordered(matrix.indptr, matrix.indices, matrix.data, per_item)
+
+
+def test_the_better_rated_item_wins():
+    for epoch in range(20):
+        pairs = ordered(2.5).pairs(0, epoch)
+        assert (RATINGS[pairs.user, pairs.winner] > RATINGS[pairs.user, pairs.loser]).all()
+
+
+def test_everybody_with_unequal_ratings_gets_the_same_share_and_nobody_else():
+    counts = np.zeros(4)
+    for epoch in range(200):
+        counts += np.bincount(ordered(0.5).pairs(3, epoch).user, minlength=4)
+    assert counts[1] == counts[3] == 0
+    assert abs(counts[0] / 200 - 0.5 * 4) < 0.25 and abs(counts[2] / 200 - 0.5 * 2) < 0.2
+
+
+def test_partners_are_uniform_over_the_differently_rated():
+    # from item 1 (rated 3), partners are items 0 and 3; from item 0 (rated 5), items 1, 2 and 3
+    counts = np.zeros((6, 6))
+    for seed in range(4000):
+        pairs = ordered(1.0).pairs(seed, 0)
+        mine = pairs.user == 0
+        np.add.at(counts, (pairs.winner[mine], pairs.loser[mine]), 1)
+    # (0, 1): a third of the draws that start at 0 and half of those that start at 1
+    expected = {
+        (0, 1): 1 / 3 + 1 / 2,
+        (0, 2): 1 / 3 + 1 / 2,
+        (0, 3): 1 / 3 + 1 / 3,
+        (1, 3): 1 / 2 + 1 / 3,
+        (2, 3): 1 / 2 + 1 / 3,
+    }
+    seen = np.array([counts[pair] for pair in expected])
+    assert counts.sum() == seen.sum()
+    share = np.array(list(expected.values()))
+    assert chisquare(seen, share / share.sum() * seen.sum()).pvalue > 1e-3
+
+
+def test_the_same_seed_and_epoch_give_the_same_pairs():
+    one, two, other = (ordered(1.5).pairs(1, epoch) for epoch in (4, 4, 5))
+    assert (one.winner == two.winner).all() and (one.loser == two.loser).all()
+    assert len(one) != len(other) or (one.winner != other.winner).any()
