@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from threadpoolctl import threadpool_limits
 from tqdm.auto import tqdm
 
 T = TypeVar("T")
@@ -23,8 +24,15 @@ def threads_of(num_threads: int) -> int:
 def over_blocks(
     work: Callable[[T], R], blocks: Sequence[T], threads: int, progress: bool = False, title: str = ""
 ) -> Iterator[R]:
-    """Yield ``work(block)`` for every block, in order, whichever thread did it."""
-    with tqdm(total=len(blocks), desc=title, disable=not progress, leave=False) as bar:
+    """Yield ``work(block)`` for every block, in order, whichever thread did it.
+
+    BLAS is held to one thread meanwhile: its products here are small, and its threads would wait for each other and
+    for ours (ten times slower on a busy machine, and the bits could depend on the number of cores).
+    """
+    with (
+        threadpool_limits(1, user_api="blas"),
+        tqdm(total=len(blocks), desc=title, disable=not progress, leave=False) as bar,
+    ):
         if threads <= 1 or len(blocks) <= 1:
             for block in blocks:
                 yield work(block)

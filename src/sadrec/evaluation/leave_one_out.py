@@ -265,7 +265,9 @@ def _row(data: Interactions, row: int) -> tuple[NDArray[Any], NDArray[Any]]:
 
 def _finite(margins: NDArray[Any]) -> NDArray[Any]:
     if not np.isfinite(margins).all():
-        raise ValueError("the model gives margins that are not finite; its training has diverged (lower the learning rate)")
+        raise ValueError(
+            "the model gives margins that are not finite; its training has diverged (lower the learning rate)"
+        )
     return margins
 
 

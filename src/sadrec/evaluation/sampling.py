@@ -40,7 +40,7 @@ def uniforms(seed: int, keys: NDArray[Any], draws: int) -> NDArray[np.float64]:
         stream = _hashed((np.asarray(keys).astype(np.uint64) ^ start) + _GAMMA)
         steps = np.arange(1, draws + 1, dtype=np.uint64) * _GAMMA
         bits = _hashed(stream[:, None] + steps[None, :])
-    return (bits >> np.uint64(11)) * 2.0**-53
+    return (bits >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 def subset(total: int, numbers: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -168,8 +168,8 @@ def _positions(known: Array, wanted: Array, kind: str) -> Array:
         return np.asarray(Ids(known).positions(wanted))
     except ValueError as error:
         raise ValueError(
-            f"the model does not know every {kind} of the data it is evaluated on: {error}. Fit it on the training part "
-            "of the same split: the parts of a split share their ids"
+            f"the model does not know every {kind} of the data it is evaluated on: {error}. Fit it on the "
+            "training part of the same split: the parts of a split share their ids"
         ) from error
 
 

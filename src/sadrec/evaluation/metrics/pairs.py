@@ -52,8 +52,8 @@ class Pairs:
 
     @property
     def oriented(self) -> Floats:
-        """x turned so that it is the margin of the item rated higher; 0 where both are rated alike."""
-        return np.asarray(self.margin, dtype=np.float64) * self.outcome
+        """Margins turned so that each is the margin of the item rated higher; 0 where both are rated alike."""
+        return np.asarray(self.margin * self.outcome, dtype=np.float64)
 
     @property
     def of_winner(self) -> Floats:

@@ -1,0 +1,222 @@
+"""Evaluation of lists: the best N of the whole catalogue, what was seen in training left out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sadrec.data import Interactions
+from sadrec.evaluation._parallel import over_blocks
+from sadrec.evaluation.leave_one_out import check_split
+from sadrec.evaluation.metrics.average_precision import average_precision
+from sadrec.evaluation.metrics.coverage import coverage
+from sadrec.evaluation.metrics.gini import gini
+from sadrec.evaluation.metrics.hit_rate import hit_rate
+from sadrec.evaluation.metrics.hits import Floats, Hits
+from sadrec.evaluation.metrics.mean_popularity import mean_popularity
+from sadrec.evaluation.metrics.mrr import mrr
+from sadrec.evaluation.metrics.ndcg import ndcg
+from sadrec.evaluation.metrics.novelty import novelty
+from sadrec.evaluation.metrics.popularity_bias import popularity_bias
+from sadrec.evaluation.metrics.precision import precision
+from sadrec.evaluation.metrics.recall import recall
+from sadrec.evaluation.protocol import EvaluatedModel, as_evaluated
+from sadrec.evaluation.result import Evaluation, mean_and_error
+from sadrec.evaluation.sources import positions
+
+# Scores held at a time, in numbers.
+_BLOCK = 1 << 22
+_LIST_MEASURES: Mapping[str, Callable[[Hits], Floats]] = {
+    "ndcg": ndcg,
+    "recall": recall,
+    "precision": precision,
+    "hit_rate": hit_rate,
+    "mrr": mrr,
+    "map": average_precision,
+}
+TOP_N_MEASURES = (*_LIST_MEASURES, "coverage", "novelty", "popularity_bias", "mean_popularity", "gini")
+
+
+def evaluate_top_n(
+    model: object,
+    train: Interactions,
+    test: Interactions,
+    N: int | Sequence[int] = 10,
+    *,
+    seed: int = 0,
+    progress: bool = False,
+) -> Evaluation:
+    """Evaluate the best N items of the whole catalogue for every user who has test items.
+
+    Items the user met in training are left out; everything else competes. Only one block of users x items is in memory
+    at a time.
+
+    Parameters
+    ----------
+    model
+        A model with ``scores(users)`` or ``margins(user, items, rivals)``; see :mod:`sadrec.evaluation.protocol`.
+    train, test
+        The two parts of a split: same ids, same shape.
+    N
+        Length of the lists, or several.
+    seed
+        Items with equal scores are put in an order drawn by this seed, never in the order they happen to be stored in.
+    progress
+        Show a progress bar.
+
+    Returns
+    -------
+    Evaluation
+        ``ndcg``, ``recall``, ``precision``, ``hit_rate``, ``mrr``, ``map``, ``coverage``, ``novelty``,
+        ``popularity_bias``, ``mean_popularity`` and ``gini``; with several N each key ends in ``@N``. Standard errors
+        over users are in ``.errors``.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_matrix
+    >>> data = Interactions.from_csr(csr_matrix(np.random.default_rng(0).integers(0, 2, (30, 40))))
+    >>> train, test = data.split(test=0.2, seed=0)
+    >>> class Oracle:
+    ...     users, items = data.users, data.items
+    ...     def scores(self, users):
+    ...         return test.matrix[users].toarray()
+    >>> evaluate_top_n(Oracle(), train, test, N=5)["ndcg"]
+    1.0
+    """
+    check_split(train, test)
+    lengths = [N] if isinstance(N, int | np.integer) else list(N)
+    if not lengths or min(lengths) < 1:
+        raise ValueError(f"N must be at least 1, or several such numbers, got {N!r}")
+    given = as_evaluated(model)
+    plan = _Plan.of(given, train, test, max(lengths), seed)
+    rows = np.flatnonzero(np.diff(test.matrix.indptr))
+    step = max(1, _BLOCK // max(1, train.matrix.shape[1]))
+    blocks = [rows[start : start + step] for start in range(0, len(rows), step)]
+    parts = list(over_blocks(plan.hits, blocks, 1, progress, "evaluate"))
+    everything = Hits(
+        np.concatenate([part.hit for part in parts]) if parts else np.empty((0, max(lengths)), dtype=bool),
+        np.diff(test.matrix.indptr)[rows],
+        np.concatenate([part.items for part in parts]) if parts else np.empty((0, max(lengths)), dtype=np.int64),
+    )
+    own = _own_popularity(train, plan.popularity)[rows]
+    figures: dict[str, float] = {}
+    errors: dict[str, float] = {}
+    counts: dict[str, int] = {}
+    per_user: dict[str, Floats] = {}
+    for n in lengths:
+        suffix = "" if isinstance(N, int | np.integer) else f"@{n}"
+        hits = everything.first(n)
+        exposure = hits.exposure(train.matrix.shape[1])
+        values = {name: measure(hits) for name, measure in _LIST_MEASURES.items()}
+        values["novelty"] = novelty(hits, plan.popularity, train.matrix.shape[0])
+        values["popularity_bias"] = popularity_bias(hits, plan.popularity, own)
+        values["mean_popularity"] = mean_popularity(hits, plan.popularity)
+        for name in TOP_N_MEASURES:
+            key = name + suffix
+            if name in values:
+                per_user[key] = values[name]
+                figures[key], errors[key], counts[key] = mean_and_error(values[name])
+            else:
+                figures[key] = coverage(exposure) if name == "coverage" else gini(exposure)
+                counts[key] = len(rows)
+    return Evaluation(figures, errors, counts, train.users[rows], per_user)
+
+
+def _own_popularity(train: Interactions, popularity: NDArray[Any]) -> Floats:
+    matrix = train.matrix
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    total = np.bincount(rows, weights=popularity[matrix.indices], minlength=matrix.shape[0])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(total / np.diff(matrix.indptr), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class _Plan:
+    model: EvaluatedModel
+    train: Interactions
+    test: Interactions
+    length: int
+    order: NDArray[np.int64]
+    columns: NDArray[Any]
+    popularity: NDArray[Any]
+
+    @classmethod
+    def of(cls, model: EvaluatedModel, train: Interactions, test: Interactions, length: int, seed: int) -> _Plan:
+        _, columns = positions(model, train)
+        order = np.random.default_rng(seed).permutation(train.matrix.shape[1])
+        popularity = np.bincount(train.matrix.indices, minlength=train.matrix.shape[1])
+        return cls(model, train, test, length, order, columns, popularity)
+
+    def hits(self, rows: NDArray[Any]) -> Hits:
+        """Return the lists of the users in ``rows`` and which of their items came true."""
+        scores = np.asarray(self.model.scores(self.train.users[rows]))
+        expected = (len(rows), len(self.model.items))
+        if scores.shape != expected:
+            raise ValueError(f"scores of the model have shape {scores.shape}; users x items is {expected}")
+        scores = scores[:, self.columns]
+        if np.isnan(scores).any():
+            raise ValueError("the model gives scores that are NaN: its training has diverged; lower its learning rate")
+        scores = scores.astype(np.float64 if scores.dtype == np.float64 else np.float32)
+        seen, which = _entries(self.train, rows)
+        scores[seen, which] = -np.inf
+        items = best(scores, self.length, self.order)
+        wanted = np.zeros(scores.shape, dtype=bool)
+        wanted[_entries(self.test, rows)] = True
+        hit = np.take_along_axis(wanted, np.maximum(items, 0), axis=1) & (items >= 0)
+        return Hits(hit, wanted.sum(axis=1), items)
+
+
+def _entries(data: Interactions, rows: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    part = data.matrix[rows]
+    return np.repeat(np.arange(len(rows)), np.diff(part.indptr)), part.indices
+
+
+def best(scores: NDArray[Any], length: int, order: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the columns of the ``length`` largest scores of each row, best first.
+
+    Parameters
+    ----------
+    scores
+        One row per user; a score of -inf is never chosen.
+    length
+        Length of the lists; where fewer columns can be chosen, the rest is -1.
+    order
+        A permutation of the columns: among equal scores the one that comes earlier in it goes first.
+
+    Examples
+    --------
+    >>> best(np.array([[1.0, 3.0, -np.inf, 3.0]]), 4, np.array([3, 2, 1, 0]))
+    array([[ 3,  1,  0, -1]])
+    """
+    users, items = scores.shape
+    mixed = scores[:, order]
+    out = np.full((users, length), -1, dtype=np.int64)
+    kept = min(length, items)
+    if kept == 0:
+        return out
+    chosen = _largest(mixed, kept)
+    values = np.take_along_axis(mixed, chosen, axis=1)
+    sorting = np.argsort(-values, axis=1, kind="stable")
+    chosen = np.take_along_axis(chosen, sorting, axis=1)
+    possible = np.take_along_axis(values, sorting, axis=1) > -np.inf
+    out[:, :kept] = np.where(possible, order[chosen], -1)
+    return out
+
+
+def _largest(mixed: NDArray[Any], kept: int) -> NDArray[np.int64]:
+    """Columns of the ``kept`` largest, in column order; of those equal to the smallest kept, the first."""
+    users, items = mixed.shape
+    if kept == items:
+        return np.broadcast_to(np.arange(items), (users, items))
+    chosen = np.sort(np.argpartition(mixed, items - kept, axis=1)[:, items - kept :], axis=1)
+    least = np.take_along_axis(mixed, chosen, axis=1).min(axis=1)
+    above = mixed >= least[:, None]
+    for row in np.flatnonzero(above.sum(axis=1) > kept):
+        strictly = np.flatnonzero(mixed[row] > least[row])
+        equal = np.flatnonzero(mixed[row] == least[row])[: kept - len(strictly)]
+        chosen[row] = np.sort(np.concatenate([strictly, equal]))
+    return np.asarray(chosen, dtype=np.int64)
