@@ -24,6 +24,9 @@ from sadrec.training.trainer import Figures, Trainer
 
 Callback = Callable[[int, Figures, Any], bool | None]
 
+# What a model has only once it is fitted.
+_FITTED = ("parameters", "user_ids", "item_ids", "seen", "history", "_settings")
+
 
 class SAD(PairVerbs, RecommendVerbs):
     """Sliced Anti-symmetric Decomposition: who prefers what to what, even in circles.
@@ -72,7 +75,8 @@ class SAD(PairVerbs, RecommendVerbs):
     >>> frame = pl.DataFrame({
     ...     "judge": ["ann"] * 3, "winner": ["rock", "scissors", "paper"], "loser": ["scissors", "paper", "rock"]
     ... })
-    >>> model = SAD(factors=8, iterations=400, learning_rate=0.3).fit(Comparisons.from_frame(frame, user="judge"))
+    >>> game = Comparisons.from_frame(frame, user="judge", winner="winner", loser="loser")
+    >>> model = SAD(factors=4, iterations=1000, learning_rate=0.3, rival_regularization=0.0).fit(game)
     >>> model.preference("ann", ["rock", "scissors", "paper"], ["scissors", "paper", "rock"]) > 0
     array([ True,  True,  True])
     """
@@ -343,8 +347,8 @@ class SAD(PairVerbs, RecommendVerbs):
         return self.parameters
 
     def __getattr__(self, name: str) -> Any:
-        # Only reached when an attribute is missing: before fit, these are.
-        if name in ("parameters", "user_ids", "item_ids", "seen", "history", "_settings"):
+        # Reached only when an attribute is missing, or when a property lacks one: before fit.
+        if not self._is_fitted() and (name in _FITTED or hasattr(type(self), name)):
             raise NotFittedError(f"this {type(self).__name__} has learnt nothing yet: call fit first")
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 

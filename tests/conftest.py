@@ -1,0 +1,15 @@
+"""What all tests share: the folder of real data, when there is one."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def data_folder():
+    """The folder that SADREC_DATA names; tests that need it are skipped without."""
+    folder = os.environ.get("SADREC_DATA")
+    if not folder or not Path(folder).is_dir():
+        pytest.skip("needs real data: set SADREC_DATA to the folder that holds it")
+    return Path(folder)

@@ -1,0 +1,280 @@
+"""Fitting: what is taken, what is refused, what comes out."""
+
+import numpy as np
+import polars as pl
+import pytest
+import scipy.sparse as sp
+
+from sadrec import BPR, SAD, Comparisons, Interactions
+from sadrec.models import DivergedError, NotFittedError
+
+
+def clicks(n=40, m=30, seed=0):
+    """Two kinds of people, two kinds of items."""
+    rng = np.random.default_rng(seed)
+    own = (np.arange(n)[:, None] % 2) == (np.arange(m)[None, :] % 2)
+    return sp.csr_matrix((rng.random((n, m)) < np.where(own, 0.6, 0.05)).astype(np.float32))
+
+
+@pytest.mark.parametrize("model", [SAD, BPR])
+def test_it_learns_who_likes_what(model):
+    data = clicks(200, 60)
+    fitted = model(factors=8, iterations=60).fit(data)
+    ids, scores = fitted.recommend(0, N=5)
+    assert (ids % 2 == 0).all() and (np.diff(scores) <= 0).all()
+    assert not set(ids) & set(data[0].indices)
+    assert fitted.probability(1, 1, 0) > 0.5 > fitted.probability(0, 1, 0)
+
+
+def test_fit_takes_every_kind_of_input(tmp_path):
+    matrix = clicks()
+    coo = matrix.tocoo()
+    frame = pl.DataFrame({"user": coo.row, "item": coo.col})
+    frame.write_csv(tmp_path / "clicks.csv")
+    inputs = [
+        matrix,
+        sp.csr_array(matrix),
+        matrix.tocsc(),
+        coo,
+        matrix.toarray(),
+        Interactions.from_csr(matrix),
+        frame,
+        frame.to_pandas(),
+        frame.to_arrow(),
+        tmp_path / "clicks.csv",
+        str(tmp_path / "clicks.csv"),
+    ]
+    fitted = [BPR(factors=3, iterations=2).fit(data) for data in inputs]
+    for model in fitted[1:]:
+        np.testing.assert_array_equal(model.item_factors, fitted[0].item_factors)
+
+
+def test_settings_are_kept_as_given_and_resolved_beside():
+    model = SAD(factors=3).fit(clicks())
+    assert model.iterations is None and model.settings.iterations > 0
+    assert model.blocks is None and model.settings.blocks == 1
+    stated = Comparisons.from_frame(pl.DataFrame({"user": [1, 2], "winner": [1, 2], "loser": [2, 3]}))
+    assert SAD(factors=3).fit(stated).settings.learning_rate != model.settings.learning_rate
+
+
+def test_the_same_seed_gives_the_same_model_and_another_another():
+    one, two, other = (SAD(factors=4, iterations=3, random_state=seed).fit(clicks()) for seed in (5, 5, 6))
+    np.testing.assert_array_equal(one.user_factors, two.user_factors)
+    assert (one.user_factors != other.user_factors).any()
+    drawn = SAD(factors=4, iterations=3, random_state=None).fit(clicks())
+    again = SAD(factors=4, iterations=3, random_state=drawn.settings.seed).fit(clicks())
+    np.testing.assert_array_equal(drawn.user_factors, again.user_factors)
+    SAD(factors=4, iterations=1, random_state=np.random.default_rng(3)).fit(clicks())
+
+
+def test_scikit_learn_can_clone_it():
+    from sklearn.base import clone
+
+    for model in (SAD(factors=7, bias=True, adaptive=True), BPR(factors=7, iterations=3)):
+        copy = clone(model)
+        assert type(copy) is type(model) and copy.get_params() == model.get_params()
+    assert "rival_regularization" not in BPR().get_params()
+
+
+def test_set_params_refuses_what_it_does_not_know():
+    with pytest.raises(ValueError, match=r"unknown setting 'factor'.*factors"):
+        SAD().set_params(factor=3)
+
+
+def test_questions_before_fit_are_refused_politely():
+    for ask in (
+        lambda m: m.user_factors,
+        lambda m: m.preference(0, 1, 2),
+        lambda m: m.recommend(0),
+        lambda m: m.save("x"),
+        lambda m: m.users,
+        lambda m: m.settings,
+    ):
+        with pytest.raises(NotFittedError, match="call fit first"):
+            ask(SAD())
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (sp.csr_matrix((3, 4)), "no entries"),
+        (np.ones((3, 1)), "two items"),
+        (np.array([[1.0, np.nan]]), "(?i)nan"),
+        (np.array([[1.0, -2.0]]), "(?i)negative"),
+    ],
+)
+def test_data_with_nothing_to_learn_from_is_refused(data, message):
+    with pytest.raises(ValueError, match=message):
+        SAD(iterations=1).fit(data)
+
+
+def test_one_user_and_users_who_liked_everything_are_fine():
+    one = SAD(factors=2, iterations=3).fit(np.array([[1, 0, 1]]))
+    assert np.isfinite(one.user_factors).all()
+    everything = np.array([[1, 1, 1], [1, 0, 0], [0, 0, 0]])
+    model = SAD(factors=2, iterations=3).fit(everything)
+    assert model.history[-1]["skipped"] == 3 and model.history[-1]["updates"] == 1
+    assert (model.user_factors[2] == 0).all()  # nothing is known of the last user, and no noise is made up
+    assert len(model.recommend(0)[0]) == 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"factors": -1}, "factors"),
+        ({"num_threads": -2}, "num_threads"),
+        ({"random_state": -1}, "random_state"),
+        ({"order_share": 0.5}, "order inside ratings, but the data has none"),
+    ],
+)
+def test_bad_settings_are_refused_in_fit(settings, message):
+    with pytest.raises(ValueError, match=message):
+        SAD(**settings).fit(clicks())
+
+
+def test_a_random_state_that_is_none_of_the_three_is_refused():
+    with pytest.raises(TypeError, match="random_state must be"):
+        SAD(random_state="7").fit(clicks())
+
+
+def test_order_inside_ratings_teaches_the_order():
+    rng = np.random.default_rng(0)
+    quality = rng.permutation(30)
+    ratings = np.where(rng.random((60, 30)) < 0.4, 1 + quality // 6, 0)
+    model = SAD(factors=4, iterations=60, order_share=0.7).fit(ratings)
+    best, worst = np.argmax(quality), np.argmin(quality)
+    without = SAD(factors=4, iterations=60).fit(ratings)
+    only = SAD(factors=4, iterations=60, order_share=1.0).fit(ratings)
+    means = [fitted.probability(fitted.users, best, worst).mean() for fitted in (without, model, only)]
+    assert means[0] < means[1] < means[2] and means[2] > 0.95
+
+
+def test_interactions_and_comparisons_in_one_fit():
+    frame = pl.DataFrame({"user": [0, 0, 99], "winner": [1, 40, 3], "loser": [0, 1, 40]})
+    model = SAD(factors=4, iterations=80, learning_rate=0.2).fit(clicks(), comparisons=Comparisons.from_frame(frame))
+    assert len(model.users) == 41 and len(model.items) == 31  # user 99 and item 40 are new
+    assert model.probability(0, 40, 1) > 0.5
+
+
+def test_weights_say_how_much_an_interaction_counts():
+    data = Interactions.from_csr(clicks())
+    heavy = BPR(factors=4, iterations=3).fit(data, weights=np.full(data.matrix.nnz, 2.0))
+    plain = BPR(factors=4, iterations=3).fit(data)
+    ones = BPR(factors=4, iterations=3).fit(data, weights=np.ones(data.matrix.nnz))
+    assert (heavy.user_factors != plain.user_factors).any()
+    np.testing.assert_array_equal(ones.user_factors, plain.user_factors)
+    as_matrix = data.matrix.copy()
+    as_matrix.data = np.full(data.matrix.nnz, 2.0)
+    np.testing.assert_array_equal(
+        BPR(factors=4, iterations=3).fit(data, weights=as_matrix).user_factors, heavy.user_factors
+    )
+    with pytest.raises(ValueError, match="one per interaction"):
+        BPR().fit(data, weights=np.ones(3))
+    with pytest.raises(ValueError, match="not negative"):
+        BPR().fit(data, weights=np.full(data.matrix.nnz, -1.0))
+
+
+def test_early_stopping_keeps_the_best_epoch():
+    train, held_out = Interactions.from_csr(clicks(80, 40)).split(test=0.2, seed=1)
+    model = SAD(factors=16, iterations=200, learning_rate=0.3, regularization=0.0, schedule="constant")
+    model.fit(train, validation=held_out, patience=5)
+    values = [figures["validation_log_likelihood"] for figures in model.history]
+    assert len(values) < 200 and int(np.argmax(values)) == len(values) - 6
+
+
+def test_callbacks_see_a_usable_model_and_can_stop():
+    seen = []
+
+    def watch(epoch, figures, model):
+        seen.append((epoch, model.preference(0, 0, 1)))
+        return epoch == 3
+
+    model = SAD(factors=4, iterations=10).fit(clicks(), callbacks=[watch])
+    assert [epoch for epoch, _ in seen] == [1, 2, 3] and len(model.history) == 3
+    assert seen[-1][1] == model.preference(0, 0, 1)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_divergence_leaves_the_last_good_epoch_or_the_model_as_it_was():
+    model = SAD(factors=4, iterations=5).fit(clicks())
+    before = model.user_factors.copy()
+    model.set_params(learning_rate=1e30, regularization=0.0, rival_regularization=0.0)
+    with pytest.raises(DivergedError, match="lower learning_rate"):
+        model.fit(clicks())
+    assert np.isfinite(model.user_factors).all()
+    if not model.history or len(model.history) == 5:
+        np.testing.assert_array_equal(model.user_factors, before)
+
+
+def test_a_failed_fit_leaves_the_fitted_model_alone():
+    model = SAD(factors=4, iterations=2).fit(clicks())
+    before = model.recommend(0)[0]
+    with pytest.raises(ValueError, match="two items"):
+        model.fit(np.ones((3, 1)))
+    np.testing.assert_array_equal(model.recommend(0)[0], before)
+
+
+def test_partial_fit_appends_users_and_items_and_keeps_what_was_learnt():
+    model = SAD(factors=4, iterations=30).fit(clicks())
+    old_users, old_items = model.users.copy(), model.items.copy()
+    frame = pl.DataFrame({"user": [0, 100, 100, 100], "item": [77, 0, 2, 4]})
+    model.set_params(iterations=40)
+    model.partial_fit(frame)
+    np.testing.assert_array_equal(model.users[:40], old_users)
+    np.testing.assert_array_equal(model.items[:30], old_items)
+    assert set(model.users[40:]) == {100} and set(model.items[30:]) == {77}
+    ids, _ = model.recommend(100, N=4)
+    assert (ids % 2 == 0).mean() >= 0.75 or 77 in ids  # somebody who likes even things
+    assert not set(model.recommend(0, N=31)[0]) & (set(clicks()[0].indices) | {77})  # old and new are both seen
+
+
+def test_partial_fit_on_a_new_model_is_fit():
+    one, two = SAD(factors=4, iterations=3).partial_fit(clicks()), SAD(factors=4, iterations=3).fit(clicks())
+    np.testing.assert_array_equal(one.item_factors, two.item_factors)
+
+
+def test_a_warm_start_goes_on_from_the_other_model():
+    first = SAD(factors=4, iterations=20).fit(clicks())
+    same = SAD(factors=4, iterations=0).fit(clicks(), warm_start=first)
+    np.testing.assert_array_equal(same.rival_factors, first.rival_factors)
+    more = SAD(factors=4, iterations=5).fit(clicks(60, 40), warm_start=first)
+    assert len(more.users) == 60 and len(more.items) == 40
+    assert (
+        SAD(factors=4, iterations=1).fit(clicks(), warm_start=BPR(factors=4, iterations=1).fit(clicks())).factors == 4
+    )
+    with pytest.raises(ValueError, match="set factors to 4"):
+        SAD(factors=5).fit(clicks(), warm_start=first)
+    with pytest.raises(ValueError, match="rival factors would be lost"):
+        BPR(factors=4).fit(clicks(), warm_start=first)
+
+
+def test_given_factors_answer_like_fitted_ones():
+    model = SAD(factors=4, iterations=3).fit(clicks())
+    given = SAD.from_factors(model.user_factors, model.item_factors, model.rival_factors, users=model.users)
+    assert given.preference(3, 1, 2) == model.preference(3, 1, 2)
+    with pytest.raises(ValueError, match="must not be negative"):
+        SAD.from_factors(np.ones((2, 3)), np.ones((4, 3)), -np.ones((4, 3)))
+    with pytest.raises(ValueError, match="finite"):
+        SAD.from_factors([[np.nan]], [[1.0], [2.0]])
+    with pytest.raises(ValueError, match="3 users are named, but the factors have 2 rows"):
+        SAD.from_factors(np.ones((2, 3)), np.ones((4, 3)), users=["a", "b", "c"])
+
+
+def test_factors_of_implicit_s_bpr_bring_their_bias():
+    rng = np.random.default_rng(0)
+    users, items = rng.normal(size=(5, 4)).astype(np.float32), rng.normal(size=(7, 4)).astype(np.float32)
+    users[:, -1] = 1.0  # implicit keeps the bias as a last column
+    model = SAD.from_bpr(users, items)
+    np.testing.assert_array_equal(model.item_bias, items[:, -1])
+    assert model.preference(2, 3, 4) == pytest.approx(float(users[2] @ (items[3] - items[4])), rel=1e-5)
+    plain = BPR.from_bpr(users[:, :3], items[:, :3])
+    assert plain.item_bias is None and plain.factors == 3
+
+
+def test_ids_are_what_they_were():
+    frame = pl.DataFrame({"user": ["zoë", "bob", "bob"], "item": ["tea", "ale", "tea"], "stars": [1, 2, 3]})
+    model = SAD(factors=2, iterations=2).fit(Interactions.from_frame(frame, user="user", item="item", rating="stars"))
+    assert list(model.users) == ["bob", "zoë"]
+    assert model.recommend("zoë")[0].tolist() == ["ale"]
+    with pytest.raises(ValueError, match="unknown user 'eve'"):
+        model.recommend("eve")

@@ -1,0 +1,69 @@
+"""A fit that is killed and run again ends with the same bits as one that was left alone."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from sadrec import SAD
+from sadrec.models import CheckpointError
+
+PROGRAM = """
+import sys, time
+import numpy as np, scipy.sparse as sp
+from sadrec import SAD
+rng = np.random.default_rng(0)
+data = sp.csr_matrix(rng.random((300, 400)) < 0.05)
+pause = float(sys.argv[2])
+def wait(epoch, figures, model):
+    print(epoch, flush=True)
+    time.sleep(pause)
+model = SAD(factors=8, iterations=12, adaptive=True).fit(data, checkpoint=sys.argv[1], callbacks=[wait])
+model.save(sys.argv[1] + "/done.sad")
+"""
+
+
+def start(folder, pause):
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(folder), str(pause)], stdout=subprocess.PIPE, text=True, env=os.environ
+    )
+
+
+def test_killed_and_resumed_it_ends_with_the_same_bits(tmp_path):
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    quiet = start(whole, 0)
+    assert quiet.wait(120) == 0
+    for _ in range(3):
+        process = start(broken, 0.05)
+        for _ in range(5):
+            process.stdout.readline()
+        time.sleep(0.02)
+        process.send_signal(signal.SIGKILL)
+        process.wait(60)
+    process = start(broken, 0)
+    assert process.wait(120) == 0
+    one, two = SAD.load(whole / "done.sad"), SAD.load(broken / "done.sad")
+    np.testing.assert_array_equal(one.user_factors, two.user_factors)
+    np.testing.assert_array_equal(one.item_factors, two.item_factors)
+    np.testing.assert_array_equal(one.rival_factors, two.rival_factors)
+    assert len(two.history) == 24
+
+
+def test_a_checkpoint_of_other_data_or_settings_is_refused(tmp_path):
+    dense = np.random.default_rng(0).random((20, 30)) < 0.3
+    data, other = sp.csr_matrix(dense), dense.copy()
+    SAD(factors=4, iterations=2).fit(data, checkpoint=tmp_path)
+    other[0, 0] = not other[0, 0]
+    for model, given, what in (
+        (SAD(factors=4, iterations=2), sp.csr_matrix(other), "data"),
+        (SAD(factors=4, iterations=3), data, "settings"),
+        (SAD(factors=4, iterations=2, random_state=1), data, "settings"),
+    ):
+        with pytest.raises(CheckpointError, match=f"{what}.* differ"):
+            model.fit(given, checkpoint=tmp_path)
+    SAD(factors=4, iterations=2, num_threads=1).fit(data, checkpoint=tmp_path)  # threads are not part of it
