@@ -141,11 +141,11 @@ def evaluate(
 
 
 def _summary(per_user: dict[str, Floats], users: NDArray[Any]) -> Evaluation:
-    per_user["match_per_user"] = per_user["match"]
     figures, errors, counts = {}, {}, {}
     for name in MEASURES:
         summarise = median_and_error if name == "match_per_user" else mean_and_error
-        figures[name], errors[name], counts[name] = summarise(per_user[name])
+        of = "match" if name == "match_per_user" else name
+        figures[name], errors[name], counts[name] = summarise(per_user[of])
     return Evaluation(figures, errors, counts, users, per_user)
 
 

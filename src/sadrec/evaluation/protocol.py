@@ -3,7 +3,9 @@
 A model is evaluated through ``margins(user, items, rivals)`` (an array items x rivals; above 0 the item is
 preferred) and ``scores(users)`` (an array users x ``model.items``; higher is better). A model that has only scores
 gets margins as differences of scores; one that has only margins gets scores as mean margins over its catalogue.
-Measures of probability apply only to a model that has ``probability(user, item, rival)``.
+Measures of probability apply only to a model that has ``probability(user, item, rival)``. A model that has both and
+whose margins are nothing but differences of its scores may say so with an attribute ``margins_are_differences = True``:
+it is then asked for the scores of many users at a time, which is faster.
 """
 
 from __future__ import annotations
@@ -142,7 +144,7 @@ class WithScores:
         return out
 
 
-def as_evaluated(model: object) -> EvaluatedModel:
+def as_evaluated(model: Any) -> EvaluatedModel:
     """Give ``model`` whichever of ``margins`` and ``scores`` it lacks.
 
     Raises
@@ -156,6 +158,8 @@ def as_evaluated(model: object) -> EvaluatedModel:
         return WithMargins(model)
     if isinstance(model, HasMargins):
         return WithScores(model)
+    if hasattr(type(model), "users"):
+        _ = model.users  # a model that is not fitted says so itself
     raise TypeError(
         f"cannot evaluate {type(model).__name__}: it must have the id arrays 'users' and 'items' and at least one "
         "of margins(user, items, rivals) and scores(users)"

@@ -26,7 +26,7 @@ class Evaluation(Mapping[str, float]):
     users
         Ids of the users evaluated, in the order of ``per_user``.
     per_user
-        One array per figure that is an average (or a median) over users: the value of each user, NaN where it has none.
+        One array per figure that is an average over users: the value of each user, NaN where it has none.
     """
 
     figures: Mapping[str, float]

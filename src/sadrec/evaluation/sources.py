@@ -144,7 +144,7 @@ def source_of(model: object, data: Interactions, *, factors: bool = True) -> Sou
     parameters = getattr(model, "parameters", None)
     if factors and isinstance(parameters, Parameters):
         return FactorSource(parameters, users, items, isinstance(model, HasProbability))
-    if isinstance(model, HasMargins):
+    if isinstance(model, HasMargins) and not getattr(model, "margins_are_differences", False):
         return MarginSource(model, data.users, data.items)
     same = len(items) == len(given.items) and bool((items == np.arange(len(items))).all())
     return ScoreSource(given, data.users, None if same else items)

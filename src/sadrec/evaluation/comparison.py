@@ -1,0 +1,260 @@
+"""The outcome of a comparison: tidy frame, summary, paired tests, tables, pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from sadrec.evaluation._fitting import plain
+from sadrec.evaluation._store import Arrays, write_atomically
+from sadrec.evaluation.significance import holm, paired_test
+from sadrec.evaluation.tables import TableFormat, render
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Run:
+    """One model on one split: what it is, how long it took, and its figures or why there are none."""
+
+    model: str
+    split: int
+    status: str
+    message: str
+    about: Mapping[str, Any]
+    fit_seconds: float
+    evaluate_seconds: float
+    train_size: int
+    test_size: int
+    figures: Mapping[str, float]
+    errors: Mapping[str, float] = field(default_factory=dict)
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+    def to_record(self) -> dict[str, Any]:
+        """Return the run in plain values; what is not a number is null."""
+        return dict(plain(asdict(self)))
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Run:
+        """Return the run that :meth:`to_record` wrote."""
+        values = {entry.name: record[entry.name] for entry in fields(cls)}
+        for name in ("figures", "errors"):
+            values[name] = {key: np.nan if value is None else value for key, value in values[name].items()}
+        return cls(**values)
+
+
+_SCHEMA = {
+    "model": pl.String,
+    "split": pl.Int64,
+    "measure": pl.String,
+    "value": pl.Float64,
+    "error": pl.Float64,
+    "users": pl.Int64,
+    "fit_seconds": pl.Float64,
+    "evaluate_seconds": pl.Float64,
+    "status": pl.String,
+    "message": pl.String,
+}
+
+
+class Comparison:
+    """Models by splits by measures, and what follows from them.
+
+    Attributes
+    ----------
+    runs
+        One per (model, split), in the order they were made.
+    frame
+        Tidy polars frame: model, split, measure, value, error (standard error over users), users, fit_seconds,
+        evaluate_seconds, status, message. A run without figures has one row whose measure is null.
+    """
+
+    def __init__(self, runs: Sequence[Run], per_user: Mapping[tuple[str, int], Arrays] | None = None) -> None:
+        self.runs = list(runs)
+        self._per_user = dict(per_user or {})
+        rows: list[tuple[Any, ...]] = []
+        for run in self.runs:
+            about = (run.fit_seconds, run.evaluate_seconds, run.status, run.message)
+            for name, value in run.figures.items():
+                error, users = run.errors.get(name, np.nan), run.counts.get(name, 0)
+                rows.append((run.model, run.split, name, value, error, users, *about))
+            if not run.figures:
+                rows.append((run.model, run.split, None, None, None, None, *about))
+        self.frame = pl.DataFrame(rows, schema=_SCHEMA, orient="row").with_columns(
+            pl.col("value", "error").fill_nan(None)
+        )
+
+    @property
+    def models(self) -> list[str]:
+        """Names of the models, in the order they were given."""
+        return list(dict.fromkeys(run.model for run in self.runs))
+
+    @property
+    def measures(self) -> list[str]:
+        """Names of the measures that at least one model has."""
+        return list(dict.fromkeys(name for run in self.runs for name, v in run.figures.items() if not np.isnan(v)))
+
+    def values(self, model: str, measure: str) -> dict[int, float]:
+        """Return the figure of a model on every split it finished."""
+        return {
+            run.split: run.figures[measure]
+            for run in self.runs
+            if run.model == model and not np.isnan(run.figures.get(measure, np.nan))
+        }
+
+    def notes(self, model: str) -> str:
+        """Say what went wrong with a model, on how many splits; empty when nothing did."""
+        bad = [run for run in self.runs if run.model == model and run.status != "done"]
+        if not bad:
+            return ""
+        total = sum(run.model == model for run in self.runs)
+        where = "" if len(bad) == total else f" on {len(bad)} of {total} splits"
+        return f"{bad[0].status}{where}: {bad[0].message}"
+
+    def summary(self) -> pl.DataFrame:
+        """Return mean and spread over splits: model, measure, mean, sd, error, splits, fit_seconds, note.
+
+        ``sd`` is the standard deviation over splits (what the paper prints after ±), ``error`` the standard error of
+        the mean. A model without figures has one row whose measure is null.
+        """
+        rows: list[tuple[Any, ...]] = []
+        for model in self.models:
+            note = self.notes(model)
+            seconds = [run.fit_seconds for run in self.runs if run.model == model and run.status == "done"]
+            fit = float(np.mean(seconds)) if seconds else None
+            for measure in self.measures:
+                found = np.array(list(self.values(model, measure).values()))
+                if len(found):
+                    sd = float(found.std(ddof=1)) if len(found) > 1 else None
+                    error = None if sd is None else sd / np.sqrt(len(found))
+                    rows.append((model, measure, float(found.mean()), sd, error, len(found), fit, note))
+            if not seconds:
+                rows.append((model, None, None, None, None, 0, None, note))
+        schema = {
+            "model": pl.String,
+            "measure": pl.String,
+            "mean": pl.Float64,
+            "sd": pl.Float64,
+            "error": pl.Float64,
+            "splits": pl.Int64,
+            "fit_seconds": pl.Float64,
+            "note": pl.String,
+        }
+        return pl.DataFrame(rows, schema=schema, orient="row")
+
+    def significance(
+        self,
+        against: str | None = None,
+        measures: Sequence[str] | None = None,
+        unit: Literal["splits", "users"] = "splits",
+    ) -> pl.DataFrame:
+        """Test every other model against one, paired.
+
+        Parameters
+        ----------
+        against
+            The model the others are compared with; the first one by default. Positive differences are in its favour
+            where more is better.
+        measures
+            Which measures; all by default.
+        unit
+            ``"splits"``: pairs are splits, with the variance corrected for overlapping training parts (Nadeau and
+            Bengio, 2003). ``"users"``: pairs are users, each averaged over the splits first; says whether the
+            difference would hold for other users of the same kind.
+
+        Returns
+        -------
+        polars.DataFrame
+            model, measure, difference (``against`` minus model), error, low, high, p_t, p_wilcoxon, p_holm (of p_t,
+            over the models), n.
+        """
+        first = self._known(against or self.models[0])
+        others = [model for model in self.models if model != first]
+        rows: list[tuple[Any, ...]] = []
+        for measure in self.measures if measures is None else measures:
+            tests = []
+            for model in others:
+                ours, theirs, ratio = self._pairs(first, model, measure, unit)
+                tests.append(paired_test(ours, theirs, ratio))
+            adjusted = holm(np.array([test.p_t for test in tests]))
+            for model, test, p in zip(others, tests, adjusted.tolist(), strict=True):
+                figures = (test.difference, test.error, test.low, test.high, test.p_t, test.p_wilcoxon, p)
+                rows.append((model, measure, *figures, test.n))
+        names = ("difference", "error", "low", "high", "p_t", "p_wilcoxon", "p_holm")
+        schema = {"model": pl.String, "measure": pl.String, **dict.fromkeys(names, pl.Float64), "n": pl.Int64}
+        return pl.DataFrame(rows, schema=schema, orient="row").with_columns(pl.col(names).fill_nan(None))
+
+    def per_user(self, model: str, measure: str) -> dict[Any, float]:
+        """Return every user's figure, averaged over the splits in which the user has one."""
+        total: dict[Any, float] = {}
+        count: dict[Any, int] = {}
+        for split in sorted({run.split for run in self.runs}):
+            arrays = self._per_user.get((model, split))
+            if arrays is None or f"of {measure}" not in arrays:
+                continue
+            for user, value in zip(arrays["users"].tolist(), arrays[f"of {measure}"].tolist(), strict=True):
+                if value == value:
+                    total[user] = total.get(user, 0.0) + value
+                    count[user] = count.get(user, 0) + 1
+        return {user: total[user] / count[user] for user in total}
+
+    def table(
+        self, format: TableFormat = "markdown", measures: Sequence[str] | None = None, caption: str | None = None
+    ) -> str:
+        """Return mean ± spread over splits as text: ``"markdown"``, ``"latex"`` or ``"csv"``; the best in bold."""
+        return render(self.summary(), self.models, list(measures or self.measures), format, caption)
+
+    def plot(self, measures: Sequence[str] | None = None) -> Figure:
+        """Draw one panel per measure: a dot for each model's mean, its 95 % interval, and every split behind it."""
+        from sadrec.evaluation.pictures import dots_and_intervals
+
+        return dots_and_intervals(self, list(measures or self.measures))
+
+    def save(self, folder: str | Path, measures: Sequence[str] | None = None, picture: bool = True) -> list[Path]:
+        """Write table.md, table.tex, table.csv, results.csv and, if wanted, comparison.png; return the paths."""
+        folder = Path(folder)
+        contents = {
+            "table.md": self.table("markdown", measures).encode(),
+            "table.tex": self.table("latex", measures).encode(),
+            "table.csv": self.table("csv", measures).encode(),
+            "results.csv": self.frame.write_csv().encode(),
+        }
+        if picture:
+            from io import BytesIO
+
+            buffer = BytesIO()
+            self.plot(measures).savefig(buffer, format="png", dpi=120)
+            contents["comparison.png"] = buffer.getvalue()
+        for name, content in contents.items():
+            write_atomically(folder / name, content)
+        return [folder / name for name in contents]
+
+    def __repr__(self) -> str:
+        splits = len({run.split for run in self.runs})
+        return f"Comparison({len(self.models)} models, {splits} splits)\n{self.table()}"
+
+    def _known(self, model: str) -> str:
+        if model not in self.models:
+            raise ValueError(f"there is no model {model!r} here; there are {', '.join(self.models)}")
+        return model
+
+    def _pairs(
+        self, first: str, second: str, measure: str, unit: str
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+        if unit == "users":
+            ours, theirs = self.per_user(first, measure), self.per_user(second, measure)
+            ratio = 0.0
+        elif unit == "splits":
+            ours, theirs = self.values(first, measure), self.values(second, measure)
+            ratio = float(np.mean([run.test_size / max(1, run.train_size) for run in self.runs]))
+        else:
+            raise ValueError(f"unit must be 'splits' or 'users', got {unit!r}")
+        common = [key for key in ours if key in theirs]
+        return np.array([ours[key] for key in common]), np.array([theirs[key] for key in common]), ratio

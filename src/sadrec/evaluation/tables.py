@@ -1,0 +1,131 @@
+"""A summary of models by measures as text: Markdown, LaTeX, CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import polars as pl
+
+from sadrec.evaluation.measures import Measure, measure_of
+
+TableFormat = Literal["markdown", "latex", "csv"]
+_LATEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "\\": r"\textbackslash{}",
+}
+
+
+def render(
+    summary: pl.DataFrame,
+    models: Sequence[str],
+    measures: Sequence[str],
+    format: TableFormat = "markdown",
+    caption: str | None = None,
+) -> str:
+    """Write a table with a row per model and a column per measure.
+
+    Parameters
+    ----------
+    summary
+        Columns model, measure, mean, sd, splits and note, as :meth:`Comparison.summary` makes them.
+    models, measures
+        Rows and columns, in order.
+    format
+        ``"markdown"`` and ``"latex"`` show mean ± standard deviation over splits with the best mean in bold; ``"csv"``
+        has mean and standard deviation in columns of their own, at full precision.
+    caption
+        A line above the table.
+    """
+    cells = {(row["model"], row["measure"]): row for row in summary.iter_rows(named=True)}
+    notes = {row["model"]: row["note"] for row in summary.iter_rows(named=True)}
+    shown = [measure_of(name) for name in measures]
+    if format == "csv":
+        return _csv(cells, notes, models, shown)
+    if format not in ("markdown", "latex"):
+        raise ValueError(f"format must be 'markdown', 'latex' or 'csv', got {format!r}")
+    best = {measure.name: _best(cells, models, measure) for measure in shown}
+    with_notes = any(notes.get(model) for model in models)
+    header = ["Model", *[measure.heading for measure in shown], *(["Note"] if with_notes else [])]
+    rows = []
+    for model in models:
+        row = [model]
+        for measure in shown:
+            cell = cells.get((model, measure.name))
+            row.append("" if cell is None else _cell(cell, measure, model in best[measure.name], format))
+        rows.append(row + ([notes.get(model, "")] if with_notes else []))
+    return _markdown(header, rows, caption) if format == "markdown" else _latex(header, rows, caption)
+
+
+def _digits(measure: Measure) -> int:
+    return 1 if measure.share else 3
+
+
+def _cell(cell: dict[str, Any], measure: Measure, bold: bool, format: TableFormat) -> str:
+    digits = _digits(measure)
+    text = f"{measure.shown(cell['mean']):.{digits}f}"
+    plus = r"\pm" if format == "latex" else "±"
+    if cell["sd"] is not None:
+        text += f" {plus} {measure.shown(cell['sd']):.{digits}f}"
+    if format == "latex":
+        return rf"$\mathbf{{{text}}}$" if bold else f"${text}$"
+    return f"**{text}**" if bold else text
+
+
+def _best(cells: dict[Any, dict[str, Any]], models: Sequence[str], measure: Measure) -> set[str]:
+    if not measure.better:
+        return set()
+    means = {
+        model: round(measure.better * measure.shown(cells[model, measure.name]["mean"]), _digits(measure))
+        for model in models
+        if (model, measure.name) in cells
+    }
+    return {model for model, mean in means.items() if mean == max(means.values())} if len(means) > 1 else set()
+
+
+def _markdown(header: list[str], rows: list[list[str]], caption: str | None) -> str:
+    lines = [f"{caption}\n"] if caption else []
+    escaped = [[text.replace("|", r"\|") for text in row] for row in [header, *rows]]
+    lines.append("| " + " | ".join(escaped[0]) + " |")
+    lines.append("|---|" + "---:|" * (len(header) - 1))
+    lines += ["| " + " | ".join(row) + " |" for row in escaped[1:]]
+    return "\n".join(lines) + "\n"
+
+
+def _latex(header: list[str], rows: list[list[str]], caption: str | None) -> str:
+    def line(row: list[str]) -> str:
+        return " & ".join(text if text.startswith("$") else latex_escaped(text) for text in row) + r" \\"
+
+    lines = [f"% {caption}"] if caption else []
+    lines += [rf"\begin{{tabular}}{{l{'r' * (len(header) - 1)}}}", r"\toprule", line(header), r"\midrule"]
+    lines += [line(row) for row in rows]
+    lines += [r"\bottomrule", r"\end{tabular}"]
+    return "\n".join(lines) + "\n"
+
+
+def latex_escaped(text: str) -> str:
+    r"""Return text with LaTeX's special characters escaped.
+
+    Examples
+    --------
+    >>> latex_escaped("M1 (%)")
+    'M1 (\\%)'
+    """
+    return "".join(_LATEX.get(character, character) for character in text)
+
+
+def _csv(cells: dict[Any, Any], notes: dict[str, str], models: Sequence[str], measures: Sequence[Measure]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["model", *[f"{m.name}{end}" for m in measures for end in ("", "_sd")], "splits", "note"])
+    for model in models:
+        row: list[Any] = [model]
+        for measure in measures:
+            cell = cells.get((model, measure.name), {"mean": None, "sd": None})
+            row += [cell["mean"], cell["sd"]]
+        splits = max([cell["splits"] for key, cell in cells.items() if key[0] == model], default=0)
+        writer.writerow([*row, splits, notes.get(model, "")])
+    return out.getvalue()

@@ -1,0 +1,262 @@
+"""Many models on many splits: complete, resumable, and never brought down by one model."""
+
+import json
+import subprocess
+import sys
+import textwrap
+import time
+
+import numpy as np
+import polars as pl
+import pytest
+
+from sadrec.evaluation.compare import compare
+from sadrec.evaluation.leave_one_out import evaluate
+from sadrec.evaluation.top_n import evaluate_top_n
+
+
+class Popularity:
+    """Counts, raised to a power; remembers how often any of its kind was fitted."""
+
+    fits = 0
+
+    def __init__(self, power=1.0):
+        self.power = power
+
+    def get_params(self):
+        return {"power": self.power}
+
+    def fit(self, train):
+        type(self).fits += 1
+        self.users, self.items = train.users, train.items
+        self.counts = np.bincount(train.matrix.indices, minlength=len(train.items)) ** self.power
+        return self
+
+    def scores(self, users):
+        return np.tile(self.counts, (len(users), 1))
+
+
+class Broken:
+    def fit(self, train):
+        raise RuntimeError("no such luck\nand a second line")
+
+
+class Slow:
+    def fit(self, train):
+        time.sleep(5)
+
+
+class Diverged(Popularity):
+    def scores(self, users):
+        return super().scores(users) * np.nan
+
+
+@pytest.fixture
+def data(make_ratings):
+    return make_ratings(users=40, items=150)
+
+
+def test_every_model_has_every_split_and_the_figures_of_evaluate(data):
+    result = compare({"up": Popularity(), "down": Popularity(-1.0)}, data, splits=3, seed=7, progress=False)
+    assert result.models == ["up", "down"]
+    for split in range(3):
+        train, held_out = data.leave_one_out(seed=7 + split)
+        expected = evaluate(Popularity().fit(train), train, held_out, 7 + split)
+        found = dict(result.frame.filter(model="up", split=split).select("measure", "value").rows())
+        assert found == {k: (None if np.isnan(v) else v) for k, v in expected.items()}
+
+
+def test_the_top_n_protocol_splits_at_random(data):
+    result = compare({"up": Popularity}, data, splits=2, protocol="top_n", N=(5, 10), test=0.3, progress=False)
+    train, test = data.split(test=0.3, seed=1)
+    expected = evaluate_top_n(Popularity().fit(train), train, test, (5, 10), seed=1)
+    assert result.values("up", "ndcg@10")[1] == expected["ndcg@10"]
+
+
+def test_given_splits_are_used_as_they_are(data):
+    pair = data.leave_one_out(seed=99)
+    result = compare({"up": Popularity}, splits=[pair, lambda: data.leave_one_out(seed=98)], progress=False)
+    assert result.values("up", "m1")[0] == evaluate(Popularity().fit(pair[0]), *pair, 0)["m1"]
+    assert len(result.values("up", "m1")) == 2
+
+
+def test_summary_is_mean_and_spread_over_splits(data):
+    result = compare({"up": Popularity()}, data, splits=4, progress=False)
+    values = np.array(list(result.values("up", "m2").values()))
+    row = result.summary().filter(measure="m2").row(0, named=True)
+    assert row["mean"] == pytest.approx(values.mean())
+    assert row["sd"] == pytest.approx(values.std(ddof=1))
+    assert row["splits"] == 4
+
+
+def test_a_model_that_fails_is_a_row_that_says_so(data):
+    models = {"up": Popularity(), "broken": Broken, "nan": Diverged(), "not a model": 7}
+    result = compare(models, data, splits=2, progress=False)
+    bad = result.frame.filter(pl.col("status") == "failed")
+    assert set(bad["model"]) == {"broken", "nan", "not a model"}
+    assert bad["measure"].null_count() == len(bad) == 6
+    assert result.notes("broken") == "failed: RuntimeError: no such luck"
+    assert "not finite" in result.notes("nan")
+    assert "no such luck" in result.table()
+    assert result.summary().filter(model="up", measure="m1")["splits"].item() == 2
+
+
+def test_a_model_over_its_time_budget_is_a_row_that_says_so(data):
+    start = time.perf_counter()
+    result = compare({"slow": Slow, "up": Popularity()}, data, splits=1, budget={"slow": 0.2}, progress=False)
+    assert time.perf_counter() - start < 4
+    assert result.notes("slow").startswith("out of time: OutOfTimeError: took longer than its budget of 0.2 seconds")
+    assert result.notes("up") == ""
+
+
+def test_finished_results_are_not_computed_again(data, tmp_path):
+    first = compare({"up": Popularity()}, data, splits=3, path=tmp_path, progress=False)
+    Popularity.fits = 0
+    second = compare({"up": Popularity()}, data, splits=4, path=tmp_path, progress=False)
+    assert Popularity.fits == 1
+    assert first.frame.equals(second.frame.filter(pl.col("split") < 3))
+    assert first.per_user("up", "m1") == compare(
+        {"up": Popularity()}, data, splits=3, path=tmp_path, progress=False
+    ).per_user("up", "m1")
+
+
+def test_other_settings_other_data_and_damaged_files_are_computed_anew(data, make_ratings, tmp_path):
+    compare({"up": Popularity()}, data, splits=1, path=tmp_path, progress=False)
+    for models, on in (
+        ({"up": Popularity(2.0)}, data),
+        ({"up": Popularity()}, make_ratings(users=40, items=150, seed=5)),
+    ):
+        Popularity.fits = 0
+        compare(models, on, splits=1, path=tmp_path, progress=False)
+        assert Popularity.fits == 1
+    for file in tmp_path.glob("*.json"):
+        file.write_text(file.read_text()[:50])
+    Popularity.fits = 0
+    compare({"up": Popularity()}, data, splits=1, path=tmp_path, progress=False)
+    assert Popularity.fits == 1
+
+
+def test_failures_are_tried_again_and_timeouts_are_not(data, tmp_path):
+    calls = []
+
+    class Flaky(Popularity):
+        def fit(self, train):
+            calls.append(1)
+            if len(calls) == 1:
+                raise RuntimeError("once")
+            return super().fit(train)
+
+    assert compare({"m": Flaky()}, data, splits=1, path=tmp_path, progress=False).notes("m")
+    assert not compare({"m": Flaky()}, data, splits=1, path=tmp_path, progress=False).notes("m")
+    for _ in range(2):
+        start = time.perf_counter()
+        compare({"slow": Slow}, data, splits=1, path=tmp_path, budget=0.5, progress=False)
+    assert time.perf_counter() - start < 0.45
+
+
+def test_a_killed_comparison_goes_on_where_it_was(tmp_path):
+    """Kill -9 in the middle of the second of three splits: the first is kept, the rest is computed."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        textwrap.dedent(
+            f"""
+            import os, sys
+            import numpy as np
+            from scipy.sparse import csr_matrix
+            from sadrec.data import Interactions
+            from sadrec.evaluation.compare import compare
+
+            class Popularity:
+                def __init__(self): self.kind = "plain"
+                def fit(self, train):
+                    print("fit", flush=True)
+                    marks.append(1)
+                    if sys.argv[1] == "die" and len(marks) == 2:
+                        os.kill(os.getpid(), 9)
+                    self._counts = np.bincount(train.matrix.indices, minlength=50).astype(float)
+                    self._ids = train.users, train.items
+                users = property(lambda self: self._ids[0])
+                items = property(lambda self: self._ids[1])
+                def scores(self, users): return np.tile(self._counts, (len(users), 1))
+
+            marks = []
+            data = Interactions.from_csr(csr_matrix(np.random.default_rng(0).integers(0, 4, (30, 50))))
+            result = compare({{"m": Popularity}}, data, splits=3, path={str(tmp_path / "results")!r}, progress=False)
+            print(result.frame.filter(measure="m1")["value"].to_list())
+            """
+        )
+    )
+
+    def run(mode):
+        return subprocess.run([sys.executable, str(program), mode], capture_output=True, text=True, check=False)
+
+    killed, resumed = run("die"), run("live")
+    assert killed.returncode == -9
+    assert resumed.stdout.count("fit") == 2, resumed.stderr
+    assert len(json.loads(resumed.stdout.splitlines()[-1])) == 3
+    left = {file.suffix for file in (tmp_path / "results").iterdir()}
+    assert left == {".json", ".npz"}
+
+
+def test_paired_tests_over_splits_and_users(data):
+    models = {"up": Popularity(), "down": Popularity(-1.0), "up again": Popularity(1.5)}
+    result = compare(models, data, splits=4, progress=False)
+    for unit, n in (("splits", 4), ("users", 40)):
+        rows = result.significance("up", ["m1", "sampled_auc"], unit=unit)
+        same = rows.filter(model="up again", measure="sampled_auc").row(0, named=True)
+        other = rows.filter(model="down", measure="sampled_auc").row(0, named=True)
+        assert same["difference"] == 0
+        assert same["p_t"] == same["p_wilcoxon"] == 1
+        assert other["n"] <= n
+        mean = np.mean(list(result.values("up", "sampled_auc").values()))
+        rest = np.mean(list(result.values("down", "sampled_auc").values()))
+        assert other["difference"] == pytest.approx(mean - rest, abs=0.02)
+        assert other["p_holm"] == pytest.approx(min(1, 2 * other["p_t"]))
+    with pytest.raises(ValueError, match="no model 'nobody'"):
+        result.significance("nobody")
+    with pytest.raises(ValueError, match="unit"):
+        result.significance("up", unit="moons")
+
+
+def test_tables_in_three_formats(data):
+    models = {"a|b": Popularity(), "b_c": Popularity(-1.0), "broken": Broken}
+    result = compare(models, data, splits=2, progress=False)
+    markdown = result.table(measures=["mean_margin", "m1"])
+    assert markdown.splitlines()[0] == "| Model | mean x | M1 (%) | Note |"
+    assert r"a\|b" in markdown
+    assert "±" in markdown
+    assert markdown.count("**") == 4
+    latex = result.table("latex", measures=["m1"])
+    assert r"M1 (\%)" in latex
+    assert r"b\_c" in latex
+    assert r"\mathbf" in latex
+    table = pl.read_csv(result.table("csv", measures=["m1"]).encode())
+    assert table.columns == ["model", "m1", "m1_sd", "splits", "note"]
+    assert table["splits"].to_list() == [2, 2, 0]
+    assert table["m1"][0] == pytest.approx(result.summary().filter(model="a|b", measure="m1")["mean"].item())
+    with pytest.raises(ValueError, match="format"):
+        result.table("pdf")
+
+
+def test_everything_is_written_to_a_folder(data, tmp_path):
+    result = compare({"up": Popularity(), "broken": Broken}, data, splits=2, progress=False)
+    paths = result.save(tmp_path / "out", measures=["m1", "m2", "match", "mean_margin", "brier"])
+    assert {path.name for path in paths} == {"table.md", "table.tex", "table.csv", "results.csv", "comparison.png"}
+    assert (tmp_path / "out" / "comparison.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_bad_input_is_refused(data, tmp_path):
+    with pytest.raises(ValueError, match="no models"):
+        compare({}, data)
+    with pytest.raises(ValueError, match="splits must"):
+        compare({"m": Popularity}, data, splits=0)
+    with pytest.raises(ValueError, match="give data"):
+        compare({"m": Popularity})
+    with pytest.raises(ValueError, match="splits is empty"):
+        compare({"m": Popularity}, splits=[])
+    with pytest.raises(ValueError, match="protocol"):
+        compare({"m": Popularity}, data, protocol="bootstrap")
+    file = tmp_path / "file"
+    file.touch()
+    with pytest.raises(ValueError, match="is a file"):
+        compare({"m": Popularity}, data, path=file)
