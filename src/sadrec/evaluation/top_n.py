@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from sadrec.data import Interactions
 from sadrec.evaluation._parallel import over_blocks
-from sadrec.evaluation.leave_one_out import check_split
 from sadrec.evaluation.metrics.average_precision import average_precision
 from sadrec.evaluation.metrics.coverage import coverage
 from sadrec.evaluation.metrics.gini import gini
@@ -24,6 +23,7 @@ from sadrec.evaluation.metrics.novelty import novelty
 from sadrec.evaluation.metrics.popularity_bias import popularity_bias
 from sadrec.evaluation.metrics.precision import precision
 from sadrec.evaluation.metrics.recall import recall
+from sadrec.evaluation.plan import check_split
 from sadrec.evaluation.protocol import EvaluatedModel, as_evaluated
 from sadrec.evaluation.result import Evaluation, mean_and_error
 from sadrec.evaluation.sources import positions
