@@ -8,20 +8,14 @@ import numba
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# Products may be fused with sums and the sign of zero does not matter; the rules for NaN and infinity stay.
-_FUSED = {"contract", "nsz", "arcp"}
-# Sums may also be added up in any order, which they must be to vectorise.
-_RELAXED = _FUSED | {"reassoc"}
+# Sums may be added up in any order, which they must be to vectorise, and fused with products; the rules for NaN and
+# infinity stay, so that a kernel may test for them.
+_RELAXED = {"reassoc", "contract", "nsz", "arcp"}
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compile ``function`` for one thread, without the GIL, with its machine code cached on disk."""
     return _compiled(function, fastmath=_RELAXED, cache=True)
-
-
-def ordered(function: Callable[P, R]) -> Callable[P, R]:
-    """Like :func:`kernel`, but sums are added up as written: for results that must be exact, such as exactly 1."""
-    return _compiled(function, fastmath=_FUSED, cache=True)
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:

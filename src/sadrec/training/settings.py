@@ -7,7 +7,8 @@ from typing import Any, Literal
 Schedule = Literal["linear", "constant"]
 Kind = Literal["interactions", "comparisons"]
 
-# What a setting left at None becomes. docs/defaults.md tells where the numbers come from.
+# What a setting left at None becomes. docs/defaults.md tells where the numbers come from. The penalties for comparisons
+# are those for 1000 comparisons per vector; see ``defaults``.
 DEFAULTS: dict[Kind, dict[str, Any]] = {
     "interactions": {
         "iterations": 30,
@@ -87,6 +88,31 @@ class Settings:
             odd = sorted(set(values) ^ names)
             raise ValueError(f"settings do not fit this version: {odd} missing or unknown")
         return cls(**values)
+
+
+# The scarcest data that the penalties still follow: beyond it they would take everything for noise.
+FEWEST_PER_VECTOR = 10.0
+
+
+def defaults(kind: Kind, users: int, items: int, pairs: int) -> dict[str, Any]:
+    """Return what settings left at None become for data of this kind and size.
+
+    Every comparison pulls on the vectors of one user and two items, and a penalty is paid at every pull. So that it
+    amounts to the same prior however much is known, l2 is divided by the comparisons per vector: 0.0005 at 1000 of them
+    is a standard normal prior. The l1 penalty, which separates signal from noise in tau, falls with their fourth root
+    (measured: docs/simulation.md).
+
+    >>> round(defaults("comparisons", users=20, items=50, pairs=24_500)["regularization"], 6)
+    0.000476
+    >>> round(defaults("comparisons", users=20, items=50, pairs=2_450)["regularization"], 6)
+    0.004762
+    """
+    values = dict(DEFAULTS[kind])
+    if kind == "comparisons":
+        scarcity = 1000 / max(3 * pairs / max(users + items, 1), FEWEST_PER_VECTOR)
+        values["regularization"] *= scarcity
+        values["rival_regularization"] *= scarcity**0.25
+    return values
 
 
 def default_blocks(kind: Kind, users: int, items: int, pairs: int) -> int:

@@ -2,7 +2,7 @@ r"""The one step of stochastic gradient ascent: user ``u`` prefers item ``i`` to
 
 With :math:`x = \sum_h \xi_h (\eta_{ih} \tau_{jh} - \eta_{jh} \tau_{ih}) + b_i - b_j` and :math:`w = \sigma(-x)`,
 the step goes up the gradient of :math:`\log \sigma(x)` with l2 on xi, eta and b (``- 2 w2 theta``, as in the paper)
-and a proximal l1 step around 1 for tau, which is then projected on ``tau >= 0``.
+and a proximal l1 step around 1 for tau, ``max(min(tau + s, 1), tau - s)``, which is then projected on ``tau >= 0``.
 
 An item's row holds ``eta | tau`` side by side; for BPR it holds ``eta`` only. What a model does not have is passed as
 ``None``, and the compiler removes the code for it: BPR's step never touches tau.
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from sadrec._kernel import kernel, ordered
+from sadrec._kernel import kernel
 
 _ONE = np.float32(1.0)
 _ZERO = np.float32(0.0)
@@ -37,7 +37,7 @@ def margin(xi: Any, first: Any, second: Any, l1: Any) -> Any:
     return x
 
 
-@ordered
+@kernel
 def step(
     xi: Any, items: Any, bias: Any, i: int, j: int, weight: Any, rate: Any, l2: Any, l1: Any, l1_weights: Any
 ) -> float:
@@ -89,10 +89,10 @@ def step(
                 xi[h] = decay * xi[h] + g * (a * d - c * b)
                 eta_i[h] = decay * a + push * d
                 eta_j[h] = decay * c - push * b
-                b = b - push * c - _ONE
-                d = d + push * a - _ONE
-                tau_i[h] = max(b - min(max(b, -s), s) + _ONE, _ZERO)
-                tau_j[h] = max(d - min(max(d, -s), s) + _ONE, _ZERO)
+                b -= push * c
+                d += push * a
+                tau_i[h] = max(max(min(b + s, _ONE), b - s), _ZERO)
+                tau_j[h] = max(max(min(d + s, _ONE), d - s), _ZERO)
         else:
             w_i, w_j = l1_weights[i], l1_weights[j]
             for h in range(k):
@@ -101,9 +101,9 @@ def step(
                 xi[h] = decay * xi[h] + g * (a * d - c * b)
                 eta_i[h] = decay * a + push * d
                 eta_j[h] = decay * c - push * b
-                b = b - push * c - _ONE
-                d = d + push * a - _ONE
+                b -= push * c
+                d += push * a
                 s_i, s_j = s * w_i[h], s * w_j[h]
-                tau_i[h] = max(b - min(max(b, -s_i), s_i) + _ONE, _ZERO)
-                tau_j[h] = max(d - min(max(d, -s_j), s_j) + _ONE, _ZERO)
+                tau_i[h] = max(max(min(b + s_i, _ONE), b - s_i), _ZERO)
+                tau_j[h] = max(max(min(d + s_j, _ONE), d - s_j), _ZERO)
     return likelihood

@@ -1,0 +1,363 @@
+"""Training speed and memory: SAD and BPR here, against implicit's and Cornac's BPR and the streaming limit.
+
+    make bench                                # everything, about half an hour on two cores
+    python benchmarks/training.py --quick     # MovieLens 1M shapes, fewer repeats
+    python benchmarks/training.py --only startup memory
+
+Contenders take turns in one run and the best of several turns counts, because machines are shared and noisy. All count
+updates really made: implicit and Cornac draw rivals the user has interacted with and skip them. The streaming limit is
+our loop without the arithmetic: it draws the same rivals and reads and writes the same rows in the same order, once.
+
+MovieLens 1M is read from SADREC_DATA when it is there; otherwise interactions of its size are simulated.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+from sadrec import BPR, SAD, Interactions
+from sadrec._kernel import kernel
+from sadrec.training import schedule
+from sadrec.training.drawn import deal, nth_absent
+from sadrec.training.factors import initial_factors
+from sadrec.training.random import advance, below, hashed, stream_key
+from sadrec.training.settings import default_blocks
+
+SIZES = {"movielens-1m": (6_040, 3_706, 1_000_209), "synthetic-20m": (138_493, 26_744, 20_000_000)}
+
+
+def interactions(name, share=1.0):
+    """Return a CSR matrix: MovieLens where it is at hand, else one of the same size with skewed popularity."""
+    folder = os.environ.get("SADREC_DATA")
+    if name == "movielens-1m" and folder and share == 1.0:
+        return Interactions.read(Path(folder) / name / "ratings.parquet").matrix
+    users, items, count = SIZES[name]
+    count = int(count * share)
+    rng = np.random.default_rng(0)
+    active = rng.lognormal(0.0, 1.2, users)
+    user = rng.choice(users, size=int(count * 1.35), p=active / active.sum()).astype(np.int64)
+    item = np.minimum((items * rng.random(len(user)) ** 2.5).astype(np.int64), items - 1)
+    keys = rng.permutation(np.unique(user * items + item))[:count]
+    matrix = sp.csr_matrix(
+        (np.ones(len(keys), np.float32), (keys // items, keys % items)), shape=(users, items), dtype=np.float32
+    )
+    matrix.sort_indices()
+    return matrix
+
+
+@kernel
+def stream(cells, dealt, xi, rows, seed, epoch, one):
+    """Draw the same rivals, read and write the same rows in the same order, and compute nothing."""
+    shard_users, shard_start, block_items, block_start, row_start, run_start, place, longest = dealt
+    k = xi.shape[1]
+    turn = np.empty(longest, np.int32)
+    for c in range(cells.shape[0]):
+        number, shard, block = cells[c, 0], cells[c, 1], cells[c, 2]
+        state = stream_key(seed, epoch, number, 0)
+        start = block_start[block]
+        size = block_start[block + 1] - start
+        for s in range(shard_start[shard], shard_start[shard + 1]):
+            u = shard_users[s]
+            lo = row_start[u] + run_start[u, block]
+            count = run_start[u, block + 1] - run_start[u, block]
+            free = size - count
+            if count == 0 or free == 0:
+                continue
+            run = place[lo : lo + count]
+            user = xi[u]
+            for t in range(count):
+                state = advance(state)
+                other = below(hashed(state), t + 1)
+                turn[t] = turn[other]
+                turn[other] = t
+            for t in range(count):
+                i = block_items[start + run[turn[t]]]
+                state = advance(state)
+                j = block_items[start + nth_absent(run, below(hashed(state), free))]
+                eta_i, tau_i, eta_j, tau_j = rows[i][:k], rows[i][k:], rows[j][:k], rows[j][k:]
+                for h in range(k):
+                    user[h] = user[h] * one
+                    eta_i[h] = eta_i[h] * one
+                    tau_i[h] = tau_i[h] * one
+                    eta_j[h] = eta_j[h] * one
+                    tau_j[h] = tau_j[h] * one
+
+
+class Ours:
+    """One epoch of SAD or BPR."""
+
+    def __init__(self, model, matrix, k, threads):
+        self.fit = lambda: model(factors=k, iterations=1, num_threads=threads, negative_candidates=1, bias=False).fit(
+            matrix, show_progress=False
+        )
+
+    def turn(self):
+        """Return updates and seconds."""
+        figures = self.fit().history[-1]
+        return figures["updates"], figures["seconds"]
+
+
+class Stream:
+    """One epoch of the streaming limit."""
+
+    def __init__(self, matrix, k, threads):
+        from concurrent.futures import ThreadPoolExecutor
+
+        self.matrix, self.threads, self.place = matrix, threads, None
+        self.factors = initial_factors(*matrix.shape, k, 0.1, True, False, 0)
+        self.pool = ThreadPoolExecutor(threads)
+
+    def turn(self):
+        """Return updates and seconds."""
+        began = time.perf_counter()
+        matrix, threads = self.matrix, self.threads
+        blocks = default_blocks("interactions", *matrix.shape, matrix.nnz)
+        indptr = matrix.indptr.astype(np.int64)
+        dealt = deal(indptr, matrix.indices, None, matrix.shape[1], blocks, np.random.default_rng(0), self.place)
+        self.place = dealt.place
+        parts = (dealt.shard_users, dealt.shard_start, dealt.block_items, dealt.block_start, dealt.row_start)
+        parts += (dealt.run_start, dealt.place, dealt.longest)
+
+        def run(share):
+            stream(share, parts, self.factors.users, self.factors.items, np.uint64(0), 0, np.float32(1))
+
+        for cells in schedule.drawn_rivals(blocks):
+            list(self.pool.map(run, [cells[t::threads] for t in range(threads)]))
+        return matrix.nnz, time.perf_counter() - began
+
+
+class Implicit:
+    """Epochs of implicit's BPR, which skips draws that are not negative."""
+
+    def __init__(self, matrix, k, threads):
+        from implicit.cpu.bpr import BayesianPersonalizedRanking
+
+        self.matrix = matrix.copy()  # implicit wants arrays it may write to
+        self.model = lambda: BayesianPersonalizedRanking(
+            factors=k, iterations=2, num_threads=threads, verify_negative_samples=True, random_state=0
+        )
+
+    def turn(self):
+        """Return updates and seconds of the faster of two epochs."""
+        epochs = []
+        total = self.matrix.nnz
+
+        def note(epoch, seconds, correct, skipped):
+            epochs.append((total - skipped, seconds))
+
+        self.model().fit(self.matrix, show_progress=False, callback=note)
+        return max(epochs, key=lambda entry: entry[0] / entry[1])
+
+
+class Cornac:
+    """Epochs of Cornac's BPR, which skips draws that are not negative."""
+
+    def __init__(self, matrix, k, threads):
+        import cornac
+
+        coo = matrix.tocoo()
+        self.data = cornac.data.Dataset(
+            matrix.shape[0],
+            matrix.shape[1],
+            {u: u for u in range(matrix.shape[0])},
+            {i: i for i in range(matrix.shape[1])},
+            (coo.row.astype(np.int32), coo.col.astype(np.int32), coo.data.astype(np.float32)),
+            seed=0,
+        )
+        degrees = np.diff(matrix.indptr).astype(float)
+        self.updates = matrix.nnz - (degrees**2).sum() / matrix.shape[1]  # expected
+        self.make = lambda epochs: cornac.models.BPR(
+            k=k, max_iter=epochs, num_threads=threads, seed=0, verbose=False, use_bias=True
+        )
+
+    def turn(self):
+        """Return updates and seconds of one epoch: two fits that differ by two epochs."""
+        seconds = []
+        for epochs in (1, 3):
+            model = self.make(epochs)
+            began = time.perf_counter()
+            model.fit(self.data)
+            seconds.append(time.perf_counter() - began)
+        return 2 * self.updates, max(seconds[1] - seconds[0], 1e-9)
+
+
+def peers():
+    """Return the peers that are installed."""
+    found = {}
+    for name, contender, module in (("implicit BPR", Implicit, "implicit"), ("Cornac BPR", Cornac, "cornac")):
+        try:
+            __import__(module)
+            found[name] = contender
+        except ImportError:
+            print(f"{name} is not installed (pip install sadrec[bench]): left out", file=sys.stderr)
+    return found
+
+
+def speed(name, ranks, threads_list, repeats):
+    """Return one row per contender, rank and number of threads: million updates a second, the best of several."""
+    matrix = interactions(name)
+    rows = []
+    for k in ranks:
+        for threads in threads_list:
+            contenders = {
+                "SAD": Ours(SAD, matrix, k, threads),
+                "BPR": Ours(BPR, matrix, k, threads),
+                "streaming limit": Stream(matrix, k, threads),
+                **{peer: make(matrix, k, threads) for peer, make in peers().items()},
+            }
+            best = dict.fromkeys(contenders, 0.0)
+            for _ in range(repeats):
+                for label, contender in contenders.items():
+                    updates, seconds = contender.turn()
+                    best[label] = max(best[label], updates / seconds / 1e6)
+            rows += [
+                {"data": name, "k": k, "threads": threads, "model": label, "rate": rate} for label, rate in best.items()
+            ]
+            print_speed(rows[-len(best) :])
+    return rows
+
+
+def print_speed(rows):
+    """Print one group of contenders with the ratios that matter."""
+    rate = {row["model"]: row["rate"] for row in rows}
+    peer = max((rate[name] for name in ("implicit BPR", "Cornac BPR") if name in rate), default=float("nan"))
+    head = f"{rows[0]['data']}, k = {rows[0]['k']}, {rows[0]['threads']} thread(s)"
+    print(f"\n{head}: million updates/s")
+    for label, value in rate.items():
+        print(f"  {label:<16} {value:6.2f}")
+    print(
+        f"  SAD / faster peer {rate['SAD'] / peer:.2f}   BPR / faster peer {rate['BPR'] / peer:.2f}   "
+        f"SAD / streaming limit {rate['SAD'] / rate['streaming limit']:.2f}"
+    )
+    sys.stdout.flush()
+
+
+def threading_gain(rows):
+    """Print and return what a second thread brings SAD."""
+    found = []
+    for row in rows:
+        if row["model"] == "SAD" and row["threads"] == 2:
+            single = next(
+                r["rate"]
+                for r in rows
+                if (r["model"], r["threads"], r["k"], r["data"]) == ("SAD", 1, row["k"], row["data"])
+            )
+            found.append({"data": row["data"], "k": row["k"], "gain": row["rate"] / single})
+            print(f"a second thread, {row['data']}, k = {row['k']}: {found[-1]['gain']:.2f}x")
+    return found
+
+
+def linearity(repeats):
+    """Return how much longer twice the interactions take."""
+    contenders = {share: Ours(SAD, interactions("synthetic-20m", share), 64, 2) for share in (0.5, 1.0)}
+    best = {}
+    for _ in range(repeats):
+        for share, contender in contenders.items():
+            updates, seconds = contender.turn()
+            best[share] = min(best.get(share, (0, 9e9)), (updates, seconds), key=lambda entry: entry[1])
+    ratio = (best[1.0][1] / best[0.5][1]) / (best[1.0][0] / best[0.5][0]) * 2
+    print(f"\ntwice the interactions take {ratio:.2f} times as long")
+    return ratio
+
+
+MEMORY = """
+import json, sys, threading, time
+import numpy as np
+sys.path.insert(0, sys.argv[1])
+from training import interactions
+from sadrec import SAD, Interactions
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096
+SAD(factors=int(sys.argv[3]), iterations=1).fit(np.eye(50), show_progress=False)
+data = Interactions.from_csr(interactions(sys.argv[2]))
+held = data.matrix.data.nbytes + data.matrix.indices.nbytes + data.matrix.indptr.nbytes
+before, peak, done = resident(), [0], [False]
+def watch():
+    while not done[0]:
+        peak[0] = max(peak[0], resident())
+        time.sleep(0.002)
+thread = threading.Thread(target=watch); thread.start()
+model = SAD(factors=int(sys.argv[3]), iterations=3, num_threads=2).fit(data, show_progress=False)
+done[0] = True; thread.join()
+parameters = sum(a.nbytes for a in (model.user_factors, model.item_factors, model.rival_factors))
+print(json.dumps({"data": held, "parameters": parameters, "used": held + peak[0] - before}))
+"""
+
+
+def memory(name, k):
+    """Return the memory during fit over that of data and parameters, measured in a process of its own."""
+    here = str(Path(__file__).parent)
+    out = subprocess.run([sys.executable, "-c", MEMORY, here, name, str(k)], capture_output=True, text=True, check=True)
+    found = json.loads(out.stdout)
+    found["ratio"] = found["used"] / (found["data"] + found["parameters"])
+    print(
+        f"memory during fit, {name}, k = {k}: {found['used'] / 2**20:.0f} MiB, {found['ratio']:.2f} x "
+        f"(data {found['data'] / 2**20:.0f} + parameters {found['parameters'] / 2**20:.0f} MiB)"
+    )
+    return {"data_set": name, "k": k, **found}
+
+
+STARTUP = """
+import time
+began = time.perf_counter()
+import numpy as np
+from sadrec import SAD
+SAD(factors=8, iterations=1).fit(np.eye(300), show_progress=False).recommend(0)
+print(time.perf_counter() - began)
+"""
+
+
+def startup():
+    """Return the seconds from nothing to a first recommendation: after installation, and from the cache."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, "NUMBA_CACHE_DIR": folder}
+
+        def once():
+            out = subprocess.run(
+                [sys.executable, "-c", STARTUP], capture_output=True, text=True, env=environment, check=True
+            )
+            return float(out.stdout)
+
+        first, later = once(), min(once() for _ in range(5))
+    print(f"\nfrom import to the first recommendation: {first:.1f} s compiling, {later:.2f} s from the cache")
+    return {"first": first, "later": later}
+
+
+def main():
+    """Run what was asked for and print tables, or JSON at the end."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="MovieLens 1M only, three turns each")
+    parser.add_argument("--only", nargs="+", choices=["speed", "linearity", "memory", "startup"])
+    parser.add_argument("--factors", nargs="+", type=int, default=[64, 128, 500])
+    parser.add_argument("--repeats", type=int, default=0, help="turns of each contender")
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
+    arguments = parser.parse_args()
+    parts = arguments.only or ["startup", "speed", "linearity", "memory"]
+    found = {}
+    if "startup" in parts:
+        found["startup"] = startup()
+    if "speed" in parts:
+        rows = speed("movielens-1m", arguments.factors, (1, 2), arguments.repeats or (3 if arguments.quick else 7))
+        if not arguments.quick:
+            rows += speed("synthetic-20m", arguments.factors, (1, 2), arguments.repeats or 2)
+        found["speed"] = rows
+        found["second thread"] = threading_gain(rows)
+    if "linearity" in parts and not arguments.quick:
+        found["linearity"] = linearity(arguments.repeats or 4)
+    if "memory" in parts:
+        sets = [("movielens-1m", 64)] + ([] if arguments.quick else [("synthetic-20m", 64), ("synthetic-20m", 128)])
+        found["memory"] = [memory(*entry) for entry in sets]
+    if arguments.json:
+        arguments.json.write_text(json.dumps(found, indent=2))
+
+
+if __name__ == "__main__":
+    main()
