@@ -12,8 +12,8 @@ from sadrec.data.ids import IdArray
 
 Duplicates = Literal["last", "sum", "count", "max"]
 MODES: tuple[Duplicates, ...] = get_args(Duplicates)
-BATCH = 2**20
-"""Rows handled at once."""
+BATCH = 2**18
+"""Rows numbered at once."""
 _INT32_MAX = np.iinfo(np.int32).max
 
 
@@ -126,7 +126,7 @@ def as_ratings(column: pl.Series, first_row: int, *, allow_negative: bool = Fals
         raise ValueError(
             f"row {row} has no rating: drop such rows, or pass rating=None to take each row as an interaction"
         )
-    values = column.cast(pl.Float32).to_numpy()
+    values = np.array(column.cast(pl.Float32).to_numpy())
     check_ratings(values, first_row, allow_negative=allow_negative)
     return values
 
@@ -155,7 +155,7 @@ def as_timestamps(column: pl.Series, first_row: int) -> NDArray[Any]:
         row = first_row + int(column.is_null().arg_true()[0])
         raise ValueError(f"row {row} has no timestamp: drop such rows, or pass timestamp=None to do without")
     if column.dtype.is_integer():
-        return column.cast(pl.Int64).to_numpy()
+        return np.array(column.cast(pl.Int64).to_numpy())
     if column.dtype.is_float():
         values = column.cast(pl.Float64).to_numpy()
         if np.isnan(values).any():

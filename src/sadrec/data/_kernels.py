@@ -9,6 +9,41 @@ LAST, SUM, COUNT, MAX = range(4)
 
 
 @kernel
+def number_ids(
+    slots: NDArray[np.int64],
+    numbers: NDArray[np.int32],
+    known: NDArray[np.int64],
+    count: int,
+    values: NDArray[np.int64],
+    out: NDArray[np.int32],
+    start: int,
+) -> tuple[int, int]:
+    """Number ids from position ``start`` on, in the order in which they first occur.
+
+    ``slots`` and ``numbers`` are a hash table (open addressing, its size a power of two, a free slot has the number
+    -1); ``known`` lists the ids by number. Stops where ``known`` is full; returns how many ids are known and where it
+    stopped.
+    """
+    mask = slots.shape[0] - 1
+    for place in range(start, values.shape[0]):
+        value = values[place]
+        # Neighbouring ids must not crowd: multiply by 2^64 over the golden ratio, and fold the upper bits down.
+        mixed = value * np.int64(-7046029254386353131)
+        slot = (mixed ^ (mixed >> 32)) & mask
+        while numbers[slot] >= 0 and slots[slot] != value:
+            slot = (slot + 1) & mask
+        if numbers[slot] < 0:
+            if count == known.shape[0]:
+                return count, place
+            slots[slot] = value
+            numbers[slot] = count
+            known[count] = value
+            count += 1
+        out[place] = numbers[slot]
+    return count, values.shape[0]
+
+
+@kernel
 def destinations(free: NDArray[np.int64], rows: NDArray[np.int32], out: NDArray[np.int64]) -> None:
     """Give every entry the next free place of its row: one stable pass of a counting sort."""
     for entry in range(rows.shape[0]):

@@ -9,12 +9,14 @@ from pathlib import Path
 import polars as pl
 
 from sadrec.data import _text
-from sadrec.data._assemble import BATCH, Assembler
+from sadrec.data._assemble import Assembler
 from sadrec.data._columns import find_column
 
 ROLES = ("user", "item", "rating", "timestamp")
 _WITHOUT_HEADER = {3: ["user", "winner", "loser"], 4: ["user", "left", "right", "winner"]}
 _PARQUET = b"PAR1"
+_SLICE = 2**20
+"""Rows of a parquet file read at once: a group of rows is read again for each slice of it."""
 
 
 class _NotNumbers(Exception):
@@ -104,8 +106,8 @@ def _parquet_batches(path: Path, names: dict[str, str | None]) -> Iterator[dict[
         scan = pl.scan_parquet(path)
         chosen = choose(path, scan.collect_schema().names(), names)
         rows = int(scan.select(pl.len()).collect().item())
-        for start in range(0, rows, BATCH):
-            frame = scan.select(list(chosen.values())).slice(start, BATCH).collect()
+        for start in range(0, rows, _SLICE):
+            frame = scan.select(list(chosen.values())).slice(start, _SLICE).collect()
             yield {role: frame[name] for role, name in chosen.items()}
     except (pl.exceptions.PolarsError, OSError) as error:
         raise ValueError(f"{path} cannot be read as parquet ({_text.first_line(error)}): fetch it again") from None
