@@ -2,6 +2,7 @@
 
 from sadrec.data._warning import DataWarning
 from sadrec.data.comparisons import Comparisons, as_comparisons
+from sadrec.data.datasets import load, load_split
 from sadrec.data.ids import Ids, UnknownIdError, as_id_array
 from sadrec.data.interactions import Interactions, as_interactions
 from sadrec.data.simulation import Simulation, simulate
@@ -16,5 +17,7 @@ __all__ = [
     "as_comparisons",
     "as_id_array",
     "as_interactions",
+    "load",
+    "load_split",
     "simulate",
 ]

@@ -76,6 +76,10 @@ class Comparisons:
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"comparisons are immutable: {name} cannot be set")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        columns = (self._user, self._winner, self._loser)
+        return (type(self)._new, (self._users, self._items, columns, self._weight))
+
     # -- constructors --------------------------------------------------------------------------------------
 
     @classmethod

@@ -37,18 +37,10 @@ class Description:
         return asdict(self)
 
     def __str__(self) -> str:
-        lines = [
-            ("users", f"{self.users:,}"),
-            ("items", f"{self.items:,}"),
-            ("ratings", f"{self.ratings:,}"),
-            ("sparsity", f"{self.sparsity:.2%}"),
-            ("per user", _spread(self.per_user)),
-            ("per item", _spread(self.per_item)),
-        ]
         published = dict(self.published._cells()) if self.published else {}
         return "\n".join(
             f"{name:<9} {value}" + (f"   (published: {published[name]})" if published.get(name) else "")
-            for name, value in lines
+            for name, value in self._cells()
         )
 
     def _cells(self) -> list[tuple[str, str]]:

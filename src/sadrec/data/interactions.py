@@ -1,8 +1,7 @@
 """What people did: who interacted with what, and how they rated it."""
 
-import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +20,7 @@ from sadrec.data.ids import IdArray, Ids, as_id_array
 if TYPE_CHECKING:
     from sadrec.data.describe import Description
 
-log = logging.getLogger(__name__)
+_FIELDS = ("_matrix", "_users", "_items", "_timestamps", "_has_ratings", "_titles", "_published")
 
 
 class Interactions:
@@ -56,7 +55,7 @@ class Interactions:
     (3, [[0.0, 0.0], [5.0, 3.0]])
     """
 
-    __slots__ = ("_has_ratings", "_items", "_matrix", "_published", "_timestamps", "_titles", "_users")
+    __slots__ = _FIELDS
 
     _matrix: Any
     _users: Ids
@@ -78,24 +77,25 @@ class Interactions:
         timestamps: NDArray[Any] | None,
         has_ratings: bool,
         titles: NDArray[np.str_] | None = None,
+        published: "Description | None" = None,
     ) -> "Interactions":
         self = object.__new__(cls)
         for array in (matrix.data, matrix.indices, matrix.indptr, timestamps, titles):
             if array is not None:
                 array.flags.writeable = False
-        values = {
-            "_matrix": matrix,
-            "_users": users,
-            "_items": items,
-            "_timestamps": timestamps,
-            "_titles": titles,
-        }
-        for name, value in {**values, "_has_ratings": has_ratings, "_published": None}.items():
+        values = (matrix, users, items, timestamps, has_ratings, titles, published)
+        for name, value in zip(_FIELDS, values, strict=True):
             object.__setattr__(self, name, value)
         return self
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"interactions are immutable: {name} cannot be set")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self)._new, self._fields())
+
+    def _fields(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, name) for name in _FIELDS)
 
     # -- constructors ----------------------------------------------------------------------------------------
 
@@ -368,10 +368,14 @@ class Interactions:
         """Leave out the interactions rated 0 (a review without stars, on Food.com); users and items stay."""
         return self._part(self._matrix.data != 0)
 
-    def with_titles(self, titles: dict[Any, str]) -> "Interactions":
+    def with_titles(self, titles: Mapping[Any, str]) -> "Interactions":
         """Attach a text to each item, from a mapping of item ids; items without one get an empty text."""
-        array = np.array([titles.get(item.item(), "") for item in self.items], dtype=np.str_)
+        array = np.array([titles.get(item, "") for item in self.items.tolist()], dtype=np.str_)
         return self._new(self._matrix, self._users, self._items, self._timestamps, self._has_ratings, array)
+
+    def _with_published(self, published: "Description") -> "Interactions":
+        matrix, users, items, timestamps, has_ratings, titles, _ = self._fields()
+        return self._new(matrix, users, items, timestamps, has_ratings, titles, published)
 
 
 def as_interactions(data: Any) -> Interactions:

@@ -1,0 +1,85 @@
+"""Named data sets, read from the files their makers publish."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from sadrec.data.datasets.download import DownloadError, cache_folder, fetch
+from sadrec.data.datasets.food_com import food_com
+from sadrec.data.datasets.movielens import URLS, movielens_1m, movielens_100k
+from sadrec.data.datasets.netflix import netflix
+from sadrec.data.datasets.parquet_folder import is_parquet_folder, load_split, parquet_folder
+from sadrec.data.datasets.published import PUBLISHED, report
+from sadrec.data.datasets.source import Source
+from sadrec.data.interactions import Interactions
+
+__all__ = ["PUBLISHED", "DownloadError", "cache_folder", "load", "load_split"]
+
+_READERS: dict[str, Callable[..., Interactions]] = {
+    "movielens-1m": movielens_1m,
+    "movielens-100k": movielens_100k,
+    "netflix": netflix,
+    "food-com": food_com,
+}
+_BY_HAND = {
+    "netflix": (
+        "the Netflix Prize data (nf_prize_dataset.tar.gz at the Internet Archive, or netflix-inc/netflix-prize-data at "
+        "Kaggle): training_set with mv_*.txt, or combined_data_*.txt"
+    ),
+    "food-com": "RAW_interactions.csv (shuyangli94/food-com-recipes-and-user-interactions at Kaggle)",
+}
+
+
+def load(name: str, path: str | Path | None = None, **selection: Any) -> Interactions:
+    """Load a named data set with the selection the paper made from it.
+
+    Parameters
+    ----------
+    name
+        "movielens-1m", "movielens-100k", "netflix" or "food-com".
+    path
+        The original file, archive or folder, or a folder with ``ratings.parquet``. Without it the cache folder
+        (``SADREC_CACHE``, or the user's cache) is used, and MovieLens fetched into it; the other two cannot be fetched
+        without an account.
+    **selection
+        "netflix": ``n_users=10_000`` drawn at random with ``seed=0``, ``max_movie_id=8_921``. "food-com":
+        ``top_users=20_000``, then recipes with ``min_per_item=50``. ``None`` for a limit takes all.
+
+    Returns
+    -------
+    Interactions
+        With item titles where they are published; ``describe()`` shows the published figures beside its own.
+
+    Examples
+    --------
+    >>> load("movielens-2m")
+    Traceback (most recent call last):
+        ...
+    ValueError: unknown data set 'movielens-2m': choose 'movielens-1m', 'movielens-100k', 'netflix' or 'food-com'
+    """
+    if name not in _READERS:
+        *most, last = map(repr, _READERS)
+        raise ValueError(f"unknown data set {name!r}: choose {', '.join(most)} or {last}")
+    place = _find(name) if path is None else Path(path).expanduser()
+    if place.is_dir() and is_parquet_folder(place):
+        data = parquet_folder(place)
+        if name == "food-com":
+            data = data.filter(**{"top_users": 20_000, "min_per_item": 50, **selection})
+    else:
+        data = _READERS[name](Source(place), **selection)
+    if not selection:
+        data = data._with_published(PUBLISHED[name])
+        report(name, data.describe(), sampled=name == "netflix")
+    return data
+
+
+def _find(name: str) -> Path:
+    if name in URLS:
+        return fetch(*URLS[name])
+    place = cache_folder() / name
+    if not place.exists():
+        raise FileNotFoundError(
+            f"{name} cannot be fetched without an account: get {_BY_HAND[name]}, and put it into {place}, "
+            "or pass its path"
+        )
+    return place

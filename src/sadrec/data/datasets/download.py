@@ -1,0 +1,118 @@
+"""Fetching published files once: cached, checked, and never left half-written."""
+
+import hashlib
+import os
+import sys
+import urllib.error
+import urllib.request
+from http.client import HTTPException
+from pathlib import Path
+
+from tqdm import tqdm
+
+_CHUNK = 2**16
+_SECONDS = 30
+
+
+class DownloadError(OSError):
+    """A published file that could not be fetched; the message says where to put it by hand."""
+
+
+def cache_folder() -> Path:
+    """Return the folder for fetched files: ``SADREC_CACHE``, or else the user's cache."""
+    chosen = os.environ.get("SADREC_CACHE")
+    if chosen:
+        return Path(chosen).expanduser()
+    home = Path.home()
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", home / "AppData" / "Local")) / "sadrec" / "cache"
+    if sys.platform == "darwin":
+        return home / "Library" / "Caches" / "sadrec"
+    return Path(os.environ.get("XDG_CACHE_HOME", home / ".cache")) / "sadrec"
+
+
+def fetch(url: str, md5: str, *, folder: Path | None = None, progress: bool = True) -> Path:
+    """Return the cached copy of a file, fetching it first if need be.
+
+    An interrupted download goes on where it stopped. The file appears under its name only when it is complete and
+    its checksum is right.
+
+    Parameters
+    ----------
+    url
+        Where the file is published.
+    md5
+        Its checksum.
+    folder
+        Where to keep it; :func:`cache_folder` by default.
+    progress
+        Whether to show a progress bar.
+
+    Raises
+    ------
+    DownloadError
+        When the file cannot be fetched, or is not the published one.
+    """
+    folder = cache_folder() if folder is None else folder
+    target = folder / url.rsplit("/", 1)[-1]
+    if target.exists():
+        return target
+    part = target.with_name(target.name + ".part")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _receive(url, part, progress=progress)
+    except (OSError, HTTPException) as error:
+        reason = getattr(error, "reason", None) or error
+        raise DownloadError(
+            f"cannot fetch {url} ({reason}): fetch it where there is a network and put it at {target}, or pass its path"
+        ) from None
+    found = checksum(part)
+    if found != md5:
+        part.unlink()
+        raise DownloadError(
+            f"{url} is not the published file: its md5 is {found}, not {md5}; try again, or fetch it by hand and "
+            f"put it at {target}"
+        )
+    part.replace(target)
+    return target
+
+
+def _receive(url: str, part: Path, *, progress: bool) -> None:
+    have = part.stat().st_size if part.exists() else 0
+    request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
+    try:
+        response = urllib.request.urlopen(request, timeout=_SECONDS)
+    except urllib.error.HTTPError as error:
+        if error.code != 416:
+            raise
+        # There is nothing after what we have: it is complete, or wrong, which the checksum tells.
+        return
+    with response:
+        resumed = have > 0 and response.status == 206
+        length = int(response.headers.get("Content-Length") or 0)
+        total = length + (have if resumed else 0)
+        with (
+            part.open("ab" if resumed else "wb") as file,
+            tqdm(
+                total=total or None,
+                initial=have if resumed else 0,
+                desc=url.rsplit("/", 1)[-1],
+                unit="B",
+                unit_scale=True,
+                disable=not progress,
+            ) as bar,
+        ):
+            while chunk := response.read(_CHUNK):
+                file.write(chunk)
+                bar.update(len(chunk))
+            if total and file.tell() < total:
+                raise ConnectionError(f"the connection ended after {file.tell():,} of {total:,} bytes")
+
+
+def checksum(path: Path) -> str:
+    """Return the md5 of a file."""
+    digest = hashlib.md5(usedforsecurity=False)
+    with path.open("rb") as file:
+        while chunk := file.read(2**20):
+            digest.update(chunk)
+    return digest.hexdigest()

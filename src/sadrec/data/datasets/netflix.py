@@ -1,0 +1,122 @@
+"""The Netflix Prize: ``mv_*.txt`` in a folder or tar, or ``combined_data_*.txt``; the paper's sample of it."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import polars as pl
+
+from sadrec.data import _text
+from sadrec.data._assemble import Assembler
+from sadrec.data.datasets.source import Source
+from sadrec.data.interactions import Interactions
+from sadrec.data.splits import generator
+
+USERS = 10_000
+MAX_MOVIE_ID = 8_921
+"""The paper speaks of 8,921 movies, about half of all: the ids are 1, 2, ... without gaps."""
+
+_LAYOUT = _text.Layout(",", None, 3)
+_TYPES: dict[int, pl.DataType] = {0: pl.String(), 1: pl.Float32(), 2: pl.String()}
+
+
+def netflix(
+    source: Source, *, n_users: int | None = USERS, max_movie_id: int | None = MAX_MOVIE_ID, seed: int = 0
+) -> Interactions:
+    """Read the original files and take a sample of the users.
+
+    Parameters
+    ----------
+    source
+        The files; titles come from ``movie_titles.txt`` (or ``.csv``) where it is among them.
+    n_users
+        Number of users drawn at random; ``None`` takes all.
+    max_movie_id
+        Largest movie id taken; ``None`` takes all.
+    seed
+        Seed of the draw.
+    """
+    chosen = None if n_users is None else _draw_users(source, n_users, max_movie_id, seed)
+    assembler = Assembler()
+    for rows in _rows(source, max_movie_id):
+        if chosen is not None:
+            rows = rows.filter(pl.col("user").is_in(chosen.implode()))
+        days = rows["day"].str.to_date("%Y-%m-%d")
+        assembler.add(rows["user"], rows["movie"], rows["rating"], days)
+    if assembler.rows == 0:
+        raise ValueError(f"{source.path} holds no ratings of movies up to {max_movie_id}")
+    data = Interactions._from_assembled(assembler.finish(), said=False)
+    titles = source.find("movie_titles.txt", "movie_titles.csv")
+    return data.with_titles(_titles(source, titles[0])) if titles else data
+
+
+def _draw_users(source: Source, n_users: int, max_movie_id: int | None, seed: int) -> pl.Series:
+    seen = pl.Series("user", [], dtype=pl.Int64)
+    for rows in _rows(source, max_movie_id):
+        seen = pl.concat([seen, rows["user"].unique()]).unique()
+    users = np.sort(seen.to_numpy())
+    if n_users < 1:
+        raise ValueError(f"n_users must be 1 or more, or None for all, not {n_users!r}")
+    order = np.argsort(generator(seed).random(len(users)), kind="stable")
+    return pl.Series("user", users[order[:n_users]])
+
+
+def _rows(source: Source, max_movie_id: int | None) -> Iterator[pl.DataFrame]:
+    """Yield frames of user, movie, rating and day (text), block by block."""
+    movie: int | None = None
+    row = 0
+    for block in _blocks(source):
+        try:
+            user, rating, day = _text.parse(block, _LAYOUT, _TYPES)
+        except pl.exceptions.PolarsError as error:
+            raise ValueError(
+                f"{source.path} is not in the format of the Netflix Prize near row {row}: {_text.first_line(error)}"
+            ) from None
+        row += len(user)
+        starts = user.str.ends_with(":") & rating.is_null()
+        frame = pl.DataFrame({"user": user, "rating": rating, "day": day}).with_columns(
+            movie=pl.when(starts).then(pl.col("user").str.strip_suffix(":")).forward_fill().cast(pl.Int64, strict=False)
+        )
+        if movie is not None:
+            frame = frame.with_columns(pl.col("movie").fill_null(movie))
+        movie = frame["movie"][-1]
+        frame = frame.filter(~starts)
+        if max_movie_id is not None:
+            frame = frame.filter(pl.col("movie").is_null() | (pl.col("movie") <= max_movie_id))
+        frame = frame.with_columns(pl.col("user").cast(pl.Int64, strict=False))
+        if sum(frame.null_count().row(0)):
+            raise ValueError(
+                f'{source.path} is not in the format of the Netflix Prize before row {row}: lines "movie:" and, below, '
+                '"user,rating,date" are expected'
+            )
+        yield frame
+
+
+def _blocks(source: Source) -> Iterator[bytes]:
+    """Yield blocks of whole lines, joining small files: each starts with the line of its movie."""
+    names = source.find("mv_*.txt") or source.find("combined_data_*.txt")
+    if not names:
+        raise FileNotFoundError(
+            f"{source.path} holds neither mv_*.txt nor combined_data_*.txt (unpack training_set.tar first)"
+        )
+    held: list[bytes] = []
+    size = 0
+    for _, stream in source.streams(names):
+        rest = b""
+        while chunk := stream.read(_text.BLOCK):
+            end = chunk.rfind(b"\n") + 1
+            held.append(rest + chunk[:end])
+            rest = chunk[end:]
+            size += len(chunk)
+            if size >= _text.BLOCK:
+                yield b"".join(held)
+                held, size = [], 0
+        if rest:
+            held.append(rest + b"\n")
+    if size:
+        yield b"".join(held)
+
+
+def _titles(source: Source, name: str) -> dict[int, str]:
+    lines = source.read(name).decode("latin-1").splitlines()
+    fields = (line.split(",", 2) for line in lines if line)
+    return {int(field[0]): field[2] for field in fields}

@@ -1,0 +1,58 @@
+"""Folders with ``ratings.parquet`` (user, item, rating[, timestamp][, split]) and perhaps ``items.parquet``."""
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from sadrec.data.interactions import Interactions
+from sadrec.data.readers import read_table
+
+
+def is_parquet_folder(path: Path) -> bool:
+    """Whether a folder is of this kind."""
+    return (path / "ratings.parquet").is_file()
+
+
+def parquet_folder(path: Path) -> Interactions:
+    """Read all ratings, whatever split they belong to, and the titles."""
+    data = Interactions.read(path / "ratings.parquet")
+    if (path / "items.parquet").is_file():
+        items = pl.read_parquet(path / "items.parquet", columns=["item", "title"])
+        data = data.with_titles(dict(items.select("item", pl.col("title").fill_null("")).iter_rows()))
+    return data
+
+
+def load_split(path: str | Path, *, column: str = "split", train: str = "train") -> tuple[Interactions, Interactions]:
+    """Read interactions together with the split that was published with them.
+
+    Parameters
+    ----------
+    path
+        A file with columns user, item, rating and ``column``, or a folder with such a ``ratings.parquet``.
+    column
+        Name of the column that tells the part of each row.
+    train
+        Its value in rows to train on; all others are held out.
+
+    Returns
+    -------
+    train, held_out
+        Both with the users, items and shape of the whole.
+    """
+    path = Path(path).expanduser()
+    folder = path.is_dir()
+    data = parquet_folder(path) if folder else Interactions.read(path)
+    table = read_table(path / "ratings.parquet" if folder else path)
+    if column not in table.columns:
+        raise ValueError(f"{path} has no column {column!r} to tell its parts; it has {', '.join(table.columns)}")
+    parts = table[column].cast(pl.String)
+    if train not in parts.unique().to_list():
+        raise ValueError(f"no row of {path} has {column} = {train!r}; there are {', '.join(map(repr, parts.unique()))}")
+    held = table.filter(parts != train)
+    rows, columns = data.user_ids.positions(held["user"]), data.item_ids.positions(held["item"])
+    width = data.shape[1]
+    starts = np.repeat(np.arange(data.shape[0]), np.diff(data.matrix.indptr)) * width
+    mask = np.zeros(len(data), dtype=np.bool_)
+    mask[np.searchsorted(starts + data.matrix.indices, rows * width + columns)] = True
+    return data._divide(mask)

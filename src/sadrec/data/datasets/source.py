@@ -1,0 +1,119 @@
+"""The files of a published data set, whether in a folder, a zip or a tar."""
+
+import fnmatch
+import re
+import shutil
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+
+_ARCHIVE = re.compile(r"\.(zip|tar|tgz|tar\.\w+)$")
+
+
+class Source:
+    """Files by name, in a folder, in an archive, or a single one.
+
+    Parameters
+    ----------
+    path
+        A folder (searched with its subfolders), a .zip, a .tar (also compressed), or a file.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path).expanduser()
+        if not self.path.exists():
+            raise FileNotFoundError(f"there is no {self.path}")
+        if self.path.is_file() and _ARCHIVE.search(self.path.name) and not (self._is_zip or self._is_tar):
+            raise ValueError(f"{self.path} is damaged or incomplete: fetch it again")
+
+    @property
+    def _is_tar(self) -> bool:
+        return self.path.is_file() and tarfile.is_tarfile(self.path)
+
+    @property
+    def _is_zip(self) -> bool:
+        return self.path.is_file() and zipfile.is_zipfile(self.path)
+
+    def names(self) -> list[str]:
+        """Return the names of all files, sorted."""
+        if self.path.is_dir():
+            return sorted(str(file.relative_to(self.path)) for file in self.path.rglob("*") if file.is_file())
+        if self._is_zip:
+            with zipfile.ZipFile(self.path) as archive:
+                return sorted(name for name in archive.namelist() if not name.endswith("/"))
+        if self._is_tar:
+            with tarfile.open(self.path) as archive:
+                return sorted(member.name for member in archive if member.isfile())
+        return [self.path.name]
+
+    def find(self, *patterns: str) -> list[str]:
+        """Return the files whose own name fits one of the patterns, sorted by it."""
+        found = [
+            name for name in self.names() if any(fnmatch.fnmatch(Path(name).name, pattern) for pattern in patterns)
+        ]
+        return sorted(found, key=lambda name: Path(name).name)
+
+    def one(self, *patterns: str) -> str:
+        """Return the one file that fits, refusing none and several."""
+        found = self.find(*patterns)
+        wanted = " or ".join(patterns)
+        if not found:
+            shown = ", ".join(self.names()[:10]) or "nothing"
+            raise FileNotFoundError(f"{self.path} holds no {wanted}; it holds {shown}")
+        if len(found) > 1:
+            raise ValueError(f"{self.path} holds several of {wanted}: {', '.join(found[:5])}; name the right one")
+        return found[0]
+
+    def streams(self, names: list[str]) -> Iterator[tuple[str, IO[bytes]]]:
+        """Open the named files one after the other."""
+        try:
+            if self.path.is_dir():
+                for name in names:
+                    with (self.path / name).open("rb") as file:
+                        yield name, file
+            elif self._is_zip:
+                with zipfile.ZipFile(self.path) as archive:
+                    for name in names:
+                        with archive.open(name) as file:
+                            yield name, file
+            elif self._is_tar:
+                yield from self._tar_streams(set(names))
+            else:
+                with self.path.open("rb") as file:
+                    yield self.path.name, file
+        except (zipfile.BadZipFile, tarfile.ReadError, EOFError) as error:
+            raise ValueError(f"{self.path} is damaged or incomplete ({error}): fetch it again") from None
+
+    def _tar_streams(self, names: set[str]) -> Iterator[tuple[str, IO[bytes]]]:
+        # In the order of the archive: a compressed one cannot be read in another.
+        with tarfile.open(self.path) as archive:
+            for member in archive:
+                file = archive.extractfile(member) if member.name in names else None
+                if file is not None:
+                    yield member.name, file
+
+    def read(self, name: str) -> bytes:
+        """Return the content of one file."""
+        for _, stream in self.streams([name]):
+            return stream.read()
+        raise FileNotFoundError(f"{self.path} holds no {name}")
+
+    @contextmanager
+    def as_file(self, name: str) -> Iterator[Path]:
+        """Give one file as a file on disk, for as long as the context lasts."""
+        if self.path.is_dir():
+            yield self.path / name
+        elif not (self._is_zip or self._is_tar):
+            yield self.path
+        else:
+            with tempfile.TemporaryDirectory(prefix="sadrec-") as folder:
+                copy = Path(folder) / Path(name).name
+                for _, stream in self.streams([name]):
+                    with copy.open("wb") as file:
+                        shutil.copyfileobj(stream, file)
+                yield copy
