@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-import narwhals.stable.v1 as nw
 import numpy as np
 import polars as pl
 
@@ -60,6 +59,8 @@ def is_frame(value: Any) -> bool:
     """Whether ``value`` is a data frame of a kind that can be read."""
     if isinstance(value, (pl.DataFrame, pl.LazyFrame)):
         return True
+    import narwhals.stable.v1 as nw
+
     try:
         nw.from_native(value)
     except TypeError:
@@ -69,6 +70,8 @@ def is_frame(value: Any) -> bool:
 
 def open_frame(frame: Any) -> Any:
     """Wrap a frame of pandas, polars, Arrow and others; collect a lazy one."""
+    import narwhals.stable.v1 as nw  # here and below, not above: it takes a tenth of a second
+
     try:
         wrapped = nw.from_native(frame)
     except TypeError:
@@ -81,6 +84,8 @@ def open_frame(frame: Any) -> Any:
 
 def take_column(frame: Any, name: str) -> pl.Series:
     """Take one column out of an opened frame as a polars series."""
+    import narwhals.stable.v1 as nw
+
     series = frame[name]
     native = series.to_native()
     if isinstance(native, pl.Series):

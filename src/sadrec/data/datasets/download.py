@@ -3,12 +3,7 @@
 import hashlib
 import os
 import sys
-import urllib.error
-import urllib.request
-from http.client import HTTPException
 from pathlib import Path
-
-from tqdm import tqdm
 
 _CHUNK = 2**16
 _SECONDS = 30
@@ -53,6 +48,8 @@ def fetch(url: str, md5: str, *, folder: Path | None = None, progress: bool = Tr
     DownloadError
         When the file cannot be fetched, or is not the published one.
     """
+    from http.client import HTTPException
+
     folder = cache_folder() if folder is None else folder
     target = folder / url.rsplit("/", 1)[-1]
     if target.exists():
@@ -78,6 +75,11 @@ def fetch(url: str, md5: str, *, folder: Path | None = None, progress: bool = Tr
 
 
 def _receive(url: str, part: Path, *, progress: bool) -> None:
+    import urllib.error
+    import urllib.request
+
+    from tqdm import tqdm
+
     have = part.stat().st_size if part.exists() else 0
     request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
     try:

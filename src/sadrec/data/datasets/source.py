@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-
 _ARCHIVE = re.compile(r"\.(zip|tar|tgz|tar\.\w+)$")
 
 
