@@ -87,9 +87,10 @@ def margins_model():
 def make_ratings():
     """Random ratings 0..5 with string item ids and unsorted integer user ids; zeros are stored ratings."""
 
-    def make(users=25, items=60, share=0.25, seed=0, ratings=True):
+    def make(users=25, items=60, share=0.25, seed=0, ratings=True, popular=False):
         rng = np.random.default_rng(seed)
-        mask = rng.random((users, items)) < share
+        chance = np.linspace(2 * share, 0, items) if popular else share
+        mask = rng.random((users, items)) < chance
         mask[:, 0] |= ~mask.any(axis=1)
         rows, columns = np.nonzero(mask)
         values = rng.integers(0, 6, len(rows)) if ratings else np.ones(len(rows))

@@ -125,14 +125,14 @@ def test_lists_longer_than_what_is_left_have_empty_places(scores_model):
 
 def test_among_equals_the_stored_order_has_no_say(make_ratings, scores_model):
     """A model that says nothing finds about as much as chance, wherever the wanted items are stored."""
-    matrix = np.zeros((200, 100))
+    matrix = np.zeros((20, 100))
     matrix[:, 0] = 1
     matrix[:, 50] = 1
     data = Interactions.from_csr(csr_matrix(matrix))
     train = Interactions.from_csr(csr_matrix(matrix * (np.arange(100) == 50)))
     test = Interactions.from_csr(csr_matrix(matrix * (np.arange(100) == 0)))
-    found = [evaluate_top_n(scores_model(data, matrix * 0), train, test, N=10, seed=s)["recall"] for s in range(200)]
-    assert np.mean(found) == pytest.approx(10 / 99, abs=0.07)
+    found = [evaluate_top_n(scores_model(data, matrix * 0), train, test, N=10, seed=s)["recall"] for s in range(60)]
+    assert np.mean(found) == pytest.approx(10 / 99, abs=0.13)
 
 
 @settings(max_examples=60, deadline=None)

@@ -131,3 +131,35 @@ def time_limit(seconds: float | None) -> Iterator[None]:
     yield
     if time.perf_counter() - start > seconds:
         raise OutOfTimeError(message)
+
+
+def variant(model: Any, settings: Mapping[str, Any]) -> Any:
+    """Return an unfitted model with some settings: made by a class or function, or a changed copy of a model."""
+    if isinstance(model, type) or not hasattr(model, "fit"):
+        if not callable(model):
+            raise TypeError(f"cannot make a model from {type(model).__name__}: give a class, a function or a model")
+        return model(**settings)
+    if hasattr(model, "get_params"):
+        return type(model)(**{**model.get_params(), **settings})
+    if hasattr(model, "with_settings"):
+        return model.with_settings(**settings)
+    raise TypeError(
+        f"cannot change the settings of a {type(model).__name__}: it has neither get_params nor with_settings; give "
+        "its class or a function that takes settings"
+    )
+
+
+def accepted(model: Any) -> set[str] | None:
+    """Names of the settings a model takes, or ``None`` when it takes any or they cannot be known."""
+    if not isinstance(model, type) and hasattr(model, "get_params"):
+        return set(model.get_params())
+    if not isinstance(model, type) and hasattr(model, "with_settings"):
+        settings = getattr(model, "settings", None)
+        return set(settings) if isinstance(settings, Mapping) else None
+    try:
+        parameters = inspect.signature(model).parameters
+    except (TypeError, ValueError):
+        return None
+    if any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()):
+        return None
+    return set(parameters)

@@ -38,6 +38,7 @@ def compare(
     path: str | Path | None = None,
     budget: float | Mapping[str, float] | None = None,
     per_user: bool = True,
+    also: Mapping[str, Callable[[Any], float]] | None = None,
     progress: bool = True,
 ) -> Comparison:
     """Fit and evaluate every model on every split.
@@ -64,6 +65,8 @@ def compare(
         Seconds that a fit and its evaluation may take, for all models or by name.
     per_user
         Keep every user's values, which tests over users need.
+    also
+        Further figures by name, each computed from the fitted model: its size, its sparsity, ...
     progress
         Show a progress bar.
 
@@ -92,7 +95,8 @@ def compare(
     if protocol not in ("leave_one_out", "top_n"):
         raise ValueError(f"protocol must be 'leave_one_out' or 'top_n', got {protocol!r}")
     pieces = _splits(data, splits, protocol, test, seed)
-    settings = {"protocol": protocol} | ({"N": plain(N)} if protocol == "top_n" else {})
+    further = dict(also or {})
+    settings = {"protocol": protocol, "also": sorted(further)} | ({"N": plain(N)} if protocol == "top_n" else {})
     store = Store(path)
     runs: list[Run] = []
     kept: dict[tuple[str, int], Arrays] = {}
@@ -103,7 +107,7 @@ def compare(
             for name, model in models.items():
                 bar.set_postfix_str(f"{name}, split {number}")
                 limit = budget.get(name) if isinstance(budget, Mapping) else budget
-                work = _Work(name, number, model, train, held_out, settings, seed + number, limit)
+                work = _Work(name, number, model, train, held_out, settings, seed + number, limit, further)
                 run, arrays = work.result(store, data_key, N, per_user)
                 runs.append(run)
                 if arrays:
@@ -147,10 +151,11 @@ class _Work:
         settings: Mapping[str, Any],
         seed: int,
         limit: float | None,
+        further: Mapping[str, Callable[[Any], float]],
     ) -> None:
         self.name, self.split, self.model = name, split, model
         self.train, self.held_out = train, held_out
-        self.settings, self.seed, self.limit = settings, seed, limit
+        self.settings, self.seed, self.limit, self.further = settings, seed, limit, further
 
     def result(self, store: Store, data_key: str, N: int | Sequence[int], per_user: bool) -> tuple[Run, Arrays]:
         """Return what the store has, or do the work and store it."""
@@ -174,6 +179,8 @@ class _Work:
                 model = fitted(model, self.train)
                 trained = time.perf_counter()
                 result = self._evaluated(model, N)
+                figures = {name: float(value) for name, value in result.items()}
+                figures |= {name: float(figure(model)) for name, figure in self.further.items()}
                 end = time.perf_counter()
         except OutOfTimeError as error:
             return self._failed("out of time", error, about, time.perf_counter() - start), {}
@@ -184,7 +191,6 @@ class _Work:
         if per_user:
             arrays = {f"of {name}": values.astype(np.float32) for name, values in result.per_user.items()}
             arrays["users"] = np.asarray(result.users)
-        figures = {name: float(value) for name, value in result.items()}
         run = self._run("done", "", about, trained - start, end - trained, figures, result)
         return run, arrays
 

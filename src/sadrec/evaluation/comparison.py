@@ -205,6 +205,13 @@ class Comparison:
                     count[user] = count.get(user, 0) + 1
         return {user: total[user] / count[user] for user in total}
 
+    def of_split(self, model: str, split: int, measure: str) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return ids and figures of the users of one split; both empty when the model has none."""
+        arrays = self._per_user.get((model, split), {})
+        if f"of {measure}" not in arrays:
+            return np.empty(0), np.empty(0)
+        return arrays["users"], arrays[f"of {measure}"]
+
     def table(
         self, format: TableFormat = "markdown", measures: Sequence[str] | None = None, caption: str | None = None
     ) -> str:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from sadrec.evaluation.comparison import Comparison
 
-_COLOURS = ("#1f5fa8", "#c4501b", "#3a7d44", "#7a4fa3", "#8c6d1f", "#a33b5e", "#4a4a4a")
+COLOURS = ("#1f5fa8", "#c4501b", "#3a7d44", "#7a4fa3", "#8c6d1f", "#a33b5e", "#4a4a4a")
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -47,7 +47,7 @@ def dots_and_intervals(comparison: Comparison, measures: Sequence[str]) -> Figur
         measure = measure_of(name)
         for place, model in enumerate(models):
             values = np.array([measure.shown(v) for v in comparison.values(model, name).values()])
-            colour = _COLOURS[place % len(_COLOURS)]
+            colour = COLOURS[place % len(COLOURS)]
             if len(values) == 0:
                 panel.text(0.5, place, "no result", ha="center", va="center", color="#888888",
                            fontsize=8, transform=panel.get_yaxis_transform())  # fmt: skip

@@ -8,7 +8,6 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec.data import Interactions
 from sadrec.data.ids import Ids
 from sadrec.evaluation.protocol import EvaluatedModel, HasMargins, HasProbability, HasScores, as_evaluated
 from sadrec.ranking import Parameters
@@ -17,6 +16,18 @@ from sadrec.ranking.pairs import sigmoid
 Array = NDArray[Any]
 # (position in the block, columns of items, columns of rivals) -> margins, items x rivals
 Block = Callable[[int, Array, Array], Array]
+
+
+class HasIds(Protocol):
+    """Data with users and items: interactions or comparisons."""
+
+    @property
+    def users(self) -> Array:
+        """Ids of the users, in row order."""
+
+    @property
+    def items(self) -> Array:
+        """Ids of the items, in column order."""
 
 
 class Source(Protocol):
@@ -126,7 +137,7 @@ class MarginSource:
         return _asked(self._model, self._users[row], items, rivals, self._items, None)
 
 
-def source_of(model: object, data: Interactions, *, factors: bool = True) -> Source:
+def source_of(model: object, data: HasIds, *, factors: bool = True) -> Source:
     """Choose where the margins of ``model`` come from.
 
     Parameters
@@ -134,7 +145,7 @@ def source_of(model: object, data: Interactions, *, factors: bool = True) -> Sou
     model
         Anything the protocol allows.
     data
-        The interactions whose rows and columns will be asked for.
+        The interactions or comparisons whose rows and columns will be asked for.
     factors
         Whether ``model.parameters`` may be used directly; without it the protocol's verbs are, which is slower and
         gives the same numbers.
@@ -147,10 +158,11 @@ def source_of(model: object, data: Interactions, *, factors: bool = True) -> Sou
     if isinstance(model, HasMargins) and not getattr(model, "margins_are_differences", False):
         return MarginSource(model, data.users, data.items)
     same = len(items) == len(given.items) and bool((items == np.arange(len(items))).all())
-    return ScoreSource(given, data.users, None if same else items)
+    scored = model if isinstance(model, HasScores) else given
+    return ScoreSource(scored, data.users, None if same else items)
 
 
-def positions(model: EvaluatedModel, data: Interactions) -> tuple[Array, Array]:
+def positions(model: EvaluatedModel, data: HasIds) -> tuple[Array, Array]:
     """Rows and columns of the model that belong to the users and items of ``data``.
 
     Raises

@@ -1,0 +1,83 @@
+"""Evaluation on stated comparisons: how often, and how surely, the winner is named."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sadrec.data import Comparisons
+from sadrec.evaluation.metrics.log_loss import FLOOR
+from sadrec.evaluation.result import Evaluation, mean_and_error
+from sadrec.evaluation.sources import source_of
+
+# Comparisons of one judge that are looked at together: bounds the block of margins.
+_AT_ONCE = 512
+
+
+def evaluate_comparisons(model: object, held_out: Comparisons) -> Evaluation:
+    r"""Evaluate a model on comparisons it was not trained on.
+
+    Every comparison counts by its weight; comparisons are pooled over judges (a judge who made one says little alone).
+
+    Parameters
+    ----------
+    model
+        A model with ``margins(user, items, rivals)`` or ``scores(users)``; see :mod:`sadrec.evaluation.protocol`.
+    held_out
+        Comparisons of users and items the model knows.
+
+    Returns
+    -------
+    Evaluation
+        ``accuracy``: share with :math:`x_{uwl} > 0`, a margin of exactly 0 counting half; ``mean_margin``; ``brier``
+        and ``log_loss`` of P(winner preferred), NaN for a model without ``probability``. ``.counts`` are comparisons.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> frame = pl.DataFrame({"user": ["ann", "ann"], "winner": ["tea", "ale"], "loser": ["ale", "rum"]})
+    >>> held_out = Comparisons.from_frame(frame)
+    >>> class Fixed:
+    ...     users, items = held_out.users, held_out.items
+    ...     def scores(self, users):
+    ...         return np.array([[1.0, 2.0, 3.0]])  # ale, rum, tea
+    >>> evaluate_comparisons(Fixed(), held_out)["accuracy"]
+    0.5
+    """
+    if len(held_out) == 0:
+        raise ValueError("there are no comparisons to evaluate on")
+    source = source_of(model, held_out)
+    margin = np.empty(len(held_out))
+    probability: NDArray[np.float64] | None = np.empty(len(held_out))
+    order = np.argsort(held_out.user_index, kind="stable")
+    starts = np.flatnonzero(np.diff(held_out.user_index[order], prepend=-1))
+    for group in np.split(order, starts[1:]):
+        row = int(held_out.user_index[group[0]])
+        block = source.block(np.array([row]))
+        for start in range(0, len(group), _AT_ONCE):
+            part = group[start : start + _AT_ONCE]
+            winners, left = np.unique(held_out.winner_index[part], return_inverse=True)
+            losers, right = np.unique(held_out.loser_index[part], return_inverse=True)
+            x = block(0, winners, losers)
+            margin[part] = x[left, right]
+            p = source.probability(row, winners, losers, x)
+            if p is None or probability is None:
+                probability = None
+            else:
+                probability[part] = p[left, right]
+    if not np.isfinite(margin).all():
+        raise ValueError("the model gives margins that are not finite: its training has diverged")
+    return _summary(margin, probability, held_out)
+
+
+def _summary(margin: NDArray[np.float64], p: NDArray[np.float64] | None, held_out: Comparisons) -> Evaluation:
+    values = {"accuracy": (margin > 0) + 0.5 * np.equal(margin, 0), "mean_margin": margin}
+    nothing = np.full(len(margin), np.nan)
+    values["brier"] = nothing if p is None else (1.0 - p) ** 2
+    values["log_loss"] = nothing if p is None else -np.log(np.maximum(p, FLOOR))
+    weight = np.ones(len(margin)) if held_out.weight is None else np.asarray(held_out.weight, dtype=np.float64)
+    figures, errors, counts = {}, {}, {}
+    for name, value in values.items():
+        _, errors[name], counts[name] = mean_and_error(value)
+        figures[name] = float(value @ weight / weight.sum())
+    return Evaluation(figures, errors, counts, held_out.users)

@@ -1,0 +1,105 @@
+"""Predicted against observed shares."""
+
+import numpy as np
+import pytest
+
+from sadrec.evaluation.calibration import calibration, plot_calibration
+from sadrec.evaluation.sampling import unmet_items
+
+
+def by_hand(model, train, held_out, bins):
+    """Weight, predicted and observed per bin for rated pairs, one pair at a time."""
+    sums = np.zeros((3, bins))
+    for row in range(train.matrix.shape[0]):
+        held, liked = held_out.matrix[row], train.matrix[row]
+        if not len(held.indices):
+            continue
+        (o,), (rating,) = held.indices, held.data
+        pairs = [(j, r) for j, r in zip(liked.indices, liked.data, strict=True) if r != rating]
+        for j, r in pairs:
+            p = 1 / (1 + np.exp(-model.tensor(row)[o, j]))
+            won = rating > r
+            sure, right = (p, won) if p > 0.5 else (1 - p, not won)
+            place = min(int((sure - 0.5) * 2 * bins), bins - 1)
+            sums[:, place] += np.array([1, sure, right]) / len(pairs)
+    return sums[0] / sums[0].sum(), sums[1] / sums[0], sums[2] / sums[0]
+
+
+def test_the_curve_is_what_a_plain_loop_gives(make_ratings, factor_model):
+    data = make_ratings(users=80, items=60)
+    train, held_out = data.leave_one_out(seed=0)
+    model = factor_model(data, factors=2, scale=0.5)
+    result = calibration(model, train, held_out, bins=5)
+    weight, predicted, observed = by_hand(model, train, held_out, 5)
+    np.testing.assert_allclose(result.frame["weight"], weight, atol=1e-6)
+    np.testing.assert_allclose(result.frame["predicted"], predicted, atol=1e-6)
+    np.testing.assert_allclose(result.frame["observed"], observed, atol=1e-6)
+    assert result.error == pytest.approx((weight * np.abs(predicted - observed)).sum(), abs=1e-6)
+
+
+def test_against_sampled_items_the_held_out_one_is_taken_to_win(make_ratings, factor_model):
+    data = make_ratings(users=40, items=150)
+    train, held_out = data.leave_one_out(seed=0)
+    model = factor_model(data)
+    right = []
+    for row in range(40):
+        met = np.union1d(train.matrix[row].indices, held_out.matrix[row].indices)
+        for o in held_out.matrix[row].indices:
+            x = model.tensor(row)[o, unmet_items(0, row, met, 150, 100)]
+            right.append((x > 0).mean())
+    frame = calibration(model, train, held_out, pairs="sampled").frame
+    assert (frame["observed"] * frame["weight"]).sum() == pytest.approx(np.mean(right), abs=1e-6)
+
+
+def test_probabilities_that_are_right_are_calibrated(make_ratings):
+    """Ratings drawn from the model's own probabilities: the curve is the diagonal up to its errors."""
+    data = make_ratings(users=800, items=40, share=0.3)
+    train, held_out = data.leave_one_out(seed=0)
+    rng = np.random.default_rng(0)
+    p_of = {}
+    for row in range(800):
+        for o, rating in zip(held_out.matrix[row].indices, held_out.matrix[row].data, strict=True):
+            liked = train.matrix[row]
+            for j, r in zip(liked.indices, liked.data, strict=True):
+                p = rng.random()
+                won = rng.random() < p  # what p says happens; if the ratings say otherwise, say 1 - p
+                p_of[row, o, j] = p if (rating > r) == won else 1 - p
+
+    row_of = {user: row for row, user in enumerate(data.users.tolist())}
+    column_of = {item: column for column, item in enumerate(data.items.tolist())}
+
+    class Oracle:
+        users, items = data.users, data.items
+
+        def margins(self, user, items, rivals):
+            return np.zeros((len(items), len(rivals)))
+
+        def probability(self, user, item, rival):
+            item, rival = np.broadcast_arrays(item, rival)
+            keys = zip(item.ravel().tolist(), rival.ravel().tolist(), strict=True)
+            row = row_of[int(user)]
+            found = [p_of.get((row, column_of[i], column_of[j]), 0.5) for i, j in keys]
+            return np.array(found).reshape(item.shape)
+
+    frame = calibration(Oracle(), train, held_out, bins=5).frame
+    gaps = (frame["observed"] - frame["predicted"]) / frame["error"]
+    assert gaps.abs().max() < 4
+    assert frame["error"].max() < 0.05
+
+
+def test_pictures_and_refusals(make_ratings, factor_model, scores_model):
+    data = make_ratings()
+    train, held_out = data.leave_one_out(seed=0)
+    result = calibration(factor_model(data), train, held_out)
+    assert len(plot_calibration({"a": result, "b": result}).axes) == 1
+    assert result.plot().axes
+    silent = scores_model(data, np.zeros(data.matrix.shape))
+    with pytest.raises(ValueError, match="offers no probability"):
+        calibration(silent, train, held_out)
+    with pytest.raises(ValueError, match="bins"):
+        calibration(factor_model(data), train, held_out, bins=0)
+    with pytest.raises(ValueError, match="pairs"):
+        calibration(factor_model(data), train, held_out, pairs="all")
+    alike = make_ratings(ratings=False)
+    with pytest.raises(ValueError, match="no held-out pair"):
+        calibration(factor_model(alike), *alike.leave_one_out(seed=0))
