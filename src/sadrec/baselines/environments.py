@@ -36,7 +36,7 @@ _REQUIREMENTS = Path(__file__).parent / "requirements"
 _COMPLETE = "complete.json"
 _NO_CONNECTION = re.compile(
     "connection broken by|Could not fetch URL|Max retries exceeded|Failed to establish a new connection"
-    "|name resolution|Network is unreachable|Read timed out",
+    "|name resolution|Network is unreachable|Read timed out|from versions: none",
     re.IGNORECASE,
 )
 
@@ -227,7 +227,7 @@ def _step(
     )
     if _NO_CONNECTION.search(log.read_text(errors="replace")):
         raise RegistryUnreachableError(
-            f"{message}\nThe package registry could not be reached: check the connection and run "
+            f"{message}\nThe package registry could not be reached: check the connection (and pip's settings) and run "
             f"`sadrec rivals install {environment.rivals[0]}` again; it goes on where it stopped"
         )
     raise RivalError(message)

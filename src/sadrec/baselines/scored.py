@@ -61,16 +61,8 @@ class ScoreModel(ABC):
         return type(self)(**{**self.settings, **changes})
 
     def fit(self, interactions: Any) -> Self:
-        """Learn from interactions, in any form that :func:`sadrec.data.as_interactions` takes; return the model.
-
-        Raises
-        ------
-        ValueError
-            When there is no interaction at all.
-        """
+        """Learn from interactions, in any form that :func:`sadrec.data.as_interactions` takes; return the model."""
         data = as_interactions(interactions)
-        if not data.matrix.nnz:
-            raise ValueError("there is no interaction to learn from")
         self._learn(data)
         self._users = Ids(data.users, what="user")
         self._items = Ids(data.items, what="item")
