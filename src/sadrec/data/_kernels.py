@@ -82,7 +82,7 @@ def tidy_rows(
             keys[place] = (np.int64(columns[begin + place]) << 32) | place
             if place > 0 and columns[begin + place] <= columns[begin + place - 1]:
                 in_order = False
-        if in_order and write == begin:
+        if in_order and write == begin and mode != COUNT:
             write = end
             begin = end
             starts[row + 1] = write

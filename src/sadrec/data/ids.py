@@ -75,11 +75,12 @@ def _to_numpy(values: Any) -> IdArray:
         return values
     to_numpy = getattr(values, "to_numpy", None)
     if to_numpy is None:
+        # Left to itself, numpy turns a mixture of text and numbers into text, and large whole numbers into floats.
         items = list(values)
-        # numpy would silently turn a mixture of text and numbers into text
-        if len({isinstance(item, str) for item in items}) > 1 or any(item is None for item in items):
-            return np.array(items, dtype=object)
-        return np.asarray(items) if items else np.empty(0, dtype=np.int64)
+        array = np.empty(len(items), dtype=object)
+        for place, item in enumerate(items):
+            array[place] = item
+        return array
     if type(values).__module__.split(".")[0] == "pyarrow":
         return np.asarray(to_numpy(zero_copy_only=False))
     return np.asarray(to_numpy())
@@ -95,16 +96,21 @@ def _from_objects(array: IdArray) -> IdArray:
     kinds = {type(item) for item in items}
     if all(issubclass(kind, str) for kind in kinds):
         return text_ids(items)
+    if all(issubclass(kind, (int, np.integer)) and kind is not bool for kind in kinds):
+        return _whole_numbers(items)
     if all(issubclass(kind, (int, float, np.integer, np.floating)) and kind is not bool for kind in kinds):
-        return as_id_array(np.asarray(items)) if np.asarray(items).dtype != object else _too_large(items)
+        return np.array(items, dtype=np.float64)
     if all(issubclass(kind, (datetime.date, np.datetime64)) for kind in kinds):
         return np.asarray(items, dtype="datetime64")
     names = ", ".join(sorted(kind.__name__ for kind in kinds))
     raise TypeError(f"ids must all be of one kind ({_KINDS}), not {names}: convert them first, e.g. to text")
 
 
-def _too_large(items: list[Any]) -> IdArray:
-    raise TypeError(f"ids up to {max(items)} do not fit 64 bits: convert them to text")
+def _whole_numbers(items: list[Any]) -> IdArray:
+    for kind in (np.int64, np.uint64):
+        if np.iinfo(kind).min <= min(items) and max(items) <= np.iinfo(kind).max:
+            return np.array(items, dtype=kind)
+    raise TypeError(f"ids from {min(items)} to {max(items)} do not fit 64 bits: convert them to text")
 
 
 def text_ids(items: list[str]) -> IdArray:

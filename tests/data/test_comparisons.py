@@ -1,0 +1,213 @@
+"""Comparisons from every form, ties, weights and what is refused."""
+
+import copy
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sadrec.data import Comparisons, DataWarning, as_comparisons
+
+STATED = pl.DataFrame({"judge": ["b", "a", "b"], "winner": [3, 1, 2], "loser": [1, 2, 3]})
+SIDES = pl.DataFrame({"user": [2, 1, 1], "left": ["x", "y", "x"], "right": ["y", "x", "z"], "winner": ["y", None, "x"]})
+
+
+@pytest.mark.parametrize("convert", [lambda f: f, pl.DataFrame.lazy, pl.DataFrame.to_pandas, pl.DataFrame.to_arrow])
+def test_frames_of_every_kind_give_the_same(convert: object) -> None:
+    pairs = Comparisons.from_frame(convert(STATED), user="judge", winner="winner", loser="loser")  # type: ignore[operator]
+    assert pairs.to_frame().rows() == [("b", 3, 1), ("a", 1, 2), ("b", 2, 3)]
+    assert (pairs.users.tolist(), pairs.items.tolist()) == (["a", "b"], [1, 2, 3])
+    assert pairs.user_index.dtype == pairs.winner_index.dtype == pairs.loser_index.dtype == np.int32
+    assert pairs.weight is None
+    assert len(pairs) == 3
+
+
+def test_usual_column_names_are_found() -> None:
+    assert Comparisons.from_frame(STATED).to_frame().rows() == [("b", 3, 1), ("a", 1, 2), ("b", 2, 3)]
+
+
+def test_the_winner_of_two_sides_wins_and_ties_are_dropped() -> None:
+    assert Comparisons.from_frame(SIDES).to_frame().rows() == [(2, "y", "x"), (1, "x", "z")]
+
+
+def test_a_split_tie_is_half_a_comparison_each_way() -> None:
+    pairs = Comparisons.from_frame(SIDES, ties="split")
+    assert sorted(pairs.to_frame().rows()) == [
+        (1, "x", "y", 0.5),
+        (1, "x", "z", 1),
+        (1, "y", "x", 0.5),
+        (2, "y", "x", 1),
+    ]
+
+
+def test_splitting_ties_keeps_the_weight_of_all() -> None:
+    frame = SIDES.with_columns(weight=pl.Series([1.0, 3.0, 2.0]))
+    pairs = Comparisons.from_frame(frame, ties="split")
+    assert pairs.weight is not None
+    assert pairs.weight.sum() == 6
+
+
+def test_items_known_only_from_ties_or_losses_are_items() -> None:
+    frame = pl.DataFrame({"user": [1, 1], "left": ["a", "c"], "right": ["b", "d"], "winner": ["a", None]})
+    assert Comparisons.from_frame(frame).items.tolist() == ["a", "b", "c", "d"]
+
+
+def test_no_user_means_one_judge() -> None:
+    pairs = Comparisons.from_frame(STATED, user=None)
+    assert pairs.users.tolist() == [0]
+    assert pairs.user_index.tolist() == [0, 0, 0]
+
+
+def test_missing_winners_of_pandas_are_ties() -> None:
+    frame = pd.DataFrame({"user": [1, 1], "left": [1, 2], "right": [2, 3], "winner": [np.nan, 3.0]})
+    assert Comparisons.from_frame(frame).to_frame().rows() == [(1, 3, 2)]
+
+
+def test_comparing_an_item_with_itself_is_said_once_and_left_out() -> None:
+    frame = pl.DataFrame({"user": [1, 1, 1], "winner": [1, 2, 3], "loser": [1, 2, 1]})
+    with pytest.warns(DataWarning, match="2 rows compare an item with itself .the first is row 0.") as said:
+        pairs = Comparisons.from_frame(frame)
+    assert len(said) == 1
+    assert pairs.to_frame().rows() == [(1, 3, 1)]
+
+
+@pytest.mark.parametrize(
+    ("columns", "error", "message"),
+    [
+        (
+            {"user": [1], "left": [1], "right": [2], "winner": [3]},
+            ValueError,
+            "row 0: the winner 3 is neither left .1. nor",
+        ),
+        ({"user": [1], "left": ["a"], "right": ["b"], "winner": [1]}, TypeError, "use the same ids"),
+        ({"user": [1], "winner": [None], "loser": [1]}, ValueError, "row 0 has no item"),
+        ({"user": [None, 1], "winner": [1, 1], "loser": [2, 2]}, ValueError, "row 0 has no user"),
+        ({"user": [1], "left": [1], "right": [2], "winner": [None]}, ValueError, "no comparison is left of 1"),
+        ({"user": [], "winner": [], "loser": []}, ValueError, "no rows"),
+        ({"user": [1], "winner": [1]}, ValueError, "need a column of losers.*the columns found are"),
+        ({"winner": [1], "loser": [2]}, ValueError, "no column looks like the judge"),
+        ({"user": [1], "winner": [1], "loser": [2], "weight": [-1.0]}, ValueError, "row 0 has the weight -1"),
+        ({"user": [1], "winner": [1], "loser": [2], "weight": [np.nan]}, ValueError, "row 0 has the weight nan"),
+    ],
+)
+def test_bad_frames_are_refused(columns: dict[str, list[object]], error: type, message: str) -> None:
+    with pytest.raises(error, match=message):
+        Comparisons.from_frame(pl.DataFrame(columns))
+
+
+def test_unknown_ways_with_ties_are_refused() -> None:
+    with pytest.raises(ValueError, match='ties must be "drop" or "split"'):
+        Comparisons.from_frame(SIDES, ties="keep")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv", "user,left,right,winner\n2,x,y,y\n1,y,x,\n1,x,z,x\n"),
+        ("a.tsv", "user\tleft\tright\twinner\n2\tx\ty\ty\n1\ty\tx\t\n1\tx\tz\tx\n"),
+        ("a.csv", "2,x,y,y\n1,y,x,\n1,x,z,x\n"),
+        ("a.dat", "2::x::y::y\n1::y::x::\n1::x::z::x\n"),
+    ],
+)
+def test_text_files_give_the_comparisons(tmp_path: Path, name: str, content: str) -> None:
+    (tmp_path / name).write_text(content)
+    assert Comparisons.read(tmp_path / name).to_frame().rows() == [(2, "y", "x"), (1, "x", "z")]
+
+
+def test_parquet_gives_the_comparisons(tmp_path: Path) -> None:
+    SIDES.write_parquet(tmp_path / "a.parquet")
+    assert Comparisons.read(tmp_path / "a.parquet", ties="split").to_frame().height == 4
+
+
+def test_a_bad_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("alpha,beta\n1,2\n")
+    with pytest.raises(ValueError, match=r"a\.csv: no column looks like the judge"):
+        Comparisons.read(tmp_path / "a.csv")
+
+
+indices = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=40).map(
+    lambda rows: [row for row in rows if row[1] != row[2]] or [(0, 0, 1)]
+)
+
+
+def from_rows(rows: list[tuple[int, int, int]]) -> Comparisons:
+    user, winner, loser = np.array(rows).T
+    return Comparisons.from_indices(
+        user, winner, loser, users=np.arange(5), items=np.arange(6), weight=np.arange(len(rows))
+    )
+
+
+@settings(deadline=None)
+@given(indices, st.integers(0, 3))
+def test_parts_of_a_split_are_complete_and_keep_the_ids(rows: list[tuple[int, int, int]], seed: int) -> None:
+    whole = from_rows(rows)
+    parts = whole.split(0.4, seed)
+    assert len(parts[1]) == round(0.4 * len(whole))
+    assert sorted(row for part in parts for row in part.to_frame().rows()) == sorted(whole.to_frame().rows())
+    for part in parts:
+        assert np.array_equal(part.users, whole.users)
+        assert np.array_equal(part.items, whole.items)
+
+
+@settings(deadline=None)
+@given(indices, st.integers(0, 3), st.integers(0, 3))
+def test_a_filter_keeps_frequent_items_then_busy_users(
+    rows: list[tuple[int, int, int]], users: int, items: int
+) -> None:
+    whole = from_rows(rows)
+    often = np.bincount(np.array(rows)[:, 1:].ravel(), minlength=6) >= items
+    left = [row for row in rows if often[row[1]] and often[row[2]]]
+    counts = np.bincount([row[0] for row in left], minlength=5)
+    left = [row for row in left if counts[row[0]] >= users]
+    if not left:
+        with pytest.raises(ValueError, match="nothing is left"):
+            whole.filter(users, items)
+        return
+    kept = whole.filter(users, items)
+    assert [row[:3] for row in kept.to_frame().rows()] == left
+    assert kept.users.tolist() == sorted({row[0] for row in left})
+    assert kept.items.tolist() == sorted({item for row in left for item in row[1:]})
+
+
+@pytest.mark.parametrize(
+    ("arrays", "error", "message"),
+    [
+        (([0], [5], [1]), ValueError, "winner_index must lie in 0..2"),
+        (([-1], [0], [1]), ValueError, "user_index must lie in 0..1"),
+        (([0], [1], [1]), ValueError, "comparison 0 compares an item with itself"),
+        (([0, 0], [1], [0]), ValueError, "differ in length"),
+        (([0.0], [1], [0]), TypeError, "user_index must be a one-dimensional array of whole numbers"),
+    ],
+)
+def test_bad_indices_are_refused(arrays: tuple[list[int], ...], error: type, message: str) -> None:
+    with pytest.raises(error, match=message):
+        Comparisons.from_indices(*arrays, users=["a", "b"], items=["x", "y", "z"])
+
+
+def test_nothing_can_be_changed() -> None:
+    pairs = Comparisons.from_frame(STATED)
+    with pytest.raises(AttributeError, match="immutable"):
+        pairs.weight = None  # type: ignore[misc]
+    with pytest.raises(ValueError, match="read-only"):
+        pairs.user_index[0] = 1
+
+
+def test_copies_and_pickles_hold_the_same() -> None:
+    pairs = Comparisons.from_frame(SIDES, ties="split")
+    for other in (copy.deepcopy(pairs), pickle.loads(pickle.dumps(pairs))):
+        assert other.to_frame().equals(pairs.to_frame())
+
+
+def test_as_comparisons_takes_every_form(tmp_path: Path) -> None:
+    pairs = Comparisons.from_frame(STATED)
+    STATED.write_csv(tmp_path / "a.csv")
+    assert as_comparisons(pairs) is pairs
+    assert as_comparisons(STATED).to_frame().equals(pairs.to_frame())
+    assert as_comparisons(tmp_path / "a.csv").to_frame().equals(pairs.to_frame())
+    with pytest.raises(TypeError, match="cannot take comparisons from ndarray"):
+        as_comparisons(np.eye(2))

@@ -1,0 +1,166 @@
+"""The simulated truth is the paper's, and the comparisons come from it."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sadrec.data import Simulation, simulate
+
+
+def test_the_second_scenario_has_the_paper_s_parameters() -> None:
+    truth = simulate("sim2", seed=3)
+    assert truth.shape == (20, 50, 5)
+    assert truth.user_factors.shape == (20, 5)
+    assert truth.item_factors.shape == truth.rival_factors.shape == (50, 5)
+    for factors in (truth.user_factors, truth.item_factors):
+        assert -2 <= factors.min() < -1.8
+        assert 1.8 < factors.max() <= 2
+    values, counts = np.unique(truth.rival_factors, return_counts=True)
+    assert values.tolist() == [0.01, 1, 5]
+    assert counts[1] == 215
+
+
+def test_the_first_scenario_is_a_bpr_model() -> None:
+    truth = simulate("sim1")
+    assert (truth.rival_factors == 1).all()
+    scores = truth.user_factors @ truth.item_factors.T
+    assert np.allclose(truth.X, scores[:, :, None] - scores[:, None, :])
+
+
+def test_x_is_the_formula() -> None:
+    truth = simulate(n=3, m=6, k=2)
+    xi, eta, tau = truth.user_factors, truth.item_factors, truth.rival_factors
+    expected = np.einsum("uh,ih,jh->uij", xi, eta, tau) - np.einsum("uh,jh,ih->uij", xi, eta, tau)
+    assert np.allclose(truth.X, expected)
+    assert np.allclose(truth.margins(1), expected[1])
+    assert np.allclose(truth.preference([0, 2], [1, 5], [4, 0]), expected[[0, 2], [1, 5], [4, 0]])
+
+
+def test_every_pair_is_compared_once_by_every_user() -> None:
+    pairs = simulate(n=4, m=7).comparisons
+    seen = set(zip(pairs.user_index, np.minimum(pairs.winner_index, pairs.loser_index),
+                   np.maximum(pairs.winner_index, pairs.loser_index), strict=True))  # fmt: skip
+    assert len(seen) == len(pairs) == 4 * 21
+
+
+def test_outcomes_follow_the_sigmoid_of_x() -> None:
+    truth = simulate(n=200, m=50, seed=1)
+    pairs = truth.comparisons
+    low = np.minimum(pairs.winner_index, pairs.loser_index)
+    high = np.maximum(pairs.winner_index, pairs.loser_index)
+    x = truth.preference(pairs.user_index, low, high)
+    won = pairs.winner_index == low
+    for left, right in ((-3, -2), (-1, 0), (0, 1), (2, 3)):
+        chosen = (x > left) & (x < right)
+        expected, error = (1 / (1 + np.exp(-x[chosen]))).mean(), 0.5 / np.sqrt(chosen.sum())
+        assert abs(won[chosen].mean() - expected) < 4 * error
+
+
+def test_what_is_missing_is_nested_and_changes_nothing_else() -> None:
+    rows = [set(simulate(missing=share, seed=2).comparisons.to_frame().iter_rows()) for share in (0, 0.1, 0.5, 0.9)]
+    assert [len(part) for part in rows] == [24_500, 22_050, 12_250, 2_450]
+    assert rows[3] < rows[2] < rows[1] < rows[0]
+    assert np.array_equal(simulate(missing=0.9, seed=2).X, simulate(seed=2).X)
+
+
+def test_the_same_seed_gives_the_same_and_another_another() -> None:
+    assert simulate(seed=5).comparisons.to_frame().equals(simulate(seed=5).comparisons.to_frame())
+    assert not np.array_equal(simulate(seed=5).user_factors, simulate(seed=6).user_factors)
+
+
+def test_pairs_can_be_sampled_from_many_items() -> None:
+    truth = simulate(n=300, m=1000, comparisons_per_user=50)
+    pairs = truth.comparisons
+    low = np.minimum(pairs.winner_index, pairs.loser_index).astype(np.int64)
+    high = np.maximum(pairs.winner_index, pairs.loser_index)
+    assert len(pairs) == 15_000
+    assert np.bincount(pairs.user_index).tolist() == [50] * 300
+    assert len(np.unique((pairs.user_index.astype(np.int64) * 1000 + low) * 1000 + high)) == 15_000
+    # Each item is in 2 of 1000 of the pairs: 30 on average, with standard deviation 5.5.
+    counts = np.bincount(np.concatenate([low, high]), minlength=1000)
+    assert np.quantile(counts, 0.05) > 20
+    assert np.quantile(counts, 0.95) < 41
+
+
+def test_sampling_all_pairs_takes_each_once() -> None:
+    sampled, whole = simulate(n=3, m=6, comparisons_per_user=15).comparisons, simulate(n=3, m=6).comparisons
+    key = [{(u, *sorted((a, b))) for u, a, b in pairs.to_frame().iter_rows()} for pairs in (sampled, whole)]
+    assert key[0] == key[1]
+
+
+def test_a_tensor_too_large_is_refused_with_the_remedy() -> None:
+    truth = simulate(n=2000, m=1000, comparisons_per_user=1)
+    with pytest.raises(ValueError, match=r"14\.9 GiB.*margins"):
+        _ = truth.X
+    assert truth.margins(0).shape == (1000, 1000)
+
+
+def test_too_many_comparisons_are_refused_with_the_remedy() -> None:
+    with pytest.raises(ValueError, match="comparisons_per_user"):
+        simulate(n=10_000, m=5_000)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"scenario": "sim3"}, "scenario must be"),
+        ({"n": 0}, "n must be a whole number, 1 or more"),
+        ({"m": 1}, "m must be a whole number, 2 or more"),
+        ({"k": 2.5}, "k must be a whole number"),
+        ({"missing": 1}, "missing must be a share"),
+        ({"missing": -0.1}, "missing must be a share"),
+        ({"missing": 0.999999}, "no comparison is left"),
+        ({"seed": -1}, "seed must be"),
+        ({"comparisons_per_user": 5000}, "between 1 and the number of pairs, 1225"),
+    ],
+)
+def test_bad_arguments_are_refused(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        simulate(**arguments)  # type: ignore[arg-type]
+
+
+def write(path: Path, **changes: object) -> Path:
+    truth = simulate(n=3, m=4, k=2)
+    observed = np.zeros((3, 4, 4))
+    pairs = truth.comparisons
+    observed[pairs.user_index, pairs.winner_index, pairs.loser_index] = 1
+    observed[pairs.user_index, pairs.loser_index, pairs.winner_index] = -1
+    arrays = {"XI0": truth.user_factors.T, "H0": truth.item_factors.T, "T0": truth.rival_factors.T, "Obs0": observed}
+    np.savez(path, **{name: array for name, array in {**arrays, **changes}.items() if array is not None})
+    return path
+
+
+def test_a_file_of_the_authors_kind_comes_back_as_it_was(tmp_path: Path) -> None:
+    loaded, truth = Simulation.from_npz(write(tmp_path / "raw.npz")), simulate(n=3, m=4, k=2)
+    assert np.array_equal(loaded.X, truth.X)
+    assert sorted(loaded.comparisons.to_frame().rows()) == sorted(truth.comparisons.to_frame().rows())
+    assert len(Simulation.from_npz(tmp_path / "raw.npz", missing=0.5, seed=1).comparisons) == 9
+
+
+def test_observations_of_zero_are_missing(tmp_path: Path) -> None:
+    observed = np.zeros((3, 4, 4))
+    observed[2, 3, 1], observed[2, 1, 3] = 1, -1
+    loaded = Simulation.from_npz(write(tmp_path / "raw.npz", Obs0=observed))
+    assert loaded.comparisons.to_frame().rows() == [(2, 3, 1)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"T0": None}, "needs the arrays XI0, H0, T0, Obs0 and has H0, Obs0, XI0"),
+        ({"T0": np.ones((2, 5))}, "do not fit each other"),
+        ({"Obs0": np.ones((3, 4, 4))}, "must hold -1, 0 and 1"),
+        ({"Obs0": np.array([object()])}, "is not a simulation"),
+    ],
+)
+def test_bad_files_are_refused(tmp_path: Path, changes: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Simulation.from_npz(write(tmp_path / "raw.npz", **changes))
+
+
+def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "raw.npz")
+    path.write_bytes(path.read_bytes()[:300])
+    with pytest.raises(ValueError, match="is not a simulation"):
+        Simulation.from_npz(path)
