@@ -278,3 +278,36 @@ def test_ids_are_what_they_were():
     assert model.recommend("zoë")[0].tolist() == ["ale"]
     with pytest.raises(ValueError, match="unknown user 'eve'"):
         model.recommend("eve")
+
+
+def test_dislikes_lose_without_unseen_items_being_disliked():
+    rng = np.random.default_rng(3)
+    liked = rng.random((80, 40)) < 0.2
+    liked[:, :2] = False
+    disliked = np.zeros_like(liked)
+    disliked[:, 0] = rng.random(80) < 0.6  # many dislike item 0, nobody knows item 1
+    as_pairs = SAD(factors=4, iterations=60, bias=True).fit(liked.astype(float), dislikes=disliked.astype(float))
+    assert as_pairs.probability(as_pairs.users, 1, 0).mean() > 0.65
+    by_rating = SAD(factors=4, iterations=60, bias=True).fit(liked * 5.0 + disliked * 1.0, dislikes=2)
+    assert by_rating.probability(by_rating.users, 1, 0).mean() > 0.65
+    somebody = int(np.flatnonzero(disliked[:, 0])[0])
+    assert 0 not in by_rating.recommend(somebody, N=40)[0] and 0 not in as_pairs.recommend(somebody, N=40)[0]
+    without = SAD(factors=4, iterations=60, bias=True).fit(liked.astype(float))
+    assert without.probability(without.users, 1, 0).mean() < 0.6
+    with pytest.raises(ValueError, match=r"no rating lies below 0.5"):
+        SAD().fit(liked * 5.0, dislikes=0.5)
+    with pytest.raises(ValueError, match="the data has no ratings"):
+        SAD().fit(liked, dislikes=3)
+
+
+def test_popular_rivals_make_popularity_count_less():
+    data = clicks(100, 40)
+    popularity = np.asarray(data.sum(axis=0)).ravel()
+    top = {}
+    for sampling in ("uniform", "popular"):
+        model = BPR(factors=4, iterations=30, negative_sampling=sampling).fit(data)
+        ids, _ = model.recommend(model.users, N=5)
+        top[sampling] = popularity[ids].mean()
+    assert top["popular"] < top["uniform"]
+    with pytest.raises(ValueError, match="leave it at 1"):
+        BPR(negative_sampling="popular", negative_candidates=3).fit(data)

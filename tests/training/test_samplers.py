@@ -4,7 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.stats import chisquare
 
-from sadrec.training.samplers import Ordered
+from sadrec.training.samplers import Disliked, Ordered, PopularRivals
 
 RATINGS = np.array(
     [
@@ -61,3 +61,42 @@ def test_the_same_seed_and_epoch_give_the_same_pairs():
     one, two, other = (ordered(1.5).pairs(1, epoch) for epoch in (4, 4, 5))
     assert (one.winner == two.winner).all() and (one.loser == two.loser).all()
     assert len(one) != len(other) or (one.winner != other.winner).any()
+
+
+def rows(matrix):
+    matrix = sp.csr_matrix(matrix)
+    return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
+
+
+def test_what_is_disliked_loses_to_what_is_liked_and_to_what_is_unknown():
+    liked = np.array([[1, 1, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0], [1, 1, 1, 1, 1, 0]], bool)
+    disliked = np.array([[0, 0, 1, 0, 0, 0], [0, 1, 0, 0, 0, 0], [0, 0, 0, 0, 0, 1]], bool)
+    source = Disliked(rows(liked), rows(liked | disliked), rows(disliked), 6)
+    met = {0: set(), 1: set(), 2: set()}
+    for epoch in range(200):
+        pairs = source.pairs(0, epoch)
+        assert disliked[pairs.user, pairs.loser].all()
+        for user, winner in zip(pairs.user.tolist(), pairs.winner.tolist(), strict=True):
+            met[user].add(winner)
+    # user 0 likes 0 and 1 and does not know 3, 4, 5; user 1 likes nothing; user 2 knows everything
+    assert met == {0: {0, 1, 3, 4, 5}, 1: {0, 2, 3, 4, 5}, 2: {0, 1, 2, 3, 4}}
+
+
+def test_popular_rivals_are_drawn_in_proportion_to_their_popularity():
+    matrix = np.zeros((40, 5), bool)
+    matrix[:20, 0] = matrix[20:30, 1] = matrix[30:35, 2] = matrix[35:, 4] = True
+    counts = np.zeros(5)
+    for seed in range(300):
+        pairs = PopularRivals(rows(matrix), None, 5).pairs(seed, 0)
+        assert not matrix[pairs.user, pairs.loser].any() and matrix[pairs.user, pairs.winner].all()
+        assert len(pairs) == 40
+        counts += np.bincount(pairs.loser[pairs.winner == 4], minlength=5)
+    assert counts[3] == counts[4] == 0
+    assert chisquare(counts[:3], counts.sum() * np.array([20, 10, 5]) / 35).pvalue > 1e-3
+
+
+def test_popular_rivals_leave_out_what_has_no_weight_and_who_knows_everything():
+    matrix = np.array([[1, 1, 0], [1, 1, 1]], bool)
+    pairs = PopularRivals(rows(matrix), np.array([2, 0, 1, 1, 1], np.float32), 3).pairs(0, 0)
+    assert pairs.user.tolist() == [0] and pairs.winner.tolist() == [0] and pairs.loser.tolist() == [2]
+    assert pairs.weight.tolist() == [2]

@@ -11,7 +11,7 @@ from sadrec.data import Comparisons, Interactions
 from sadrec.data.ids import IdArray, Ids
 from sadrec.training.checkpoint import fingerprint
 from sadrec.training.given import Pairs
-from sadrec.training.samplers import Ordered, PairSource, Stated
+from sadrec.training.samplers import Disliked, Ordered, PairSource, PopularRivals, Stated
 from sadrec.training.settings import DEFAULTS, Kind, Settings, default_blocks
 from sadrec.training.validation import held_out_pairs
 
@@ -29,6 +29,7 @@ class Lesson:
     weights: Floats | None  # one per stored entry of the matrix
     has_ratings: bool
     comparisons: Pairs | None
+    disliked: Any | None = None  # CSR over these ids, its entries also in the matrix, with weight 0
 
     @property
     def kind(self) -> Kind:
@@ -46,6 +47,7 @@ class Lesson:
         arrays = [self.users.array, self.items.array, self.weights]
         arrays += [None] * 3 if matrix is None else [matrix.indptr, matrix.indices, matrix.data]
         arrays += [None] * 4 if pairs is None else [pairs.user, pairs.winner, pairs.loser, pairs.weight]
+        arrays += [] if self.disliked is None else [self.disliked.indptr, self.disliked.indices]
         return fingerprint(*arrays)
 
 
@@ -94,6 +96,7 @@ def lesson(
     data: Feedback,
     comparisons: Comparisons | None = None,
     weights: Any = None,
+    dislikes: float | Interactions | None = None,
     users: IdArray | None = None,
     items: IdArray | None = None,
 ) -> Lesson:
@@ -107,10 +110,12 @@ def lesson(
         Comparisons beside interactions.
     weights
         One per interaction, in the order of ``data.matrix``.
+    dislikes
+        Ratings below this number, or these pairs, are disliked.
     users, items
         Ids that come first (those of a model to start from).
     """
-    parts = [part for part in (data, comparisons) if part is not None]
+    parts = [part for part in (data, comparisons, dislikes) if isinstance(part, (Interactions, Comparisons))]
     all_users = Ids(joined(users, *(part.users for part in parts)), what="user")
     all_items = Ids(joined(items, *(part.items for part in parts)), what="item")
     matrix, pairs, checked = None, [], None
@@ -127,7 +132,7 @@ def lesson(
     has_ratings = isinstance(data, Interactions) and data.has_ratings
     found = Lesson(all_users, all_items, matrix, checked, has_ratings, stated)
     _refuse_nothing(found)
-    return found
+    return found if dislikes is None else with_dislikes(found, dislikes)
 
 
 def _refuse_nothing(found: Lesson) -> None:
@@ -190,6 +195,12 @@ def _plain(values: dict[str, Any]) -> dict[str, Any]:
 def sources(found: Lesson, settings: Settings) -> list[PairSource]:
     """Return where given pairs come from."""
     result: list[PairSource] = [] if found.comparisons is None else [Stated(found.comparisons)]
+    if found.matrix is not None and settings.negative_sampling == "popular" and settings.order_share < 1:
+        result.append(PopularRivals(rows_of(found.matrix), found.weights, len(found.items)))
+    if found.disliked is not None and found.matrix is not None:
+        liked = only(found.matrix, found.weights != 0)
+        rows = rows_of(liked), rows_of(found.matrix), rows_of(found.disliked)
+        result.append(Disliked(*rows, len(found.items)))
     if settings.order_share > 0 and found.matrix is not None:
         q = settings.order_share
         per_item = 1.0 if q == 1 else q / (1 - q)
@@ -200,11 +211,22 @@ def sources(found: Lesson, settings: Settings) -> list[PairSource]:
 
 def positives(found: Lesson, settings: Settings) -> tuple[NDArray[Any], NDArray[Any], Floats | None] | None:
     """Return what is trained against drawn rivals, if anything."""
-    if found.matrix is None or settings.order_share == 1:
+    if found.matrix is None or settings.order_share == 1 or settings.negative_sampling == "popular":
         return None
-    indices = found.matrix.indices.astype(np.int32, copy=False).view()
+    return *rows_of(found.matrix), found.weights
+
+
+def rows_of(matrix: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return ``(indptr, indices)`` of a CSR matrix in the types that kernels are compiled for."""
+    indices = matrix.indices.astype(np.int32, copy=False).view()
     indices.flags.writeable = False
-    return found.matrix.indptr.astype(np.int64), indices, found.weights
+    return matrix.indptr.astype(np.int64), indices
+
+
+def only(matrix: Any, mask: Any) -> Any:
+    """Return a CSR matrix with the entries that the mask, one per stored entry, picks."""
+    coo = matrix.tocoo()
+    return csr_with_zeros(coo.row[mask], coo.col[mask], coo.data[mask], matrix.shape)
 
 
 def validation_pairs(data: Feedback, found: Lesson, seed: int) -> Pairs:
@@ -219,11 +241,7 @@ def validation_pairs(data: Feedback, found: Lesson, seed: int) -> Pairs:
         seen.data = np.ones_like(seen.data)
         known = (known + seen).tocsr()
     known.sort_indices()
-
-    def parts(matrix: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        return matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
-
-    pairs = held_out_pairs(parts(known), parts(held_out), len(found.items), seed)
+    pairs = held_out_pairs(rows_of(known), rows_of(held_out), len(found.items), seed)
     if not len(pairs):
         raise ValueError("the validation set holds nothing to check the model on")
     return pairs
@@ -240,24 +258,59 @@ def still(factors: Any, found: Lesson) -> None:
 
 
 def beside_seen(found: Lesson, seen: Any) -> Lesson:
-    """Add what was seen before with weight 0: known, so never drawn as a rival, but not trained on."""
+    """Add what is known besides, with weight 0: never drawn as a rival, but not trained on.
+
+    A pair that is in both keeps its new entry.
+    """
     if found.matrix is None:
         return found
     old, new = seen.tocoo(), found.matrix.tocoo()
-    row = np.concatenate((new.row, old.row))
-    column = np.concatenate((new.col, old.col))
-    values = np.concatenate((new.data, old.data))
-    weights = np.ones(len(row), np.float32) if found.weights is None else found.weights
-    weights = np.concatenate((weights[: new.nnz], np.zeros(old.nnz, np.float32)))
-    # Where a pair is in both, the new entry comes first and is the one kept.
+    row, column, values = (
+        np.concatenate(both) for both in ((new.row, old.row), (new.col, old.col), (new.data, old.data))
+    )
+    own = np.ones(new.nnz, np.float32) if found.weights is None else found.weights
+    weights = np.concatenate((own, np.zeros(old.nnz, np.float32)))
     _, first = np.unique(row.astype(np.int64) * len(found.items) + column, return_index=True)
     shape = (len(found.users), len(found.items))
-    part = row[first], column[first]
     return replace(
         found,
-        matrix=csr_with_zeros(*part, values[first], shape),
-        weights=csr_with_zeros(*part, weights[first], shape).data,
+        matrix=csr_with_zeros(row[first], column[first], values[first], shape),
+        weights=csr_with_zeros(row[first], column[first], weights[first], shape).data,
     )
+
+
+def with_dislikes(found: Lesson, dislikes: float | Interactions) -> Lesson:
+    """Mark what people disliked: ratings below a number, or the pairs of other interactions.
+
+    A disliked pair is known and not trained on as something liked, even when it is among the interactions too.
+    """
+    if found.matrix is None:
+        raise ValueError("dislikes belong to interactions; in comparisons the disliked item is the loser")
+    matrix = found.matrix
+    if isinstance(dislikes, Interactions):
+        given = over_ids(dislikes, found.users, found.items).copy()
+        given.data = np.zeros_like(given.data)  # rated below everything that is liked
+        found = beside_seen(found, given)
+        matrix = found.matrix
+        disliked = np.isin(_keys(matrix), _keys(given))
+    elif not found.has_ratings:
+        raise ValueError(
+            f"dislikes={dislikes!r} means ratings below {dislikes!r}, but the data has no ratings: give the disliked "
+            "pairs as interactions of their own"
+        )
+    else:
+        disliked = matrix.data < float(dislikes)
+    if not disliked.any():
+        raise ValueError(f"nothing is disliked: no rating lies below {dislikes!r}")
+    weights = np.ones(len(disliked), np.float32) if found.weights is None else found.weights.copy()
+    weights[disliked] = 0
+    return replace(found, weights=weights, disliked=only(matrix, disliked))
+
+
+def _keys(matrix: Any) -> NDArray[np.int64]:
+    """Return a number for each stored entry that tells its row and column."""
+    coo = matrix.tocoo()
+    return np.asarray(coo.row.astype(np.int64) * matrix.shape[1] + coo.col)
 
 
 def checked_seen(seen: Any, shape: tuple[int, int]) -> Any:

@@ -19,7 +19,7 @@ from sadrec.ranking import Parameters
 from sadrec.training.checkpoint import Checkpoints, fingerprint
 from sadrec.training.factors import Factors, extended, initial_factors, packed
 from sadrec.training.run import run
-from sadrec.training.settings import Schedule, Settings
+from sadrec.training.settings import NegativeSampling, Schedule, Settings
 from sadrec.training.trainer import Figures, Trainer
 
 Callback = Callable[[int, Figures, Any], bool | None]
@@ -67,6 +67,8 @@ class SAD(PairVerbs, RecommendVerbs):
         "linear" lets the learning rate fall to zero, "constant" keeps it.
     init_scale
         Standard deviation of the first factors. Rival factors start at 1.
+    negative_sampling
+        How rivals are drawn from what a user has not touched: "uniform", or "popular" (in proportion to popularity).
 
     Examples
     --------
@@ -101,6 +103,7 @@ class SAD(PairVerbs, RecommendVerbs):
         adaptive: bool = False,
         schedule: Schedule = "linear",
         init_scale: float | None = None,
+        negative_sampling: NegativeSampling = "uniform",
     ):
         self.factors = factors
         self.iterations = iterations
@@ -116,6 +119,7 @@ class SAD(PairVerbs, RecommendVerbs):
         self.adaptive = adaptive
         self.schedule = schedule
         self.init_scale = init_scale
+        self.negative_sampling = negative_sampling
 
     # -- settings ---------------------------------------------------------------------------------------------
 
@@ -149,6 +153,7 @@ class SAD(PairVerbs, RecommendVerbs):
         *,
         comparisons: Comparisons | None = None,
         weights: Any = None,
+        dislikes: Any = None,
         warm_start: "SAD | None" = None,
         validation: Any = None,
         patience: int | None = None,
@@ -170,6 +175,9 @@ class SAD(PairVerbs, RecommendVerbs):
         weights
             How much each interaction counts, in the order of ``data.matrix``. Weight 0: known, so never drawn as a
             rival, but not learnt from.
+        dislikes
+            What people disliked: a number (ratings below it), or interactions of their own (skips, thumbs down). A
+            disliked item loses to what the user likes and to what they do not know, and is never recommended to them.
         warm_start
             A fitted model to start from; users and items it does not know are appended to its own.
         validation
@@ -194,7 +202,9 @@ class SAD(PairVerbs, RecommendVerbs):
         data = data if isinstance(data, Comparisons) else as_interactions(data)
         start = None if warm_start is None else warm_start._checked()
         ids = (None, None) if warm_start is None else (warm_start.users, warm_start.items)
-        found = fitting.lesson(data, comparisons, weights, *ids)
+        if dislikes is not None and not isinstance(dislikes, (int, float)):
+            dislikes = as_interactions(dislikes)
+        found = fitting.lesson(data, comparisons, weights, dislikes, *ids)
         return self._learn(
             found,
             start,
@@ -522,7 +532,7 @@ class BPR(SAD):
     ----------
     factors, iterations, learning_rate, regularization, blocks, num_threads, random_state, order_share
         As for :class:`SAD`.
-    negative_candidates, bias, schedule, init_scale
+    negative_candidates, bias, schedule, init_scale, negative_sampling
         As for :class:`SAD`.
 
     Examples
@@ -550,6 +560,7 @@ class BPR(SAD):
         bias: bool | None = None,
         schedule: Schedule = "linear",
         init_scale: float | None = None,
+        negative_sampling: NegativeSampling = "uniform",
     ):
         super().__init__(
             factors,
@@ -566,6 +577,7 @@ class BPR(SAD):
             False,
             schedule,
             init_scale,
+            negative_sampling,
         )
 
 

@@ -10,8 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sadrec._kernel import kernel
+from sadrec.training.drawn import nth_absent
 from sadrec.training.given import Pairs
 from sadrec.training.random import advance, below, hashed, stream_key
+
+Rows = tuple[NDArray[Any], NDArray[Any]]
 
 
 class PairSource(Protocol):
@@ -117,4 +120,143 @@ def draw_ordered(
                             winner[count], loser[count] = indices[t], indices[other]
                         count += 1
             first = last
+    return count
+
+
+class Disliked:
+    """Pairs in which what somebody disliked loses: to something they like, and to something they do not know.
+
+    Every epoch draws, for each disliked item, one item that the user likes and one that is unknown to them, and both
+    win. Unknown items are never taken for disliked ones.
+
+    Parameters
+    ----------
+    liked, known, disliked
+        ``(indptr, indices)`` of what each user likes, knows (everything they touched), and dislikes; sorted rows.
+    items
+        How many items there are.
+    """
+
+    def __init__(self, liked: Rows, known: Rows, disliked: Rows, items: int):
+        self._rows = (*liked, *known, *disliked)
+        self._items = items
+        self._most = 2 * len(disliked[1])
+
+    def pairs(self, seed: int, epoch: int) -> Pairs:
+        """Draw this epoch's pairs."""
+        user, winner, loser = (np.empty(self._most, np.int32) for _ in range(3))
+        count = draw_over_disliked(*self._rows, self._items, np.uint64(seed), epoch, user, winner, loser)
+        return Pairs(user[:count], winner[:count], loser[:count])
+
+
+@kernel
+def draw_over_disliked(
+    liked_start: Any,
+    liked: Any,
+    known_start: Any,
+    known: Any,
+    disliked_start: Any,
+    disliked: Any,
+    items: int,
+    seed: Any,
+    epoch: int,
+    user: Any,
+    winner: Any,
+    loser: Any,
+) -> int:
+    """Write the drawn pairs and return how many there are."""
+    count = 0
+    for u in range(disliked_start.shape[0] - 1):
+        state = stream_key(seed, epoch, u, 5)
+        likes = liked_start[u + 1] - liked_start[u]
+        row = known[known_start[u] : known_start[u + 1]]
+        unknown = items - row.shape[0]
+        for t in range(disliked_start[u], disliked_start[u + 1]):
+            if likes > 0:
+                state = advance(state)
+                user[count], loser[count] = u, disliked[t]
+                winner[count] = liked[liked_start[u] + below(hashed(state), likes)]
+                count += 1
+            if unknown > 0:
+                state = advance(state)
+                user[count], loser[count] = u, disliked[t]
+                winner[count] = nth_absent(row, below(hashed(state), unknown))
+                count += 1
+    return count
+
+
+class PopularRivals:
+    """Interacted items against rivals drawn in proportion to their popularity.
+
+    The rivals are drawn first, over the whole catalogue, and the pairs run as given ones: drawn inside a block, the
+    most popular items would get a fraction of their weight.
+
+    Parameters
+    ----------
+    known
+        ``(indptr, indices)`` of what each user touched; sorted rows.
+    weights
+        One per entry, or None; entries of weight 0 are known but not trained on.
+    items
+        How many items there are.
+    """
+
+    def __init__(self, known: Rows, weights: NDArray[np.float32] | None, items: int):
+        self._known, self._weights, self._items = known, weights, items
+
+    def pairs(self, seed: int, epoch: int) -> Pairs:
+        """Draw a rival for every positive."""
+        most = len(self._known[1])
+        user, winner, loser = (np.empty(most, np.int32) for _ in range(3))
+        weight = np.empty(most if self._weights is not None else 0, np.float32)
+        count = draw_popular(
+            *self._known, self._weights, self._items, np.uint64(seed), epoch, user, winner, loser, weight
+        )
+        return Pairs(user[:count], winner[:count], loser[:count], None if self._weights is None else weight[:count])
+
+
+# A popular rival that the user does not know is looked for so often; then an unpopular one must do.
+_TRIES = 64
+
+
+@kernel
+def draw_popular(
+    start: Any,
+    indices: Any,
+    weights: Any,
+    items: int,
+    seed: Any,
+    epoch: int,
+    user: Any,
+    winner: Any,
+    loser: Any,
+    weight: Any,
+) -> int:
+    """Write a pair for every positive and return how many there are; a random interaction's item is a popular one."""
+    count = 0
+    total = indices.shape[0]
+    for u in range(start.shape[0] - 1):
+        row = indices[start[u] : start[u + 1]]
+        unknown = items - row.shape[0]
+        if unknown == 0:
+            continue
+        state = stream_key(seed, epoch, u, 6)
+        for t in range(start[u], start[u + 1]):
+            if weights is not None:
+                if weights[t] == 0:
+                    continue
+                weight[count] = weights[t]
+            rival = -1
+            for _ in range(_TRIES):
+                state = advance(state)
+                drawn = indices[below(hashed(state), total)]
+                at = np.searchsorted(row, drawn)
+                if at == row.shape[0] or row[at] != drawn:
+                    rival = drawn
+                    break
+            if rival < 0:
+                state = advance(state)
+                rival = nth_absent(row, below(hashed(state), unknown))
+            user[count], winner[count], loser[count] = u, indices[t], rival
+            count += 1
     return count

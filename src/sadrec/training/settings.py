@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
 Schedule = Literal["linear", "constant"]
+NegativeSampling = Literal["uniform", "popular"]
 Kind = Literal["interactions", "comparisons"]
 
 # What a setting left at None becomes. docs/defaults.md tells where the numbers come from. The penalties for comparisons
@@ -54,6 +55,7 @@ class Settings:
     negative_candidates: int
     order_share: float
     adaptive: bool
+    negative_sampling: NegativeSampling = "uniform"
 
     def __post_init__(self) -> None:
         """Check every value and say what would be right."""
@@ -68,6 +70,13 @@ class Settings:
                 raise ValueError(f"{name} must be a finite number, 0 or more, not {value!r}")
         if self.schedule not in ("linear", "constant"):
             raise ValueError(f"schedule must be 'linear' or 'constant', not {self.schedule!r}")
+        if self.negative_sampling not in ("uniform", "popular"):
+            raise ValueError(f"negative_sampling must be 'uniform' or 'popular', not {self.negative_sampling!r}")
+        if self.negative_sampling == "popular" and self.negative_candidates > 1:
+            raise ValueError(
+                f"negative_candidates={self.negative_candidates} chooses among uniform rivals: leave it at 1 with "
+                "negative_sampling='popular'"
+            )
         if not isinstance(self.order_share, (int, float)) or not 0 <= self.order_share <= 1:
             raise ValueError(f"order_share must be a share between 0 and 1, not {self.order_share!r}")
         if 2 * self.learning_rate * self.regularization >= 1:
