@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from sadrec.cli.output import json_option, print_json, print_table
+from sadrec._output import json_option, print_json, print_table
 
 model_argument = click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 user_option = click.option("--user", required=True, help="Id of the user.")
@@ -35,13 +35,13 @@ def recommend_command(model: Path, user: str, N: int, keep_seen: bool, as_json: 
     from sadrec import SAD
 
     fitted = SAD.load(model, mmap=True)
-    ids, scores = fitted.recommend(
-        parse_id(fitted.user_ids, user), N=N, filter_already_liked_items=not keep_seen
-    )
+    ids, scores = fitted.recommend(parse_id(fitted.user_ids, user), N=N, filter_already_liked_items=not keep_seen)
     if as_json:
         print_json({"user": user, "items": ids, "scores": scores})
     else:
-        print_table(("rank", "item", "mean margin"), list(zip(range(1, len(ids) + 1), ids, map(float, scores), strict=True)))
+        print_table(
+            ("rank", "item", "mean margin"), list(zip(range(1, len(ids) + 1), ids, map(float, scores), strict=True))
+        )
 
 
 @click.command("prefer")

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from sadrec.cli.output import json_option, print_json, print_table
+from sadrec._output import json_option, print_json, print_table
 
 file_argument = click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 
@@ -23,17 +23,29 @@ def columns_option(command: Any) -> Any:
 def read_data(file: Path, kind: str, columns: dict[str, str | None]) -> Any:
     """Read interactions, or comparisons where the file has a column of winners."""
     from sadrec import Comparisons, Interactions
-    from sadrec.data.readers import column_names
 
     given = {name: column for name, column in columns.items() if column is not None}
     if kind == "auto":
-        stated = "winner" in given or "winner" in column_names(file)
-        kind = "comparisons" if stated else "interactions"
+        kind = "comparisons" if "winner" in given or "winner" in header(file) else "interactions"
     reader: Any = Comparisons.read if kind == "comparisons" else Interactions.read
     names = ("user", "winner", "loser", "weight") if kind == "comparisons" else ("user", "item", "rating", "timestamp")
     if odd := sorted(set(given) - set(names)):
         raise click.UsageError(f"--{odd[0]} does not go with {kind}; their columns are {', '.join(names)}")
     return reader(file, **given)
+
+
+def header(file: Path) -> list[str]:
+    """Return the names of the columns, lower case; what cannot be read is left to the reader to complain about."""
+    import polars as pl
+
+    try:
+        if file.suffix == ".parquet":
+            names = pl.read_parquet_schema(file)
+        else:
+            names = pl.read_csv(file, n_rows=0, separator="\t" if ".tsv" in file.suffixes else ",").schema
+    except (pl.exceptions.PolarsError, OSError):
+        return []
+    return [name.strip().lower() for name in names]
 
 
 kind_option = click.option(

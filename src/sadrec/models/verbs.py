@@ -25,6 +25,12 @@ class Fitted:
         return np.atleast_1d(self.user_ids.positions(users))
 
 
+def _rows(ids: Ids, asked: Any) -> Any:
+    """Return the rows of one id, or of an array of ids of any shape."""
+    shape = np.shape(asked)
+    return ids.positions(np.ravel(asked)).reshape(shape) if len(shape) > 1 else ids.positions(asked)
+
+
 class PairVerbs(Fitted):
     """One item against another."""
 
@@ -50,7 +56,7 @@ class PairVerbs(Fitted):
         >>> model.preference("ann", ["tea", "ale"], ["ale", "tea"])
         array([ 1.5, -1.5])
         """
-        rows = [self.user_ids.positions(user), self.item_ids.positions(item), self.item_ids.positions(rival)]
+        rows = [_rows(self.user_ids, user), _rows(self.item_ids, item), _rows(self.item_ids, rival)]
         x = preference(self.parameters, *rows)
         return float(x) if x.ndim == 0 else x
 

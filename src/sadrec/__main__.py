@@ -1,0 +1,5 @@
+"""``python -m sadrec``: the command line."""
+
+from sadrec.cli import main
+
+main()
