@@ -1,0 +1,87 @@
+"""One Markov chain: its state, and sweeps that move it."""
+
+from concurrent.futures import Executor
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sadrec.posterior.items import draw_items
+from sadrec.posterior.layout import Clock, Floats, State
+from sadrec.posterior.orbits import draw_scales, move_along_orbits
+from sadrec.posterior.settings import GibbsSettings
+from sadrec.posterior.triples import Triples
+from sadrec.posterior.users import draw_users
+
+
+class Chain:
+    """The state of one chain.
+
+    Between sweeps the state is xi, eta, tau, the prior's scales and the number of sweeps made: the latent margins are
+    drawn anew at the beginning of each, and random numbers are functions of (seed, chain, sweep, stage, row).
+
+    Parameters
+    ----------
+    triples
+        What was observed.
+    settings
+        Of the run.
+    number
+        Of the chain, from 0.
+    """
+
+    def __init__(self, triples: Triples, settings: GibbsSettings, number: int):
+        self.triples, self.settings, self.number = triples, settings, number
+        self.sweep = 0
+        prior = settings.prior()
+        rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence([settings.seed, number])))
+        k = settings.factors
+        user_scale, item_scale, rival_scale = prior[[1, 2, 4]] ** -0.5
+        # Overdispersed: a draw of the prior, which is wider than what the data will leave.
+        xi = settings.user_mean + user_scale * rng.standard_normal((triples.users, k))
+        eta = item_scale * rng.standard_normal((triples.items, k))
+        tau = np.abs(settings.rival_mean + rival_scale * rng.standard_normal((triples.items, k)))
+        self.state = State(settings.learnt, prior, xi, eta, tau)
+        self._residual = np.zeros(len(triples))
+
+    @property
+    def scales(self) -> Floats:
+        """Standard deviations of the prior of xi, eta and tau."""
+        return np.asarray(self.state.prior[[1, 2, 4]] ** -0.5)
+
+    def advance(self, sweeps: int, helpers: Executor | None = None, parts: int = 1) -> None:
+        """Make some sweeps.
+
+        Parameters
+        ----------
+        sweeps
+            How many.
+        helpers, parts
+            Threads that share the stage of the users, and into how many ranges users are dealt. The result does not
+            depend on either.
+        """
+        users, items, state = self.triples.by_user, self.triples.by_item, self.state
+        learn = state.learn.any()
+        for _ in range(sweeps):
+            clock = Clock(self.settings.seed, self.number, self.sweep + 1)
+            if helpers is None or parts == 1:
+                draw_users(0, self.triples.users, clock, state, users, self._residual)
+            else:
+                work = [
+                    helpers.submit(draw_users, first, last, clock, state, users, self._residual)
+                    for first, last in _ranges(users.start, parts)
+                ]
+                for part in work:
+                    part.result()
+            draw_items(clock, state, items, self._residual)
+            move_along_orbits(clock, state)
+            if learn:
+                draw_scales(clock, state)
+            self.sweep += 1
+
+
+def _ranges(start: NDArray[np.int64], parts: int) -> list[tuple[int, int]]:
+    """Deal users into ranges with about the same number of comparisons."""
+    cuts = np.searchsorted(start, np.linspace(0, start[-1], parts + 1)[1:-1]).clip(0, len(start) - 1)
+    bounds = np.unique(np.concatenate(([0], cuts, [len(start) - 1]))).tolist()
+    return list(pairwise(bounds))

@@ -1,0 +1,175 @@
+"""One stage of a sweep: the vectors eta and tau of every item, one item after the other.
+
+``x`` is linear in (eta_i, tau_i) together. With features ``a_t = +- s_t (xi_u * tau_o, -xi_u * eta_o)`` over the
+comparisons of item i with others o, and P the 2k x 2k precision, the conditional distribution of the pair is
+``N(P^-1 q, P^-1)`` restricted to tau >= 0, so with P = L L':
+
+- tau_i comes from its marginal with eta_i integrated out, a k-variate normal whose precision is the lower right block
+  of L times its transpose, restricted to the positive orthant: a draw of the unrestricted normal, taken if it lies in
+  the orthant, else coordinate by coordinate. How often the first happens does not depend on the present tau, so the
+  mixture leaves the distribution unchanged;
+- eta_i comes from its normal conditional given tau_i;
+- eta_i, tau_i and the latent margins of the item are multiplied by a common factor g, drawn from its conditional
+  distribution (cf. users.py).
+"""
+
+import math
+
+import numpy as np
+
+from sadrec._kernel import kernel
+from sadrec.posterior.counters import normal, stream, uniform
+from sadrec.posterior.layout import ByItem, Clock, Floats, State
+from sadrec.posterior.linear import BLOCK, add_products, clear, factorise, solve_lower, solve_upper
+from sadrec.posterior.truncated import positive_normal
+from sadrec.posterior.users import fitted, log_scale_step
+
+RIVAL, RIVAL_COORDINATE, ITEM, ITEM_SCALE = 3, 4, 5, 6
+"""Stages that draw random numbers, for the keys of their streams."""
+PASSES = 3
+"""How many times the coordinates of tau are gone through when it lies near the border of the orthant."""
+
+
+@kernel
+def gather_item(first: int, last: int, state: State, data: ByItem, features: Floats) -> None:
+    """Put the features of entries first, ..., last - 1 (at most a block) into columns; zeros behind them."""
+    factors = state.xi.shape[1]
+    for b in range(last - first):
+        e = first + b
+        o = data.other[e]
+        xi_u, eta_o, tau_o = state.xi[data.user[e]], state.eta[o], state.tau[o]
+        s = np.float64(data.sign[e])
+        for h in range(factors):
+            v = s * xi_u[h]
+            features[h, b] = v * tau_o[h]
+            features[factors + h, b] = -v * eta_o[h]
+    for p in range(2 * factors):
+        for b in range(last - first, BLOCK):
+            features[p, b] = 0.0
+
+
+@kernel
+def item_conditional(
+    i: int, size: int, state: State, data: ByItem, residual: Floats, precision: Floats, linear: Floats
+) -> None:
+    """Write ``sum a a'`` (lower triangle) and ``sum a (residual + a . theta)`` for an item, without the prior.
+
+    ``size`` is 2k for the pair (eta, tau), or k for eta alone, tau being given.
+    """
+    factors = state.xi.shape[1]
+    features, part = np.zeros((2 * factors, BLOCK)), np.empty(BLOCK)
+    clear(precision, linear)
+    for first in range(data.start[i], data.start[i + 1], BLOCK):
+        last = min(first + BLOCK, data.start[i + 1])
+        gather_item(first, last, state, data, features)
+        for b in range(last - first):
+            part[b] = residual[data.row[first + b]]
+        for b in range(last - first, BLOCK):
+            part[b] = 0.0
+        add_products(features, part, size, precision, linear)
+    for p in range(size):
+        total = linear[p]
+        for q in range(size):
+            entry = precision[p, q] if q <= p else precision[q, p]
+            total += entry * (state.eta[i, q] if q < factors else state.tau[i, q - factors])
+        linear[p] = total
+
+
+@kernel
+def draw_orthant(
+    i: int, key: np.uint64, coordinate_key: np.uint64, factor: Floats, rotated: Floats, current: Floats
+) -> None:
+    """Draw tau_i >= 0 from the normal with precision ``L L'`` and mean ``L'^-1 rotated``, in place of ``current``."""
+    size = current.shape[0]
+    proposal = np.empty(size)
+    for h in range(size):
+        proposal[h] = rotated[h] + normal(key, i * size + h)
+    solve_upper(factor, proposal, size)
+    inside = True
+    for h in range(size):
+        inside = inside and proposal[h] >= 0.0
+    if inside:
+        for h in range(size):
+            current[h] = proposal[h]
+        return
+    for turn in range(PASSES):
+        for p in range(size):
+            # Row p of the precision, and of its product with the mean, from the factor.
+            diagonal = 0.0
+            total = 0.0
+            for r in range(p + 1):
+                diagonal += factor[p, r] * factor[p, r]
+                total += factor[p, r] * rotated[r]
+            for q in range(size):
+                if q != p:
+                    entry = 0.0
+                    for r in range(min(p, q) + 1):
+                        entry += factor[p, r] * factor[q, r]
+                    total -= entry * current[q]
+            deviation = 1.0 / math.sqrt(diagonal)
+            u = uniform(coordinate_key, (i * PASSES + turn) * size + p)
+            current[p] = deviation * positive_normal(total * deviation, u)
+
+
+@kernel
+def draw_items(clock: Clock, state: State, data: ByItem, residual: Floats) -> None:
+    """Draw (eta_i, tau_i) for every item in turn, keeping ``residual = z - x``.
+
+    A precision of infinity for tau means that tau stays as it is (BPR).
+    """
+    eta, tau = state.eta, state.tau
+    items, factors = eta.shape
+    item_weight, rival_mean, rival_weight = state.prior[2], state.prior[3], state.prior[4]
+    rivals = not math.isinf(rival_weight)
+    size = 2 * factors if rivals else factors
+    rival_key, coordinate_key = stream(clock, RIVAL), stream(clock, RIVAL_COORDINATE)
+    item_key, scale_key = stream(clock, ITEM), stream(clock, ITEM_SCALE)
+    precision, linear = np.empty((2 * factors, 2 * factors)), np.empty(2 * factors)
+    step, features, x = np.empty(2 * factors), np.zeros((2 * factors, BLOCK)), np.empty(BLOCK)
+    for i in range(items):
+        item_conditional(i, size, state, data, residual, precision, linear)
+        for h in range(factors):
+            step[h] = eta[i, h]
+            step[factors + h] = tau[i, h]
+            precision[h, h] += item_weight
+            if rivals:
+                precision[factors + h, factors + h] += rival_weight
+                linear[factors + h] += rival_weight * rival_mean
+        factorise(precision, size)
+        solve_lower(precision, linear, size)
+        if rivals:
+            draw_orthant(i, rival_key, coordinate_key, precision[factors:, factors:], linear[factors:], tau[i])
+            for q in range(factors):
+                for h in range(factors):
+                    linear[h] -= precision[factors + q, h] * tau[i, q]
+        for h in range(factors):
+            linear[h] += normal(item_key, i * factors + h)
+        solve_upper(precision, linear, factors)
+        for h in range(factors):
+            eta[i, h] = linear[h]
+            step[h] = eta[i, h] - step[h]
+            step[factors + h] = tau[i, h] - step[factors + h]
+        squares = 0.0
+        for first in range(data.start[i], data.start[i + 1], BLOCK):
+            last = min(first + BLOCK, data.start[i + 1])
+            gather_item(first, last, state, data, features)
+            fitted(features, step, x)
+            for b in range(last - first):
+                rest = residual[data.row[first + b]] - x[b]
+                residual[data.row[first + b]] = rest
+                squares += rest * rest
+        if rivals:
+            total = 0.0
+            quadratic = squares
+            for h in range(factors):
+                quadratic += item_weight * eta[i, h] * eta[i, h] + rival_weight * tau[i, h] * tau[i, h]
+                total += tau[i, h]
+            count = float(data.start[i + 1] - data.start[i] + 2 * factors)
+            pull = rival_weight * rival_mean * total
+            g = log_scale_step(count, quadratic, pull, normal(scale_key, 2 * i), uniform(scale_key, 4 * i + 2))
+            if g != 1.0:
+                for h in range(factors):
+                    eta[i, h] *= g
+                    tau[i, h] *= g
+                for e in range(data.start[i], data.start[i + 1]):
+                    residual[data.row[e]] *= g

@@ -1,0 +1,163 @@
+"""A whole run: chains in parallel, with progress, checkpoints, and a way out that keeps what there is."""
+
+import logging
+import os
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from tqdm import tqdm
+
+from sadrec.posterior.chain import Chain
+from sadrec.posterior.checkpoints import DrawFiles
+from sadrec.posterior.draws import Draws
+from sadrec.posterior.settings import GibbsSettings
+from sadrec.posterior.triples import Triples
+
+logger = logging.getLogger("sadrec")
+
+_ROUND_SECONDS = 0.2
+"""Chains wait for each other about so often: then the bar moves and Ctrl-C is heard."""
+
+
+class SamplerError(ValueError):
+    """The chains left the finite numbers."""
+
+
+def bytes_needed(settings: GibbsSettings, users: int, items: int, triples: int) -> dict[str, int]:
+    """Say how much memory a run will take, in bytes: for the draws it keeps, and beside them while it runs."""
+    numbers = (users + 2 * items) * settings.factors
+    kept = settings.chains * settings.draws * (numbers * 4 + 12)
+    running = triples * (16 + 2 * 16 + 8 * settings.chains) + settings.chains * numbers * 8
+    return {"draws": kept, "running": running}
+
+
+def check_memory(need: dict[str, int]) -> None:
+    """Log what a run will take, and refuse what the machine does not have.
+
+    Raises
+    ------
+    ValueError
+        When it is more than all of the memory.
+    """
+    logger.info("the draws will take %s of memory, the run %s beside them", *map(size, need.values()))
+    have = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else sys.maxsize
+    if sum(need.values()) > have:
+        raise ValueError(
+            f"the draws would take {size(need['draws'])} and the run {size(need['running'])} beside them, but this "
+            f"machine has {size(have)} in all: keep fewer draws (raise thin, lower draws or chains) or lower factors"
+        )
+
+
+def size(count: int) -> str:
+    """Return a number of bytes as people read it."""
+    for power, unit in ((3, "GiB"), (2, "MiB"), (1, "KiB")):
+        if count >= 1024**power:
+            return f"{count / 1024**power:.1f} {unit}"
+    return f"{count} bytes"
+
+
+def sample(
+    triples: Triples,
+    settings: GibbsSettings,
+    num_threads: int = 0,
+    *,
+    files: DrawFiles | None = None,
+    show_progress: bool = True,
+) -> tuple[Draws, bool]:
+    """Run all chains to the end, or until Ctrl-C.
+
+    Chains take turns of a few sweeps, so that all have come equally far at any time.
+
+    Returns
+    -------
+    draws, whole
+        The draws made, and whether these are all that were asked for.
+
+    Raises
+    ------
+    SamplerError
+        When a chain leaves the finite numbers.
+    """
+    chains = [Chain(triples, settings, number) for number in range(settings.chains)]
+    draws = Draws.empty(settings.chains, settings.draws, triples.users, triples.items, settings.factors)
+    kept = 0
+    if files is not None:
+        kept = files.load(chains, draws, settings.sweeps)
+        if chains[0].sweep:
+            logger.info("resumed after sweep %d of %d", chains[0].sweep, settings.sweeps)
+    saved = chains[0].sweep, kept
+    threads = num_threads or os.cpu_count() or 1
+    parts = max(1, threads // settings.chains)
+    whole = True
+    bar = tqdm(
+        total=settings.sweeps,
+        initial=chains[0].sweep,
+        desc="sampling",
+        unit="sweep",
+        disable=None if show_progress else True,
+        file=sys.stderr,
+    )
+    with (
+        ThreadPoolExecutor(min(threads, settings.chains)) as runners,
+        ThreadPoolExecutor(threads) as helpers,
+    ):
+        turn = 1
+        try:
+            while chains[0].sweep < settings.sweeps:
+                turn = min(turn, settings.sweeps - chains[0].sweep)
+                began = time.perf_counter()
+                kept = _turn(chains, draws, turn, runners, helpers if parts > 1 else None, parts)
+                bar.update(turn)
+                bar.set_postfix_str("warming up" if not kept else f"{kept} draws per chain", refresh=False)
+                if not all(
+                    np.isfinite(array).all() for c in chains for array in (c.state.xi, c.state.eta, c.state.tau)
+                ):
+                    raise SamplerError("the chains left the finite numbers: choose smaller prior scales")
+                if files is not None and files.due():
+                    files.save(chains, draws, saved, kept)
+                    saved = chains[0].sweep, kept
+                spent = max(time.perf_counter() - began, 1e-6)
+                turn = max(1, int(turn * min(2.0, _ROUND_SECONDS / spent)))
+        except KeyboardInterrupt:
+            whole = False
+        finally:
+            bar.close()
+    # Chains finish the turn in which Ctrl-C was pressed.
+    kept = _kept(chains[0])
+    if files is not None and saved[0] < chains[0].sweep:
+        files.save(chains, draws, saved, kept)
+    return draws.first(kept), whole
+
+
+def _turn(
+    chains: Sequence[Chain],
+    draws: Draws,
+    sweeps: int,
+    runners: ThreadPoolExecutor,
+    helpers: ThreadPoolExecutor | None,
+    parts: int,
+) -> int:
+    """Let every chain make some sweeps; return how many draws each has now."""
+
+    def run(chain: Chain) -> None:
+        settings = chain.settings
+        for _ in range(sweeps):
+            chain.advance(1, helpers, parts)
+            past = chain.sweep - settings.warmup
+            if past > 0 and past % settings.thin == 0:
+                at = chain.number, past // settings.thin - 1
+                draws.user[at], draws.item[at], draws.rival[at] = chain.state.xi, chain.state.eta, chain.state.tau
+                draws.scales[at] = chain.scales
+
+    work = [runners.submit(run, chain) for chain in chains]
+    for part in work:
+        part.result()
+    return _kept(chains[0])
+
+
+def _kept(chain: Chain) -> int:
+    """Return how many draws a chain has kept."""
+    return max(0, chain.sweep - chain.settings.warmup) // chain.settings.thin

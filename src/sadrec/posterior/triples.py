@@ -1,0 +1,103 @@
+"""Comparisons as the sampler needs them: sorted by user, with a list of its comparisons for every item."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sadrec.posterior.layout import ByItem, ByUser
+
+MOST_ROWS = 2**31 - 1
+"""Most comparisons, copies included, that the sampler takes."""
+
+Integers = NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False)
+class Triples:
+    """Comparisons (user, winner, loser) in the order of the user, and the same by item.
+
+    Attributes
+    ----------
+    users, items
+        How many there are.
+    user
+        Of each comparison; sorted by user, winner, loser and precision.
+    by_user, by_item
+        The rest, as the kernels take it.
+    """
+
+    users: int
+    items: int
+    user: Integers
+    by_user: ByUser
+    by_item: ByItem
+
+    def __len__(self) -> int:
+        return len(self.user)
+
+
+def as_triples(
+    user: NDArray[Any], winner: NDArray[Any], loser: NDArray[Any], users: int, items: int, weight: Any = None
+) -> Triples:
+    """Lay out comparisons for the sampler.
+
+    A weight of 3 is three copies of a comparison. A fraction f of a comparison is one whose noise has the variance
+    1 / f: preferred with probability ``Phi(sqrt(f) x)``, which at x = 0 carries the f-th part of the information of a
+    whole one. 2.5 is both: two copies and a half. Weight 0 is no comparison.
+
+    Parameters
+    ----------
+    user, winner, loser
+        Rows, one per comparison.
+    users, items
+        How many there are.
+    weight
+        One number per comparison, finite and not negative, or None: all ones.
+
+    Examples
+    --------
+    >>> triples = as_triples(np.array([1, 0]), np.array([0, 2]), np.array([1, 0]), 2, 3, np.array([1.0, 2.5]))
+    >>> triples.user, triples.by_user.root.round(3)
+    (array([0, 0, 0, 1], dtype=int32), array([0.707, 1.   , 1.   , 1.   ], dtype=float32))
+    """
+    rows = np.arange(len(user))
+    root = np.ones(len(user), np.float32)
+    if weight is not None:
+        weights = np.asarray(weight, np.float64)
+        if weights.shape != (len(user),) or not np.isfinite(weights).all() or weights.min(initial=0) < 0:
+            raise ValueError("weights must be one finite number, 0 or more, per comparison")
+        copies = np.floor(weights)
+        part = weights - copies
+        if copies.sum() + len(user) > MOST_ROWS:
+            raise ValueError(
+                f"the weights add up to {weights.sum():,.0f} comparisons, more than {MOST_ROWS:,}: a weight counts "
+                "copies of a comparison, so divide all weights by a common number"
+            )
+        partial = np.flatnonzero(part)
+        rows = np.concatenate((np.repeat(rows, copies.astype(np.int64)), partial))
+        root = np.ones(len(rows), np.float32)
+        root[len(rows) - len(partial) :] = np.sqrt(part[partial])
+    if len(rows) > MOST_ROWS:
+        raise ValueError(f"there are {len(rows):,} comparisons, more than {MOST_ROWS:,}: take a sample of them")
+    columns = [np.asarray(column)[rows] for column in (user, winner, loser)]
+    order = np.lexsort((root, columns[2], columns[1], columns[0]))
+    sorted_user, sorted_winner, sorted_loser = (column[order].astype(np.int32) for column in columns)
+    root = root[order]
+    both = np.concatenate((sorted_winner, sorted_loser))
+    by_item = np.argsort(both, kind="stable")
+    row = (by_item % len(order)).astype(np.int32) if len(order) else np.empty(0, np.int32)
+    won = by_item < len(order)
+    by_user = ByUser(
+        np.searchsorted(sorted_user, np.arange(users + 1)).astype(np.int64), sorted_winner, sorted_loser, root
+    )
+    other = np.where(won, sorted_loser[row], sorted_winner[row]).astype(np.int32)
+    by_entry = ByItem(
+        np.searchsorted(both[by_item], np.arange(items + 1)).astype(np.int64),
+        row,
+        sorted_user[row],
+        other,
+        np.where(won, root[row], -root[row]).astype(np.float32),
+    )
+    return Triples(users, items, sorted_user, by_user, by_entry)
