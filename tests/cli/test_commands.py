@@ -115,21 +115,20 @@ def test_ctrl_c_keeps_what_was_computed_and_the_same_command_goes_on(tmp_path):
     rng = np.random.default_rng(0)
     user, item = np.nonzero(rng.random((400, 500)) < 0.1)
     pl.DataFrame({"user": user, "item": item}).write_csv(tmp_path / "d.csv")
-    start = [sys.executable, "-m", "sadrec", "fit", "d.csv", "--iterations", "400", "--factors", "32", "-o"]
+    start = [sys.executable, "-m", "sadrec", "fit", "d.csv", "--iterations", "600", "--factors", "32", "-o"]
     subprocess.run([*start, "w.sad"], cwd=tmp_path, env=os.environ, check=True)
     command = [*start, "m.sad"]
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, env=os.environ)
     folder = tmp_path / "m.sad.checkpoint"
-    for _ in range(600):
-        if folder.exists() or process.poll() is not None:
-            break
-        time.sleep(0.05)
-    if process.poll() is None:
-        process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=60)
-        assert process.returncode == 130 and "Run the same command again" in errors
-        assert not (tmp_path / "m.sad").exists() and any(folder.iterdir())
-        subprocess.run(command, cwd=tmp_path, env=os.environ, check=True)
+    while not folder.exists():
+        assert process.poll() is None
+        time.sleep(0.02)
+    time.sleep(1.0)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130 and "Run the same command again" in errors
+    assert not (tmp_path / "m.sad").exists() and any(folder.iterdir())
+    subprocess.run(command, cwd=tmp_path, env=os.environ, check=True)
     assert not folder.exists()
     one, two = SAD.load(tmp_path / "w.sad"), SAD.load(tmp_path / "m.sad")
     np.testing.assert_array_equal(one.user_factors, two.user_factors)

@@ -65,6 +65,7 @@ class Checkpoints:
 
     def __init__(self, folder: str | Path, identity: dict[str, Any], seconds: float = 0.0):
         self.folder = Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)  # rather now than after an hour of training
         self._identity = identity
         self._seconds = seconds
         self._last = time.monotonic()
