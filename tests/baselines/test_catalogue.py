@@ -90,7 +90,7 @@ def test_settings_change_in_a_copy_only():
     assert isinstance(changed, Rival)
     assert (changed.settings["factors"], changed.settings["learning_rate"]) == (8, 0.1)
     assert (changed.name, changed.timeout, changed.where) == ("svd", 5, "environment")
-    assert model.settings["learning_rate"] == 0.01
+    assert model.settings["learning_rate"] == 0.02
     with pytest.raises(TypeError):
         model.settings["factors"] = 9
 

@@ -46,7 +46,7 @@ def test_facts_say_what_ran(two_groups, light):
 
 
 def test_a_rival_that_diverges_says_so_in_its_own_words(two_groups, light):
-    with pytest.raises(RivalError, match=r"mf failed: it ended with 1(.|\n)*lower the learning rate"):
+    with pytest.raises(RivalError, match=r"mf failed: FloatingPointError: .* lower the learning rate \(exit code 1\)"):
         make("mf", learning_rate=1000.0).fit(two_groups.data)
 
 
@@ -132,3 +132,20 @@ def test_quality_on_movielens_100k(name, floor, light, heavy, data_folder):
     train, held_out = data.leave_one_out(seed=0)
     model = make(name, **({"iterations": 5} if name in ("svd", "mf", "pmf", "ncf") else {})).fit(train)
     assert evaluate(model, train, held_out)["sampled_auc"] > floor
+
+
+def test_a_rival_that_fails_or_is_too_slow_is_a_row_of_the_comparison(two_groups, light):
+    from sadrec.evaluation import compare
+
+    models = {
+        "popularity": make("popularity"),
+        "mf": make("mf", learning_rate=1000.0),
+        "svd": make("svd", iterations=1_000_000),
+    }
+    result = compare(models, two_groups.data, splits=1, budget={"svd": 2.0}, progress=False)
+    assert {run.model: run.status for run in result.runs} == {
+        "popularity": "done",
+        "mf": "failed",
+        "svd": "out of time",
+    }
+    assert "lower the learning rate" in result.runs[1].message

@@ -93,7 +93,7 @@ _SPECS = (
         defaults={
             "factors": 64,
             "iterations": 20,
-            "learning_rate": 0.01,
+            "learning_rate": 0.02,
             "regularization": 0.01,
             "cells": "all",
             "zeros": 4,
@@ -114,7 +114,7 @@ _SPECS = (
         defaults={
             "factors": 64,
             "iterations": 20,
-            "learning_rate": 0.01,
+            "learning_rate": 0.02,
             "regularization": 0.01,
             "cells": "all",
             "zeros": 4,
@@ -134,8 +134,8 @@ _SPECS = (
         score="log odds of the predicted value of the cell",
         defaults={
             "factors": 64,
-            "iterations": 20,
-            "learning_rate": 0.001,
+            "iterations": 10,
+            "learning_rate": 0.005,
             "regularization": 0.001,
             "cells": "all",
             "zeros": 4,

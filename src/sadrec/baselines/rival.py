@@ -161,7 +161,8 @@ class Rival(ScoreModel):
             code = run_logged(command, log, environment={"TF_CPP_MIN_LOG_LEVEL": "2"}, timeout=self.timeout)
         except subprocess.TimeoutExpired:
             raise RivalTimeoutError(
-                f"{self.name} ran out of time: it was allowed {self.timeout:g} s; it last said:\n{tail(log)}"
+                f"{self.name} ran out of time: it was allowed {self.timeout:g} s. Its log ends:\n{tail(log)}"
             ) from None
         if code:
-            raise RivalError(f"{self.name} failed: it ended with {code} and last said:\n{tail(log)}")
+            # the first line has to do where there is room for one, as in a table
+            raise RivalError(f"{self.name} failed: {tail(log, lines=1)} (exit code {code}). Its log ends:\n{tail(log)}")
