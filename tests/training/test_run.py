@@ -1,5 +1,10 @@
 """Whole runs: early stopping, divergence, Ctrl-C, checkpoints."""
 
+import os
+import signal
+import threading
+import time
+
 import numpy as np
 import pytest
 
@@ -102,11 +107,11 @@ def test_ctrl_c_leaves_the_last_whole_epoch_and_a_checkpoint(tmp_path, monkeypat
 
     original = work.train_epoch
 
-    def interrupted():
+    def interrupted(between):
         if work.epoch == 3:
             work.factors.users[:] = 99  # in the middle of the fourth epoch
             raise KeyboardInterrupt
-        return original()
+        return original(between)
 
     monkeypatch.setattr(work, "train_epoch", interrupted)
     checkpoints = Checkpoints(tmp_path, {"data": "x"}, seconds=1000)
@@ -170,3 +175,28 @@ def test_the_fingerprint_tells_values_types_and_shapes_apart():
     others = [base[::-1], base.astype(np.int32), base.reshape(2, 3), base.astype(float)]
     assert len({fingerprint(array) for array in [base, *others]} | {fingerprint(base, None)}) == 6
     assert fingerprint(base) == fingerprint(base.copy())
+
+
+def test_ctrl_c_waits_for_a_safe_point(tmp_path):
+    # The signal comes at any moment; what is saved is always a whole epoch of the undisturbed run.
+    whole = {}
+    one = trainer(iterations=60)
+    run(one, after_epoch=lambda epoch, figures: whole.__setitem__(epoch, bits(one)))
+    for delay in np.linspace(0.0, 0.05, 12):
+        folder = tmp_path / f"{delay:.4f}"
+        work = trainer(iterations=60)
+        work._threads = 2
+        timer = threading.Timer(float(delay), lambda: os.kill(os.getpid(), signal.SIGINT))
+
+        def slow(epoch, figures, timer=timer):
+            if epoch == 1:
+                timer.start()
+            time.sleep(0.002)
+
+        with pytest.raises(KeyboardInterrupt):
+            run(work, after_epoch=slow, checkpoints=Checkpoints(folder, {}, seconds=1000))
+        timer.join()
+        found = Checkpoints(folder, {}).load()
+        saved = found.factors.users.tobytes() + found.factors.items.tobytes() + found.factors.bias.tobytes()
+        assert saved == whole[found.epoch] == bits(work)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

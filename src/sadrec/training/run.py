@@ -8,6 +8,7 @@ from tqdm import tqdm
 
 from sadrec.training.checkpoint import Checkpoints, State
 from sadrec.training.given import Pairs
+from sadrec.training.interrupt import SafeInterrupt
 from sadrec.training.trainer import Figures, Trainer
 from sadrec.training.validation import validation_figures
 
@@ -84,30 +85,33 @@ def run(
             checkpoints.save(state)
             saved = state.epoch
 
+    interrupt = SafeInterrupt()
     try:
-        while trainer.epoch < trainer.epochs and not state.stopped:
-            figures = trainer.train_epoch()
-            if not trainer.factors.finite():
-                raise DivergedError(
-                    f"training diverged in epoch {trainer.epoch} (learning_rate={trainer.settings.learning_rate}, "
-                    f"regularization={trainer.settings.regularization}): lower learning_rate, to a third say; the "
-                    f"model is left as it was after epoch {state.epoch}"
-                )
-            if validation is not None:
-                figures |= validation_figures(trainer.factors, validation)
-            good.assign(trainer.factors)
-            state.epoch, state.l1_weights = trainer.epoch, trainer.l1_weights
-            state.history.append(figures)
-            _keep_best(state, trainer, figures, validation, monitor)
-            if patience is not None and state.epoch - state.best_epoch >= patience:
-                state.stopped = True
-            if after_epoch(state.epoch, figures):
-                state.stopped = True
-            if checkpoints is not None and (checkpoints.due() or state.stopped):
-                save()
-            bar.set_postfix_str(_summary(figures), refresh=False)
-            bar.update()
-        save()
+        with interrupt:
+            while trainer.epoch < trainer.epochs and not state.stopped:
+                figures = trainer.train_epoch(interrupt.check)
+                if not trainer.factors.finite():
+                    raise DivergedError(
+                        f"training diverged in epoch {trainer.epoch} (learning_rate={trainer.settings.learning_rate}, "
+                        f"regularization={trainer.settings.regularization}): lower learning_rate, to a third say; the "
+                        f"model is left as it was after epoch {state.epoch}"
+                    )
+                if validation is not None:
+                    figures |= validation_figures(trainer.factors, validation)
+                good.assign(trainer.factors)
+                state.epoch, state.l1_weights = trainer.epoch, trainer.l1_weights
+                state.history.append(figures)
+                _keep_best(state, trainer, figures, validation, monitor)
+                if patience is not None and state.epoch - state.best_epoch >= patience:
+                    state.stopped = True
+                if after_epoch(state.epoch, figures):
+                    state.stopped = True
+                if checkpoints is not None and (checkpoints.due() or state.stopped):
+                    save()
+                bar.set_postfix_str(_summary(figures), refresh=False)
+                bar.update()
+                interrupt.check()
+            save()
     except BaseException:
         # Ctrl-C in the middle of an epoch, or divergence: back to the last whole one, and nothing is lost.
         trainer.factors.assign(good)

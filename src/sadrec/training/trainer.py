@@ -68,8 +68,13 @@ class Trainer:
         two = self.settings.adaptive and self.settings.learn_rivals
         return self.settings.iterations * (2 if two else 1)
 
-    def train_epoch(self) -> Figures:
+    def train_epoch(self, between: Callable[[], None] = lambda: None) -> Figures:
         """Train one epoch and return its figures.
+
+        Parameters
+        ----------
+        between
+            Called between sub-epochs, when no thread is at work; what it raises ends the epoch.
 
         Returns
         -------
@@ -88,6 +93,7 @@ class Trainer:
         rate = self._rate(0.0)
         with self._workers() as spread:
             for position, (which, cells) in enumerate(plan):
+                between()
                 spread(parts[which][0], cells, self._rate(position / len(plan)), figures[which])
         self.epoch += 1
         updates, skipped, likelihood = np.concatenate(figures).sum(axis=0)
