@@ -51,9 +51,7 @@ def user_vector(parameters: Parameters, user: User) -> NDArray[Any]:
     if not is_vector(user):
         position = positions(user, parameters.n_users, "user")
         if position.ndim != 0 or position.size != 1:
-            raise ValueError(
-                f"user must be one position or one vector of {parameters.n_factors} floats, not {user!r}"
-            )
+            raise ValueError(f"user must be one position or one vector of {parameters.n_factors} floats, not {user!r}")
         vector: NDArray[Any] = parameters.user_factors[int(position)]
         return vector
     vector = np.asarray(user)

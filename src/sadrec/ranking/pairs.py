@@ -89,9 +89,7 @@ def probability(parameters: Parameters, user: User | ArrayLike, item: ArrayLike,
     return sigmoid(preference(parameters, user, item, rival))
 
 
-def margins(
-    parameters: Parameters, user: User, items: ArrayLike | None, rivals: ArrayLike | None
-) -> NDArray[Any]:
+def margins(parameters: Parameters, user: User, items: ArrayLike | None, rivals: ArrayLike | None) -> NDArray[Any]:
     """Compute ``x_uij`` for all of some items against all of some rivals, by two matrix products.
 
     ``(H_I * xi) T_J' - (T_I * xi) H_J'``; with all-ones rival factors (BPR) a difference of scores.
@@ -142,7 +140,7 @@ def sigmoid(x: ArrayLike) -> Doubles:
     """
     x = np.asarray(x, np.float64)
     small = np.exp(-np.abs(x))
-    return np.where(x >= 0, 1.0, small) / (1.0 + small)
+    return np.asarray(np.where(x >= 0, 1.0, small) / (1.0 + small))
 
 
 def _broadcast(
@@ -150,17 +148,16 @@ def _broadcast(
 ) -> tuple[NDArray[Any], Indices, Indices, Indices]:
     """Return a matrix of users' vectors, and positions in it, of items and of rivals, broadcast."""
     if is_vector(user):
-        vectors, u = user_vector(parameters, np.asarray(user))[None, :], np.int64(0)
+        vectors, u = user_vector(parameters, np.asarray(user))[None, :], np.zeros((), np.int64)
     else:
         vectors, u = parameters.user_factors, positions(np.asarray(user), parameters.n_users, "user")
     i = positions(item, parameters.n_items, "item")
     j = positions(rival, parameters.n_items, "rival")
-    return (vectors, *np.broadcast_arrays(u, i, j))
+    u, i, j = np.broadcast_arrays(u, i, j)
+    return vectors, u, i, j
 
 
-def _contributions(
-    parameters: Parameters, vectors: NDArray[Any], i: Indices, j: Indices
-) -> Doubles:
+def _contributions(parameters: Parameters, vectors: NDArray[Any], i: Indices, j: Indices) -> Doubles:
     """Compute contributions for flat positions."""
     eta, tau, bias = parameters.item_factors, parameters.rival_factors, parameters.item_bias
     factors = parameters.n_factors

@@ -39,9 +39,7 @@ class Parameters:
 
     def __post_init__(self) -> None:
         if self.item_factors.ndim != 2:
-            raise ValueError(
-                f"item_factors must be a matrix (items, factors), not of shape {self.item_factors.shape}"
-            )
+            raise ValueError(f"item_factors must be a matrix (items, factors), not of shape {self.item_factors.shape}")
         items, factors = self.item_factors.shape
         if self.user_factors.ndim != 2 or self.user_factors.shape[1] != factors:
             raise ValueError(
@@ -54,9 +52,7 @@ class Parameters:
                 f"not {self.rival_factors.shape}; leave it out (None) for all ones"
             )
         if self.item_bias is not None and self.item_bias.shape != (items,):
-            raise ValueError(
-                f"item_bias must hold one number per item, shape {(items,)}, not {self.item_bias.shape}"
-            )
+            raise ValueError(f"item_bias must hold one number per item, shape {(items,)}, not {self.item_bias.shape}")
 
     @property
     def n_users(self) -> int:

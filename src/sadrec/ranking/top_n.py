@@ -1,14 +1,14 @@
 """The best N items by inner product, for any number of users, without ever holding users x items.
 
-Items are packed once into tiles that stay in a core's cache. A compiled kernel scores a tile for two users at a time and
-sweeps the scores at once, keeping each user's best so far; threads take users in blocks. What is needed besides the
-answer is a few kilobytes per thread, whatever the number of users or items, and a user's answer has the same bits alone,
-in a crowd, and on any number of threads.
+Scores are made a tile at a time by a matrix product and swept at once by a compiled kernel that keeps each user's best
+so far. What is needed besides the answer is one tile, whatever the number of users or items.
 """
 
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,18 +22,15 @@ if TYPE_CHECKING:
 TopN = tuple[Indices, NDArray[np.float32]]
 """Positions (users, N), best first, and their scores. Where nothing is left to recommend: -1 and -inf."""
 
-_BLOCK = 128
-"""Users that a thread takes at a time."""
+_ROWS, _COLUMNS = 512, 4096
+"""Size of a tile: 8 MB of scores."""
 
-_TILE = 1 << 16
-"""Numbers in a tile: 256 kB, half of the second-level cache of most cores."""
-
-_WIDEST = 1024
-"""Items in a tile at most: their scores for two users stay in the first-level cache."""
+_SPARE = 2
+"""How many more than N are kept until their scores are settled, so that rounding cannot push one out."""
 
 
 class ItemIndex:
-    """Items packed for :meth:`search`: the exact nearest ones by inner product.
+    """Items ready for :meth:`search`, the exact best by inner product.
 
     Parameters
     ----------
@@ -55,12 +52,10 @@ class ItemIndex:
     """
 
     def __init__(self, vectors: NDArray[Any]) -> None:
-        vectors = np.asarray(vectors)
-        if vectors.ndim != 2:
-            raise ValueError(f"vectors must be a matrix (items, factors), not of shape {vectors.shape}")
-        self.items, self.factors = vectors.shape
-        self._vectors = vectors
-        self._tiles = _pack(vectors)
+        self.vectors: NDArray[np.float32] = np.ascontiguousarray(vectors, np.float32)
+        if self.vectors.ndim != 2:
+            raise ValueError(f"vectors must be a matrix (items, factors), not of shape {self.vectors.shape}")
+        self.items, self.factors = self.vectors.shape
 
     def __repr__(self) -> str:
         return f"ItemIndex(items={self.items}, factors={self.factors})"
@@ -98,50 +93,48 @@ class ItemIndex:
         Returns
         -------
         items, scores
-            (users, N) each, best first, equal scores in order of position. Where fewer than N items are left, the rest
-            of the row is -1 with the score -inf.
+            (users, N) each, best first, equal scores in order of position. Where fewer than N items are left, the
+            rest of the row is -1 with the score -inf.
         """
         N = count(N, "N")
         threads = count(num_threads, "num_threads") or (os.cpu_count() or 1)
-        asked = np.asarray(queries)
-        if asked.ndim != 2 or asked.shape[1] != self.factors:
-            raise ValueError(f"queries must be a matrix (users, {self.factors}), not of shape {asked.shape}")
-        users = len(asked)
-        seen_start, seen_items = _seen(seen, users, self.items)
-        candidates = _candidates(self.items, allowed, blocked)
+        queries = np.ascontiguousarray(queries, np.float32)
+        if queries.ndim != 2 or queries.shape[1] != self.factors:
+            raise ValueError(f"queries must be a matrix (users, {self.factors}), not of shape {queries.shape}")
+        users, catalogue = len(queries), self.items
+        candidates, places = _candidates(catalogue, allowed, blocked)
+        seen_start, seen_items = _seen(seen, users, catalogue)
         items = np.full((users, N), -1, np.int64)
         scores = np.full((users, N), -np.inf, np.float32)
-        kept = min(N, candidates.size)
-        if not kept or not users:
+        if not N or not users or not candidates.size:
             return items, scores
-        tiles = self._tiles if candidates.size == self.items else _pack(self._vectors[candidates])
-        from sadrec.ranking._selection import best_of_tiles  # numba is worth loading only now
+        vectors = self.vectors[candidates] if places.size else self.vectors
+        from sadrec.ranking._selection import settle, sweep  # numba is worth loading only now
 
-        def answer(first: int) -> int:
-            block = slice(first, min(first + _BLOCK, users))
-            # Room of its own, exactly as wide as can be filled: padding must not take part in the heap.
-            height = block.stop - first
-            best_scores = np.full((height, kept), -np.inf, np.float32)
-            best_items = np.full((height, kept), -1, np.int64)
-            padded = np.zeros((height, tiles.shape[1]), np.float32)
-            padded[:, : self.factors] = asked[block]
-            starts = seen_start[first : block.stop + 1]
-            best_of_tiles(padded, tiles, candidates, starts, seen_items, best_scores, best_items)
-            items[block, :kept] = best_items
-            scores[block, :kept] = best_scores
-            return height
-
-        blocks = range(0, users, _BLOCK)
-        if len(blocks) == 1 or threads == 1:
-            for first in blocks:
-                done = answer(first)
+        kept = min(N + _SPARE, candidates.size)
+        width = min(N, kept)
+        rows, columns = min(_ROWS, users), min(_COLUMNS, candidates.size)
+        tile = np.empty((rows, columns), np.float32)
+        best_scores = np.empty((rows, kept), np.float32)
+        best_items = np.empty((rows, kept), np.int64)
+        with ThreadPoolExecutor(threads) as pool:
+            for start in range(0, users, rows):
+                asked = queries[start : start + rows]
+                block = slice(start, start + len(asked))
+                marks = seen_start[start : block.stop + 1]
+                best_scores[:] = -np.inf
+                best_items[:] = -1
+                for left in range(0, candidates.size, columns):
+                    ids = candidates[left : left + columns]
+                    np.matmul(asked, vectors[left : left + columns].T, out=tile[: len(asked), : ids.size])
+                    look = partial(sweep, tile, ids, marks, seen_items, best_scores, best_items)
+                    _share(pool, look, len(asked), threads)
+                finish = partial(settle, asked, vectors, places, best_scores, best_items)
+                _share(pool, finish, len(asked), threads)
+                items[block, :width] = best_items[: len(asked), :width]
+                scores[block, :width] = best_scores[: len(asked), :width]
                 if progress is not None:
-                    progress(done)
-        else:
-            with ThreadPoolExecutor(threads) as pool:
-                for done in pool.map(answer, blocks):
-                    if progress is not None:
-                        progress(done)
+                    progress(len(asked))
         return items, scores
 
 
@@ -165,46 +158,32 @@ def top_n(
            [2, 0]])
     """
     return ItemIndex(vectors).search(
-        queries,
-        N,
-        seen=seen,
-        allowed=allowed,
-        blocked=blocked,
-        num_threads=num_threads,
-        progress=progress,
+        queries, N, seen=seen, allowed=allowed, blocked=blocked, num_threads=num_threads, progress=progress
     )
 
 
-def _pack(vectors: NDArray[Any]) -> NDArray[np.float32]:
-    """Pack (items, factors) into (tiles, factors, items of a tile), padded with zeros."""
-    from sadrec.ranking._selection import GROUP
-
-    items, factors = vectors.shape
-    height = max(GROUP, -(-factors // GROUP) * GROUP)
-    width = int(np.clip(_TILE // height // 32 * 32, 32, _WIDEST))
-    tiles = np.zeros((-(-items // width), height, width), np.float32)
-    whole = items // width
-    tiles[:whole, :factors] = vectors[: whole * width].reshape(whole, width, factors).transpose(0, 2, 1)
-    if whole < len(tiles):
-        tiles[whole, :factors, : items - whole * width] = vectors[whole * width :].T
-    return tiles
+def _share(pool: ThreadPoolExecutor, work: Callable[[int, int], object], rows: int, threads: int) -> None:
+    """Run ``work(first, last)`` on as many runs of rows as there are threads, one of them in this thread."""
+    bounds = np.linspace(0, rows, min(threads, rows) + 1).astype(int).tolist()
+    others = [pool.submit(work, first, last) for first, last in pairwise(bounds[1:])]
+    work(bounds[0], bounds[1])
+    for other in others:
+        other.result()
 
 
-def _candidates(catalogue: int, allowed: ArrayLike | None, blocked: ArrayLike | None) -> Indices:
-    """Return the items to consider, ascending."""
+def _candidates(catalogue: int, allowed: ArrayLike | None, blocked: ArrayLike | None) -> tuple[Indices, Indices]:
+    """Return the items to consider, ascending, and where each is among them (empty if that is where it is)."""
     if allowed is None and blocked is None:
-        return np.arange(catalogue)
+        return np.arange(catalogue), np.empty(0, np.int64)
     wanted = np.full(catalogue, allowed is None)
     if allowed is not None:
         wanted[positions(allowed, catalogue, "allowed")] = True
     if blocked is not None:
         wanted[positions(blocked, catalogue, "blocked")] = False
-    return np.flatnonzero(wanted)
+    return np.flatnonzero(wanted), np.cumsum(wanted) - 1
 
 
-def _seen(
-    seen: "csr_matrix | None", users: int, catalogue: int
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def _seen(seen: "csr_matrix | None", users: int, catalogue: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
     """Return row starts and sorted items of ``seen``."""
     if seen is None:
         return np.zeros(users + 1, np.int64), np.empty(0, np.int32)

@@ -77,8 +77,7 @@ def user_vectors(parameters: Parameters, users: ArrayLike | None = None) -> NDAr
         if given.dtype.kind == "f" and given.size:
             if given.ndim != 2 or given.shape[1] != parameters.n_factors:
                 raise ValueError(
-                    f"users' vectors must be a matrix (users, {parameters.n_factors}), "
-                    f"not of shape {given.shape}"
+                    f"users' vectors must be a matrix (users, {parameters.n_factors}), not of shape {given.shape}"
                 )
             vectors = given
         else:
@@ -170,10 +169,8 @@ def mean_margins(
     i, j = item_positions(parameters, items), _rivals(parameters, rivals)
     eta, tau, bias = parameters.item_factors, parameters.rival_factors, parameters.item_bias
     against = xi * _mean(eta, j)
-    if tau is None:
-        x = eta[i] @ xi - against.sum()
-    else:
-        x = eta[i] @ (xi * _mean(tau, j)) - tau[i] @ against
+    strength = xi if tau is None else xi * _mean(tau, j)
+    x = eta[i] @ strength - (against.sum() if tau is None else tau[i] @ against)
     if bias is not None:
         x = x + (bias[i] - float(_mean(bias, j)))
     return np.asarray(x, np.float64)

@@ -1,0 +1,220 @@
+"""How much of a user's preferences no scores can explain.
+
+For a user, the margins X are the sum of a part that scores explain, ``s_i - s_j`` with s the mean margins, and a rest R
+that runs in circles (the curl of the flow X). The two are orthogonal, so ``|R|^2 / |X|^2`` is the share of the
+preferences that no ranking accounts for. With C the matrix that takes column means away, ``R = C X C``, hence the rest
+is the same sum of wedge products as X, of centred columns:
+
+``X = sum_h xi_h (eta^h tau^h' - tau^h eta^h')``, ``R = sum_h xi_h (C eta^h (C tau^h)' - C tau^h (C eta^h)')``,
+
+and ``|R|^2 = 2 xi' [(H'H * T'T) - (H'T * T'H)] xi`` for centred H and T (``*`` elementwise): factors squared per user,
+for any number of items. A bias is a factor with tau = 1, whose centred column is 0: it has no part in R.
+
+This is not a count of cycles: R can be there without one sign out of order.
+See :func:`~sadrec.ranking.triads.cyclic_triads` for that.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sadrec.ranking._arguments import User, count, user_vector
+from sadrec.ranking.parameters import Parameters
+from sadrec.ranking.vectors import user_vectors
+
+Doubles = NDArray[np.float64]
+
+
+def intransitivity(parameters: Parameters, users: User | ArrayLike | None = None) -> Doubles:
+    """Compute the share of users' preferences that no scores can explain: from 0 (a ranking says it all) to 1.
+
+    Parameters
+    ----------
+    parameters
+        Of the model.
+    users
+        A position, positions, the vector of anybody, vectors (users, factors), or ``None`` for all users.
+
+    Returns
+    -------
+    ndarray
+        One number per user, without an axis for a single user. 0 for BPR, and for somebody without preferences.
+
+    Examples
+    --------
+    >>> rock_paper_scissors = Parameters(np.ones((1, 3)), np.eye(3), np.roll(np.eye(3), -1, axis=0))
+    >>> intransitivity(rock_paper_scissors)
+    array([1.])
+    """
+    vectors, single = _vectors(parameters, users)
+    if parameters.rival_factors is None:
+        share = np.zeros(len(vectors))
+    else:
+        forms = _Forms.of(parameters)
+        xi = vectors[:, : parameters.n_factors].astype(np.float64)
+        share = _divide(_quadratic(forms.rest, xi), _quadratic(forms.rest, xi) + forms.explained(vectors))
+    return np.asarray(share[0] if single else share)
+
+
+def factor_shares(parameters: Parameters, user: User) -> Doubles:
+    """Split a user's intransitivity among the factors.
+
+    Parameters
+    ----------
+    parameters
+        Of the model.
+    user
+        A position, or a vector of floats for somebody new.
+
+    Returns
+    -------
+    ndarray
+        One number per factor, adding up to :func:`intransitivity`. A factor that cancels what others do is negative.
+    """
+    xi = user_vector(parameters, user).astype(np.float64)
+    if parameters.rival_factors is None:
+        return np.zeros(parameters.n_factors)
+    forms = _Forms.of(parameters)
+    parts = xi * (forms.rest @ xi)
+    size = parts.sum() + forms.explained(user_vectors(parameters, xi[None, :]))[0]
+    return _divide(parts, np.full(parts.shape, size))
+
+
+def factor_intransitivity(parameters: Parameters) -> Doubles:
+    """Compute the share that no scores can explain for each factor alone, the same for every user.
+
+    One factor with positive rival factors never makes a cycle, whatever its share: it orders by eta / tau.
+    """
+    if parameters.rival_factors is None:
+        return np.zeros(parameters.n_factors)
+    forms = _Forms.of(parameters)
+    rest = np.diagonal(forms.rest)
+    vectors = user_vectors(parameters, np.eye(parameters.n_factors))
+    vectors[:, parameters.n_factors :] = 0.0
+    return _divide(rest, rest + forms.explained(vectors))
+
+
+@dataclass(frozen=True, eq=False)
+class ItemCounterEffects:
+    """Which items take part in what no scores can explain.
+
+    Attributes
+    ----------
+    size
+        Root mean square, over rivals (and users), of what scores leave unexplained of the item's margins.
+    share
+        The item's part of all that is unexplained, in squares; they add up to 1, or are all 0.
+
+    Examples
+    --------
+    >>> ItemCounterEffects(np.array([0.2, 0.1]), np.array([0.8, 0.2]))
+    ItemCounterEffects of 2 items: largest 0.2 (item 0, 80 % of all)
+    """
+
+    size: Doubles = field(repr=False)
+    share: Doubles = field(repr=False)
+
+    def strongest(self, N: int = 10) -> NDArray[np.int64]:
+        """Return the positions of the N items with the largest counter-effect, largest first."""
+        return np.argsort(-self.size, kind="stable")[: count(N, "N")]
+
+    def __repr__(self) -> str:
+        if not self.size.size:
+            return "ItemCounterEffects of 0 items"
+        first = int(self.strongest(1)[0])
+        return (
+            f"ItemCounterEffects of {self.size.size} items: largest {self.size[first]:.3g} "
+            f"(item {first}, {100 * self.share[first]:.3g} % of all)"
+        )
+
+
+def item_counter_effects(parameters: Parameters, users: User | ArrayLike | None = None) -> ItemCounterEffects:
+    """Measure how much of each item's margins no scores can explain: the norm of its row of R.
+
+    Parameters
+    ----------
+    parameters
+        Of the model.
+    users
+        A position, positions, the vector of anybody, vectors (users, factors), or ``None`` for all users together.
+
+    Returns
+    -------
+    ItemCounterEffects
+        With one entry per item; items x factors squared operations, for one user or for all.
+    """
+    vectors, _ = _vectors(parameters, users)
+    items = parameters.n_items
+    if parameters.rival_factors is None or not len(vectors) or not items:
+        return ItemCounterEffects(np.zeros(items), np.zeros(items))
+    wide = vectors.astype(np.float64)
+    moments = wide.T @ wide / len(wide)
+    eta, tau = _extended(parameters)
+    rest = _row_norms(eta - eta.mean(0), tau - tau.mean(0), moments)
+    return ItemCounterEffects(np.sqrt(rest / items), _divide(rest, np.full(items, rest.sum())))
+
+
+@dataclass(frozen=True, eq=False)
+class _Forms:
+    """Quadratic forms in a user's vector: half the squared size of the rest, and of what scores explain."""
+
+    rest: Doubles
+    scores: Doubles
+    items: int
+
+    @classmethod
+    def of(cls, parameters: Parameters) -> "_Forms":
+        """Compute the forms, in double precision."""
+        eta, tau = _extended(parameters)
+        factors = parameters.n_factors
+        mean_eta, mean_tau = eta.mean(0), tau.mean(0)
+        means = eta * mean_tau - tau * mean_eta
+        centred_eta, centred_tau = (eta - mean_eta)[:, :factors], (tau - mean_tau)[:, :factors]
+        cross = centred_eta.T @ centred_tau
+        rest = (centred_eta.T @ centred_eta) * (centred_tau.T @ centred_tau) - cross * cross.T
+        return cls(rest, means.T @ means, parameters.n_items)
+
+    def explained(self, vectors: NDArray[Any]) -> Doubles:
+        """Return half the squared size of the part that scores explain, for users' vectors with the bias column."""
+        return self.items * _quadratic(self.scores, vectors.astype(np.float64))
+
+
+def _extended(parameters: Parameters) -> tuple[Doubles, Doubles]:
+    """Return eta and tau in double precision, the bias as a further factor with tau = 1."""
+    eta = parameters.item_factors.astype(np.float64)
+    tau = np.ones_like(eta) if parameters.rival_factors is None else parameters.rival_factors.astype(np.float64)
+    if parameters.item_bias is not None:
+        eta = np.hstack([eta, parameters.item_bias[:, None].astype(np.float64)])
+        tau = np.hstack([tau, np.ones((len(tau), 1))])
+    return eta, tau
+
+
+def _vectors(parameters: Parameters, users: User | ArrayLike | None) -> tuple[NDArray[Any], bool]:
+    """Return users' vectors with the bias column, and whether a single user was asked about."""
+    if users is None:
+        return user_vectors(parameters), False
+    given = np.asarray(users)
+    single = given.ndim == (1 if given.dtype.kind == "f" else 0)
+    if single:
+        return user_vectors(parameters, user_vector(parameters, given)[None, :]), True
+    return user_vectors(parameters, given), False
+
+
+def _quadratic(form: Doubles, vectors: Doubles) -> Doubles:
+    """Return v' form v for every row v, not less than 0."""
+    return np.asarray(np.maximum(np.einsum("uh,uh->u", vectors @ form, vectors), 0.0))
+
+
+def _row_norms(eta: Doubles, tau: Doubles, moments: Doubles) -> Doubles:
+    """Return the mean over users of the squared norm of each item's row of margins."""
+    by_eta = np.einsum("ih,ih->i", eta @ (moments * (tau.T @ tau)), eta)
+    by_tau = np.einsum("ih,ih->i", tau @ (moments * (eta.T @ eta)), tau)
+    between = np.einsum("ih,ih->i", eta @ (moments * (tau.T @ eta)), tau)
+    return np.asarray(np.maximum(by_eta + by_tau - 2 * between, 0.0))
+
+
+def _divide(part: Doubles, whole: Doubles) -> Doubles:
+    """Return part / whole, 0 where both are 0."""
+    return np.divide(part, whole, out=np.zeros_like(whole), where=whole != 0)

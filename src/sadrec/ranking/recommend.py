@@ -1,0 +1,111 @@
+"""Recommendations in two stages: the best by mean margin over the catalogue, then an exact tournament among them."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sadrec.ranking._arguments import count
+from sadrec.ranking.parameters import Parameters
+from sadrec.ranking.rank import METHODS, Method, rank
+from sadrec.ranking.top_n import ItemIndex, TopN
+from sadrec.ranking.vectors import item_vectors, user_vectors
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+
+def recommend(
+    parameters: Parameters,
+    users: ArrayLike | None = None,
+    N: int = 10,
+    *,
+    method: Method = "margin",
+    candidates: int = 200,
+    liked: "csr_matrix | None" = None,
+    leave_out_liked: bool = True,
+    allowed: ArrayLike | None = None,
+    blocked: ArrayLike | None = None,
+    index: ItemIndex | None = None,
+    num_threads: int = 0,
+    progress: Callable[[int], object] | None = None,
+) -> TopN:
+    """Recommend N items to each of some users.
+
+    Parameters
+    ----------
+    parameters
+        Of the model.
+    users
+        Positions, or vectors (users, factors) of anybody; ``None`` for all users.
+    N
+        How many.
+    method
+        How the best candidates are ordered: see :func:`~sadrec.ranking.rank.rank`. With ``"margin"`` the first stage is
+        all there is. A user with no liked items gets the order of ``"margin"`` from ``"liked"`` too.
+    candidates
+        How many items of the first stage enter the second; N at least.
+    liked
+        What these users liked, one row per user asked about.
+    leave_out_liked
+        Whether to recommend only other items.
+    allowed, blocked
+        Positions of the only items to consider, and of items to leave out.
+    index
+        Of :func:`~sadrec.ranking.vectors.item_vectors`, if there is one already.
+    num_threads
+        0 for all cores. The answer does not depend on it.
+    progress
+        Called with the number of users answered since the last call.
+
+    Returns
+    -------
+    items, scores
+        (users, N) each, best first; scores are those of the method. Where fewer than N items are left, the rest of the
+        row is -1 with the score -inf.
+
+    Examples
+    --------
+    >>> model = Parameters(np.eye(2), np.array([[1.0, 0.0], [0.0, 3.0], [2.0, 1.0]]))
+    >>> recommend(model, [0], N=2, method="wins")
+    (array([[2, 0]]), array([[2., 1.]], dtype=float32))
+    """
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}, not {method!r}")
+    N, candidates = count(N, "N"), count(candidates, "candidates", least=1)
+    queries = user_vectors(parameters, users)
+    vectors = queries[:, : parameters.n_factors]
+    found, margins = (index or ItemIndex(item_vectors(parameters))).search(
+        queries,
+        N if method == "margin" else max(N, candidates),
+        seen=liked if leave_out_liked else None,
+        allowed=allowed,
+        blocked=blocked,
+        num_threads=num_threads,
+        progress=progress if method == "margin" else None,
+    )
+    if method == "margin":
+        return found, margins
+    items = np.full((len(queries), N), -1, np.int64)
+    scores = np.full((len(queries), N), -np.inf, np.float32)
+    for row, vector in enumerate(vectors):
+        known = _row(liked, row) if method == "liked" else np.empty(0, np.int64)
+        short = found[row][found[row] >= 0]
+        way: Method = "margin" if method == "liked" and not known.size else method
+        order = rank(parameters, vector, short, way, liked=known)
+        width = min(N, len(order))
+        items[row, :width] = order.items[:width]
+        scores[row, :width] = order.scores[:width]
+        if progress is not None:
+            progress(1)
+    return items, scores
+
+
+def _row(liked: "csr_matrix | None", row: int) -> NDArray[Any]:
+    """Return the items of a row."""
+    if liked is None:
+        return np.empty(0, np.int64)
+    start, stop = liked.indptr[row : row + 2]
+    items: NDArray[Any] = liked.indices[start:stop]
+    return items
