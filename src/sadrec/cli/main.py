@@ -10,11 +10,13 @@ import sadrec
 
 # Where each command lives; a command costs its imports only when it is run.
 COMMANDS = {
-    "demo": "sadrec.study.demo",
-    "describe": "sadrec.cli.fit",
-    "fit": "sadrec.cli.fit",
-    "recommend": "sadrec.cli.ask",
-    "prefer": "sadrec.cli.ask",
+    "demo": "sadrec.study.demo:demo_command",
+    "describe": "sadrec.cli.fit:describe_command",
+    "fit": "sadrec.cli.fit:fit_command",
+    "recommend": "sadrec.cli.ask:recommend_command",
+    "prefer": "sadrec.cli.ask:prefer_command",
+    "study": "sadrec.study.command:study_command",
+    "rivals": "sadrec.baselines.command:rivals",
 }
 
 
@@ -29,8 +31,8 @@ class Verbs(click.Group):
         """Import the command."""
         if name not in COMMANDS:
             return None
-        module = importlib.import_module(COMMANDS[name])
-        return cast(click.Command, getattr(module, f"{name}_command"))
+        module, _, attribute = COMMANDS[name].partition(":")
+        return cast(click.Command, getattr(importlib.import_module(module), attribute))
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; what the user can mend is said in one line, without a traceback."""
