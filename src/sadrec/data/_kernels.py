@@ -53,6 +53,39 @@ def destinations(free: NDArray[np.int64], rows: NDArray[np.int32], out: NDArray[
 
 
 @kernel
+def sort_keys(keys: NDArray[np.int64], spare: NDArray[np.int64], size: int) -> None:
+    """Sort the first ``size`` keys: short runs by insertion, then merged.
+
+    Loops throughout: numba takes seconds to compile its own sort, or copies of slices.
+    """
+    run = 16
+    for begin in range(0, size, run):
+        for place in range(begin + 1, min(begin + run, size)):
+            key = keys[place]
+            hole = place
+            while hole > begin and keys[hole - 1] > key:
+                keys[hole] = keys[hole - 1]
+                hole -= 1
+            keys[hole] = key
+    while run < size:
+        for begin in range(0, size, 2 * run):
+            middle = min(begin + run, size)
+            end = min(begin + 2 * run, size)
+            left = begin
+            right = middle
+            for place in range(begin, end):
+                if left < middle and (right == end or keys[left] < keys[right]):
+                    spare[place] = keys[left]
+                    left += 1
+                else:
+                    spare[place] = keys[right]
+                    right += 1
+        for place in range(size):
+            keys[place] = spare[place]
+        run *= 2
+
+
+@kernel
 def tidy_rows(
     starts: NDArray[np.int64],
     columns: NDArray[np.int32],
@@ -69,6 +102,7 @@ def tidy_rows(
     for row in range(starts.shape[0] - 1):
         longest = max(longest, starts[row + 1] - starts[row])
     keys = np.empty(longest, dtype=np.int64)
+    spare = np.empty(longest, dtype=np.int64)
     old_values = np.empty(longest, dtype=np.float32)
     old_stamps = np.empty(longest if timed else 0, dtype=np.int64)
     write = 0
@@ -88,10 +122,11 @@ def tidy_rows(
             starts[row + 1] = write
             continue
         if not in_order:
-            keys[:size].sort()
-        old_values[:size] = values[begin:end]
-        if timed:
-            old_stamps[:size] = stamps[begin:end]
+            sort_keys(keys, spare, size)
+        for place in range(size):
+            old_values[place] = values[begin + place]
+            if timed:
+                old_stamps[place] = stamps[begin + place]
         place = 0
         while place < size:
             column = keys[place] >> 32

@@ -124,13 +124,27 @@ def first_line(error: BaseException) -> str:
     return str(error).strip().split("\n", 1)[0]
 
 
-def parse(block: bytes, layout: Layout, types: dict[int, pl.DataType]) -> list[pl.Series]:
-    """Read the fields numbered in ``types`` of a block of rows, in the order of ``types``."""
+def parse(
+    block: bytes, layout: Layout, types: dict[int, pl.DataType], *, wrong_is_null: bool = False
+) -> list[pl.Series]:
+    """Read the fields numbered in ``types`` of a block of rows, in the order of ``types``.
+
+    A field of another type is an error, or null with ``wrong_is_null``.
+    """
     separator = layout.separator
     if separator == "::":
         # MovieLens separates by two characters, polars by one; this one occurs in no such file.
         block, separator = block.replace(b"::", b"\x1f"), "\x1f"
     schema = {f"field_{number}": types.get(number, pl.String()) for number in range(layout.width)}
     wanted = sorted(types)
-    frame = pl.read_csv(block, has_header=False, separator=separator, columns=wanted, schema=schema)
-    return [frame.to_series(wanted.index(number)) for number in types]
+    # polars expects as many fields as the first line has, so that line is ours.
+    block = separator.encode() * (layout.width - 1) + b"\n" + block
+    frame = pl.read_csv(
+        block,
+        has_header=False,
+        separator=separator,
+        columns=wanted,
+        schema=schema,
+        ignore_errors=wrong_is_null,
+    )
+    return [frame.to_series(wanted.index(number)).slice(1) for number in types]

@@ -16,7 +16,7 @@ MAX_MOVIE_ID = 8_921
 """The paper speaks of 8,921 movies, about half of all: the ids are 1, 2, ... without gaps."""
 
 _LAYOUT = _text.Layout(",", None, 3)
-_TYPES: dict[int, pl.DataType] = {0: pl.String(), 1: pl.Float32(), 2: pl.String()}
+_TYPES: dict[int, pl.DataType] = {0: pl.Int64(), 1: pl.Float32(), 2: pl.Date()}
 
 
 def netflix(
@@ -40,8 +40,7 @@ def netflix(
     for rows in _rows(source, max_movie_id):
         if chosen is not None:
             rows = rows.filter(pl.col("user").is_in(chosen.implode()))
-        days = rows["day"].str.to_date("%Y-%m-%d")
-        assembler.add(rows["user"], rows["movie"], rows["rating"], days)
+        assembler.add(rows["user"], rows["movie"], rows["rating"], rows["day"])
     if assembler.rows == 0:
         raise ValueError(f"{source.path} holds no ratings of movies up to {max_movie_id}")
     data = Interactions._from_assembled(assembler.finish(), said=False)
@@ -61,34 +60,45 @@ def _draw_users(source: Source, n_users: int, max_movie_id: int | None, seed: in
 
 
 def _rows(source: Source, max_movie_id: int | None) -> Iterator[pl.DataFrame]:
-    """Yield frames of user, movie, rating and day (text), block by block."""
-    movie: int | None = None
+    """Yield frames of user, movie, rating and day, block by block."""
+    movie = -1
     row = 0
     for block in _blocks(source):
         try:
-            user, rating, day = _text.parse(block, _LAYOUT, _TYPES)
-        except pl.exceptions.PolarsError as error:
-            raise ValueError(
-                f"{source.path} is not in the format of the Netflix Prize near row {row}: {_text.first_line(error)}"
-            ) from None
-        row += len(user)
-        starts = user.str.ends_with(":") & rating.is_null()
-        frame = pl.DataFrame({"user": user, "rating": rating, "day": day}).with_columns(
-            movie=pl.when(starts).then(pl.col("user").str.strip_suffix(":")).forward_fill().cast(pl.Int64, strict=False)
-        )
-        if movie is not None:
-            frame = frame.with_columns(pl.col("movie").fill_null(movie))
-        movie = frame["movie"][-1]
+            user, rating, day = _text.parse(block, _LAYOUT, _TYPES, wrong_is_null=True)
+        except pl.exceptions.PolarsError:
+            raise _not_netflix(source, row, row) from None
+        # The line of a movie, "12:", is no number; its rows follow.
+        movies = [movie, *_movies(block)]
+        starts = user.is_null() & rating.is_null() & day.is_null()
+        begins = starts.arg_true().to_numpy().astype(np.int64)
+        if len(begins) != len(movies) - 1:
+            raise _not_netflix(source, row, row + len(user))
+        lengths = np.diff(begins, prepend=0, append=len(user))
+        frame = pl.DataFrame({"user": user, "rating": rating, "day": day, "movie": np.repeat(movies, lengths)})
         frame = frame.filter(~starts)
-        if max_movie_id is not None:
-            frame = frame.filter(pl.col("movie").is_null() | (pl.col("movie") <= max_movie_id))
-        frame = frame.with_columns(pl.col("user").cast(pl.Int64, strict=False))
-        if sum(frame.null_count().row(0)):
-            raise ValueError(
-                f'{source.path} is not in the format of the Netflix Prize before row {row}: lines "movie:" and, below, '
-                '"user,rating,date" are expected'
-            )
-        yield frame
+        if sum(frame.null_count().row(0)) or (len(frame) and frame["movie"].min() == -1):
+            raise _not_netflix(source, row, row + len(user))
+        movie = movies[-1]
+        row += len(user)
+        yield frame if max_movie_id is None else frame.filter(pl.col("movie") <= max_movie_id)
+
+
+def _movies(block: bytes) -> Iterator[int]:
+    """Yield the number before each colon: a few thousand in all, so a loop will do."""
+    colon = block.find(b":")
+    while colon >= 0:
+        digits = block[block.rfind(b"\n", 0, colon) + 1 : colon]
+        if digits.isdigit():
+            yield int(digits)
+        colon = block.find(b":", colon + 1)
+
+
+def _not_netflix(source: Source, first: int, last: int) -> ValueError:
+    return ValueError(
+        f"{source.path} is not in the format of the Netflix Prize between rows {first} and {last}: "
+        'lines "movie:" and, below, "user,rating,date" are expected'
+    )
 
 
 def _blocks(source: Source) -> Iterator[bytes]:
@@ -100,18 +110,18 @@ def _blocks(source: Source) -> Iterator[bytes]:
         )
     held: list[bytes] = []
     size = 0
-    for _, stream in source.streams(names):
+    for stream in source.streams(names):
         rest = b""
         while chunk := stream.read(_text.BLOCK):
-            end = chunk.rfind(b"\n") + 1
-            held.append(rest + chunk[:end])
-            rest = chunk[end:]
-            size += len(chunk)
+            lines, line_break, rest = (rest + chunk).rpartition(b"\n")
+            held.append(lines + line_break)
+            size += len(lines) + len(line_break)
             if size >= _text.BLOCK:
                 yield b"".join(held)
                 held, size = [], 0
         if rest:
             held.append(rest + b"\n")
+            size += len(rest) + 1
     if size:
         yield b"".join(held)
 

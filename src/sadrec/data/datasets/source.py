@@ -1,17 +1,42 @@
 """The files of a published data set, whether in a folder, a zip or a tar."""
 
 import fnmatch
+import gzip
 import re
-import shutil
 import tarfile
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
 _ARCHIVE = re.compile(r"\.(zip|tar|tgz|tar\.\w+)$")
+
+
+_DAMAGE = (zipfile.BadZipFile, tarfile.ReadError, gzip.BadGzipFile, zlib.error, EOFError)
+
+
+class Stream:
+    """A file being read; damage is said of the archive it is in."""
+
+    def __init__(self, file: IO[bytes], path: Path) -> None:
+        self._file, self._path = file, path
+
+    def read(self, size: int = -1) -> bytes:
+        """Return up to ``size`` bytes, or all."""
+        with refusing_damage(self._path):
+            return self._file.read(size)
+
+
+@contextmanager
+def refusing_damage(path: Path) -> Iterator[None]:
+    """Turn every error of a damaged archive into one kind."""
+    try:
+        yield
+    except _DAMAGE as error:
+        raise ValueError(f"{path} is damaged or incomplete ({error}): fetch it again") from None
 
 
 class Source:
@@ -42,12 +67,13 @@ class Source:
         """Return the names of all files, sorted."""
         if self.path.is_dir():
             return sorted(str(file.relative_to(self.path)) for file in self.path.rglob("*") if file.is_file())
-        if self._is_zip:
-            with zipfile.ZipFile(self.path) as archive:
-                return sorted(name for name in archive.namelist() if not name.endswith("/"))
-        if self._is_tar:
-            with tarfile.open(self.path) as archive:
-                return sorted(member.name for member in archive if member.isfile())
+        with refusing_damage(self.path):
+            if self._is_zip:
+                with zipfile.ZipFile(self.path) as archive:
+                    return sorted(name for name in archive.namelist() if not name.endswith("/"))
+            if self._is_tar:
+                with tarfile.open(self.path) as tar:
+                    return sorted(member.name for member in tar if member.isfile())
         return [self.path.name]
 
     def find(self, *patterns: str) -> list[str]:
@@ -68,37 +94,31 @@ class Source:
             raise ValueError(f"{self.path} holds several of {wanted}: {', '.join(found[:5])}; name the right one")
         return found[0]
 
-    def streams(self, names: list[str]) -> Iterator[tuple[str, IO[bytes]]]:
-        """Open the named files one after the other."""
-        try:
-            if self.path.is_dir():
+    def streams(self, names: list[str]) -> Iterator[Stream]:
+        """Open the named files one after the other, in the order of the archive where it is a tar."""
+        if self.path.is_dir():
+            for name in names:
+                with (self.path / name).open("rb") as file:
+                    yield Stream(file, self.path)
+        elif self._is_zip:
+            with zipfile.ZipFile(self.path) as archive:
                 for name in names:
-                    with (self.path / name).open("rb") as file:
-                        yield name, file
-            elif self._is_zip:
-                with zipfile.ZipFile(self.path) as archive:
-                    for name in names:
-                        with archive.open(name) as file:
-                            yield name, file
-            elif self._is_tar:
-                yield from self._tar_streams(set(names))
-            else:
-                with self.path.open("rb") as file:
-                    yield self.path.name, file
-        except (zipfile.BadZipFile, tarfile.ReadError, EOFError) as error:
-            raise ValueError(f"{self.path} is damaged or incomplete ({error}): fetch it again") from None
-
-    def _tar_streams(self, names: set[str]) -> Iterator[tuple[str, IO[bytes]]]:
-        # In the order of the archive: a compressed one cannot be read in another.
-        with tarfile.open(self.path) as archive:
-            for member in archive:
-                file = archive.extractfile(member) if member.name in names else None
-                if file is not None:
-                    yield member.name, file
+                    with archive.open(name) as member:
+                        yield Stream(member, self.path)
+        elif self._is_tar:
+            wanted = set(names)
+            with tarfile.open(self.path) as tar:
+                for entry in tar:
+                    content = tar.extractfile(entry) if entry.name in wanted else None
+                    if content is not None:
+                        yield Stream(content, self.path)
+        else:
+            with self.path.open("rb") as file:
+                yield Stream(file, self.path)
 
     def read(self, name: str) -> bytes:
         """Return the content of one file."""
-        for _, stream in self.streams([name]):
+        for stream in self.streams([name]):
             return stream.read()
         raise FileNotFoundError(f"{self.path} holds no {name}")
 
@@ -112,7 +132,8 @@ class Source:
         else:
             with tempfile.TemporaryDirectory(prefix="sadrec-") as folder:
                 copy = Path(folder) / Path(name).name
-                for _, stream in self.streams([name]):
+                for stream in self.streams([name]):
                     with copy.open("wb") as file:
-                        shutil.copyfileobj(stream, file)
+                        while chunk := stream.read(2**20):
+                            file.write(chunk)
                 yield copy

@@ -1,0 +1,133 @@
+"""A published file is fetched once, checked, and never appears half-written."""
+
+import hashlib
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from sadrec.data import load
+from sadrec.data.datasets import DownloadError, cache_folder, movielens
+from sadrec.data.datasets.download import fetch
+
+CONTENT = bytes(range(256)) * 1000
+MD5 = hashlib.md5(CONTENT).hexdigest()
+
+
+class Server(ThreadingHTTPServer):
+    """Serves CONTENT; counts requests; can break off, or refuse to resume."""
+
+    requests: list[str | None]
+    breaks_after: int | None = None
+    resumes: bool = True
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def do_GET(self) -> None:
+        wanted = self.headers.get("Range")
+        self.server.requests.append(wanted)
+        if self.path.endswith("missing.zip"):
+            self.send_error(404)
+            return
+        start = int(wanted.removeprefix("bytes=").rstrip("-")) if wanted and self.server.resumes else 0
+        if start >= len(CONTENT):
+            self.send_error(416)
+            return
+        self.send_response(206 if start else 200)
+        self.send_header("Content-Length", str(len(CONTENT) - start))
+        self.end_headers()
+        body = CONTENT[start:]
+        self.wfile.write(body[: self.server.breaks_after])
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server(("127.0.0.1", 0), Handler) as running:
+        running.requests = []
+        threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        yield running
+        running.shutdown()
+
+
+def url(server: Server, name: str = "file.zip") -> str:
+    return f"http://127.0.0.1:{server.server_port}/{name}"
+
+
+def test_a_file_is_fetched_once(server: Server, tmp_path: Path) -> None:
+    folder = tmp_path / "deep" / "cache"
+    assert fetch(url(server), MD5, folder=folder, progress=False).read_bytes() == CONTENT
+    fetch(url(server), MD5, folder=folder, progress=False)
+    assert len(server.requests) == 1
+    assert [file.name for file in folder.iterdir()] == ["file.zip"]
+
+
+def test_a_broken_download_leaves_no_file_and_goes_on_later(server: Server, tmp_path: Path) -> None:
+    server.breaks_after = 5000
+    with pytest.raises(DownloadError, match="cannot fetch"):
+        fetch(url(server), MD5, folder=tmp_path, progress=False)
+    assert not (tmp_path / "file.zip").exists()
+    server.breaks_after = None
+    assert fetch(url(server), MD5, folder=tmp_path, progress=False).read_bytes() == CONTENT
+    assert server.requests[-1] == "bytes=5000-"
+
+
+def test_a_server_that_does_not_resume_is_asked_for_all(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "file.zip.part").write_bytes(b"old rubbish")
+    server.resumes = False
+    assert fetch(url(server), MD5, folder=tmp_path, progress=False).read_bytes() == CONTENT
+
+
+def test_a_complete_part_is_taken_as_it_is(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "file.zip.part").write_bytes(CONTENT)
+    assert fetch(url(server), MD5, folder=tmp_path, progress=False).read_bytes() == CONTENT
+
+
+def test_a_wrong_checksum_is_refused_and_nothing_kept(server: Server, tmp_path: Path) -> None:
+    with pytest.raises(DownloadError, match=f"its md5 is {MD5}, not 0000"):
+        fetch(url(server), "0000", folder=tmp_path, progress=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_is_not_there_is_named_with_where_to_put_it(server: Server, tmp_path: Path) -> None:
+    with pytest.raises(DownloadError, match=r"missing\.zip .*put it at .*missing\.zip"):
+        fetch(url(server, "missing.zip"), MD5, folder=tmp_path, progress=False)
+
+
+def test_without_a_network_load_says_what_to_fetch_and_where_to_put_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SADREC_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setitem(movielens.URLS, "movielens-1m", ("http://127.0.0.1:1/ml-1m.zip", "0"))
+    with pytest.raises(DownloadError, match=r"cannot fetch http.*ml-1m\.zip.*put it at .*cache.ml-1m\.zip"):
+        load("movielens-1m")
+
+
+@pytest.mark.parametrize("name", ["netflix", "food-com"])
+def test_data_sets_behind_accounts_say_where_to_get_them(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SADREC_CACHE", str(tmp_path))
+    with pytest.raises(FileNotFoundError, match=r"cannot be fetched without an account: get .*Kaggle"):
+        load(name)
+
+
+def test_a_file_put_into_the_cache_by_hand_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SADREC_CACHE", str(tmp_path))
+    (tmp_path / "food-com").mkdir()
+    (tmp_path / "food-com" / "RAW_interactions.csv").write_text(
+        "user_id,recipe_id,date,rating,review\n1,2,2003-02-17,4,x\n"
+    )
+    assert len(load("food-com", min_per_item=1)) == 1
+
+
+def test_the_cache_is_the_user_s_unless_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SADREC_CACHE", raising=False)
+    assert cache_folder().is_relative_to(Path.home()) or "XDG_CACHE_HOME" in __import__("os").environ
+    assert "sadrec" in cache_folder().parts

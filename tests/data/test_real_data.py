@@ -1,0 +1,75 @@
+"""The data at hand have the published properties."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sadrec.data import Comparisons, Simulation, load, load_split
+
+FOLDER = Path(os.environ.get("SADREC_DATA", ""))
+pytestmark = [
+    pytest.mark.data,
+    pytest.mark.skipif(not os.environ.get("SADREC_DATA"), reason="SADREC_DATA does not name a folder of data"),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "folder"),
+    [("movielens-1m", "movielens-1m"), ("movielens-100k", "movielens-100k"), ("food-com", "food-com-loo00")],
+)
+def test_the_description_is_the_published_one(name: str, folder: str) -> None:
+    found = load(name, FOLDER / folder).describe()
+    assert found.published is not None
+    assert (found.users, found.items, found.ratings) == (
+        found.published.users,
+        found.published.items,
+        found.published.ratings,
+    )
+    assert round(found.sparsity, 4) == round(found.published.sparsity, 4)
+    if found.published.per_user:
+        assert found.per_user == found.published.per_user
+
+
+def test_the_paper_s_own_split_of_food_com() -> None:
+    train, held_out = load_split(FOLDER / "food-com-loo00")
+    assert (len(train), len(held_out)) == (130_877, 14_554)
+    assert np.diff(held_out.matrix.indptr).max() == 1
+
+
+def test_leaving_one_out_of_food_com_gives_the_paper_s_counts() -> None:
+    train, held_out = load("food-com", FOLDER / "food-com-loo00").leave_one_out()
+    assert (len(train), len(held_out)) == (130_877, 14_554)
+
+
+def test_titles_of_movielens_are_attached() -> None:
+    data = load("movielens-1m", FOLDER / "movielens-1m")
+    assert data.item_titles is not None
+    assert data.item_titles[data.item_ids.positions(1)] == "Toy Story (1995)"
+    assert (data.item_titles != "").all()
+
+
+@pytest.mark.parametrize(
+    ("folder", "judges", "items", "comparisons"),
+    [
+        ("llmfao", 124, 59, 8_931 - 3_471),
+        ("passage-crowdbt", 624, 472, 11_763),
+        ("imdb-wiki-sbs-subset", 4_091, 9_150, 48_627),
+    ],
+)
+def test_comparisons_have_their_counts(folder: str, judges: int, items: int, comparisons: int) -> None:
+    pairs = Comparisons.read(FOLDER / folder / "comparisons.parquet")
+    assert (len(pairs.users), len(pairs.items), len(pairs)) == (judges, items, comparisons)
+
+
+def test_the_authors_simulation_is_their_truth_and_their_observations() -> None:
+    path = FOLDER / "authors-sim2" / "raw.npz"
+    truth = Simulation.from_npz(path)
+    with np.load(path) as arrays:
+        assert np.allclose(truth.X, arrays["X0"])
+        pairs = truth.comparisons
+        assert (arrays["Obs0"][pairs.user_index, pairs.winner_index, pairs.loser_index] == 1).all()
+    assert len(pairs) == 24_500
+    assert (truth.rival_factors == 1).mean() == 0.86
+    assert round(float(truth.X.var()), 1) == 28.8
