@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from sadrec.baselines import RegistryUnreachableError, RivalError, catalogue, command, environments, rankfm_source
 from sadrec.baselines.command import rivals
-from sadrec.baselines.environments import Environment, cache_folder, environment_of, install, installed, remove
+from sadrec.baselines.environments import Environment, environment_of, install, installed, remove
 
 
 def wheel(folder, version, body="answer = 42\n"):
@@ -40,7 +40,7 @@ def tiny(tmp_path, monkeypatch):
 
 
 def folders():
-    return sorted(path.name for path in (cache_folder() / "rivals").iterdir() if path.is_dir())
+    return sorted(path.name for path in environments._root().iterdir() if path.is_dir())
 
 
 def test_life_of_an_environment(tiny, tmp_path, monkeypatch):
@@ -67,7 +67,7 @@ def test_life_of_an_environment(tiny, tmp_path, monkeypatch):
     assert installed(environment_of("svd")) is None
     assert len(folders()) == 2
     second = next(name for name in folders() if name not in first)
-    module = next((cache_folder() / "rivals" / second).glob("**/tiny.py"))
+    module = next((environments._root() / second).glob("**/tiny.py"))
     module.write_text("answer = 43\n")
     assert install("svd").parent.parent.name == second
     # and the one with the old list is gone
@@ -103,15 +103,6 @@ def test_what_needs_no_library_needs_no_environment():
     assert environment_of("ease") is None
     assert install("ease") == Path(sys.executable)
     assert remove("popularity") is False
-
-
-def test_the_cache_folder_can_be_chosen(monkeypatch, tmp_path):
-    monkeypatch.setenv("SADREC_CACHE", str(tmp_path / "here"))
-    assert cache_folder() == tmp_path / "here"
-    monkeypatch.delenv("SADREC_CACHE")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(sys, "platform", "linux")
-    assert cache_folder() == tmp_path / "sadrec"
 
 
 def test_another_archive_of_rankfm_is_refused(tmp_path):

@@ -59,12 +59,17 @@ def test_time_up_ends_the_program_and_its_children(tmp_path):
     assert all(map(gone, processes))
 
 
-def test_a_lock_is_held_against_other_processes(tmp_path):
+@pytest.mark.skipif(sys.platform == "win32", reason="descriptors are not inherited on Windows")
+def test_a_lock_is_held_against_other_processes_and_by_heirs(tmp_path):
     lock = tmp_path / "folder" / "lock"
     other = (
         "import sys, pathlib; from sadrec.baselines.locking import _take; "
         f"sys.exit(0 if _take(pathlib.Path({str(lock)!r}).open('a+b'), wait=False) else 3)"
     )
-    with file_lock(lock):
-        assert subprocess.run([sys.executable, "-c", other], check=False).returncode == 3
-    assert subprocess.run([sys.executable, "-c", other], check=False).returncode == 0
+    taken = [sys.executable, "-c", other]
+    with file_lock(lock) as descriptor:
+        assert subprocess.run(taken, check=False).returncode == 3
+        heir = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=(descriptor,))
+    assert subprocess.run(taken, check=False).returncode == 3
+    heir.communicate(b"\n")
+    assert subprocess.run(taken, check=False).returncode == 0

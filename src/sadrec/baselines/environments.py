@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import os
 import re
 import shutil
 import subprocess
@@ -20,12 +19,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import NoReturn
 
 from sadrec.baselines import rankfm_source
 from sadrec.baselines.catalogue import RIVALS, find
 from sadrec.baselines.errors import RegistryUnreachableError, RivalError
 from sadrec.baselines.locking import file_lock
 from sadrec.baselines.processes import run_logged, tail
+from sadrec.data.datasets.download import cache_folder
 
 logger = logging.getLogger(__name__)
 
@@ -85,18 +86,6 @@ ENVIRONMENTS: Mapping[str, Environment] = MappingProxyType(
 """The environments by name."""
 
 
-def cache_folder() -> Path:
-    """Return the folder for what can be made again: ``SADREC_CACHE``, or the platform's place for caches."""
-    named = os.environ.get("SADREC_CACHE")
-    if named:
-        return Path(named).expanduser().resolve()
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "sadrec" / "cache"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "sadrec"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sadrec"
-
-
 def environment_of(name: str) -> Environment | None:
     """Find the environment of a rival, or the environment with this name; ``None`` for rivals that need none.
 
@@ -146,8 +135,8 @@ def install(name: str, report: Report | None = None) -> Path:
     environment = environment_of(name)
     if environment is None:
         return Path(sys.executable)
-    with file_lock(_root() / f"{environment.name}.lock"):
-        return installed(environment) or _build(environment, report or _log_progress)
+    with file_lock(_root() / f"{environment.name}.lock") as lock:
+        return installed(environment) or _build(environment, report or _log_progress, lock)
 
 
 def remove(name: str) -> bool:
@@ -165,7 +154,7 @@ def remove(name: str) -> bool:
     return bool(folders)
 
 
-def _build(environment: Environment, report: Report) -> Path:
+def _build(environment: Environment, report: Report, lock: int) -> Path:
     base = _base_python(environment)
     tag = "".join(map(str, base[1]))
     folder = _root() / f"{environment.name}-py{tag}-{_digest(environment)}"
@@ -174,10 +163,15 @@ def _build(environment: Environment, report: Report) -> Path:
     began = time.perf_counter()
     logger.info("building the environment %s in %s", environment.name, folder)
 
+    def step(command: list[str | Path], line: Callable[[str], None] | None = None) -> None:
+        # the step keeps the lock: should this process be killed, nobody else starts before the step has ended
+        if code := run_logged(command, log, line=line, lock=lock):
+            _give_up(environment, command, code, log)
+
     report("creating the environment", 0, total)
     log.unlink(missing_ok=True)
     if not python.exists() or run_logged([python, "-I", "-m", "pip", "--version"], log):
-        _step(environment, log, [base[0], "-I", "-m", "venv", "--clear", folder])
+        step([base[0], "-I", "-m", "venv", "--clear", folder])
 
     collected = 0
 
@@ -190,12 +184,12 @@ def _build(environment: Environment, report: Report) -> Path:
             report("installing the packages", total - 2, total)
 
     pip: list[str | Path] = [python, "-I", "-m", "pip", "install", "--no-input"]
-    _step(environment, log, [*pip, "--no-deps", "-r", environment.requirements], line=count)
+    step([*pip, "--no-deps", "-r", environment.requirements], count)
     if environment.name == "rankfm":
         report("building rankfm from its source", total - 1, total)
-        rankfm_source.build(python, folder, lambda command: _step(environment, log, command))
+        rankfm_source.build(python, folder, step)
     report("checking that it works", total - 1, total)
-    _step(environment, log, [python, "-I", "-c", "import " + ", ".join(environment.modules)])
+    step([python, "-I", "-c", "import " + ", ".join(environment.modules)])
 
     facts = {"environment": environment.name, "seconds": round(time.perf_counter() - began, 1)}
     unfinished = folder / (_COMPLETE + ".part")
@@ -209,16 +203,8 @@ def _build(environment: Environment, report: Report) -> Path:
     return python
 
 
-def _step(
-    environment: Environment,
-    log: Path,
-    command: list[str | Path],
-    line: Callable[[str], None] | None = None,
-) -> None:
-    """Run one step of a build; say what went wrong with the words of the step itself."""
-    code = run_logged(command, log, line=line)
-    if code == 0:
-        return
+def _give_up(environment: Environment, command: list[str | Path], code: int, log: Path) -> NoReturn:
+    """Say what went wrong with the words of the step itself."""
     said = tail(log)
     rivals = " ".join(environment.rivals)
     message = (
@@ -251,7 +237,7 @@ def _base_python(environment: Environment) -> tuple[str, tuple[int, int]]:
 
 
 def _root() -> Path:
-    return cache_folder() / "rivals"
+    return cache_folder().resolve() / "rivals"
 
 
 def _folder_pattern(environment: Environment, digest: str) -> list[Path]:

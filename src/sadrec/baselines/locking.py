@@ -13,17 +13,18 @@ logger = logging.getLogger(__name__)
 
 
 @contextmanager
-def file_lock(path: Path) -> Iterator[None]:
+def file_lock(path: Path) -> Iterator[int]:
     """Wait until no other process holds the lock file ``path``, and hold it inside the ``with`` block.
 
-    The lock goes when the process goes, however it ends; the empty file stays.
+    The lock goes when the process goes, however it ends; the empty file stays. The block is given the lock's file
+    descriptor: a process that inherits it holds the lock too.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+b") as file:
         if not _take(file, wait=False):
             logger.info("waiting for another process that holds %s", path)
             _take(file, wait=True)
-        yield
+        yield file.fileno()
 
 
 if sys.platform == "win32":

@@ -21,6 +21,7 @@ def run_logged(
     environment: Mapping[str, str] | None = None,
     timeout: float | None = None,
     line: Callable[[str], None] | None = None,
+    lock: int | None = None,
 ) -> int:
     """Run ``command`` with its output in the file ``log``, and return how it ended.
 
@@ -35,6 +36,8 @@ def run_logged(
     line
         Called with every line of output as it comes; the log is then written along the way. It does not go
         together with ``timeout``.
+    lock
+        File descriptor of a lock that the program keeps should this process be killed (on Unix).
 
     Raises
     ------
@@ -50,6 +53,7 @@ def run_logged(
             stderr=subprocess.STDOUT,
             env=variables,
             start_new_session=True,
+            pass_fds=() if lock is None or sys.platform == "win32" else (lock,),
         )
         try:
             if line and process.stdout:
