@@ -79,7 +79,7 @@ ENVIRONMENTS: Mapping[str, Environment] = MappingProxyType(
         "light": Environment("light", ("surprise", "cornac.models", "implicit"), 480),
         "rankfm": Environment("rankfm", ("rankfm.rankfm",), 210),
         "recommenders": Environment(
-            "recommenders", ("recommenders.models.ncf.ncf_singlenode",), 1700, pythons=((3, 11), (3, 10), (3, 9))
+            "recommenders", ("recommenders.models.ncf.ncf_singlenode",), 1700, pythons=((3, 11),)
         ),
     }
 )
