@@ -19,7 +19,7 @@ SIDES = pl.DataFrame({"user": [2, 1, 1], "left": ["x", "y", "x"], "right": ["y",
 
 @pytest.mark.parametrize("convert", [lambda f: f, pl.DataFrame.lazy, pl.DataFrame.to_pandas, pl.DataFrame.to_arrow])
 def test_frames_of_every_kind_give_the_same(convert: object) -> None:
-    pairs = Comparisons.from_frame(convert(STATED), user="judge", winner="winner", loser="loser")  # type: ignore[operator]
+    pairs = Comparisons.from_frame(convert(STATED), user="judge", winner="winner", loser="loser")
     assert pairs.to_frame().rows() == [("b", 3, 1), ("a", 1, 2), ("b", 2, 3)]
     assert (pairs.users.tolist(), pairs.items.tolist()) == (["a", "b"], [1, 2, 3])
     assert pairs.user_index.dtype == pairs.winner_index.dtype == pairs.loser_index.dtype == np.int32
@@ -102,7 +102,7 @@ def test_bad_frames_are_refused(columns: dict[str, list[object]], error: type, m
 
 def test_unknown_ways_with_ties_are_refused() -> None:
     with pytest.raises(ValueError, match='ties must be "drop" or "split"'):
-        Comparisons.from_frame(SIDES, ties="keep")  # type: ignore[arg-type]
+        Comparisons.from_frame(SIDES, ties="keep")
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_bad_indices_are_refused(arrays: tuple[list[int], ...], error: type, mes
 def test_nothing_can_be_changed() -> None:
     pairs = Comparisons.from_frame(STATED)
     with pytest.raises(AttributeError, match="immutable"):
-        pairs.weight = None  # type: ignore[misc]
+        pairs.weight = None
     with pytest.raises(ValueError, match="read-only"):
         pairs.user_index[0] = 1
 

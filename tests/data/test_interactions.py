@@ -1,6 +1,7 @@
 """Any table or matrix becomes the same canonical matrix, with its ids."""
 
 import copy
+import datetime
 import pickle
 
 import numpy as np
@@ -36,7 +37,7 @@ def is_canonical(matrix: sp.csr_matrix) -> bool:
 
 @pytest.mark.parametrize("convert", [lambda f: f, pl.DataFrame.lazy, pl.DataFrame.to_pandas, pl.DataFrame.to_arrow])
 def test_frames_of_every_kind_give_the_same(convert: object) -> None:
-    data = Interactions.from_frame(convert(FRAME))  # type: ignore[operator]
+    data = Interactions.from_frame(convert(FRAME))
     assert data.to_frame().rows() == [("a", 7, 0.0, 1), ("b", 7, 5.0, 3), ("b", 9, 3.0, 2)]
     assert data.users.tolist() == ["a", "b"]
     assert data.items.tolist() == [7, 9]
@@ -108,7 +109,7 @@ def test_repeated_pairs_can_be_summed_counted_or_maximised(rows: list[tuple[int,
     for user, item, rating, _ in rows:
         groups.setdefault((user, item), []).append(rating)
     merge = {"sum": sum, "count": len, "max": max}[how]
-    data = Interactions.from_frame(as_frame(rows), duplicates=how)  # type: ignore[arg-type]
+    data = Interactions.from_frame(as_frame(rows), duplicates=how)
     assert as_dict(data) == {pair: merge(values) for pair, values in groups.items()}
 
 
@@ -124,7 +125,7 @@ def test_without_times_the_last_row_of_a_pair_counts(rows: list[tuple[int, ...]]
 def test_the_order_of_rows_does_not_matter_where_no_pair_repeats(rows: list[tuple[int, ...]], random: object) -> None:
     rows = list({row[:2]: row for row in rows}.values())
     shuffled = list(rows)
-    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    random.shuffle(shuffled)
     one, other = Interactions.from_frame(as_frame(rows)), Interactions.from_frame(as_frame(shuffled))
     assert one.to_frame().equals(other.to_frame())
 
@@ -203,7 +204,7 @@ def test_a_matrix_is_copied() -> None:
 def test_nothing_can_be_changed() -> None:
     data = Interactions.from_frame(FRAME)
     with pytest.raises(AttributeError, match="immutable"):
-        data.matrix = None  # type: ignore[misc]
+        data.matrix = None
     with pytest.raises(ValueError, match="read-only"):
         data.matrix.data[0] = 9
     with pytest.raises(ValueError, match="read-only"):
@@ -219,7 +220,7 @@ def test_copies_and_pickles_hold_the_same() -> None:
 
 def test_as_interactions_takes_every_form(tmp_path: object) -> None:
     data = Interactions.from_frame(FRAME)
-    path = tmp_path / "a.parquet"  # type: ignore[operator]
+    path = tmp_path / "a.parquet"
     FRAME.write_parquet(path)
     assert as_interactions(data) is data
     assert as_interactions(FRAME).to_frame().equals(data.to_frame())
@@ -250,7 +251,8 @@ def test_as_interactions_takes_every_form(tmp_path: object) -> None:
         ({"user": [True], "item": [1]}, TypeError, "ids must be whole numbers, numbers, text or dates"),
         ({"user": [[1]], "item": [1]}, TypeError, "ids must be"),
         ({"user": [1], "item": [1], "timestamp": [None]}, ValueError, "row 0 has no timestamp"),
-        ({"user": [1], "item": [1], "timestamp": ["noon"]}, TypeError, "timestamps are of type String"),
+        ({"user": [1], "item": [1], "timestamp": ["noon"]}, ValueError, "row 0 has the timestamp .noon."),
+        ({"user": [1], "item": [1], "timestamp": [[1]]}, TypeError, "timestamps are of type List"),
         ({"user": [], "item": []}, ValueError, "no rows"),
         ({"who": [1], "item": [1]}, ValueError, "no column looks like the user; the columns found are 'who', 'item'"),
     ],
@@ -323,3 +325,28 @@ def test_one_user_with_one_item_is_enough() -> None:
 def test_making_one_without_data_says_how() -> None:
     with pytest.raises(TypeError, match=r"Interactions.read, .from_frame or .from_csr"):
         Interactions()
+
+
+def test_indices_of_64_bits_become_32() -> None:
+    matrix = sp.csr_array(np.eye(3))
+    matrix.indices, matrix.indptr = matrix.indices.astype(np.int64), matrix.indptr.astype(np.int64)
+    data = Interactions.from_csr(matrix)
+    assert data.matrix.indices.dtype == data.matrix.indptr.dtype == np.int32
+
+
+def test_dates_as_text_are_times_in_frames_too() -> None:
+    frame = pl.DataFrame({"user": [1, 1], "item": [1, 2], "date": ["2005-02-01", "2005-01-31 12:30:00"]})
+    times = Interactions.from_frame(frame).timestamps
+    assert times is not None
+    assert times.tolist() == [datetime.datetime(2005, 2, 1), datetime.datetime(2005, 1, 31, 12, 30)]
+
+
+def test_the_matrix_works_with_scipy_although_it_cannot_be_written() -> None:
+    matrix = Interactions.from_frame(FRAME).matrix
+    dense = matrix.toarray()
+    assert np.array_equal(matrix.T.tocsr().toarray(), dense.T)
+    assert np.array_equal(matrix.tocsc().toarray(), dense)
+    assert np.array_equal(matrix[[1, 0]].toarray(), dense[[1, 0]])
+    assert np.array_equal((matrix @ matrix.T).toarray(), dense @ dense.T)
+    assert np.array_equal(matrix.copy().multiply(2).toarray(), 2 * dense)
+    assert matrix.sum() == dense.sum()

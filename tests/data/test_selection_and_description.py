@@ -71,7 +71,7 @@ def test_a_filter_keeps_ratings_times_and_titles_in_place() -> None:
 )
 def test_bad_limits_are_refused(arguments: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="must be a whole number"):
-        Interactions.from_csr(np.eye(2)).filter(**arguments)  # type: ignore[arg-type]
+        Interactions.from_csr(np.eye(2)).filter(**arguments)
 
 
 def test_zeros_can_be_dropped_and_users_stay() -> None:

@@ -117,7 +117,7 @@ def test_too_many_comparisons_are_refused_with_the_remedy() -> None:
 )
 def test_bad_arguments_are_refused(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        simulate(**arguments)  # type: ignore[arg-type]
+        simulate(**arguments)
 
 
 def write(path: Path, **changes: object) -> Path:

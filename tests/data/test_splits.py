@@ -160,13 +160,13 @@ def test_titles_go_with_the_parts() -> None:
 @pytest.mark.parametrize("share", [0, 1, 1.5, -0.1, "half", True, float("nan")])
 def test_a_share_outside_zero_and_one_is_refused(share: object) -> None:
     with pytest.raises(ValueError, match="test must be a share between 0 and 1"):
-        Interactions.from_csr(np.eye(3)).split(share)  # type: ignore[arg-type]
+        Interactions.from_csr(np.eye(3)).split(share)
 
 
 @pytest.mark.parametrize("seed", [-1, 1.5, None, "a", True])
 def test_a_seed_that_is_none_is_refused(seed: object) -> None:
     with pytest.raises(ValueError, match="seed must be a whole number"):
-        Interactions.from_csr(np.eye(3)).leave_one_out(seed)  # type: ignore[arg-type]
+        Interactions.from_csr(np.eye(3)).leave_one_out(seed)
 
 
 @pytest.mark.parametrize("k", [0, 1, 4])

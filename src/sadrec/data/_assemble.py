@@ -154,6 +154,8 @@ def as_timestamps(column: pl.Series, first_row: int) -> NDArray[Any]:
     if column.null_count():
         row = first_row + int(column.is_null().arg_true()[0])
         raise ValueError(f"row {row} has no timestamp: drop such rows, or pass timestamp=None to do without")
+    if column.dtype == pl.String:
+        column = _parse_times(column, first_row)
     if column.dtype.is_integer():
         return np.array(column.cast(pl.Int64).to_numpy())
     if column.dtype.is_float():
@@ -167,6 +169,20 @@ def as_timestamps(column: pl.Series, first_row: int) -> NDArray[Any]:
     if isinstance(column.dtype, pl.Datetime):
         return column.dt.replace_time_zone(None).cast(pl.Datetime("us")).to_numpy()
     raise TypeError(f"the timestamps are of type {column.dtype}: they must be numbers, dates or times")
+
+
+def _parse_times(column: pl.Series, first_row: int) -> pl.Series:
+    try:
+        times = column.str.strip_chars().str.to_datetime(strict=False, time_unit="us")
+    except pl.exceptions.ComputeError:  # not one looks like a date
+        times = pl.Series([None] * len(column), dtype=pl.Datetime("us"))
+    if times.null_count():
+        first = int(times.is_null().arg_true()[0])
+        raise ValueError(
+            f"row {first_row + first} has the timestamp {column[first]!r}, neither a number nor a date: "
+            "pass timestamp=None to do without"
+        )
+    return times
 
 
 def to_ordered_integers(values: NDArray[Any]) -> NDArray[np.int64]:

@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 
 from sadrec.data._assemble import check_ratings
 
+_INT32_MAX = np.iinfo(np.int32).max
+
 
 def make(data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], shape: tuple[int, int]) -> Any:
     """Join arrays that are canonical already."""
@@ -32,8 +34,9 @@ def canonical(matrix: Any, *, allow_negative: bool = False) -> Any:
     if result.nnz == 0:
         raise ValueError(f"the matrix of shape {result.shape} has no entries")
     _check(result, allow_negative=allow_negative)
-    result.has_canonical_format = True
-    return result
+    # scipy keeps 64-bit indices that came in, even where 32 bits do.
+    narrow = np.int32 if max(result.nnz, *result.shape) <= _INT32_MAX else np.int64
+    return make(result.data, result.indices.astype(narrow), result.indptr.astype(narrow), result.shape)
 
 
 def _check(matrix: Any, *, allow_negative: bool) -> None:

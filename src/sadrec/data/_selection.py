@@ -39,6 +39,6 @@ def select(
         raise ValueError(
             f"nothing is left with min_per_user={min_per_user}, min_per_item={min_per_item}, "
             f"top_users={top_users}: the busiest user has {sizes.max()} interactions, the most popular item "
-            f"{np.bincount(matrix.indices).max()}"
+            f"{np.bincount(matrix.indices, minlength=1).max()}"
         )
     return mask

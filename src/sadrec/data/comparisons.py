@@ -126,15 +126,10 @@ class Comparisons:
 
         A text file without a header has the columns user, winner, loser or user, left, right, winner.
         """
-        from sadrec.data.readers import read_table
+        from sadrec.data.readers import naming, read_table
 
-        try:
+        with naming(path):
             return cls.from_frame(read_table(path, header=header), **arguments)
-        except (ValueError, TypeError) as error:
-            if str(path) in str(error):
-                raise
-            kind = TypeError if isinstance(error, TypeError) else ValueError
-            raise kind(f"{path}: {error}") from None
 
     @classmethod
     def from_indices(

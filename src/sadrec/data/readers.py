@@ -4,6 +4,7 @@ Files of interactions are read a batch of rows at a time, so that what is kept d
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import polars as pl
@@ -50,15 +51,29 @@ def read_interactions(
         Read ids as text even when they look like numbers.
     """
     path = check_file(path)
-    if is_parquet(path):
-        return _fill(new_assembler(), _parquet_batches(path, names))
     as_text = {"user", "item"} if text_ids else set()
     while True:
+        batches = _parquet_batches(path, names)
+        if not is_parquet(path):
+            batches = _TextFile(path, names, header, as_text).batches()
         try:
-            return _fill(new_assembler(), _TextFile(path, names, header, as_text).batches())
+            with naming(path):
+                return _fill(new_assembler(), batches)
         except _NotNumbers as found:
             # Start again: what was taken for numbers must be read as it is written.
             as_text.add(found.role)
+
+
+@contextmanager
+def naming(path: str | Path) -> Iterator[None]:
+    """Put the name of a file before what is wrong with its content."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        if str(path) in str(error):
+            raise
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{path}: {error}") from None
 
 
 def _fill(assembler: Assembler, batches: Iterator[dict[str, pl.Series]]) -> Assembler:
@@ -83,14 +98,11 @@ def is_parquet(path: Path) -> bool:
         return file.read(4) == _PARQUET or path.suffix in (".parquet", ".pq")
 
 
-def choose(path: Path, columns: list[str], names: dict[str, str | None]) -> dict[str, str]:
+def choose(columns: list[str], names: dict[str, str | None]) -> dict[str, str]:
     """Find the column of each role."""
     chosen = {}
     for role in ROLES:
-        try:
-            name = find_column(columns, names[role], role, required=role in ("user", "item"))
-        except ValueError as error:
-            raise ValueError(f"{path}: {error}") from None
+        name = find_column(columns, names[role], role, required=role in ("user", "item"))
         if name is not None:
             chosen[role] = name
     if "user" not in chosen or "item" not in chosen:
@@ -104,7 +116,7 @@ def choose(path: Path, columns: list[str], names: dict[str, str | None]) -> dict
 def _parquet_batches(path: Path, names: dict[str, str | None]) -> Iterator[dict[str, pl.Series]]:
     try:
         scan = pl.scan_parquet(path)
-        chosen = choose(path, scan.collect_schema().names(), names)
+        chosen = choose(scan.collect_schema().names(), names)
         rows = int(scan.select(pl.len()).collect().item())
         for start in range(0, rows, _SLICE):
             frame = scan.select(list(chosen.values())).slice(start, _SLICE).collect()
@@ -134,8 +146,6 @@ class _TextFile:
             if not self._types:
                 self._types = self._choose_types(rows)
             batch = self._parse(rows, self._types)
-            if "timestamp" in batch:
-                batch["timestamp"] = self._as_time(batch["timestamp"])
             yield batch
             self._row += len(batch["user"])
 
@@ -147,7 +157,7 @@ class _TextFile:
             columns = [*ROLES, *(f"column {number}" for number in range(5, layout.width + 1))][: layout.width]
         else:
             block = block.partition(b"\n")[2]
-        chosen = choose(self._path, columns, self._names)
+        chosen = choose(columns, self._names)
         self._fields = {role: columns.index(name) for role, name in chosen.items()}
         return block
 
@@ -191,20 +201,7 @@ class _TextFile:
             if role in ("user", "item"):
                 raise _NotNumbers(role)
             first = int(wrong.arg_true()[0])
-            raise ValueError(f"{self._path}: row {self._row + first} has the {role} {field[first]!r}, not a number")
-
-    def _as_time(self, field: pl.Series) -> pl.Series:
-        if field.dtype != pl.String:
-            return field
-        times = field.str.strip_chars().str.to_datetime(strict=False, time_unit="us")
-        wrong = field.is_not_null() & times.is_null()
-        if wrong.any():
-            first = int(wrong.arg_true()[0])
-            raise ValueError(
-                f"{self._path}: row {self._row + first} has the timestamp {field[first]!r}, neither a number nor "
-                "a date: pass timestamp=None to do without"
-            )
-        return times
+            raise ValueError(f"row {self._row + first} has the {role} {field[first]!r}, not a number")
 
 
 def _fits(field: pl.Series, dtype: pl.DataType) -> bool:
