@@ -147,6 +147,7 @@ def test_failures_are_tried_again_and_timeouts_are_not(data, tmp_path):
             return super().fit(train)
 
     assert compare({"m": Flaky()}, data, splits=1, path=tmp_path, progress=False).notes("m")
+    assert compare({"m": Flaky()}, data, splits=1, path=tmp_path, retry=False, progress=False).notes("m")
     assert not compare({"m": Flaky()}, data, splits=1, path=tmp_path, progress=False).notes("m")
     for _ in range(2):
         start = time.perf_counter()

@@ -38,6 +38,7 @@ def compare(
     path: str | Path | None = None,
     budget: float | Mapping[str, float] | None = None,
     per_user: bool = True,
+    retry: bool = True,
     also: Mapping[str, Callable[[Any], float]] | None = None,
     progress: bool = True,
 ) -> Comparison:
@@ -59,12 +60,14 @@ def compare(
         Split s is drawn with ``seed + s``, and so are its sampled items; every model gets the same.
     path
         A folder for results: one small file per (model, split), keyed by the data, the model's settings and the
-        protocol. What is there already is not computed again, so a killed comparison goes on where it was. Rows that
-        failed are tried again. (What a factory captures beyond the settings of the model it makes is not seen.)
+        protocol. What is there already is not computed again, so a killed comparison goes on where it was. (What a
+        factory captures beyond the settings of the model it makes is not seen.)
     budget
         Seconds that a fit and its evaluation may take, for all models or by name.
     per_user
         Keep every user's values, which tests over users need.
+    retry
+        Whether rows that failed in an earlier run are tried again; those that ran out of ``budget`` never are.
     also
         Further figures by name, each computed from the fitted model: its size, its sparsity, ...
     progress
@@ -108,7 +111,7 @@ def compare(
                 bar.set_postfix_str(f"{name}, split {number}")
                 limit = budget.get(name) if isinstance(budget, Mapping) else budget
                 work = _Work(name, number, model, train, held_out, settings, seed + number, limit, further)
-                run, arrays = work.result(store, data_key, N, per_user)
+                run, arrays = work.result(store, data_key, N, per_user, retry)
                 runs.append(run)
                 if arrays:
                     kept[name, number] = arrays
@@ -157,7 +160,9 @@ class _Work:
         self.train, self.held_out = train, held_out
         self.settings, self.seed, self.limit, self.further = settings, seed, limit, further
 
-    def result(self, store: Store, data_key: str, N: int | Sequence[int], per_user: bool) -> tuple[Run, Arrays]:
+    def result(
+        self, store: Store, data_key: str, N: int | Sequence[int], per_user: bool, retry: bool
+    ) -> tuple[Run, Arrays]:
         """Return what the store has, or do the work and store it."""
         try:
             model = fresh(self.model)
@@ -166,7 +171,7 @@ class _Work:
             return self._failed("failed", error, {}, 0.0), {}
         key = key_of(self.name, about, data_key, self.settings, self.seed, self.limit, per_user)
         found = store.load(key)
-        if found is not None and found[0].get("status") != "failed":
+        if found is not None and not (retry and found[0].get("status") == "failed"):
             return Run.from_record(found[0]), found[1]
         run, arrays = self._done(model, about, N, per_user)
         store.save(key, run.to_record(), arrays)
@@ -185,7 +190,8 @@ class _Work:
         except OutOfTimeError as error:
             return self._failed("out of time", error, about, time.perf_counter() - start), {}
         except Exception as error:
-            log.warning("%s failed on split %d: %s", self.name, self.split, error, exc_info=True)
+            log.warning("%s failed on split %d: %s", self.name, self.split, error)
+            log.debug("where it failed", exc_info=True)
             return self._failed("failed", error, about, time.perf_counter() - start), {}
         arrays: dict[str, Any] = {}
         if per_user:

@@ -33,7 +33,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def dots_and_intervals(comparison: Comparison, measures: Sequence[str]) -> Figure:
-    """Draw a panel per measure: every split as a faint dot, the mean as a dot with its 95 % interval."""
+    """Draw a panel per measure: every split as a faint dot below the mean, the mean as a dot with its 95 % interval."""
     from scipy import stats
 
     models = comparison.models
@@ -52,7 +52,7 @@ def dots_and_intervals(comparison: Comparison, measures: Sequence[str]) -> Figur
                 panel.text(0.5, place, "no result", ha="center", va="center", color="#888888",
                            fontsize=8, transform=panel.get_yaxis_transform())  # fmt: skip
                 continue
-            panel.plot(values, np.full(len(values), place), "o", color=colour, alpha=0.25, markersize=3)
+            panel.plot(values, np.full(len(values), place + 0.22), "o", color=colour, alpha=0.35, markersize=3)
             mean = values.mean()
             if len(values) > 1:
                 half = stats.t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / np.sqrt(len(values))

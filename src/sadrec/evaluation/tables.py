@@ -90,7 +90,7 @@ def _markdown(header: list[str], rows: list[list[str]], caption: str | None) -> 
     lines = [f"{caption}\n"] if caption else []
     escaped = [[text.replace("|", r"\|") for text in row] for row in [header, *rows]]
     lines.append("| " + " | ".join(escaped[0]) + " |")
-    lines.append("|---|" + "---:|" * (len(header) - 1))
+    lines.append("|---|" + "".join("---|" if name == "Note" else "---:|" for name in header[1:]))
     lines += ["| " + " | ".join(row) + " |" for row in escaped[1:]]
     return "\n".join(lines) + "\n"
 
