@@ -16,7 +16,8 @@ from click.testing import CliRunner
 from sadrec import SAD
 from sadrec.data import simulate
 from sadrec.study.command import find_authors_file, study_command
-from sadrec.study.simulation import MODELS, Piece, Watcher, fit_and_watch, identity, make_model
+from sadrec.study.simulation import MODELS, PAPER, Piece, Watcher, fit_and_watch, identity, make_model
+from sadrec.study.simulation_report import divergence, final_rows
 from sadrec.study.simulation_runs import load_records, record_path, run_pieces
 from sadrec.study.simulation_summary import curves_table, final_table
 
@@ -114,6 +115,23 @@ def test_tables_hold_mean_and_spread_over_the_seeds(record):
     assert curves["frobenius"][0] == pytest.approx(
         np.mean([np.sqrt(r["mse"][0] * r["cells"]) for r in (record, other)]), rel=1e-3
     )
+
+
+def test_a_fit_that_diverges_is_recorded_counted_and_in_no_mean(record, monkeypatch):
+    monkeypatch.setitem(PAPER, "learning_rate", 90.0)
+    piece = Piece("sim2", missing=0, seed=0)
+    lost = fit_and_watch(piece, "sad-paper", piece.simulation())
+    assert lost["diverged"]
+    assert len(lost["mse"]) <= PAPER["iterations"]
+    kept = record | {"model": "sad-paper", "missing": 0, "seed": 1}
+    final = final_table([lost, kept])
+    assert final.select("seeds", "diverged").rows() == [(2, 1)]
+    assert final["mse"][0] == pytest.approx(record["mse"][-1], rel=1e-3)
+    assert "1 of 2 of SAD, the paper's setting" in divergence(final)
+    alone = final_table([lost])
+    assert alone["mse"].to_list() == [None]
+    assert final_rows(alone)[1][0][3] == "diverged"
+    assert curves_table([lost]).is_empty()
 
 
 def test_the_command_writes_tables_figures_and_a_report_that_agree(tmp_path, monkeypatch):

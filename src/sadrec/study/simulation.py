@@ -1,5 +1,6 @@
 """One piece of the simulation study: a model, fitted to one simulation and watched epoch by epoch."""
 
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,9 @@ from sadrec.ranking import Parameters
 from sadrec.study.alignment import HasFactors, align
 from sadrec.training import trainer
 from sadrec.training.checkpoint import fingerprint
+from sadrec.training.run import DivergedError
+
+log = logging.getLogger("sadrec")
 
 Floats = NDArray[np.float64]
 Record = dict[str, Any]
@@ -35,7 +39,7 @@ PAPER: dict[str, Any] = {"iterations": 20, "learning_rate": 0.05, "regularizatio
 PAPER_RIVAL_REGULARIZATION = 0.01
 
 # Part of every record: raise it when what is computed changes, and old records are computed again.
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -182,6 +186,8 @@ def identity(piece: Piece, name: str, simulation: Simulation) -> Record:
 def fit_and_watch(piece: Piece, name: str, simulation: Simulation) -> Record:
     """Fit a model and return what the study tells of it, as plain values.
 
+    A fit that diverges is part of the study (the paper's learning rate does, on some truths): its record says so.
+
     Parameters
     ----------
     piece, simulation
@@ -194,24 +200,28 @@ def fit_and_watch(piece: Piece, name: str, simulation: Simulation) -> Record:
     untrained, _ = make_model(name, simulation, piece.seed)
     untrained.set_params(iterations=0).fit(simulation.comparisons, False, warm_start=start)
     watcher(0, {}, untrained)
-    model.fit(simulation.comparisons, False, warm_start=start, callbacks=[watcher])
-    aligned = align(model, simulation)
+    aligned = None
+    try:
+        model.fit(simulation.comparisons, False, warm_start=start, callbacks=[watcher])
+        aligned = align(model, simulation)
+    except DivergedError:
+        log.info("%s diverged on %s", name, piece)
+    correlations = ("user_correlation", "item_correlation", "rival_correlation")
+    shown = aligned is not None and piece.seed == 0  # the figures of the factors show one seed
     return {
         "scenario": piece.scenario,
         "missing": piece.missing,
         "seed": piece.seed,
         "model": name,
+        "diverged": aligned is None,
         **watcher.curves,
         "true_log_likelihood": watcher.log_likelihood(simulation.X),
         "true_sparsity": sparsity(simulation.rival_factors),
         "variance": float(simulation.X.var()),
         "cells": simulation.X.size,
-        "user_correlation": _plain(aligned.user_correlation),
-        "item_correlation": _plain(aligned.item_correlation),
-        "rival_correlation": _plain(aligned.rival_correlation),
-        # For the figures of the factors, of which one seed is shown.
-        "aligned": _factors(aligned.parameters) if piece.seed == 0 else None,
-        "truth": _factors(simulation) if piece.seed == 0 else None,
+        **{name: None if aligned is None else _plain(getattr(aligned, name)) for name in correlations},
+        "aligned": _factors(aligned.parameters) if aligned is not None and shown else None,
+        "truth": _factors(simulation) if shown else None,
     }
 
 

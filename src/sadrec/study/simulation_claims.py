@@ -190,9 +190,10 @@ class _Judge:
     def _values(
         self, scenario: str, model: str, setting: str, names: tuple[str, ...], wanted: Callable[[int], bool]
     ) -> list[tuple[float, ...]]:
-        """Return the columns ``names`` of a model, a row per missing share that is wanted."""
+        """Return the columns ``names`` of a model, a row per missing share that is wanted and has fits to show."""
         name = model if setting == "ours" else f"{model}-paper"
         rows = self._final.filter((pl.col("scenario") == scenario) & (pl.col("model") == name)).sort("missing")
+        rows = rows.drop_nulls(names)
         return [
             tuple(float(row[column]) for column in names)
             for row in rows.iter_rows(named=True)

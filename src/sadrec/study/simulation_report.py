@@ -34,6 +34,19 @@ def introduction(final: pl.DataFrame) -> str:
     return _INTRODUCTION.format(users=20, items=50, factors=5, seeds=max(final["seeds"].to_list()))
 
 
+def divergence(final: pl.DataFrame) -> str:
+    """Say which fits diverged; they are left out of every mean."""
+    lost = final.filter(pl.col("diverged") > 0)
+    if lost.is_empty():
+        return "No fit diverged."
+    parts = [
+        f"{row['diverged']} of {row['seeds']} of {MODELS[row['model']]} ({SCENARIOS[row['scenario']]}; "
+        f"{row['missing']} % missing)"
+        for row in lost.iter_rows(named=True)
+    ]
+    return f"Fits that diverged, and are in no mean: {'; '.join(parts)}."
+
+
 def final_rows(final: pl.DataFrame) -> tuple[list[str], list[list[str]]]:
     """Return header and cells of the table of results."""
     header = [
@@ -50,15 +63,15 @@ def final_rows(final: pl.DataFrame) -> tuple[list[str], list[list[str]]]:
     rows = []
     for row in final.sort("missing", maintain_order=True).iter_rows(named=True):
         correlations = [row[f"{name}_correlation"] for name in ("rival", "user", "item")]
-        sad = row["model"].startswith("sad")
+        sad, finished = row["model"].startswith("sad"), row["diverged"] < row["seeds"]
         rows.append(
             [
                 SCENARIOS[row["scenario"]],
                 f"{row['missing']} %",
                 MODELS[row["model"]],
-                f"{row['mse']:.3g} ± {row['mse_sd']:.2g}",
-                f"{row['relative_mse']:.3g}",
-                f"{row['sparsity']:.1%} ± {row['sparsity_sd']:.1%}" if sad else "",
+                f"{row['mse']:.3g} ± {row['mse_sd']:.2g}" if finished else "diverged",
+                f"{row['relative_mse']:.3g}" if finished else "",
+                f"{row['sparsity']:.1%} ± {row['sparsity_sd']:.1%}" if sad and finished else "",
                 *(
                     f"{value:.3f}" if sad and value is not None and row["true_sparsity"] < 1 else ""
                     for value in correlations
@@ -107,7 +120,15 @@ def _markdown(claims: Sequence[Claim], final: pl.DataFrame, captions: Mapping[st
     )
     lines += ["", "The criteria are ours: the paper gives no numbers.", "", "## Results after the last epoch", ""]
     lines += _table(*final_rows(final))
-    lines += ["", "`final.csv` and `curves.csv` hold the numbers, the second epoch by epoch.", "", "## Figures", ""]
+    lines += [
+        "",
+        divergence(final),
+        "",
+        "`final.csv` and `curves.csv` hold the numbers, the second epoch by epoch.",
+        "",
+        "## Figures",
+        "",
+    ]
     for name, caption in captions.items():
         lines += [f"![{name}]({name}.png)", "", caption, ""]
     return "\n".join(lines).rstrip() + "\n"
@@ -159,6 +180,7 @@ def _html(claims: Sequence[Claim], final: pl.DataFrame, captions: Mapping[str, s
         f"<h2>The paper's claims</h2>\n<table><tr>{claim_header}</tr>\n{claim_rows}</table>\n"
         "<p>The criteria are ours: the paper gives no numbers.</p>\n"
         f"<h2>Results after the last epoch</h2>\n<table><tr>{cells(header, 'th')}</tr>\n{result_rows}</table>\n"
+        f"<p>{escape(divergence(final))}</p>\n"
         "<p><a href='final.csv'>final.csv</a> and <a href='curves.csv'>curves.csv</a> hold the numbers, the second "
         f"epoch by epoch.</p>\n<h2>Figures</h2>\n{figures}</body></html>\n"
     )

@@ -17,10 +17,13 @@ def curves_table(records: Sequence[Record]) -> pl.DataFrame:
 
     The columns are ``log_likelihood_gain`` (per comparison, over epoch 0), ``log_likelihood_to_truth`` (per
     comparison, over that of the true parameters: above 0 a model fits the noise), ``sparsity`` of T, ``frobenius``
-    (distance of X from the truth) and ``mse`` of X; ``_sd`` is the standard deviation.
+    (distance of X from the truth) and ``mse`` of X; ``_sd`` is the standard deviation. Fits that diverged are left out.
     """
     rows: list[dict[str, object]] = []
-    for key, group in _groups(records).items():
+    for key, whole in _groups(records).items():
+        group = [record for record in whole if not record["diverged"]]
+        if not group:
+            continue
         log_likelihood, mse, sparsity = (_stack(group, name) for name in ("log_likelihood", "mse", "sparsity"))
         true = np.array([[record["true_log_likelihood"]] for record in group])
         cells = np.array([[record["cells"]] for record in group])
@@ -42,12 +45,15 @@ def curves_table(records: Sequence[Record]) -> pl.DataFrame:
 def final_table(records: Sequence[Record]) -> pl.DataFrame:
     """Return a row per scenario, model and missing share: what the last epoch came to, mean and spread over the seeds.
 
-    Beside what :func:`curves_table` has: ``relative_mse`` (MSE over the variance of X) and the correlations of the
-    aligned factors with the truth, null in a scenario or model whose T is 1.
+    Fits that diverged are counted in ``diverged`` and left out of the rest. Beside what :func:`curves_table` has:
+    ``relative_mse`` (MSE over the variance of X) and the correlations of the aligned factors with the truth, null in a
+    scenario or model whose T is 1.
     """
     rows: list[dict[str, object]] = []
-    for key, group in _groups(records).items():
-        row: dict[str, object] = dict(zip(KEYS, key, strict=True)) | {"seeds": len(group)}
+    for key, whole in _groups(records).items():
+        group = [record for record in whole if not record["diverged"]]
+        row: dict[str, object] = dict(zip(KEYS, key, strict=True))
+        row |= {"seeds": len(whole), "diverged": len(whole) - len(group)}
 
         def last(name: str, group: list[Record] = group) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
             return np.array([record[name][-1] for record in group])
@@ -59,7 +65,7 @@ def final_table(records: Sequence[Record]) -> pl.DataFrame:
         row |= _mean_and_spread("relative_mse", last("mse") / each("variance"))
         row |= _mean_and_spread("frobenius", np.sqrt(last("mse") * each("cells")))
         row |= _mean_and_spread("sparsity", last("sparsity"))
-        row["true_sparsity"] = _rounded(float(each("true_sparsity").mean()))
+        row["true_sparsity"] = _rounded(float(np.mean([record["true_sparsity"] for record in whole])))
         row |= _mean_and_spread("log_likelihood_to_truth", last("log_likelihood") - each("true_log_likelihood"))
         for name in ("user_correlation", "item_correlation", "rival_correlation"):
             row |= _mean_and_spread(name, each(name))
@@ -91,6 +97,8 @@ def _stack(group: list[Record], name: str) -> np.ndarray[tuple[int, int], np.dty
 
 def _mean_and_spread(name: str, values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> dict[str, float | None]:
     """Return mean and standard deviation; null where there is none."""
+    if not len(values):
+        return {name: None, f"{name}_sd": None}
     spread = float(values.std(ddof=1)) if len(values) > 1 else 0.0
     return {name: _rounded(float(values.mean())), f"{name}_sd": _rounded(spread)}
 
