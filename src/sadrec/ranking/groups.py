@@ -73,7 +73,7 @@ def recommend_groups(
     >>> game = Tournament(np.array(["air", "rock", "paper", "scissors"]), np.array(
     ...     [[0.0, -1, -1, -1], [1, 0, -1, 2], [1, 1, 0, -3], [1, -2, 3, 0]]))
     >>> recommend_groups(game)
-    [scissors | rock | paper   (a circle of strength 1; 2 wins), air   (0 wins)]
+    [rock | scissors | paper   (a circle of strength 1; 2 wins), air   (0 wins)]
     """
     N = len(game) if N is None else count(N, "N")
     largest = len(game) if largest is None else count(largest, "largest", least=1)

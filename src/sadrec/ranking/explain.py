@@ -1,0 +1,165 @@
+"""Why this item rather than that one: what each factor contributes, and which liked items speak for which side."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sadrec.ranking._arguments import User, count, item_positions, positions, user_vector
+from sadrec.ranking.fold_in import liked_pairs, pair_design
+from sadrec.ranking.logistic import check_regularization, curvature
+from sadrec.ranking.pairs import contributions, sigmoid
+from sadrec.ranking.parameters import Parameters
+
+Doubles = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """Why a user prefers an item to a rival, or does not.
+
+    Attributes
+    ----------
+    item, rival
+        Positions, or the labels given.
+    contributions
+        One number per factor, and a last one for the bias if the model has one. They add up to the margin.
+    margin
+        ``x_uij``: their sum, to the last bit.
+    has_bias
+        Whether the last contribution is the bias.
+    liked
+        What the user liked, most in favour of the item first; empty if it was not given.
+    influences
+        By how much the margin would rise if the liked item counted once more (to first order), one per liked item.
+
+    Examples
+    --------
+    >>> Explanation("tea", "ale", np.array([0.5, 1.0]), 1.5, False, np.array(["milk", "wine"]), np.array([0.2, -0.1]))
+    tea over ale: margin 1.5 (82 %)
+      factors  1: +1, 0: +0.5
+      for tea: milk +0.2
+      for ale: wine -0.1
+    """
+
+    item: Any
+    rival: Any
+    contributions: Doubles
+    margin: float
+    has_bias: bool = False
+    liked: NDArray[Any] = field(default_factory=lambda: np.empty(0, np.int64))
+    influences: Doubles = field(default_factory=lambda: np.empty(0))
+
+    @property
+    def probability(self) -> float:
+        """That the item is preferred."""
+        return float(sigmoid(self.margin))
+
+    @property
+    def bias(self) -> float:
+        """What the bias contributes; 0 for a model without."""
+        return float(self.contributions[-1]) if self.has_bias else 0.0
+
+    def factors(self, N: int = 5) -> list[tuple[int, float]]:
+        """Return the N factors that contribute most, in either direction, with what they contribute."""
+        own = self.contributions[: self.contributions.size - self.has_bias]
+        return [(int(h), float(own[h])) for h in np.argsort(-np.abs(own), kind="stable")[: count(N, "N")]]
+
+    def supporters(self, N: int = 5) -> list[tuple[Any, float]]:
+        """Return the liked items that speak most for the item, with their influence, which is positive."""
+        return [
+            (self.liked[n], float(self.influences[n])) for n in np.flatnonzero(self.influences > 0)[: count(N, "N")]
+        ]
+
+    def opponents(self, N: int = 5) -> list[tuple[Any, float]]:
+        """Return the liked items that speak most for the rival, with their influence, which is negative."""
+        against = np.flatnonzero(self.influences < 0)[::-1]
+        return [(self.liked[n], float(self.influences[n])) for n in against[: count(N, "N")]]
+
+    def __repr__(self) -> str:
+        lines = [f"{self.item} over {self.rival}: margin {self.margin:.3g} ({100 * self.probability:.0f} %)"]
+        lines.append("  factors  " + ", ".join(f"{h}: {value:+.3g}" for h, value in self.factors()))
+        if self.has_bias:
+            lines.append(f"  bias {self.bias:+.3g}")
+        for name, votes in ((self.item, self.supporters(3)), (self.rival, self.opponents(3))):
+            if votes:
+                lines.append(f"  for {name}: " + ", ".join(f"{liked} {value:+.3g}" for liked, value in votes))
+        return "\n".join(lines)
+
+
+def explain(
+    parameters: Parameters,
+    user: User,
+    item: int,
+    rival: int,
+    *,
+    liked: ArrayLike | None = None,
+    regularization: float = 0.01,
+    rivals: int | None = None,
+) -> Explanation:
+    """Explain a preference.
+
+    Parameters
+    ----------
+    parameters
+        Of the model.
+    user
+        A position, or a vector of floats for somebody new.
+    item, rival
+        Positions.
+    liked
+        Positions of the items that the user liked, whose influence is wanted.
+    regularization
+        As the model was trained with; more than 0.
+    rivals
+        How many rivals each liked item meets, as in :func:`~sadrec.ranking.fold_in.fold_in`.
+
+    Notes
+    -----
+    A user's vector is where ``sum_i w_i [ mean_j log sigmoid(x_ij) ] - penalty`` is highest, i over the liked items,
+    with all ``w_i = 1``. When ``w_i`` rises, the vector moves by ``C g_i``: g_i the gradient of the item's own term,
+    C the covariance of Laplace's approximation. The influence of liked item i is what that movement does to the margin.
+
+    Examples
+    --------
+    >>> model = Parameters(np.array([[1.0, 2.0]]), np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 2.0]]))
+    >>> explain(model, 0, 1, 0, liked=[2])
+    1 over 0: margin 1 (73 %)
+      factors  1: +2, 0: -1
+      for 1: 2 +0.513
+    """
+    xi = user_vector(parameters, user)
+    i, j = (int(positions(value, parameters.n_items, name)) for value, name in ((item, "item"), (rival, "rival")))
+    parts = contributions(parameters, xi, i, j)
+    known, influence = np.empty(0, np.int64), np.empty(0)
+    if liked is not None:
+        known = np.unique(item_positions(parameters, liked, "liked"))
+        influence = _influences(parameters, xi.astype(np.float64), i, j, known, regularization, rivals)
+        order = np.argsort(-influence, kind="stable")
+        known, influence = known[order], influence[order]
+    return Explanation(i, j, parts, float(parts.sum()), parameters.item_bias is not None, known, influence)
+
+
+def _influences(
+    parameters: Parameters,
+    xi: Doubles,
+    item: int,
+    rival: int,
+    liked: NDArray[np.int64],
+    regularization: float,
+    rivals: int | None,
+) -> Doubles:
+    """Return what one more count of each liked item does to the margin of the item over the rival."""
+    check_regularization(regularization)
+    if not 0 < liked.size < parameters.n_items:
+        return np.zeros(liked.size)
+    winners, losers, each = liked_pairs(parameters, liked, rivals)
+    design, offset = pair_design(parameters, winners, losers)
+    weight = np.full(winners.size, 1.0 / each)
+    penalty = np.full(xi.size, regularization * liked.size)
+    shape = curvature(xi, design, offset, weight, penalty)
+    wanted = pair_design(parameters, np.array([item]), np.array([rival]))[0][0]
+    moved = design @ np.linalg.solve(shape, wanted)
+    pull = weight * sigmoid(-(design @ xi + offset))
+    return np.asarray((pull * moved).reshape(liked.size, each).sum(axis=1))

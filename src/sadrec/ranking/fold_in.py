@@ -1,0 +1,258 @@
+"""A vector for somebody new: from what they liked, or from what they said they prefer.
+
+With the items' parameters fixed, the likelihood in a user's vector is that of a logistic regression, and what training
+does to a user's vector has a fixed point: each liked item meets a rival drawn among the others, once per epoch, and
+pays ``regularization * |xi|^2`` each time. So the vector of somebody new maximises
+
+``sum_i [ mean_j log sigmoid(x_ij) - regularization |xi|^2 ]``, i over the liked items and j over their rivals,
+
+which is concave and has one answer. It is found by Newton's method in a few steps of factors squared times pairs.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sadrec.ranking._arguments import Indices, count, item_positions
+from sadrec.ranking.logistic import check_regularization, maximise
+from sadrec.ranking.parameters import Parameters
+
+Doubles = NDArray[np.float64]
+
+_PAIRS, _FEWEST = 4096, 8
+"""Pairs for a user, and at least how many rivals for each liked item, when the number of rivals is left open."""
+
+_ROUNDS = 3
+"""How often the hardest rivals are chosen anew."""
+
+_GOLDEN = (5**0.5 - 1) / 2
+
+
+@dataclass(frozen=True, eq=False)
+class FoldIn:
+    """The vector of somebody new.
+
+    Attributes
+    ----------
+    vector
+        xi, (factors,): a user for every function that takes one.
+    covariance
+        (factors, factors): how uncertain the vector is (Laplace's approximation).
+    pairs
+        How many pairs it was found from.
+    steps
+        How many steps Newton's method took.
+    """
+
+    vector: Doubles = field(repr=False)
+    covariance: Doubles = field(repr=False)
+    pairs: int
+    steps: int
+
+    def __repr__(self) -> str:
+        size = float(np.linalg.norm(self.vector))
+        return (
+            f"FoldIn(vector of {self.vector.size} factors and length {size:.3g}, "
+            f"pairs={self.pairs}, steps={self.steps})"
+        )
+
+    def deviation(self, parameters: Parameters, item: int, rival: int) -> float:
+        """Return the standard deviation of the margin of an item against a rival, given what is known of the user."""
+        z = pair_design(parameters, np.array([item]), np.array([rival]))[0][0]
+        return float(np.sqrt(z @ self.covariance @ z))
+
+
+def fold_in(
+    parameters: Parameters,
+    liked: ArrayLike,
+    *,
+    regularization: float = 0.01,
+    rivals: int | None = None,
+    popularity: ArrayLike | None = None,
+    candidates: int = 1,
+) -> FoldIn:
+    """Find the vector of somebody of whom only the liked items are known.
+
+    Parameters
+    ----------
+    parameters
+        Of the model.
+    liked
+        Positions of the items, at least one.
+    regularization
+        As the model was trained with; more than 0.
+    rivals
+        How many rivals each liked item meets: the catalogue in even steps, always the same ones. ``None`` for about
+        4096 pairs in all, which is more than training draws in 30 epochs for most users; from the number of other
+        items on, all of them.
+    popularity
+        How often each item is drawn as a rival, (items,), for a model trained so. ``None``: all equally often.
+    candidates
+        For a model trained against the hardest of that many rivals: the hardest of as many, for the vector at hand,
+        chosen anew three times.
+
+    Returns
+    -------
+    FoldIn
+        With the vector and its covariance.
+
+    Examples
+    --------
+    >>> tastes = Parameters(np.zeros((0, 2)), np.array([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [-0.1, 0.9]]))
+    >>> fold_in(tastes, [0, 1]).vector.round(2)
+    array([ 1.81, -1.63])
+    """
+    chosen = np.unique(item_positions(parameters, liked, "liked"))
+    if not chosen.size:
+        raise ValueError(
+            "liked is empty, and nothing is known of somebody who liked nothing; "
+            "average_user gives the vector whose margins are everybody's mean"
+        )
+    check_regularization(regularization)
+    candidates = count(candidates, "candidates", least=1)
+    winners, pool, each = liked_pairs(parameters, chosen, rivals, popularity, candidates)
+    penalty = np.full(parameters.n_factors, regularization * chosen.size)
+    weight = np.full(winners.size, 1.0 / each)
+    losers, steps = pool if candidates == 1 else pool[:, 0], 0
+    for _ in range(1 if candidates == 1 else 1 + _ROUNDS):
+        estimate = maximise(*pair_design(parameters, winners, losers), weight, penalty)
+        steps += estimate.steps
+        if candidates > 1:
+            design, offset = pair_design(parameters, np.repeat(winners, candidates), pool.ravel())
+            margin = (design @ estimate.vector + offset).reshape(pool.shape)
+            losers = pool[np.arange(winners.size), margin.argmin(axis=1)]
+    return FoldIn(estimate.vector, estimate.covariance, winners.size, steps)
+
+
+def fold_in_comparisons(
+    parameters: Parameters,
+    winners: ArrayLike,
+    losers: ArrayLike,
+    *,
+    weight: ArrayLike | None = None,
+    regularization: float = 0.01,
+) -> FoldIn:
+    """Find the vector of somebody who stated preferences between pairs of items.
+
+    Parameters
+    ----------
+    parameters
+        Of the model.
+    winners, losers
+        Positions, one of each per comparison.
+    weight
+        How much each comparison counts; ``None`` for 1.
+    regularization
+        As the model was trained with, paid once per comparison; more than 0.
+
+    Examples
+    --------
+    >>> tastes = Parameters(np.zeros((0, 2)), np.array([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [-0.1, 0.9]]))
+    >>> fold_in_comparisons(tastes, [0, 0], [2, 3]).vector.round(2)
+    array([ 1.76, -1.59])
+    """
+    i = item_positions(parameters, winners, "winners")
+    j = item_positions(parameters, losers, "losers")
+    if i.size != j.size:
+        raise ValueError(f"there must be a loser for every winner, but there are {i.size} winners and {j.size} losers")
+    if not i.size:
+        raise ValueError("there are no comparisons; average_user gives the vector whose margins are everybody's mean")
+    if (i == j).any():
+        raise ValueError(f"item {int(i[i == j][0])} is compared with itself: give two different items")
+    check_regularization(regularization)
+    weights = np.ones(i.size) if weight is None else np.asarray(weight, np.float64)
+    if weights.shape != i.shape or not (np.isfinite(weights) & (weights >= 0)).all():
+        raise ValueError(f"weight must hold one number, 0 or more, for each of the {i.size} comparisons")
+    penalty = np.full(parameters.n_factors, regularization * i.size)
+    estimate = maximise(*pair_design(parameters, i, j), weights, penalty)
+    return FoldIn(estimate.vector, estimate.covariance, i.size, estimate.steps)
+
+
+def average_user(parameters: Parameters) -> Doubles:
+    """Return the vector of somebody of whom nothing is known: its margins are the means of all users' margins.
+
+    What it ranks first is what everybody likes on average: popular by margin.
+
+    Examples
+    --------
+    >>> average_user(Parameters(np.array([[1.0, 0.0], [0.0, 3.0]]), np.eye(2)))
+    array([0.5, 1.5])
+    """
+    return np.asarray(parameters.user_factors.sum(axis=0, dtype=np.float64) / max(1, parameters.n_users))
+
+
+def pair_design(parameters: Parameters, items: Indices, rivals: Indices) -> tuple[Doubles, Doubles]:
+    """Return what a user's vector is multiplied with to give margins, (pairs, factors), and what is added: the bias."""
+    eta, tau, bias = parameters.item_factors, parameters.rival_factors, parameters.item_bias
+    if tau is None:
+        design = np.subtract(eta[items], eta[rivals], dtype=np.float64)
+    else:
+        design = np.multiply(eta[items], tau[rivals], dtype=np.float64)
+        design -= np.multiply(eta[rivals], tau[items], dtype=np.float64)
+    offset = np.zeros(items.size) if bias is None else np.subtract(bias[items], bias[rivals], dtype=np.float64)
+    return design, offset
+
+
+def liked_pairs(
+    parameters: Parameters,
+    liked: Indices,
+    rivals: int | None = None,
+    popularity: ArrayLike | None = None,
+    candidates: int = 1,
+) -> tuple[Indices, Indices, int]:
+    """Pair liked items with rivals among all other items, as training would, but without chance.
+
+    Returns
+    -------
+    winners, losers, each
+        Every liked item ``each`` times in a row, and a rival for each; ``candidates`` of them, (pairs, candidates), if
+        that is more than 1.
+    """
+    others = np.setdiff1d(np.arange(parameters.n_items), liked, assume_unique=True)
+    if not others.size:
+        raise ValueError(f"liked holds all {parameters.n_items} items: there is no rival to compare them with")
+    each = max(_FEWEST, -(-_PAIRS // liked.size)) if rivals is None else count(rivals, "rivals", least=1)
+    plain = popularity is None and candidates == 1
+    if plain:
+        each = min(each, others.size)
+    winners = np.repeat(liked, each)
+    if plain and each == others.size:
+        return winners, np.tile(others, liked.size), each
+    shares = None if popularity is None else _shares(parameters, popularity, others)
+    losers = others[draw(winners.size * candidates, others.size, shares)]
+    return winners, losers if candidates == 1 else losers.reshape(-1, candidates), each
+
+
+def draw(number: int, size: int, shares: Doubles | None = None) -> Indices:
+    """Draw positions below ``size`` evenly and without chance: every run of draws is spread over all of them.
+
+    Parameters
+    ----------
+    number
+        How many.
+    size
+        Of what is drawn from.
+    shares
+        How often each position is drawn; ``None`` for equally often.
+    """
+    points = even_points(number)
+    drawn = (points * size).astype(np.int64) if shares is None else np.cumsum(shares).searchsorted(points, "right")
+    return np.minimum(drawn, size - 1)
+
+
+def even_points(number: int, step: float = _GOLDEN) -> Doubles:
+    """Return points of [0, 1), each run of which covers it evenly: multiples of an irrational number."""
+    return np.asarray(((np.arange(number) + 0.5) * step) % 1.0, np.float64)
+
+
+def _shares(parameters: Parameters, popularity: ArrayLike, others: Indices) -> Doubles:
+    """Return how often each of some items is drawn, adding up to 1."""
+    given: NDArray[Any] = np.asarray(popularity, np.float64)
+    if given.shape != (parameters.n_items,) or not (np.isfinite(given) & (given >= 0)).all():
+        raise ValueError(f"popularity must hold one number, 0 or more, for each of the {parameters.n_items} items")
+    total = given[others].sum()
+    if not total > 0:
+        raise ValueError("popularity is 0 for every item that could be a rival")
+    return np.asarray(given[others] / total)

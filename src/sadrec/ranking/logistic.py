@@ -1,0 +1,142 @@
+"""The concave problem behind every vector that is found after training: a penalised logistic regression."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sadrec.ranking.pairs import sigmoid
+
+Doubles = NDArray[np.float64]
+
+_STEPS = 100
+"""Newton's method needs fewer than ten; this many only if it is stuck at the limit of precision."""
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """Where the penalised likelihood is highest, and its shape there.
+
+    Attributes
+    ----------
+    vector
+        The optimum.
+    covariance
+        The inverse of minus the Hessian: the covariance of Laplace's approximation to the posterior under the normal
+        prior that the penalty stands for.
+    steps
+        How many steps Newton's method took.
+    """
+
+    vector: Doubles
+    covariance: Doubles
+    steps: int
+
+
+def objective(vector: Doubles, design: Doubles, offset: Doubles, weight: Doubles, penalty: Doubles) -> float:
+    """Compute the penalised log likelihood ``sum_p w_p log sigmoid(z_p . v + o_p) - sum_h penalty_h v_h^2``.
+
+    Parameters
+    ----------
+    vector
+        v.
+    design
+        z, one row per pair.
+    offset
+        o, one number per pair: what the vector has no part in.
+    weight
+        w, one number per pair.
+    penalty
+        One number per entry of the vector.
+    """
+    margin = design @ vector + offset
+    # log sigmoid(x) = min(x, 0) - log(1 + exp(-|x|))
+    return float(weight @ (np.minimum(margin, 0) - np.log1p(np.exp(-np.abs(margin)))) - penalty @ vector**2)
+
+
+def gradient(vector: Doubles, design: Doubles, offset: Doubles, weight: Doubles, penalty: Doubles) -> Doubles:
+    """Compute the gradient of :func:`objective`."""
+    missing = sigmoid(-(design @ vector + offset))
+    return np.asarray((weight * missing) @ design - 2 * penalty * vector)
+
+
+def curvature(vector: Doubles, design: Doubles, offset: Doubles, weight: Doubles, penalty: Doubles) -> Doubles:
+    """Compute minus the Hessian of :func:`objective`: positive definite where every penalty is positive."""
+    missing = sigmoid(-(design @ vector + offset))
+    scaled = design * np.sqrt(weight * missing * (1 - missing))[:, None]
+    matrix = scaled.T @ scaled
+    matrix[np.diag_indices(len(vector))] += 2 * penalty
+    return np.asarray(matrix)
+
+
+def maximise(design: Doubles, offset: Doubles, weight: Doubles, penalty: Doubles) -> Estimate:
+    """Find where :func:`objective` is highest, by Newton's method with steps shortened where they overshoot.
+
+    The problem is concave and, with positive penalties, has exactly one answer.
+    """
+    vector = np.zeros(design.shape[1])
+    problem = (design, offset, weight, penalty)
+    height = objective(vector, *problem)
+    steps = 0
+    while True:
+        slope, shape = gradient(vector, *problem), curvature(vector, *problem)
+        direction = np.linalg.solve(shape, slope)
+        # Twice what the step would gain if the objective were a parabola.
+        promise = float(slope @ direction)
+        if promise <= 1e-14 * (1 + abs(height)) or steps == _STEPS:
+            return Estimate(vector, np.asarray(np.linalg.inv(shape), np.float64), steps)
+        length = 1.0
+        while True:
+            moved = vector + length * direction
+            reached = objective(moved, *problem)
+            if reached >= height + 1e-4 * length * promise or length < 1e-8:
+                break
+            length /= 2
+        vector, height, steps = moved, max(reached, height), steps + 1
+
+
+def maximise_sparse(
+    design: Doubles, offset: Doubles, weight: Doubles, penalty: Doubles, l1: Doubles, lowest: Doubles
+) -> Estimate:
+    """Find where ``objective - sum_h l1_h |v_h|`` is highest among vectors with ``v_h >= lowest_h``, lowest <= 0.
+
+    Newton's method again: the parabola that touches the smooth part is maximised together with the rest, entry by
+    entry, which puts entries exactly on 0 or on their bound.
+
+    Returns
+    -------
+    Estimate
+        The covariance is that of the entries with a penalty, given the others, whose rows are 0.
+    """
+    from sadrec.ranking._parabola import top_of_parabola  # numba is worth loading only now
+
+    vector = np.zeros(design.shape[1])
+    problem = (design, offset, weight, penalty)
+    height = objective(vector, *problem)
+    steps = 0
+    while True:
+        slope, shape = gradient(vector, *problem), curvature(vector, *problem)
+        direction = top_of_parabola(slope, shape, vector, l1, lowest, 1e-9) - vector
+        promise = float(slope @ direction - l1 @ (np.abs(vector + direction) - np.abs(vector)))
+        if promise <= 1e-12 * (1 + abs(height)) or steps == _STEPS:
+            break
+        length = 1.0
+        while True:
+            moved = vector + length * direction
+            reached = objective(moved, *problem) - float(l1 @ np.abs(moved))
+            if reached >= height + 1e-4 * length * promise or length < 1e-8:
+                break
+            length /= 2
+        vector, height, steps = moved, max(reached, height), steps + 1
+    free = penalty > 0
+    covariance = np.zeros(shape.shape)
+    covariance[np.ix_(free, free)] = np.linalg.inv(shape[np.ix_(free, free)])
+    return Estimate(vector, covariance, steps)
+
+
+def check_regularization(regularization: float) -> None:
+    """Refuse a penalty that leaves the problem without an answer."""
+    if not (0 < regularization < np.inf):
+        raise ValueError(
+            f"regularization must be a number above 0, not {regularization!r}: without it the best vector is infinite"
+        )

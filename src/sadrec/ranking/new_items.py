@@ -1,0 +1,164 @@
+"""Parameters for a new item, from who liked it.
+
+With all else fixed, x is linear in the item's eta, tau and bias together: a logistic regression again, with the
+penalties of training (l2 on eta and the bias, l1 on tau around 1, tau >= 0). As in training the item plays both parts.
+It wins against rivals of the users who liked it, and it is a rival to the liked items of everybody else, as often as a
+uniform draw among the items a user has not liked brings it up: without the second part a new item would look better
+than any old one.
+"""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sadrec.ranking._arguments import count, positions
+from sadrec.ranking.fold_in import draw, even_points
+from sadrec.ranking.logistic import check_regularization, maximise, maximise_sparse
+from sadrec.ranking.parameters import Parameters
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+Doubles = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class NewItem:
+    """The parameters of a new item.
+
+    Attributes
+    ----------
+    item_factors
+        eta, (factors,).
+    rival_factors
+        tau, (factors,): 1 wherever the data do not ask for more.
+    item_bias
+        b; 0 for a model without biases.
+    covariance
+        Of eta, and of the bias if the model has one, given tau (Laplace's approximation).
+    users
+        How many users liked it.
+    """
+
+    item_factors: Doubles = field(repr=False)
+    rival_factors: Doubles = field(repr=False)
+    item_bias: float
+    covariance: Doubles = field(repr=False)
+    users: int
+
+    def __repr__(self) -> str:
+        size = float(np.linalg.norm(self.item_factors))
+        return (
+            f"NewItem(vector of {self.item_factors.size} factors and length {size:.3g}, "
+            f"item_bias={self.item_bias:.3g}, users={self.users})"
+        )
+
+    def added_to(self, parameters: Parameters) -> Parameters:
+        """Return parameters with this item after all others."""
+        dtype = parameters.item_factors.dtype
+        eta = np.vstack([parameters.item_factors, self.item_factors.astype(dtype)])
+        tau, bias = parameters.rival_factors, parameters.item_bias
+        if tau is not None:
+            tau = np.vstack([tau, self.rival_factors.astype(tau.dtype)])
+        if bias is not None:
+            bias = np.append(bias, bias.dtype.type(self.item_bias))
+        return Parameters(parameters.user_factors, eta, tau, bias)
+
+
+def fold_in_item(
+    parameters: Parameters,
+    users: ArrayLike,
+    liked: "csr_matrix",
+    *,
+    regularization: float = 0.01,
+    rival_regularization: float = 0.001,
+    pairs: int = 8192,
+) -> NewItem:
+    """Find the parameters of a new item from who liked it.
+
+    Parameters
+    ----------
+    parameters
+        Of the model, without the new item.
+    users
+        Positions of the users who liked it, at least one.
+    liked
+        What everybody liked of the known items: a row per user.
+    regularization, rival_regularization
+        As the model was trained with; the first more than 0.
+    pairs
+        How many pairs to use for each of the item's two parts.
+    """
+    fans = np.unique(positions(users, parameters.n_users, "users"))
+    if not fans.size:
+        raise ValueError("users is empty, but a new item needs at least one user who liked it")
+    if liked.shape != (parameters.n_users, parameters.n_items):
+        raise ValueError(
+            f"liked must have a row per user and a column per item, shape {(parameters.n_users, parameters.n_items)}, "
+            f"not {liked.shape}"
+        )
+    check_regularization(regularization)
+    if not 0 <= rival_regularization < np.inf:
+        raise ValueError(f"rival_regularization must be a number of at least 0, not {rival_regularization!r}")
+    pairs = count(pairs, "pairs", least=1)
+    known = liked.tocsr().astype(bool).astype(np.float64)
+    sizes = np.diff(known.indptr).astype(np.int64)
+
+    # As the winner: each fan once per epoch, against rivals spread over what the fan has not liked.
+    each = min(parameters.n_items, max(1, pairs // fans.size))
+    winner_users = np.repeat(fans, each)
+    rivals = draw(winner_users.size, parameters.n_items)
+    fresh = np.asarray(known[winner_users, rivals]).ravel() == 0
+    winner_users, rivals = winner_users[fresh], rivals[fresh]
+    winner_weight = 1.0 / np.bincount(winner_users, minlength=parameters.n_users)[winner_users]
+
+    # As the rival: user by user, each liked item brings the new one up with probability 1 / (items not liked).
+    others = np.setdiff1d(np.flatnonzero(sizes > 0), fans, assume_unique=True)
+    meetings = sizes[others] / np.maximum(parameters.n_items + 1 - sizes[others], 1)
+    total = float(meetings.sum())
+    drawn = others[draw(pairs if total else 0, others.size, shares=meetings / total if total else None)]
+    winners = known.indices[known.indptr[drawn] + (even_points(drawn.size, 2**0.5) * sizes[drawn]).astype(np.int64)]
+    loser_weight = np.full(drawn.size, total / max(1, drawn.size))
+
+    design, offset = _design(parameters, winner_users, rivals)
+    against_design, against_offset = _design(parameters, drawn, winners)
+    factors, width, own = parameters.n_factors, design.shape[1], parameters.n_factors + _has_bias(parameters)
+    design, offset = np.vstack([design, -against_design]), np.concatenate([offset, -against_offset])
+    weight = np.concatenate([winner_weight, loser_weight])
+    touched = fans.size + total
+    tau_part = np.arange(width) >= own
+    penalty = np.where(tau_part, 0.0, regularization * touched)
+    if width > own:
+        l1, lowest = np.where(tau_part, rival_regularization * touched, 0.0), np.where(tau_part, -1.0, -np.inf)
+        estimate = maximise_sparse(design, offset, weight, penalty, l1, lowest)
+    else:
+        estimate = maximise(design, offset, weight, penalty)
+    found = estimate.vector
+    return NewItem(
+        found[:factors],
+        1.0 + found[own:] if width > own else np.ones(factors),
+        float(found[factors]) if _has_bias(parameters) else 0.0,
+        estimate.covariance[:own, :own],
+        int(fans.size),
+    )
+
+
+def _has_bias(parameters: Parameters) -> bool:
+    return parameters.item_bias is not None
+
+
+def _design(parameters: Parameters, users: NDArray[np.int64], rivals: NDArray[np.int64]) -> tuple[Doubles, Doubles]:
+    """Return what eta, bias and tau - 1 of the new item are multiplied with in its margins, and what is added."""
+    xi = parameters.user_factors[users].astype(np.float64)
+    eta, tau, bias = parameters.item_factors, parameters.rival_factors, parameters.item_bias
+    against = xi * eta[rivals]
+    parts = [xi if tau is None else xi * tau[rivals]]
+    offset = -against.sum(axis=1)
+    if bias is not None:
+        parts.append(np.ones((len(xi), 1)))
+        offset = offset - bias[rivals]
+    if tau is not None:
+        parts.append(-against)
+    return np.hstack(parts), offset
