@@ -55,8 +55,8 @@ def by_hand(tensor, train, held_out, seed, sampled=100, cut=20):
                 "match": match / len(liked),
                 "match_per_user": match / len(liked),
                 "unequal_accuracy": right / unequal if unequal else math.nan,
-                "brier": brier / unequal if unequal else math.nan,
-                "log_loss": loss / unequal if unequal else math.nan,
+                "rated_brier": brier / unequal if unequal else math.nan,
+                "rated_log_loss": loss / unequal if unequal else math.nan,
                 "m1": hit(
                     sum(x[o, j] < 0 for j in others), sum(x[o, j] == 0 for j in others), len(others), cut, sampled
                 ),
@@ -69,8 +69,8 @@ def by_hand(tensor, train, held_out, seed, sampled=100, cut=20):
                 ),
                 "m_margin": hit(sum(mean[j] > mean[o] for j in others), 0, len(others), cut, sampled),
                 "sampled_auc": float(np.mean([x[o, j] > 0 for j in others])),
-                "sampled_brier": float(np.mean([(1 - p) ** 2 for p in p_others])),
-                "sampled_log_loss": float(np.mean([-math.log(max(p, 1e-15)) for p in p_others])),
+                "brier": float(np.mean([(1 - p) ** 2 for p in p_others])),
+                "log_loss": float(np.mean([-math.log(max(p, 1e-15)) for p in p_others])),
             }
         )
     return {
@@ -162,7 +162,7 @@ def test_figures_of_consistency_need_ratings_and_of_probability_a_probability(ma
     data = make_ratings(ratings=False, items=200)
     train, held_out = data.leave_one_out(seed=0)
     result = evaluate(scores_model(data, np.random.default_rng(0).normal(size=data.matrix.shape)), train, held_out)
-    for name in ("mean_margin", "match", "match_per_user", "unequal_accuracy", "brier", "log_loss", "sampled_brier"):
+    for name in ("mean_margin", "match", "match_per_user", "unequal_accuracy", "rated_brier", "rated_log_loss", "brier"):
         assert math.isnan(result[name])
         assert result.counts[name] == 0
     assert 0 <= result["m1"] <= 1

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sadrec.data import Interactions
 
 Arrays = Mapping[str, NDArray[Any]]
-FORMAT = 1
+FORMAT = 2
 
 
 def fingerprint(*parts: Interactions) -> str:

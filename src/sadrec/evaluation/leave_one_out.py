@@ -19,9 +19,9 @@ from sadrec.evaluation.metrics.m_margin import m_margin
 from sadrec.evaluation.metrics.match import match
 from sadrec.evaluation.metrics.mean_margin import mean_margin
 from sadrec.evaluation.metrics.pairs import Floats, Pairs
+from sadrec.evaluation.metrics.rated_brier import rated_brier
+from sadrec.evaluation.metrics.rated_log_loss import rated_log_loss
 from sadrec.evaluation.metrics.sampled_auc import sampled_auc
-from sadrec.evaluation.metrics.sampled_brier import sampled_brier
-from sadrec.evaluation.metrics.sampled_log_loss import sampled_log_loss
 from sadrec.evaluation.metrics.unequal_accuracy import unequal_accuracy
 from sadrec.evaluation.plan import Plan
 from sadrec.evaluation.result import Evaluation, mean_and_error, median_and_error
@@ -30,18 +30,18 @@ _PAIR_MEASURES: Mapping[str, Callable[[Pairs], Floats]] = {
     "mean_margin": mean_margin,
     "match": match,
     "unequal_accuracy": unequal_accuracy,
-    "brier": brier,
-    "log_loss": log_loss,
+    "rated_brier": rated_brier,
+    "rated_log_loss": rated_log_loss,
 }
 _CONTEST_MEASURES: Mapping[str, Callable[[Contest], Floats]] = {
     "m1": m1,
     "m2": m2,
     "m_margin": m_margin,
     "sampled_auc": sampled_auc,
-    "sampled_brier": sampled_brier,
-    "sampled_log_loss": sampled_log_loss,
+    "brier": brier,
+    "log_loss": log_loss,
 }
-_OF_PROBABILITY = ("brier", "log_loss", "sampled_brier", "sampled_log_loss")
+_OF_PROBABILITY = ("brier", "log_loss", "rated_brier", "rated_log_loss")
 MEASURES = (
     "mean_margin",
     "match",
@@ -50,11 +50,11 @@ MEASURES = (
     "m1",
     "m2",
     "m_margin",
+    "sampled_auc",
     "brier",
     "log_loss",
-    "sampled_auc",
-    "sampled_brier",
-    "sampled_log_loss",
+    "rated_brier",
+    "rated_log_loss",
 )
 
 
@@ -101,9 +101,10 @@ def evaluate(
     Evaluation
         A mapping, shares as 0..1, with ``.errors`` (standard errors over users), ``.counts`` and ``.per_user``:
         ``mean_margin``, ``match``, ``match_per_user`` (the median), ``unequal_accuracy``, ``m1``, ``m2``; ``m_margin``
-        (M2's comparisons ranked by mean margin: no ties); ``brier`` and ``log_loss`` over unequally rated pairs;
-        ``sampled_auc``, ``sampled_brier`` and ``sampled_log_loss`` over held-out against sampled items. Figures of
-        consistency are NaN for data without ratings, those of probability for models without ``probability``.
+        (M2's comparisons ranked by mean margin: no ties); ``sampled_auc``, ``brier`` and ``log_loss`` over held-out
+        against sampled items, the event that SAD and BPR give a probability for; ``rated_brier`` and
+        ``rated_log_loss`` over unequally rated pairs. Figures of consistency are NaN for data without ratings, those
+        of probability for models without ``probability``.
 
     Examples
     --------

@@ -20,7 +20,7 @@ from sadrec.evaluation.measures import measure_of
 from sadrec.evaluation.significance import holm
 
 # What the advice rests on. The mean margin does not count: it grows with the scale of the factors alone.
-_DECISIVE = ("match", "unequal_accuracy", "m1", "m2", "sampled_auc", "log_loss", "sampled_log_loss")
+_DECISIVE = ("match", "unequal_accuracy", "m1", "m2", "sampled_auc", "log_loss", "rated_log_loss")
 _SAD, _BPR = "SAD", "T = 1"
 _GAIN = "sampled_auc"
 

@@ -1,21 +1,19 @@
-"""The Brier score of the probabilities a model gives."""
+"""The Brier score of "the held-out item is preferred to an item never met"."""
 
-from sadrec.evaluation.metrics.pairs import Floats, Pairs
+import numpy as np
+
+from sadrec.evaluation.metrics.contest import Contest
+from sadrec.evaluation.metrics.pairs import Floats
 
 
-def brier(pairs: Pairs) -> Floats:
-    r"""Mean squared error of the probability given to what happened, over unequally rated pairs, per case.
+def brier(contest: Contest) -> Floats:
+    r"""Mean squared shortfall of the probability that the held-out item is preferred to a sampled one, per case.
 
-    .. math:: \frac{1}{|\{j: r_{uj} \ne r_{uo}\}|} \sum_{j: r_{uj} \ne r_{uo}} (1 - p_{uj})^2
+    .. math:: \frac{1}{|S_u|} \sum_{j \in S_u} (1 - p_{uoj})^2
 
-    where p is the probability given to the item that was rated higher. 0.25 is what "one half" always scores; lower
-    is better. Source: Brier, Monthly Weather Review 78 (1950), in the two-class form.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> p = np.array([0.5, 0.9])
-    >>> brier(Pairs(np.array([0.0, 2.2]), np.array([1, 1]), np.zeros(2, int), 1, p)).round(3)
-    array([0.13])
+    The statement is the one implicit feedback makes: what a person met is preferred to what they did not. Source:
+    Brier, Monthly Weather Review 78 (1950).
     """
-    return pairs.mean((1.0 - pairs.of_winner) ** 2, where=pairs.unequal)
+    if contest.probability is None:
+        raise ValueError("this model offers no probability; give it probability(user, item, rival)")
+    return contest.average((1.0 - np.asarray(contest.probability, dtype=np.float64)) ** 2)

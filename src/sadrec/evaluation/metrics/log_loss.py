@@ -1,26 +1,22 @@
-"""The logarithmic loss of the probabilities a model gives."""
+"""The log loss of "the held-out item is preferred to an item never met"."""
 
 import numpy as np
 
-from sadrec.evaluation.metrics.pairs import Floats, Pairs
+from sadrec.evaluation.metrics.contest import Contest
+from sadrec.evaluation.metrics.pairs import Floats
 
 # A probability of exactly 0 for what happened would make one pair decide the average of all.
 FLOOR = 1e-15
 
 
-def log_loss(pairs: Pairs) -> Floats:
-    r"""Mean negative log probability of what happened, over unequally rated pairs, per case.
+def log_loss(contest: Contest) -> Floats:
+    r"""Mean negative log probability that the held-out item is preferred to a sampled one, per case.
 
-    .. math:: -\frac{1}{|\{j: r_{uj} \ne r_{uo}\}|} \sum_{j: r_{uj} \ne r_{uo}} \log p_{uj}
+    .. math:: -\frac{1}{|S_u|} \sum_{j \in S_u} \log p_{uoj}
 
-    where p is the probability given to the item that was rated higher, at least 1e-15. log 2 = 0.693 is what "one
-    half" always scores; lower is better. Source: Good, JRSS B 14 (1952).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> p = np.array([0.5, 0.5])
-    >>> log_loss(Pairs(np.zeros(2), np.array([1, -1]), np.zeros(2, int), 1, p)).round(4)
-    array([0.6931])
+    It is the held-out value of the likelihood that SAD and BPR maximise, with the sign turned; log 2 is what a model
+    that says nothing scores. Source: the log likelihood of the SAD paper, "Inference algorithms".
     """
-    return pairs.mean(-np.log(np.maximum(pairs.of_winner, FLOOR)), where=pairs.unequal)
+    if contest.probability is None:
+        raise ValueError("this model offers no probability; give it probability(user, item, rival)")
+    return contest.average(-np.log(np.maximum(np.asarray(contest.probability, dtype=np.float64), FLOOR)))
