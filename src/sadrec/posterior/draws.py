@@ -58,6 +58,11 @@ class Draws:
         """Return the first draws of every chain."""
         return Draws(self.user[:, :draws], self.item[:, :draws], self.rival[:, :draws], self.scales[:, :draws])
 
+    def one(self, chain: int, draw: int) -> "Draws":
+        """Return a single draw."""
+        at = slice(chain, chain + 1), slice(draw, draw + 1)
+        return Draws(self.user[at], self.item[at], self.rival[at], self.scales[at])
+
     def at_most(self, count: int) -> "Draws":
         """Return evenly spaced draws of every chain, at most ``count`` altogether (but one per chain)."""
         per_chain = self.user.shape[1]
