@@ -2,6 +2,7 @@
 
 import datetime
 import json
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -154,7 +155,9 @@ def test_settings_in_a_file_cannot_set_other_attributes(saved):
 
 def test_numbers_that_are_not_finite_are_refused(tmp_path):
     model = model_of([1, 2, 3])
-    model.parameters.item_factors[0, 0] = np.nan
+    broken = model.item_factors.copy()
+    broken[0, 0] = np.nan
+    model.parameters = replace(model.parameters, item_factors=broken)
     model.save(tmp_path / "m.sad")
     with pytest.raises(ModelFileError, match="finite"):
         SAD.load(tmp_path / "m.sad")

@@ -311,3 +311,19 @@ def test_popular_rivals_make_popularity_count_less():
     assert top["popular"] < top["uniform"]
     with pytest.raises(ValueError, match="leave it at 1"):
         BPR(negative_sampling="popular", negative_candidates=3).fit(data)
+
+
+def test_what_a_callback_is_told_is_of_this_epoch():
+    lists = []
+    SAD(factors=4, iterations=3, learning_rate=0.5).fit(
+        clicks(), callbacks=[lambda epoch, figures, model: lists.append(model.recommend(0, N=30)[1])]
+    )
+    assert not np.array_equal(lists[0], lists[1]) and not np.array_equal(lists[1], lists[2])
+
+
+def test_fitted_parameters_cannot_be_written_to():
+    model = SAD(factors=4, iterations=1).fit(clicks())
+    for array in (model.user_factors, model.item_factors, model.rival_factors):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0, 0] = 1
+    model.partial_fit(clicks())  # which works on a copy

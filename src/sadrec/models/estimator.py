@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sadrec.data import Comparisons, as_interactions
-from sadrec.data.ids import IdArray, Ids
+from sadrec.data.ids import IdArray
 from sadrec.models import fitting
 from sadrec.models.errors import NotFittedError
+from sadrec.models.verbs import Fitted
 from sadrec.ranking import Parameters
 from sadrec.training.checkpoint import Checkpoints, fingerprint
 from sadrec.training.factors import Factors, extended, initial_factors, packed
@@ -25,18 +26,12 @@ Callback = Callable[[int, Figures, Any], bool | None]
 _FITTED = ("parameters", "user_ids", "item_ids", "seen", "history", "_settings")
 
 
-class Estimator:
+class Estimator(Fitted):
     """A model that learns; :class:`~sadrec.SAD` and :class:`~sadrec.BPR` say with which settings."""
 
     _learn_rivals: bool
     factors: int
-    num_threads: int
     random_state: int | np.random.Generator | None
-    parameters: Parameters
-    user_ids: Ids
-    item_ids: Ids
-    seen: Any
-    _settings: Settings | None
     history: list[Figures]
     """The figures of every epoch of the last fit."""
 
@@ -201,10 +196,13 @@ class Estimator:
             }
             checkpoints = Checkpoints(checkpoint, identity, checkpoint_seconds)
         before = dict(self.__dict__)
-        self._hold(factors, found.users, found.items, found.matrix, settings)
+        self.user_ids, self.item_ids, self.seen = found.users, found.items, found.matrix
+        self._settings, self.history = settings, []
+        self._show(factors)
 
         def after_epoch(epoch: int, figures: Figures) -> bool:
             self.history.append(figures)
+            self._show(factors)
             answers = [callback(epoch, figures, self) for callback in callbacks]
             return any(answers)
 
@@ -220,10 +218,13 @@ class Estimator:
                 title=type(self).__name__,
             )
         except BaseException:
-            if not trainer.epoch:  # nothing was learnt: the model is what it was before
+            if trainer.epoch:
+                self._show(factors, finished=True)
+            else:  # nothing was learnt: the model is what it was before
                 self.__dict__.clear()
                 self.__dict__.update(before)
             raise
+        self._show(factors, finished=True)
         self.history = history
         return self
 
@@ -258,12 +259,13 @@ class Estimator:
             raise ValueError("the model to start from has a bias: set bias=True")
         return extended(packed(start.user_factors, start.item_factors, tau, bias), fresh)
 
-    def _hold(self, factors: Factors, users: Ids, items: Ids, seen: Any, settings: Settings | None) -> None:
-        """Take over parameters and ids."""
+    def _show(self, factors: Factors, finished: bool = False) -> None:
+        """Take the factors as parameters, as views; when training is over nobody writes to them any more."""
+        if finished:
+            for array in (factors.users, factors.items, factors.bias):
+                if array is not None:
+                    array.flags.writeable = False
         self.parameters = Parameters(factors.users, factors.eta, factors.tau, factors.bias)
-        self.user_ids, self.item_ids, self.seen = users, items, seen
-        self._settings = settings
-        self.history = []
 
     # -- what was learnt ----------------------------------------------------------------------------------------------
 
@@ -280,12 +282,6 @@ class Estimator:
         if not self._is_fitted() and (name in _FITTED or hasattr(type(self), name)):
             raise NotFittedError(f"this {type(self).__name__} has learnt nothing yet: call fit first")
         raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
-
-    @property
-    def settings(self) -> Settings | None:
-        """The settings that ``fit`` used, with everything resolved; None for given parameters."""
-        found: Settings | None = self._settings
-        return found
 
     @property
     def user_factors(self) -> NDArray[np.float32]:

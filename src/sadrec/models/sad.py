@@ -2,13 +2,14 @@
 
 import numpy as np
 
-from sadrec.models.recommending import RecommendVerbs
+from sadrec.models.circles import CircleVerbs
+from sadrec.models.reasons import ReasonVerbs
 from sadrec.models.stored import Stored
 from sadrec.models.verbs import PairVerbs
 from sadrec.training.settings import NegativeSampling, Schedule
 
 
-class SAD(PairVerbs, RecommendVerbs, Stored):
+class SAD(PairVerbs, CircleVerbs, ReasonVerbs, Stored):
     """Sliced Anti-symmetric Decomposition: who prefers what to what, even in circles.
 
     ``x_uij = sum_h xi_uh (eta_ih tau_jh - eta_jh tau_ih) [+ b_i - b_j]`` and ``P(i over j) = sigmoid(x_uij)``. With

@@ -148,7 +148,8 @@ class Stored(Estimator):
 
 def _finite(name: str, value: ArrayLike) -> NDArray[np.float32]:
     """Return the array as float32, refusing what is not a finite number."""
-    array = np.asarray(value, np.float32)
+    array = np.asarray(value, np.float32).view()
     if not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite numbers")
+    array.flags.writeable = False  # verbs may keep what they derive from it
     return array

@@ -1,14 +1,16 @@
-"""The first verbs of a model, in terms of ids: preferences, margins, scores, recommendations."""
+"""The first verbs of a model, in terms of ids: one item against another, and what the verbs rest on."""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec.data.ids import Ids
+from sadrec.data.ids import IdArray, Ids
 from sadrec.ranking import Parameters
 from sadrec.ranking.pairs import margins, preference, sigmoid
+from sadrec.ranking.top_n import ItemIndex
 from sadrec.ranking.vectors import item_vectors, user_vectors
+from sadrec.training.settings import Settings
 
 
 class Fitted:
@@ -20,12 +22,40 @@ class Fitted:
     item_ids: Ids
     seen: Any
     """What was seen in training, a scipy CSR matrix (users x items), or None."""
+    _packed: tuple[Parameters, ItemIndex] | None = None
+
+    _settings: Settings | None
+
+    @property
+    def settings(self) -> Settings | None:
+        """The settings that ``fit`` used, with everything resolved; None for given parameters."""
+        return self._settings
 
     def _user_rows(self, users: Any) -> NDArray[np.int64]:
         return np.atleast_1d(self.user_ids.positions(users))
 
+    def _index(self) -> ItemIndex:
+        """Return the items packed for search, kept until the parameters are others."""
+        if self._packed is None or self._packed[0] is not self.parameters:
+            self._packed = (self.parameters, ItemIndex(item_vectors(self.parameters)))
+        return self._packed[1]
 
-def _rows(ids: Ids, asked: Any) -> Any:
+    def _seen_by(self, user: Any) -> NDArray[Any]:
+        """Return the rows of the items that a user was seen with."""
+        return np.empty(0, np.int64) if self.seen is None else self.seen[[self.user_ids.positions(user)]].indices
+
+    def _best(self, user: Any, N: int, new: bool = True) -> tuple[NDArray[np.int64], IdArray]:
+        """Return the rows and ids of a user's best N items by mean margin, of all or of those not seen."""
+        row = self._user_rows([user])
+        left_out = self.seen[row] if new and self.seen is not None else None
+        found, _ = self._index().search(
+            user_vectors(self.parameters, row), N, seen=left_out, num_threads=self.num_threads
+        )
+        rows = found[0][found[0] >= 0]
+        return rows, self.item_ids.array[rows]
+
+
+def rows_of(ids: Ids, asked: Any) -> Any:
     """Return the rows of one id, or of an array of ids of any shape."""
     shape = np.shape(asked)
     return ids.positions(np.ravel(asked)).reshape(shape) if len(shape) > 1 else ids.positions(asked)
@@ -56,7 +86,7 @@ class PairVerbs(Fitted):
         >>> model.preference("ann", ["tea", "ale"], ["ale", "tea"])
         array([ 1.5, -1.5])
         """
-        rows = [_rows(self.user_ids, user), _rows(self.item_ids, item), _rows(self.item_ids, rival)]
+        rows = [rows_of(self.user_ids, user), rows_of(self.item_ids, item), rows_of(self.item_ids, rival)]
         x = preference(self.parameters, *rows)
         return float(x) if x.ndim == 0 else x
 

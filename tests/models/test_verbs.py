@@ -1,0 +1,204 @@
+"""The contract of the verbs, on SAD and BPR alike, and hand-made circles."""
+
+import numpy as np
+import polars as pl
+import pytest
+import scipy.sparse as sp
+
+from sadrec import BPR, SAD, Comparisons
+
+
+def checkerboard(n=60, m=40):
+    """Even users like even items, odd users odd ones; every user lacks one item of their kind."""
+    liked = (np.arange(n)[:, None] % 2) == (np.arange(m)[None, :] % 2)
+    missing = 2 * (np.arange(n) % (m // 2)) % m + np.arange(n) % 2
+    liked[np.arange(n), missing] = False
+    return sp.csr_matrix(liked.astype(np.float32)), missing
+
+
+@pytest.fixture(scope="module", params=[SAD, BPR])
+def fitted(request):
+    data, missing = checkerboard()
+    return request.param(factors=6, iterations=60, learning_rate=0.2, regularization=0.001).fit(data), data, missing
+
+
+@pytest.fixture(scope="module")
+def game():
+    """Rock, paper and scissors, and air, which loses to all."""
+    eta = np.array([[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, -1]], float)
+    tau = np.array([[0, 1, 0, 1], [0, 0, 1, 1], [1, 0, 0, 1], [0, 0, 0, 1]], float)
+    items = ["rock", "paper", "scissors", "air"]
+    return SAD.from_factors(np.ones((1, 4)), eta, tau, users=["ann"], items=items)
+
+
+def test_the_missing_item_of_one_s_kind_comes_first(fitted):
+    model, _, missing = fitted
+    ids, _ = model.recommend(model.users, N=1)
+    assert (ids[:, 0] == missing).all()
+
+
+def test_batch_equals_single(fitted):
+    model, _, _ = fitted
+    ids, scores = model.recommend(model.users[:7], N=5)
+    assert ids.shape == scores.shape == (7, 5)
+    for row, user in enumerate(model.users[:7]):
+        one_ids, one_scores = model.recommend(user, N=5)
+        np.testing.assert_array_equal(one_ids, ids[row])
+        np.testing.assert_array_equal(one_scores, scores[row])
+
+
+@pytest.mark.parametrize("method", ["margin", "wins", "liked", "markov", "nash"])
+def test_scores_never_rise_and_seen_items_are_left_out(fitted, method):
+    model, data, _ = fitted
+    for user in (0, 1):
+        ids, scores = model.recommend(user, N=15, method=method)
+        assert (np.diff(scores) <= 0).all() and len(set(ids)) == len(ids) == 15
+        assert not set(ids) & set(data[user].indices)
+
+
+def test_more_than_there_is(fitted):
+    model, data, _ = fitted
+    ids, scores = model.recommend(0, N=1000)
+    assert len(ids) == 40 - data[0].nnz and np.isfinite(scores).all()
+    many, padded = model.recommend([0, 1], N=50)
+    assert many.shape == (2, 50) and (many[:, -1] == -1).all() and np.isneginf(padded[:, -1]).all()
+    assert len(model.recommend(0, N=0)[0]) == 0
+
+
+def test_allow_list_and_block_list(fitted):
+    model, _, missing = fitted
+    assert set(model.recommend(0, items=[3, 5, 7])[0]) == {3, 5, 7}
+    assert missing[0] not in model.recommend(0, N=50, filter_items=[missing[0]])[0]
+    assert len(model.recommend(0, filter_items=model.items)[0]) == 0
+    with pytest.raises(ValueError, match="not both"):
+        model.recommend(0, items=[1], filter_items=[2])
+    with pytest.raises(ValueError, match="unknown item 99"):
+        model.recommend(0, items=[99])
+
+
+def test_what_was_liked_can_be_given_and_kept(fitted):
+    model, data, missing = fitted
+    assert len(model.recommend(0, N=100, filter_already_liked_items=False)[0]) == 40
+    other = sp.csr_matrix(([1.0], ([0], [missing[0]])), shape=(1, 40))
+    ids, _ = model.recommend(0, other, N=100)
+    assert missing[0] not in ids and len(ids) == 39
+    with pytest.raises(ValueError, match=r"must have a row for each of the 1 users.*not the shape \(60, 40\)"):
+        model.recommend(0, data)
+
+
+def test_users_can_be_recalculated_from_what_they_liked(fitted):
+    model, data, _ = fitted
+    odd = data[1]  # somebody who was even now likes what user 1 likes
+    ids, _ = model.recommend(0, odd, N=1, recalculate_user=True)
+    assert ids[0] % 2 == 1
+    empty = sp.csr_matrix((1, 40))
+    assert len(model.recommend(0, empty, N=3, recalculate_user=True)[0]) == 3
+
+
+def test_somebody_new_is_recognised(fitted):
+    model, _, _ = fitted
+    vector, covariance = model.fold_in([0, 2, 4], return_covariance=True)
+    assert vector.shape == (6,) and covariance.shape == (6, 6)
+    assert (np.linalg.eigvalsh(covariance) > 0).all()
+    ids, _ = model.recommend_for([0, 2, 4], N=8)
+    assert (ids % 2 == 0).all() and not set(ids) & {0, 2, 4}
+    frame = pl.DataFrame({"winner": [1, 3, 5], "loser": [0, 2, 4]})
+    stated = Comparisons.from_frame(frame, user=None, winner="winner", loser="loser")
+    assert (model.recommend_for(stated, N=8)[0] % 2 == 1).mean() > 0.8
+    with pytest.raises(ValueError, match="empty"):
+        model.recommend_for([])
+    assert len(model.recommend_popular(N=5)[0]) == 5
+
+
+def test_a_new_item_is_placed_by_who_liked_it(fitted):
+    model, _, _ = fitted
+    new = model.fold_in_item(model.users[:20:2])  # even users
+    even, odd = model.user_factors[30], model.user_factors[31]
+    average = model.item_factors.mean(axis=0)
+    assert even @ (new.item_factors - average) > odd @ (new.item_factors - average)
+
+
+def test_ranking_the_catalogue_agrees_with_recommending(fitted):
+    model, _, _ = fitted
+    ids, _ = model.recommend(3, N=40, filter_already_liked_items=False)
+    np.testing.assert_array_equal(model.rank(3).items, ids)
+
+
+def test_similar_items_are_of_the_same_kind(fitted):
+    model, _, _ = fitted
+    ids, cosines = model.similar_items(4, N=6)
+    assert ids[0] == 4 and (ids % 2 == 0).all() and (np.diff(cosines) <= 1e-6).all()
+    users, _ = model.similar_users(5, N=6)
+    assert users[0] == 5 and (users % 2 == 1).all()
+
+
+def test_vectors_give_the_mean_margin(fitted):
+    model, _, _ = fitted
+    products = model.user_vectors() @ model.item_vectors().T
+    np.testing.assert_allclose(products[7], model.margins(7, None, None).mean(axis=1), rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(products, model.scores(model.users), rtol=1e-4, atol=1e-4)
+
+
+def test_contributions_sum_to_the_preference_exactly(fitted):
+    model, data, missing = fitted
+    reason = model.explain(0, missing[0], 1)
+    assert reason.contributions.sum() == model.preference(0, missing[0], 1) == reason.margin
+    supporters = [item for item, _ in reason.supporters(3)]
+    assert supporters and all(item in data[0].indices for item in supporters)
+
+
+def test_bpr_has_no_circles():
+    data, _ = checkerboard()
+    model = BPR(factors=6, iterations=30).fit(data)
+    assert model.cycles(0) == [] and model.intransitivity(0) == 0 and model.cyclic_triads(0).count == 0
+    assert (model.intransitivity() == 0).all()
+    shown = model.recommend_groups(0, N=5)
+    assert all(len(group) == 1 for group in shown)
+
+
+def test_the_circle_of_the_game_is_found(game):
+    found = game.cycles("ann")
+    assert len(found) == 1
+    assert set(found[0].members) == {"rock", "paper", "scissors"} and found[0].strength == 1
+    path = list(found[0].path)
+    for item, rival in zip(path, path[1:] + path[:1], strict=True):
+        assert game.preference("ann", item, rival) > 0
+    triads = game.cyclic_triads("ann")
+    assert triads.count == 1 and triads.total == 4
+    assert 0 < game.intransitivity("ann") < 1
+    assert set(game.counter_effects("ann", N=3)[0]) <= {"rock", "paper", "scissors", "air"}
+
+
+def test_groups_show_the_circle_together_before_air(game):
+    groups = game.recommend_groups("ann", N=4)
+    assert [set(group.items) for group in groups] == [{"rock", "paper", "scissors"}, {"air"}]
+
+
+def test_the_tournament_knows_its_winners(game):
+    table = game.tournament("ann")
+    assert table.condorcet_winner() is None and set(table.smith_set()) == {"rock", "paper", "scissors"}
+    assert game.tournament("ann", items=["rock", "scissors", "air"]).condorcet_winner() == "rock"
+
+
+def test_the_nash_average_mixes_the_circle_evenly(game):
+    lottery = game.rank("ann", method="nash", items=["air", "rock", "paper", "scissors"])
+    shares = dict(zip(lottery.items, lottery.scores, strict=True))
+    assert shares["air"] == pytest.approx(0, abs=1e-9)
+    assert all(shares[name] == pytest.approx(1 / 3, abs=1e-6) for name in ("rock", "paper", "scissors"))
+
+
+def test_one_item_and_unknown_ids():
+    model = SAD.from_factors([[1.0]], [[1.0]], items=["only"])
+    assert model.recommend(0)[0].tolist() == ["only"] and model.cycles(0) == []
+    for ask in (
+        lambda: model.recommend(9),
+        lambda: model.preference(0, "only", "other"),
+        lambda: model.similar_items("x"),
+        lambda: model.cycles(9),
+        lambda: model.rank(0, ["x"]),
+        lambda: model.fold_in(["x"]),
+    ):
+        with pytest.raises(ValueError, match="unknown"):
+            ask()
+    with pytest.raises(ValueError, match="method must be one of"):
+        model.rank(0, method="elo")
