@@ -46,7 +46,7 @@ def refused(*arguments, code=1):
 
 def test_help_names_every_command():
     output = ask("--help")
-    for command in ("demo", "describe", "fit", "recommend", "prefer"):
+    for command in ("demo", "describe", "fit", "recommend", "prefer", "cycles", "explain", "similar", "study"):
         assert command in output
 
 
@@ -93,6 +93,35 @@ def test_prefer_agrees_with_the_model(model):
     assert answer["preference"] == SAD.load(model).preference("u1", "i2", "i3")
     text = ask("prefer", model, "--user", "u1", "i2", "i3")
     assert ("prefers i2 to i3" in text) == (answer["preference"] > 0)
+
+
+def test_recommendations_for_all_users_go_to_a_file(model, tmp_path):
+    ask("recommend", model, "--all", "-o", tmp_path / "all.parquet", "-n", 4)
+    frame = pl.read_parquet(tmp_path / "all.parquet")
+    fitted = SAD.load(model)
+    assert frame.columns == ["user", "rank", "item", "score"] and frame["user"].n_unique() == len(fitted.users)
+    mine = frame.filter(pl.col("user") == "u3").sort("rank")
+    assert mine["item"].to_list() == fitted.recommend("u3", N=4)[0].tolist()
+    assert "give --user ID, or --all" in refused("recommend", model, code=2)
+
+
+def test_circles_reasons_and_neighbours_agree_with_the_model(model, tmp_path):
+    fitted = SAD.load(model)
+    answer = json.loads(ask("cycles", model, "--user", "u1", "-n", 10, "--json"))
+    assert len(answer["cycles"]) == len(fitted.cycles("u1", N=10))
+    assert answer["intransitivity"] == pytest.approx(fitted.intransitivity("u1"))
+    assert "favourites of u1" in ask("cycles", model, "--user", "u1", "--plot", tmp_path / "ring.png")
+    assert (tmp_path / "ring.png").read_bytes()[:4] == b"\x89PNG"
+    reason = json.loads(ask("explain", model, "--user", "u1", "i2", "i3", "--json"))
+    assert sum(reason["contributions"]) == pytest.approx(fitted.preference("u1", "i2", "i3"))
+    assert "i2 over i3" in ask("explain", model, "--user", "u1", "i2", "i3")
+    near = json.loads(ask("similar", model, "--item", "i2", "-n", 3, "--json"))
+    assert near["ids"] == fitted.similar_items("i2", 3)[0].tolist()
+    assert "u2" in ask("similar", model, "--user", "u2")
+    assert "give --item ID or --user ID" in refused("similar", model, code=2)
+    for method in ("wins", "liked", "markov", "nash"):
+        assert method in ask("recommend", model, "--user", "u1", "--method", method)
+    assert "wins" in ask("recommend", model, "--user", "u1", "--groups")
 
 
 def test_user_errors_are_one_line(model, ratings, tmp_path):

@@ -1,4 +1,4 @@
-"""``sadrec recommend`` and ``sadrec prefer``: questions to a fitted model."""
+"""Questions to a fitted model: ``sadrec recommend | prefer | cycles | explain | similar``."""
 
 from pathlib import Path
 from typing import Any
@@ -26,21 +26,189 @@ def parse_id(ids: Any, text: str) -> Any:
 
 @click.command("recommend")
 @model_argument
-@user_option
+@click.option("--user", help="Id of the user.")
+@click.option("--all", "everybody", is_flag=True, help="For all users, written to OUTPUT.")
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Parquet file for --all.")
 @click.option("-n", "--number", "N", type=click.IntRange(min=1), default=10, show_default=True, help="How many items.")
+@click.option(
+    "--method",
+    type=click.Choice(["margin", "wins", "liked", "markov", "nash"]),
+    default="margin",
+    show_default=True,
+    help="How the best candidates are ordered.",
+)
+@click.option("--groups", is_flag=True, help="Show items that form a circle together.")
 @click.option("--keep-seen", is_flag=True, help="Do not leave out what the user has seen.")
 @json_option
-def recommend_command(model: Path, user: str, N: int, keep_seen: bool, as_json: bool) -> None:
-    """Show the best items for a user."""
+def recommend_command(
+    model: Path,
+    user: str | None,
+    everybody: bool,
+    output: Path | None,
+    N: int,
+    method: Any,
+    groups: bool,
+    keep_seen: bool,
+    as_json: bool,
+) -> None:
+    """Show the best items for a user, or write those for all users to a file."""
+    from sadrec import SAD
+
+    if everybody == (user is not None):
+        raise click.UsageError("give --user ID, or --all with -o FILE")
+    fitted = SAD.load(model, mmap=True)
+    if user is None:
+        if output is None:
+            raise click.UsageError("--all needs -o FILE to write to")
+        write_all(fitted, output, N, method, keep_seen)
+        click.echo(f"the best {N} items for {len(fitted.users):,} users written to {output}")
+        return
+    who = parse_id(fitted.user_ids, user)
+    if groups:
+        slates = fitted.recommend_groups(who, N=N)
+        if as_json:
+            print_json([{"items": slate.items, "wins": slate.wins, "strength": slate.strength} for slate in slates])
+        else:
+            for place, slate in enumerate(slates, 1):
+                click.echo(f"{place:3d}. {slate}")
+        return
+    ids, scores = fitted.recommend(who, N=N, filter_already_liked_items=not keep_seen, method=method)
+    if as_json:
+        print_json({"user": who, "items": ids, "scores": scores, "method": method})
+    else:
+        title = "mean margin" if method == "margin" else method
+        print_table(("rank", "item", title), list(zip(range(1, len(ids) + 1), ids, map(float, scores), strict=True)))
+
+
+def write_all(fitted: Any, output: Path, N: int, method: str, keep_seen: bool) -> None:
+    """Write the recommendations for all users as a parquet file (user, rank, item, score), whole or not at all."""
+    import numpy as np
+    import polars as pl
+    from tqdm import tqdm
+
+    with tqdm(total=len(fitted.users), unit="user", desc="recommending", disable=None) as bar:
+        ids, scores = fitted.recommend(
+            fitted.users, N=N, filter_already_liked_items=not keep_seen, method=method, progress=bar.update
+        )
+    real = np.isfinite(scores)
+    frame = pl.DataFrame(
+        {
+            "user": np.repeat(fitted.users, N)[real.ravel()],
+            "rank": np.tile(np.arange(1, N + 1, dtype=np.int32), len(ids))[real.ravel()],
+            "item": ids.ravel()[real.ravel()],
+            "score": scores.ravel()[real.ravel()],
+        }
+    )
+    part = output.with_name(f".{output.name}.part")
+    try:
+        frame.write_parquet(part)
+        part.replace(output)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@click.command("cycles")
+@model_argument
+@user_option
+@click.option(
+    "-n", "--number", "N", type=click.IntRange(min=2), default=50, show_default=True, help="Favourites to look at."
+)
+@click.option("--minimum", type=click.FloatRange(min=0), default=0.0, help="The margin a win needs to count.")
+@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw the strongest one to this file.")
+@json_option
+def cycles_command(model: Path, user: str, N: int, minimum: float, plot: Path | None, as_json: bool) -> None:
+    """Find where a user's taste runs in a circle."""
     from sadrec import SAD
 
     fitted = SAD.load(model, mmap=True)
-    ids, scores = fitted.recommend(parse_id(fitted.user_ids, user), N=N, filter_already_liked_items=not keep_seen)
+    who = parse_id(fitted.user_ids, user)
+    found, triads = fitted.cycles(who, N, minimum=minimum), fitted.cyclic_triads(who, N, strongest=0)
+    share = fitted.intransitivity(who)
     if as_json:
-        print_json({"user": user, "items": ids, "scores": scores})
+        print_json(
+            {
+                "user": who,
+                "intransitivity": share,
+                "cyclic_triads": {"count": triads.count, "total": triads.total, "share": triads.share},
+                "cycles": [
+                    {
+                        "members": cycle.members,
+                        "path": cycle.path,
+                        "margins": cycle.margins,
+                        "probabilities": cycle.probabilities,
+                        "strength": cycle.strength,
+                    }
+                    for cycle in found
+                ],
+            }
+        )
+    else:
+        for cycle in found:
+            click.echo(str(cycle))
+        click.echo(
+            f"{len(found) or 'no'} circle{'s' * (len(found) != 1)} among the {N} favourites of {user}; "
+            f"{triads.count} of {triads.total} triples run in a circle; "
+            f"no scores can explain {share:.1%} of the preferences"
+        )
+    if plot is not None:
+        from sadrec.ranking.plots import plot_tournament
+
+        favourites = found[0].members[:20] if found else None
+        plot_tournament(fitted.tournament(who, items=favourites, N=min(N, 20))).savefig(plot, dpi=120)
+
+
+@click.command("explain")
+@model_argument
+@user_option
+@click.argument("item")
+@click.argument("rival")
+@json_option
+def explain_command(model: Path, user: str, item: str, rival: str, as_json: bool) -> None:
+    """Say why a user prefers ITEM to RIVAL, or does not."""
+    from sadrec import SAD
+
+    fitted = SAD.load(model, mmap=True)
+    asked = (parse_id(fitted.user_ids, user), parse_id(fitted.item_ids, item), parse_id(fitted.item_ids, rival))
+    reason = fitted.explain(*asked)
+    if as_json:
+        print_json(
+            {
+                "user": asked[0],
+                "item": asked[1],
+                "rival": asked[2],
+                "margin": reason.margin,
+                "probability": reason.probability,
+                "contributions": reason.contributions,
+                "for_item": reason.supporters(),
+                "for_rival": reason.opponents(),
+            }
+        )
+    else:
+        click.echo(str(reason))
+
+
+@click.command("similar")
+@model_argument
+@click.option("--item", help="Id of an item.")
+@click.option("--user", help="Id of a user.")
+@click.option("-n", "--number", "N", type=click.IntRange(min=1), default=10, show_default=True, help="How many.")
+@json_option
+def similar_command(model: Path, item: str | None, user: str | None, N: int, as_json: bool) -> None:
+    """Show the items most like an item, or the users most like a user."""
+    from sadrec import SAD
+
+    if (item is None) == (user is None):
+        raise click.UsageError("give --item ID or --user ID")
+    fitted = SAD.load(model, mmap=True)
+    if item is not None:
+        ids, cosines = fitted.similar_items(parse_id(fitted.item_ids, item), N)
+    else:
+        ids, cosines = fitted.similar_users(parse_id(fitted.user_ids, str(user)), N)
+    if as_json:
+        print_json({"ids": ids, "cosines": cosines})
     else:
         print_table(
-            ("rank", "item", "mean margin"), list(zip(range(1, len(ids) + 1), ids, map(float, scores), strict=True))
+            ("item" if item is not None else "user", "cosine"), list(zip(ids, map(float, cosines), strict=True))
         )
 
 

@@ -15,6 +15,9 @@ COMMANDS = {
     "fit": "sadrec.cli.fit:fit_command",
     "recommend": "sadrec.cli.ask:recommend_command",
     "prefer": "sadrec.cli.ask:prefer_command",
+    "cycles": "sadrec.cli.ask:cycles_command",
+    "explain": "sadrec.cli.ask:explain_command",
+    "similar": "sadrec.cli.ask:similar_command",
     "study": "sadrec.study.command:study_command",
     "rivals": "sadrec.baselines.command:rivals",
 }
