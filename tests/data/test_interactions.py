@@ -216,6 +216,8 @@ def test_copies_and_pickles_hold_the_same() -> None:
     for other in (copy.deepcopy(data), pickle.loads(pickle.dumps(data))):
         assert other.to_frame().equals(data.to_frame())
         assert other.item_titles.tolist() == ["seven", ""]
+        assert not other.users.flags.writeable
+        assert not other.matrix.data.flags.writeable
 
 
 def test_as_interactions_takes_every_form(tmp_path: object) -> None:

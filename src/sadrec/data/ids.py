@@ -195,6 +195,9 @@ class Ids:
         """The ids, in row order."""
         return self._array
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self), (np.asarray(self._array), self.what))
+
     def __len__(self) -> int:
         return len(self._array)
 
