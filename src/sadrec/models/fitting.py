@@ -12,7 +12,7 @@ from sadrec.data.ids import IdArray, Ids
 from sadrec.training.checkpoint import fingerprint
 from sadrec.training.given import Pairs
 from sadrec.training.samplers import Disliked, Ordered, PairSource, PopularRivals, Stated
-from sadrec.training.settings import DEFAULTS, Kind, Settings, default_blocks
+from sadrec.training.settings import Kind, Settings, default_blocks, defaults
 from sadrec.training.validation import held_out_pairs
 
 Floats = NDArray[np.float32]
@@ -172,11 +172,12 @@ def _reordered(data: Interactions, weights: Floats, users: Ids, items: Ids) -> F
 def resolve(given: dict[str, Any], found: Lesson, learn_rivals: bool, seed: int) -> Settings:
     """Replace settings left at None by what suits the kind of data, and check all of them."""
     values = {name: value for name, value in given.items() if name not in ("num_threads", "random_state")}
-    for name, default in DEFAULTS[found.kind].items():
+    size = len(found.users), len(found.items), found.triples
+    for name, default in defaults(found.kind, *size).items():
         if values.get(name) is None:
             values[name] = default
     if values.get("blocks") is None:
-        values["blocks"] = default_blocks(found.kind, len(found.users), len(found.items), found.triples)
+        values["blocks"] = default_blocks(found.kind, *size)
     values.setdefault("adaptive", False)
     settings = Settings(**_plain(values), learn_rivals=learn_rivals, seed=seed)
     if settings.order_share > 0 and not found.has_ratings:

@@ -99,8 +99,13 @@ class Settings:
         return cls(**values)
 
 
-# The scarcest data that the penalties still follow: beyond it they would take everything for noise.
-FEWEST_PER_VECTOR = 10.0
+# Comparisons per vector below which what one judge says is mostly noise, and what becomes of the settings then: a bias
+# learns what all judges agree on, and their own vectors start near 0 and stay there unless there is a reason.
+SCARCE_PER_VECTOR = 100.0
+SCARCE: dict[str, Any] = {"regularization": 0.03, "rival_regularization": 0.01, "init_scale": 0.01, "bias": True}
+
+# So few comparisons are not a sample but a statement: they are learnt as they stand.
+STATEMENT = 100
 
 
 def defaults(kind: Kind, users: int, items: int, pairs: int) -> dict[str, Any]:
@@ -109,16 +114,22 @@ def defaults(kind: Kind, users: int, items: int, pairs: int) -> dict[str, Any]:
     Every comparison pulls on the vectors of one user and two items, and a penalty is paid at every pull. So that it
     amounts to the same prior however much is known, l2 is divided by the comparisons per vector: 0.0005 at 1000 of them
     is a standard normal prior. The l1 penalty, which separates signal from noise in tau, falls with their fourth root
-    (measured: docs/simulation.md).
+    (measured: docs/simulation.md). Where there are few, as when many judges say a little each, an item bias takes over
+    (measured: docs/feedback.md).
 
     >>> round(defaults("comparisons", users=20, items=50, pairs=24_500)["regularization"], 6)
     0.000476
-    >>> round(defaults("comparisons", users=20, items=50, pairs=2_450)["regularization"], 6)
-    0.004762
+    >>> round(defaults("comparisons", users=20, items=50, pairs=4_900)["regularization"], 6)
+    0.002381
+    >>> defaults("comparisons", users=600, items=500, pairs=12_000)["bias"]
+    True
     """
     values = dict(DEFAULTS[kind])
-    if kind == "comparisons":
-        scarcity = 1000 / max(3 * pairs / max(users + items, 1), FEWEST_PER_VECTOR)
+    if kind == "comparisons" and pairs >= STATEMENT:
+        per_vector = 3 * pairs / max(users + items, 1)
+        if per_vector < SCARCE_PER_VECTOR:
+            return values | SCARCE
+        scarcity = 1000 / per_vector
         values["regularization"] *= scarcity
         values["rival_regularization"] *= scarcity**0.25
     return values
