@@ -169,7 +169,7 @@ class _Forms:
         """Compute the forms, in double precision."""
         eta, tau = _extended(parameters)
         factors = parameters.n_factors
-        mean_eta, mean_tau = eta.mean(0), tau.mean(0)
+        mean_eta, mean_tau = (values.sum(0) / max(1, len(values)) for values in (eta, tau))
         means = eta * mean_tau - tau * mean_eta
         centred_eta, centred_tau = (eta - mean_eta)[:, :factors], (tau - mean_tau)[:, :factors]
         cross = centred_eta.T @ centred_tau
@@ -196,7 +196,7 @@ def _vectors(parameters: Parameters, users: User | ArrayLike | None) -> tuple[ND
     if users is None:
         return user_vectors(parameters), False
     given = np.asarray(users)
-    single = given.ndim == (1 if given.dtype.kind == "f" else 0)
+    single = given.ndim == (1 if given.dtype.kind == "f" and given.size else 0)
     if single:
         return user_vectors(parameters, user_vector(parameters, given)[None, :]), True
     return user_vectors(parameters, given), False

@@ -1,0 +1,136 @@
+"""Where wins run in a circle."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sadrec.ranking import Parameters
+from sadrec.ranking.cycles import cycles
+from sadrec.ranking.tournament import Tournament, tournament
+
+
+def _all_cycles(x, members):
+    """Every cycle among some items, each from its first item on."""
+    for size in range(3, len(members) + 1):
+        for path in permutations(members, size):
+            if path[0] == min(path) and all(x[i, j] > 0 for i, j in zip(path, path[1:] + path[:1], strict=True)):
+                yield path
+
+
+@settings(deadline=None, max_examples=80)
+@given(data=st.data())
+def test_each_cycle_is_the_best_of_its_component(data, games):
+    game = data.draw(games)
+    x = game.margins
+    found = cycles(game)
+    for cycle in found:
+        members, path = list(cycle.members - 100), list(cycle.path - 100)
+        steps = [x[i, j] for i, j in zip(path, path[1:] + path[:1], strict=True)]
+        assert list(cycle.margins) == steps
+        assert cycle.strength == min(steps) > 0
+        assert len(set(path)) == len(path) >= 3
+        assert set(path) <= set(members)
+        known = [
+            (min(x[i, j] for i, j in zip(p, p[1:] + p[:1], strict=True)), -len(p)) for p in _all_cycles(x, members)
+        ]
+        assert (cycle.strength, -len(path)) == max(known)
+    assert [c.strength for c in found] == sorted((c.strength for c in found), reverse=True)
+
+
+@settings(deadline=None, max_examples=80)
+@given(data=st.data())
+def test_members_are_strongly_connected_components(data, games):
+    game = data.draw(games)
+    beats = {(i, j) for i in range(len(game)) for j in range(len(game)) if game.margins[i, j] > 0}
+    reach = {i: {i} for i in range(len(game))}
+    for _ in range(len(game)):
+        for i, j in beats:
+            reach[i] |= reach[j]
+    expected = {frozenset(j for j in reach[i] if i in reach[j]) for i in reach}
+    found = {frozenset(cycle.members - 100) for cycle in cycles(game)}
+    assert found == {part for part in expected if len(part) > 1}
+
+
+def test_rock_paper_scissors(rock_paper_scissors):
+    (cycle,) = cycles(tournament(rock_paper_scissors, 0, None, ["rock", "paper", "scissors", "air"]))
+    assert list(cycle.members) == ["rock", "paper", "scissors"]
+    assert list(cycle.path) == ["rock", "scissors", "paper"]
+    assert list(cycle.margins) == [2, 3, 1]
+    assert cycle.strength == 1
+    np.testing.assert_allclose(cycle.probabilities, 1 / (1 + np.exp([-2, -3, -1])))
+    assert repr(cycle).splitlines()[-1].split() == ["paper", "beats", "rock", "by", "1", "(73", "%)"]
+
+
+def test_two_games_side_by_side_strongest_first():
+    weak = np.array([[0.0, -1, 1], [1, 0, -1], [-1, 1, 0]])
+    x = np.block([[weak, np.full((3, 3), 9.0)], [np.full((3, 3), -9.0), 2 * weak]])
+    found = cycles(Tournament(np.array(list("abcdef")), x))
+    assert ["".join(sorted(cycle.members)) for cycle in found] == ["def", "abc"]
+    assert [cycle.strength for cycle in found] == [2, 1]
+
+
+def test_a_long_cycle_may_be_stronger_than_a_short_one():
+    # 0 > 1 > 2 > 3 > 0 by 5 each; the chords are weak.
+    x = np.zeros((4, 4))
+    for i in range(4):
+        x[i, (i + 1) % 4] = 5
+    x[0, 2] = x[1, 3] = 0.1
+    (cycle,) = cycles(Tournament(np.arange(4), x - x.T))
+    assert list(cycle.path) == [0, 1, 2, 3]
+    assert cycle.strength == 5
+
+
+def test_a_higher_bar_for_wins_leaves_the_firm_core():
+    x = np.array([[0.0, -1, 1, 0.1], [1, 0, -1, 0.1], [-1, 1, 0, -0.1], [-0.1, -0.1, 0.1, 0]])
+    game = Tournament(np.arange(4), x)
+    assert len(cycles(game)[0].members) == 4
+    assert list(cycles(game, minimum=0.5)[0].members) == [0, 1, 2]
+    assert cycles(game, minimum=1.0) == []
+    with pytest.raises(ValueError, match="minimum"):
+        cycles(game, minimum=-1)
+
+
+@settings(deadline=None, max_examples=40)
+@given(seed=st.integers(0, 2**32 - 1), ones=st.booleans())
+def test_bpr_has_no_cycles(seed, ones):
+    rng = np.random.default_rng(seed)
+    eta = rng.standard_normal((40, 7)).astype(np.float32)
+    eta[20:] = eta[:20]  # equal items too
+    p = Parameters(rng.standard_normal((1, 7)).astype(np.float32), eta, np.ones_like(eta) if ones else None)
+    assert cycles(tournament(p, 0, None)) == []
+
+
+@settings(deadline=None, max_examples=40)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_one_factor_with_positive_rival_factors_has_no_cycles(seed):
+    rng = np.random.default_rng(seed)
+    p = Parameters(np.ones((1, 1)), rng.standard_normal((12, 1)), rng.random((12, 1)) + 0.01)
+    game = tournament(p, 0, None)
+    assert cycles(game) == []
+    assert np.array_equal(np.argsort(-game.wins()), np.argsort(-(p.item_factors / p.rival_factors)[:, 0]))
+
+
+def test_two_factors_can_have_one():
+    def found(seed):
+        rng = np.random.default_rng(seed)
+        p = Parameters(np.ones((1, 2)), rng.standard_normal((3, 2)), rng.random((3, 2)) + 0.01)
+        return len(cycles(tournament(p, 0, None)))
+
+    assert sum(map(found, range(200))) > 0
+
+
+def test_with_one_factor_a_zero_in_tau_makes_a_tie_that_closes_no_circle():
+    p = Parameters(np.ones((1, 1)), np.array([[1.0], [0.0], [-1.0]]), np.array([[0.0], [1.0], [0.0]]))
+    game = tournament(p, 0, None)
+    assert game.margins[0, 1] > 0
+    assert game.margins[1, 2] > 0
+    assert game.margins[0, 2] == 0
+    assert cycles(game) == []
+    assert list(game.smith_set()) == [0, 1, 2]
+
+
+def test_no_items_no_cycles():
+    assert cycles(Tournament(np.empty(0), np.zeros((0, 0)))) == []

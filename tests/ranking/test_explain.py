@@ -1,0 +1,78 @@
+"""Why this item rather than that one."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sadrec.ranking import Parameters
+from sadrec.ranking.explain import explain
+from sadrec.ranking.fold_in import fold_in, liked_pairs, pair_design
+from sadrec.ranking.logistic import maximise
+from sadrec.ranking.pairs import preference
+
+
+@settings(deadline=None, max_examples=60)
+@given(data=st.data())
+def test_contributions_add_up_to_the_preference_to_the_last_bit(data, some_parameters):
+    p = data.draw(some_parameters)
+    u, i, j = (data.draw(st.integers(0, n - 1)) for n in (p.n_users, p.n_items, p.n_items))
+    why = explain(p, u, i, j)
+    assert why.contributions.sum() == why.margin == preference(p, u, i, j)
+    assert why.has_bias == (p.item_bias is not None)
+    if why.has_bias:
+        assert why.bias == float(p.item_bias[i]) - float(p.item_bias[j])
+    assert sum(value for _, value in why.factors(99)) + why.bias == pytest.approx(why.margin, abs=1e-6)
+
+
+@settings(deadline=None, max_examples=40)
+@given(data=st.data())
+def test_influence_is_what_counting_an_item_more_does_to_the_margin(data, some_parameters):
+    p = data.draw(some_parameters)
+    liked = sorted(data.draw(st.lists(st.integers(0, p.n_items - 1), min_size=1, max_size=p.n_items - 1, unique=True)))
+    p = Parameters(*(None if a is None else a.astype(np.float64) for a in _arrays(p)))
+    xi = fold_in(p, liked, regularization=0.1).vector
+    why = explain(p, xi, 0, 1, liked=liked, regularization=0.1)
+    winners, losers, each = liked_pairs(p, np.array(liked))
+    design, offset = pair_design(p, winners, losers)
+    for item, influence in zip(why.liked, why.influences, strict=True):
+        at = {}
+        for extra in (-1e-4, 1e-4):
+            weight = (1.0 + extra * (winners == item)) / each
+            moved = maximise(design, offset, weight, np.full(p.n_factors, 0.1 * len(liked))).vector
+            at[extra] = float(preference(p, moved, 0, 1))
+        assert influence == pytest.approx((at[1e-4] - at[-1e-4]) / 2e-4, abs=1e-4, rel=1e-3)
+
+
+def _arrays(p):
+    return p.user_factors, p.item_factors, p.rival_factors, p.item_bias
+
+
+def test_alike_items_speak_for_each_other():
+    taste = np.array([[1.0, 0], [0.9, 0.1], [0, 1.0], [0.1, 0.9], [-1, -1], [-0.9, -1]])
+    p = Parameters(np.array([[1.0, 1.0]]), taste)
+    why = explain(p, 0, 1, 3, liked=[0, 2])
+    assert [item for item, _ in why.supporters()] == [0]
+    assert [item for item, _ in why.opponents()] == [2]
+    assert why.supporters()[0][1] > 0 > why.opponents()[0][1]
+
+
+def test_it_says_it_in_words():
+    p = Parameters(np.array([[1.0, 1.0]]), np.array([[1.0, 0], [0, 0.5], [3, 3]]), None, np.array([0.0, 1.0, 0.0]))
+    words = repr(explain(p, 0, 0, 1, liked=[2]))
+    assert words.startswith("0 over 1: margin -0.5 (38 %)\n  factors  0: +1, 1: -0.5\n  bias -1")
+
+
+def test_without_liked_items_there_are_no_influences():
+    p = Parameters(np.ones((1, 1)), np.arange(3.0)[:, None])
+    assert explain(p, 0, 0, 1).liked.size == 0
+    assert explain(p, 0, 0, 1, liked=[]).influences.size == 0
+    assert not explain(p, 0, 0, 1, liked=[0, 1, 2]).influences.any()
+
+
+def test_what_is_wrong_is_named():
+    p = Parameters(np.ones((1, 1)), np.arange(3.0)[:, None])
+    with pytest.raises(ValueError, match="rival holds 3"):
+        explain(p, 0, 0, 3)
+    with pytest.raises(ValueError, match="regularization"):
+        explain(p, 0, 0, 1, liked=[2], regularization=-1.0)

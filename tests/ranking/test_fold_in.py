@@ -1,0 +1,183 @@
+"""A vector for somebody new."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sadrec.ranking import Parameters
+from sadrec.ranking.fold_in import average_user, draw, fold_in, fold_in_comparisons
+from sadrec.ranking.pairs import margins, preference, sigmoid
+from sadrec.ranking.vectors import mean_margins
+
+
+def _objective(p, xi, liked, regularization):
+    """What training maximises for one user, from the definition: every liked item against every other item."""
+    others = [j for j in range(p.n_items) if j not in liked]
+    x = margins(p, xi, liked, others).astype(np.float64)
+    return np.log(sigmoid(x)).mean(axis=1).sum() - regularization * len(liked) * (xi**2).sum()
+
+
+def _doubles(p):
+    parts = (p.user_factors, p.item_factors, p.rival_factors, p.item_bias)
+    return Parameters(*(None if part is None else part.astype(np.float64) for part in parts))
+
+
+@settings(deadline=None, max_examples=60)
+@given(data=st.data())
+def test_no_other_vector_explains_the_liked_items_better(data, some_parameters):
+    p = _doubles(data.draw(some_parameters))
+    liked = data.draw(st.lists(st.integers(0, p.n_items - 1), min_size=1, max_size=p.n_items - 1, unique=True))
+    found = fold_in(p, liked, regularization=0.05).vector
+    best = _objective(p, found, liked, 0.05)
+    rng = np.random.default_rng(0)
+    for size in (1e-3, 1e-1, 1.0):
+        for _ in range(5):
+            assert _objective(p, found + size * rng.standard_normal(p.n_factors), liked, 0.05) <= best + 1e-9
+
+
+@settings(deadline=None, max_examples=60)
+@given(data=st.data())
+def test_comparisons_are_explained_as_well_as_can_be(data, some_parameters):
+    p = _doubles(data.draw(some_parameters))
+    pair = st.lists(st.integers(0, p.n_items - 1), min_size=2, max_size=2, unique=True)
+    i, j = np.array(data.draw(st.lists(pair, min_size=1, max_size=6))).T
+    weight = np.arange(1.0, i.size + 1)
+
+    def likelihood(xi):
+        return (weight * np.log(sigmoid(preference(p, xi, i, j)))).sum() - 0.1 * i.size * (xi**2).sum()
+
+    found = fold_in_comparisons(p, i, j, weight=weight, regularization=0.1).vector
+    rng = np.random.default_rng(0)
+    for size in (1e-3, 1e-1, 1.0):
+        assert likelihood(found + size * rng.standard_normal(p.n_factors)) <= likelihood(found) + 1e-9
+
+
+@pytest.fixture(scope="module")
+def catalogue():
+    rng = np.random.default_rng(0)
+    eta = rng.standard_normal((600, 8)).astype(np.float32)
+    tau = np.maximum(1 + 0.3 * rng.standard_normal((600, 8)), 0).astype(np.float32)
+    return Parameters(rng.standard_normal((50, 8)).astype(np.float32), eta, tau, 0.3 * rng.standard_normal(600))
+
+
+def _liked_by(p, user, count=25):
+    return np.argsort(-mean_margins(p, user, None))[:count]
+
+
+def test_few_rivals_find_nearly_what_all_find(catalogue):
+    liked = _liked_by(catalogue, 0)
+    everything = fold_in(catalogue, liked, rivals=600)
+    assert everything.pairs == 25 * 575
+    some = fold_in(catalogue, liked, rivals=100)
+    cosine = some.vector @ everything.vector / np.linalg.norm(some.vector) / np.linalg.norm(everything.vector)
+    assert cosine > 0.999
+
+
+def test_left_alone_it_uses_about_four_thousand_pairs(catalogue):
+    assert 4096 <= fold_in(catalogue, _liked_by(catalogue, 0)).pairs < 4200
+    assert fold_in(catalogue, [0]).pairs == 599
+
+
+def test_the_vector_points_where_the_taste_lies(catalogue):
+    for user in range(5):
+        found = fold_in(catalogue, _liked_by(catalogue, user)).vector
+        truth = catalogue.user_factors[user]
+        assert found @ truth / np.linalg.norm(found) / np.linalg.norm(truth) > 0.8
+
+
+def test_it_is_always_the_same(catalogue):
+    liked = _liked_by(catalogue, 1)
+    assert np.array_equal(fold_in(catalogue, liked).vector, fold_in(catalogue, liked[::-1]).vector)
+
+
+def test_repetitions_do_not_count(catalogue):
+    assert np.array_equal(fold_in(catalogue, [3, 5]).vector, fold_in(catalogue, [3, 5, 5, 3]).vector)
+
+
+def test_more_regularization_shortens_the_vector(catalogue):
+    liked = _liked_by(catalogue, 2)
+    lengths = [np.linalg.norm(fold_in(catalogue, liked, regularization=w).vector) for w in (1e-3, 1e-2, 1e-1, 1.0)]
+    assert lengths == sorted(lengths, reverse=True)
+
+
+def test_uncertainty_falls_with_what_is_known(catalogue):
+    little, much = (fold_in(catalogue, _liked_by(catalogue, 3, count), regularization=0.01) for count in (3, 100))
+    assert much.deviation(catalogue, 10, 11) < little.deviation(catalogue, 10, 11)
+    assert np.trace(much.covariance) < np.trace(little.covariance)
+
+
+def test_deviation_is_that_of_draws_from_the_posterior(catalogue):
+    found = fold_in(catalogue, _liked_by(catalogue, 4))
+    draws = np.random.default_rng(0).multivariate_normal(found.vector, found.covariance, 4000)
+    x = [preference(catalogue, xi, 10, 11) for xi in draws]
+    assert found.deviation(catalogue, 10, 11) == pytest.approx(np.std(x), rel=0.05)
+
+
+def test_popular_rivals_matter_more_if_drawn_more_often(catalogue):
+    liked = _liked_by(catalogue, 0)
+    rival = int(np.setdiff1d(np.arange(600), liked)[0])
+    often = np.ones(600)
+    often[rival] = 1e6
+    found = fold_in(catalogue, liked, popularity=often).vector
+    plain = fold_in(catalogue, liked).vector
+    assert preference(catalogue, found, liked, rival).mean() > preference(catalogue, plain, liked, rival).mean()
+
+
+def test_equal_popularity_is_no_popularity(catalogue):
+    liked = _liked_by(catalogue, 0)
+    even = fold_in(catalogue, liked, popularity=np.full(600, 7.0), rivals=50).vector
+    np.testing.assert_allclose(even, fold_in(catalogue, liked, rivals=50).vector, atol=1e-6)
+
+
+def test_hard_rivals_are_harder(catalogue):
+    liked = _liked_by(catalogue, 0)
+    hard = fold_in(catalogue, liked, candidates=8).vector
+    others = np.setdiff1d(np.arange(600), liked)
+    # Against the best of the rest the liked items fare relatively better.
+    best = others[np.argsort(-mean_margins(catalogue, hard, others))[:20]]
+    plain = fold_in(catalogue, liked).vector
+    assert margins(catalogue, hard / np.linalg.norm(hard), liked, best).mean() >= (
+        margins(catalogue, plain / np.linalg.norm(plain), liked, best).mean() - 0.02
+    )
+    assert not np.allclose(hard, plain)
+
+
+def test_the_average_user_has_the_average_margins(catalogue):
+    mean = np.mean([mean_margins(catalogue, user, None) for user in range(50)], axis=0)
+    np.testing.assert_allclose(mean_margins(catalogue, average_user(catalogue), None), mean, atol=1e-5)
+
+
+def test_draws_are_spread_evenly():
+    counts = np.bincount(draw(1000, 10), minlength=10)
+    assert counts.min() >= 98
+    shares = np.array([0.5, 0.3, 0.2, 0.0])
+    np.testing.assert_allclose(np.bincount(draw(1000, 4, shares), minlength=4) / 1000, shares, atol=0.005)
+
+
+def test_repr():
+    p = Parameters(np.zeros((0, 2)), np.eye(2))
+    assert repr(fold_in(p, [0])).startswith("FoldIn(vector of 2 factors and length ")
+
+
+def test_what_is_wrong_is_named(catalogue):
+    with pytest.raises(ValueError, match="average_user"):
+        fold_in(catalogue, [])
+    with pytest.raises(ValueError, match="no rival"):
+        fold_in(catalogue, np.arange(600))
+    with pytest.raises(ValueError, match="liked holds 600"):
+        fold_in(catalogue, [600])
+    with pytest.raises(ValueError, match="regularization must be a number above 0, not 0"):
+        fold_in(catalogue, [1], regularization=0)
+    with pytest.raises(ValueError, match="popularity"):
+        fold_in(catalogue, [1], popularity=np.ones(5))
+    with pytest.raises(ValueError, match="0 for every item"):
+        fold_in(catalogue, [1], popularity=np.zeros(600))
+    with pytest.raises(ValueError, match="2 winners and 1 losers"):
+        fold_in_comparisons(catalogue, [0, 1], [2])
+    with pytest.raises(ValueError, match="item 4 is compared with itself"):
+        fold_in_comparisons(catalogue, [0, 4], [1, 4])
+    with pytest.raises(ValueError, match="no comparisons"):
+        fold_in_comparisons(catalogue, [], [])
+    with pytest.raises(ValueError, match="weight"):
+        fold_in_comparisons(catalogue, [0], [1], weight=[-1.0])

@@ -1,0 +1,104 @@
+"""The concave problem behind fold-in."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import approx_fprime, minimize
+from sklearn.linear_model import LogisticRegression
+
+from sadrec.ranking.logistic import curvature, gradient, maximise, maximise_sparse, objective
+
+
+def _problem(seed, pairs=12, size=3):
+    rng = np.random.default_rng(seed)
+    return (
+        rng.standard_normal((pairs, size)),
+        rng.standard_normal(pairs),
+        rng.random(pairs) + 0.1,
+        rng.random(size) + 0.05,
+    )
+
+
+@settings(deadline=None, max_examples=40)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_gradient_and_curvature_are_those_of_finite_differences(seed):
+    problem = _problem(seed)
+    v = np.random.default_rng(seed + 1).standard_normal(3)
+    np.testing.assert_allclose(gradient(v, *problem), approx_fprime(v, objective, 1e-7, *problem), atol=1e-5)
+    rows = [approx_fprime(v, lambda w, h=h: gradient(w, *problem)[h], 1e-7) for h in range(3)]
+    np.testing.assert_allclose(curvature(v, *problem), -np.array(rows), atol=1e-5)
+
+
+@settings(deadline=None, max_examples=40)
+@given(seed=st.integers(0, 2**32 - 1), scale=st.sampled_from([1e-3, 1.0, 100.0]))
+def test_the_optimum_is_where_the_gradient_vanishes(seed, scale):
+    design, offset, weight, penalty = _problem(seed)
+    problem = (scale * design, offset, weight, penalty)
+    found = maximise(*problem)
+    assert np.abs(gradient(found.vector, *problem)).max() < 1e-5 * (1 + scale)
+    np.testing.assert_allclose(found.covariance @ curvature(found.vector, *problem), np.eye(3), atol=1e-8)
+
+
+def test_it_agrees_with_another_library():
+    design, _, _, _ = _problem(3, pairs=60, size=4)
+    mirrored = np.vstack([design, -design])
+    answers = np.repeat([1, 0], len(design))
+    # 1/2 |v|^2 + C sum of losses over both mirror images is twice ours for C = 1 / (4 penalty).
+    other = LogisticRegression(C=1 / (4 * 0.3), fit_intercept=False, tol=1e-12).fit(mirrored, answers)
+    ours = maximise(design, np.zeros(60), np.ones(60), np.full(4, 0.3))
+    np.testing.assert_allclose(ours.vector, other.coef_[0], atol=1e-5)
+
+
+def test_separable_data_have_an_answer_too():
+    found = maximise(np.full((5, 1), 50.0), np.zeros(5), np.ones(5), np.array([1e-4]))
+    assert 0 < found.vector[0] < 10
+    assert found.steps < 60
+
+
+def test_no_pairs_leave_the_prior():
+    found = maximise(np.zeros((0, 2)), np.zeros(0), np.zeros(0), np.array([0.5, 2.0]))
+    assert not found.vector.any()
+    np.testing.assert_allclose(found.covariance, np.diag([1.0, 0.25]))
+
+
+@settings(deadline=None, max_examples=40)
+@given(seed=st.integers(0, 2**32 - 1), weight=st.sampled_from([0.0, 0.3, 1.0, 30.0]))
+def test_no_step_improves_the_sparse_optimum(seed, weight):
+    design, offset, counts, penalty = _problem(seed, size=4)
+    penalty[2:] = 0.0
+    l1, lowest = np.array([0.0, 0.0, weight, weight]), np.array([-np.inf, -np.inf, -0.2, -0.2])
+
+    def total(v):
+        return objective(v, design, offset, counts, penalty) - l1 @ np.abs(v)
+
+    found = maximise_sparse(design, offset, counts, penalty, l1, lowest).vector
+    assert (found >= lowest).all()
+    for h in range(4):
+        for step in (1e-4, -1e-4):
+            moved = found.copy()
+            moved[h] = max(moved[h] + step, lowest[h])
+            assert total(moved) <= total(found) + 1e-12
+    started = minimize(lambda v: -total(v), found, method="Nelder-Mead", bounds=[(None, None)] * 2 + [(-0.2, None)] * 2)
+    assert -started.fun <= total(found) + 1e-9
+
+
+def test_a_large_l1_weight_puts_entries_exactly_on_zero():
+    design, offset, weight, penalty = _problem(0, size=4)
+    found = maximise_sparse(design, offset, weight, penalty, np.array([0, 0, 99.0, 99]), np.full(4, -np.inf))
+    assert (found.vector[2:] == 0).all()
+    assert found.vector[:2].all()
+
+
+def test_without_l1_it_is_the_smooth_optimum():
+    problem = _problem(1)
+    sparse = maximise_sparse(*problem, np.zeros(3), np.full(3, -np.inf))
+    smooth = maximise(*problem)
+    np.testing.assert_allclose(sparse.vector, smooth.vector, atol=1e-6)
+    np.testing.assert_allclose(sparse.covariance, smooth.covariance, atol=1e-6)
+
+
+@pytest.mark.parametrize("x", [-800.0, 800.0])
+def test_the_objective_never_overflows(x):
+    value = objective(np.ones(1), np.array([[x]]), np.zeros(1), np.ones(1), np.zeros(1))
+    assert value == pytest.approx(min(x, 0.0))

@@ -1,0 +1,79 @@
+"""Weights from a random walk and from a game."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from sadrec.ranking.lottery import maximal_lottery, rank_centrality
+from sadrec.ranking.pairs import sigmoid
+
+
+@settings(deadline=None, max_examples=60)
+@given(data=st.data())
+def test_rank_centrality_is_stationary(data, games):
+    x = data.draw(games).margins
+    n = len(x)
+    weights = rank_centrality(x)
+    walk = sigmoid(x.T) / max(1, n - 1)
+    np.fill_diagonal(walk, 0.0)
+    walk[np.diag_indices(n)] = 1 - walk.sum(1)
+    np.testing.assert_allclose(weights @ walk, weights, atol=1e-14)
+    np.testing.assert_allclose(weights.sum(), float(n > 0))
+
+
+def test_rank_centrality_of_scores_is_their_softmax_to_full_relative_precision():
+    scores = np.linspace(-40, 300, 25)
+    softmax = np.exp(scores - scores.max())
+    np.testing.assert_allclose(rank_centrality(scores[:, None] - scores), softmax / softmax.sum(), rtol=1e-10)
+
+
+def test_rank_centrality_survives_margins_beyond_exp():
+    scores = np.array([0.0, 5000.0, -9000.0])
+    np.testing.assert_allclose(rank_centrality(scores[:, None] - scores), [0.0, 1.0, 0.0], atol=1e-300)
+
+
+@settings(deadline=None, max_examples=150)
+@given(data=st.data())
+def test_nothing_beats_the_maximal_lottery(data, games):
+    x = data.draw(games).margins
+    p = maximal_lottery(x)
+    assert (p >= 0).all()
+    assert (x @ p <= 1e-9).all()
+    np.testing.assert_allclose(p.sum(), float(len(x) > 0))
+
+
+def test_a_unique_lottery_is_that_of_a_linear_program():
+    rng = np.random.default_rng(0)
+    for size in (5, 20, 60):
+        x = np.triu(rng.standard_normal((size, size)), 1)
+        x = x - x.T
+        answer = linprog(np.zeros(size), A_ub=x, b_ub=np.zeros(size), A_eq=np.ones((1, size)), b_eq=[1.0])
+        np.testing.assert_allclose(maximal_lottery(x), answer.x, atol=1e-8)
+
+
+def test_rock_paper_scissors_share_by_the_margin_they_do_not_play_in():
+    # Rock's share is the margin between the two others, and so on.
+    x = np.array([[0.0, -1.0, 2.0], [1.0, 0.0, -3.0], [-2.0, 3.0, 0.0]])
+    np.testing.assert_allclose(maximal_lottery(x), np.array([3.0, 2.0, 1.0]) / 6, atol=1e-12)
+
+
+def test_an_item_that_beats_all_others_gets_everything():
+    scores = np.array([0.3, 2.0, -1.0, 1.9])
+    assert np.array_equal(maximal_lottery(scores[:, None] - scores), [0, 1, 0, 0])
+
+
+def test_copies_share_what_the_item_would_have_had():
+    x = np.array([[0.0, -1.0, 2.0], [1.0, 0.0, -3.0], [-2.0, 3.0, 0.0]])
+    twice = np.array([0, 1, 2, 2, 2])
+    np.testing.assert_allclose(
+        maximal_lottery(x[np.ix_(twice, twice)]), [3 / 6, 2 / 6, 1 / 18, 1 / 18, 1 / 18], atol=1e-9
+    )
+
+
+def test_when_all_tie_all_share():
+    np.testing.assert_allclose(maximal_lottery(np.zeros((4, 4))), 0.25)
+
+
+def test_no_items():
+    assert maximal_lottery(np.zeros((0, 0))).shape == rank_centrality(np.zeros((0, 0))).shape == (0,)

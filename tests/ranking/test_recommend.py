@@ -1,0 +1,89 @@
+"""Recommendations in two stages."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
+
+from sadrec.ranking import Parameters
+from sadrec.ranking.rank import METHODS, rank
+from sadrec.ranking.recommend import recommend
+from sadrec.ranking.vectors import mean_margins
+
+
+@settings(deadline=None, max_examples=80)
+@given(data=st.data())
+def test_it_is_the_head_of_a_ranking_of_the_candidates(data, some_parameters):
+    p = data.draw(some_parameters)
+    method = data.draw(st.sampled_from(METHODS))
+    N, candidates = data.draw(st.integers(0, 12)), data.draw(st.integers(1, 12))
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    liked = csr_matrix(rng.random((p.n_users, p.n_items)) < 0.3)
+    items, scores = recommend(p, None, N, method=method, candidates=candidates, liked=liked)
+    assert items.shape == scores.shape == (p.n_users, N)
+    for user in range(p.n_users):
+        known = liked[[user]].indices
+        pool = np.setdiff1d(np.arange(p.n_items), known)
+        wanted = N if method == "margin" else max(N, candidates)
+        # As far as they can be told apart in single precision, the candidates are those of the largest margin.
+        short = pool[np.argsort(-mean_margins(p, user, pool).astype(np.float32).round(4), kind="stable")][:wanted]
+        way = "margin" if method == "liked" and not known.size else method
+        given_up = min(N, len(short))
+        assert (items[user, given_up:] == -1).all()
+        assert (scores[user, given_up:] == -np.inf).all()
+        found = items[user, :given_up]
+        assert len(set(found)) == given_up
+        assert not set(found) & set(known)
+        assert (np.diff(scores[user, :given_up]) <= 0).all()
+        if wanted >= len(pool):
+            order = rank(p, user, short, way, liked=known)
+            np.testing.assert_allclose(scores[user, :given_up], order.scores[:N], atol=1e-4)
+
+
+def test_a_tournament_can_change_the_order(rock_paper_scissors):
+    by_margin, _ = recommend(rock_paper_scissors, [0], 1)
+    by_game, weights = recommend(rock_paper_scissors, [0], 3, method="nash")
+    assert by_margin.tolist() != by_game[:, :1].tolist() or weights[0, 0] < 1
+    np.testing.assert_allclose(weights, [[3 / 6, 2 / 6, 1 / 6]], atol=1e-6)
+
+
+def test_one_user_is_as_among_many():
+    rng = np.random.default_rng(0)
+    p = Parameters(*(rng.standard_normal((40, 5)).astype(np.float32) for _ in range(3)))
+    for method in ("margin", "wins", "markov", "nash"):
+        items, scores = recommend(p, None, 5, method=method, candidates=20)
+        alone = recommend(p, [7], 5, method=method, candidates=20)
+        assert np.array_equal(alone[0][0], items[7])
+        assert np.array_equal(alone[1][0], scores[7])
+
+
+def test_a_vector_is_a_user():
+    rng = np.random.default_rng(0)
+    p = Parameters(*(rng.standard_normal((40, 5)).astype(np.float32) for _ in range(3)), np.arange(40.0))
+    assert np.array_equal(recommend(p, p.user_factors[[3]])[0], recommend(p, [3])[0])
+
+
+def test_liked_items_stay_if_asked():
+    p = Parameters(np.ones((1, 1)), np.arange(4.0)[:, None])
+    liked = csr_matrix([[0, 0, 0, 1]])
+    assert recommend(p, [0], 2, liked=liked)[0].tolist() == [[2, 1]]
+    assert recommend(p, [0], 2, liked=liked, leave_out_liked=False)[0].tolist() == [[3, 2]]
+
+
+def test_nobody_asked():
+    p = Parameters(np.ones((1, 1)), np.arange(4.0)[:, None])
+    assert recommend(p, [], 3)[0].shape == (0, 3)
+
+
+def test_progress_reports_every_user():
+    p = Parameters(np.ones((5, 1)), np.arange(4.0)[:, None])
+    for method in ("margin", "wins"):
+        done = []
+        recommend(p, None, 2, method=method, progress=done.append)
+        assert sum(done) == 5
+
+
+def test_an_unknown_method_is_named():
+    with pytest.raises(ValueError, match="'elo'"):
+        recommend(Parameters(np.ones((1, 1)), np.ones((2, 1))), method="elo")

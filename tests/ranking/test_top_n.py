@@ -1,0 +1,140 @@
+"""The best N by inner product."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_matrix, random_array
+
+from sadrec.ranking.top_n import ItemIndex, top_n
+
+
+def _brute_force(queries, vectors, N, seen=None, allowed=None, blocked=()):
+    """Sort all items by score, then by position."""
+    items, scores = np.full((len(queries), N), -1), np.full((len(queries), N), -np.inf, np.float32)
+    for row, query in enumerate(queries):
+        score = vectors @ query
+        pool = range(len(vectors)) if allowed is None else sorted(set(allowed))
+        left_out = set(blocked) | (set() if seen is None else set(seen[[row]].indices))
+        best = sorted((i for i in pool if i not in left_out), key=lambda i: (-score[i], i))[:N]
+        items[row, : len(best)] = best
+        scores[row, : len(best)] = score[best]
+    return items, scores
+
+
+@settings(deadline=None, max_examples=150)
+@given(data=st.data())
+def test_it_is_the_head_of_a_sort(data):
+    users, catalogue, factors = (data.draw(st.integers(low, high)) for low, high in ((0, 6), (0, 90), (1, 6)))
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    # Whole numbers: exact scores, many of them equal.
+    queries = rng.integers(-2, 3, (users, factors)).astype(np.float32)
+    vectors = rng.integers(-2, 3, (catalogue, factors)).astype(np.float32)
+    N = data.draw(st.integers(0, 100))
+    seen = csr_matrix(rng.random((users, catalogue)) < data.draw(st.sampled_from([0.0, 0.3, 1.0])))
+    item = st.integers(0, max(0, catalogue - 1))
+    lists = st.none() | st.lists(item, max_size=catalogue)
+    allowed, blocked = data.draw(lists), data.draw(lists)
+    found = top_n(queries, vectors, N, seen=seen, allowed=allowed, blocked=blocked, num_threads=2)
+    expected = _brute_force(queries, vectors, N, seen, allowed, blocked or ())
+    assert np.array_equal(found[0], expected[0])
+    assert np.array_equal(found[1], expected[1])
+
+
+@pytest.fixture(scope="module")
+def crowd():
+    rng = np.random.default_rng(0)
+    queries = rng.standard_normal((700, 30)).astype(np.float32)
+    vectors = rng.standard_normal((5000, 30)).astype(np.float32)
+    return queries, vectors, random_array((700, 5000), density=0.05, rng=rng, format="csr")
+
+
+def test_users_and_items_beyond_one_tile(crowd):
+    queries, vectors, seen = crowd
+    items, _ = top_n(queries, vectors, 20, seen=seen)
+    expected, _ = _brute_force(queries.astype(np.float64)[::50], vectors.astype(np.float64), 20, seen[::50])
+    assert np.array_equal(items[::50], expected)
+
+
+def test_same_bits_for_any_number_of_threads(crowd):
+    queries, vectors, seen = crowd
+    one, two, three = (top_n(queries, vectors, 10, seen=seen, num_threads=threads) for threads in (1, 2, 3))
+    assert np.array_equal(one[0], two[0])
+    assert np.array_equal(one[1], two[1])
+    assert np.array_equal(one[0], three[0])
+    assert np.array_equal(one[1], three[1])
+
+
+def test_a_user_alone_gets_the_same_bits_as_in_a_crowd(crowd):
+    queries, vectors, seen = crowd
+    items, scores = top_n(queries, vectors, 10, seen=seen)
+    for user in (0, 333, 699):
+        alone = top_n(queries[[user]], vectors, 10, seen=seen[[user]])
+        assert np.array_equal(alone[0][0], items[user])
+        assert np.array_equal(alone[1][0], scores[user])
+
+
+def test_an_allow_list_keeps_the_scores(crowd):
+    queries, vectors, _ = crowd
+    whole = top_n(queries[:5], vectors, 10)
+    only = top_n(queries[:5], vectors, 10, allowed=np.unique(whole[0]))
+    assert np.array_equal(whole[0], only[0])
+    assert np.array_equal(whole[1], only[1])
+
+
+def test_where_nothing_is_left_there_is_padding():
+    items, scores = top_n(np.ones((2, 1)), np.ones((3, 1)), 5, blocked=[0, 1, 2])
+    assert (items == -1).all()
+    assert (scores == -np.inf).all()
+
+
+def test_seen_items_in_any_order_of_storage():
+    seen = csr_matrix((np.ones(3), np.array([4, 0, 2]), np.array([0, 3])), shape=(1, 5))
+    items, _ = top_n(np.ones((1, 1)), np.arange(5.0)[:, None], 5, seen=seen)
+    assert items.tolist() == [[3, 1, -1, -1, -1]]
+
+
+def test_progress_reports_every_user(crowd):
+    queries, vectors, _ = crowd
+    done = []
+    top_n(queries, vectors, 3, progress=done.append)
+    assert sum(done) == len(queries)
+    assert len(done) > 1
+
+
+def test_memory_is_one_tile_however_many_users(monkeypatch):
+    asked = []
+    real = np.matmul
+    monkeypatch.setattr(np, "matmul", lambda a, b, out: asked.append(out.size) or real(a, b, out=out))
+    top_n(np.ones((5000, 2)), np.ones((20000, 2)), 3)
+    assert max(asked) <= 512 * 4096
+
+
+def test_scores_that_are_not_numbers_are_never_recommended():
+    items, _ = top_n(np.ones((1, 1)), np.array([[1.0], [np.nan], [2.0]]), 3)
+    assert items.tolist() == [[2, 0, -1]]
+
+
+def test_an_index_can_be_asked_again():
+    index = ItemIndex(np.arange(6.0)[:, None])
+    assert repr(index) == "ItemIndex(items=6, factors=1)"
+    assert index.search(np.ones((1, 1)), 1)[0].tolist() == [[5]]
+    assert index.search(-np.ones((1, 1)), 1)[0].tolist() == [[0]]
+
+
+def test_what_is_wrong_is_named():
+    index = ItemIndex(np.ones((3, 2)))
+    with pytest.raises(ValueError, match=r"queries.*users, 2"):
+        index.search(np.ones((1, 3)))
+    with pytest.raises(ValueError, match="N must be at least 0"):
+        index.search(np.ones((1, 2)), -1)
+    with pytest.raises(TypeError, match="N must be a whole number"):
+        index.search(np.ones((1, 2)), 2.5)
+    with pytest.raises(ValueError, match="seen"):
+        index.search(np.ones((1, 2)), seen=csr_matrix((2, 3)))
+    with pytest.raises(ValueError, match="allowed holds 3"):
+        index.search(np.ones((1, 2)), allowed=[3])
+    with pytest.raises(ValueError, match="blocked holds -1"):
+        index.search(np.ones((1, 2)), blocked=[-1])
+    with pytest.raises(ValueError, match="items, factors"):
+        ItemIndex(np.ones(3))
