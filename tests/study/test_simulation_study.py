@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from sadrec import SAD
 from sadrec.data import simulate
 from sadrec.study.command import find_authors_file, study_command
-from sadrec.study.simulation import MODELS, PAPER, Piece, Watcher, fit_and_watch, identity, make_model
+from sadrec.study.simulation import MODELS, PAPER, Piece, Watcher, fit_and_watch, identity, make_model, preferences
 from sadrec.study.simulation_report import divergence, final_rows
 from sadrec.study.simulation_runs import load_records, record_path, run_pieces
 from sadrec.study.simulation_summary import curves_table, final_table
@@ -41,6 +41,15 @@ def test_at_the_truth_the_error_is_zero_and_the_likelihood_that_of_the_truth():
     assert watcher.curves["sparsity"][0] == (simulation.rival_factors == 1).mean()
 
 
+def test_an_item_bias_is_part_of_the_preferences():
+    simulation = simulate("sim2", n=5, m=8, k=2)
+    factors = simulation.user_factors, simulation.item_factors, simulation.rival_factors
+    model = SAD.from_factors(*factors, item_bias=np.arange(8.0))
+    items = model.items
+    expected = np.stack([model.margins(user, items, items) for user in model.users])
+    np.testing.assert_allclose(preferences(model.parameters), expected, atol=1e-4)
+
+
 def test_curves_start_before_the_first_epoch_and_end_after_the_last(record):
     model, _ = make_model("sad", PIECE.simulation(), 0)
     model.fit(PIECE.simulation().comparisons)
@@ -60,6 +69,9 @@ def test_the_papers_setting_starts_where_the_released_code_does():
     settings = model.settings
     assert (settings.learning_rate, settings.regularization, settings.rival_regularization) == (0.05, 0.005, 0.01)
     assert settings.schedule == "constant"
+    scarce = simulate("sim2", missing=0.97)
+    model, start = make_model("sad-paper", scarce, 0)
+    assert model.fit(scarce.comparisons, warm_start=start).item_bias is None
 
 
 def test_an_unknown_scenario_or_model_is_refused_by_name():

@@ -75,7 +75,8 @@ def align(estimate: HasFactors, truth: HasFactors) -> Alignment:
 
     Factors are paired so that the cosines of their contributions to the preferences add up to the most, which none of
     the transformations changes. Then each gets the lengths of tau and of eta across tau from its partner, as far as
-    ``a b c = 1`` allows (what xi and eta disagree about is shared equally), and eta its component along tau.
+    ``a b c = 1`` allows (what xi and eta disagree about is shared equally), and eta its component along tau. An item
+    bias stays as it is.
 
     Parameters
     ----------
@@ -122,7 +123,7 @@ def align(estimate: HasFactors, truth: HasFactors) -> Alignment:
     xi, eta = xi * a, eta / (a * c)
     eta = eta + tau * (_along(eta0, tau) - _along(eta, tau))
     return Alignment(
-        Parameters(xi, eta, tau),
+        Parameters(xi, eta, tau, getattr(estimate, "item_bias", None)),
         order.astype(np.int64),
         similarity,
         _correlation(xi, xi0),

@@ -34,8 +34,14 @@ MODELS = {
     "sad-paper": "SAD, the paper's setting",
     "bpr-paper": "BPR, the paper's setting",
 }
-# As the paper has it; BPR without the l1 term. The learning rate does not fall.
-PAPER: dict[str, Any] = {"iterations": 20, "learning_rate": 0.05, "regularization": 0.005, "schedule": "constant"}
+# As the paper has it; BPR without the l1 term. The learning rate does not fall, and there is no item bias.
+PAPER: dict[str, Any] = {
+    "iterations": 20,
+    "learning_rate": 0.05,
+    "regularization": 0.005,
+    "schedule": "constant",
+    "bias": False,
+}
 PAPER_RIVAL_REGULARIZATION = 0.01
 
 # Part of every record: raise it when what is computed changes, and old records are computed again.
@@ -116,6 +122,8 @@ def preferences(parameters: Parameters) -> Floats:
     xi, eta = (np.asarray(array, np.float64) for array in (parameters.user_factors, parameters.item_factors))
     tau = np.ones_like(eta) if parameters.rival_factors is None else np.asarray(parameters.rival_factors, np.float64)
     half = (xi[:, None, :] * eta) @ tau.T
+    if parameters.item_bias is not None:
+        half = half + np.asarray(parameters.item_bias, np.float64)[:, None]
     return np.asarray(half - half.transpose(0, 2, 1))
 
 
