@@ -57,7 +57,8 @@ class EASE(ScoreModel):
         inverse: Any = scipy.linalg.cho_solve(factor, np.eye(given.shape[1]), overwrite_b=True)
         weights = -inverse / np.diag(inverse)
         np.fill_diagonal(weights, 0)
-        self._weights = weights.astype(np.float32)
+        # The solver returns columns; scoring a few users reads rows.
+        self._weights = np.ascontiguousarray(weights, dtype=np.float32)
 
     def _block(self, rows: Rows) -> Array:
         return np.asarray(self._rows[rows] @ self._weights)

@@ -30,6 +30,9 @@ class ScoreModel(ABC):
         All its settings, resolved.
     """
 
+    margins_are_differences = True
+    """Lets an evaluation ask for the scores of many users at a time."""
+
     def __init__(self, name: str, settings: Mapping[str, Any]) -> None:
         self.name = name
         self.settings: Mapping[str, Any] = MappingProxyType(dict(settings))
