@@ -27,7 +27,8 @@ class PredictiveChecks(Diagnostics):
         """Compare what was observed with data sets simulated from the posterior.
 
         The same users compare the same pairs again; the outcomes come from one draw per data set. A p-value near 0 or 1
-        means that the model does not produce data like that which was observed, in that respect.
+        means that the model does not produce data like that which was observed, in that respect. Fractions of
+        comparisons (the halves of ties) are left out: no data set has them.
 
         Parameters
         ----------
@@ -52,7 +53,10 @@ class PredictiveChecks(Diagnostics):
             (equal ones counted half).
         """
         draws = self.drawn.at_most(number)
-        user, winner, loser = self._observed_user, self.observed.winner, self.observed.loser
+        whole = self.observed.root == 1
+        if not whole.any():
+            raise ValueError("all comparisons have fractional weights: there is nothing to compare with")
+        user, winner, loser = self._observed_user[whole], self.observed.winner[whole], self.observed.loser[whole]
         rng = np.random.default_rng(seed)
         names = list(statistics) if statistics is not None else _default_names(len(self.user_ids), len(self.item_ids))
         observed = {name: np.empty(len(draws)) for name in names}
@@ -61,7 +65,7 @@ class PredictiveChecks(Diagnostics):
         fixed: dict[str, float] = {}
         for d in range(len(draws)):
             chain, place = divmod(d, len(draws) // draws.chains)
-            x = draws.one(chain, place).preference(user, winner, loser)[0] * self.observed.root
+            x = draws.one(chain, place).preference(user, winner, loser)[0]
             same = rng.random(len(x)) < ndtr(x)
             new = user, np.where(same, winner, loser), np.where(same, loser, winner)
             if statistics is not None:

@@ -1,0 +1,169 @@
+"""Every conditional of the sampler against brute force, on models small enough for it."""
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import log_ndtr
+
+from sadrec.posterior.chain import Chain
+from sadrec.posterior.items import draw_items, draw_orthant, item_conditional
+from sadrec.posterior.layout import Clock, State
+from sadrec.posterior.settings import GibbsSettings
+from sadrec.posterior.triples import as_triples
+from sadrec.posterior.users import draw_users, log_scale_step
+
+
+def settings(**changes):
+    base = dict(
+        factors=2, draws=1, warmup=0, chains=1, thin=1, user_scale=1.0, item_scale=1.0, rival_scale=1.0,
+        user_mean=0.0, rival_mean=1.0, negatives=1, seed=0,
+    )  # fmt: skip
+    return GibbsSettings(**{**base, **changes})
+
+
+def small(users=2, items=4, factors=2, rows=40, seed=0):
+    rng = np.random.default_rng(seed)
+    winner = rng.integers(items, size=rows)
+    loser = (winner + rng.integers(1, items, size=rows)) % items
+    weight = rng.choice([0.25, 1.0, 2.0, 1.5], size=rows)
+    triples = as_triples(rng.integers(users, size=rows), winner, loser, users, items, weight)
+    xi, eta = rng.normal(size=(users, factors)), rng.normal(size=(items, factors))
+    tau = np.abs(rng.normal(1, 1, (items, factors)))
+    return triples, State(np.zeros(3, bool), np.array([0.0, 1, 1, 1, 1]), xi, eta, tau)
+
+
+def preferences(state, triples):
+    i, j = triples.by_user.winner, triples.by_user.loser
+    x = ((state.eta[i] * state.tau[j] - state.eta[j] * state.tau[i]) * state.xi[triples.user]).sum(1)
+    return triples.by_user.root * x
+
+
+def test_a_users_vector_has_the_moments_of_its_probit_posterior():
+    # Items stay fixed: the stage of the users alone is then a sampler of a probit regression, checked on a grid.
+    triples, state = small(users=1, rows=14, seed=3)
+    state.prior[:2] = 0.4, 1 / 0.81
+    residual, draws = np.zeros(len(triples)), []
+    for sweep in range(30_000):
+        draw_users(0, 1, Clock(1, 0, sweep), state, triples.by_user, residual)
+        draws.append(state.xi[0].copy())
+    found = np.array(draws[100:])
+    axis = np.linspace(-4, 4.5, 300)
+    grid = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
+    i, j = triples.by_user.winner, triples.by_user.loser
+    features = triples.by_user.root[:, None] * (state.eta[i] * state.tau[j] - state.eta[j] * state.tau[i])
+    log_p = log_ndtr(grid @ features.T).sum(1) + stats.norm(0.4, 0.9).logpdf(grid).sum(1)
+    weight = np.exp(log_p - log_p.max())
+    weight /= weight.sum()
+    mean = weight @ grid
+    covariance = (grid - mean).T @ ((grid - mean) * weight[:, None])
+    np.testing.assert_allclose(found.mean(0), mean, atol=0.03)
+    np.testing.assert_allclose(np.cov(found.T), covariance, atol=0.03)
+
+
+def test_latent_margins_are_positive_and_the_residual_is_margin_minus_preference():
+    triples, state = small()
+    residual = np.zeros(len(triples))
+    draw_users(0, 2, Clock(1, 0, 1), state, triples.by_user, residual)
+    assert (residual + preferences(state, triples) > 0).all()
+    before = residual + preferences(state, triples)
+    draw_items(Clock(1, 0, 1), state, triples.by_item, residual)
+    after = residual + preferences(state, triples)
+    # Items multiply margins by positive factors of their own, and change nothing else about them.
+    ratio = after / before
+    i, j = triples.by_user.winner, triples.by_user.loser
+    for first in range(4):
+        for second in range(4):
+            same = ((i == first) & (j == second)) | ((i == second) & (j == first))
+            assert np.ptp(ratio[same]) < 1e-6 if same.any() else True
+
+
+def test_an_items_precision_and_linear_term_are_those_of_the_regression_on_both_its_vectors():
+    triples, state = small()
+    residual = np.random.default_rng(1).normal(size=len(triples))
+    i, j, u = triples.by_user.winner, triples.by_user.loser, triples.user
+    for item in range(4):
+        precision, linear = np.empty((4, 4)), np.empty(4)
+        item_conditional(item, 4, state, triples.by_item, residual, precision, linear)
+        design = np.zeros((len(triples), 4))
+        for row in np.flatnonzero((i == item) | (j == item)):
+            for place in range(4):
+                # x is linear in the item's vectors: a difference quotient is exact.
+                theta = np.zeros(4)
+                theta[place] = 1.0
+                eta, tau = state.eta.copy(), state.tau.copy()
+                eta[item], tau[item] = theta[:2], theta[2:]
+                x = ((eta[i[row]] * tau[j[row]] - eta[j[row]] * tau[i[row]]) * state.xi[u[row]]).sum()
+                design[row, place] = triples.by_user.root[row] * x
+        theta = np.concatenate((state.eta[item], state.tau[item]))
+        target = residual + design @ theta
+        np.testing.assert_allclose(np.tril(precision), np.tril(design.T @ design), atol=1e-9)
+        np.testing.assert_allclose(linear, design.T @ target, atol=1e-9)
+
+
+@pytest.mark.parametrize("mean", [(0.3, -0.4), (-1.5, 0.2), (4.0, 5.0)])
+def test_tau_has_the_moments_of_the_normal_cut_to_the_orthant(mean):
+    precision = np.array([[2.0, -0.9], [-0.9, 1.2]])
+    factor = np.linalg.cholesky(precision)
+    current, draws = np.ones(2), []
+    for turn in range(40_000):
+        draw_orthant(turn, np.uint64(5), np.uint64(6), factor, factor.T @ np.array(mean), current)
+        draws.append(current.copy())
+    found = np.array(draws)
+    assert (found >= 0).all()
+    rng = np.random.default_rng(0)
+    wanted = rng.multivariate_normal(mean, np.linalg.inv(precision), 3_000_000)
+    wanted = wanted[(wanted >= 0).all(1)]
+    np.testing.assert_allclose(found.mean(0), wanted.mean(0), atol=0.025)
+    np.testing.assert_allclose(np.cov(found.T), np.cov(wanted.T), atol=0.04)
+
+
+@pytest.mark.parametrize(("count", "quadratic", "linear"), [(2.0, 1.5, 0.0), (30.0, 40.0, 6.0), (5.0, 2.0, -3.0)])
+def test_the_scale_step_keeps_its_density(count, quadratic, linear):
+    rng = np.random.default_rng(0)
+    g, draws = 1.0, []
+    for _ in range(60_000):
+        # From the point g of the line, quadratic and linear term are those of the multiples of that point.
+        g *= log_scale_step(count, quadratic * g * g, linear * g, rng.normal(), rng.random())
+        draws.append(g)
+    axis = np.linspace(1e-4, 12, 200_000)
+    log_p = (count - 1) * np.log(axis) - quadratic * axis**2 / 2 + linear * axis
+    weight = np.exp(log_p - log_p.max())
+    mean = (weight * axis).sum() / weight.sum()
+    deviation = np.sqrt((weight * (axis - mean) ** 2).sum() / weight.sum())
+    assert np.mean(draws) == pytest.approx(mean, abs=0.05 * deviation)
+    assert np.std(draws) == pytest.approx(deviation, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"rival_mean": 0.0}, {"rival_scale": 0.0}, {"user_mean": 1.0, "user_scale": "learn"}]
+)
+def test_all_stages_together_have_the_moments_of_the_posterior(changes):
+    # One user, three items: importance sampling from the prior is the brute force.
+    chosen = settings(**changes)
+    user, winner, loser = np.zeros(9, int), np.array([0, 0, 0, 0, 1, 1, 2, 2, 2]), np.array([1, 1, 1, 2, 2, 2, 1, 0, 0])
+    triples = as_triples(user, winner, loser, 1, 3)
+    rng = np.random.default_rng(2)
+    count = 400_000
+    scale = np.abs(rng.normal(size=(count, 1))) if chosen.user_scale == "learn" else 1.0
+    xi, eta = chosen.user_mean + scale * rng.normal(size=(count, 2)), rng.normal(size=(count, 3, 2))
+    if chosen.rival_scale == 0:
+        tau = np.ones((count, 3, 2))
+    else:
+        low = stats.norm.cdf(0, chosen.rival_mean)
+        tau = stats.norm.ppf(low + (1 - low) * rng.random((count, 3, 2)), chosen.rival_mean)
+
+    def x(xi, eta, tau, i, j):
+        return ((eta[:, i] * tau[:, j] - eta[:, j] * tau[:, i]) * xi[:, None]).sum(-1)
+
+    weight = np.exp(log_ndtr(x(xi, eta, tau, winner, loser)).sum(1))
+    pairs = np.array([0, 1, 2]), np.array([1, 2, 0])
+    values = np.tanh(x(xi, eta, tau, *pairs))
+    wanted = weight @ np.column_stack((values, values**2)) / weight.sum()
+    chain = Chain(triples, chosen, 0)
+    draws = []
+    for _ in range(20_000):
+        chain.advance(1)
+        state = chain.state
+        draws.append(np.tanh(x(state.xi, state.eta[None], state.tau[None], *pairs))[0])
+    found = np.array(draws[200:])
+    np.testing.assert_allclose(np.concatenate((found.mean(0), (found**2).mean(0))), wanted, atol=0.025)

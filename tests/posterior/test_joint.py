@@ -1,0 +1,100 @@
+"""The sampler against the joint distribution of parameters and data (Geweke 2004), in independent replicates.
+
+Parameters drawn from the prior are an exact draw from the posterior of the data they produce. If sweeps leave the
+posterior unchanged, parameters and data after some sweeps have the joint distribution they had before, so over many
+replicates the averages of any function of both agree. Any error in a conditional shows as a difference.
+"""
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from sadrec.posterior.chain import Chain
+from sadrec.posterior.settings import GibbsSettings
+from sadrec.posterior.triples import as_triples
+
+USERS, ITEMS, FACTORS, REPLICATES, SWEEPS = 2, 4, 2, 1500, 10
+CASES = {
+    "default": {},
+    "centred": {"user_mean": 0.8, "user_scale": 0.7, "item_scale": 1.3, "rival_scale": 0.6},
+    "paper": {"rival_mean": 0.0},
+    "bpr": {"rival_scale": 0.0},
+    "learnt": {"user_scale": "learn", "item_scale": "learn", "rival_scale": "learn"},
+}
+
+
+def settings(**changes):
+    base = dict(
+        factors=FACTORS, draws=1, warmup=0, chains=1, thin=1, user_scale=1.0, item_scale=1.0, rival_scale=1.0,
+        user_mean=0.0, rival_mean=1.0, negatives=1, seed=0,
+    )  # fmt: skip
+    return GibbsSettings(**{**base, **changes})
+
+
+def pairs():
+    """All pairs of items for each user, one of them three times, one a fraction of a comparison."""
+    one, other = np.triu_indices(ITEMS, 1)
+    user = np.repeat(np.arange(USERS), len(one))
+    one, other = np.tile(one, USERS), np.tile(other, USERS)
+    weight = np.ones(len(user))
+    weight[1], weight[-1] = 3.0, 0.5
+    return user, one, other, weight
+
+
+def draw_prior(chosen, rng):
+    def scale(value):
+        return abs(rng.normal()) if value == "learn" else value
+
+    scales = [scale(value) for value in (chosen.user_scale, chosen.item_scale, chosen.rival_scale)]
+    xi = rng.normal(chosen.user_mean, scales[0], (USERS, FACTORS))
+    eta = rng.normal(0, scales[1], (ITEMS, FACTORS))
+    low = norm.cdf(0, chosen.rival_mean, scales[2]) if scales[2] else 0
+    u = rng.uniform(low, 1, (ITEMS, FACTORS))
+    tau = norm.ppf(u, chosen.rival_mean, scales[2]) if scales[2] else np.full((ITEMS, FACTORS), chosen.rival_mean)
+    return scales, xi, eta, tau
+
+
+def functions(xi, eta, tau, scales, user, winner, loser):
+    """Bounded functions of everything, so that averages settle whatever the tails."""
+    x = np.tanh(((eta[winner] * tau[loser] - eta[loser] * tau[winner]) * xi[user]).sum(1) / 2)
+    log_scales = np.log(np.maximum(scales, 1e-9))
+    return np.array([
+        x.mean(), (x**2).mean(), x[0] * x[1], np.tanh(xi).mean(), np.tanh(xi**2).mean(), np.tanh(eta**2).mean(),
+        np.tanh(eta[0] * eta[1]).mean(), np.tanh(xi[0] * xi[1]).mean(), np.tanh(tau).mean(), np.tanh(tau**2 / 4).mean(),
+        np.tanh(eta**2 * tau**2).mean(), np.tanh(eta.sum(0) ** 2).mean(), np.tanh(tau.min()), *np.tanh(log_scales),
+    ])  # fmt: skip
+
+
+def differences(chosen, replicates=REPLICATES):
+    """Return, for each function, the mean change over the sweeps in units of its standard error."""
+    user, one, other, weight = pairs()
+    rng = np.random.default_rng(1)
+    changes = []
+    for replicate in range(replicates):
+        scales, xi, eta, tau = draw_prior(chosen, rng)
+        x = ((eta[one] * tau[other] - eta[other] * tau[one]) * xi[user]).sum(1)
+        # A weight of 3 is three comparisons, here with the same outcome only if all three say so: observe each.
+        copies = np.where(weight == 3, 3, 1)
+        at = np.repeat(np.arange(len(user)), copies)
+        part = np.where(weight < 1, weight, 1.0)[at]
+        won = rng.random(len(at)) < norm.cdf(np.sqrt(part) * x[at])
+        winner, loser = np.where(won, one[at], other[at]), np.where(won, other[at], one[at])
+        chain = Chain(as_triples(user[at], winner, loser, USERS, ITEMS, part), chosen, replicate)
+        chain.state.xi[:], chain.state.eta[:], chain.state.tau[:] = xi, eta, tau
+        for place, scale, learnt in zip((1, 2, 4), scales, chain.state.learn, strict=True):
+            if learnt:
+                chain.state.prior[place] = scale**-2.0
+        before = functions(xi, eta, tau, scales, user[at], winner, loser)
+        chain.advance(SWEEPS)
+        state = chain.state
+        after = functions(state.xi, state.eta, state.tau, chain.scales, user[at], winner, loser)
+        changes.append(after - before)
+    table = np.array(changes)
+    error = table.std(axis=0, ddof=1) / np.sqrt(replicates)
+    return np.divide(table.mean(axis=0), error, out=np.zeros(table.shape[1]), where=error > 1e-12)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_sweeps_leave_the_joint_distribution_unchanged(case):
+    z = differences(settings(**CASES[case]))
+    assert np.abs(z).max() < 4.2, z.round(1)
