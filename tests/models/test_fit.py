@@ -54,7 +54,7 @@ def test_settings_are_kept_as_given_and_resolved_beside():
     assert model.iterations is None and model.settings.iterations > 0
     assert model.blocks is None and model.settings.blocks == 1
     stated = Comparisons.from_frame(pl.DataFrame({"user": [1, 2], "winner": [1, 2], "loser": [2, 3]}))
-    assert SAD(factors=3).fit(stated).settings.learning_rate != model.settings.learning_rate
+    assert SAD(factors=3).fit(stated).settings.iterations != model.settings.iterations
 
 
 def test_the_same_seed_gives_the_same_model_and_another_another():
@@ -250,7 +250,9 @@ def test_a_warm_start_goes_on_from_the_other_model():
 
 def test_given_factors_answer_like_fitted_ones():
     model = SAD(factors=4, iterations=3).fit(clicks())
-    given = SAD.from_factors(model.user_factors, model.item_factors, model.rival_factors, users=model.users)
+    given = SAD.from_factors(
+        model.user_factors, model.item_factors, model.rival_factors, model.item_bias, users=model.users
+    )
     assert given.preference(3, 1, 2) == model.preference(3, 1, 2)
     with pytest.raises(ValueError, match="must not be negative"):
         SAD.from_factors(np.ones((2, 3)), np.ones((4, 3)), -np.ones((4, 3)))
@@ -286,13 +288,14 @@ def test_dislikes_lose_without_unseen_items_being_disliked():
     liked[:, :2] = False
     disliked = np.zeros_like(liked)
     disliked[:, 0] = rng.random(80) < 0.6  # many dislike item 0, nobody knows item 1
-    as_pairs = SAD(factors=4, iterations=60, bias=True).fit(liked.astype(float), dislikes=disliked.astype(float))
+    settings = {"factors": 4, "iterations": 60, "regularization": 0.01, "bias": True}
+    as_pairs = SAD(**settings).fit(liked.astype(float), dislikes=disliked.astype(float))
     assert as_pairs.probability(as_pairs.users, 1, 0).mean() > 0.65
-    by_rating = SAD(factors=4, iterations=60, bias=True).fit(liked * 5.0 + disliked * 1.0, dislikes=2)
+    by_rating = SAD(**settings).fit(liked * 5.0 + disliked * 1.0, dislikes=2)
     assert by_rating.probability(by_rating.users, 1, 0).mean() > 0.65
     somebody = int(np.flatnonzero(disliked[:, 0])[0])
     assert 0 not in by_rating.recommend(somebody, N=40)[0] and 0 not in as_pairs.recommend(somebody, N=40)[0]
-    without = SAD(factors=4, iterations=60, bias=True).fit(liked.astype(float))
+    without = SAD(**settings).fit(liked.astype(float))
     assert without.probability(without.users, 1, 0).mean() < 0.6
     with pytest.raises(ValueError, match=r"no rating lies below 0.5"):
         SAD().fit(liked * 5.0, dislikes=0.5)
@@ -327,3 +330,25 @@ def test_fitted_parameters_cannot_be_written_to():
         with pytest.raises(ValueError, match="read-only"):
             array[0, 0] = 1
     model.partial_fit(clicks())  # which works on a copy
+
+
+def test_going_on_keeps_the_settings_of_the_first_fit_whatever_the_size_of_what_is_new():
+    rng = np.random.default_rng(0)
+    users, winner, loser = rng.integers(0, 50, 500), rng.integers(0, 30, 500), rng.integers(30, 60, 500)
+    ids = {"users": np.arange(50), "items": np.arange(60)}
+    model = SAD(factors=3, iterations=2).fit(Comparisons.from_indices(users, winner, loser, **ids))
+    before = model.settings
+    assert before.bias
+    model.partial_fit(Comparisons.from_indices(users[:5], winner[:5], loser[:5], **ids))
+    assert model.settings == before
+    again = SAD(factors=3, iterations=2).fit(
+        Comparisons.from_indices(users[:5], winner[:5], loser[:5], **ids), warm_start=model
+    )
+    assert again.item_bias is not None
+
+
+def test_popular_rivals_are_taken_as_drawn_by_default():
+    data = np.ones((40, 40)) - np.eye(40)
+    assert SAD(factors=2, iterations=1).fit(data).settings.negative_candidates > 1
+    popular = SAD(factors=2, iterations=1, negative_sampling="popular").fit(data)
+    assert popular.settings.negative_candidates == 1

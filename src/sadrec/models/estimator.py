@@ -153,7 +153,9 @@ class Estimator(Fitted):
         found = fitting.lesson(data, users=self.users, items=self.items)
         if found.matrix is not None and self.seen is not None:
             found = fitting.beside_seen(found, self.seen)
-        return self._learn(found, self._checked(), show_progress=show_progress, **options)
+        return self._learn(
+            found, self._checked(), show_progress=show_progress, settings_before=self._settings, **options
+        )
 
     def _learn(
         self,
@@ -161,6 +163,7 @@ class Estimator(Fitted):
         start: Parameters | None,
         *,
         show_progress: bool,
+        settings_before: Settings | None = None,
         validation: Any = None,
         patience: int | None = None,
         monitor: str = "validation_log_likelihood",
@@ -169,7 +172,8 @@ class Estimator(Fitted):
         checkpoint_seconds: float = 0.0,
     ) -> Self:
         seed = _seed(self.random_state)
-        settings = fitting.resolve(self.get_params(), found, self._learn_rivals, seed)
+        given = fitting.as_before(self.get_params(), start, settings_before)
+        settings = fitting.resolve(given, found, self._learn_rivals, seed)
         if not isinstance(self.num_threads, int) or self.num_threads < 0:
             raise ValueError(f"num_threads must be 0 (all cores) or more, not {self.num_threads!r}")
         factors = self._first_factors(found, settings, start)

@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from sadrec.data import Comparisons, Interactions
 from sadrec.data.ids import IdArray, Ids
+from sadrec.ranking import Parameters
 from sadrec.training.checkpoint import fingerprint
 from sadrec.training.given import Pairs
 from sadrec.training.samplers import Disliked, Ordered, PairSource, PopularRivals, Stated
-from sadrec.training.settings import Kind, Settings, default_blocks, defaults
+from sadrec.training.settings import DEFAULTS, Kind, Settings, default_blocks, defaults
 from sadrec.training.validation import held_out_pairs
 
 Floats = NDArray[np.float32]
@@ -169,6 +170,17 @@ def _reordered(data: Interactions, weights: Floats, users: Ids, items: Ids) -> F
     return np.asarray(csr_with_zeros(row, column, weights, (len(users), len(items))).data)
 
 
+def as_before(given: dict[str, Any], start: Parameters | None, settings: Settings | None) -> dict[str, Any]:
+    """Fill settings left at None from the fit that is gone on from; a bias stays, or stays away, in any case."""
+    result = dict(given)
+    if settings is not None:
+        for name in DEFAULTS["interactions"]:
+            result[name] = getattr(settings, name) if result.get(name) is None else result[name]
+    if start is not None and result.get("bias") is None:
+        result["bias"] = start.item_bias is not None
+    return result
+
+
 def resolve(given: dict[str, Any], found: Lesson, learn_rivals: bool, seed: int) -> Settings:
     """Replace settings left at None by what suits the kind of data, and check all of them."""
     values = {name: value for name, value in given.items() if name not in ("num_threads", "random_state")}
@@ -176,6 +188,8 @@ def resolve(given: dict[str, Any], found: Lesson, learn_rivals: bool, seed: int)
     for name, default in defaults(found.kind, *size).items():
         if values.get(name) is None:
             values[name] = default
+    if given.get("negative_candidates") is None and values.get("negative_sampling") == "popular":
+        values["negative_candidates"] = 1
     if values.get("blocks") is None:
         values["blocks"] = default_blocks(found.kind, *size)
     values.setdefault("adaptive", False)

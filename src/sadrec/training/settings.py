@@ -8,17 +8,18 @@ Schedule = Literal["linear", "constant"]
 NegativeSampling = Literal["uniform", "popular"]
 Kind = Literal["interactions", "comparisons"]
 
-# What a setting left at None becomes. docs/defaults.md tells where the numbers come from. The penalties for comparisons
-# are those for 1000 comparisons per vector; see ``defaults``.
+# What a setting left at None becomes. docs/defaults.md tells where the numbers come from. Some follow the size of the
+# data, see ``defaults``: l2 and candidates for interactions are those for 300 of them per vector, the penalties for
+# comparisons those for 1000.
 DEFAULTS: dict[Kind, dict[str, Any]] = {
     "interactions": {
-        "iterations": 30,
-        "learning_rate": 0.1,
+        "iterations": 50,
+        "learning_rate": 0.05,
         "regularization": 0.01,
         "rival_regularization": 0.001,
         "init_scale": 0.1,
-        "bias": False,
-        "negative_candidates": 1,
+        "bias": True,
+        "negative_candidates": 8,
     },
     "comparisons": {
         "iterations": 60,
@@ -99,6 +100,10 @@ class Settings:
         return cls(**values)
 
 
+# Interactions per vector that each candidate needs, and the strongest l2 for those that have next to none.
+PER_CANDIDATE = 25.0
+STRONGEST = 0.03
+
 # Comparisons per vector below which what one judge says is mostly noise, and what becomes of the settings then: a bias
 # learns what all judges agree on, and their own vectors start near 0 and stay there unless there is a reason.
 SCARCE_PER_VECTOR = 100.0
@@ -111,7 +116,18 @@ STATEMENT = 100
 def defaults(kind: Kind, users: int, items: int, pairs: int) -> dict[str, Any]:
     """Return what settings left at None become for data of this kind and size.
 
-    Every comparison pulls on the vectors of one user and two items, and a penalty is paid at every pull. So that it
+    Interactions: the more is known per vector, the harder the rivals it can be trained against and the less it has to
+    be held back: candidates grow in proportion to the interactions per vector (1 to 8), l2 falls with their square root
+    (measured: docs/defaults.md).
+
+    >>> values = defaults("interactions", users=6_040, items=3_706, pairs=800_000)
+    >>> values["negative_candidates"], round(values["regularization"], 4)
+    (8, 0.011)
+    >>> values = defaults("interactions", users=17_482, items=1_358, pairs=130_000)
+    >>> values["negative_candidates"], values["regularization"]
+    (1, 0.03)
+
+    Comparisons: each pulls on the vectors of one user and two items, and a penalty is paid at every pull. So that it
     amounts to the same prior however much is known, l2 is divided by the comparisons per vector: 0.0005 at 1000 of them
     is a standard normal prior. The l1 penalty, which separates signal from noise in tau, falls with their fourth root
     (measured: docs/simulation.md). Where there are few, as when many judges say a little each, an item bias takes over
@@ -125,8 +141,11 @@ def defaults(kind: Kind, users: int, items: int, pairs: int) -> dict[str, Any]:
     True
     """
     values = dict(DEFAULTS[kind])
-    if kind == "comparisons" and pairs >= STATEMENT:
-        per_vector = 3 * pairs / max(users + items, 1)
+    per_vector = 3 * pairs / max(users + items, 1)
+    if kind == "interactions":
+        values["regularization"] = min(0.01 * math.sqrt(300 / max(per_vector, 1)), STRONGEST)
+        values["negative_candidates"] = min(max(round(per_vector / PER_CANDIDATE), 1), values["negative_candidates"])
+    elif pairs >= STATEMENT:
         if per_vector < SCARCE_PER_VECTOR:
             return values | SCARCE
         scarcity = 1000 / per_vector
