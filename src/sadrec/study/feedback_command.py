@@ -12,6 +12,7 @@ from sadrec import Interactions
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 MOVIELENS = ("movielens-1m", "movielens-100k")
+TRAINING = (*MOVIELENS, "food-com-loo00")
 # Trials of each model: a fit to the smaller data takes a tenth of the time.
 TRIALS = {"movielens-1m": 12, "movielens-100k": 30}
 
@@ -59,6 +60,17 @@ def load_ratings(name: str, data_folder: Path | None) -> Interactions:
 
     folder = None if data_folder is None else data_folder / name
     return load(name, folder if folder is not None and folder.is_dir() else None)
+
+
+def load_training(name: str, data_folder: Path | None) -> Interactions:
+    """Load what may be trained on: Food.com's published training part, or the first 80/20 split of MovieLens."""
+    if name in MOVIELENS:
+        return load_ratings(name, data_folder).split(test=0.2, seed=0)[0]
+    from sadrec.data import load_split
+
+    if data_folder is None or not (data_folder / name).is_dir():
+        raise click.UsageError(f"{name} cannot be fetched: put it into a folder and name that folder, --data FOLDER")
+    return load_split(data_folder / name)[0]
 
 
 @click.command("comparisons")
@@ -166,3 +178,32 @@ def top_n_command(
             )
         click.echo(study.report.read_text())
         click.echo(f"Report: {study.report}")
+
+
+@click.command("defaults")
+@data_option
+@output_option("defaults-study")
+@click.option("--name", "names", multiple=True, type=click.Choice(TRAINING), help="Only this data set.")
+@quick_option
+@threads_option
+@quiet_option
+def defaults_command(
+    data_folder: Path | None, output: Path, names: tuple[str, ...], quick: bool, num_threads: int, quiet: bool
+) -> None:
+    """Compare the defaults of SAD with alternatives, on validation data.
+
+    Interrupted with Ctrl-C or killed, the same command goes on where it was.
+    """
+    from sadrec.study.defaults import CANDIDATES, defaults_study
+
+    data = {name: load_training(name, data_folder) for name in names or (TRAINING[1:2] if quick else TRAINING)}
+    with resumable(output):
+        study = defaults_study(
+            output,
+            data,
+            candidates={name: CANDIDATES[name] for name in list(CANDIDATES)[: 2 if quick else None]},
+            num_threads=num_threads,
+            show_progress=not quiet,
+        )
+    click.echo(study.report.read_text())
+    click.echo(f"Report: {study.report}")

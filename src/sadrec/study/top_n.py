@@ -27,7 +27,7 @@ SGD_SPACE: Mapping[str, Sequence[Any]] = {
     "factors": (64, 128, 256),
     "iterations": (30, 40, 60),
     "learning_rate": (0.03, 0.05, 0.08),
-    "regularization": (0.008, 0.01, 0.012, 0.014, 0.02, 0.03),
+    "regularization": (0.008, 0.01, 0.012, 0.014, 0.018, 0.025),
     "negative_candidates": (4, 6, 8, 12),
     "bias": (False, True),
 }
