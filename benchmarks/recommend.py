@@ -1,0 +1,219 @@
+"""Recommending: users a second and memory, against implicit and plain NumPy; and what single questions cost.
+
+    python benchmarks/recommend.py                       # top 10 for all users of MovieLens 1M, 64 and 500 factors
+    python benchmarks/recommend.py --factors 64 --json out.json
+    python benchmarks/recommend.py --only questions memory
+
+Contenders take turns in one run and the best of several turns counts, because machines are shared and noisy. All answer
+from the same vectors and leave out the same seen items. Ours starts from the three factor matrices every time; implicit
+and NumPy are given the vectors ready-made. The NumPy line is a matrix product, the seen items masked, argpartition, and
+a sort of what is left, block by block. implicit comes with the ``bench`` extra and is left out where it is missing.
+
+MovieLens 1M is read from SADREC_DATA when it is there; otherwise interactions of its size are simulated. Factors are
+random: what they say does not change how long it takes to find the largest.
+"""
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+from sadrec.ranking import Parameters
+from sadrec.ranking.cycles import cycles
+from sadrec.ranking.explain import explain
+from sadrec.ranking.fold_in import fold_in
+from sadrec.ranking.intransitivity import intransitivity
+from sadrec.ranking.new_items import fold_in_item
+from sadrec.ranking.recommend import recommend
+from sadrec.ranking.tournament import tournament
+from sadrec.ranking.vectors import item_vectors, user_vectors
+
+USERS, ITEMS, COUNT = 6_040, 3_706, 1_000_209
+
+
+def interactions():
+    """Return what was seen, a CSR matrix: MovieLens 1M where it is at hand, else one of its size."""
+    folder = os.environ.get("SADREC_DATA")
+    path = Path(folder or ".") / "movielens-1m" / "ratings.parquet"
+    if folder and path.is_file():
+        from sadrec import Interactions
+
+        return Interactions.read(path).matrix
+    rng = np.random.default_rng(0)
+    user = rng.choice(USERS, size=2 * COUNT, p=rng.dirichlet(np.ones(USERS)))
+    item = (ITEMS * rng.random(2 * COUNT) ** 2.5).astype(np.int64)
+    keys = rng.permutation(np.unique(user * ITEMS + item))[:COUNT]
+    matrix = sp.csr_matrix((np.ones(len(keys), np.float32), (keys // ITEMS, keys % ITEMS)), shape=(USERS, ITEMS))
+    matrix.sort_indices()
+    return matrix
+
+
+def random_parameters(users, items, factors):
+    """Return parameters of a size, with T near 1 as training leaves it."""
+    rng = np.random.default_rng(0)
+    xi, eta = (0.3 * rng.standard_normal((n, factors), dtype=np.float32) for n in (users, items))
+    moved = rng.random((items, factors)) < 0.1
+    tau = np.maximum(1 + 0.5 * moved * rng.standard_normal((items, factors)), 0).astype(np.float32)
+    return Parameters(xi, eta, tau)
+
+
+def numpy_top(queries, vectors, seen, N, rows=512):
+    """Return the best N of every user, with NumPy alone."""
+    found = np.empty((len(queries), N), np.int64)
+    for start in range(0, len(queries), rows):
+        scores = queries[start : start + rows] @ vectors.T
+        known = seen[start : start + rows]
+        scores[np.repeat(np.arange(known.shape[0]), np.diff(known.indptr)), known.indices] = -np.inf
+        best = np.argpartition(scores, -N, axis=1)[:, -N:]
+        order = np.argsort(-np.take_along_axis(scores, best, 1), axis=1, kind="stable")
+        found[start : start + rows] = np.take_along_axis(best, order, 1)
+    return found
+
+
+def implicit_top(queries, vectors):
+    """Return a function that answers with implicit, or None where it is not installed."""
+    try:
+        from implicit.cpu.als import AlternatingLeastSquares
+    except ImportError:
+        return None
+    model = AlternatingLeastSquares(factors=queries.shape[1])
+    model.user_factors, model.item_factors = queries, vectors
+    users = np.arange(len(queries))
+    return lambda seen, N: model.recommend(users, seen, N=N)[0]
+
+
+def contest(contenders, turns):
+    """Let contenders take turns and return the best time of each, in seconds."""
+    best = dict.fromkeys(contenders, np.inf)
+    for work in contenders.values():
+        work()
+    for _ in range(turns):
+        for name, work in contenders.items():
+            start = time.perf_counter()
+            work()
+            best[name] = min(best[name], time.perf_counter() - start)
+    return best
+
+
+def bench_top_n(factors, turns, N=10):
+    """Print and return users a second for the top N of all users."""
+    seen = interactions()
+    parameters = random_parameters(*seen.shape, factors)
+    queries, vectors = user_vectors(parameters), item_vectors(parameters)
+    other = implicit_top(queries, vectors)
+    contenders = {
+        "sadrec": lambda: recommend(parameters, None, N, liked=seen)[0],
+        "numpy": lambda: numpy_top(queries, vectors, seen, N),
+    }
+    if other is not None:
+        contenders["implicit"] = lambda: other(seen, N)
+    same = np.mean([set(a) == set(b) for a, b in zip(*(work() for work in list(contenders.values())[:2]), strict=True)])
+    rates = {name: len(queries) / seconds for name, seconds in contest(contenders, turns).items()}
+    print(f"top {N} for {len(queries):,} users of {len(vectors):,} items, {factors} factors, users a second:")
+    for name, rate in rates.items():
+        print(f"  {name:10s} {rate:10,.0f}   x {rates['sadrec'] / rate:.2f}")
+    print(f"  the same items as NumPy for {100 * same:.2f} % of the users")
+    return {"factors": factors, "N": N, "users_per_second": rates, "same_as_numpy": float(same)}
+
+
+def bench_methods(factors, users=100):
+    """Print and return users a second for each method of the second stage."""
+    seen = interactions()[:users]
+    parameters = random_parameters(users, seen.shape[1], factors)
+    rates = {}
+    for method in ("margin", "wins", "liked", "markov", "nash"):
+        recommend(parameters, [0], 10, method=method, liked=seen[:1])
+        start = time.perf_counter()
+        recommend(parameters, None, 10, method=method, liked=seen)
+        rates[method] = users / (time.perf_counter() - start)
+    print(f"an exact tournament among the best 200, {factors} factors, users a second:")
+    for method, rate in rates.items():
+        print(f"  {method:10s} {rate:10,.0f}")
+    return {"factors": factors, "users_per_second": rates}
+
+
+def bench_questions(factors, turns):
+    """Print and return what single questions cost, in milliseconds: the median over users of the best of several."""
+    seen = interactions()
+    parameters = random_parameters(*seen.shape, factors)
+    liked = [seen[user].indices for user in range(0, 60, 4)]
+    best, _ = recommend(parameters, np.arange(0, 60, 4), 50, liked=seen[np.arange(0, 60, 4)])
+    fans = seen[:, 100].nonzero()[0]
+    questions = {
+        "fold_in": lambda n: fold_in(parameters, liked[n]),
+        "recommend one": lambda n: recommend(parameters, [n], 10, liked=seen[[n]]),
+        "cycles among 50": lambda n: cycles(tournament(parameters, 4 * n, best[n])),
+        "explain": lambda n: explain(parameters, 4 * n, int(best[n, 0]), int(best[n, 1]), liked=liked[n]),
+        "intransitivity of all": lambda n: intransitivity(parameters),
+        "fold_in_item": lambda n: fold_in_item(parameters, fans, seen),
+    }
+    print(f"single questions, {factors} factors, milliseconds:")
+    cost = {}
+    for name, work in questions.items():
+        rounds = range(2) if name in ("intransitivity of all", "fold_in_item") else range(len(liked))
+        times = [contest({name: lambda w=work, n=n: w(n)}, turns)[name] for n in rounds]
+        cost[name] = 1000 * float(np.median(times))
+        print(f"  {name:22s} {cost[name]:8.2f}")
+    return {"factors": factors, "milliseconds": cost}
+
+
+def bench_memory(users, factors=64):
+    """Return the memory that recommending to that many users adds to what holds the question and the answer, in MB."""
+    parameters = random_parameters(users, 20_000, factors)
+    recommend(Parameters(parameters.user_factors[:600], parameters.item_factors, parameters.rival_factors), None, 10)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    items, scores = recommend(parameters, None, 10)
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return (after - before) / 1024 - (items.nbytes + scores.nbytes) / 2**20
+
+
+def memory_table():
+    """Print and return how memory grows with the number of users, each in a process of its own."""
+    growth = {}
+    for users in (2_000, 20_000, 200_000):
+        call = [sys.executable, __file__, "--memory-of", str(users)]
+        growth[users] = float(subprocess.run(call, check=True, capture_output=True, text=True).stdout)
+        whole = users * 20_000 * 4 / 2**20
+        print(
+            f"  {users:8,d} users x 20,000 items: {growth[users]:8.1f} MB more at the peak "
+            f"(all scores: {whole:,.0f} MB)"
+        )
+    return growth
+
+
+def main():
+    """Run the benchmarks that were asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--factors", type=int, nargs="+", default=[64, 500])
+    parser.add_argument("--turns", type=int, default=10, help="how often each contender runs")
+    parser.add_argument("--only", nargs="+", choices=["top", "methods", "questions", "memory"], default=None)
+    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    parser.add_argument("--memory-of", type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.memory_of:
+        print(bench_memory(options.memory_of))
+        return
+    wanted = options.only or ["top", "methods", "questions", "memory"]
+    report = {"cores": os.cpu_count()}
+    if "top" in wanted:
+        report["top"] = [bench_top_n(factors, options.turns) for factors in options.factors]
+    if "methods" in wanted:
+        report["methods"] = [bench_methods(factors) for factors in options.factors]
+    if "questions" in wanted:
+        report["questions"] = [bench_questions(factors, 3) for factors in options.factors]
+    if "memory" in wanted:
+        print("memory:")
+        report["memory_mb"] = memory_table()
+    if options.json:
+        options.json.write_text(json.dumps(report, indent=2))
+
+
+if __name__ == "__main__":
+    main()
