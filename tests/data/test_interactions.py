@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from sadrec.data import DataWarning, Interactions, _assemble, as_interactions
+from sadrec.data import DataWarning, Interactions, _assemble, _vocabulary, as_interactions
 
 FRAME = pl.DataFrame({"user": ["b", "a", "b"], "item": [7, 7, 9], "rating": [5.0, 0.0, 3.0], "timestamp": [3, 1, 2]})
 rows_of_pairs = st.lists(
@@ -352,3 +352,19 @@ def test_the_matrix_works_with_scipy_although_it_cannot_be_written() -> None:
     assert np.array_equal((matrix @ matrix.T).toarray(), dense @ dense.T)
     assert np.array_equal(matrix.copy().multiply(2).toarray(), 2 * dense)
     assert matrix.sum() == dense.sum()
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    st.lists(st.text("ab\u00e9", max_size=3), min_size=1, max_size=60),
+    st.integers(1, 20),
+    st.sampled_from([0, 1, 3, -1]),
+)
+def test_text_ids_are_told_apart_even_where_their_hashes_are_equal(names: list[str], batch: int, bits: int) -> None:
+    hashes = _vocabulary.hash_text
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_vocabulary, "hash_text", lambda ids: hashes(ids) & bits)
+        patch.setattr(_assemble, "BATCH", batch)
+        frame = pl.DataFrame({"user": names, "item": np.arange(len(names))})
+        data = Interactions.from_frame(frame)
+    assert data.to_frame().rows() == sorted(frame.rows())

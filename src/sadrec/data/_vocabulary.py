@@ -13,26 +13,31 @@ class Vocabulary:
     def __init__(self, what: str) -> None:
         self.what = what
         self._dtype: pl.DataType | None = None
-        self._numbers: _Integers | _Others = _Integers()
+        self._numbers: _Integers | _Text = _Integers()
 
     def encode(self, column: pl.Series, first_row: int) -> NDArray[np.int32]:
         """Number the ids of a batch whose first row is row ``first_row`` of the table."""
         ids = plain_ids(column, self.what, first_row)
         if self._dtype is None:
             self._dtype = ids.dtype
-            self._numbers = _Integers() if ids.dtype.is_integer() else _Others(ids)
+            if ids.dtype == pl.String:
+                self._numbers = _Text()
         if ids.dtype != self._dtype:
             raise TypeError(
                 f"the {self.what} ids change from {self._dtype} to {ids.dtype} at row {first_row}: "
                 "convert the column to one type first, e.g. to text"
             )
-        return self._numbers.encode(ids)
+        if isinstance(self._numbers, _Text):
+            return self._numbers.encode(ids)
+        # Numbers and dates are told apart by their 64 bits.
+        return self._numbers.encode(ids.to_physical().to_numpy().view(np.int64))
 
     def finish(self) -> tuple[IdArray, NDArray[np.int32]]:
         """Return the ids, sorted, and the place of each number in that order."""
         ids = self._numbers.ids()
-        if self._dtype == pl.UInt64:
-            ids = ids.view(np.uint64)
+        if self._dtype is not None and self._dtype != pl.String:
+            bits = {"UInt64": "u8", "Float64": "f8"}.get(str(self._dtype), "i8")
+            ids = np.array(pl.Series(ids.view(bits)).cast(self._dtype).to_numpy())
         order = np.argsort(ids, kind="stable")
         places = np.empty(len(order), dtype=np.int32)
         places[order] = np.arange(len(order), dtype=np.int32)
@@ -46,6 +51,9 @@ class _Integers:
         self._known = np.empty(0, dtype=np.int64)
         self._count = 0
         self._grow(2**12)
+
+    def __len__(self) -> int:
+        return self._count
 
     def _grow(self, slots: int) -> None:
         ids = self._known[: self._count]
@@ -64,8 +72,7 @@ class _Integers:
         self._count, stop = number_ids(self._slots, self._taken, self._known, self._count, values, out, start)
         return stop
 
-    def encode(self, ids: pl.Series) -> NDArray[np.int32]:
-        values = ids.to_numpy().view(np.int64)
+    def encode(self, values: NDArray[np.int64]) -> NDArray[np.int32]:
         out = np.empty(len(values), dtype=np.int32)
         stop = self._add(values, out, 0)
         while stop < len(values):
@@ -77,31 +84,46 @@ class _Integers:
         return self._known[: self._count].copy()
 
 
-class _Others:
-    """Numbers text, numbers and dates through joins with the ids known so far."""
+class _Text:
+    """Numbers text by its hash, checks each number against the text, and does without hashes if two are equal."""
 
-    def __init__(self, example: pl.Series) -> None:
-        self._known = pl.DataFrame({"id": example.clear(), "number": pl.Series([], dtype=pl.Int32)})
+    def __init__(self) -> None:
+        self._hashes = _Integers()
+        self._known = pl.Series("id", [], dtype=pl.String)
+        self._by_join = False
 
     def encode(self, ids: pl.Series) -> NDArray[np.int32]:
-        rows = ids.alias("id").to_frame()
-        numbers = self._look_up(rows)
-        missing = numbers.is_null()
-        if missing.any():
-            new = rows.filter(missing).unique()
-            first = len(self._known)
-            column = pl.Series("number", np.arange(first, first + len(new), dtype=np.int32))
-            self._known = pl.concat([self._known, new.with_columns(column)])
-            numbers = self._look_up(rows)
-        # A copy, so that no buffer of polars outlives its batch.
-        return np.array(numbers.to_numpy())
+        if not self._by_join:
+            before = len(self._known)
+            numbers = self._hashes.encode(hash_text(ids))
+            if len(self._hashes) > before:
+                new = np.flatnonzero(numbers >= before)
+                # New numbers rise by one from first occurrence to first occurrence.
+                first = new[np.diff(np.maximum.accumulate(numbers[new]), prepend=before - 1) > 0]
+                self._learn(ids.gather(first))
+            if (self._known.gather(numbers) == ids).all():
+                return numbers
+            self._by_join = True
+            self._known = self._known.head(before)
+        return self._join(ids)
 
-    def _look_up(self, rows: pl.DataFrame) -> pl.Series:
-        return rows.join(self._known, on="id", how="left", maintain_order="left")["number"]
+    def _learn(self, ids: pl.Series) -> None:
+        self._known = pl.concat([self._known, ids.alias("id")], rechunk=True)
+
+    def _join(self, ids: pl.Series) -> NDArray[np.int32]:
+        rows = ids.alias("id").to_frame()
+        self._learn(rows.join(self._known.to_frame(), on="id", how="anti").unique()["id"])
+        known = pl.DataFrame({"id": self._known, "number": np.arange(len(self._known), dtype=np.int32)})
+        # A copy, so that no buffer of polars outlives its batch.
+        return np.array(rows.join(known, on="id", how="left", maintain_order="left")["number"].to_numpy())
 
     def ids(self) -> IdArray:
-        ids = self._known["id"]
-        return text_ids(ids.to_list()) if ids.dtype == pl.String else np.array(ids.to_numpy())
+        return text_ids(self._known.to_list())
+
+
+def hash_text(ids: pl.Series) -> NDArray[np.int64]:
+    """Return 64 bits for each text, the same for equal texts within this process."""
+    return ids.hash(0).to_numpy().view(np.int64)
 
 
 def plain_ids(column: pl.Series, what: str, first_row: int) -> pl.Series:
@@ -120,11 +142,13 @@ def plain_ids(column: pl.Series, what: str, first_row: int) -> pl.Series:
         if column.is_nan().any():
             row = first_row + int(column.is_nan().arg_true()[0])
             raise ValueError(f"row {row} has NaN for its {what}: drop such rows first")
-        return column.cast(pl.Float64)
+        return column.cast(pl.Float64) + 0.0  # one zero instead of two
     if dtype in (pl.Categorical, pl.Enum, pl.String):
         return column.cast(pl.String)
-    if dtype == pl.Date or isinstance(dtype, pl.Datetime):
-        return column
+    if dtype == pl.Date:
+        return column.cast(pl.Datetime("us"))
+    if isinstance(dtype, pl.Datetime):
+        return column.dt.replace_time_zone(None)
     raise TypeError(
         f"the column of {what} ids is of type {dtype}: ids must be whole numbers, numbers, text or dates; "
         "convert it first, e.g. to text"
