@@ -64,7 +64,7 @@ def random_parameters(users, items, factors):
     return Parameters(xi, eta, tau)
 
 
-def numpy_top(queries, vectors, seen, N, rows=512):
+def numpy_top(queries, vectors, seen, N, rows=2048):
     """Return the best N of every user, with NumPy alone."""
     found = np.empty((len(queries), N), np.int64)
     for start in range(0, len(queries), rows):

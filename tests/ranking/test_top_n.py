@@ -49,7 +49,8 @@ def crowd():
     return queries, vectors, random_array((700, 5000), density=0.05, rng=rng, format="csr")
 
 
-def test_users_and_items_beyond_one_tile(crowd):
+def test_users_and_items_beyond_one_tile(crowd, monkeypatch):
+    monkeypatch.setattr("sadrec.ranking.top_n._ROWS", 256)
     queries, vectors, seen = crowd
     items, _ = top_n(queries, vectors, 20, seen=seen)
     expected, _ = _brute_force(queries.astype(np.float64)[::50], vectors.astype(np.float64), 20, seen[::50])
@@ -94,7 +95,8 @@ def test_seen_items_in_any_order_of_storage():
     assert items.tolist() == [[3, 1, -1, -1, -1]]
 
 
-def test_progress_reports_every_user(crowd):
+def test_progress_reports_every_user(crowd, monkeypatch):
+    monkeypatch.setattr("sadrec.ranking.top_n._ROWS", 256)
     queries, vectors, _ = crowd
     done = []
     top_n(queries, vectors, 3, progress=done.append)
@@ -107,7 +109,7 @@ def test_memory_is_one_tile_however_many_users(monkeypatch):
     real = np.matmul
     monkeypatch.setattr(np, "matmul", lambda a, b, out: asked.append(out.size) or real(a, b, out=out))
     top_n(np.ones((5000, 2)), np.ones((20000, 2)), 3)
-    assert max(asked) <= 512 * 4096
+    assert max(asked) <= 2048 * 4096
 
 
 def test_scores_that_are_not_numbers_are_never_recommended():

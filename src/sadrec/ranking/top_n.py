@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 TopN = tuple[Indices, NDArray[np.float32]]
 """Positions (users, N), best first, and their scores. Where nothing is left to recommend: -1 and -inf."""
 
-_ROWS, _COLUMNS = 512, 4096
-"""Size of a tile: 8 MB of scores."""
+_ROWS, _COLUMNS = 2048, 4096
+"""Size of a tile: 32 MB of scores. Smaller ones would do, but every matrix product waits for all its threads."""
 
 _SPARE = 2
 """How many more than N are kept until their scores are settled, so that rounding cannot push one out."""
