@@ -39,6 +39,7 @@ def compare(
     budget: float | Mapping[str, float] | None = None,
     per_user: bool = True,
     retry: bool = True,
+    at_most: Mapping[str, int] | None = None,
     also: Mapping[str, Callable[[Any], float]] | None = None,
     progress: bool = True,
 ) -> Comparison:
@@ -67,7 +68,10 @@ def compare(
     per_user
         Keep every user's values, which tests over users need.
     retry
-        Whether rows that failed in an earlier run are tried again; those that ran out of ``budget`` never are.
+        Whether rows that failed in an earlier run are tried again; those that ran out of time are when the budget is
+        larger than what they took.
+    at_most
+        Models that run on fewer splits, by name: the first so many.
     also
         Further figures by name, each computed from the fitted model: its size, its sparsity, ...
     progress
@@ -98,16 +102,19 @@ def compare(
     if protocol not in ("leave_one_out", "top_n"):
         raise ValueError(f"protocol must be 'leave_one_out' or 'top_n', got {protocol!r}")
     pieces = _splits(data, splits, protocol, test, seed)
+    most = {name: min((at_most or {}).get(name, len(pieces)), len(pieces)) for name in models}
     further = dict(also or {})
     settings = {"protocol": protocol, "also": sorted(further)} | ({"N": plain(N)} if protocol == "top_n" else {})
     store = Store(path)
     runs: list[Run] = []
     kept: dict[tuple[str, int], Arrays] = {}
-    with tqdm(total=len(models) * len(pieces), disable=not progress, desc="compare") as bar:
+    with tqdm(total=sum(most.values()), disable=not progress, desc="compare") as bar:
         for number, make in enumerate(pieces):
             train, held_out = make()
             data_key = fingerprint(train, held_out)
             for name, model in models.items():
+                if number >= most[name]:
+                    continue
                 bar.set_postfix_str(f"{name}, split {number}")
                 limit = budget.get(name) if isinstance(budget, Mapping) else budget
                 work = _Work(name, number, model, train, held_out, settings, seed + number, limit, further)
@@ -169,13 +176,19 @@ class _Work:
             about = described(model)
         except Exception as error:
             return self._failed("failed", error, {}, 0.0), {}
-        key = key_of(self.name, about, data_key, self.settings, self.seed, self.limit, per_user)
+        key = key_of(self.name, about, data_key, self.settings, self.seed, per_user)
         found = store.load(key)
-        if found is not None and not (retry and found[0].get("status") == "failed"):
+        if found is not None and not self._again(found[0], retry):
             return Run.from_record(found[0]), found[1]
         run, arrays = self._done(model, about, N, per_user)
         store.save(key, run.to_record(), arrays)
         return run, arrays
+
+    def _again(self, record: Mapping[str, Any], retry: bool) -> bool:
+        """Whether a stored row is worth another try."""
+        if record["status"] == "out of time":
+            return self.limit is None or self.limit > record["fit_seconds"]
+        return retry and record["status"] == "failed"
 
     def _done(self, model: Any, about: dict[str, Any], N: int | Sequence[int], per_user: bool) -> tuple[Run, Arrays]:
         start = time.perf_counter()

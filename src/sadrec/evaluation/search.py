@@ -118,7 +118,7 @@ class Search:
 
 def search(
     model: Any,
-    grid: Mapping[str, Sequence[Any]],
+    grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Any]],
     data: Interactions,
     *,
     by: str = "log_likelihood",
@@ -140,7 +140,8 @@ def search(
     model
         A class or function that makes a model from settings, or a model whose other settings stay as they are.
     grid
-        Values to try by setting, such as :data:`PAPER_GRID`; settings the model does not have are an error.
+        Values to try by setting, such as :data:`PAPER_GRID`, or a list of settings to try in this order; settings the
+        model does not have are an error.
     data
         The training part.
     by
@@ -151,7 +152,7 @@ def search(
     test
         Share split off for validation, for measures of lists; measures of ``evaluate`` leave one out.
     trials
-        Try only so many points of the grid, drawn at random with ``seed``.
+        Try only so many points of the grid, drawn at random with ``seed``; of a list, the first.
     rule
         ``"best"``, or ``"one_error"``: the first point of the grid that is within one standard error of the best, so
         that a grid in order of size gives the smallest model that is as good.
@@ -193,9 +194,9 @@ def search(
         except Exception as error:
             done.append(Trial(settings, (), float("nan"), 0.0, "failed", f"{type(error).__name__}: {error}"))
             continue
-        key = key_of(about, plain(settings), data_key, by, test, folds, seed, budget)
+        key = key_of(about, plain(settings), data_key, by, test, folds, seed)
         found = store.load(key)
-        if found is not None and found[0]["status"] != "failed":
+        if found is not None and not _again(found[0], budget):
             done.append(_from_record(settings, found[0]))
             continue
         trial = _tried(model, settings, scorer, parts, seed, budget)
@@ -231,8 +232,10 @@ def choose_factors(
     return search(model, {"factors": sorted(factors)}, data, by=by, folds=folds, rule=rule, **options)
 
 
-def grid_points(model: Any, grid: Mapping[str, Sequence[Any]], trials: int | None, seed: int) -> list[dict[str, Any]]:
-    """Return the points of a grid in order, or a random part of them.
+def grid_points(
+    model: Any, grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Any]], trials: int | None, seed: int
+) -> list[dict[str, Any]]:
+    """Return the points of a grid in order, or a random part of them; of a list of points, the first.
 
     Examples
     --------
@@ -242,18 +245,29 @@ def grid_points(model: Any, grid: Mapping[str, Sequence[Any]], trials: int | Non
     if not grid:
         raise ValueError("the grid is empty; give values by setting, e.g. {'learning_rate': [0.01, 0.1]}")
     known = accepted(model)
-    for name, values in grid.items():
+    names = list(grid) if isinstance(grid, Mapping) else sorted({name for point in grid for name in point})
+    for name in names:
         if known is not None and name not in known:
             raise ValueError(f"the model has no setting {name!r}; it has {', '.join(sorted(known))}")
+    if trials is not None and trials < 1:
+        raise ValueError(f"trials must be at least 1, got {trials}")
+    if not isinstance(grid, Mapping):
+        return [dict(point) for point in grid[:trials]]
+    for name, values in grid.items():
         if isinstance(values, str) or not isinstance(values, Iterable) or not len(list(values)):
             raise ValueError(f"give a list of values for {name!r}, got {values!r}")
     points = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
     if trials is None or trials >= len(points):
         return points
-    if trials < 1:
-        raise ValueError(f"trials must be at least 1, got {trials}")
     chosen = np.random.default_rng(seed).choice(len(points), trials, replace=False)
     return [points[index] for index in sorted(chosen.tolist())]
+
+
+def _again(record: Mapping[str, Any], budget: float | None) -> bool:
+    """Whether a stored trial is worth another try: it failed, or there is more time now."""
+    if record["status"] == "out of time":
+        return budget is None or budget > record["seconds"]
+    return bool(record["status"] == "failed")
 
 
 def _tried(

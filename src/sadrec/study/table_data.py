@@ -1,0 +1,116 @@
+"""The data of the study and the leave-one-out sets made from it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from sadrec.data import Interactions, load, load_split
+from sadrec.data.datasets.parquet_folder import is_parquet_folder, parquet_folder
+
+Split = tuple[Interactions, Interactions]
+TITLES = {
+    "movielens-1m": "MovieLens 1M",
+    "movielens-100k": "MovieLens 100K",
+    "food-com": "Food.com",
+    "netflix": "Netflix",
+}
+# Where a folder with prepared copies of the data, the one SADREC_DATA names, keeps each of them.
+_FOLDERS = {name: name for name in TITLES} | {"food-com": "food-com-loo00"}
+
+
+@dataclass(frozen=True)
+class StudyData:
+    """What a study is made on.
+
+    Attributes
+    ----------
+    name
+        Name of the data set, or the path it was read from.
+    title
+        What the report calls it.
+    interactions
+        All of it.
+    published
+        The paper's own first leave-one-out set, where the files have it.
+    """
+
+    name: str
+    title: str
+    interactions: Interactions
+    published: Split | None = None
+
+    def splits(self, count: int, seed: int = 0) -> list[Callable[[], Split]]:
+        """Return functions that make leave-one-out sets: the published one first, if there is one.
+
+        Set s is drawn with ``seed + s``.
+        """
+        if count < 1:
+            raise ValueError(f"the number of leave-one-out sets must be at least 1, got {count}")
+        drawn: list[Callable[[], Split]] = [
+            partial(self.interactions.leave_one_out, seed=seed + number) for number in range(count)
+        ]
+        if self.published is not None:
+            drawn[0] = partial(_given, self.published)
+        return drawn
+
+
+def _given(split: Split) -> Split:
+    return split
+
+
+def load_study_data(dataset: str, path: str | Path | None = None) -> StudyData:
+    """Load a named data set, or the interactions in a file or folder.
+
+    Parameters
+    ----------
+    dataset
+        "movielens-1m", "movielens-100k", "food-com", "netflix", or a path.
+    path
+        The original files of a named data set. Without it the folder that SADREC_DATA names is searched, then the
+        cache; MovieLens is fetched where it is not found.
+
+    Raises
+    ------
+    FileNotFoundError
+        When there is no such data set and no such path.
+    """
+    if dataset not in TITLES:
+        if path is not None:
+            raise ValueError(f"{dataset!r} is no named data set ({', '.join(TITLES)}): leave out --path")
+        return _from_path(dataset)
+    place = _prepared(dataset) if path is None else Path(path).expanduser()
+    data = load(dataset, place)
+    published = None
+    if dataset == "food-com" and place is not None and _has_split(place):
+        published = load_split(place)
+        same = all(
+            np.array_equal(*pair) for pair in ((published[0].users, data.users), (published[0].items, data.items))
+        )
+        if not same:
+            raise ValueError(f"the split in {place} is of other users or recipes than the paper's selection from it")
+    return StudyData(dataset, TITLES[dataset], data, published)
+
+
+def _prepared(dataset: str) -> Path | None:
+    folder = os.environ.get("SADREC_DATA")
+    place = None if not folder else Path(folder) / _FOLDERS[dataset]
+    return place if place is not None and place.is_dir() else None
+
+
+def _has_split(place: Path) -> bool:
+    return is_parquet_folder(place) and "split" in pl.read_parquet_schema(place / "ratings.parquet")
+
+
+def _from_path(dataset: str) -> StudyData:
+    place = Path(dataset).expanduser()
+    if not place.exists():
+        raise FileNotFoundError(f"{dataset!r} is neither a named data set ({', '.join(TITLES)}) nor a file or folder")
+    data = parquet_folder(place) if place.is_dir() and is_parquet_folder(place) else Interactions.read(place)
+    return StudyData(place.name, place.stem, data)
