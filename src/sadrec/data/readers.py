@@ -16,7 +16,7 @@ from sadrec.data._columns import find_column
 ROLES = ("user", "item", "rating", "timestamp")
 _WITHOUT_HEADER = {3: ["user", "winner", "loser"], 4: ["user", "left", "right", "winner"]}
 _PARQUET = b"PAR1"
-_SLICE = 2**20
+_SLICE = 2**19
 """Rows of a parquet file read at once: a group of rows is read again for each slice of it."""
 
 
