@@ -8,17 +8,8 @@ from scipy.special import log_ndtr
 from sadrec.posterior.chain import Chain
 from sadrec.posterior.items import draw_items, draw_orthant, item_conditional
 from sadrec.posterior.layout import Clock, State
-from sadrec.posterior.settings import GibbsSettings
 from sadrec.posterior.triples import as_triples
 from sadrec.posterior.users import draw_users, log_scale_step
-
-
-def settings(**changes):
-    base = dict(
-        factors=2, draws=1, warmup=0, chains=1, thin=1, user_scale=1.0, item_scale=1.0, rival_scale=1.0,
-        user_mean=0.0, rival_mean=1.0, negatives=1, seed=0,
-    )  # fmt: skip
-    return GibbsSettings(**{**base, **changes})
 
 
 def small(users=2, items=4, factors=2, rows=40, seed=0):
@@ -137,7 +128,7 @@ def test_the_scale_step_keeps_its_density(count, quadratic, linear):
 @pytest.mark.parametrize(
     "changes", [{}, {"rival_mean": 0.0}, {"rival_scale": 0.0}, {"user_mean": 1.0, "user_scale": "learn"}]
 )
-def test_all_stages_together_have_the_moments_of_the_posterior(changes):
+def test_all_stages_together_have_the_moments_of_the_posterior(changes, settings):
     # One user, three items: importance sampling from the prior is the brute force.
     chosen = settings(**changes)
     user, winner, loser = np.zeros(9, int), np.array([0, 0, 0, 0, 1, 1, 2, 2, 2]), np.array([1, 1, 1, 2, 2, 2, 1, 0, 0])

@@ -10,7 +10,6 @@ import pytest
 from scipy.stats import norm
 
 from sadrec.posterior.chain import Chain
-from sadrec.posterior.settings import GibbsSettings
 from sadrec.posterior.triples import as_triples
 
 USERS, ITEMS, FACTORS, REPLICATES, SWEEPS = 2, 4, 2, 1500, 10
@@ -21,14 +20,6 @@ CASES = {
     "bpr": {"rival_scale": 0.0},
     "learnt": {"user_scale": "learn", "item_scale": "learn", "rival_scale": "learn"},
 }
-
-
-def settings(**changes):
-    base = dict(
-        factors=FACTORS, draws=1, warmup=0, chains=1, thin=1, user_scale=1.0, item_scale=1.0, rival_scale=1.0,
-        user_mean=0.0, rival_mean=1.0, negatives=1, seed=0,
-    )  # fmt: skip
-    return GibbsSettings(**{**base, **changes})
 
 
 def pairs():
@@ -95,6 +86,6 @@ def differences(chosen, replicates=REPLICATES):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_sweeps_leave_the_joint_distribution_unchanged(case):
+def test_sweeps_leave_the_joint_distribution_unchanged(case, settings):
     z = differences(settings(**CASES[case]))
     assert np.abs(z).max() < 4.2, z.round(1)

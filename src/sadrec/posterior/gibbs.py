@@ -27,7 +27,7 @@ from sadrec.training.checkpoint import fingerprint
 
 logger = logging.getLogger("sadrec")
 
-_FITTED = ("drawn", "user_ids", "item_ids", "seen", "observed", "settings")
+_FITTED = ("drawn", "user_ids", "item_ids", "seen", "observed", "settings", "_observed_user", "users", "items")
 
 
 class GibbsSAD(PairQuestions, ListQuestions, CycleQuestions, RivalQuestions, PredictiveChecks):
@@ -123,7 +123,7 @@ class GibbsSAD(PairQuestions, ListQuestions, CycleQuestions, RivalQuestions, Pre
 
     def __getattr__(self, name: str) -> Any:
         # Only reached when an attribute is missing: before fit, these are.
-        if name in _FITTED or name == "_observed_user":
+        if name in _FITTED:
             raise NotFittedError("this GibbsSAD has no draws yet: call fit first")
         raise AttributeError(f"GibbsSAD has no attribute {name!r}")
 

@@ -1,0 +1,215 @@
+"""GibbsSAD: settings, data of all kinds, and what comes back."""
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.special import ndtr
+
+from sadrec import SAD, Comparisons, Interactions
+from sadrec.models import NotFittedError
+from sadrec.posterior import GibbsSAD
+
+
+def quick(**changes):
+    return GibbsSAD(**{"factors": 2, "draws": 40, "warmup": 20, "chains": 2, **changes})
+
+
+def test_preferences_are_antisymmetric_in_every_draw(posterior):
+    one, other = posterior.preference("up", "a", "b"), posterior.preference("up", "b", "a")
+    assert one.shape == (800,)
+    np.testing.assert_allclose(one, -other)
+
+
+def test_people_prefer_what_they_said_they_prefer(posterior):
+    assert posterior.probability_beats("up", "a", "e") > 0.95
+    assert posterior.probability_beats("down", "a", "e") < 0.05
+    assert posterior.mean("up", "a", "e") > 0 > posterior.mean("down", "a", "e")
+
+
+def test_preferences_broadcast(posterior):
+    x = posterior.preference(["up", "down"], "a", ["b", "c"])
+    assert x.shape == (800, 2)
+    np.testing.assert_array_equal(x[:, 1], posterior.preference("down", "a", "c"))
+    assert posterior.mean(["up", "down"], "a", "b").shape == (2,)
+
+
+def test_probability_is_phi_of_the_preference(posterior):
+    draws = posterior.preference("up", "a", "b")
+    np.testing.assert_allclose(posterior.probability("up", "a", "b"), ndtr(draws))
+    assert posterior.mean("up", "a", "b", of="probability") == pytest.approx(ndtr(draws).mean())
+
+
+def test_an_interval_holds_its_share_of_the_draws(posterior):
+    draws = posterior.preference("round", "a", "d")
+    low, high = posterior.interval("round", "a", "d", 0.8)
+    assert ((draws > low) & (draws < high)).mean() == pytest.approx(0.8, abs=0.01)
+    low, high = posterior.interval("round", "a", "d", 0.8, of="probability")
+    assert 0 <= low < high <= 1
+
+
+def test_nobody_in_particular_is_the_mean_over_users(posterior):
+    everybody = np.mean([posterior.preference(user, "a", "b") for user in ("up", "down", "round")], axis=0)
+    np.testing.assert_allclose(posterior.preference(None, "a", "b"), everybody, atol=1e-6)
+
+
+def test_the_ranking_is_complete_and_ordered(posterior):
+    table = posterior.ranking("up")
+    assert sorted(table["item"]) == list("abcde")
+    assert table["item"].to_list()[0] == "a"
+    assert table["score"].is_sorted(descending=True)
+    assert (table["score_lower"] <= table["score"]).all()
+    assert table["best"].sum() == pytest.approx(1)
+    assert table["score"].sum() == pytest.approx(0, abs=1e-6)
+    assert posterior.ranking("up", items=["e", "b"])["item"].to_list() == ["b", "e"]
+
+
+def test_recommendations_follow_the_posterior_mean_or_one_draw(posterior):
+    ids, scores = posterior.recommend("up", N=3)
+    assert ids.tolist()[0] == "a"
+    assert (np.diff(scores) <= 0).all()
+    firsts = {posterior.recommend("round", N=1, sample=True, random_state=seed)[0][0] for seed in range(40)}
+    assert len(firsts) > 1
+    again = [posterior.recommend("round", N=5, sample=True, random_state=7) for _ in range(2)]
+    np.testing.assert_array_equal(again[0][1], again[1][1])
+    assert posterior.recommend("up", N=9, filter_items=["a"], items=["a", "b"])[0].tolist() == ["b"]
+
+
+def test_the_next_question_is_one_whose_answer_is_open(answers):
+    # Nothing is known of item e, everything of a and b: asking about e tells more.
+    rows = [(0, 0, 1)] * 40 + [(0, 2, 3)]
+    said = Comparisons.from_indices(*np.array(rows).T, users=["u"], items=list("abcde"))
+    found = quick(draws=400, warmup=100).fit(said, show_progress=False)
+    table = found.ask_next("u", N=10)
+    assert table["bits"].is_sorted(descending=True)
+    assert table["bits"].max() < 1
+    pairs = list(zip(table["item"], table["rival"], strict=True))
+    assert pairs[-1] == ("a", "b")
+
+
+def test_the_mean_model_has_the_mean_preferences_in_log_odds(posterior):
+    model = posterior.mean_model()
+    assert isinstance(model, SAD)
+    one, other = np.triu_indices(5, 1)
+    ids = np.array(list("abcde"))
+    for user in ("up", "down", "round"):
+        wanted = posterior.mean(user, ids[one], ids[other])
+        found = model.preference(user, ids[one], ids[other]) / 1.702
+        assert np.corrcoef(wanted, found)[0, 1] > 0.9
+        assert np.abs(wanted - found).mean() < 0.3 * np.abs(wanted).mean()
+
+
+def test_a_draw_is_a_model(posterior):
+    model = posterior.draw_model(5)
+    assert model.preference("up", "a", "b") / 1.702 == pytest.approx(posterior.preference("up", "a", "b")[5], rel=1e-5)
+
+
+def test_a_fixed_tau_is_bpr(answers):
+    found = quick(rival_scale=0.0, draws=200, warmup=200).fit(answers, show_progress=False)
+    assert (found.drawn.rival == 1).all()
+    circle = found.preference("round", list("abc"), list("bca"))
+    np.testing.assert_allclose(circle.sum(axis=1), 0, atol=1e-5)
+    assert found.intransitivity("round").max() < 1e-6
+
+
+def test_learnt_scales_vary_and_given_ones_do_not(answers):
+    found = quick(user_scale="learn").fit(answers, show_progress=False)
+    assert found.drawn.scales[..., 0].std() > 0
+    assert (found.drawn.scales[..., 1:] == 1).all()
+
+
+def test_interactions_are_preferred_to_untouched_items():
+    # Two groups, each with its own half of the items.
+    frame = pl.DataFrame([{"user": u, "item": i} for u in range(8) for i in range(12) if i % 2 == u % 2 and i != u])
+    data = Interactions.from_frame(frame)
+    found = quick(negatives=4, draws=150, warmup=150).fit(data, show_progress=False)
+    matrix = data.matrix.toarray() > 0
+    assert len(found._observed_user) == 4 * data.matrix.nnz
+    assert matrix[found._observed_user, found.observed.winner].all()
+    assert not matrix[found._observed_user, found.observed.loser].any()
+    ids, _ = found.recommend(2, N=1)
+    assert ids.tolist() == [2]
+    assert len(found.recommend(2, N=50)[0]) == 12 - matrix[2].sum()
+
+
+def test_untouched_items_are_drawn_uniformly():
+    data = Interactions.from_frame(pl.DataFrame({"user": [0, 0, 1], "item": [1, 3, 5]}))
+    found = quick(negatives=3000, draws=1, warmup=0, chains=1).fit(data, show_progress=False)
+    losers = found.observed.loser[found._observed_user == 0]
+    assert np.bincount(losers, minlength=3).tolist() == [0, 0, 6000]
+    wide = Interactions.from_frame(pl.DataFrame({"user": [0, 0, *range(1, 9)], "item": [2, 5, *range(8)]}))
+    found = quick(negatives=3000, draws=1, warmup=0, chains=1).fit(wide, show_progress=False)
+    counts = np.bincount(found.observed.loser[found._observed_user == 0], minlength=8)
+    assert counts[[2, 5]].sum() == 0
+    assert np.abs(counts[[0, 1, 3, 4, 6, 7]] - 1000).max() < 150
+
+
+def test_a_whole_weight_is_that_many_copies():
+    one = Comparisons.from_indices([0, 0], [0, 1], [1, 2], users=["u"], items=list("abc"), weight=[3.0, 1.0])
+    many = Comparisons.from_indices([0] * 4, [0, 1, 0, 0], [1, 2, 1, 1], users=["u"], items=list("abc"))
+    fits = [quick().fit(data, show_progress=False).drawn.user for data in (one, many)]
+    np.testing.assert_array_equal(*fits)
+
+
+def test_a_tie_in_halves_pulls_towards_indifference():
+    frame = pl.DataFrame(
+        {"user": ["u"] * 60, "left": ["a"] * 60, "right": ["b"] * 60, "winner": [None] * 58 + ["a", "b"]}
+    )
+    said = Comparisons.from_frame(frame, ties="split")
+    found = quick(draws=400, warmup=100).fit(said, show_progress=False)
+    assert abs(found.mean("u", "a", "b")) < 0.2
+    low, high = found.interval("u", "a", "b")
+    assert low < 0 < high < 0.6
+
+
+def test_weights_without_meaning_are_refused():
+    said = Comparisons.from_indices([0], [0], [1], users=["u"], items=list("ab"), weight=[1e12])
+    with pytest.raises(ValueError, match="divide all weights"):
+        quick().fit(said, show_progress=False)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        *(("factors", value) for value in (0, 2.5)),
+        *((name, 0) for name in ("draws", "chains", "thin", "negatives")),
+        *((name, -1) for name in ("warmup", "random_state", "num_threads", "item_scale")),
+        *(("user_scale", value) for value in (0.0, "big")),
+        ("rival_scale", float("nan")),
+        ("rival_mean", -0.5),
+        ("user_mean", float("inf")),
+    ],
+)
+def test_settings_out_of_range_are_named(answers, setting, value):
+    with pytest.raises(ValueError, match=setting):
+        quick(**{setting: value}).fit(answers, show_progress=False)
+
+
+def test_questions_before_fit_say_what_to_do():
+    empty = GibbsSAD()
+    for ask in (lambda: empty.preference("u", "a", "b"), lambda: empty.mean_model(), lambda: empty.users):
+        with pytest.raises(NotFittedError, match="call fit"):
+            ask()
+    assert "not fitted" in repr(empty)
+
+
+def test_unknown_ids_and_odd_questions_are_refused(posterior):
+    with pytest.raises(ValueError, match="unknown item"):
+        posterior.preference("up", "a", "zebra")
+    with pytest.raises(ValueError, match="level"):
+        posterior.interval("up", "a", "b", 90)
+    with pytest.raises(ValueError, match="probability"):
+        posterior.mean("up", "a", "b", of="odds")
+    with pytest.raises(ValueError, match="N must"):
+        posterior.recommend("up", N=0)
+    with pytest.raises(ValueError, match="two items"):
+        posterior.ask_next("up", items=["a"])
+    with pytest.raises(ValueError, match="draw must"):
+        posterior.draw_model(800)
+
+
+def test_a_generator_or_none_as_random_state_makes_a_seed(answers):
+    first = quick(random_state=np.random.default_rng(1)).fit(answers, show_progress=False)
+    second = quick(random_state=np.random.default_rng(1)).fit(answers, show_progress=False)
+    np.testing.assert_array_equal(first.drawn.user, second.drawn.user)
+    third = quick(random_state=None).fit(answers, show_progress=False)
+    assert not np.array_equal(first.drawn.user, third.drawn.user)

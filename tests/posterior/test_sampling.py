@@ -1,0 +1,160 @@
+"""Whole runs: threads, interruptions, checkpoints, memory."""
+
+import logging
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from sadrec.data import simulate
+from sadrec.models import CheckpointError
+from sadrec.posterior import GibbsSAD, sampling
+
+
+@pytest.fixture(scope="module")
+def data():
+    return simulate(n=6, m=12, k=2, seed=1).comparisons
+
+
+def quick(**changes):
+    return GibbsSAD(**{"factors": 3, "draws": 12, "warmup": 5, "chains": 2, "random_state": 4, **changes})
+
+
+def same(one, other):
+    for name in ("user", "item", "rival", "scales"):
+        np.testing.assert_array_equal(getattr(one.drawn, name), getattr(other.drawn, name))
+
+
+@pytest.mark.parametrize("threads", [2, 3, 8])
+def test_the_draws_are_the_same_bits_for_any_number_of_threads(data, threads):
+    same(
+        quick(num_threads=1, user_scale="learn").fit(data, show_progress=False),
+        quick(num_threads=threads, user_scale="learn").fit(data, show_progress=False),
+    )
+
+
+def test_a_chain_does_not_depend_on_how_many_there_are(data):
+    two, one = quick().fit(data, show_progress=False), quick(chains=1, num_threads=4).fit(data, show_progress=False)
+    np.testing.assert_array_equal(two.drawn.user[:1], one.drawn.user)
+
+
+def test_the_order_of_the_comparisons_does_not_matter(data):
+    order = np.random.default_rng(0).permutation(len(data))
+    shuffled = type(data).from_indices(
+        data.user_index[order], data.winner_index[order], data.loser_index[order], users=data.users, items=data.items
+    )
+    same(quick().fit(data, show_progress=False), quick().fit(shuffled, show_progress=False))
+
+
+def test_other_seeds_give_other_draws(data):
+    assert not np.array_equal(
+        quick().fit(data, show_progress=False).drawn.user,
+        quick(random_state=5).fit(data, show_progress=False).drawn.user,
+    )
+
+
+def test_thinning_keeps_every_nth_sweep(data):
+    all_of_them = quick(draws=12).fit(data, show_progress=False).drawn
+    some = quick(draws=4, thin=3).fit(data, show_progress=False).drawn
+    np.testing.assert_array_equal(all_of_them.user[:, 2::3], some.user)
+
+
+class Stop(Exception):
+    pass
+
+
+def interrupt_after(monkeypatch, turns, error):
+    """Let a run end with an error in the middle."""
+    real, done = sampling._turn, []
+
+    def turn(*arguments):
+        if len(done) == turns:
+            raise error
+        done.append(1)
+        return real(*arguments)
+
+    monkeypatch.setattr(sampling, "_turn", turn)
+    monkeypatch.setattr(sampling, "_ROUND_SECONDS", 0.0)
+
+
+@pytest.mark.parametrize("turns", [2, 9])
+def test_a_killed_run_goes_on_and_ends_with_the_same_bits(data, tmp_path, monkeypatch, turns):
+    whole = quick(user_scale="learn").fit(data, show_progress=False)
+    with monkeypatch.context() as patch:
+        interrupt_after(patch, turns, Stop())
+        with pytest.raises(Stop):
+            quick(user_scale="learn").fit(data, show_progress=False, checkpoint=tmp_path, checkpoint_seconds=0)
+    assert len(list(tmp_path.iterdir())) == turns
+    same(whole, quick(user_scale="learn").fit(data, show_progress=False, checkpoint=tmp_path))
+
+
+def test_ctrl_c_keeps_the_draws_so_far_and_the_run_can_go_on(data, tmp_path, monkeypatch):
+    whole = quick().fit(data, show_progress=False)
+    found = quick()
+    with monkeypatch.context() as patch:
+        interrupt_after(patch, 9, KeyboardInterrupt())
+        with pytest.raises(KeyboardInterrupt):
+            found.fit(data, show_progress=False, checkpoint=tmp_path)
+    assert found.drawn.user.shape[1] == 4
+    np.testing.assert_array_equal(found.drawn.user, whole.drawn.user[:, :4])
+    assert np.isfinite(found.preference(0, 1, 2)).all()
+    same(whole, quick().fit(data, show_progress=False, checkpoint=tmp_path))
+
+
+def test_ctrl_c_before_the_first_draw_leaves_the_object_as_it_was(data, monkeypatch):
+    found = quick()
+    interrupt_after(monkeypatch, 2, KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        found.fit(data, show_progress=False)
+    assert "not fitted" in repr(found)
+
+
+def test_a_real_ctrl_c_is_heard_within_seconds(data):
+    import _thread
+
+    timer = threading.Timer(1.0, _thread.interrupt_main)
+    found = quick(draws=10**5)
+    timer.start()
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        found.fit(data, show_progress=False)
+    assert time.monotonic() - began < 30
+    assert 0 < found.drawn.user.shape[1] < 10**5
+
+
+def test_more_draws_continue_a_finished_run(data, tmp_path):
+    quick(draws=5).fit(data, show_progress=False, checkpoint=tmp_path)
+    same(quick().fit(data, show_progress=False), quick().fit(data, show_progress=False, checkpoint=tmp_path))
+
+
+def test_a_damaged_checkpoint_is_made_again(data, tmp_path, caplog):
+    whole = quick().fit(data, show_progress=False, checkpoint=tmp_path)
+    (part,) = tmp_path.iterdir()
+    part.write_bytes(part.read_bytes()[:-7])
+    with caplog.at_level(logging.WARNING, "sadrec"):
+        same(whole, quick().fit(data, show_progress=False, checkpoint=tmp_path))
+    assert "made again" in caplog.text
+
+
+def test_checkpoints_of_another_run_are_refused(data, tmp_path):
+    quick().fit(data, show_progress=False, checkpoint=tmp_path)
+    with pytest.raises(CheckpointError, match="item_scale"):
+        quick(item_scale=2.0).fit(data, show_progress=False, checkpoint=tmp_path)
+
+
+def test_memory_is_stated_and_too_much_is_refused(data, caplog):
+    need = quick().memory(data)
+    found = quick().fit(data, show_progress=False)
+    assert need["draws"] == found.drawn.nbytes
+    with caplog.at_level(logging.INFO, "sadrec"):
+        quick().fit(data, show_progress=False)
+    assert "KiB of memory" in caplog.text
+    with pytest.raises(ValueError, match="keep fewer draws"):
+        quick(draws=10**12).fit(data, show_progress=False)
+
+
+def test_chains_that_disagree_are_reported(data, caplog):
+    with caplog.at_level(logging.WARNING, "sadrec"):
+        quick(draws=4, warmup=0).fit(data, show_progress=False)
+    assert "do not agree" in caplog.text
