@@ -3,6 +3,7 @@
     python benchmarks/recommend.py                       # top 10 for all users of MovieLens 1M, 64 and 500 factors
     python benchmarks/recommend.py --factors 64 --json out.json
     python benchmarks/recommend.py --only questions memory
+    python benchmarks/recommend.py --only refit          # is a folded-in vector what a fit would have found?
 
 Contenders take turns in one run and the best of several turns counts, because machines are shared and noisy. All answer
 from the same vectors and leave out the same seen items. Ours starts from the three factor matrices every time; implicit
@@ -164,6 +165,38 @@ def bench_questions(factors, turns):
     return {"factors": factors, "milliseconds": cost}
 
 
+def bench_refit(factors, asked=200):
+    """Print and return how much the top 10 of some users agree: two fits, and a fit without them that folds them in."""
+    from sadrec import SAD, Interactions
+
+    seen = interactions()
+    users = np.random.default_rng(0).choice(seen.shape[0], asked, replace=False)
+    without = sp.diags_array(1.0 - np.isin(np.arange(seen.shape[0]), users)).tocsr() @ seen
+    without.eliminate_zeros()
+
+    def fitted(matrix, seed):
+        return SAD(factors=factors, random_state=seed).fit(Interactions.from_csr(sp.csr_matrix(matrix)))
+
+    def top(parameters, who):
+        return recommend(parameters, who, 10, liked=seen[users])[0]
+
+    def agreement(one, other):
+        return float(np.mean([len(set(a) & set(b)) / 10 for a, b in zip(one, other, strict=True)]))
+
+    first, second, blind = fitted(seen, 0), fitted(seen, 1), fitted(without, 0)
+    penalty = first.settings.regularization
+    vectors = [fold_in(blind.parameters, seen[[user]].indices, regularization=penalty).vector for user in users]
+    known = top(first.parameters, users)
+    answer = {
+        "two fits": agreement(known, top(second.parameters, users)),
+        "fold-in": agreement(known, top(blind.parameters, np.stack(vectors))),
+    }
+    print(f"top 10 of {asked} users, share in common with a fit that knew them, {factors} factors:")
+    for name, share in answer.items():
+        print(f"  {name:10s} {share:.3f}   x {share / answer['two fits']:.2f}")
+    return {"factors": factors} | answer
+
+
 def bench_memory(users, factors=64):
     """Return the memory that recommending to that many users adds to what holds the question and the answer, in MB."""
     parameters = random_parameters(users, 20_000, factors)
@@ -193,14 +226,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--factors", type=int, nargs="+", default=[64, 500])
     parser.add_argument("--turns", type=int, default=10, help="how often each contender runs")
-    parser.add_argument("--only", nargs="+", choices=["top", "methods", "questions", "memory"], default=None)
+    parser.add_argument("--only", nargs="+", choices=["top", "methods", "questions", "memory", "refit"], default=None)
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     parser.add_argument("--memory-of", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.memory_of:
         print(bench_memory(options.memory_of))
         return
-    wanted = options.only or ["top", "methods", "questions", "memory"]
+    wanted = options.only or ["top", "methods", "questions", "memory", "refit"]
     report = {"cores": os.cpu_count()}
     if "top" in wanted:
         report["top"] = [bench_top_n(factors, options.turns) for factors in options.factors]
@@ -211,6 +244,8 @@ def main():
     if "memory" in wanted:
         print("memory:")
         report["memory_mb"] = memory_table()
+    if "refit" in wanted:
+        report["refit"] = bench_refit(min(options.factors))
     if options.json:
         options.json.write_text(json.dumps(report, indent=2))
 

@@ -118,6 +118,13 @@ def test_one_item():
         assert list(rank(p, 0, [2], method, liked=[0]).items) == [2]
 
 
+def test_a_whole_catalogue_is_too_long_for_a_game_but_not_for_wins():
+    p = Parameters(np.ones((1, 1)), np.arange(2001.0)[:, None], np.ones((2001, 1)))
+    assert len(rank(p, 0, None, "wins")) == 2001
+    with pytest.raises(ValueError, match="at most 2000 items, not 2001"):
+        rank(p, 0, None, "nash")
+
+
 def test_what_is_wrong_is_named(rock_paper_scissors):
     with pytest.raises(ValueError, match=r"'margin'.*'nash'.*'elo'"):
         rank(rock_paper_scissors, 0, None, "elo")

@@ -17,6 +17,9 @@ Method = Literal["margin", "wins", "liked", "markov", "nash"]
 METHODS: tuple[str, ...] = get_args(Method)
 """The names of the methods of :func:`rank`."""
 
+LONGEST = 2000
+"""How many items the methods that solve a system of equations take."""
+
 Doubles = NDArray[np.float64]
 
 
@@ -139,6 +142,11 @@ def rank(
         score = share_beaten(parameters, user, chosen, rivals)
         order = _order(score, mean_margins(parameters, user, chosen, rivals))
     else:
+        if chosen.size > LONGEST:
+            raise ValueError(
+                f"method {method!r} is for short lists, of at most {LONGEST} items, not {chosen.size}: "
+                "take the best by 'margin' first"
+            )
         return rank_tournament(tournament(parameters, user, chosen, names), method)
     return Ranking(names[order], score[order], method)
 
