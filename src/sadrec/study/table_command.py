@@ -85,11 +85,12 @@ def _names(given: Sequence[str]) -> list[str]:
 
 def _command() -> str:
     """Return the command line without paths of this machine."""
-    words = [word for word in sys.argv[1:] if word not in ("--quiet",)]
-    shown: list[str] = []
-    for before, word in zip(["", *words], words, strict=False):
-        shown.append(Path(word).name if before in ("-o", "--output", "--path") else shlex.quote(word))
-    return " ".join(["sadrec", *shown])
+    words = [word for word in sys.argv[1:] if word not in ("study", "table", "--quiet")]
+    shown = [
+        Path(word).name if before in ("-o", "--output", "--path") or "/" in word else shlex.quote(word)
+        for before, word in zip(["", *words], words, strict=False)
+    ]
+    return " ".join(["sadrec study table", *shown])
 
 
 def parse_limits(texts: Sequence[str], usual: int, option: str) -> Limits:
