@@ -1,8 +1,10 @@
-"""Factors of different draws brought together: matched, turned, and put into the form closest to tau = 1.
+"""Factors of different draws brought together: matched, turned, and put into the form with most of tau near 1.
 
 In every draw factors come in any order, and each pair (eta^h, tau^h) may be replaced by any other with the same wedge
 product. Averages over draws mean something only after one choice has been made for all of them.
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +14,8 @@ from sadrec.posterior.draws import Draws
 
 Floats = NDArray[np.float64]
 
-_ROUNDS = 40
-_SMALL = 1e-3
+_ABSOLUTE = (0.0,) * 25
+_SPARSE = tuple(np.repeat([1.0, 0.7, 0.5, 0.35, 0.25, 0.18, 0.13, 0.1], 4).tolist())
 
 
 def wedge_products(eta: Floats, tau: Floats, other_eta: Floats, other_tau: Floats) -> Floats:
@@ -27,31 +29,62 @@ def tensor_products(one: tuple[Floats, Floats, Floats], other: tuple[Floats, Flo
 
 
 def closest_to_one(eta: Floats, tau: Floats) -> tuple[Floats, Floats]:
-    """Bring factors into the form whose tau is closest to 1, in the sum of absolute differences.
+    """Bring factors into the form in which most of tau is close to 1.
 
-    Of all pairs with the same wedge product this is the one the paper's l1 penalty asks for. tau is regressed on
-    (1, eta) by least absolute deviations (least squares with weights, repeated); with ``tau = a + b eta + rest`` the
-    pair becomes ``(a eta, (tau - b eta) / a)``.
+    What tau can become without a change of preferences is ``p tau + q eta``, for any p and q. Those are taken that make
+    ``sum_i log(e^2 + (p tau_i + q eta_i - 1)^2)`` small, which counts entries away from 1 more than how far away they
+    are: the sparsest form, that which the paper's penalty is after. (The penalty itself, a sum of absolute differences,
+    would rather move everything a little than leave a few large entries large.) The sum does not depend on the form at
+    hand; its minimum is sought by least squares with weights, from two starts, e falling to 0.1.
 
     Parameters
     ----------
     eta, tau
         (..., items, factors).
     """
-    weight = np.ones_like(tau)
-    for _ in range(_ROUNDS):
-        total, first, second = weight.sum(axis=-2), (weight * eta).sum(axis=-2), (weight * eta * eta).sum(axis=-2)
-        right, mixed = (weight * tau).sum(axis=-2), (weight * eta * tau).sum(axis=-2)
-        determinant = total * second - first * first
-        usable = determinant > 1e-12 * total * second
+    one = np.ones_like(tau)
+    starts = []
+    # tau regressed on (1, eta) and 1 regressed on (tau, eta), both by least absolute deviations.
+    a, b = _robust_fit(tau, one, eta, _ABSOLUTE)
+    a = np.where(a > 0.05 * tau.mean(axis=-2, keepdims=True), a, np.median(tau, axis=-2, keepdims=True).clip(1e-6))
+    starts.append((1 / a, -b / a))
+    starts.append(_robust_fit(one, tau, eta, _ABSOLUTE))
+    found = [_robust_fit(one, tau, eta, _SPARSE, start) for start in starts]
+    loss = [np.log(_SPARSE[-1] ** 2 + (p * tau + q * eta - 1) ** 2).sum(axis=-2, keepdims=True) for p, q in found]
+    p, q = (np.where(loss[0] <= loss[1], first, second) for first, second in zip(*found, strict=True))
+    return _in_form(eta, tau, p, q)
+
+
+def _in_form(eta: Floats, tau: Floats, p: Floats, q: Floats) -> tuple[Floats, Floats]:
+    """Return the pair whose tau is ``p tau + q eta``, with the same wedge product."""
+    return (p * eta - q * tau) / np.maximum(p * p + q * q, 1e-300), p * tau + q * eta
+
+
+def _robust_fit(
+    target: Floats, first: Floats, second: Floats, widths: Sequence[float], start: tuple[Floats, Floats] | None = None
+) -> tuple[Floats, Floats]:
+    """Fit ``target = p first + q second`` along the axis of items, by least squares with weights.
+
+    A width above 0 gives weights ``1 / (width^2 + rest^2)``, 0 those of least absolute deviations.
+    """
+    weight = np.ones_like(target)
+    p, q = (np.zeros(()), np.zeros(())) if start is None else start
+    for turn, width in enumerate(widths):
+        if turn or start is not None:
+            rest = np.abs(p * first + q * second - target)
+            weight = 1 / (width * width + rest * rest) if width else 1 / np.maximum(rest, 1e-3)
+        ff, fs, ss = _sum(weight * first * first), _sum(weight * first * second), _sum(weight * second * second)
+        f, s = _sum(weight * first * target), _sum(weight * second * target)
+        determinant = ff * ss - fs * fs
+        usable = determinant > 1e-12 * ff * ss
         safe = np.where(usable, determinant, 1.0)
-        a = np.where(usable, (right * second - mixed * first) / safe, right / total)
-        b = np.where(usable, (mixed * total - right * first) / safe, 0.0)
-        weight = 1 / np.maximum(np.abs(tau - a[..., None, :] - b[..., None, :] * eta), _SMALL)
-    middle = np.median(tau, axis=-2)
-    sound = a > 0.05 * tau.mean(axis=-2)
-    a, b = np.where(sound, a, np.maximum(middle, 1e-6))[..., None, :], np.where(sound, b, 0.0)[..., None, :]
-    return a * eta, (tau - b * eta) / a
+        p = np.where(usable, (f * ss - s * fs) / safe, f / np.maximum(ff, 1e-300))
+        q = np.where(usable, (s * ff - f * fs) / safe, 0.0)
+    return p, q
+
+
+def _sum(values: Floats) -> Floats:
+    return np.asarray(values.sum(axis=-2, keepdims=True))
 
 
 def match(
@@ -73,7 +106,7 @@ def match(
 
 
 def aligned(draws: Draws, reference: int = -1) -> tuple[Floats, Floats, Floats]:
-    """Return xi, eta, tau of all draws with factors in the order of one draw and in the form closest to tau = 1.
+    """Return xi, eta, tau of all draws, factors in the order of one draw and in one form, most of tau near 1.
 
     The preferences of every draw stay what they are.
 
@@ -94,6 +127,9 @@ def aligned(draws: Draws, reference: int = -1) -> tuple[Floats, Floats, Floats]:
             all_tau[d][:, order],
         )
     eta, tau = closest_to_one(all_eta, all_tau)
+    # Where two forms are about as sparse, draws differ in which they took: all take that of the majority.
+    usual = np.broadcast_to(np.median(tau, axis=0), tau.shape)
+    eta, tau = _in_form(eta, tau, *_robust_fit(usual, tau, eta, _ABSOLUTE))
     # What is left of the freedom: eta may take up multiples of tau, and xi a scale.
     eta -= (eta * tau).sum(axis=1, keepdims=True) / (tau * tau).sum(axis=1, keepdims=True) * tau
     scale = np.sqrt((eta * eta).mean(axis=1, keepdims=True)).clip(1e-12)

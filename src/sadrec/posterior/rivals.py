@@ -21,8 +21,8 @@ class RivalQuestions(Sampled):
     def aligned_factors(self) -> tuple[Floats, Floats, Floats]:
         """Return draws of xi, eta and tau, (draws, rows, factors), that can be compared from draw to draw.
 
-        Factors are matched to those of the last draw, and each is written in the one of its equivalent forms whose tau
-        is closest to 1. At most 1,000 draws; their preferences are those of the sampler. tau may fall below 0 here.
+        Factors are matched to those of the last draw, and each is written in that of its equivalent forms in which most
+        of tau is near 1. At most 1,000 draws; their preferences are those of the sampler. tau may fall below 0 here.
         """
         return self._aligned
 
@@ -34,8 +34,9 @@ class RivalQuestions(Sampled):
         """Return the probability that tau of an item differs from 1 by more than ``by``.
 
         tau as the sampler draws it is not identified: every factor has many forms with the same preferences. Asked is
-        the form closest to 1 (see :meth:`aligned_factors`), so that a difference is one that no other form of the
-        factor could avoid. The probability that tau is exactly 1 is zero under a continuous prior, hence ``by``.
+        the form in which most of tau is near 1 (see :meth:`aligned_factors`): a difference there is one that another
+        form of the factor could only exchange for more of them. The probability that tau is exactly 1 is zero under a
+        continuous prior, hence ``by``.
 
         Parameters
         ----------

@@ -1,0 +1,214 @@
+"""``sadrec posterior``: sample the posterior of a file, and say what is sure."""
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from sadrec._output import json_option, print_json, print_table
+
+if TYPE_CHECKING:
+    from sadrec.posterior import GibbsSAD
+
+_COMPARISONS = ("user", "winner", "loser", "left", "right", "weight")
+_INTERACTIONS = ("user", "item")
+SUFFIX = ".posterior"
+"""A file with this ending is a posterior that was saved before."""
+
+
+def scale(ctx: click.Context, param: click.Parameter, value: str) -> Any:
+    """Return a number, or the word learn."""
+    try:
+        return value if value == "learn" else float(value)
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is neither a number nor 'learn'") from None
+
+
+def scale_option(name: str, text: str) -> Any:
+    """Make an option for a scale of the prior."""
+    return click.option(name, metavar="NUMBER|learn", callback=scale, default="learn", show_default=True, help=text)
+
+
+def read_data(file: Path, kind: str, ties: Literal["drop", "split"], columns: dict[str, str | None]) -> Any:
+    """Read comparisons where the file has a column of winners, else interactions."""
+    from sadrec.data import Comparisons, Interactions
+    from sadrec.data.readers import read_table
+
+    frame = read_table(file)
+    given: dict[str, Any] = {name: column for name, column in columns.items() if column is not None}
+    if kind == "auto":
+        named = {"winner", "loser", "left", "right"} & set(given)
+        found = any(name.strip().lower() == "winner" for name in frame.columns)
+        kind = "comparisons" if named or found else "interactions"
+    names = _COMPARISONS if kind == "comparisons" else _INTERACTIONS
+    if odd := sorted(set(given) - set(names)):
+        raise click.UsageError(f"--{odd[0]} does not go with {kind}; their columns are {', '.join(names)}")
+    if kind == "comparisons":
+        return Comparisons.from_frame(frame, **given, ties=ties)
+    return Interactions.from_frame(frame, **given)
+
+
+def parse_id(ids: Any, text: str) -> Any:
+    """Turn the text of an id into the kind of id the data has."""
+    kind = ids.array.dtype.kind
+    try:
+        return int(text) if kind in "iu" else float(text) if kind == "f" else text
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is not a number, but the {ids.what}s are") from None
+
+
+@click.command("posterior")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help=f"Save it, as NAME{SUFFIX}.")
+@click.option("--factors", type=int, default=4, show_default=True, help="Length of the vectors.")
+@click.option("--draws", type=int, default=1000, show_default=True, help="Draws each chain keeps.")
+@click.option("--warmup", type=int, default=1000, show_default=True, help="Sweeps before the first.")
+@click.option("--chains", type=int, default=4, show_default=True)
+@click.option("--thin", type=int, default=1, show_default=True, help="Sweeps per kept draw.")
+@scale_option("--user-scale", "Prior scale of users.")
+@scale_option("--item-scale", "Prior scale of items.")
+@scale_option("--rival-scale", "Prior scale of rivals; 0: BPR.")
+@click.option("--user-mean", type=float, default=1.0, show_default=True, help="0: people have nothing in common.")
+@click.option("--rival-mean", type=float, default=1.0, show_default=True, help="0 is what the paper writes.")
+@click.option("--negatives", type=int, default=1, show_default=True, help="Untouched items per interaction.")
+@click.option("--ties", type=click.Choice(["drop", "split"]), default="drop", show_default=True)
+@click.option("--seed", "random_state", type=int, default=0, show_default=True)
+@click.option("--threads", "num_threads", type=int, default=0, help="0 means all cores.")
+@click.option("--for", "asked", metavar="USER", help="Whose ranking and circles; everybody's mean by default.")
+@click.option(
+    "-n", "--number", type=click.IntRange(min=1), default=20, show_default=True, help="How many items to show."
+)
+@click.option("--level", type=float, default=0.9, show_default=True, help="Probability content of the intervals.")
+@click.option("--least", type=float, default=0.5, show_default=True, help="Smallest probability of a circle to show.")
+@click.option(
+    "--checkpoint",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder to resume from; with -o by default OUTPUT.checkpoint, removed when the posterior is saved.",
+)
+@click.option("--quiet", is_flag=True, help="No progress bar.")
+@click.option("--kind", type=click.Choice(["auto", "interactions", "comparisons"]), default="auto", show_default=True)
+@click.option("--user", metavar="COLUMN", help="The column of the users.")
+@click.option("--item", metavar="COLUMN", help="The column of the items.")
+@click.option("--winner", metavar="COLUMN", help="The column of the winners.")
+@click.option("--loser", metavar="COLUMN", help="The column of the losers.")
+@click.option("--left", metavar="COLUMN", help="The column of one side, where winners are named and losers are not.")
+@click.option("--right", metavar="COLUMN", help="The column of the other side.")
+@click.option("--weight", metavar="COLUMN", help="The column of the weights.")
+@json_option
+def posterior_command(
+    file: Path,
+    output: Path | None,
+    asked: str | None,
+    number: int,
+    level: float,
+    least: float,
+    checkpoint: Path | None,
+    quiet: bool,
+    kind: str,
+    ties: Literal["drop", "split"],
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Show how sure the ranking in FILE is, and which circles are real.
+
+    FILE holds comparisons (user, winner, loser; or user, left, right, winner) or interactions (user, item); or it is a
+    posterior that was saved before, whose name ends in .posterior. Interrupted with Ctrl-C or killed, the same command
+    goes on where it was, if it has a folder for checkpoints.
+    """
+    from sadrec.posterior import GibbsSAD
+
+    columns = {name: options.pop(name) for name in sorted({*_COMPARISONS, *_INTERACTIONS})}
+    try:
+        if file.suffix == SUFFIX:
+            found = GibbsSAD.load(file)
+        else:
+            data = read_data(file, kind, ties, columns)
+            found = _fit(GibbsSAD(**options), data, output, checkpoint, quiet)
+        if output is not None:
+            found.save(output)
+        who = None if asked is None else parse_id(found.user_ids, asked)
+        report = _report(found, who, number, level, least)
+    except (ValueError, TypeError, OSError) as error:
+        raise click.ClickException(" ".join(str(error).split())) from error
+    if as_json:
+        print_json({"file": str(file), "output": None if output is None else str(output), **report})
+    else:
+        _show(report, "everybody" if asked is None else asked, level, least)
+
+
+def _fit(found: "GibbsSAD", data: Any, output: Path | None, checkpoint: Path | None, quiet: bool) -> "GibbsSAD":
+    """Sample, with checkpoints where there is a folder for them."""
+    from sadrec.posterior.sampling import size
+
+    if not quiet:
+        need = found.memory(data)
+        click.echo(f"Memory: {size(need['draws'])} for the draws, {size(need['running'])} while running.", err=True)
+    folder = checkpoint
+    if folder is None and output is not None:
+        folder = output.with_name(f"{output.name}.checkpoint")
+    try:
+        found.fit(data, show_progress=not quiet, checkpoint=folder, checkpoint_seconds=5)
+    except KeyboardInterrupt:
+        if folder is None:
+            raise
+        click.echo(f"Interrupted; the draws so far are in {folder}. Run the same command again to go on.", err=True)
+        raise SystemExit(130) from None
+    if checkpoint is None and folder is not None and output is not None:
+        found.save(output)
+        shutil.rmtree(folder, ignore_errors=True)
+    return found
+
+
+def _report(found: "GibbsSAD", user: Any, number: int, level: float, least: float) -> dict[str, Any]:
+    """Ask what the command shows."""
+    from sadrec.posterior.cycles import MOST_ITEMS
+
+    ranking = found.ranking(user, level=level)
+    best = ranking["item"].to_numpy()[:MOST_ITEMS]
+    cycles = found.credible_cycles(user, items=best, least=least)
+    report: dict[str, Any] = {
+        "draws": len(found.drawn),
+        "ranking": ranking.head(number).to_dicts(),
+        "circles": [{"path": c.path, "probability": c.probability, "weakest": c.weakest} for c in cycles],
+        "intransitivity": float(found.intransitivity(user).mean()),
+        "prior_scales": dict(
+            zip(("user", "item", "rival"), found.drawn.scales.mean(axis=(0, 1)).tolist(), strict=True)
+        ),
+    }
+    if found.drawn.chains > 1 and found.drawn.user.shape[1] >= 4:
+        diagnosis = found.diagnose()
+        report["diagnosis"] = str(diagnosis)
+        report["share_r_hat_good"] = diagnosis.share_good
+    return report
+
+
+def _show(report: dict[str, Any], who: str, level: float, least: float) -> None:
+    """Print the report for people."""
+    click.echo(f"{report['draws']:,} draws. {report.get('diagnosis', 'One chain: nothing to compare it with.')}")
+    click.echo(f"\nThe ranking of {who}, by mean margin, with {level:.0%} intervals:")
+    rows = [
+        (
+            row["rank"],
+            row["item"],
+            f"{row['score']:+.2f}",
+            f"{row['score_lower']:+.2f} .. {row['score_upper']:+.2f}",
+            f"{row['rank_lower']} .. {row['rank_upper']}",
+            f"{row['best']:.1%}",
+        )
+        for row in report["ranking"]
+    ]
+    print_table(("rank", "item", "margin", "interval", "rank interval", "is best"), rows)
+    click.echo(f"\nShare of the preferences no scores explain: {report['intransitivity']:.1%}.")
+    if not report["circles"]:
+        click.echo(f"No circle of three items has a probability of {least:g} or more.")
+        return
+    click.echo(f"Circles with a probability of at least {least:g}:")
+    print_table(
+        ("circle", "probability", "weakest link"),
+        [(" > ".join(map(str, c["path"])), float(c["probability"]), float(c["weakest"])) for c in report["circles"]],
+    )
+
+
+posterior = posterior_command
+"""The command, under the name of its verb."""

@@ -1,0 +1,70 @@
+"""Circles in the draws."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from sadrec.posterior.cycles import ones
+
+
+def test_the_probability_of_a_circle_is_the_share_of_draws_that_have_it(posterior):
+    path = ["a", "b", "c"]
+    x = np.stack([posterior.preference("round", i, j) for i, j in (("a", "b"), ("b", "c"), ("c", "a"))])
+    assert posterior.cycle_probability("round", path) == (x > 0).all(axis=0).mean()
+    assert posterior.cycle_probability("up", path) < 0.2
+
+
+def test_a_user_who_answers_in_a_circle_has_credible_circles_and_others_do_not(posterior):
+    found = posterior.credible_cycles("round", least=0.5)
+    assert found
+    assert found[0].probability > 0.8
+    assert [cycle.probability for cycle in found] == sorted((cycle.probability for cycle in found), reverse=True)
+    assert not posterior.credible_cycles("up", least=0.5)
+    for cycle in found:
+        assert cycle.probability == pytest.approx(posterior.cycle_probability("round", cycle.path))
+        beats = [
+            posterior.probability_beats("round", i, j)
+            for i, j in zip(cycle.path, (*cycle.path[1:], cycle.path[0]), strict=True)
+        ]
+        assert cycle.weakest == pytest.approx(min(beats))
+
+
+def test_all_circles_are_found(posterior):
+    found = {tuple(sorted(c.path)): c.probability for c in posterior.credible_cycles("round", least=0.0, N=None)}
+    for triple in itertools.combinations("abcde", 3):
+        both = [posterior.cycle_probability("round", order) for order in (triple, triple[::-1])]
+        assert found[triple] == pytest.approx(max(both))
+
+
+def test_the_number_of_circles_in_a_draw_is_that_of_its_tournament(posterior):
+    counts = posterior.cyclic_triads("round")
+    x = posterior.drawn.margins(2, np.arange(5)) > 0
+    for d in range(0, 800, 37):
+        slow = sum(
+            (x[d, i, j] and x[d, j, k] and x[d, k, i]) or (x[d, j, i] and x[d, k, j] and x[d, i, k])
+            for i, j, k in itertools.combinations(range(5), 3)
+        )
+        assert counts[d] == slow
+
+
+def test_intransitivity_is_the_share_that_no_scores_explain(posterior):
+    found = posterior.intransitivity("round")
+    x = posterior.drawn.margins(2, np.arange(5))
+    scores = x.mean(axis=2)
+    rest = x - (scores[:, :, None] - scores[:, None, :])
+    np.testing.assert_allclose(found, (rest**2).sum(axis=(1, 2)) / (x**2).sum(axis=(1, 2)), atol=1e-5)
+    assert found.mean() > posterior.intransitivity("up").mean()
+
+
+def test_bits_are_counted():
+    for word in (0, 1, 2**64 - 1, 0b1011, 2**63):
+        assert ones(np.uint64(word)) == bin(word).count("1")
+
+
+def test_a_circle_needs_three_different_items(posterior):
+    with pytest.raises(ValueError, match="three"):
+        posterior.cycle_probability("up", ["a", "b"])
+    with pytest.raises(ValueError, match="twice"):
+        posterior.cycle_probability("up", ["a", "b", "a"])
+    assert posterior.credible_cycles("up", items=["a", "b"]) == []

@@ -1,0 +1,61 @@
+"""R-hat and effective sample size against ArviZ, and what is handed to it."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from sadrec.posterior.diagnostics import effective_size, r_hat
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    arviz = pytest.importorskip("arviz")
+
+
+def chains(rng, persistence, shift=0.0, count=500):
+    noise = rng.normal(size=(4, count, 3))
+    x = np.empty_like(noise)
+    x[:, 0] = noise[:, 0]
+    for t in range(1, count):
+        x[:, t] = persistence * x[:, t - 1] + noise[:, t]
+    x[0] += shift
+    return x
+
+
+@pytest.mark.parametrize(("persistence", "shift"), [(0.0, 0.0), (0.9, 0.0), (0.5, 3.0), (-0.4, 0.0)])
+def test_r_hat_and_effective_size_agree_with_arviz(persistence, shift):
+    x = chains(np.random.default_rng(1), persistence, shift)
+    data = arviz.convert_to_dataset({"x": x})
+    np.testing.assert_allclose(r_hat(x), arviz.rhat(data)["x"], rtol=1e-6)
+    np.testing.assert_allclose(effective_size(x), arviz.ess(data)["x"], rtol=0.05)
+
+
+def test_too_few_draws_are_refused():
+    with pytest.raises(ValueError, match="four draws"):
+        r_hat(np.zeros((2, 3, 1)))
+    with pytest.raises(ValueError, match="four draws"):
+        effective_size(np.zeros((2, 3, 1)))
+
+
+def test_a_diagnosis_covers_the_comparisons_asked_for(posterior, answers):
+    assert len(posterior.diagnose(number=None).r_hat) == len(answers)
+    found = posterior.diagnose(number=50)
+    assert len(found.r_hat) == 50
+    assert 0 <= found.share_good <= 1
+    assert "R-hat" in str(found)
+
+
+def test_arviz_receives_preferences_with_their_names(posterior):
+    data = posterior.to_arviz((["up", "round"], ["a", "b"], ["b", "c"]))
+    x = data.posterior["preference"]
+    assert x.dims == ("chain", "draw", "comparison")
+    assert x.shape == (2, 400, 2)
+    assert x.coords["comparison"].values[0] == "up: a over b"
+    np.testing.assert_allclose(x.values[..., 0].ravel(), posterior.preference("up", "a", "b"))
+    assert posterior.to_arviz(number=7).posterior["probability"].shape == (2, 400, 7)
+
+
+def test_a_trace_plot_has_a_line_per_chain(posterior, tmp_path):
+    figure = posterior.trace_plot("up", "a", "b", tmp_path / "trace.png")
+    assert len(figure.axes[0].lines) == 2
+    assert (tmp_path / "trace.png").stat().st_size > 1000

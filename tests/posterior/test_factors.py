@@ -1,0 +1,104 @@
+"""Factors of different draws brought together."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sadrec.posterior import GibbsSAD
+from sadrec.posterior.draws import Draws
+from sadrec.posterior.factors import aligned, closest_to_one, match, tensor_products
+from sadrec.posterior.mean import mean_factors
+
+
+def tensor(xi, eta, tau):
+    half = np.einsum("uk,ik,jk->uij", xi, eta, tau)
+    return half - half.transpose(0, 2, 1)
+
+
+def factors(rng, users=5, items=8, k=3):
+    return rng.normal(size=(users, k)), rng.normal(size=(items, k)), rng.uniform(0.2, 2, (items, k))
+
+
+def scrambled(rng, xi, eta, tau):
+    """The same X from other factors: another order, other signs, other forms."""
+    order = rng.permutation(xi.shape[1])
+    sign = rng.choice([-1.0, 1.0], xi.shape[1])
+    xi, eta, tau = xi[:, order] * sign, eta[:, order] * sign, tau[:, order]
+    a, c, scale = (rng.uniform(0.5, 2, xi.shape[1]) for _ in range(3))
+    eta = eta + c * tau
+    return xi * scale, eta * a / scale, tau / a
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_the_inner_product_of_two_tensors_comes_from_their_factors(seed):
+    rng = np.random.default_rng(seed)
+    one, other = factors(rng), factors(rng, k=2)
+    assert tensor_products(one, other) == pytest.approx((tensor(*one) * tensor(*other)).sum(), rel=1e-9, abs=1e-9)
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+def test_the_form_closest_to_one_has_the_same_wedge_product(seed):
+    xi, eta, tau = factors(np.random.default_rng(seed))
+    new_eta, new_tau = closest_to_one(eta, tau)
+    np.testing.assert_allclose(tensor(xi, new_eta, new_tau), tensor(xi, eta, tau), atol=1e-8)
+
+
+def test_a_sparse_tau_is_found_again_from_any_of_its_forms():
+    rng = np.random.default_rng(0)
+    xi, eta, _ = factors(rng, items=40)
+    tau = np.ones((40, 3))
+    tau[[3, 9, 20], [0, 1, 1]] = 5.0, 0.01, 3.0
+    other_xi, other_eta, other_tau = scrambled(rng, xi, eta, tau)
+    other_tau = other_tau + 0.3 * other_eta  # a shear the sampler's prior would not forbid either
+    order, _ = match((xi, eta, tau), (other_xi, other_eta, other_tau))
+    _, found = closest_to_one(other_eta[:, order], other_tau[:, order])
+    np.testing.assert_allclose(found, tau, atol=0.02)
+
+
+def test_alignment_keeps_every_preference_and_brings_equal_draws_together():
+    rng = np.random.default_rng(1)
+    base = factors(rng, items=30)
+    parts = [scrambled(rng, *base) for _ in range(6)]
+    drawn = Draws(
+        *(np.stack([part[which] for part in parts])[None].astype(np.float32) for which in range(3)),
+        np.ones((1, 6, 3), np.float32),
+    )
+    xi, eta, tau = aligned(drawn)
+    for d in range(6):
+        np.testing.assert_allclose(tensor(xi[d], eta[d], tau[d]), tensor(*base), atol=1e-4)
+        np.testing.assert_allclose(tau[d], tau[0], atol=5e-3)
+        np.testing.assert_allclose(xi[d], xi[0], atol=5e-2)
+
+
+def test_the_mean_model_of_equal_draws_is_that_draw():
+    rng = np.random.default_rng(2)
+    base = factors(rng, items=30)
+    parts = [scrambled(rng, *base) for _ in range(4)]
+    drawn = Draws(
+        *(np.stack([part[which] for part in parts])[None].astype(np.float32) for which in range(3)),
+        np.ones((1, 4, 3), np.float32),
+    )
+    found, missed = mean_factors(drawn)
+    assert missed < 1e-5
+    np.testing.assert_allclose(tensor(*found), tensor(*base), atol=0.02)
+
+
+def test_rivals_that_differ_are_told_from_those_that_do_not():
+    from sadrec.data import simulate
+
+    simulation = simulate(n=15, m=20, k=2, seed=5)
+    found = GibbsSAD(factors=2, draws=150, warmup=300, chains=2).fit(simulation.comparisons, show_progress=False)
+    truth = simulation.rival_factors
+    differs = (np.abs(truth - 1) > 0.05).any(axis=1)
+    p = found.rival_differs(np.arange(20), by=0.5)
+    assert p[differs].mean() > 0.9
+    assert p[~differs].mean() < 0.3
+    one = found.rival_differs(int(np.flatnonzero(differs)[0]))
+    assert one == p[differs][0]
+    per_factor = np.stack([found.rival_differs(np.arange(20), factor=h) for h in range(2)], axis=1)
+    assert (per_factor.max(axis=1) <= p + 1e-12).all()
+    low, high = found.rival_interval([0, 1])
+    assert (low < high).all()
+    with pytest.raises(ValueError, match="factor must"):
+        found.rival_differs(0, factor=2)

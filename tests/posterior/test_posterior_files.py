@@ -1,0 +1,41 @@
+"""A posterior as a file."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from sadrec import SAD, Interactions
+from sadrec.models import ModelFileError
+from sadrec.posterior import GibbsSAD
+
+
+def test_saved_is_loaded(posterior, tmp_path):
+    path = tmp_path / "answers.posterior"
+    posterior.save(path)
+    found = GibbsSAD.load(path)
+    np.testing.assert_array_equal(found.preference("up", "a", "b"), posterior.preference("up", "a", "b"))
+    assert found.ranking("round").equals(posterior.ranking("round"))
+    assert found.predictive_check(number=20).equals(posterior.predictive_check(number=20))
+    assert found.settings == posterior.settings
+    assert found.get_params() == posterior.get_params()
+    assert found.mean_model().preference("up", "a", "b") == posterior.mean_model().preference("up", "a", "b")
+
+
+def test_what_was_seen_is_kept(tmp_path):
+    data = Interactions.from_frame(pl.DataFrame({"user": [5, 5, 7], "item": ["x", "y", "z"]}))
+    found = GibbsSAD(factors=1, draws=8, warmup=2, chains=1).fit(data, show_progress=False)
+    found.save(tmp_path / "p")
+    assert GibbsSAD.load(tmp_path / "p").recommend(5)[0].tolist() == ["z"]
+
+
+def test_other_and_damaged_files_are_refused(posterior, tmp_path):
+    SAD.from_factors([[1.0]], [[1.0], [2.0]]).save(tmp_path / "model")
+    with pytest.raises(ModelFileError, match="not a sadrec posterior"):
+        GibbsSAD.load(tmp_path / "model")
+    posterior.save(tmp_path / "cut")
+    (tmp_path / "cut").write_bytes((tmp_path / "cut").read_bytes()[:-100])
+    with pytest.raises(ModelFileError):
+        GibbsSAD.load(tmp_path / "cut")
+    with pytest.raises(FileNotFoundError):
+        GibbsSAD.load(tmp_path / "none")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cut", "model"]

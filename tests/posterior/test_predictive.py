@@ -1,0 +1,61 @@
+"""Data the draws predict beside data there is."""
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy.special import ndtr
+
+from sadrec.data import Comparisons
+from sadrec.posterior import GibbsSAD
+
+
+def truth(seed, users=8, items=8):
+    rng = np.random.default_rng(seed)
+    one, other = np.triu_indices(items, 1)
+    user = np.repeat(np.arange(users), len(one))
+    one, other = np.tile(one, users), np.tile(other, users)
+    score = rng.normal(size=items)
+    won = rng.random(len(user)) < ndtr(score[one] - score[other])
+    return user, np.where(won, one, other), np.where(won, other, one)
+
+
+def fit(columns, **changes):
+    said = Comparisons.from_indices(*columns, users=np.arange(8), items=np.arange(8))
+    settings = {"factors": 2, "draws": 150, "warmup": 150, "chains": 2, **changes}
+    return GibbsSAD(**settings).fit(said, show_progress=False)
+
+
+def test_data_the_model_could_have_made_is_not_conspicuous():
+    table = fit(truth(0), user_scale="learn", rival_scale="learn").predictive_check()
+    assert table["statistic"].to_list() == [
+        "log_likelihood", "upsets", "item_spread", "user_upsets", "crowd_circles", "user_circles",
+    ]  # fmt: skip
+    assert table["p_value"].is_between(0.01, 0.99).all()
+
+
+def test_answers_without_noise_are_conspicuous_to_a_model_that_cannot_be_sure():
+    user, winner, loser = truth(0)
+    low, high = np.minimum(winner, loser), np.maximum(winner, loser)
+    # Everybody says the same, always; a prior that allows only weak preferences cannot produce that.
+    table = fit((user, low, high), user_scale=0.2, item_scale=0.2).predictive_check()
+    row = table.row(by_predicate=pl.col("statistic") == "item_spread", named=True)
+    assert row["observed"] > row["upper"]
+    assert row["p_value"] < 0.01
+
+
+def test_own_statistics_are_used():
+    found = fit(truth(1))
+    table = found.predictive_check({"first": lambda user, winner, loser: float((winner < loser).mean())}, number=40)
+    _, winner, loser = found.observed_pairs()
+    assert table["observed"].to_list() == pytest.approx([(winner < loser).mean()])
+    assert 0 < table["p_value"][0] < 1
+
+
+def test_fractions_of_comparisons_are_left_out():
+    user, winner, loser = truth(2)
+    said = Comparisons.from_indices(
+        user, winner, loser, users=np.arange(8), items=np.arange(8), weight=np.full(len(user), 0.5)
+    )
+    found = GibbsSAD(factors=1, draws=10, warmup=0, chains=1).fit(said, show_progress=False)
+    with pytest.raises(ValueError, match="fractional"):
+        found.predictive_check()
