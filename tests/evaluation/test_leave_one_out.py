@@ -162,7 +162,15 @@ def test_figures_of_consistency_need_ratings_and_of_probability_a_probability(ma
     data = make_ratings(ratings=False, items=200)
     train, held_out = data.leave_one_out(seed=0)
     result = evaluate(scores_model(data, np.random.default_rng(0).normal(size=data.matrix.shape)), train, held_out)
-    for name in ("mean_margin", "match", "match_per_user", "unequal_accuracy", "rated_brier", "rated_log_loss", "brier"):
+    for name in (
+        "mean_margin",
+        "match",
+        "match_per_user",
+        "unequal_accuracy",
+        "rated_brier",
+        "rated_log_loss",
+        "brier",
+    ):
         assert math.isnan(result[name])
         assert result.counts[name] == 0
     assert 0 <= result["m1"] <= 1
