@@ -155,6 +155,27 @@ def test_failures_are_tried_again_and_timeouts_are_not(data, tmp_path):
     assert time.perf_counter() - start < 0.45
 
 
+def test_a_larger_budget_gives_a_model_that_ran_out_of_time_another_try(data, tmp_path):
+    class Late(Popularity):
+        def fit(self, train):
+            time.sleep(0.3)
+            return super().fit(train)
+
+    def notes(budget):
+        return compare({"m": Late()}, data, splits=1, path=tmp_path, budget=budget, progress=False).notes("m")
+
+    assert notes(0.1).startswith("out of time")
+    assert notes(0.05).startswith("out of time")
+    assert notes(60) == ""
+    assert notes(0.1) == "", "what is finished stays finished, whatever the budget"
+
+
+def test_a_slow_model_may_run_on_fewer_splits(data):
+    models = {"up": Popularity(), "slow": Popularity(2.0)}
+    result = compare(models, data, splits=3, at_most={"slow": 1}, progress=False)
+    assert {name: sorted(result.values(name, "m1")) for name in models} == {"up": [0, 1, 2], "slow": [0]}
+
+
 def test_a_killed_comparison_goes_on_where_it_was(tmp_path):
     """Kill -9 in the middle of the second of three splits: the first is kept, the rest is computed."""
     program = tmp_path / "program.py"

@@ -192,6 +192,14 @@ def test_points_that_fail_or_take_too_long_are_rows(data):
         _ = nothing.best
 
 
+def test_a_list_of_settings_is_tried_in_its_order(data):
+    points = [{"power": 2.0}, {"power": 0.5}, {"power": 1.0}]
+    result = search(Power, points, data, by="m1", trials=2, progress=False)
+    assert [trial.settings for trial in result.trials] == points[:2]
+    with pytest.raises(ValueError, match="no setting 'pwer'"):
+        search(Power, [{"power": 1.0}, {"pwer": 1.0}], data)
+
+
 def test_a_search_goes_on_where_it_was(data, tmp_path):
     first = search(Power, {"power": [1.0, 0.5]}, data, by="m1", path=tmp_path, progress=False)
     Power.fits = 0
