@@ -139,7 +139,7 @@ def test_a_fit_that_diverges_is_recorded_counted_and_in_no_mean(record, monkeypa
     final = final_table([lost, kept])
     assert final.select("seeds", "diverged").rows() == [(2, 1)]
     assert final["mse"][0] == pytest.approx(record["mse"][-1], rel=1e-3)
-    assert "1 of 2 of SAD, the paper's setting" in divergence(final)
+    assert "1 of the 2 fits of SAD, the paper's setting" in divergence(final)
     alone = final_table([lost])
     assert alone["mse"].to_list() == [None]
     assert final_rows(alone)[1][0][3] == "diverged"

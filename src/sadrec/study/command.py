@@ -71,6 +71,26 @@ def simulation_command(
     click.echo(f"Report: {study.report}")
 
 
+@study_command.command("penalties")
+@click.option("--seeds", type=click.IntRange(min=1), default=6, show_default=True, help="How many simulated truths.")
+@click.option("--quiet", is_flag=True, help="No progress bar.")
+def penalties_command(seeds: int, quiet: bool) -> None:
+    """Measure how the penalties should follow the number of comparisons.
+
+    Prints a Markdown table: MSE over the variance of X, and the sparsity of T, when l2 and l1 grow with powers of
+    1000 / (comparisons per vector).
+    """
+    from sadrec.study.penalties import penalties_study
+
+    table = penalties_study(seeds, show_progress=not quiet)
+    shares = table["missing"].unique(maintain_order=True).to_list()
+    click.echo("| scenario | l2 power | l1 power | " + " | ".join(f"{share} % missing" for share in shares) + " |")
+    click.echo("|" + " --- |" * (3 + len(shares)))
+    for (scenario, l2, l1), part in table.group_by(["scenario", "l2_power", "l1_power"], maintain_order=True):
+        cells = [f"{row['relative_mse']:.3f} ({row['sparsity']:.1%})" for row in part.iter_rows(named=True)]
+        click.echo(f"| {scenario} | {l2:g} | {l1:g} | " + " | ".join(cells) + " |")
+
+
 def parse_missing(text: str) -> tuple[int, ...]:
     """Read percentages separated by commas.
 

@@ -145,6 +145,8 @@ def convergence_figure(curves: pl.DataFrame, true_sparsity: float) -> Any:
         axes[1, column].axhline(0, color="black", linewidth=1)
         axes[2, column].axhline(true_sparsity, color="black", linewidth=1)
         axes[2, column].set_ylim(0, 1.03)
+    # Fits on their way to divergence, or back from it, would flatten everything else.
+    axes[0, 0].set_ylim(-0.2, 1.1 * float(curves["log_likelihood_gain"].to_numpy().max()))
     axes[1, 0].set_ylim(-1, 0.5)
     _legend(figure, axes[0, 0])
     return figure
@@ -157,9 +159,9 @@ def error_figure(curves: pl.DataFrame) -> Any:
         axes[0, column].set_title(title)
         axes[-1, column].set_xlabel("epoch")
         for name, axis in zip(("frobenius", "mse"), axes[:, column], strict=True):
+            axis.set_yscale("log")
             _draw_lines(axis, curves, bpr, name, "--")
             _draw_lines(axis, curves, sad, name, "-")
-            axis.set_yscale("log")
     axes[0, 0].set_ylabel("Frobenius distance")
     axes[1, 0].set_ylabel("MSE of X")
     _legend(figure, axes[0, 0])
@@ -205,7 +207,8 @@ def _draw_lines(axis: Any, curves: pl.DataFrame, model: str, name: str, style: s
         epoch, mean, spread = (part[column].to_numpy() for column in ("epoch", name, f"{name}_sd"))
         colour = colours(float(missing) / 100)
         axis.plot(epoch, mean, style, color=colour, linewidth=1, label=f"{missing} %")
-        axis.fill_between(epoch, mean - spread, mean + spread, color=colour, alpha=0.12, linewidth=0)
+        low = np.maximum(mean - spread, mean / 3) if axis.get_yscale() == "log" else mean - spread
+        axis.fill_between(epoch, low, mean + spread, color=colour, alpha=0.12, linewidth=0)
 
 
 def _legend(figure: Any, axis: Any) -> None:

@@ -36,15 +36,14 @@ def introduction(final: pl.DataFrame) -> str:
 
 def divergence(final: pl.DataFrame) -> str:
     """Say which fits diverged; they are left out of every mean."""
-    lost = final.filter(pl.col("diverged") > 0)
-    if lost.is_empty():
-        return "No fit diverged."
+    counts = final.group_by("model", maintain_order=True).agg(pl.col("diverged", "seeds").sum())
     parts = [
-        f"{row['diverged']} of {row['seeds']} of {MODELS[row['model']]} ({SCENARIOS[row['scenario']]}; "
-        f"{row['missing']} % missing)"
-        for row in lost.iter_rows(named=True)
+        f"{row['diverged']} of the {row['seeds']} fits of {MODELS[row['model']]}"
+        for row in counts.filter(pl.col("diverged") > 0).iter_rows(named=True)
     ]
-    return f"Fits that diverged, and are in no mean: {'; '.join(parts)}."
+    if not parts:
+        return "No fit diverged."
+    return f"Diverged, and in no mean: {'; '.join(parts)} (by scenario and missing share: `final.csv`)."
 
 
 def final_rows(final: pl.DataFrame) -> tuple[list[str], list[list[str]]]:
@@ -180,7 +179,7 @@ def _html(claims: Sequence[Claim], final: pl.DataFrame, captions: Mapping[str, s
         f"<h2>The paper's claims</h2>\n<table><tr>{claim_header}</tr>\n{claim_rows}</table>\n"
         "<p>The criteria are ours: the paper gives no numbers.</p>\n"
         f"<h2>Results after the last epoch</h2>\n<table><tr>{cells(header, 'th')}</tr>\n{result_rows}</table>\n"
-        f"<p>{escape(divergence(final))}</p>\n"
+        f"<p>{escape(divergence(final)).replace('`', '')}</p>\n"
         "<p><a href='final.csv'>final.csv</a> and <a href='curves.csv'>curves.csv</a> hold the numbers, the second "
         f"epoch by epoch.</p>\n<h2>Figures</h2>\n{figures}</body></html>\n"
     )
