@@ -218,8 +218,8 @@ def _choice(study: TableStudy) -> str:
         "are drawn from the same data, as in the paper, so an item held out there may have been in that training or "
         "validation part. SAD and BPR were searched at their first number of factors, from one list in common, which "
         "was itself drawn up from earlier trials on validation sets of MovieLens 1M and Food.com; of rivals, the "
-        "defaults come first, then points of their grid drawn at random. A model with one setting tried ran with its "
-        "defaults or with what was given, so it was not tuned as SAD and BPR were."
+        "defaults come first, then points of their grid drawn at random. A model with one setting tried ran with the "
+        "first of its list, for rivals their defaults or what was given, and was not tuned on this data here."
     )
     return text + (f" {label} on validation, worst to best setting: {'; '.join(parts)}." if parts else "")
 
