@@ -27,7 +27,9 @@ def same(one, other):
 
 
 @pytest.mark.parametrize("threads", [2, 3, 8])
-def test_the_draws_are_the_same_bits_for_any_number_of_threads(data, threads):
+def test_the_draws_are_the_same_bits_for_any_number_of_threads(data, threads, monkeypatch):
+    monkeypatch.setattr(sampling, "_WORTH_SHARING", 10)
+    assert sampling.shares(threads, 2, len(data)) == threads // 2
     same(
         quick(num_threads=1, user_scale="learn").fit(data, show_progress=False),
         quick(num_threads=threads, user_scale="learn").fit(data, show_progress=False),

@@ -1,8 +1,9 @@
 """``sadrec posterior``: sample the posterior of a file, and say what is sure."""
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
@@ -10,6 +11,8 @@ from sadrec._output import json_option, print_json, print_table
 
 if TYPE_CHECKING:
     from sadrec.posterior import GibbsSAD
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 _COMPARISONS = ("user", "winner", "loser", "left", "right", "weight")
 _INTERACTIONS = ("user", "item")
@@ -25,7 +28,7 @@ def scale(ctx: click.Context, param: click.Parameter, value: str) -> Any:
         raise click.BadParameter(f"{value!r} is neither a number nor 'learn'") from None
 
 
-def scale_option(name: str, text: str) -> Any:
+def scale_option(name: str, text: str) -> Callable[[Command], Command]:
     """Make an option for a scale of the prior."""
     return click.option(name, metavar="NUMBER|learn", callback=scale, default="learn", show_default=True, help=text)
 

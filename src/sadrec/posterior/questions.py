@@ -89,7 +89,7 @@ class PairQuestions(Sampled):
         of
             "preference" or "probability"; the latter is the chance that the next answer will be the item.
         """
-        return self._summary(user, item, rival, of, lambda draws: draws.mean(axis=0))
+        return self._summary(user, item, rival, of, lambda draws: draws.mean(axis=0, keepdims=True))[0]
 
     def interval(
         self, user: Any, item: Any, rival: Any, level: float = 0.9, of: Quantity = "preference"
@@ -106,8 +106,7 @@ class PairQuestions(Sampled):
             "preference" or "probability".
         """
         tail = (1 - check_level(level)) / 2
-        low = self._summary(user, item, rival, of, lambda draws: np.quantile(draws, tail, axis=0))
-        high = self._summary(user, item, rival, of, lambda draws: np.quantile(draws, 1 - tail, axis=0))
+        low, high = self._summary(user, item, rival, of, lambda draws: np.quantile(draws, [tail, 1 - tail], axis=0))
         return low, high
 
     def probability_beats(self, user: Any, item: Any, rival: Any) -> Any:
@@ -118,10 +117,12 @@ class PairQuestions(Sampled):
         user, item, rival
             As for :meth:`preference`.
         """
-        return self._summary(user, item, rival, "preference", lambda draws: (draws > 0).mean(axis=0))
+        return self._summary(user, item, rival, "preference", lambda draws: (draws > 0).mean(axis=0, keepdims=True))[0]
 
-    def _summary(self, user: Any, item: Any, rival: Any, of: Quantity, summarise: Callable[[Floats], Floats]) -> Any:
-        """Summarise the draws of many preferences, a part of them at a time."""
+    def _summary(
+        self, user: Any, item: Any, rival: Any, of: Quantity, summarise: Callable[[Floats], Floats]
+    ) -> list[Any]:
+        """Return numbers that summarise the draws of many preferences, a part of which is held at a time."""
         if of not in ("preference", "probability"):
             raise ValueError(f'of must be "preference" or "probability", not {of!r}')
         u, i, j = self._rows(user, item, rival)
@@ -129,12 +130,13 @@ class PairQuestions(Sampled):
         u, i, j = np.broadcast_arrays(0 if crowd else u, i, j)
         shape, step = i.shape, max(1, _CHUNK // len(self.drawn))
         u, i, j = u.ravel(), i.ravel(), j.ravel()
-        result = np.empty(len(i))
-        for start in range(0, len(i), step):
+        parts = []
+        for start in range(0, max(1, len(i)), step):
             part = slice(start, start + step)
             draws = self.drawn.preference(None if crowd else u[part], i[part], j[part])
-            result[part] = summarise(ndtr(draws) if of == "probability" else draws)
-        return float(result[0]) if shape == () else result.reshape(shape)
+            parts.append(summarise(ndtr(draws) if of == "probability" else draws))
+        numbers = np.concatenate(parts, axis=-1)
+        return [float(row[0]) if shape == () else row.reshape(shape) for row in numbers]
 
 
 class ListQuestions(Sampled):

@@ -22,6 +22,10 @@ _ROUND_SECONDS = 0.2
 """Chains wait for each other about so often: then the bar moves and Ctrl-C is heard."""
 
 
+_WORTH_SHARING = 20_000
+"""Comparisons per thread below which handing work out costs more than it saves."""
+
+
 class SamplerError(ValueError):
     """The chains left the finite numbers."""
 
@@ -90,7 +94,7 @@ def sample(
             logger.info("resumed after sweep %d of %d", chains[0].sweep, settings.sweeps)
     saved = chains[0].sweep, kept
     threads = num_threads or os.cpu_count() or 1
-    parts = max(1, threads // settings.chains)
+    parts = shares(threads, settings.chains, len(triples))
     whole = True
     bar = tqdm(
         total=settings.sweeps,
@@ -130,6 +134,11 @@ def sample(
     if files is not None and saved[0] < chains[0].sweep:
         files.save(chains, draws, saved, kept)
     return draws.first(kept), whole
+
+
+def shares(threads: int, chains: int, triples: int) -> int:
+    """Return how many threads share the users of one chain: those that have no chain of their own, if it pays."""
+    return max(1, min(threads // chains, triples // _WORTH_SHARING))
 
 
 def _turn(

@@ -1,0 +1,103 @@
+"""Speed of the Gibbs sampler: the paper's simulation, a million comparisons, and how time grows with their number.
+
+    python benchmarks/gibbs.py            # about a minute on a quiet machine
+    python benchmarks/gibbs.py --quick    # without the growth
+
+A sweep draws the latent margin of every comparison, every user's vector, both vectors of every item, and moves along
+the lines on which preferences are constant. Chains share the threads: with c chains on two threads, "per sweep" is the
+wall time in which every chain makes one, divided by c. Best of several turns: machines are shared and noisy.
+"""
+
+import argparse
+import json
+import time
+
+import numpy as np
+
+from sadrec.data import simulate
+from sadrec.posterior.chain import Chain
+from sadrec.posterior.draws import Draws
+from sadrec.posterior.sampling import _turn, shares
+from sadrec.posterior.settings import GibbsSettings
+from sadrec.posterior.triples import as_triples
+
+
+def settings(factors, chains, draws=1):
+    """Return settings for a run whose draws are not kept."""
+    return GibbsSettings(
+        factors=factors,
+        draws=draws,
+        warmup=10**6,
+        chains=chains,
+        thin=1,
+        user_scale=1.0,
+        item_scale=1.0,
+        rival_scale=1.0,
+        user_mean=0.0,
+        rival_mean=1.0,
+        negatives=1,
+        seed=0,
+    )
+
+
+def random_triples(users, items, count, seed=0):
+    """Return comparisons of random pairs."""
+    rng = np.random.default_rng(seed)
+    winner = rng.integers(items, size=count)
+    loser = (winner + rng.integers(1, items, size=count)) % items
+    return as_triples(rng.integers(users, size=count), winner, loser, users, items)
+
+
+def seconds_per_sweep(triples, factors, chains, threads, sweeps, turns):
+    """Return the best wall time of a sweep of one chain, ``chains`` of them sharing ``threads``."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    chosen = settings(factors, chains)
+    running = [Chain(triples, chosen, number) for number in range(chains)]
+    draws = Draws.empty(chains, 1, triples.users, triples.items, factors)
+    parts = shares(threads, chains, len(triples))
+    best = np.inf
+    with ThreadPoolExecutor(min(threads, chains)) as runners, ThreadPoolExecutor(threads) as helpers:
+        _turn(running, draws, 2, runners, helpers if parts > 1 else None, parts)
+        for _ in range(turns):
+            began = time.perf_counter()
+            _turn(running, draws, sweeps, runners, helpers if parts > 1 else None, parts)
+            best = min(best, (time.perf_counter() - began) / (sweeps * chains))
+    return best
+
+
+def main():
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="leave out how time grows")
+    parser.add_argument("--json", metavar="FILE", help="write the figures there")
+    arguments = parser.parse_args()
+    figures = {}
+
+    said = simulate("sim2", n=20, m=50, k=5).comparisons
+    small = as_triples(said.user_index, said.winner_index, said.loser_index, 20, 50)
+    large = random_triples(2_000, 1_000, 1_000_000)
+    print(f"{'':44}{'chains':>7}{'threads':>8}{'per sweep':>12}{'bar':>10}")
+    for name, triples, factors, sweeps, bar in (
+        ("n=20, m=50, k=5, complete (24,500 triples)", small, 5, 40, 0.010),
+        ("n=2,000, m=1,000, k=16 (1,000,000 triples)", large, 16, 2, 2.0),
+    ):
+        for chains, threads in ((1, 1), (1, 2), (2, 2)):
+            spent = seconds_per_sweep(triples, factors, chains, threads, sweeps, turns=5)
+            figures[f"{name}, {chains} chains, {threads} threads"] = spent
+            limit = f"{bar * 1e3:.0f} ms" if threads == 2 else ""
+            print(f"{name:44}{chains:>7}{threads:>8}{spent * 1e3:>9.2f} ms{limit:>10}")
+    if not arguments.quick:
+        print(f"\n{'triples (n=1,000, m=500, k=8; one thread)':44}{'per sweep':>12}{'ns per triple':>16}")
+        for count in (31_250, 62_500, 125_000, 250_000, 500_000, 1_000_000, 2_000_000):
+            spent = seconds_per_sweep(random_triples(1_000, 500, count), 8, 1, 1, 2, turns=4)
+            figures[f"{count} triples"] = spent
+            print(f"{count:<44,}{spent * 1e3:>9.2f} ms{spent / count * 1e9:>16.0f}")
+    if arguments.json:
+        from pathlib import Path
+
+        Path(arguments.json).write_text(json.dumps(figures, indent=2))
+
+
+if __name__ == "__main__":
+    main()
