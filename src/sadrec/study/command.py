@@ -5,6 +5,9 @@ from pathlib import Path
 
 import click
 
+from sadrec.study.feedback_command import comparisons_command, defaults_command, order_command, top_n_command
+from sadrec.study.table_command import table_command
+
 ALL_MISSING = tuple(range(0, 100, 10))
 QUICK_SEEDS, QUICK_MISSING = 2, (0, 50, 80)
 
@@ -113,3 +116,7 @@ def find_authors_file() -> Path | None:
     folder = os.environ.get("SADREC_DATA")
     path = None if not folder else Path(folder) / "authors-sim2" / "raw.npz"
     return path if path is not None and path.is_file() else None
+
+
+for command in (table_command, comparisons_command, order_command, top_n_command, defaults_command):
+    study_command.add_command(command)
