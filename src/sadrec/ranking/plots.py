@@ -60,7 +60,7 @@ def plot_tournament(
         _say(left, "No cycle:\nevery item beats those\nthat come after it")
     else:
         where = {item: place for place, item in enumerate(game.items.tolist())}
-        _ring(left, cycle, [texts[where[item]] for item in cycle.path.tolist()])
+        draw_cycle(left, cycle, [texts[where[item]] for item in cycle.path.tolist()])
     _matrix(figure, right, game, texts)
     if title:
         figure.suptitle(title, color=_INK, fontsize=14)
@@ -115,8 +115,8 @@ def plot_intransitivity(shares: ArrayLike, title: str | None = None) -> "Figure"
     return figure
 
 
-def _ring(axes: "Axes", cycle: Cycle, texts: list[str]) -> None:
-    """Draw the path of a cycle clockwise on a circle."""
+def draw_cycle(axes: "Axes", cycle: Cycle, texts: list[str]) -> None:
+    """Draw the path of a cycle clockwise on a circle, with a text for each of its items."""
     from matplotlib.patches import FancyArrowPatch
 
     size = len(texts)

@@ -12,6 +12,7 @@ from sadrec import BPR, SAD
 from sadrec._output import print_table
 from sadrec.data import Comparisons, Simulation, simulate
 from sadrec.ranking import Parameters
+from sadrec.ranking.cycles import Cycle
 from sadrec.ranking.pairs import preference, sigmoid
 
 PEOPLE, FACTORS, ANSWERS = 3_000, 4, 160
@@ -116,32 +117,33 @@ def foretold(x: NDArray[np.float64]) -> tuple[str, str]:
     return f"{np.mean(x > 0):.1%}", f"{-np.log(np.maximum(sigmoid(x), 1e-12)).mean():.3f}"
 
 
-def report_cycles(model: SAD, truth: Simulation, names: NDArray[np.str_]) -> Any:
-    """Print some of the cycles that the model finds among people's favourites, and how many are true."""
-    found = []
-    for user in model.users[:300]:
-        for cycle in model.cycles(user, N=30)[:1]:
-            path = np.asarray(model.item_ids.positions(list(cycle.path)))
-            steps = true_preference(truth, user, path, np.roll(path, -1))
-            found.append((cycle.strength, user, path, steps))
-    found.sort(key=lambda entry: -entry[0])
-    true = [entry for entry in found if (entry[3] > 0).all()]
+def report_cycles(model: SAD, truth: Simulation, names: NDArray[np.str_]) -> tuple[Any, Cycle] | None:
+    """Print some of the cycles that the model finds among people's favourites; return the strongest true one."""
+    found = [(user, cycle) for user in model.users[:300] for cycle in model.cycles(user, N=30)[:1]]
+    found.sort(key=lambda entry: -entry[1].strength)
+    true = [
+        (user, cycle)
+        for user, cycle in found
+        if (true_preference(truth, user, cycle.path, np.roll(cycle.path, -1)) > 0).all()
+    ]
     click.secho("Where does taste run in a circle?", bold=True)
     click.echo(
         f"SAD finds a circle among the 30 favourite dishes of {len(found)} of 300 people; {len(true)} of these circles "
         "are true, every step of them.\nBPR finds none: scores cannot make a circle. Three of the true ones:\n"
     )
-    for _, user, path, _ in true[:3]:
-        forward = preference(model.parameters, model.user_ids.positions(user), path, np.roll(path, -1))
-        chain = "  ".join(
-            f"{names[item]} > ({probability:.0%})" for item, probability in zip(path, sigmoid(forward), strict=True)
-        )
-        click.echo(f"  person {user}: {chain}  {names[path[0]]}")
-    return (true or found)[0] if found else None
+    for user, cycle in true[:3]:
+        chain = " > ".join(names[[*cycle.path, cycle.path[0]]])
+        click.echo(f"  person {user}: {chain}   (each with more than {cycle.probabilities.min():.1%} probability)")
+    return true[0] if true else None
 
 
 def draw(
-    models: dict[str, SAD], truth: Simulation, asked: Comparisons, best: Any, names: NDArray[np.str_], folder: Path
+    models: dict[str, SAD],
+    truth: Simulation,
+    asked: Comparisons,
+    best: tuple[Any, Cycle] | None,
+    names: NDArray[np.str_],
+    folder: Path,
 ) -> Path | None:
     """Draw estimates against the truth, and one cycle as a ring; return where, or None without matplotlib."""
     try:
@@ -149,49 +151,26 @@ def draw(
     except ImportError:
         click.echo("(pip install sadrec[plot] for a picture)")
         return None
-    triple = asked.user_index, asked.winner_index, asked.loser_index
-    x = true_preference(truth, *triple)
-    figure = Figure(figsize=(13, 4.4), layout="constrained")
+    from sadrec.ranking.plots import draw_cycle
+
+    # Asked about in the order of the menu, not of the answer, preferences are as often negative as positive.
+    first, second = np.minimum(asked.winner_index, asked.loser_index), np.maximum(asked.winner_index, asked.loser_index)
+    x = true_preference(truth, asked.user_index, first, second)
+    figure = Figure(figsize=(14, 4.6), layout="constrained")
     axes = figure.subplots(1, 3)
     limit = float(np.quantile(np.abs(x), 0.995))
     for axis, (name, model) in zip(axes, models.items(), strict=False):
-        guess = preference(model.parameters, *triple)
+        guess = preference(model.parameters, asked.user_index, first, second)
         axis.hexbin(x, guess, gridsize=60, extent=(-limit, limit, -limit, limit), bins="log", cmap="Blues")
         axis.plot([-limit, limit], [-limit, limit], color="0.4", linewidth=0.8)
         axis.set(title=name, xlabel="true preference x", ylabel="estimate", xlim=(-limit, limit), ylim=(-limit, limit))
-    ring(axes[2], best, models["SAD (rivals learnt)"], names)
+    if best is None:
+        axes[2].set_axis_off()
+    else:
+        user, cycle = best
+        draw_cycle(axes[2], cycle, list(names[cycle.path]))
+        axes[2].set_title(f"a true circle in the taste of person {user}:\neach beats the next")
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "demo.png"
-    figure.savefig(path, dpi=120)
+    figure.savefig(path, dpi=110)
     return path
-
-
-def ring(axis: Any, best: Any, model: SAD, names: NDArray[np.str_]) -> None:
-    """Draw a cycle as a ring of arrows."""
-    axis.set_axis_off()
-    if best is None:
-        return
-    _, user, path, _ = best
-    row = model.user_ids.positions(user)
-    forward = sigmoid(preference(model.parameters, row, path, np.roll(path, -1)))
-    angle = np.pi / 2 - 2 * np.pi * np.arange(len(path)) / len(path)
-    x, y = np.cos(angle), np.sin(angle)
-    for start, probability in enumerate(forward):
-        stop = (start + 1) % len(path)
-        axis.annotate(
-            "",
-            (x[stop], y[stop]),
-            (x[start], y[start]),
-            arrowprops={
-                "arrowstyle": "-|>",
-                "color": "tab:red",
-                "lw": 2,
-                "shrinkA": 26,
-                "shrinkB": 26,
-                "connectionstyle": "arc3,rad=-0.25",
-            },
-        )
-        middle = 1.12 * np.array([x[start] + x[stop], y[start] + y[stop]]) / 2
-        axis.text(*middle, f"{probability:.0%}", color="tab:red", ha="center", va="center")
-        axis.text(x[start], y[start], names[path[start]].replace(" ", "\n"), ha="center", va="center", fontsize=11)
-    axis.set(xlim=(-1.5, 1.5), ylim=(-1.4, 1.5), title=f"a true circle in the taste of person {user}", aspect="equal")
