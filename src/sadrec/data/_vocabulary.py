@@ -108,7 +108,8 @@ class _Text:
         return self._join(ids)
 
     def _learn(self, ids: pl.Series) -> None:
-        self._known = pl.concat([self._known, ids.alias("id")], rechunk=True)
+        # Through a list, which copies the text: a selection of a series keeps all the text of its batch alive.
+        self._known = pl.concat([self._known, pl.Series("id", ids.to_list(), dtype=pl.String)], rechunk=True)
 
     def _join(self, ids: pl.Series) -> NDArray[np.int32]:
         rows = ids.alias("id").to_frame()
