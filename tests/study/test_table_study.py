@@ -60,6 +60,19 @@ def test_ratings_are_masked_and_settings_given_by_hand_win():
     assert (model.order_share, model.iterations, model.factors, model.bias) == (0.0, 7, 4, True)
 
 
+@pytest.mark.parametrize("share", [0.1, 1.0])
+def test_what_is_said_of_training_is_what_was_done(share):
+    data = Interactions.from_csr(csr_matrix(np.random.default_rng(0).random((300, 300)) < share))
+    size = (*data.shape, len(data))
+    sad, bpr, _ = study_models([], [4], {"sad": {"negative_candidates": 3}})
+    used = bpr.make({"iterations": 1}).fit(data, show_progress=False).settings.as_dict()
+    said = bpr.resolved({"iterations": 1}, size)
+    assert {name: used[name] for name in said} == said
+    rival = "an item" if used["negative_candidates"] == 1 else f"the hardest of {used['negative_candidates']} items"
+    assert bpr.trained_on({}, size).startswith(f"every interaction against {rival} drawn")
+    assert sad.trained_on({}, size).startswith("every interaction against the hardest of 3 items drawn")
+
+
 def test_a_rivals_defaults_are_tried_first_and_no_point_twice():
     (svd,) = [model for model in study_models(["svd"], [4]) if model.name == "svd"]
     points = svd.points(5)

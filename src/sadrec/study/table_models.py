@@ -11,10 +11,11 @@ import numpy as np
 from sadrec import BPR, SAD
 from sadrec.baselines import RIVALS, make
 from sadrec.evaluation.search import grid_points
+from sadrec.training.settings import defaults
 
 OURS = ("sad", "bpr")
 DEFAULT_RIVALS = tuple(RIVALS)
-_DRAWN = "every interaction against an item drawn uniformly from those the user has not touched"
+_DRAWN = "every interaction against {rival} drawn uniformly from those the user has not touched"
 
 # Tried in this order for SAD and BPR alike: from much data per user and item to little.
 _TRIALS: tuple[Mapping[str, Any], ...] = (
@@ -65,9 +66,21 @@ class StudyModel:
             return (SAD if self.name == "sad" else BPR)(**{"order_share": 0.0, **chosen})
         return make(self.name, **chosen)
 
-    def trained_on(self, settings: Mapping[str, Any]) -> str:
-        """Say what the model is trained on."""
-        return _DRAWN if self.name in OURS else RIVALS[self.name].trained_on({**settings, **self.fixed})
+    def trained_on(self, settings: Mapping[str, Any], size: tuple[int, int, int]) -> str:
+        """Say what the model is trained on; ``size`` is that of the training part: users, items, interactions."""
+        if self.name not in OURS:
+            return RIVALS[self.name].trained_on({**settings, **self.fixed})
+        candidates = self.resolved(settings, size)["negative_candidates"]
+        return _DRAWN.format(rival="an item" if candidates == 1 else f"the hardest of {candidates} items")
+
+    def resolved(self, settings: Mapping[str, Any], size: tuple[int, int, int]) -> dict[str, Any]:
+        """Return the settings in full: given, chosen, and the defaults for the others."""
+        if self.name not in OURS:
+            return {**RIVALS[self.name].defaults, **settings, **self.fixed}
+        values = {**defaults("interactions", *size), "order_share": 0.0, **settings, **self.fixed}
+        if self.name == "bpr":
+            values.pop("rival_regularization", None)
+        return {"factors": self.factors, **values}
 
     def points(self, trials: int, seed: int = 0) -> list[dict[str, Any]]:
         """Return the settings to try, the first being what is used when there is nothing to choose.

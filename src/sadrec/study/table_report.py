@@ -10,7 +10,6 @@ from pathlib import Path
 from platform import machine, python_version, system
 from typing import Any
 
-from sadrec.baselines import RIVALS
 from sadrec.evaluation._store import write_atomically
 from sadrec.evaluation.calibration import plot_calibration
 from sadrec.evaluation.measures import measure_of
@@ -194,13 +193,12 @@ def _examples(study: TableStudy) -> list[Block]:
 
 def _model_table(study: TableStudy) -> Table:
     rows = []
+    size = (*study.data.interactions.shape, study.comparison.runs[0].train_size)
     for model in study.models:
-        settings = {**RIVALS[model.name].defaults, **study.settings[model.title]} if model.name in RIVALS else {
-            "factors": model.factors, **study.settings[model.title], "order_share": 0}  # fmt: skip
-        settings = {**settings, **model.fixed}
+        settings = model.resolved(study.settings[model.title], size)
         shown = ", ".join(f"{name}={value}" for name, value in settings.items() if name != "num_threads")
         tried = len(study.searches[model.name].trials) if model.name in study.searches else 1
-        trained_on = model.trained_on(study.settings[model.title])
+        trained_on = model.trained_on(study.settings[model.title], size)
         rows.append([model.title, model.library, trained_on, shown, str(tried)])
     return Table(["Model", "Library", "Trained on", "Settings", "Settings tried"], rows, frozenset({4}))
 
