@@ -16,13 +16,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sadrec.ranking._arguments import Indices, count, item_positions
-from sadrec.ranking.logistic import check_regularization, maximise
+from sadrec.ranking.logistic import Estimate, check_regularization, maximise
 from sadrec.ranking.parameters import Parameters
 
 Doubles = NDArray[np.float64]
 
 _PAIRS, _FEWEST = 4096, 8
 """Pairs for a user, and at least how many rivals for each liked item, when the number of rivals is left open."""
+
+_MANY = 2048
+"""Pairs from which on it pays to start with a quarter of them."""
 
 _ROUNDS = 3
 """How often the hardest rivals are chosen anew."""
@@ -117,7 +120,7 @@ def fold_in(
     weight = np.full(winners.size, 1.0 / each)
     losers, steps = pool if candidates == 1 else pool[:, 0], 0
     for _ in range(1 if candidates == 1 else 1 + _ROUNDS):
-        estimate = maximise(*pair_design(parameters, winners, losers), weight, penalty)
+        estimate = _solve(*pair_design(parameters, winners, losers), weight, penalty)
         steps += estimate.steps
         if candidates > 1:
             design, offset = pair_design(parameters, np.repeat(winners, candidates), pool.ravel())
@@ -166,7 +169,7 @@ def fold_in_comparisons(
     if weights.shape != i.shape or not (np.isfinite(weights) & (weights >= 0)).all():
         raise ValueError(f"weight must hold one number, 0 or more, for each of the {i.size} comparisons")
     penalty = np.full(parameters.n_factors, regularization * i.size)
-    estimate = maximise(*pair_design(parameters, i, j), weights, penalty)
+    estimate = _solve(*pair_design(parameters, i, j), weights, penalty)
     return FoldIn(estimate.vector, estimate.covariance, i.size, estimate.steps)
 
 
@@ -245,6 +248,15 @@ def draw(number: int, size: int, shares: Doubles | None = None) -> Indices:
 def even_points(number: int, step: float = _GOLDEN) -> Doubles:
     """Return points of [0, 1), each run of which covers it evenly: multiples of an irrational number."""
     return np.asarray(((np.arange(number) + 0.5) * step) % 1.0, np.float64)
+
+
+def _solve(design: Doubles, offset: Doubles, weight: Doubles, penalty: Doubles) -> Estimate:
+    """Find the best vector; where there are many pairs, a few of them lead most of the way."""
+    start = None
+    if len(design) >= _MANY:
+        few = slice(None, None, 4)
+        start = maximise(design[few], offset[few], 4 * weight[few], penalty).vector
+    return maximise(design, offset, weight, penalty, start)
 
 
 def _shares(parameters: Parameters, popularity: ArrayLike, others: Indices) -> Doubles:

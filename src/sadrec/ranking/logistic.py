@@ -9,6 +9,12 @@ from sadrec.ranking.pairs import sigmoid
 
 Doubles = NDArray[np.float64]
 
+_SMALL = 256
+"""Factors up to which one thread is faster than the start of several."""
+
+_NEAR = 1e-9
+"""What the next step may promise to gain, relative to the objective, for it to be the last."""
+
 _STEPS = 100
 """Newton's method needs fewer than ten; this many only if it is stuck at the limit of precision."""
 
@@ -49,32 +55,46 @@ def objective(vector: Doubles, design: Doubles, offset: Doubles, weight: Doubles
     penalty
         One number per entry of the vector.
     """
-    margin = design @ vector + offset
+    margin = _margins(vector, design, offset)
     # log sigmoid(x) = min(x, 0) - log(1 + exp(-|x|))
     return float(weight @ (np.minimum(margin, 0) - np.log1p(np.exp(-np.abs(margin)))) - penalty @ vector**2)
 
 
 def gradient(vector: Doubles, design: Doubles, offset: Doubles, weight: Doubles, penalty: Doubles) -> Doubles:
     """Compute the gradient of :func:`objective`."""
-    missing = sigmoid(-(design @ vector + offset))
-    return np.asarray((weight * missing) @ design - 2 * penalty * vector)
+    missing = sigmoid(-_margins(vector, design, offset))
+    return np.asarray(np.einsum("p,ph->h", weight * missing, design) - 2 * penalty * vector)
 
 
 def curvature(vector: Doubles, design: Doubles, offset: Doubles, weight: Doubles, penalty: Doubles) -> Doubles:
     """Compute minus the Hessian of :func:`objective`: positive definite where every penalty is positive."""
-    missing = sigmoid(-(design @ vector + offset))
-    scaled = design * np.sqrt(weight * missing * (1 - missing))[:, None]
-    matrix = scaled.T @ scaled
+    missing = sigmoid(-_margins(vector, design, offset))
+    counts = weight * missing * (1 - missing)
+    if len(vector) <= _SMALL:
+        from sadrec.ranking._descent import weighted_gram  # numba is worth loading only now
+
+        matrix = weighted_gram(design, counts)
+    else:
+        scaled = design * np.sqrt(counts)[:, None]
+        matrix = scaled.T @ scaled
     matrix[np.diag_indices(len(vector))] += 2 * penalty
     return np.asarray(matrix)
 
 
-def maximise(design: Doubles, offset: Doubles, weight: Doubles, penalty: Doubles) -> Estimate:
+def _margins(vector: Doubles, design: Doubles, offset: Doubles) -> Doubles:
+    """Return the margin of every pair."""
+    # Here and in the gradient by einsum: there is too little work to wake the threads of a BLAS.
+    return np.asarray(np.einsum("ph,h->p", design, vector) + offset)
+
+
+def maximise(
+    design: Doubles, offset: Doubles, weight: Doubles, penalty: Doubles, start: Doubles | None = None
+) -> Estimate:
     """Find where :func:`objective` is highest, by Newton's method with steps shortened where they overshoot.
 
-    The problem is concave and, with positive penalties, has exactly one answer.
+    The problem is concave and, with positive penalties, has exactly one answer, wherever the search starts.
     """
-    vector = np.zeros(design.shape[1])
+    vector = np.zeros(design.shape[1]) if start is None else start
     problem = (design, offset, weight, penalty)
     height = objective(vector, *problem)
     steps = 0
@@ -83,8 +103,9 @@ def maximise(design: Doubles, offset: Doubles, weight: Doubles, penalty: Doubles
         direction = np.linalg.solve(shape, slope)
         # Twice what the step would gain if the objective were a parabola.
         promise = float(slope @ direction)
-        if promise <= 1e-14 * (1 + abs(height)) or steps == _STEPS:
-            return Estimate(vector, np.asarray(np.linalg.inv(shape), np.float64), steps)
+        if promise <= _NEAR * (1 + abs(height)) or steps == _STEPS:
+            # So near, a last step squares the distance, and the shape is what it will be there.
+            return Estimate(vector + direction, np.asarray(np.linalg.inv(shape), np.float64), steps + 1)
         length = 1.0
         while True:
             moved = vector + length * direction
@@ -108,7 +129,7 @@ def maximise_sparse(
     Estimate
         The covariance is that of the entries with a penalty, given the others, whose rows are 0.
     """
-    from sadrec.ranking._parabola import top_of_parabola  # numba is worth loading only now
+    from sadrec.ranking._descent import top_of_parabola  # numba is worth loading only now
 
     vector = np.zeros(design.shape[1])
     problem = (design, offset, weight, penalty)

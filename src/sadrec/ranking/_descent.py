@@ -1,4 +1,4 @@
-"""The compiled part of a sparse logistic regression: the top of a parabola with corners."""
+"""The compiled part of a logistic regression: its curvature, and the top of a parabola with corners."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +9,35 @@ Doubles = NDArray[np.float64]
 
 _SWEEPS = 1000
 """Rounds over the entries, at most."""
+
+
+@kernel
+def weighted_gram(design: Doubles, weight: Doubles) -> Doubles:
+    """Compute ``design' diag(weight) design`` on one thread, four pairs at a time; for up to a few hundred factors.
+
+    A matrix product of this size is over before the threads of a BLAS have come together.
+    """
+    pairs, size = design.shape
+    gram = np.zeros((size, size))
+    for p in range(0, pairs - pairs % 4, 4):
+        z0, z1, z2, z3 = design[p], design[p + 1], design[p + 2], design[p + 3]
+        w0, w1, w2, w3 = weight[p], weight[p + 1], weight[p + 2], weight[p + 3]
+        for h in range(size):
+            a0, a1, a2, a3 = w0 * z0[h], w1 * z1[h], w2 * z2[h], w3 * z3[h]
+            row = gram[h]
+            for g in range(h + 1):
+                row[g] += a0 * z0[g] + a1 * z1[g] + a2 * z2[g] + a3 * z3[g]
+    for p in range(pairs - pairs % 4, pairs):
+        z = design[p]
+        for h in range(size):
+            a = weight[p] * z[h]
+            row = gram[h]
+            for g in range(h + 1):
+                row[g] += a * z[g]
+    for h in range(size):
+        for g in range(h):
+            gram[g, h] = gram[h, g]
+    return gram
 
 
 @kernel
