@@ -72,7 +72,7 @@ def bpr_sentence(study: TableStudy) -> str:
         worse = [
             f"{measure_of(measure).label} ({mean:+.3g} ± {error:.2g})"
             for (k, measure), (mean, error) in found.items()
-            if k == factors and mean < -max(error if np.isfinite(error) else 0.0, ROUNDING)
+            if k == factors and mean < -(error if np.isfinite(error) else 0.0) - ROUNDING
         ]
         where = f"At k={factors} SAD is at least equal to BPR within one standard error of the paired difference"
         parts.append(f"{where} on every measure." if not worse else f"{where}, except on {', '.join(worse)}.")
