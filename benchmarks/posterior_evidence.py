@@ -22,13 +22,14 @@ from sadrec import SAD, Comparisons
 from sadrec.data import Simulation, simulate
 from sadrec.posterior import GibbsSAD
 
-LEARN = {"user_scale": "learn", "item_scale": "learn", "rival_scale": "learn"}
+PAPER = {"user_scale": 1.0, "item_scale": 1.0, "rival_scale": 1.0, "user_mean": 0.0}
 PRIORS = {
-    "scales 1": {},
-    "scales 1, user mean 1": {"user_mean": 1.0},
-    "learnt": LEARN,
-    "learnt, user mean 1": {**LEARN, "user_mean": 1.0},
-    "learnt, user mean 1, tau = 1 (BPR)": {**LEARN, "user_mean": 1.0, "rival_scale": 0.0},
+    "learnt": {},
+    "learnt, tau = 1 (BPR)": {"rival_scale": 0.0},
+    "scales learnt, user mean 0": {"user_mean": 0.0},
+    "scales learnt, user mean 1": {"user_mean": 1.0},
+    "scales 1": PAPER,
+    "scales 1, user mean 1": {**PAPER, "user_mean": 1.0},
 }
 
 
@@ -84,7 +85,8 @@ def convergence(source, missing, seed, prior):
 def draw_truth(kind, rng, users, items, factors):
     """Draw parameters and the outcome of every pair, under the probit."""
     scales = np.abs(rng.normal(size=3)) if kind == "learnt" else np.ones(3)
-    xi = scales[0] * rng.normal(size=(users, factors))
+    mean = rng.normal(size=factors) if kind == "learnt" else 0.0
+    xi = mean + scales[0] * rng.normal(size=(users, factors))
     eta = scales[1] * rng.normal(size=(items, factors))
     low = stats.norm.cdf(0, 1, scales[2])
     tau = stats.norm.ppf(low + (1 - low) * rng.random((items, factors)), 1, scales[2])
@@ -104,7 +106,7 @@ def coverage(kind, number, users=8, items=12, factors=3):
     """Sample one simulated data set; count the true preferences in their 90 % intervals, and rank one of them."""
     rng = np.random.default_rng([{"scales 1": 0, "learnt": 1, "sim2": 2}[kind], number])
     said, asked, x = draw_truth(kind, rng, users, items, factors)
-    prior = {} if kind == "scales 1" else LEARN
+    prior = PAPER if kind == "scales 1" else {}
     found = GibbsSAD(factors=factors, draws=750, warmup=750, chains=2, thin=2, random_state=number, **prior)
     found.fit(said, show_progress=False)
     low, high = found.interval(*asked, 0.9)
@@ -138,15 +140,16 @@ def predicting(name, prior, factors, seed):
 
 def pieces():
     """Return all the work: part, arguments."""
-    work = [("convergence", ("authors", 0.0, seed, "scales 1")) for seed in range(3)]
-    work += [("convergence", (str(source), 0.0, 0, "scales 1")) for source in (1, 2)]
-    work += [("convergence", ("authors", missing, 0, "scales 1")) for missing in (0.5, 0.8)]
-    work += [("convergence", ("authors", missing, 0, "learnt")) for missing in (0.0, 0.8)]
+    work = [("convergence", ("authors", 0.0, seed, prior)) for prior in ("learnt", "scales 1") for seed in range(2)]
+    work += [("convergence", (str(source), 0.0, 0, "learnt")) for source in (1, 2)]
+    work += [
+        ("convergence", ("authors", missing, 0, prior)) for missing in (0.5, 0.8) for prior in ("learnt", "scales 1")
+    ]
     work += [("coverage", (kind, number)) for kind in ("scales 1", "learnt", "sim2") for number in range(100)]
     if data_folder() is not None:
         for name in ("llmfao", "passage-crowdbt"):
-            work += [("predicting", (name, prior, 4, 0)) for prior in PRIORS]
-            work += [("predicting", (name, "learnt, user mean 1", factors, 0)) for factors in (1, 2, 8)]
+            work += [("predicting", (name, prior, 8, 0)) for prior in PRIORS]
+            work += [("predicting", (name, "learnt", factors, 0)) for factors in (1, 2, 4, 16)]
     return work
 
 

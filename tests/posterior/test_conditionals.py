@@ -20,7 +20,7 @@ def small(users=2, items=4, factors=2, rows=40, seed=0):
     triples = as_triples(rng.integers(users, size=rows), winner, loser, users, items, weight)
     xi, eta = rng.normal(size=(users, factors)), rng.normal(size=(items, factors))
     tau = np.abs(rng.normal(1, 1, (items, factors)))
-    return triples, State(np.zeros(3, bool), np.array([0.0, 1, 1, 1, 1]), xi, eta, tau)
+    return triples, State(np.zeros(4, bool), np.ones(4), np.zeros(factors), xi, eta, tau)
 
 
 def preferences(state, triples):
@@ -32,7 +32,7 @@ def preferences(state, triples):
 def test_a_users_vector_has_the_moments_of_its_probit_posterior():
     # Items stay fixed: the stage of the users alone is then a sampler of a probit regression, checked on a grid.
     triples, state = small(users=1, rows=14, seed=3)
-    state.prior[:2] = 0.4, 1 / 0.81
+    state.prior[0], state.mean[:] = 1 / 0.81, 0.4
     residual, draws = np.zeros(len(triples)), []
     for sweep in range(30_000):
         draw_users(0, 1, Clock(1, 0, sweep), state, triples.by_user, residual)
@@ -126,7 +126,8 @@ def test_the_scale_step_keeps_its_density(count, quadratic, linear):
 
 
 @pytest.mark.parametrize(
-    "changes", [{}, {"rival_mean": 0.0}, {"rival_scale": 0.0}, {"user_mean": 1.0, "user_scale": "learn"}]
+    "changes",
+    [{}, {"rival_mean": 0.0}, {"rival_scale": 0.0}, {"user_mean": 1.0, "user_scale": "learn"}, {"user_mean": "learn"}],
 )
 def test_all_stages_together_have_the_moments_of_the_posterior(changes, settings):
     # One user, three items: importance sampling from the prior is the brute force.
@@ -136,7 +137,8 @@ def test_all_stages_together_have_the_moments_of_the_posterior(changes, settings
     rng = np.random.default_rng(2)
     count = 400_000
     scale = np.abs(rng.normal(size=(count, 1))) if chosen.user_scale == "learn" else 1.0
-    xi, eta = chosen.user_mean + scale * rng.normal(size=(count, 2)), rng.normal(size=(count, 3, 2))
+    mean = rng.normal(size=(count, 2)) if chosen.user_mean == "learn" else chosen.user_mean
+    xi, eta = mean + scale * rng.normal(size=(count, 2)), rng.normal(size=(count, 3, 2))
     if chosen.rival_scale == 0:
         tau = np.ones((count, 3, 2))
     else:

@@ -7,6 +7,8 @@ from scipy.stats import norm
 from sadrec.data import Comparisons, simulate
 from sadrec.posterior import GibbsSAD
 
+PRIOR = {"user_scale": 1.0, "item_scale": 1.0, "rival_scale": 1.0, "user_mean": 0.0}
+
 
 def one_data_set(number):
     rng = np.random.default_rng([7, number])
@@ -24,7 +26,8 @@ def test_intervals_cover_the_truth_as_often_as_they_say():
     inside = []
     for number in range(60):
         said, asked, x = one_data_set(number)
-        found = GibbsSAD(factors=2, draws=500, warmup=200, chains=1, random_state=number).fit(said, show_progress=False)
+        found = GibbsSAD(factors=2, draws=500, warmup=200, chains=1, random_state=number, **PRIOR)
+        found.fit(said, show_progress=False)
         low, high = found.interval(*asked, 0.9)
         inside.append(((low <= x) & (x <= high)).mean())
     assert 0.87 <= np.mean(inside) <= 0.93

@@ -112,9 +112,9 @@ def test_a_fixed_tau_is_bpr(answers):
 
 
 def test_learnt_scales_vary_and_given_ones_do_not(answers):
-    found = quick(user_scale="learn").fit(answers, show_progress=False)
+    found = quick(item_scale=1.0, rival_scale=0.5).fit(answers, show_progress=False)
     assert found.drawn.scales[..., 0].std() > 0
-    assert (found.drawn.scales[..., 1:] == 1).all()
+    assert (found.drawn.scales[..., 1:] == (1, 0.5)).all()
 
 
 def test_interactions_are_preferred_to_untouched_items():

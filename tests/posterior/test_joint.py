@@ -18,7 +18,8 @@ CASES = {
     "centred": {"user_mean": 0.8, "user_scale": 0.7, "item_scale": 1.3, "rival_scale": 0.6},
     "paper": {"rival_mean": 0.0},
     "bpr": {"rival_scale": 0.0},
-    "learnt": {"user_scale": "learn", "item_scale": "learn", "rival_scale": "learn"},
+    "learnt scales": {"user_scale": "learn", "item_scale": "learn", "rival_scale": "learn"},
+    "all learnt": {"user_scale": "learn", "item_scale": "learn", "rival_scale": "learn", "user_mean": "learn"},
 }
 
 
@@ -37,15 +38,16 @@ def draw_prior(chosen, rng):
         return abs(rng.normal()) if value == "learn" else value
 
     scales = [scale(value) for value in (chosen.user_scale, chosen.item_scale, chosen.rival_scale)]
-    xi = rng.normal(chosen.user_mean, scales[0], (USERS, FACTORS))
+    mean = rng.normal(size=FACTORS) if chosen.user_mean == "learn" else np.full(FACTORS, chosen.user_mean)
+    xi = rng.normal(mean, scales[0], (USERS, FACTORS))
     eta = rng.normal(0, scales[1], (ITEMS, FACTORS))
     low = norm.cdf(0, chosen.rival_mean, scales[2]) if scales[2] else 0
     u = rng.uniform(low, 1, (ITEMS, FACTORS))
     tau = norm.ppf(u, chosen.rival_mean, scales[2]) if scales[2] else np.full((ITEMS, FACTORS), chosen.rival_mean)
-    return scales, xi, eta, tau
+    return scales, mean, xi, eta, tau
 
 
-def functions(xi, eta, tau, scales, user, winner, loser):
+def functions(xi, eta, tau, scales, mean, user, winner, loser):
     """Bounded functions of everything, so that averages settle whatever the tails."""
     x = np.tanh(((eta[winner] * tau[loser] - eta[loser] * tau[winner]) * xi[user]).sum(1) / 2)
     log_scales = np.log(np.maximum(scales, 1e-9))
@@ -53,6 +55,7 @@ def functions(xi, eta, tau, scales, user, winner, loser):
         x.mean(), (x**2).mean(), x[0] * x[1], np.tanh(xi).mean(), np.tanh(xi**2).mean(), np.tanh(eta**2).mean(),
         np.tanh(eta[0] * eta[1]).mean(), np.tanh(xi[0] * xi[1]).mean(), np.tanh(tau).mean(), np.tanh(tau**2 / 4).mean(),
         np.tanh(eta**2 * tau**2).mean(), np.tanh(eta.sum(0) ** 2).mean(), np.tanh(tau.min()), *np.tanh(log_scales),
+        np.tanh(mean**2).mean(),        np.tanh(mean[0] * xi[0, 0]),
     ])  # fmt: skip
 
 
@@ -62,7 +65,7 @@ def differences(chosen, replicates=REPLICATES):
     rng = np.random.default_rng(1)
     changes = []
     for replicate in range(replicates):
-        scales, xi, eta, tau = draw_prior(chosen, rng)
+        scales, mean, xi, eta, tau = draw_prior(chosen, rng)
         x = ((eta[one] * tau[other] - eta[other] * tau[one]) * xi[user]).sum(1)
         # A weight of 3 is three comparisons, here with the same outcome only if all three say so: observe each.
         copies = np.where(weight == 3, 3, 1)
@@ -71,14 +74,14 @@ def differences(chosen, replicates=REPLICATES):
         won = rng.random(len(at)) < norm.cdf(np.sqrt(part) * x[at])
         winner, loser = np.where(won, one[at], other[at]), np.where(won, other[at], one[at])
         chain = Chain(as_triples(user[at], winner, loser, USERS, ITEMS, part), chosen, replicate)
-        chain.state.xi[:], chain.state.eta[:], chain.state.tau[:] = xi, eta, tau
-        for place, scale, learnt in zip((1, 2, 4), scales, chain.state.learn, strict=True):
+        chain.state.xi[:], chain.state.eta[:], chain.state.tau[:], chain.state.mean[:] = xi, eta, tau, mean
+        for place, scale, learnt in zip((0, 1, 3), scales, chain.state.learn, strict=False):
             if learnt:
                 chain.state.prior[place] = scale**-2.0
-        before = functions(xi, eta, tau, scales, user[at], winner, loser)
+        before = functions(xi, eta, tau, scales, mean, user[at], winner, loser)
         chain.advance(SWEEPS)
         state = chain.state
-        after = functions(state.xi, state.eta, state.tau, chain.scales, user[at], winner, loser)
+        after = functions(state.xi, state.eta, state.tau, chain.scales, state.mean, user[at], winner, loser)
         changes.append(after - before)
     table = np.array(changes)
     error = table.std(axis=0, ddof=1) / np.sqrt(replicates)

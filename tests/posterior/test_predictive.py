@@ -26,7 +26,7 @@ def fit(columns, **changes):
 
 
 def test_data_the_model_could_have_made_is_not_conspicuous():
-    table = fit(truth(0), user_scale="learn", rival_scale="learn").predictive_check()
+    table = fit(truth(0)).predictive_check()
     assert table["statistic"].to_list() == [
         "log_likelihood", "upsets", "item_spread", "user_upsets", "crowd_circles", "user_circles",
     ]  # fmt: skip
@@ -37,7 +37,7 @@ def test_answers_without_noise_are_conspicuous_to_a_model_that_cannot_be_sure():
     user, winner, loser = truth(0)
     low, high = np.minimum(winner, loser), np.maximum(winner, loser)
     # Everybody says the same, always; a prior that allows only weak preferences cannot produce that.
-    table = fit((user, low, high), user_scale=0.2, item_scale=0.2).predictive_check()
+    table = fit((user, low, high), user_scale=0.2, item_scale=0.2, user_mean=0.0).predictive_check()
     row = table.row(by_predicate=pl.col("statistic") == "item_spread", named=True)
     assert row["observed"] > row["upper"]
     assert row["p_value"] < 0.01

@@ -31,8 +31,8 @@ def test_the_draws_are_the_same_bits_for_any_number_of_threads(data, threads, mo
     monkeypatch.setattr(sampling, "_WORTH_SHARING", 10)
     assert sampling.shares(threads, 2, len(data)) == threads // 2
     same(
-        quick(num_threads=1, user_scale="learn").fit(data, show_progress=False),
-        quick(num_threads=threads, user_scale="learn").fit(data, show_progress=False),
+        quick(num_threads=1).fit(data, show_progress=False),
+        quick(num_threads=threads).fit(data, show_progress=False),
     )
 
 
@@ -82,13 +82,13 @@ def interrupt_after(monkeypatch, turns, error):
 
 @pytest.mark.parametrize("turns", [2, 9])
 def test_a_killed_run_goes_on_and_ends_with_the_same_bits(data, tmp_path, monkeypatch, turns):
-    whole = quick(user_scale="learn").fit(data, show_progress=False)
+    whole = quick().fit(data, show_progress=False)
     with monkeypatch.context() as patch:
         interrupt_after(patch, turns, Stop())
         with pytest.raises(Stop):
-            quick(user_scale="learn").fit(data, show_progress=False, checkpoint=tmp_path, checkpoint_seconds=0)
+            quick().fit(data, show_progress=False, checkpoint=tmp_path, checkpoint_seconds=0)
     assert len(list(tmp_path.iterdir())) == turns
-    same(whole, quick(user_scale="learn").fit(data, show_progress=False, checkpoint=tmp_path))
+    same(whole, quick().fit(data, show_progress=False, checkpoint=tmp_path))
 
 
 def test_ctrl_c_keeps_the_draws_so_far_and_the_run_can_go_on(data, tmp_path, monkeypatch):

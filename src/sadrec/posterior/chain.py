@@ -6,9 +6,10 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from sadrec.posterior.hyper import draw_prior
 from sadrec.posterior.items import draw_items
 from sadrec.posterior.layout import Clock, Floats, State
-from sadrec.posterior.orbits import draw_scales, move_along_orbits
+from sadrec.posterior.orbits import move_along_orbits
 from sadrec.posterior.settings import GibbsSettings
 from sadrec.posterior.triples import Triples
 from sadrec.posterior.users import draw_users
@@ -17,8 +18,8 @@ from sadrec.posterior.users import draw_users
 class Chain:
     """The state of one chain.
 
-    Between sweeps the state is xi, eta, tau, the prior's scales and the number of sweeps made: the latent margins are
-    drawn anew at the beginning of each, and random numbers are functions of (seed, chain, sweep, stage, row).
+    Between sweeps the state is xi, eta, tau, what is learnt of the prior and the number of sweeps: the latent margins
+    are drawn anew at the beginning of each, and random numbers are functions of (seed, chain, sweep, stage, row).
 
     Parameters
     ----------
@@ -36,18 +37,18 @@ class Chain:
         prior = settings.prior()
         rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence([settings.seed, number])))
         k = settings.factors
-        user_scale, item_scale, rival_scale = prior[[1, 2, 4]] ** -0.5
+        user_scale, item_scale, rival_scale = prior[[0, 1, 3]] ** -0.5
         # Overdispersed: a draw of the prior, which is wider than what the data will leave.
-        xi = settings.user_mean + user_scale * rng.standard_normal((triples.users, k))
+        xi = settings.means() + user_scale * rng.standard_normal((triples.users, k))
         eta = item_scale * rng.standard_normal((triples.items, k))
         tau = np.abs(settings.rival_mean + rival_scale * rng.standard_normal((triples.items, k)))
-        self.state = State(settings.learnt, prior, xi, eta, tau)
+        self.state = State(settings.learnt, prior, settings.means(), xi, eta, tau)
         self._residual = np.zeros(len(triples))
 
     @property
     def scales(self) -> Floats:
         """Standard deviations of the prior of xi, eta and tau."""
-        return np.asarray(self.state.prior[[1, 2, 4]] ** -0.5)
+        return np.asarray(self.state.prior[[0, 1, 3]] ** -0.5)
 
     def advance(self, sweeps: int, helpers: Executor | None = None, parts: int = 1) -> None:
         """Make some sweeps.
@@ -76,7 +77,7 @@ class Chain:
             draw_items(clock, state, items, self._residual)
             move_along_orbits(clock, state)
             if learn:
-                draw_scales(clock, state)
+                draw_prior(clock, state)
             self.sweep += 1
 
 

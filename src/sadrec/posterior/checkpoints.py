@@ -55,6 +55,7 @@ class DrawFiles:
             "eta": np.stack([chain.state.eta for chain in chains]),
             "tau": np.stack([chain.state.tau for chain in chains]),
             "prior": np.stack([chain.state.prior for chain in chains]),
+            "mean": np.stack([chain.state.mean for chain in chains]),
         }
         last = chains[0].sweep
         header = {
@@ -89,7 +90,7 @@ class DrawFiles:
             for name in ("user", "item", "rival", "scales"):
                 getattr(draws, name)[:, first:kept] = arrays[name]
             for chain in chains:
-                for state in ("xi", "eta", "tau", "prior"):
+                for state in ("xi", "eta", "tau", "prior", "mean"):
                     getattr(chain.state, state)[...] = arrays[state][chain.number]
                 chain.sweep = header["sweeps"][1]
 

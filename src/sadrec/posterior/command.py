@@ -72,7 +72,7 @@ def parse_id(ids: Any, text: str) -> Any:
 @scale_option("--user-scale", "Prior scale of users.")
 @scale_option("--item-scale", "Prior scale of items.")
 @scale_option("--rival-scale", "Prior scale of rivals; 0: BPR.")
-@click.option("--user-mean", type=float, default=1.0, show_default=True, help="0: people have nothing in common.")
+@scale_option("--user-mean", "Prior mean of users; 0: nothing in common.")
 @click.option("--rival-mean", type=float, default=1.0, show_default=True, help="0 is what the paper writes.")
 @click.option("--negatives", type=int, default=1, show_default=True, help="Untouched items per interaction.")
 @click.option("--ties", type=click.Choice(["drop", "split"]), default="drop", show_default=True)

@@ -50,10 +50,12 @@ class GibbsSAD(PairQuestions, ListQuestions, CycleQuestions, RivalQuestions, Pre
     thin
         Keep every thin-th sweep.
     user_scale, item_scale, rival_scale
-        Standard deviations of the prior. "learn" gives one a half-normal prior with scale 1 of its own and samples it.
-        ``rival_scale=0`` holds tau at ``rival_mean``: the posterior of BPR.
+        Standard deviations of the prior: numbers (the paper's are 1), or "learn", which gives a scale a half-normal
+        prior with scale 1 of its own and samples it with the rest. ``rival_scale=0`` holds tau at ``rival_mean``: the
+        posterior of BPR.
     user_mean
-        0 expects nothing of people; 1 expects them to agree, each differing by ``user_scale`` from all.
+        0 expects nothing of people in advance; 1 expects them to agree, each differing from all by ``user_scale``;
+        "learn" gives every factor a mean of its own, N(0, 1) in advance.
     rival_mean
         1 expects tau to be 1, as the paper's penalty does; 0 is what its appendix writes.
     negatives
@@ -88,10 +90,10 @@ class GibbsSAD(PairQuestions, ListQuestions, CycleQuestions, RivalQuestions, Pre
         chains: int = 4,
         thin: int = 1,
         *,
-        user_scale: Scale = 1.0,
-        item_scale: Scale = 1.0,
-        rival_scale: Scale = 1.0,
-        user_mean: float = 0.0,
+        user_scale: Scale = "learn",
+        item_scale: Scale = "learn",
+        rival_scale: Scale = "learn",
+        user_mean: Scale = "learn",
         rival_mean: float = 1.0,
         negatives: int = 1,
         random_state: int | np.random.Generator | None = 0,

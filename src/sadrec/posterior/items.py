@@ -119,7 +119,7 @@ def draw_items(clock: Clock, state: State, data: ByItem, residual: Floats) -> No
     """
     eta, tau = state.eta, state.tau
     items, factors = eta.shape
-    item_weight, rival_mean, rival_weight = state.prior[2], state.prior[3], state.prior[4]
+    item_weight, rival_mean, rival_weight = state.prior[1], state.prior[2], state.prior[3]
     rivals = not math.isinf(rival_weight)
     size = 2 * factors if rivals else factors
     rival_key, coordinate_key = stream(clock, RIVAL), stream(clock, RIVAL_COORDINATE)

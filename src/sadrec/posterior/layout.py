@@ -19,12 +19,14 @@ class Clock(NamedTuple):
 class State(NamedTuple):
     """Where a chain stands.
 
-    ``prior`` holds the mean and the precision of xi, the precision of eta, the mean and the precision of tau; an
-    infinite precision of tau holds tau where it is. ``learn`` says which of the three precisions are learnt.
+    ``prior`` holds the precision of xi, the precision of eta, the mean and the precision of tau; an infinite precision
+    of tau holds tau where it is. ``mean`` holds the means of xi, one per factor. ``learn`` says what of it is learnt:
+    the precisions of xi, eta and tau, and the means.
     """
 
     learn: NDArray[np.bool_]
     prior: Floats
+    mean: Floats
     xi: Floats
     eta: Floats
     tau: Floats

@@ -21,7 +21,7 @@ class GibbsSettings:
     user_scale, item_scale, rival_scale
         Standard deviations of the prior of xi, eta and tau, or "learn". ``rival_scale=0`` holds tau at its mean.
     user_mean, rival_mean
-        Means of the prior of xi and tau (tau's before it is cut at 0). That of eta is 0.
+        Means of the prior of xi (a number, or "learn") and tau (before it is cut at 0). That of eta is 0.
     negatives
         Items nobody touched drawn per interaction.
     seed
@@ -36,7 +36,7 @@ class GibbsSettings:
     user_scale: Scale
     item_scale: Scale
     rival_scale: Scale
-    user_mean: float
+    user_mean: Scale
     rival_mean: float
     negatives: int
     seed: int
@@ -56,8 +56,8 @@ class GibbsSettings:
             if not _is_number(value) or not least_scale <= value <= 1e6 or 0 < value < 1e-6:
                 zero = "0 (no rival factors), " if name == "rival_scale" else ""
                 raise ValueError(f"{name} must be {zero}a number from 1e-6 to 1e6 or 'learn', not {value!r}")
-        if not _is_number(self.user_mean) or abs(self.user_mean) > 1e6:
-            raise ValueError(f"user_mean must be a number from -1e6 to 1e6, not {self.user_mean!r}")
+        if self.user_mean != "learn" and (not _is_number(self.user_mean) or abs(self.user_mean) > 1e6):
+            raise ValueError(f"user_mean must be a number from -1e6 to 1e6 or 'learn', not {self.user_mean!r}")
         if not _is_number(self.rival_mean) or not 0 <= self.rival_mean <= 1e6:
             raise ValueError(f"rival_mean must be a number from 0 to 1e6, not {self.rival_mean!r}")
         if self.rival_scale == 0 and self.rival_mean == 0:
@@ -70,11 +70,12 @@ class GibbsSettings:
 
     @property
     def learnt(self) -> NDArray[np.bool_]:
-        """Which of the three scales are learnt."""
-        return np.array([scale == "learn" for scale in (self.user_scale, self.item_scale, self.rival_scale)])
+        """Which of the scales of xi, eta and tau, and whether the means of xi, are learnt."""
+        given = self.user_scale, self.item_scale, self.rival_scale, self.user_mean
+        return np.array([value == "learn" for value in given])
 
     def prior(self) -> NDArray[np.float64]:
-        """Return mean and precision of xi, precision of eta, mean and precision of tau, as the kernels take them.
+        """Return the precisions of xi and eta, and mean and precision of tau, as the kernels take them.
 
         Learnt scales start at 1.
         """
@@ -82,7 +83,11 @@ class GibbsSettings:
             1.0 if scale == "learn" else float(scale) for scale in (self.user_scale, self.item_scale, self.rival_scale)
         )
         held = math.inf if rival == 0 else rival**-2
-        return np.array([self.user_mean, user**-2, item**-2, self.rival_mean, held])
+        return np.array([user**-2, item**-2, self.rival_mean, held])
+
+    def means(self) -> NDArray[np.float64]:
+        """Return the means of xi, one per factor; learnt ones start at 0."""
+        return np.full(self.factors, 0.0 if self.user_mean == "learn" else float(self.user_mean))
 
     def as_dict(self) -> dict[str, Any]:
         """Return the settings as plain values, for a file."""

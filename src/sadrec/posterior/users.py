@@ -118,7 +118,7 @@ def draw_users(first_user: int, last_user: int, clock: Clock, state: State, data
         See layout.py.
     """
     factors = state.xi.shape[1]
-    mean, weight = state.prior[0], state.prior[1]
+    mean, weight = state.mean, state.prior[0]
     latent, scaling, noise = stream(clock, LATENT), stream(clock, USER_SCALE), stream(clock, USER)
     precision, linear, rough = np.empty((factors, factors)), np.empty(factors), np.empty(factors)
     features, x = np.zeros((factors, BLOCK)), np.empty(BLOCK)
@@ -133,15 +133,14 @@ def draw_users(first_user: int, last_user: int, clock: Clock, state: State, data
         explained = 0.0
         for h in range(factors):
             explained += rough[h] * rough[h]
+        solve_upper(precision, rough, factors)
         pull = 0.0
-        if mean != 0.0:
-            solve_upper(precision, rough, factors)
-            for h in range(factors):
-                pull += weight * mean * rough[h]
+        for h in range(factors):
+            pull += weight * mean[h] * rough[h]
         count = float(data.start[u + 1] - data.start[u])
         g = log_scale_step(count, squares - explained, pull, normal(scaling, 2 * u), uniform(scaling, 4 * u + 2))
         for h in range(factors):
-            linear[h] = g * linear[h] + weight * mean
+            linear[h] = g * linear[h] + weight * mean[h]
         solve_lower(precision, linear, factors)
         for h in range(factors):
             linear[h] += normal(noise, u * factors + h)
