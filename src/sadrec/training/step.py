@@ -17,8 +17,8 @@ from sadrec._kernel import kernel
 
 _ONE = np.float32(1.0)
 _ZERO = np.float32(0.0)
-# exp() neither overflows nor turns the likelihood into log(0) inside these limits.
-_LIMIT = 200.0
+# exp() in single precision neither overflows nor turns the likelihood into log(0) inside these limits.
+_LIMIT = np.float32(80.0)
 
 
 @kernel
@@ -61,12 +61,12 @@ def step(
         A factor on l1 for each entry of tau, (m, k), or None for 1.
     """
     k = xi.shape[0]
-    x = float(margin(xi, items[i], items[j], l1))
+    x = margin(xi, items[i], items[j], l1)
     if bias is not None:
         x += bias[i] - bias[j]
     odds = exp(-min(max(x, -_LIMIT), _LIMIT))
-    likelihood = 1.0 / (1.0 + odds)
-    g = np.float32(rate * weight * odds * likelihood)
+    likelihood = _ONE / (_ONE + odds)
+    g = np.float32(rate) * weight * (odds * likelihood)
     decay = np.float32(1.0 - 2.0 * rate * l2)
     if bias is not None:
         bias[i] = decay * bias[i] + g
