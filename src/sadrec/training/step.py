@@ -40,7 +40,7 @@ def margin(xi: Any, first: Any, second: Any, l1: Any) -> Any:
 @kernel
 def step(
     xi: Any, items: Any, bias: Any, i: int, j: int, weight: Any, rate: Any, l2: Any, l1: Any, l1_weights: Any
-) -> float:
+) -> Any:
     """Update the parameters in place for one triple and return the likelihood it had, ``sigmoid(x)``.
 
     Parameters
