@@ -97,12 +97,12 @@ def faster(epochs):
 
 
 class Ours:
-    """Two epochs of SAD or BPR."""
+    """Epochs of SAD or BPR."""
 
-    def __init__(self, model, matrix, k, threads):
-        self.fit = lambda: model(factors=k, iterations=2, num_threads=threads, negative_candidates=1, bias=False).fit(
-            matrix, show_progress=False
-        )
+    def __init__(self, model, matrix, k, threads, epochs):
+        self.fit = lambda: model(
+            factors=k, iterations=epochs, num_threads=threads, negative_candidates=1, bias=False
+        ).fit(matrix, show_progress=False)
 
     def turn(self):
         """Return updates and seconds of the faster epoch."""
@@ -110,18 +110,18 @@ class Ours:
 
 
 class Stream:
-    """Two epochs of the streaming limit."""
+    """Epochs of the streaming limit."""
 
-    def __init__(self, matrix, k, threads):
+    def __init__(self, matrix, k, threads, epochs):
         from concurrent.futures import ThreadPoolExecutor
 
-        self.matrix, self.threads, self.place = matrix, threads, None
+        self.matrix, self.threads, self.epochs, self.place = matrix, threads, epochs, None
         self.factors = initial_factors(*matrix.shape, k, 0.1, True, False, 0)
         self.pool = ThreadPoolExecutor(threads)
 
     def turn(self):
         """Return updates and seconds of the faster epoch."""
-        return faster([self.epoch(), self.epoch()])
+        return faster([self.epoch() for _ in range(self.epochs)])
 
     def epoch(self):
         """Return updates and seconds."""
@@ -143,14 +143,14 @@ class Stream:
 
 
 class Implicit:
-    """Two epochs of implicit's BPR, which skips draws that are not negative."""
+    """Epochs of implicit's BPR, which skips draws that are not negative."""
 
-    def __init__(self, matrix, k, threads):
+    def __init__(self, matrix, k, threads, epochs):
         from implicit.cpu.bpr import BayesianPersonalizedRanking
 
         self.matrix = matrix.copy()  # implicit wants arrays it may write to
         self.model = lambda: BayesianPersonalizedRanking(
-            factors=k, iterations=2, num_threads=threads, verify_negative_samples=True, random_state=0
+            factors=k, iterations=epochs, num_threads=threads, verify_negative_samples=True, random_state=0
         )
 
     def turn(self):
@@ -166,11 +166,12 @@ class Implicit:
 
 
 class Cornac:
-    """Two epochs of Cornac's BPR, which skips draws that are not negative."""
+    """Epochs of Cornac's BPR, which skips draws that are not negative."""
 
-    def __init__(self, matrix, k, threads):
+    def __init__(self, matrix, k, threads, epochs):
         import cornac
 
+        self.epochs = epochs
         coo = matrix.tocoo()
         self.data = cornac.data.Dataset(
             matrix.shape[0],
@@ -187,14 +188,14 @@ class Cornac:
         )
 
     def turn(self):
-        """Return updates and seconds of two epochs, by which two fits differ."""
+        """Return updates and seconds of the epochs by which two fits differ."""
         seconds = []
-        for epochs in (1, 3):
+        for epochs in (1, 1 + self.epochs):
             model = self.make(epochs)
             began = time.perf_counter()
             model.fit(self.data)
             seconds.append(time.perf_counter() - began)
-        return 2 * self.updates, max(seconds[1] - seconds[0], 1e-9)
+        return self.epochs * self.updates, max(seconds[1] - seconds[0], 1e-9)
 
 
 def peers():
@@ -212,14 +213,15 @@ def peers():
 def speed(name, ranks, threads_list, repeats):
     """Return one row per contender, rank and number of threads: million updates a second, the best of several."""
     matrix = interactions(name)
+    epochs = 2 if matrix.nnz < 5e6 else 1  # of a turn; a long one has its own quiet and noisy stretches
     rows = []
     for k in ranks:
         for threads in threads_list:
             contenders = {
-                "SAD": Ours(SAD, matrix, k, threads),
-                "BPR": Ours(BPR, matrix, k, threads),
-                "streaming limit": Stream(matrix, k, threads),
-                **{peer: make(matrix, k, threads) for peer, make in peers().items()},
+                "SAD": Ours(SAD, matrix, k, threads, epochs),
+                "BPR": Ours(BPR, matrix, k, threads, epochs),
+                "streaming limit": Stream(matrix, k, threads, epochs),
+                **{peer: make(matrix, k, threads, epochs) for peer, make in peers().items()},
             }
             best = dict.fromkeys(contenders, 0.0)
             for _ in range(repeats):
@@ -265,7 +267,7 @@ def threading_gain(rows):
 
 def linearity(repeats):
     """Return how much longer twice the interactions take."""
-    contenders = {share: Ours(SAD, interactions("synthetic-20m", share), 64, 2) for share in (0.5, 1.0)}
+    contenders = {share: Ours(SAD, interactions("synthetic-20m", share), 64, 2, 1) for share in (0.5, 1.0)}
     best = {}
     for _ in range(repeats):
         for share, contender in contenders.items():
@@ -343,6 +345,7 @@ def main():
     """Run what was asked for and print tables, or JSON at the end."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="MovieLens 1M only, three turns each")
+    parser.add_argument("--data", nargs="+", choices=list(SIZES), help="only these sets")
     parser.add_argument("--only", nargs="+", choices=["speed", "linearity", "memory", "startup"])
     parser.add_argument("--factors", nargs="+", type=int, default=[64, 128, 500])
     parser.add_argument("--repeats", type=int, default=0, help="turns of each contender")
@@ -353,9 +356,10 @@ def main():
     if "startup" in parts:
         found["startup"] = startup()
     if "speed" in parts:
-        rows = speed("movielens-1m", arguments.factors, (1, 2), arguments.repeats or (3 if arguments.quick else 7))
-        if not arguments.quick:
-            rows += speed("synthetic-20m", arguments.factors, (1, 2), arguments.repeats or 2)
+        rows = []
+        for name in arguments.data or (list(SIZES)[:1] if arguments.quick else SIZES):
+            turns = 2 if name == "synthetic-20m" else 3 if arguments.quick else 7
+            rows += speed(name, arguments.factors, (1, 2), arguments.repeats or turns)
         found["speed"] = rows
         found["second thread"] = threading_gain(rows)
     if "linearity" in parts and not arguments.quick:
