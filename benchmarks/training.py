@@ -254,12 +254,9 @@ def threading_gain(rows):
     """Print and return what a second thread brings SAD."""
     found = []
     for row in rows:
-        if row["model"] == "SAD" and row["threads"] == 2:
-            single = next(
-                r["rate"]
-                for r in rows
-                if (r["model"], r["threads"], r["k"], r["data"]) == ("SAD", 1, row["k"], row["data"])
-            )
+        same = [r for r in rows if (r["model"], r["k"], r["data"]) == ("SAD", row["k"], row["data"])]
+        single = next((r["rate"] for r in same if r["threads"] == 1), None)
+        if single and row["model"] == "SAD" and row["threads"] == 2:
             found.append({"data": row["data"], "k": row["k"], "gain": row["rate"] / single})
             print(f"a second thread, {row['data']}, k = {row['k']}: {found[-1]['gain']:.2f}x")
     return found
@@ -348,6 +345,7 @@ def main():
     parser.add_argument("--data", nargs="+", choices=list(SIZES), help="only these sets")
     parser.add_argument("--only", nargs="+", choices=["speed", "linearity", "memory", "startup"])
     parser.add_argument("--factors", nargs="+", type=int, default=[64, 128, 500])
+    parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--repeats", type=int, default=0, help="turns of each contender")
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     arguments = parser.parse_args()
@@ -359,7 +357,7 @@ def main():
         rows = []
         for name in arguments.data or (list(SIZES)[:1] if arguments.quick else SIZES):
             turns = 2 if name == "synthetic-20m" else 3 if arguments.quick else 7
-            rows += speed(name, arguments.factors, (1, 2), arguments.repeats or turns)
+            rows += speed(name, arguments.factors, arguments.threads, arguments.repeats or turns)
         found["speed"] = rows
         found["second thread"] = threading_gain(rows)
     if "linearity" in parts and not arguments.quick:
