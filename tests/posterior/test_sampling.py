@@ -112,6 +112,34 @@ def test_ctrl_c_before_the_first_draw_leaves_the_object_as_it_was(data, monkeypa
     assert "not fitted" in repr(found)
 
 
+def test_ctrl_c_before_all_chains_began_their_turn_keeps_only_what_all_have(data, tmp_path, monkeypatch):
+    whole, real, done = quick().fit(data, show_progress=False), sampling._turn, []
+
+    def turn(chains, *rest):
+        done.append(1)
+        if len(done) < 10:
+            return real(chains, *rest)
+        real(chains[:1], *rest)
+        raise KeyboardInterrupt
+
+    found = quick()
+    with monkeypatch.context() as patch:
+        patch.setattr(sampling, "_turn", turn)
+        patch.setattr(sampling, "_ROUND_SECONDS", 0.0)
+        with pytest.raises(KeyboardInterrupt):
+            found.fit(data, show_progress=False, checkpoint=tmp_path)
+    np.testing.assert_array_equal(found.drawn.user, whole.drawn.user[:, :4])
+    same(whole, quick().fit(data, show_progress=False, checkpoint=tmp_path))
+
+
+def test_a_file_in_the_place_of_the_checkpoints_is_refused_before_the_first_sweep(data, tmp_path):
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(ValueError, match="is a file"):
+        quick(draws=10**6).fit(data, show_progress=False, checkpoint=tmp_path / "taken")
+    with pytest.raises(ValueError, match="checkpoint_seconds"):
+        quick().fit(data, show_progress=False, checkpoint=tmp_path, checkpoint_seconds=-1)
+
+
 def test_a_real_ctrl_c_is_heard_within_seconds(data):
     import _thread
 

@@ -30,10 +30,18 @@ class DrawFiles:
         What the draws depend on; the parts of another run are refused.
     seconds
         Write at most once in this time.
+
+    Raises
+    ------
+    ValueError
+        When there is a file in the place of the folder: now, not when the first part is written.
     """
 
     def __init__(self, folder: str | Path, identity: dict[str, Any], seconds: float):
         self.folder = Path(folder)
+        if self.folder.exists() and not self.folder.is_dir():
+            raise ValueError(f"checkpoint must be a folder, but {str(folder)!r} is a file: choose another name")
+        self.folder.mkdir(parents=True, exist_ok=True)
         self._identity = identity
         self._seconds = seconds
         self._last = time.monotonic()

@@ -21,7 +21,7 @@ from sadrec.posterior.predictive import PredictiveChecks
 from sadrec.posterior.questions import LOGIT_PER_PROBIT, ListQuestions, PairQuestions
 from sadrec.posterior.rivals import RivalQuestions
 from sadrec.posterior.sampling import bytes_needed, check_memory, sample
-from sadrec.posterior.settings import GibbsSettings, Scale
+from sadrec.posterior.settings import GibbsSettings, Scale, is_number
 from sadrec.posterior.triples import as_triples
 from sadrec.training.checkpoint import fingerprint
 
@@ -120,8 +120,13 @@ class GibbsSAD(PairQuestions, ListQuestions, CycleQuestions, RivalQuestions, Pre
     def __repr__(self) -> str:
         defaults = {name: p.default for name, p in inspect.signature(GibbsSAD.__init__).parameters.items()}
         given = ", ".join(f"{name}={value!r}" for name, value in self.get_params().items() if value != defaults[name])
-        state = f", {len(self.drawn):,} draws" if "drawn" in self.__dict__ else ", not fitted"
+        state = f", {len(self.drawn):,} draws" if self.fitted else ", not fitted"
         return f"<GibbsSAD({given}){state}>"
+
+    @property
+    def fitted(self) -> bool:
+        """Whether there are draws to ask."""
+        return "drawn" in self.__dict__
 
     def __getattr__(self, name: str) -> Any:
         # Only reached when an attribute is missing: before fit, these are.
@@ -180,6 +185,8 @@ class GibbsSAD(PairQuestions, ListQuestions, CycleQuestions, RivalQuestions, Pre
         settings = self._resolved()
         if isinstance(self.num_threads, bool) or not isinstance(self.num_threads, int) or self.num_threads < 0:
             raise ValueError(f"num_threads must be 0 (all cores) or more, not {self.num_threads!r}")
+        if not is_number(checkpoint_seconds) or checkpoint_seconds < 0:
+            raise ValueError(f"checkpoint_seconds must be a number, 0 or more, not {checkpoint_seconds!r}")
         data = data if isinstance(data, Comparisons) else as_interactions(data)
         user, winner, loser, weight = as_pairs(data, settings.negatives, settings.seed)
         triples = as_triples(user, winner, loser, len(data.users), len(data.items), weight)
@@ -267,7 +274,7 @@ class GibbsSAD(PairQuestions, ListQuestions, CycleQuestions, RivalQuestions, Pre
         draw
             Its number, in the order of :meth:`preference`.
         """
-        if isinstance(draw, bool) or not 0 <= draw < len(self.drawn):
+        if isinstance(draw, bool) or not isinstance(draw, int | np.integer) or not 0 <= draw < len(self.drawn):
             raise ValueError(f"draw must be one of 0..{len(self.drawn) - 1}, not {draw!r}")
         xi, eta, tau = (array[draw] for array in self.drawn.flat())
         return SAD.from_factors(

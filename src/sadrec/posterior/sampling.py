@@ -129,9 +129,10 @@ def sample(
             whole = False
         finally:
             bar.close()
-    # Chains finish the turn in which Ctrl-C was pressed.
-    kept = _kept(chains[0])
-    if files is not None and saved[0] < chains[0].sweep:
+    # Chains finish the turn in which Ctrl-C was pressed, but for those that had not begun it.
+    kept = min(map(_kept, chains))
+    level = len({chain.sweep for chain in chains}) == 1
+    if files is not None and level and saved[0] < chains[0].sweep:
         files.save(chains, draws, saved, kept)
     return draws.first(kept), whole
 

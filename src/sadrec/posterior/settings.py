@@ -53,12 +53,12 @@ class GibbsSettings:
             if value == "learn":
                 continue
             least_scale = 0.0 if name == "rival_scale" else 1e-6
-            if not _is_number(value) or not least_scale <= value <= 1e6 or 0 < value < 1e-6:
+            if not is_number(value) or not least_scale <= value <= 1e6 or 0 < value < 1e-6:
                 zero = "0 (no rival factors), " if name == "rival_scale" else ""
                 raise ValueError(f"{name} must be {zero}a number from 1e-6 to 1e6 or 'learn', not {value!r}")
-        if self.user_mean != "learn" and (not _is_number(self.user_mean) or abs(self.user_mean) > 1e6):
+        if self.user_mean != "learn" and (not is_number(self.user_mean) or abs(self.user_mean) > 1e6):
             raise ValueError(f"user_mean must be a number from -1e6 to 1e6 or 'learn', not {self.user_mean!r}")
-        if not _is_number(self.rival_mean) or not 0 <= self.rival_mean <= 1e6:
+        if not is_number(self.rival_mean) or not 0 <= self.rival_mean <= 1e6:
             raise ValueError(f"rival_mean must be a number from 0 to 1e6, not {self.rival_mean!r}")
         if self.rival_scale == 0 and self.rival_mean == 0:
             raise ValueError("rival_scale=0 holds tau at rival_mean=0, where every preference is 0: set rival_mean=1")
@@ -94,5 +94,6 @@ class GibbsSettings:
         return asdict(self)
 
 
-def _is_number(value: object) -> bool:
+def is_number(value: object) -> bool:
+    """Whether a value is a finite number."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
