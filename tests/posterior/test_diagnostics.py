@@ -53,6 +53,9 @@ def test_arviz_receives_preferences_with_their_names(posterior):
     assert x.coords["comparison"].values[0] == "up: a over b"
     np.testing.assert_allclose(x.values[..., 0].ravel(), posterior.preference("up", "a", "b"))
     assert posterior.to_arviz(number=7).posterior["probability"].shape == (2, 400, 7)
+    crowd = posterior.to_arviz((None, "a", ["b", "c"])).posterior["preference"]
+    assert crowd.coords["comparison"].values[1] == "everybody: a over c"
+    np.testing.assert_allclose(crowd.values[..., 1].ravel(), posterior.preference(None, "a", "c"))
 
 
 def test_a_trace_plot_has_a_line_per_chain(posterior, tmp_path):

@@ -203,8 +203,30 @@ def test_unknown_ids_and_odd_questions_are_refused(posterior):
         posterior.recommend("up", N=0)
     with pytest.raises(ValueError, match="two items"):
         posterior.ask_next("up", items=["a"])
-    with pytest.raises(ValueError, match="draw must"):
-        posterior.draw_model(800)
+    for draw in (800, 1.5):
+        with pytest.raises(ValueError, match="draw must"):
+            posterior.draw_model(draw)
+
+
+@pytest.mark.parametrize(
+    ("message", "ask"),
+    [
+        ("N must", lambda p: p.ask_next("up", N=-1)),
+        ("most_draws must", lambda p: p.ask_next("up", most_draws=0)),
+        ("N must", lambda p: p.credible_cycles("up", N=-1)),
+        ("least must", lambda p: p.credible_cycles("up", least=50)),
+        ("level must", lambda p: p.predictive_check(level=90)),
+        ("number must", lambda p: p.predictive_check(number=0)),
+        ("number must", lambda p: p.diagnose(0)),
+        ("one id", lambda p: p.recommend(["up", "down"])),
+        ("one id", lambda p: p.ask_next(["up", "down"])),
+        ("one id", lambda p: p.ranking(["up", "down"])),
+        ("one preference", lambda p: p.trace_plot("up", ["a", "b"], "c")),
+    ],
+)
+def test_numbers_and_lists_that_make_no_sense_are_named(posterior, message, ask):
+    with pytest.raises(ValueError, match=message):
+        ask(posterior)
 
 
 def test_a_generator_or_none_as_random_state_makes_a_seed(answers):

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from sadrec._kernel import kernel
 from sadrec.posterior.draws import Draws
-from sadrec.posterior.questions import Sampled
+from sadrec.posterior.questions import Sampled, check_count
+from sadrec.posterior.settings import is_number
 
 Floats = NDArray[np.float64]
 Words = NDArray[np.uint64]
@@ -82,6 +83,13 @@ def packed_wins(draws: Draws, user: int | None, rows: NDArray[np.int64]) -> tupl
     return packed.view(np.uint64), share
 
 
+def check_share(least: float) -> float:
+    """Return the smallest probability worth a mention, checked."""
+    if not is_number(least) or not 0 <= least <= 1:
+        raise ValueError(f"least must be a probability, a number from 0 to 1, not {least!r}")
+    return float(least)
+
+
 class CycleQuestions(Sampled):
     """Whether taste runs in circles, and how surely. ``user=None`` is the mean over all users."""
 
@@ -117,6 +125,9 @@ class CycleQuestions(Sampled):
         N
             At most so many; None for no limit.
         """
+        check_share(least)
+        if N is not None:
+            check_count("N", N)
         rows = self._item_rows(items)
         if len(rows) > MOST_ITEMS:
             raise ValueError(

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
-from sadrec.posterior.questions import Sampled
+from sadrec.posterior.questions import Sampled, check_count
 
 if TYPE_CHECKING:
     from sadrec.posterior.layout import ByUser
@@ -124,7 +124,7 @@ class Diagnostics(Sampled):
     ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
         """Return rows (user, winner, loser) of comparisons that were learnt from: all, or a random choice."""
         rows = np.arange(len(self._observed_user))
-        if number is not None and number < len(rows):
+        if number is not None and check_count("number", number) < len(rows):
             rows = np.sort(np.random.default_rng(seed).choice(len(rows), number, replace=False))
         return self._observed_user[rows], self.observed.winner[rows], self.observed.loser[rows]
 
@@ -153,7 +153,8 @@ class Diagnostics(Sampled):
         Parameters
         ----------
         pairs
-            Sequences of ids (users, items, rivals); None takes some of the comparisons that were learnt from.
+            Ids or sequences of ids (users, items, rivals), users None for the crowd; None takes some of the comparisons
+            that were learnt from.
         number, seed
             How many of them, and the seed of the choice.
 
@@ -168,16 +169,14 @@ class Diagnostics(Sampled):
             raise ImportError("to_arviz needs ArviZ: pip install 'sadrec[posterior]'") from error
         from scipy.special import ndtr
 
-        if pairs is None:
-            user, item, rival = self.observed_pairs(number, seed)
-        else:
-            user, item, rival = np.broadcast_arrays(*map(np.atleast_1d, self._rows(*pairs)))
-        x = self.drawn.preference(user, item, rival)
+        rows = self.observed_pairs(number, seed) if pairs is None else self._rows(*pairs)
+        crowd = rows[0] is None
+        user, item, rival = np.broadcast_arrays(*map(np.atleast_1d, (0 if crowd else rows[0], *rows[1:])))
+        x = self.drawn.preference(None if crowd else user, item, rival)
         x = x.reshape(self.drawn.chains, -1, x.shape[1])
-        names = [
-            f"{self.user_ids.array[u]}: {self.item_ids.array[i]} over {self.item_ids.array[j]}"
-            for u, i, j in zip(user, item, rival, strict=True)
-        ]
+        who = np.full(len(user), "everybody") if crowd else self.user_ids.array[user]
+        items = self.item_ids.array
+        names = [f"{u}: {i} over {j}" for u, i, j in zip(who, items[item], items[rival], strict=True)]
         return arviz.from_dict(
             posterior={"preference": x, "probability": ndtr(x), "prior_scale": self.drawn.scales.astype(np.float64)},
             coords={"comparison": names, "part": ["user", "item", "rival"]},
@@ -202,7 +201,10 @@ class Diagnostics(Sampled):
             from matplotlib.figure import Figure
         except ImportError as error:
             raise ImportError("trace_plot needs matplotlib: pip install 'sadrec[plot]'") from error
-        x = self.drawn.preference(*self._rows(user, item, rival)).reshape(self.drawn.chains, -1)
+        x = self.drawn.preference(*self._rows(user, item, rival))
+        if x.ndim > 1:
+            raise ValueError(f"a trace shows one preference, not {x[0].size}: give one user, one item and one rival")
+        x = x.reshape(self.drawn.chains, -1)
         figure = Figure(figsize=(9, 3), layout="constrained")
         left, right = figure.subplots(1, 2, sharey=True, width_ratios=(3, 1))
         for number, chain in enumerate(x):

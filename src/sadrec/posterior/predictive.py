@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
 from sadrec.posterior.diagnostics import Diagnostics
+from sadrec.posterior.questions import check_count, check_level
 
 Rows = NDArray[np.int32]
 Statistic = Callable[[Rows, Rows, Rows], float]
@@ -52,7 +53,8 @@ class PredictiveChecks(Diagnostics):
             ``lower`` and ``upper``, and ``p_value``, the share of data sets whose value is at least the observed one
             (equal ones counted half).
         """
-        draws = self.drawn.at_most(number)
+        tail = (1 - check_level(level)) / 2
+        draws = self.drawn.at_most(check_count("number", number))
         whole = self.observed.root == 1
         if not whole.any():
             raise ValueError("all comparisons have fractional weights: there is nothing to compare with")
@@ -83,7 +85,6 @@ class PredictiveChecks(Diagnostics):
                     values[name][d] = _default(name, rows, margin, sizes)
                     if values is observed and name not in ("log_likelihood", "upsets", "user_upsets"):
                         fixed[name] = values[name][d]
-        tail = (1 - level) / 2
         return pl.DataFrame(
             [
                 {

@@ -27,6 +27,13 @@ def check_level(level: float) -> float:
     return float(level)
 
 
+def check_count(name: str, value: int) -> int:
+    """Return how many of something are asked for, checked."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ValueError(f"{name} must be a whole number, 1 or more, not {value!r}")
+    return int(value)
+
+
 class Sampled:
     """What the questions need to know: draws, and ids for their rows."""
 
@@ -35,8 +42,14 @@ class Sampled:
     item_ids: Ids
     seen: Any
 
+    def _one_user(self, user: Any) -> int:
+        row = self.user_ids.positions(user)
+        if np.ndim(row):
+            raise ValueError(f"user must be one id, not {len(row)}: ask for one user after the other")
+        return int(row)
+
     def _user_row(self, user: Any) -> int | None:
-        return None if user is None else int(self.user_ids.positions(user))
+        return None if user is None else self._one_user(user)
 
     def _item_rows(self, items: Any) -> NDArray[np.int64]:
         if items is None:
@@ -214,9 +227,8 @@ class ListQuestions(Sampled):
         random_state
             Chooses the draw; None takes a new one every time.
         """
-        if isinstance(N, bool) or not isinstance(N, int | np.integer) or N < 1:
-            raise ValueError(f"N must be a whole number, 1 or more, not {N!r}")
-        row = int(self.user_ids.positions(user))
+        check_count("N", N)
+        row = self._one_user(user)
         if sample:
             draw = int(np.random.default_rng(random_state).integers(len(self.drawn)))
             chain, number = divmod(draw, len(self.drawn) // self.drawn.chains)
@@ -259,16 +271,17 @@ class ListQuestions(Sampled):
         rows = self._item_rows(items)
         if len(rows) < 2:
             raise ValueError(f"a question needs two items, and {len(rows)} are given")
-        draws = self.drawn.at_most(most_draws)
+        row = self._one_user(user)
+        draws = self.drawn.at_most(check_count("most_draws", most_draws))
         one, other = np.triu_indices(len(rows), 1)
         bits, chance = np.empty(len(one)), np.empty(len(one))
         step = max(1, _CHUNK // len(draws))
         for start in range(0, len(one), step):
             part = slice(start, start + step)
-            p = ndtr(draws.preference(self.user_ids.positions(user), rows[one[part]], rows[other[part]]))
+            p = ndtr(draws.preference(row, rows[one[part]], rows[other[part]]))
             chance[part] = p.mean(axis=0)
             bits[part] = _entropy(chance[part]) - _entropy(p).mean(axis=0)
-        best = np.argsort(-bits, kind="stable")[:N]
+        best = np.argsort(-bits, kind="stable")[: check_count("N", N)]
         ids = self.item_ids.array
         return pl.DataFrame(
             {
