@@ -1,11 +1,13 @@
 """``sadrec posterior`` on the command line."""
 
 import json
+from datetime import date
 
 import polars as pl
 import pytest
 from click.testing import CliRunner
 
+from sadrec.posterior import sampling
 from sadrec.posterior.command import posterior_command
 
 QUICK = ["--draws", "60", "--warmup", "40", "--chains", "2", "--factors", "2", "--quiet"]
@@ -66,6 +68,8 @@ def test_interactions_are_recognised(tmp_path):
         (["--item", "won"], "--item does not go with comparisons"),
         (["--user-scale", "wide"], "neither a number"),
         (["--level", "2"], "level must be"),
+        (["--least", "7"], "least must be"),
+        (["-o", "games"], "must end in .posterior"),
     ],
 )
 def test_errors_are_one_line(games, arguments, message):
@@ -73,3 +77,53 @@ def test_errors_are_one_line(games, arguments, message):
     assert found.exit_code != 0
     assert message in found.output
     assert "Traceback" not in found.output
+
+
+@pytest.mark.parametrize("arguments", [["--for", "bob"], ["--level", "2"], ["--least", "7"]])
+def test_what_cannot_be_answered_is_refused_before_the_sampling(games, tmp_path, arguments):
+    found = run(games, *COLUMNS, *QUICK, "-o", str(tmp_path / "games.posterior"), *arguments)
+    assert found.exit_code != 0
+    assert [path.name for path in tmp_path.iterdir()] == ["games.csv"]
+
+
+def test_a_user_may_be_a_date(tmp_path):
+    path = tmp_path / "days.parquet"
+    days = [date(2024, 5, 31), date(2024, 6, 1)]
+    pl.DataFrame({"user": days, "winner": ["a", "b"], "loser": ["b", "c"]}).write_parquet(path)
+    found = run(str(path), *QUICK, "--for", "2024-06-01")
+    assert found.exit_code == 0, found.output
+    assert "is not a date" in run(str(path), *QUICK, "--for", "tomorrow").output
+
+
+def interrupted(monkeypatch, turns):
+    real, done = sampling._turn, []
+
+    def turn(*arguments):
+        if len(done) == turns:
+            raise KeyboardInterrupt
+        done.append(1)
+        return real(*arguments)
+
+    monkeypatch.setattr(sampling, "_turn", turn)
+    monkeypatch.setattr(sampling, "_ROUND_SECONDS", 0.0)
+
+
+def test_ctrl_c_shows_what_the_draws_so_far_say(games, monkeypatch):
+    interrupted(monkeypatch, 50)
+    found = run(games, *COLUMNS, *QUICK)
+    assert found.exit_code == 0, found.output
+    assert "Interrupted" in found.output
+    assert "20 draws." in found.output
+
+
+def test_ctrl_c_with_a_place_to_save_leaves_what_the_same_command_goes_on_from(games, tmp_path, monkeypatch):
+    saved = tmp_path / "games.posterior"
+    whole = run(games, *COLUMNS, *QUICK, "--json")
+    with monkeypatch.context() as patch:
+        interrupted(patch, 50)
+        found = run(games, *COLUMNS, *QUICK, "-o", str(saved))
+    assert found.exit_code == 130
+    assert not saved.exists()
+    again = run(games, *COLUMNS, *QUICK, "-o", str(saved), "--json")
+    assert json.loads(again.output)["ranking"] == json.loads(whole.output)["ranking"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["games.csv", "games.posterior"]

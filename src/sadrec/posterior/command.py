@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
+import numpy as np
 
 from sadrec._output import json_option, print_json, print_table
 
@@ -55,15 +56,30 @@ def read_data(file: Path, kind: str, ties: Literal["drop", "split"], columns: di
 def parse_id(ids: Any, text: str) -> Any:
     """Turn the text of an id into the kind of id the data has."""
     kind = ids.array.dtype.kind
+    kinds: dict[str, Callable[[str], Any]] = {"i": int, "u": int, "f": float, "M": np.datetime64}
     try:
-        return int(text) if kind in "iu" else float(text) if kind == "f" else text
+        return kinds.get(kind, str)(text)
     except ValueError:
-        raise click.BadParameter(f"{text!r} is not a number, but the {ids.what}s are") from None
+        wanted = "date, such as 2024-05-31" if kind == "M" else "number"
+        raise click.BadParameter(f"{text!r} is not a {wanted}, but the {ids.what}s are") from None
+
+
+def output_name(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
+    """Return where to save, a name by which the command will know the file again."""
+    if value is not None and value.suffix != SUFFIX:
+        raise click.BadParameter(f"the name must end in {SUFFIX}, as in {value.name}{SUFFIX}, not {value.name!r}")
+    return value
 
 
 @click.command("posterior")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help=f"Save it, as NAME{SUFFIX}.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    callback=output_name,
+    help=f"Save it, as NAME{SUFFIX}.",
+)
 @click.option("--factors", type=int, default=4, show_default=True, help="Length of the vectors.")
 @click.option("--draws", type=int, default=1000, show_default=True, help="Draws each chain keeps.")
 @click.option("--warmup", type=int, default=1000, show_default=True, help="Sweeps before the first.")
@@ -117,20 +133,26 @@ def posterior_command(
 
     FILE holds comparisons (user, winner, loser; or user, left, right, winner) or interactions (user, item); or it is a
     posterior that was saved before, whose name ends in .posterior. Interrupted with Ctrl-C or killed, the same command
-    goes on where it was, if it has a folder for checkpoints.
+    goes on where it was, if it has a folder for checkpoints (-o or --checkpoint); without one, Ctrl-C shows what the
+    draws so far say.
     """
     from sadrec.posterior import GibbsSAD
+    from sadrec.posterior.cycles import check_share
+    from sadrec.posterior.questions import check_level
 
     columns = {name: options.pop(name) for name in sorted({*_COMPARISONS, *_INTERACTIONS})}
     try:
-        if file.suffix == SUFFIX:
-            found = GibbsSAD.load(file)
-        else:
-            data = read_data(file, kind, ties, columns)
-            found = _fit(GibbsSAD(**options), data, output, checkpoint, quiet)
-        if output is not None:
+        saved = file.suffix == SUFFIX
+        data: Any = GibbsSAD.load(file) if saved else read_data(file, kind, ties, columns)
+        # What is asked is checked before the sampling, which may take hours.
+        check_level(level)
+        check_share(least)
+        who = None if asked is None else parse_id(data.user_ids, asked)
+        if who is not None:
+            data.user_ids.positions(who)
+        found: GibbsSAD = data if saved else _fit(GibbsSAD(**options), data, output, checkpoint, quiet)
+        if saved and output is not None:
             found.save(output)
-        who = None if asked is None else parse_id(found.user_ids, asked)
         report = _report(found, who, number, level, least)
     except (ValueError, TypeError, OSError) as error:
         raise click.ClickException(" ".join(str(error).split())) from error
@@ -153,13 +175,16 @@ def _fit(found: "GibbsSAD", data: Any, output: Path | None, checkpoint: Path | N
     try:
         found.fit(data, show_progress=not quiet, checkpoint=folder, checkpoint_seconds=5)
     except KeyboardInterrupt:
-        if folder is None:
+        if folder is not None:
+            click.echo(f"Interrupted; the draws so far are in {folder}. Run the same command again to go on.", err=True)
+            raise SystemExit(130) from None
+        if not found.fitted:
             raise
-        click.echo(f"Interrupted; the draws so far are in {folder}. Run the same command again to go on.", err=True)
-        raise SystemExit(130) from None
-    if checkpoint is None and folder is not None and output is not None:
+        click.echo("Interrupted; this is what the draws so far say.", err=True)
+    if output is not None:
         found.save(output)
-        shutil.rmtree(folder, ignore_errors=True)
+        if checkpoint is None and folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
     return found
 
 
