@@ -202,3 +202,50 @@ def test_one_item_and_unknown_ids():
             ask()
     with pytest.raises(ValueError, match="method must be one of"):
         model.rank(0, method="elo")
+
+
+def test_what_one_was_seen_with_is_left_out_whatever_it_comes_in(game):
+    for liked in (["rock"], {"rock"}, (item for item in ["rock"]), pl.Series(["rock"]), np.array(["rock"])):
+        assert "rock" not in game.recommend_for(liked)[0]
+
+
+def test_one_user_can_ask_for_any_number_without_memory_for_it(game):
+    assert len(game.recommend("ann", N=10**15)[0]) == len(game.recommend_popular(N=10**15)[0]) == 4
+    assert len(game.recommend_for(["air"], N=10**15)[0]) == 3
+    assert len(game.tournament("ann", N=10**15)) == 4
+
+
+def test_the_matrix_given_stays_as_it_is(fitted):
+    model, _, _ = fitted
+    given = sp.csr_matrix((np.ones(3, np.float32), np.array([4, 0, 2]), np.array([0, 3])), shape=(1, 40))
+    ids, _ = model.recommend(0, given, N=100)
+    assert given.indices.tolist() == [4, 0, 2] and not set(ids) & {0, 2, 4}
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda m: m.rank("ann", "rock"), "items must be a sequence of ids, not 'rock': put a single id into a list"),
+        (lambda m: m.rank("ann", reference="rock"), "reference must be a sequence of ids, not 'rock'"),
+        (lambda m: m.rank("ann", reference="liked"), "user 'ann' was seen with nothing to compare with"),
+        (lambda m: m.rank("ann", method="liked"), "user 'ann' was seen with nothing to compare with"),
+        (lambda m: m.rank("ann", method="wins", reference=["rock"]), "leave it out for 'wins'"),
+        (lambda m: m.rank(["ann"]), r"user must be one id, not \['ann'\]"),
+        (lambda m: m.cycles(["ann", "bob"]), r"user must be one id, not \['ann', 'bob'\]"),
+        (lambda m: m.cycles("ann", items="rock"), "items must be a sequence of ids, not 'rock'"),
+        (lambda m: m.cycles("ann", minimum="a lot"), "minimum must be a margin of at least 0, not 'a lot'"),
+        (lambda m: m.margins("ann", "rock", ["air"]), "items must be a sequence of ids, not 'rock'"),
+        (lambda m: m.margins("ann", None, "air"), "rivals must be a sequence of ids, not 'air'"),
+        (lambda m: m.explain("ann", ["rock"], "air"), r"item must be one id, not \['rock'\]"),
+        (lambda m: m.recommend_groups(["ann"]), r"user must be one id, not \['ann'\]"),
+        (lambda m: m.recommend_groups("ann", candidates=0), "candidates must be at least 1, not 0"),
+        (lambda m: m.recommend_groups("ann", N="ten"), "N must be a whole number of at least 0, not 'ten'"),
+        (
+            lambda m: m.preference("ann", ["rock", "air"], ["rock", "air", "paper"]),
+            r"shapes are \(\), \(2,\) and \(3,\)",
+        ),
+    ],
+)
+def test_what_is_wrong_is_named_in_terms_of_ids(game, ask, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        ask(game)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sadrec.data.ids import IdArray, is_scalar_id
-from sadrec.models.verbs import Fitted
+from sadrec.models.verbs import Fitted, row_of, rows_in
 from sadrec.ranking.cycles import Cycle, cycles
 from sadrec.ranking.intransitivity import intransitivity, item_counter_effects
 from sadrec.ranking.rank import Method, Ranking, rank
@@ -25,11 +25,12 @@ class CircleVerbs(Fitted):
         user
             An id.
         items
-            Ids; None for the whole catalogue ("margin" and "wins" only: the others are for short lists).
+            Ids, each once; None for the whole catalogue ("markov" and "nash" take 2000 items at most).
         method
             "margin": mean margin over the catalogue. "wins": how many of ``items`` it beats (Copeland; the paper's M1).
             "liked": the share of the items the user was seen with that it beats (M2). "markov": rank centrality.
             "nash": the maximal lottery. The last two respect circles. For BPR all agree with the order of the scores.
+            A tie counts half.
         reference
             Ids of the rivals that "margin" averages over; None for the whole catalogue, "liked" for what the user was
             seen with.
@@ -47,23 +48,19 @@ class CircleVerbs(Fitted):
         >>> game.rank("ann", method="wins").scores
         array([1., 1., 1.])
         """
-        rows = None if items is None else self.item_ids.positions(items)
+        row = row_of(self.user_ids, user)
+        rows = None if items is None else rows_in(self.item_ids, items, "items")
         labels = self.item_ids.array if rows is None else self.item_ids.array[rows]
-        liked = self._seen_by(user) if method == "liked" or _is(reference, "liked") else None
-        against = None
-        if _is(reference, "liked"):
-            against = liked
-        elif reference is not None:
-            against = self.item_ids.positions(reference)
-        return rank(
-            self.parameters,
-            self.user_ids.positions(user),
-            rows,
-            method,
-            liked=liked,
-            reference=against,
-            labels=labels,
-        )
+        if reference is not None and method != "margin":
+            raise ValueError(f"reference is what the method 'margin' averages over; leave it out for {method!r}")
+        liked = against = None
+        if method == "liked" or _is(reference, "liked"):
+            liked = self._seen_by(user)
+            if not liked.size:
+                raise ValueError(f"user {user!r} was seen with nothing to compare with: use method='margin' alone")
+        if reference is not None:
+            against = liked if _is(reference, "liked") else rows_in(self.item_ids, reference, "reference")
+        return rank(self.parameters, row, rows, method, liked=liked, reference=against, labels=labels)
 
     def tournament(self, user: Any, items: Any = None, N: int = 50) -> Tournament:
         """Let items play each other for a user.
@@ -82,10 +79,10 @@ class CircleVerbs(Fitted):
         Tournament
             With ``items``, ``margins``, and the methods ``wins``, ``condorcet_winner``, ``smith_set``, ``components``.
         """
-        row = self.user_ids.positions(user)
+        row = row_of(self.user_ids, user)
         if items is None:
             return tournament(self.parameters, row, *self._best(user, N, new=False))
-        rows = self.item_ids.positions(items)
+        rows = rows_in(self.item_ids, items, "items")
         return tournament(self.parameters, row, rows, self.item_ids.array[rows])
 
     def cycles(self, user: Any, N: int = 50, *, items: Any = None, minimum: float = 0.0) -> list[Cycle]:
@@ -163,6 +160,13 @@ class CircleVerbs(Fitted):
 
     def counter_effects(self, user: Any = None, N: int = 10) -> tuple[IdArray, NDArray[np.float64]]:
         """Return the N items whose margins scores explain least, for a user or for all, and by how much.
+
+        Parameters
+        ----------
+        user
+            An id, a sequence of ids, or None for all users together.
+        N
+            How many.
 
         Returns
         -------

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from sadrec.data.ids import IdArray
 from sadrec.models.recommending import RecommendVerbs
+from sadrec.models.verbs import row_of
 from sadrec.ranking.explain import Explanation, explain
 from sadrec.ranking.neighbours import similar_items, similar_users
 from sadrec.ranking.vectors import item_vectors, user_vectors
@@ -41,13 +42,12 @@ class ReasonVerbs(RecommendVerbs):
         ale over tea: margin 1 (73 %)
           factors  1: +2, 0: -1
         """
-        rows = self.item_ids.positions([item, rival])
+        rows = [row_of(self.item_ids, asked) for asked in (item, rival)]
         liked = self._seen_by(user)
         found = explain(
             self.parameters,
-            self.user_ids.positions(user),
-            int(rows[0]),
-            int(rows[1]),
+            row_of(self.user_ids, user),
+            *rows,
             liked=liked if liked.size else None,
             regularization=self._regularization(),
         )

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from sadrec.data import Comparisons
 from sadrec.data.ids import IdArray, is_scalar_id
-from sadrec.models.verbs import Fitted
+from sadrec.models.verbs import Fitted, row_of
+from sadrec.ranking._arguments import count
 from sadrec.ranking.fold_in import FoldIn, average_user, fold_in, fold_in_comparisons
 from sadrec.ranking.groups import Group, recommend_groups
 from sadrec.ranking.new_items import NewItem, fold_in_item
@@ -93,10 +94,8 @@ class RecommendVerbs(Fitted):
             who = np.array(
                 [self._vector_of(liked.indices[a:b]) for a, b in zip(liked.indptr, liked.indptr[1:], strict=False)]
             )
-        found = self._recommended(
-            who, N, liked, filter_already_liked_items, filter_items, items, method, candidates, progress
-        )
-        return self._trimmed(found) if one else found
+        answer = self._recommended_to_one if one else self._recommended
+        return answer(who, N, liked, filter_already_liked_items, filter_items, items, method, candidates, progress)
 
     def recommend_for(
         self,
@@ -117,19 +116,19 @@ class RecommendVerbs(Fitted):
         N, filter_items, items, method, candidates
             As for :meth:`recommend`. What they liked is left out.
         """
-        vector = self.fold_in(liked)
         known = None
         if not isinstance(liked, Comparisons):
-            columns = np.unique(self.item_ids.positions(list(liked)))
+            liked = _listed(liked)
+            columns = np.unique(self.item_ids.positions(liked))
             ones = np.ones(len(columns), np.float32)
             known = sp.csr_matrix((ones, columns, [0, len(columns)]), shape=(1, len(self.item_ids)))
-        found = self._recommended(vector[None], N, known, True, filter_items, items, method, candidates)
-        return self._trimmed(found)
+        vector = self.fold_in(liked)
+        return self._recommended_to_one(vector[None], N, known, True, filter_items, items, method, candidates)
 
     def recommend_popular(self, N: int = 10, filter_items: Any = None, items: Any = None) -> Recommended:
         """Return the best N items for somebody of whom nothing is known: popular by margin, over all users."""
         vector = average_user(self.parameters)
-        return self._trimmed(self._recommended(vector[None], N, None, False, filter_items, items, "margin", 1))
+        return self._recommended_to_one(vector[None], N, None, False, filter_items, items, "margin", 1)
 
     def recommend_groups(
         self, user: Any, N: int = 10, *, candidates: int = 50, largest: int | None = 5, minimum: float = 0.0
@@ -149,7 +148,8 @@ class RecommendVerbs(Fitted):
         minimum
             The margin a win needs to count.
         """
-        game = tournament(self.parameters, self.user_ids.positions(user), *self._best(user, max(N, candidates)))
+        among = max(count(N, "N"), count(candidates, "candidates", least=1))
+        game = tournament(self.parameters, row_of(self.user_ids, user), *self._best(user, among))
         return recommend_groups(game, N, largest=largest, minimum=minimum)
 
     def fold_in(self, items: Any, return_covariance: bool = False) -> Any:
@@ -201,9 +201,7 @@ class RecommendVerbs(Fitted):
             return fold_in_comparisons(
                 self.parameters, *rows, weight=items.weight, regularization=self._regularization()
             )
-        if is_scalar_id(items):
-            raise TypeError(f"liked items must be a sequence of ids, not {items!r}: put a single id into a list")
-        return self._fold_in_rows(self.item_ids.positions(list(items)))
+        return self._fold_in_rows(self.item_ids.positions(_listed(items)))
 
     def _fold_in_rows(self, rows: NDArray[Any]) -> FoldIn:
         settings = self.settings
@@ -250,10 +248,9 @@ class RecommendVerbs(Fitted):
         ids[found < 0] = {"i": -1, "u": 0, "f": np.nan, "U": "", "M": np.datetime64("NaT")}[ids.dtype.kind]
         return ids, scores
 
-    @staticmethod
-    def _trimmed(found: Recommended) -> Recommended:
+    def _recommended_to_one(self, who: Any, N: int, *rest: Any) -> Recommended:
         """Return the answer for one user, without padding."""
-        ids, scores = found[0][0], found[1][0]
+        ids, scores = (answer[0] for answer in self._recommended(who, self._at_most(N), *rest))
         real = scores > -np.inf
         return ids[real], scores[real]
 
@@ -267,5 +264,11 @@ class RecommendVerbs(Fitted):
                 f"user_items must have a row for each of the {len(rows)} users asked about and a column for each "
                 f"of the model's {len(self.item_ids)} items, not the shape {liked.shape}"
             )
-        liked.sort_indices()
-        return liked
+        return liked if liked.has_sorted_indices else liked.sorted_indices()  # the caller's stays as it is
+
+
+def _listed(items: Any) -> list[Any]:
+    """Return liked items as a list."""
+    if is_scalar_id(items):
+        raise TypeError(f"liked items must be a sequence of ids, not {items!r}: put a single id into a list")
+    return list(items)

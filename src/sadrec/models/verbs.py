@@ -1,11 +1,12 @@
 """The first verbs of a model, in terms of ids: one item against another, and what the verbs rest on."""
 
+from reprlib import repr as shortened
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec.data.ids import IdArray, Ids
+from sadrec.data.ids import IdArray, Ids, is_scalar_id
 from sadrec.ranking import Parameters
 from sadrec.ranking.pairs import margins, preference, sigmoid
 from sadrec.ranking.top_n import ItemIndex
@@ -31,6 +32,10 @@ class Fitted:
         """The settings that ``fit`` used, with everything resolved; None for given parameters."""
         return self._settings
 
+    def _at_most(self, N: int) -> int:
+        """Return N, or the number of items if that is less: one user's answer is never longer."""
+        return min(N, len(self.item_ids)) if isinstance(N, (int, np.integer)) else N
+
     def _user_rows(self, users: Any) -> NDArray[np.int64]:
         return np.atleast_1d(self.user_ids.positions(users))
 
@@ -42,17 +47,31 @@ class Fitted:
 
     def _seen_by(self, user: Any) -> NDArray[Any]:
         """Return the rows of the items that a user was seen with."""
-        return np.empty(0, np.int64) if self.seen is None else self.seen[[self.user_ids.positions(user)]].indices
+        return np.empty(0, np.int64) if self.seen is None else self.seen[[row_of(self.user_ids, user)]].indices
 
     def _best(self, user: Any, N: int, new: bool = True) -> tuple[NDArray[np.int64], IdArray]:
         """Return the rows and ids of a user's best N items by mean margin, of all or of those not seen."""
-        row = self._user_rows([user])
+        row = np.array([row_of(self.user_ids, user)])
         left_out = self.seen[row] if new and self.seen is not None else None
         found, _ = self._index().search(
-            user_vectors(self.parameters, row), N, seen=left_out, num_threads=self.num_threads
+            user_vectors(self.parameters, row), self._at_most(N), seen=left_out, num_threads=self.num_threads
         )
         rows = found[0][found[0] >= 0]
         return rows, self.item_ids.array[rows]
+
+
+def row_of(ids: Ids, asked: Any) -> int:
+    """Return the row of one id."""
+    if not is_scalar_id(asked):
+        raise TypeError(f"{ids.what} must be one id, not {shortened(asked)}: ask about one at a time")
+    return int(ids.positions(asked))
+
+
+def rows_in(ids: Ids, asked: Any, name: str) -> NDArray[np.int64]:
+    """Return the rows of a sequence of ids, which ``name`` calls what it was given as."""
+    if is_scalar_id(asked):
+        raise TypeError(f"{name} must be a sequence of ids, not {asked!r}: put a single id into a list")
+    return np.asarray(ids.positions(asked))
 
 
 def rows_of(ids: Ids, asked: Any) -> Any:
@@ -116,8 +135,9 @@ class PairVerbs(Fitted):
         ndarray
             (items, rivals); entry (i, j) is positive when item i is preferred to rival j.
         """
-        rows = [None if ids is None else self.item_ids.positions(ids) for ids in (items, rivals)]
-        return margins(self.parameters, self.user_ids.positions(user), *rows)
+        given = {"items": items, "rivals": rivals}
+        rows = [None if ids is None else rows_in(self.item_ids, ids, name) for name, ids in given.items()]
+        return margins(self.parameters, row_of(self.user_ids, user), *rows)
 
     def scores(self, users: Any) -> NDArray[Any]:
         """Return, for some users, the mean margin of every item over the catalogue.

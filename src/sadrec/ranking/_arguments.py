@@ -64,6 +64,13 @@ def user_vector(parameters: Parameters, user: User) -> NDArray[Any]:
     return vector.astype(parameters.dtype, copy=False)
 
 
+def least_margin(value: float) -> float:
+    """Return ``value``, the margin that a win needs to count, of at least 0."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating) or not value >= 0:
+        raise ValueError(f"minimum must be a margin of at least 0, not {value!r}")
+    return float(value)
+
+
 def count(value: int, name: str, least: int = 0) -> int:
     """Return ``value`` as an int of at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer):

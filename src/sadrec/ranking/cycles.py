@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec.ranking._arguments import Indices
+from sadrec.ranking._arguments import Indices, least_margin
 from sadrec.ranking.pairs import sigmoid
 from sadrec.ranking.tournament import Tournament, strong_components
 
@@ -96,8 +96,7 @@ def cycles(game: Tournament, minimum: float = 0.0) -> list[Cycle]:
       scissors  beats  paper     by 3      (95 %)
       paper     beats  rock      by 1      (73 %)]
     """
-    if not minimum >= 0:
-        raise ValueError(f"minimum must be a margin of at least 0, not {minimum!r}")
+    minimum = least_margin(minimum)
     margins = game.margins
     found = []
     for part in cyclic_components(margins, minimum):

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec.ranking._arguments import Indices, count
+from sadrec.ranking._arguments import Indices, count, least_margin
 from sadrec.ranking.cycles import best_cycle, cyclic_components
 from sadrec.ranking.tournament import Tournament
 
@@ -77,8 +77,7 @@ def recommend_groups(
     """
     N = len(game) if N is None else count(N, "N")
     largest = len(game) if largest is None else count(largest, "largest", least=1)
-    if not minimum >= 0:
-        raise ValueError(f"minimum must be a margin of at least 0, not {minimum!r}")
+    minimum = least_margin(minimum)
     wins, mean = game.wins(), game.mean_margins()
     groups = []
     for part in _split(game, largest, minimum):

@@ -153,7 +153,13 @@ def _broadcast(
         vectors, u = parameters.user_factors, positions(np.asarray(user), parameters.n_users, "user")
     i = positions(item, parameters.n_items, "item")
     j = positions(rival, parameters.n_items, "rival")
-    u, i, j = np.broadcast_arrays(u, i, j)
+    try:
+        u, i, j = np.broadcast_arrays(u, i, j)
+    except ValueError:
+        raise ValueError(
+            f"users, items and rivals must broadcast against each other, but their shapes are {u.shape}, {i.shape} "
+            f"and {j.shape}"
+        ) from None
     return vectors, u, i, j
 
 
