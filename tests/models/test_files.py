@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sadrec import BPR, SAD, Interactions
+from sadrec._files import read_arrays, write_arrays
 from sadrec.models import ModelFileError
 
 IDS = {
@@ -145,6 +146,63 @@ def test_hostile_headers_are_refused_with_one_kind_of_error(saved, change):
     rewritten(saved, change)
     with pytest.raises(ModelFileError):
         SAD.load(saved)
+
+
+def with_arrays(path, change):
+    """Write a file again with other arrays or another header, all of it well-formed."""
+    arrays, header = read_arrays(path, "a model")
+    arrays = {name: np.array(array) for name, array in arrays.items()}
+    change(arrays, header)
+    write_arrays(path, arrays, header)
+
+
+def wild_offsets(kind, *values):
+    """Return a change that sends compiled code far outside the arrays, in numbers of a kind."""
+
+    def change(arrays, header):
+        offsets = arrays["seen_indptr"].astype(kind)
+        offsets[1 : 1 + len(values)] = values
+        arrays["seen_indptr"] = offsets
+
+    return change
+
+
+def one_endless_id(arrays, header):
+    """Terabytes, if all ids were kept as wide as the longest: 4 bytes x 100,000 ids x 10,000,000 characters."""
+    users, longest = 10**5, 10**7
+    for name in [name for name in arrays if name.startswith("seen")]:
+        del arrays[name]
+    arrays["user_factors"] = np.zeros((users, 3), np.float32)
+    arrays["users"] = np.full(users - 1 + longest, ord("x"), np.uint8)
+    arrays["users_offsets"] = np.append(np.arange(users), users - 1 + longest)
+    header["ids"]["users"] = "text"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (wild_offsets(np.uint64, 2**40), "cut short"),
+        (wild_offsets(np.float64, np.nan), "cut short"),
+        (wild_offsets(np.int64, 2**63 - 1, -2), "out of order"),
+        (lambda a, h: a.update(seen_indices=a["seen_indices"].astype(np.float64)), "seen in training"),
+        (lambda a, h: a.update(seen_data=np.full_like(a["seen_data"], np.nan)), "seen in training"),
+        (one_endless_id, "more than 256"),
+        (lambda a, h: a.update({name: a[name][:, :0] for name in a if name.endswith("_factors")}), "do not fit"),
+        (lambda a, h: h["params"].update(num_threads="many"), "num_threads"),
+        (lambda a, h: h.update(history="abc"), "history"),
+    ],
+)
+@pytest.mark.parametrize("mmap", [False, True])
+def test_well_formed_files_with_hostile_content_are_refused_before_anything_follows_them(saved, change, message, mmap):
+    with_arrays(saved, change)
+    with pytest.raises(ModelFileError, match=message):
+        SAD.load(saved, mmap=mmap)
+
+
+def test_what_was_seen_comes_back_whatever_its_type(tmp_path):
+    seen = sp.csr_matrix(np.array([[True, False, True]]))
+    SAD.from_factors([[1.0]], [[1.0], [2.0], [3.0]], seen=seen).save(tmp_path / "m.sad")
+    assert SAD.load(tmp_path / "m.sad").recommend(0)[0].tolist() == [1]
 
 
 def test_settings_in_a_file_cannot_set_other_attributes(saved):

@@ -174,8 +174,7 @@ class Estimator(Fitted):
         seed = _seed(self.random_state)
         given = fitting.as_before(self.get_params(), start, settings_before)
         settings = fitting.resolve(given, found, self._learn_rivals, seed)
-        if not isinstance(self.num_threads, int) or self.num_threads < 0:
-            raise ValueError(f"num_threads must be 0 (all cores) or more, not {self.num_threads!r}")
+        threads = checked_threads(self.num_threads)
         factors = self._first_factors(found, settings, start)
         held_out = None
         if validation is not None:
@@ -186,7 +185,7 @@ class Estimator(Fitted):
             settings,
             fitting.positives(found, settings),
             fitting.sources(found, settings),
-            self.num_threads,
+            threads,
         )
         checkpoints = None
         if checkpoint is not None:
@@ -317,6 +316,13 @@ class Estimator(Fitted):
     def items(self) -> IdArray:
         """The items' ids, in row order."""
         return self.item_ids.array
+
+
+def checked_threads(num_threads: Any) -> int:
+    """Return the number of threads asked for, refusing what is none."""
+    if isinstance(num_threads, bool) or not isinstance(num_threads, (int, np.integer)) or num_threads < 0:
+        raise ValueError(f"num_threads must be a whole number, 0 (all cores) or more, not {num_threads!r}")
+    return int(num_threads)
 
 
 def _seed(random_state: int | np.random.Generator | None) -> int:

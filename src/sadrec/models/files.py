@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sadrec._files import FileFormatError, read_arrays, write_arrays
-from sadrec.data.ids import IdArray
+from sadrec.data.ids import IdArray, text_ids
 from sadrec.models.errors import ModelFileError
 
 FORMAT = 1
@@ -75,7 +75,7 @@ def _parameters(tensors: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     names = ("user_factors", "item_factors", "rival_factors", "item_bias")
     arrays: dict[str, NDArray[Any]] = {name: tensors[name] for name in names if name in tensors}
     users, items = arrays["user_factors"], arrays["item_factors"]
-    if users.ndim != 2 or items.ndim != 2 or users.shape[1] != items.shape[1]:
+    if users.ndim != 2 or items.ndim != 2 or users.shape[1] != items.shape[1] or not users.shape[1]:
         raise ValueError(f"factors of shapes {users.shape} and {items.shape} do not fit")
     if "rival_factors" in arrays and arrays["rival_factors"].shape != items.shape:
         raise ValueError("rival_factors do not have the shape of item_factors")
@@ -102,13 +102,9 @@ def _unpack_ids(name: str, kind: str, tensors: dict[str, NDArray[Any]], count: i
     """Return the ids as they were."""
     if kind == "text":
         blob, offsets = tensors[name].tobytes(), tensors[f"{name}_offsets"]
-        if offsets.shape != (count + 1,) or offsets[0] != 0 or offsets[-1] != len(blob):
-            raise ValueError(f"the {name} are cut short")
-        if (np.diff(offsets) < 0).any():
-            raise ValueError(f"the offsets of the {name} are out of order")
-        bounds = offsets.tolist()
-        texts = [blob[a:b].decode("utf-8", "surrogatepass") for a, b in pairwise(bounds)]
-        return np.array(texts, np.str_)
+        _check_offsets(offsets, count, len(blob), f"the list of {name}")
+        texts = [blob[a:b].decode("utf-8", "surrogatepass") for a, b in pairwise(offsets.tolist())]
+        return text_ids(texts)  # refuses a single long text, which would make all of them as wide
     dtype = np.dtype(kind)
     if dtype.kind not in _ID_KINDS or dtype.itemsize != 8 or tensors[name].shape != (count,):
         raise ValueError(f"the {name} are not {count} ids of a known type")
@@ -120,8 +116,17 @@ def _seen(tensors: dict[str, NDArray[Any]], shape: tuple[int, int]) -> Any:
     if "seen_indptr" not in tensors:
         return None
     indptr, indices, data = (tensors[f"seen_{part}"] for part in ("indptr", "indices", "data"))
-    if indptr.shape != (shape[0] + 1,) or indptr[0] != 0 or indptr[-1] != len(indices) or len(data) != len(indices):
-        raise ValueError("what was seen in training is cut short")
-    if (np.diff(indptr) < 0).any() or (len(indices) and not 0 <= indices.min() <= indices.max() < shape[1]):
+    _check_offsets(indptr, shape[0], len(indices), "what was seen in training")
+    if indices.dtype.kind != "i" or indices.ndim != 1 or data.shape != indices.shape or not np.isfinite(data).all():
+        raise ValueError("what was seen in training is not one finite number for each item named")
+    if len(indices) and not 0 <= indices.min() <= indices.max() < shape[1]:
         raise ValueError("what was seen in training names items that do not exist")
     return sp.csr_matrix((data, indices, indptr), shape=shape, copy=False)
+
+
+def _check_offsets(offsets: NDArray[Any], count: int, end: int, what: str) -> None:
+    """Refuse offsets that do not rise from 0 to ``end`` in ``count`` steps; compiled code would follow them blindly."""
+    if offsets.dtype != np.int64 or offsets.shape != (count + 1,) or offsets[0] != 0 or offsets[-1] != end:
+        raise ValueError(f"{what} is cut short, or of another type")
+    if (offsets[1:] < offsets[:-1]).any():  # a difference could overflow
+        raise ValueError(f"{what} has offsets that are out of order")

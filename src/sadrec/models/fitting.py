@@ -332,7 +332,7 @@ def checked_seen(seen: Any, shape: tuple[int, int]) -> Any:
     """Return what was seen as a CSR matrix of the right shape, or None."""
     if seen is None:
         return None
-    matrix = sp.csr_matrix(seen)
+    matrix = sp.csr_matrix(seen, dtype=np.float32)
     if matrix.shape != shape:
         raise ValueError(f"seen must have the shape (users, items), {shape}, not {matrix.shape}")
-    return matrix
+    return matrix if matrix.has_sorted_indices else matrix.sorted_indices()

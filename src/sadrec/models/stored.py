@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sadrec.data.ids import Ids, as_id_array
 from sadrec.models import fitting
 from sadrec.models.errors import ModelFileError
-from sadrec.models.estimator import Estimator
+from sadrec.models.estimator import Estimator, checked_threads
 from sadrec.models.files import load_model, save_model
 from sadrec.ranking import Parameters
 from sadrec.training.settings import Settings
@@ -137,13 +137,22 @@ class Stored(Estimator):
             settings = None if header["settings"] is None else Settings.from_dict(header["settings"])
             model = found.from_factors(**arrays, seen=seen)
             model.set_params(**{name: value for name, value in header["params"].items() if name in names})
+            model.factors = model.parameters.n_factors
+            checked_threads(model.num_threads)
             model._settings = settings
-            model.history = list(header["history"])
+            model.history = _history(header["history"])
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise ModelFileError(f"{str(path)!r} cannot be read as a sadrec model: {error}") from error
         if not isinstance(model, cls):
             raise ModelFileError(f"{str(path)!r} is not a {cls.__name__} model")
         return model
+
+
+def _history(value: Any) -> list[dict[str, float]]:
+    """Return the figures of every epoch, refusing what is none."""
+    if not isinstance(value, list) or not all(isinstance(figures, dict) for figures in value):
+        raise ValueError("its history is not a list of figures")
+    return value
 
 
 def _finite(name: str, value: ArrayLike) -> NDArray[np.float32]:
