@@ -6,12 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sadrec.ranking import Parameters
+from sadrec.ranking.cycles import cycles
 from sadrec.ranking.intransitivity import (
     factor_intransitivity,
     factor_shares,
     intransitivity,
     item_counter_effects,
 )
+from sadrec.ranking.tournament import tournament
 
 
 def _share(x):
@@ -121,6 +123,7 @@ def test_rock_paper_scissors_is_nothing_but_a_circle(rock_paper_scissors):
 def test_it_can_be_positive_without_a_cycle():
     p = Parameters(np.ones((1, 1)), np.array([[1.0], [2.0], [3.0]]), np.array([[1.0], [1.5], [1.0]]))
     assert intransitivity(p, 0) > 0.01
+    assert cycles(tournament(p, 0, None)) == []
 
 
 def test_somebody_without_preferences_has_none():

@@ -9,6 +9,7 @@ from scipy.sparse import csr_matrix
 from sadrec.ranking import Parameters
 from sadrec.ranking.rank import METHODS, rank
 from sadrec.ranking.recommend import recommend
+from sadrec.ranking.top_n import ItemIndex
 from sadrec.ranking.vectors import mean_margins
 
 
@@ -58,6 +59,27 @@ def test_one_user_is_as_among_many():
         assert np.array_equal(alone[1][0], scores[7])
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_candidates_are_held_for_a_block_of_users_only(method, monkeypatch):
+    rng = np.random.default_rng(0)
+    p = Parameters(*(rng.standard_normal((40, 5)).astype(np.float32) for _ in range(3)), np.arange(40.0))
+    liked = csr_matrix(rng.random((40, 40)) < 0.2)
+    whole = recommend(p, None, 5, method=method, candidates=20, liked=liked)
+    asked, search = [], ItemIndex.search
+
+    def counted(index, queries, *rest, **options):
+        asked.append(len(queries))
+        return search(index, queries, *rest, **options)
+
+    monkeypatch.setattr(ItemIndex, "search", counted)
+    monkeypatch.setattr("sadrec.ranking.recommend._BLOCK", 16)
+    for users in (None, np.arange(40), p.user_factors):
+        parts = recommend(p, users, 5, method=method, candidates=20, liked=liked)
+        assert np.array_equal(parts[0], whole[0])
+        assert np.array_equal(parts[1], whole[1])
+    assert asked == [16, 16, 8] * 3
+
+
 def test_a_vector_is_a_user():
     rng = np.random.default_rng(0)
     p = Parameters(*(rng.standard_normal((40, 5)).astype(np.float32) for _ in range(3)), np.arange(40.0))
@@ -84,6 +106,9 @@ def test_progress_reports_every_user():
         assert sum(done) == 5
 
 
-def test_an_unknown_method_is_named():
+def test_what_is_wrong_is_named():
+    p = Parameters(np.ones((2, 1)), np.ones((3, 1)))
+    with pytest.raises(ValueError, match=r"liked must have a row per user.*\(1, 3\), not \(2, 3\)"):
+        recommend(p, [0], liked=csr_matrix((2, 3)))
     with pytest.raises(ValueError, match="'elo'"):
         recommend(Parameters(np.ones((1, 1)), np.ones((2, 1))), method="elo")

@@ -15,6 +15,9 @@ from sadrec.ranking.vectors import item_vectors, user_vectors
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
+_BLOCK = 16384
+"""Users answered at a time, so that what is held besides the answer does not grow with their number."""
+
 
 def recommend(
     parameters: Parameters,
@@ -74,31 +77,42 @@ def recommend(
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}, not {method!r}")
     N, candidates = count(N, "N"), count(candidates, "candidates", least=1)
-    queries = user_vectors(parameters, users)
-    vectors = queries[:, : parameters.n_factors]
-    found, margins = (index or ItemIndex(item_vectors(parameters))).search(
-        queries,
-        N if method == "margin" else max(N, candidates),
-        seen=liked if leave_out_liked else None,
-        allowed=allowed,
-        blocked=blocked,
-        num_threads=num_threads,
-        progress=progress if method == "margin" else None,
-    )
-    if method == "margin":
-        return found, margins
-    items = np.full((len(queries), N), -1, np.int64)
-    scores = np.full((len(queries), N), -np.inf, np.float32)
-    for row, vector in enumerate(vectors):
-        known = _row(liked, row) if method == "liked" else np.empty(0, np.int64)
-        short = found[row][found[row] >= 0]
-        way: Method = "margin" if method == "liked" and not known.size else method
-        order = rank(parameters, vector, short, way, liked=known)
-        width = min(N, len(order))
-        items[row, :width] = order.items[:width]
-        scores[row, :width] = order.scores[:width]
-        if progress is not None:
-            progress(1)
+    asked = parameters.user_factors if users is None else np.atleast_1d(np.asarray(users))
+    if liked is not None:
+        liked = liked.tocsr()
+        if liked.shape != (len(asked), parameters.n_items):
+            raise ValueError(
+                f"liked must have a row per user asked about and a column per item, shape "
+                f"{(len(asked), parameters.n_items)}, not {liked.shape}"
+            )
+    index = index or ItemIndex(item_vectors(parameters))
+    items = np.full((len(asked), N), -1, np.int64)
+    scores = np.full((len(asked), N), -np.inf, np.float32)
+    for start in range(0, len(asked), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        queries = user_vectors(parameters, asked[block])
+        known = liked if liked is None or len(asked) <= _BLOCK else liked[block]
+        found, margins = index.search(
+            queries,
+            N if method == "margin" else max(N, min(candidates, parameters.n_items)),
+            seen=known if leave_out_liked else None,
+            allowed=allowed,
+            blocked=blocked,
+            num_threads=num_threads,
+            progress=progress if method == "margin" else None,
+        )
+        if method == "margin":
+            items[block], scores[block] = found, margins
+            continue
+        for row, vector in enumerate(queries[:, : parameters.n_factors]):
+            met = _row(known, row) if method == "liked" else np.empty(0, np.int64)
+            way: Method = "margin" if method == "liked" and not met.size else method
+            order = rank(parameters, vector, found[row][found[row] >= 0], way, liked=met)
+            width = min(N, len(order))
+            items[start + row, :width] = order.items[:width]
+            scores[start + row, :width] = order.scores[:width]
+            if progress is not None:
+                progress(1)
     return items, scores
 
 

@@ -84,7 +84,9 @@ def user_vectors(parameters: Parameters, users: ArrayLike | None = None) -> NDAr
             vectors = parameters.user_factors[np.atleast_1d(positions(given, parameters.n_users, "users"))]
     if parameters.item_bias is None:
         return np.ascontiguousarray(vectors, parameters.dtype)
-    return np.hstack([vectors, np.ones((len(vectors), 1))]).astype(parameters.dtype)
+    answer = np.ones((len(vectors), parameters.n_factors + 1), parameters.dtype)
+    answer[:, :-1] = vectors
+    return answer
 
 
 def duel_vectors(parameters: Parameters) -> NDArray[Any]:
