@@ -123,6 +123,9 @@ def test_one_user_and_users_who_liked_everything_are_fine():
     [
         ({"factors": -1}, "factors"),
         ({"num_threads": -2}, "num_threads"),
+        ({"num_threads": "all"}, "num_threads"),
+        ({"bias": "no"}, "bias must be True or False, not 'no'"),
+        ({"adaptive": "yes"}, "adaptive must be True or False, not 'yes'"),
         ({"random_state": -1}, "random_state"),
         ({"order_share": 0.5}, "order inside ratings, but the data has none"),
     ],
@@ -130,6 +133,13 @@ def test_one_user_and_users_who_liked_everything_are_fine():
 def test_bad_settings_are_refused_in_fit(settings, message):
     with pytest.raises(ValueError, match=message):
         SAD(**settings).fit(clicks())
+
+
+def test_settings_may_be_numbers_of_numpy(tmp_path):
+    given = {"factors": np.int64(4), "iterations": np.int32(2), "num_threads": np.int64(1), "bias": np.bool_(False)}
+    model = SAD(**given, learning_rate=np.float32(0.05)).fit(clicks())
+    model.save(tmp_path / "m.sad")
+    assert SAD.load(tmp_path / "m.sad").settings == model.settings
 
 
 def test_a_random_state_that_is_none_of_the_three_is_refused():
@@ -226,6 +236,15 @@ def test_partial_fit_appends_users_and_items_and_keeps_what_was_learnt():
     ids, _ = model.recommend(100, N=4)
     assert (ids % 2 == 0).mean() >= 0.75 or 77 in ids  # somebody who likes even things
     assert not set(model.recommend(0, N=31)[0]) & (set(clicks()[0].indices) | {77})  # old and new are both seen
+
+
+def test_partial_fit_with_comparisons_still_leaves_out_what_was_seen():
+    model = SAD(factors=4, iterations=3).fit(clicks())
+    frame = pl.DataFrame({"user": [0, 100], "winner": [3, 77], "loser": [77, 5]})
+    model.partial_fit(Comparisons.from_frame(frame))
+    assert model.seen.shape == (41, 31) and model.seen.nnz == clicks().nnz
+    assert not set(model.recommend(0, N=31)[0]) & set(clicks()[0].indices)
+    assert len(model.recommend(100, N=31)[0]) == 31
 
 
 def test_partial_fit_on_a_new_model_is_fit():

@@ -135,7 +135,7 @@ class Estimator(Fitted):
         """Go on from what the model has learnt, with new interactions or comparisons.
 
         Users and items the model does not know are appended. Only the new data is trained on, but what was seen before
-        is not drawn as a rival. On a model that was never fitted this is ``fit``.
+        is not drawn as a rival and stays out of recommendations. On a model that was never fitted this is ``fit``.
 
         Parameters
         ----------
@@ -151,10 +151,19 @@ class Estimator(Fitted):
             return self.fit(data, show_progress, **options)
         data = data if isinstance(data, Comparisons) else as_interactions(data)
         found = fitting.lesson(data, users=self.users, items=self.items)
-        if found.matrix is not None and self.seen is not None:
-            found = fitting.beside_seen(found, self.seen)
+        seen_before = None
+        if self.seen is not None:
+            if found.matrix is not None:
+                found = fitting.beside_seen(found, self.seen)
+            else:
+                seen_before = fitting.enlarged(self.seen, len(found.users), len(found.items))
         return self._learn(
-            found, self._checked(), show_progress=show_progress, settings_before=self._settings, **options
+            found,
+            self._checked(),
+            show_progress=show_progress,
+            settings_before=self._settings,
+            seen_before=seen_before,
+            **options,
         )
 
     def _learn(
@@ -164,6 +173,7 @@ class Estimator(Fitted):
         *,
         show_progress: bool,
         settings_before: Settings | None = None,
+        seen_before: Any = None,
         validation: Any = None,
         patience: int | None = None,
         monitor: str = "validation_log_likelihood",
@@ -194,12 +204,13 @@ class Estimator(Fitted):
                 "data": found.fingerprint(),
                 "settings": settings.as_dict(),
                 "start": fingerprint(factors.users, factors.items, factors.bias),
-                "validation": None if held_out is None else fingerprint(held_out.user, held_out.winner),
+                "validation": None if held_out is None else fingerprint(held_out.user, held_out.winner, held_out.loser),
                 "stopping": [patience, monitor],
             }
             checkpoints = Checkpoints(checkpoint, identity, checkpoint_seconds)
         before = dict(self.__dict__)
-        self.user_ids, self.item_ids, self.seen = found.users, found.items, found.matrix
+        self.user_ids, self.item_ids = found.users, found.items
+        self.seen = seen_before if found.matrix is None else found.matrix
         self._settings, self.history = settings, []
         self._show(factors)
 

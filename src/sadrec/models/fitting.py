@@ -294,6 +294,12 @@ def beside_seen(found: Lesson, seen: Any) -> Lesson:
     )
 
 
+def enlarged(seen: Any, users: int, items: int) -> Any:
+    """Return what was seen with empty rows and columns for users and items that came later."""
+    rows = np.full(users - seen.shape[0], seen.indptr[-1], seen.indptr.dtype)
+    return sp.csr_matrix((seen.data, seen.indices, np.append(seen.indptr, rows)), shape=(users, items))
+
+
 def with_dislikes(found: Lesson, dislikes: float | Interactions) -> Lesson:
     """Mark what people disliked: ratings below a number, or the pairs of other interactions.
 
