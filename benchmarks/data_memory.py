@@ -17,6 +17,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from peak import grown, measure_from
+
 USERS, ITEMS, PART = 480_000, 17_770, 5_000_000
 
 
@@ -51,31 +53,24 @@ def write(path: Path, rows: int, *, text_ids: bool, timestamps: bool) -> None:
             file.close()
 
 
-def memory(what: str) -> int:
-    """Return VmRSS (resident now) or VmHWM (at most so far) of this process, in bytes."""
-    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(what))
-    return int(line.split()[1]) * 1024
-
-
 def read(path: Path) -> dict[str, float]:
     """Read a file and measure; meant for a fresh process."""
     from sadrec.data import Interactions
 
     tiny = pl.DataFrame({"user": [1, 2], "item": [1, 1], "rating": [1.0, 2.0], "timestamp": [1, 2]})
     Interactions.from_frame(tiny)
-    Path("/proc/self/clear_refs").write_text("5")  # a new process starts with the peak of its parent
-    before, began = memory("VmRSS"), time.perf_counter()
+    before, began = measure_from(), time.perf_counter()
     data = Interactions.read(path, duplicates="last")
     seconds = time.perf_counter() - began
-    grown = memory("VmHWM") - before
+    peak = grown(before)
     matrix = data.matrix
     arrays = [matrix.data, matrix.indices, matrix.indptr, data.users, data.items, data.timestamps]
     kept = sum(array.nbytes for array in arrays if array is not None)
     return {
         "entries": len(data),
         "kept_bytes": kept,
-        "peak_growth_bytes": grown,
-        "ratio": grown / kept,
+        "peak_growth_bytes": peak,
+        "ratio": peak / kept,
         "seconds": seconds,
     }
 

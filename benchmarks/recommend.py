@@ -17,7 +17,6 @@ random: what they say does not change how long it takes to find the largest.
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -26,6 +25,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
+from peak import grown, measure_from
 from sadrec.ranking import Parameters
 from sadrec.ranking.cycles import cycles
 from sadrec.ranking.explain import explain
@@ -149,6 +149,7 @@ def bench_questions(factors, turns):
     fans = seen[:, 100].nonzero()[0]
     questions = {
         "fold_in": lambda n: fold_in(parameters, liked[n]),
+        "fold_in, hardest of 8": lambda n: fold_in(parameters, liked[n], candidates=8),
         "recommend one": lambda n: recommend(parameters, [n], 10, liked=seen[[n]]),
         "cycles among 50": lambda n: cycles(tournament(parameters, 4 * n, best[n])),
         "explain": lambda n: explain(parameters, 4 * n, int(best[n, 0]), int(best[n, 1]), liked=liked[n]),
@@ -175,7 +176,8 @@ def bench_refit(factors, asked=200):
     without.eliminate_zeros()
 
     def fitted(matrix, seed):
-        return SAD(factors=factors, random_state=seed).fit(Interactions.from_csr(sp.csr_matrix(matrix)))
+        data = Interactions.from_csr(sp.csr_matrix(matrix))
+        return SAD(factors=factors, random_state=seed).fit(data, show_progress=False)
 
     def top(parameters, who):
         return recommend(parameters, who, 10, liked=seen[users])[0]
@@ -184,8 +186,7 @@ def bench_refit(factors, asked=200):
         return float(np.mean([len(set(a) & set(b)) / 10 for a, b in zip(one, other, strict=True)]))
 
     first, second, blind = fitted(seen, 0), fitted(seen, 1), fitted(without, 0)
-    penalty = first.settings.regularization
-    vectors = [fold_in(blind.parameters, seen[[user]].indices, regularization=penalty).vector for user in users]
+    vectors = [blind.fold_in(seen[[user]].indices) for user in users]
     known = top(first.parameters, users)
     answer = {
         "two fits": agreement(known, top(second.parameters, users)),
@@ -201,10 +202,9 @@ def bench_memory(users, factors=64):
     """Return the memory that recommending to that many users adds to what holds the question and the answer, in MB."""
     parameters = random_parameters(users, 20_000, factors)
     recommend(Parameters(parameters.user_factors[:600], parameters.item_factors, parameters.rival_factors), None, 10)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = measure_from()
     items, scores = recommend(parameters, None, 10)
-    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return (after - before) / 1024 - (items.nbytes + scores.nbytes) / 2**20
+    return (grown(before) - items.nbytes - scores.nbytes) / 2**20
 
 
 def memory_table():

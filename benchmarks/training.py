@@ -34,13 +34,12 @@ from sadrec.training.settings import default_blocks
 SIZES = {"movielens-1m": (6_040, 3_706, 1_000_209), "synthetic-20m": (138_493, 26_744, 20_000_000)}
 
 
-def interactions(name, share=1.0):
+def interactions(name):
     """Return a CSR matrix: MovieLens where it is at hand, else one of the same size with skewed popularity."""
     folder = os.environ.get("SADREC_DATA")
-    if name == "movielens-1m" and folder and share == 1.0:
+    if name == "movielens-1m" and folder:
         return Interactions.read(Path(folder) / name / "ratings.parquet").matrix
     users, items, count = SIZES[name]
-    count = int(count * share)
     rng = np.random.default_rng(0)
     active = rng.lognormal(0.0, 1.2, users)
     user = rng.choice(users, size=int(count * 1.35), p=active / active.sum()).astype(np.int64)
@@ -263,39 +262,38 @@ def threading_gain(rows):
 
 
 def linearity(repeats):
-    """Return how much longer twice the interactions take."""
-    contenders = {share: Ours(SAD, interactions("synthetic-20m", share), 64, 2, 1) for share in (0.5, 1.0)}
+    """Return how much longer twice the interactions take: of twice the people, and of the same people."""
+    whole = interactions("synthetic-20m")
+    kept = np.random.default_rng(1).random(whole.nnz) < 0.5
+    thinned = sp.csr_matrix((whole.data[kept], whole.nonzero()[1][kept], np.append(0, np.cumsum(kept))[whole.indptr]))
+    parts = {"all": whole, "twice the people": whole[: whole.shape[0] // 2], "the same people": thinned}
+    contenders = {name: Ours(SAD, matrix, 64, 2, 1) for name, matrix in parts.items()}
     best = {}
     for _ in range(repeats):
-        for share, contender in contenders.items():
-            updates, seconds = contender.turn()
-            best[share] = min(best.get(share, (0, 9e9)), (updates, seconds), key=lambda entry: entry[1])
-    ratio = (best[1.0][1] / best[0.5][1]) / (best[1.0][0] / best[0.5][0]) * 2
-    print(f"\ntwice the interactions take {ratio:.2f} times as long")
-    return ratio
+        for name, contender in contenders.items():
+            best[name] = faster([best.get(name, (0, 1)), contender.turn()])
+    pace = {name: seconds / updates for name, (updates, seconds) in best.items()}
+    found = {name: 2 * pace["all"] / pace[name] for name in parts if name != "all"}
+    for name, ratio in found.items():
+        print(f"\ntwice the interactions, of {name}, take {ratio:.2f} times as long")
+    return found
 
 
 MEMORY = """
-import json, sys, threading, time
+import json, sys
 import numpy as np
 sys.path.insert(0, sys.argv[1])
+from peak import grown, measure_from
 from training import interactions
 from sadrec import SAD, Interactions
-def resident():
-    return int(open("/proc/self/statm").read().split()[1]) * 4096
 SAD(factors=int(sys.argv[3]), iterations=1).fit(np.eye(50), show_progress=False)
 data = Interactions.from_csr(interactions(sys.argv[2]))
 held = data.matrix.data.nbytes + data.matrix.indices.nbytes + data.matrix.indptr.nbytes
-before, peak, done = resident(), [0], [False]
-def watch():
-    while not done[0]:
-        peak[0] = max(peak[0], resident())
-        time.sleep(0.002)
-thread = threading.Thread(target=watch); thread.start()
+before = measure_from()
 model = SAD(factors=int(sys.argv[3]), iterations=3, num_threads=2).fit(data, show_progress=False)
-done[0] = True; thread.join()
+used = held + grown(before)
 parameters = sum(a.nbytes for a in (model.user_factors, model.item_factors, model.rival_factors))
-print(json.dumps({"data": held, "parameters": parameters, "used": held + peak[0] - before}))
+print(json.dumps({"data": held, "parameters": parameters, "used": used}))
 """
 
 

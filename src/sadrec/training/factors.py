@@ -41,6 +41,11 @@ class Factors:
         """A view of the rivals' factors, (m, k); None for BPR."""
         return self.items[:, self.k :] if self.items.shape[1] > self.k else None
 
+    @property
+    def arrays(self) -> list[Floats]:
+        """The arrays there are."""
+        return [self.users, self.items] + ([] if self.bias is None else [self.bias])
+
     def copy(self) -> "Factors":
         """Return a copy that training will not change."""
         return Factors(self.users.copy(), self.items.copy(), None if self.bias is None else self.bias.copy())
@@ -55,8 +60,7 @@ class Factors:
     def finite(self) -> bool:
         """Tell whether every parameter is a finite number."""
         # A sum is finite unless a term is not (or it overflows, which is divergence too), and needs no array of flags.
-        arrays = [self.users, self.items] + ([] if self.bias is None else [self.bias])
-        return all(bool(np.isfinite(np.add.reduce(array, axis=None, dtype=np.float64))) for array in arrays)
+        return all(bool(np.isfinite(np.add.reduce(array, axis=None, dtype=np.float64))) for array in self.arrays)
 
 
 def initial_factors(users: int, items: int, k: int, scale: float, learn_rivals: bool, bias: bool, seed: int) -> Factors:

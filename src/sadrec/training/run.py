@@ -7,6 +7,7 @@ from collections.abc import Callable
 from tqdm import tqdm
 
 from sadrec.training.checkpoint import Checkpoints, State
+from sadrec.training.fallback import Fallback
 from sadrec.training.given import Pairs
 from sadrec.training.interrupt import SafeInterrupt
 from sadrec.training.trainer import Figures, Trainer
@@ -69,7 +70,7 @@ def run(
         state.factors = trainer.factors
         logger.info("resumed after epoch %d of %d", found.epoch, trainer.epochs)
     saved = state.epoch
-    good = trainer.factors.copy()
+    good = Fallback(trainer.factors)
     bar = tqdm(
         total=trainer.epochs,
         initial=state.epoch,
@@ -98,7 +99,7 @@ def run(
                     )
                 if validation is not None:
                     figures |= validation_figures(trainer.factors, validation)
-                good.assign(trainer.factors)
+                good.keep(trainer.factors)
                 state.epoch, state.l1_weights = trainer.epoch, trainer.l1_weights
                 state.history.append(figures)
                 _keep_best(state, trainer, figures, validation, monitor)
@@ -114,11 +115,12 @@ def run(
             save()
     except BaseException:
         # Ctrl-C in the middle of an epoch, or divergence: back to the last whole one, and nothing is lost.
-        trainer.factors.assign(good)
+        good.restore(trainer.factors)
         trainer.epoch = state.epoch
         save()
         raise
     finally:
+        good.close()
         bar.close()
         if state.best is not None:
             trainer.factors.assign(state.best)

@@ -1,0 +1,46 @@
+"""The way back to the last whole epoch."""
+
+import tempfile
+
+import numpy as np
+import pytest
+
+from sadrec.training.factors import initial_factors
+from sadrec.training.fallback import Fallback
+
+
+def nowhere(**options):
+    raise FileNotFoundError("no usable temporary directory")
+
+
+class Full:
+    """A file on a disk without room."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        return None
+
+    def seek(self, place):
+        return place
+
+    def write(self, data):
+        raise OSError(28, "No space left on device")
+
+
+@pytest.mark.parametrize("place", [tempfile.TemporaryFile, nowhere, lambda **options: Full()])
+@pytest.mark.parametrize("bias", [False, True])
+def test_what_is_kept_last_comes_back_wherever_it_was_kept(place, bias, monkeypatch):
+    monkeypatch.setattr(tempfile, "TemporaryFile", place)
+    factors = initial_factors(30, 20, 7, 0.1, True, bias, seed=0)
+    good = Fallback(factors)
+    for array in factors.arrays:
+        array += 1
+    good.keep(factors)
+    wanted = factors.copy()
+    for array in factors.arrays:
+        array[:] = np.nan
+    good.restore(factors)
+    good.close()
+    assert all(np.array_equal(one, other) for one, other in zip(factors.arrays, wanted.arrays, strict=True))
