@@ -161,3 +161,71 @@ def test_ctrl_c_keeps_what_was_computed_and_the_same_command_goes_on(tmp_path):
     assert not folder.exists()
     one, two = SAD.load(tmp_path / "w.sad"), SAD.load(tmp_path / "m.sad")
     np.testing.assert_array_equal(one.user_factors, two.user_factors)
+
+
+def test_ids_that_are_dates_or_numbers_are_understood(tmp_path):
+    days = np.array(["2020-01-01", "2021-02-03", "2022-05-05"], "datetime64[D]")
+    SAD.from_factors(np.eye(2), [[1, 0], [0, 1], [2, 0]], users=days[:2], items=days).save(tmp_path / "days.sad")
+    answer = json.loads(ask("recommend", tmp_path / "days.sad", "--user", "2020-01-01", "-n", 1, "--json"))
+    assert answer["user"] == "2020-01-01" and answer["items"] == ["2022-05-05"]
+    refusal = refused("recommend", tmp_path / "days.sad", "--user", "soon", code=2)
+    assert "'soon' is not a date, but the model's users are, such as 2020-01-01" in refusal
+    SAD.from_factors(np.eye(2), np.eye(2)).save(tmp_path / "n.sad")
+    assert "'1.5' is not a whole number" in refused("recommend", tmp_path / "n.sad", "--user", "1.5", code=2)
+
+
+def test_options_that_would_be_ignored_are_refused(model, tmp_path):
+    everybody = ("recommend", model, "--all", "-o")
+    assert "-o belongs to --all" in refused("recommend", model, "--user", "u1", "-o", tmp_path / "a.parquet", code=2)
+    assert "name it" in refused(*everybody, tmp_path / "a.csv", code=2)
+    assert "--groups is for one user" in refused(*everybody, tmp_path / "a.parquet", "--groups", code=2)
+    assert "leave out" in refused("recommend", model, "--user", "u1", "--groups", "--method", "wins", code=2)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["m.sad", "ratings.csv"]
+
+
+def test_files_for_all_users_go_into_new_folders_and_are_reported_as_json(model, tmp_path):
+    path = tmp_path / "new" / "all.parquet"
+    answer = json.loads(ask("recommend", model, "--all", "-o", path, "-n", 100, "--json"))
+    fitted = SAD.load(model)
+    assert answer == {"users": len(fitted.users), "N": 100, "method": "margin", "output": str(path)}
+    assert len(pl.read_parquet(path)) == len(fitted.users) * len(fitted.items) - fitted.seen.nnz
+    assert [entry.name for entry in path.parent.iterdir()] == ["all.parquet"]
+
+
+@pytest.fixture
+def ring(tmp_path):
+    """One user and 30 items, each of which beats the next by 1 and all others by next to nothing; the last the first.
+
+    A margin of every pair is a factor of its own: the pair's first item has appeal, its second lets that count.
+    """
+    items = 30
+    pairs = [(i, j) for i in range(items) for j in range(i + 1, items)]
+    eta, tau = np.zeros((items, len(pairs))), np.zeros((items, len(pairs)))
+    for factor, (i, j) in enumerate(pairs):
+        next_to = j == i + 1
+        winner, loser = (j, i) if (i, j) == (0, items - 1) else (i, j)
+        eta[winner, factor], tau[loser, factor] = 1.0 if next_to or winner == j else 0.01, 1.0
+    path = tmp_path / "ring.sad"
+    SAD.from_factors(np.ones((1, len(pairs))), eta, tau).save(path)
+    return path
+
+
+def test_the_picture_shows_the_circle_that_was_found_however_large(ring, tmp_path, monkeypatch):
+    drawn = []
+    plots = pytest.importorskip("sadrec.ranking.plots")
+    monkeypatch.setattr(plots, "draw_cycle", lambda axes, cycle, texts: drawn.append((cycle, texts)))
+    answer = json.loads(ask("cycles", ring, "--user", 0, "--plot", tmp_path / "new" / "ring.svg", "--json"))
+    assert len(answer["cycles"][0]["path"]) == 30
+    assert [text for _, texts in drawn for text in texts] == [str(item) for item in answer["cycles"][0]["path"]]
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["ring.svg"]
+
+
+def test_a_bar_for_wins_holds_for_the_picture_too(ring, tmp_path):
+    output = ask("cycles", ring, "--user", 0, "--minimum", 2, "--plot", tmp_path / "none.svg")
+    assert "no circles of wins by more than 2 among the 30 favourites of 0" in output
+    refused("cycles", ring, "--user", 0, "--plot", tmp_path / "ring.xyz")
+    assert not list(tmp_path.glob("*.xyz*")) and not list(tmp_path.glob(".*"))
+
+
+def test_nobody_prefers_an_item_to_itself(model):
+    assert "u1 is undecided between i2 and i2" in ask("prefer", model, "--user", "u1", "i2", "i2")

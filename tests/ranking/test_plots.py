@@ -45,6 +45,11 @@ def test_without_a_cycle_it_says_so():
     assert len(figure.axes[1].lines) == 0
 
 
+def test_a_cycle_below_the_bar_is_not_drawn(rock_paper_scissors):
+    figure = plot_tournament(tournament(rock_paper_scissors, 0, None, NAMES), minimum=1.0)
+    assert "No cycle of wins\nby more than 1" in _texts(figure)
+
+
 def test_long_names_are_cut():
     scores = np.arange(2.0)
     figure = plot_tournament(Tournament(np.array(["x" * 80, "y"]), scores[:, None] - scores))

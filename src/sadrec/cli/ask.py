@@ -13,15 +13,20 @@ user_option = click.option("--user", required=True, help="Id of the user.")
 
 def parse_id(ids: Any, text: str) -> Any:
     """Turn the text of an id into the kind of id the model has."""
-    kind = ids.array.dtype.kind
+    import numpy as np
+
+    kinds = {
+        "i": (int, "whole number"),
+        "u": (int, "whole number"),
+        "f": (float, "number"),
+        "M": (np.datetime64, "date"),
+    }
+    convert, name = kinds.get(ids.array.dtype.kind, (str, "text"))
     try:
-        if kind in "iu":
-            return int(text)
-        if kind == "f":
-            return float(text)
+        return convert(text)
     except ValueError:
-        raise click.BadParameter(f"{text!r} is not a number, but the model's {ids.what}s are") from None
-    return text
+        known = f", such as {ids.array[0]}" if len(ids) else ""
+        raise click.BadParameter(f"{text!r} is not a {name}, but the model's {ids.what}s are{known}") from None
 
 
 @click.command("recommend")
@@ -56,14 +61,26 @@ def recommend_command(
 
     if everybody == (user is not None):
         raise click.UsageError("give --user ID, or --all with -o FILE")
+    if everybody and output is None:
+        raise click.UsageError("--all needs -o FILE to write to")
+    if user is not None and output is not None:
+        raise click.UsageError("-o belongs to --all; the answer for one user is printed")
+    if output is not None and output.suffix not in (".parquet", ".pq"):
+        raise click.UsageError(f"the file for --all is parquet: name it {output.with_suffix('.parquet')}")
+    if groups and (everybody or keep_seen or method != "margin"):
+        raise click.UsageError(
+            "--groups is for one user, by wins among new items: leave out --all, --method and --keep-seen"
+        )
     fitted = SAD.load(model, mmap=True)
-    if user is None:
-        if output is None:
-            raise click.UsageError("--all needs -o FILE to write to")
+    if output is not None:
+        output.parent.mkdir(parents=True, exist_ok=True)
         write_all(fitted, output, N, method, keep_seen)
-        click.echo(f"the best {N} items for {len(fitted.users):,} users written to {output}")
+        if as_json:
+            print_json({"users": len(fitted.users), "N": N, "method": method, "output": str(output)})
+        else:
+            click.echo(f"the best {N} items for {len(fitted.users):,} users written to {output}")
         return
-    who = parse_id(fitted.user_ids, user)
+    who = parse_id(fitted.user_ids, str(user))
     if groups:
         slates = fitted.recommend_groups(who, N=N)
         if as_json:
@@ -124,6 +141,8 @@ def cycles_command(model: Path, user: str, N: int, minimum: float, plot: Path | 
     who = parse_id(fitted.user_ids, user)
     found, triads = fitted.cycles(who, N, minimum=minimum), fitted.cyclic_triads(who, N, strongest=0)
     share = fitted.intransitivity(who)
+    if plot is not None:
+        draw_strongest(fitted, who, found, N, minimum, plot)
     if as_json:
         print_json(
             {
@@ -145,16 +164,33 @@ def cycles_command(model: Path, user: str, N: int, minimum: float, plot: Path | 
     else:
         for cycle in found:
             click.echo(str(cycle))
+        bar = f" of wins by more than {minimum:g}" if minimum else ""
         click.echo(
-            f"{len(found) or 'no'} circle{'s' * (len(found) != 1)} among the {N} favourites of {user}; "
-            f"{triads.count} of {triads.total} triples run in a circle; "
-            f"no scores can explain {share:.1%} of the preferences"
+            f"{len(found) or 'no'} circle{'s' * (len(found) != 1)}{bar} among the {min(N, len(fitted.items))} "
+            f"favourites of {user}; {triads.count} of {triads.total} triples run in a circle; "
+            f"no scores can explain {100 * share:.2g} % of all preferences"
         )
-    if plot is not None:
-        from sadrec.ranking.plots import plot_tournament
 
-        favourites = found[0].members[:20] if found else None
-        plot_tournament(fitted.tournament(who, items=favourites, N=min(N, 20))).savefig(plot, dpi=120)
+
+def draw_strongest(fitted: Any, user: Any, found: list[Any], N: int, minimum: float, path: Path) -> None:
+    """Draw the strongest circle and those around it, 20 items that can be read, to a file, whole or not at all."""
+    import numpy as np
+
+    from sadrec.ranking.plots import plot_tournament
+
+    around, cycle = None, None
+    if found:
+        cycle = found[0]
+        others = cycle.members[~np.isin(cycle.members, cycle.path)]
+        around = np.concatenate([cycle.path, others])[: max(20, len(cycle))]
+    figure = plot_tournament(fitted.tournament(user, items=around, N=min(N, 20)), cycle, minimum=minimum)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.part")
+    try:
+        figure.savefig(part, dpi=120, format=path.suffix[1:] or "png")
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 @click.command("explain")
@@ -227,6 +263,9 @@ def prefer_command(model: Path, user: str, item: str, rival: str, as_json: bool)
     x, p = fitted.preference(*asked), fitted.probability(*asked)
     if as_json:
         print_json({"user": asked[0], "item": asked[1], "rival": asked[2], "preference": x, "probability": p})
+        return
+    if x == 0:
+        click.echo(f"{user} is undecided between {item} and {rival} (x = 0)")
         return
     better, worse = (item, rival) if x >= 0 else (rival, item)
     click.echo(f"{user} prefers {better} to {worse} with probability {max(p, 1 - p):.3f} (x = {x:+.3f})")

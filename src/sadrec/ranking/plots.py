@@ -19,7 +19,12 @@ _BEND = 0.2
 
 
 def plot_tournament(
-    game: Tournament, cycle: Cycle | None = None, names: Sequence[str] | None = None, title: str | None = None
+    game: Tournament,
+    cycle: Cycle | None = None,
+    names: Sequence[str] | None = None,
+    title: str | None = None,
+    *,
+    minimum: float = 0.0,
 ) -> "Figure":
     """Draw who beats whom, with a cycle as a ring.
 
@@ -37,6 +42,8 @@ def plot_tournament(
         What to write for each item of the tournament; default, its label.
     title
         Above the picture.
+    minimum
+        The margin a win needs to count in the search for that cycle.
 
     Returns
     -------
@@ -52,12 +59,12 @@ def plot_tournament(
     if len(texts) != len(game):
         raise ValueError(f"names must name each of the {len(game)} items, but there are {len(texts)}")
     if cycle is None:
-        found = cycles(game)
+        found = cycles(game, minimum)
         cycle = found[0] if found else None
     figure = Figure(figsize=(13.5, 5.8), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=[1, 1.25])
     if cycle is None:
-        _say(left, "No cycle:\nevery item beats those\nthat come after it")
+        _say(left, f"No cycle of wins\nby more than {minimum:g}" if minimum else "No cycle:\nthese items have an order")
     else:
         where = {item: place for place, item in enumerate(game.items.tolist())}
         draw_cycle(left, cycle, [texts[where[item]] for item in cycle.path.tolist()])
