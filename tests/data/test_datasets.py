@@ -113,6 +113,11 @@ def test_netflix_is_read_in_both_formats_and_any_block_size(
     assert data.item_titles.tolist() == ["Dinosaur Planet", "Isle of Man, TT", "Pokémon"]
 
 
+def test_netflix_files_may_end_with_empty_lines(tmp_path: Path) -> None:
+    (tmp_path / "combined_data_1.txt").write_bytes(b"1:\r\n7,4,2005-01-03\r\n\r\n2:\r\n7,5,2005-01-03\r\n\r\n\r\n")
+    assert len(load("netflix", tmp_path)) == 2
+
+
 def test_netflix_takes_random_users_and_movies_up_to_a_limit(tmp_path: Path) -> None:
     folder = folder_of(tmp_path, SEPARATE)
     few = [load("netflix", folder, n_users=2, seed=seed).users.tolist() for seed in range(30)]

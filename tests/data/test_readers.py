@@ -100,10 +100,12 @@ def test_ids_that_turn_out_to_be_text_late_in_the_file_are_text(
     assert data.items.tolist() == [5, 6]
 
 
-def test_text_ids_keep_leading_zeros(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("user,item\n007,01\n08,01\n")
-    assert Interactions.read(tmp_path / "a.csv", text_ids=True).users.tolist() == ["007", "08"]
-    assert Interactions.read(tmp_path / "a.csv").users.tolist() == [7, 8]
+def test_leading_zeros_of_ids_are_kept(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("user,item\n007,0\n7,10\n")
+    data = Interactions.read(tmp_path / "a.csv")
+    assert data.users.tolist() == ["007", "7"]
+    assert data.items.tolist() == [0, 10]
+    assert Interactions.read(tmp_path / "a.csv", text_ids=True).items.tolist() == ["0", "10"]
 
 
 def test_a_file_of_pairs_has_no_ratings(tmp_path: Path) -> None:
@@ -135,7 +137,8 @@ def test_named_columns_are_taken(tmp_path: Path) -> None:
     [
         ("", "is empty"),
         ("user,item,rating\n", "has no rows"),
-        ("\n\n", "no column looks like the user"),
+        ("\n\n", "has no rows"),
+        ("ann,tea\nbob,ale\n", "if the first line is a row like any other, pass header=False"),
         ("alpha,beta\n1,2\n", "the columns found are 'alpha', 'beta'"),
         ("user,item,rating\n1,2,good\n", "row 0 has the rating 'good', not a number"),
         ("user,item,rating\n1,2,3\n1,3,\n", "row 1 has no rating"),
@@ -155,6 +158,33 @@ def test_a_bad_text_file_is_refused_with_its_name_and_what_is_wrong(tmp_path: Pa
     path.write_text(content)
     with pytest.raises(ValueError, match=message):
         Interactions.read(path)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_empty_lines_are_left_out(tmp_path: Path, end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [(1, 2, 3.0), (1, 3, 4.0), (2, 2, 5.0)]
+    lines = ["", "user,item,rating", "", "1,2,3", "1,3,4", "", "", "2,2,5", "", ""]
+    for size in (9, 2**20):
+        monkeypatch.setattr(_text, "BLOCK", size)
+        (tmp_path / "a.csv").write_bytes(end.join(lines).encode())
+        assert Interactions.read(tmp_path / "a.csv").to_frame().rows() == rows
+    (tmp_path / "b.csv").write_bytes(end.join(["user,item,note", '1,2,"a', "", 'b"', "", ""]).encode())
+    assert len(Interactions.read(tmp_path / "b.csv")) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("user,item\n1,2\n".encode("utf-16"), "is UTF-16 text, not UTF-8"),
+        (b"PK\x03\x04" + bytes(40), "is a zip archive: unpack it first"),
+        (b'user,item\na"b,5\nc,d\n', "is a quotation mark left open"),
+        (b"user,item\n1,a\x00\n", "a.csv: the id 'a.x00' ends with a NUL"),
+    ],
+)
+def test_files_of_other_kinds_are_refused_by_what_they_are(tmp_path: Path, content: bytes, message: str) -> None:
+    (tmp_path / "a.csv").write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        Interactions.read(tmp_path / "a.csv")
 
 
 def test_row_numbers_in_errors_count_over_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,6 +16,12 @@ BLOCK = 2**23
 _SEPARATORS = ("::", "\t", ",", ";", "|")
 _LINES_AT_ONCE = 2**18
 _MAX_ROW = 2**27
+_OTHERS = {
+    b"\xff\xfe": "UTF-16 text, not UTF-8: convert it first, e.g. with iconv",
+    b"\xfe\xff": "UTF-16 text, not UTF-8: convert it first, e.g. with iconv",
+    b"PK": "a zip archive: unpack it first, or use sadrec.data.load for a known data set",
+}
+"""What cannot be read, by its first two bytes."""
 
 
 @dataclass(frozen=True)
@@ -29,13 +36,16 @@ class Layout:
 
 
 def text_blocks(path: Path) -> Iterator[bytes]:
-    """Yield the file in blocks that end where a row ends, the last one possibly without a line break."""
+    """Yield the file in blocks that end where a row ends, the last one possibly without a line break.
+
+    Empty lines are left out.
+    """
     rest = b""
     for chunk in _chunks(path):
         block = rest + chunk
         cut = _end_of_last_row(block)
-        if cut:
-            yield block[:cut]
+        if rows := without_empty_lines(block[:cut]):
+            yield rows
         rest = block[cut:]
         if len(rest) > _MAX_ROW:
             raise ValueError(f"{path} has a row of more than {_MAX_ROW} bytes: is a quotation mark left open?")
@@ -43,9 +53,21 @@ def text_blocks(path: Path) -> Iterator[bytes]:
         yield rest
 
 
+def without_empty_lines(block: bytes) -> bytes:
+    """Leave out the empty lines of a block of whole rows; between quotation marks they may belong to a text."""
+    if b"\n\n" not in block and b"\n\r\n" not in block and not block.startswith((b"\n", b"\r\n")):
+        return block
+    if b'"' in block:
+        rows = block.strip(b"\r\n")
+        return rows + b"\n" if rows else b""
+    return re.sub(rb"(?m)^\r?\n", b"", block)
+
+
 def _chunks(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
         start = file.read(4)
+    if start[:2] in _OTHERS:
+        raise ValueError(f"{path} is {_OTHERS[start[:2]]}")
     if start[:2] == b"\x1f\x8b":
         yield from _gzip_chunks(path)
     elif start == b"\x28\xb5\x2f\xfd":

@@ -115,7 +115,8 @@ class Interactions:
     ) -> "Interactions":
         """Read a file: csv, tsv, ``::``-separated .dat, parquet; text files also compressed (.gz, .zst).
 
-        A text file without a header has the columns user, item, rating, timestamp in that order.
+        A text file without a header has the columns user, item, rating, timestamp in that order. Empty lines are left
+        out.
 
         Parameters
         ----------
@@ -132,16 +133,18 @@ class Interactions:
         header
             Whether a text file starts with a line of column names; by default one without any number is.
         text_ids
-            Read ids as text even when they look like numbers (which keeps leading zeros).
+            Read ids as text even when they look like numbers; ids with leading zeros are text in any case.
         """
-        from sadrec.data.readers import read_interactions
+        from sadrec.data.readers import naming, read_interactions
 
         names = {"user": user, "item": item, "rating": rating, "timestamp": timestamp}
         start = partial(Assembler, duplicates=duplicates or "last", allow_negative=allow_negative)
         assembler = read_interactions(path, names, start, header=header, text_ids=text_ids)
         if assembler.rows == 0:
             raise ValueError(f"{path} has no rows")
-        return cls._from_assembled(assembler.finish(), said=duplicates is not None)
+        with naming(path):
+            parts = assembler.finish()
+        return cls._from_assembled(parts, said=duplicates is not None)
 
     @classmethod
     def from_frame(

@@ -157,7 +157,12 @@ class _TextFile:
             columns = [*ROLES, *(f"column {number}" for number in range(5, layout.width + 1))][: layout.width]
         else:
             block = block.partition(b"\n")[2]
-        chosen = choose(columns, self._names)
+        try:
+            chosen = choose(columns, self._names)
+        except ValueError as error:
+            if layout.columns is None or self._header:
+                raise
+            raise ValueError(f"{error}; or, if the first line is a row like any other, pass header=False") from None
         self._fields = {role: columns.index(name) for role, name in chosen.items()}
         return block
 
@@ -169,7 +174,7 @@ class _TextFile:
             if role == "rating":
                 types[role] = pl.Float32()
             elif role not in self._as_text:
-                if _fits(field, pl.Int64()):
+                if _fits(field, pl.Int64()) and not (role in ("user", "item") and _has_leading_zeros(field)):
                     types[role] = pl.Int64()
                 elif role == "timestamp" and _fits(field, pl.Float64()):
                     types[role] = pl.Float64()
@@ -190,7 +195,8 @@ class _TextFile:
             )
         if types:
             self._explain(block, types)
-        raise ValueError(f"{self._path} cannot be read near row {self._row}: {message}")
+        hint = "; is a quotation mark left open, or not doubled inside a text?" if b'"' in block else ""
+        raise ValueError(f"{self._path} cannot be read near row {self._row}: {message}{hint}")
 
     def _explain(self, block: bytes, types: dict[str, pl.DataType]) -> None:
         """Raise what is wrong with a block whose fields are not of the types they should be."""
@@ -206,6 +212,11 @@ class _TextFile:
 
 def _fits(field: pl.Series, dtype: pl.DataType) -> bool:
     return field.str.strip_chars().cast(dtype, strict=False).null_count() == field.null_count()
+
+
+def _has_leading_zeros(field: pl.Series) -> bool:
+    """Whether numbers are written in a way that would be lost: 007 and 7 may be two people."""
+    return bool(field.str.contains(r"^\s*[+-]?0[0-9]").any())
 
 
 def read_table(path: str | Path, *, header: bool | None = None) -> pl.DataFrame:

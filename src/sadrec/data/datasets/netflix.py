@@ -63,7 +63,7 @@ def _rows(source: Source, max_movie_id: int | None) -> Iterator[pl.DataFrame]:
     """Yield frames of user, movie, rating and day, block by block."""
     movie = -1
     row = 0
-    for block in _blocks(source):
+    for block in map(_text.without_empty_lines, _blocks(source)):
         try:
             user, rating, day = _text.parse(block, _LAYOUT, _TYPES, wrong_is_null=True)
         except pl.exceptions.PolarsError:
