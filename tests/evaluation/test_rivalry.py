@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from sadrec.data import Interactions
+from sadrec.data import Interactions, simulate
 from sadrec.evaluation.rivalry import rivalry, sparsity_of
 from sadrec.ranking import Parameters
 
@@ -104,6 +104,31 @@ def test_a_model_that_never_works_is_an_error_with_its_reason(data, truth):
 
     with pytest.raises(ValueError, match="out of luck"):
         rivalry(data, splits=2, models=(Known(truth), Broken(truth)), progress=False)
+
+
+def test_it_shows_as_its_sentence(data, truth):
+    result = rivalry(data, splits=2, models=(Known(truth), Known(truth)), progress=False)
+    assert repr(result) == str(result) and str(result).startswith("Keep T at 1")
+
+
+def test_data_of_any_form_is_taken(data, truth):
+    models = (Known(truth, 2.0), Known(truth, 1.0))
+    ours, matrix = (rivalry(form, splits=2, models=models, progress=False) for form in (data, data.matrix))
+    assert ours.tests.equals(matrix.tests)
+
+
+def test_what_is_wrong_is_named_before_anything_is_fitted(data):
+    with pytest.raises(ValueError, match="unknown setting 'factor': the models have adaptive, bias"):
+        rivalry(data, factor=8)
+    for splits in (0, 1, 2.5, True):
+        with pytest.raises(ValueError, match=f"splits must be a whole number of at least 2, not {splits}"):
+            rivalry(data, splits)
+    with pytest.raises(ValueError, match=r"models must be two, .*, not 1"):
+        rivalry(data, models=(Known,))
+    with pytest.raises(TypeError, match="evaluate_comparisons"):
+        rivalry(simulate("sim2", n=4, m=5, k=2).comparisons)
+    with pytest.raises(TypeError, match="cannot take interactions from list"):
+        rivalry([1, 2])
 
 
 def test_sparsity_is_the_share_of_rivals_near_one():

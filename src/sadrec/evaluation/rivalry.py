@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from sadrec.data import Interactions
+from sadrec.data import Comparisons, Interactions, as_interactions
 from sadrec.data.ids import Ids
 from sadrec.evaluation._fitting import accepted, variant
 from sadrec.evaluation.compare import compare
@@ -25,7 +25,7 @@ _SAD, _BPR = "SAD", "T = 1"
 _GAIN = "sampled_auc"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Rivalry:
     """What learning T brings on this data; as text, one sentence to act on.
 
@@ -55,7 +55,7 @@ class Rivalry:
     users: pl.DataFrame
     comparison: Comparison
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         splits = len({run.split for run in self.comparison.runs})
         better, worse = _decided(self.tests)
         known = f"{100 * self.sparsity:.0f} % of T stayed within 0.05 of 1"
@@ -97,7 +97,7 @@ class Rivalry:
 
 
 def rivalry(
-    train: Interactions,
+    train: Any,
     splits: int = 5,
     *,
     models: tuple[Any, Any] | None = None,
@@ -114,9 +114,9 @@ def rivalry(
     Parameters
     ----------
     train
-        The data to decide for; keep your own test data out of it.
+        The data to decide for, as interactions in any form; keep your own test data out of it.
     splits
-        How many leave-one-out splits.
+        How many leave-one-out splits, at least 2: a difference is judged by how it varies over them.
     models
         The two models to compare, instead of :class:`sadrec.SAD` and :class:`sadrec.BPR`: classes, functions or models.
     seed
@@ -126,7 +126,7 @@ def rivalry(
     progress
         Show a progress bar.
     **settings
-        Settings for both models (``factors=64``, ...); those of T alone go to SAD only.
+        Settings for both models (``factors=64``, ...); one that only one of them has goes to that one.
 
     Returns
     -------
@@ -136,12 +136,23 @@ def rivalry(
     Raises
     ------
     ValueError
-        When one of the models failed on every split, with its reason.
+        When a setting is unknown to both models, or one of the models failed on every split, with its reason.
     """
+    if isinstance(train, Comparisons):
+        raise TypeError(
+            "rivalry holds out interactions, and these are comparisons: fit SAD and BPR on some of them and compare "
+            "both by evaluate_comparisons on the rest"
+        )
+    train = as_interactions(train)
+    if isinstance(splits, bool) or not isinstance(splits, int) or splits < 2:
+        raise ValueError(f"splits must be a whole number of at least 2, not {splits!r}")
     if models is None:
         # Looked up when called: evaluation knows models by protocol only and must not depend on them.
         package = importlib.import_module("sadrec")
         models = (package.SAD, package.BPR)
+    if len(models) != 2:
+        raise ValueError(f"models must be two, one that learns T and one with T = 1, not {len(models)}")
+    _refuse_unknown(models, settings)
     pair = {name: _made(model, settings) for name, model in zip((_SAD, _BPR), models, strict=True)}
     result = compare(pair, train, splits, seed=seed, path=path, progress=progress, also={"sparsity": sparsity_of})
     for name in pair:
@@ -166,6 +177,17 @@ def sparsity_of(model: Any) -> float:
     """
     rivals = getattr(getattr(model, "parameters", None), "rival_factors", None)
     return 1.0 if rivals is None else float((np.abs(np.asarray(rivals) - 1.0) < 0.05).mean())
+
+
+def _refuse_unknown(models: tuple[Any, Any], settings: dict[str, Any]) -> None:
+    """Refuse a setting that neither model has: left out of both, it would seem to make no difference."""
+    known = [accepted(model) for model in models]
+    if any(names is None for names in known):
+        return
+    both = sorted(set().union(*(names or () for names in known)))
+    for name in settings:
+        if name not in both:
+            raise ValueError(f"unknown setting {name!r}: the models have {', '.join(both)}")
 
 
 def _made(model: Any, settings: dict[str, Any]) -> Any:
@@ -211,9 +233,8 @@ def _listed(tests: pl.DataFrame) -> str:
     parts = []
     for row in tests.iter_rows(named=True):
         measure = measure_of(row["measure"])
-        unit = " points" if measure.share else ""
-        digits = 1 if measure.share else 3
-        change = f"{measure.shown(row['difference']):+.{digits}f}{unit}"
+        shown = measure.shown(row["difference"])
+        change = f"{shown:+.1f} points" if measure.share else f"{shown:+.2g}"
         parts.append(f"{measure.label} ({change}, p = {row['p_holm']:.2g})")
     return ", ".join(parts)
 
