@@ -241,8 +241,21 @@ def test_rows_of_another_format_are_refused(tmp_path: Path) -> None:
 
 def test_an_option_of_another_data_set_is_refused(tmp_path: Path) -> None:
     (tmp_path / "ratings.dat").write_text(RATINGS_DAT)
-    with pytest.raises(TypeError, match="n_users"):
+    with pytest.raises(TypeError, match="movielens-1m is not selected by 'n_users': nothing can be given"):
         load("movielens-1m", tmp_path, n_users=3)
+    parquet_folder(tmp_path)
+    with pytest.raises(TypeError, match="food-com is not selected by 'n_users': 'top_users' or 'min_per_item'"):
+        load("food-com", tmp_path, n_users=3)
+    with pytest.raises(ValueError, match="holds a sample already"):
+        load("netflix", tmp_path, n_users=3)
+
+
+@pytest.mark.parametrize("wrong", [{"n_users": 0}, {"n_users": "many"}, {"max_movie_id": 1.5}])
+def test_limits_that_are_no_numbers_are_refused_before_anything_is_read(
+    tmp_path: Path, wrong: dict[str, object]
+) -> None:
+    with pytest.raises(ValueError, match="must be a whole number, 1 or more, or None for all"):
+        load("netflix", folder_of(tmp_path, SEPARATE), **wrong)
 
 
 # -- folders of parquet ----------------------------------------------------------------------------------------

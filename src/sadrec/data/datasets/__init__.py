@@ -21,6 +21,7 @@ _READERS: dict[str, Callable[..., Interactions]] = {
     "netflix": netflix,
     "food-com": food_com,
 }
+_SELECTIONS = {"netflix": ("n_users", "max_movie_id", "seed"), "food-com": ("top_users", "min_per_item")}
 _BY_HAND = {
     "netflix": (
         "the Netflix Prize data (nf_prize_dataset.tar.gz at the Internet Archive, or netflix-inc/netflix-prize-data at "
@@ -61,7 +62,16 @@ def load(name: str, path: str | Path | None = None, **selection: Any) -> Interac
         *most, last = map(repr, _READERS)
         raise ValueError(f"unknown data set {name!r}: choose {', '.join(most)} or {last}")
     place = _find(name) if path is None else Path(path).expanduser()
+    known = _SELECTIONS.get(name, ())
+    if odd := sorted(set(selection) - set(known)):
+        raise TypeError(
+            f"{name} is not selected by {odd[0]!r}: {' or '.join(map(repr, known)) or 'nothing'} can be given"
+        )
     if place.is_dir() and is_parquet_folder(place):
+        if selection and name == "netflix":
+            raise ValueError(
+                f"{place} holds a sample already ({', '.join(selection)} cannot be chosen): name the original"
+            )
         data = parquet_folder(place)
         if name == "food-com":
             data = data.filter(**{"top_users": 20_000, "min_per_item": 50, **selection})

@@ -35,6 +35,9 @@ def netflix(
     seed
         Seed of the draw.
     """
+    for name, value in (("n_users", n_users), ("max_movie_id", max_movie_id)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+            raise ValueError(f"{name} must be a whole number, 1 or more, or None for all, not {value!r}")
     chosen = None if n_users is None else _draw_users(source, n_users, max_movie_id, seed)
     assembler = Assembler()
     for rows in _rows(source, max_movie_id):
@@ -53,8 +56,6 @@ def _draw_users(source: Source, n_users: int, max_movie_id: int | None, seed: in
     for rows in _rows(source, max_movie_id):
         seen = pl.concat([seen, rows["user"].unique()]).unique()
     users = np.sort(seen.to_numpy())
-    if n_users < 1:
-        raise ValueError(f"n_users must be 1 or more, or None for all, not {n_users!r}")
     order = np.argsort(generator(seed).random(len(users)), kind="stable")
     return pl.Series("user", users[order[:n_users]])
 
