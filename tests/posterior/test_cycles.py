@@ -37,6 +37,17 @@ def test_all_circles_are_found(posterior):
         assert found[triple] == pytest.approx(max(both))
 
 
+def test_the_circles_of_the_crowd_are_those_of_the_mean_over_users(posterior):
+    found = posterior.credible_cycles(None, least=0.0, N=None)
+    assert len(found) == 10
+    for cycle in found:
+        pairs = zip(cycle.path, (*cycle.path[1:], cycle.path[0]), strict=True)
+        x = np.stack([np.mean([posterior.preference(u, i, j) for u in posterior.users], axis=0) for i, j in pairs])
+        assert cycle.probability == pytest.approx((x > 0).all(axis=0).mean(), abs=0.002)
+    expected = [sum(cycle.probability for cycle in found), posterior.cyclic_triads(None).mean()]
+    assert expected[0] <= expected[1] + 1e-9
+
+
 def test_the_number_of_circles_in_a_draw_is_that_of_its_tournament(posterior):
     counts = posterior.cyclic_triads("round")
     x = posterior.drawn.margins(2, np.arange(5)) > 0

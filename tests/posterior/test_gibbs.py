@@ -86,6 +86,17 @@ def test_the_next_question_is_one_whose_answer_is_open(answers):
     assert pairs[-1] == ("a", "b")
 
 
+def test_the_information_of_a_question_is_what_its_answer_tells_on_average(posterior):
+    # p(answer, draw) as a table: the information is the mean of log2 p(answer, draw) / (p(answer) p(draw)).
+    table = posterior.ask_next("round", N=10, most_draws=800)
+    for row in table.iter_rows(named=True):
+        p = posterior.probability("round", row["item"], row["rival"])
+        answers = np.stack((p, 1 - p))
+        ratio = answers / answers.mean(axis=1, keepdims=True)
+        assert row["bits"] == pytest.approx((answers * np.log2(np.maximum(ratio, 1e-300))).sum(axis=0).mean(), abs=1e-9)
+        assert row["probability"] == pytest.approx(p.mean())
+
+
 def test_the_mean_model_has_the_mean_preferences_in_log_odds(posterior):
     model = posterior.mean_model()
     assert isinstance(model, SAD)

@@ -73,6 +73,8 @@ def count_triads(wins: Words, counts: NDArray[np.int32]) -> None:
 
 def packed_wins(draws: Draws, user: int | None, rows: NDArray[np.int64]) -> tuple[Words, Floats]:
     """Return who beats whom, a bit per draw, (items, items, words), and how often."""
+    if user is None:
+        draws, user = draws.crowd(), 0
     words = -(-len(draws) // 64)
     packed, share = np.zeros((len(rows), len(rows), words * 8), np.uint8), np.zeros((len(rows), len(rows)))
     for place, item in enumerate(rows):
@@ -165,7 +167,8 @@ class CycleQuestions(Sampled):
         """
         rows = self._item_rows(items)
         row = self._user_row(user)
-        wins = np.stack([(self.drawn.preference(row, item, rows) > 0).sum(axis=1) for item in rows], axis=1)
+        draws, row = (self.drawn.crowd(), 0) if row is None else (self.drawn, row)
+        wins = np.stack([(draws.preference(row, item, rows) > 0).sum(axis=1) for item in rows], axis=1)
         count = len(rows)
         # Every triad that is not a circle has exactly one item that beats both others.
         return np.asarray(count * (count - 1) * (count - 2) // 6 - (wins * (wins - 1) // 2).sum(axis=1))

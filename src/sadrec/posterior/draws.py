@@ -70,6 +70,11 @@ class Draws:
         chosen = np.linspace(0, per_chain - 1, keep).round().astype(np.int64)
         return Draws(self.user[:, chosen], self.item[:, chosen], self.rival[:, chosen], self.scales[:, chosen])
 
+    def crowd(self) -> "Draws":
+        """Return the draws of a single user, the mean over all."""
+        mean = self.user.mean(axis=2, keepdims=True, dtype=np.float64).astype(np.float32)
+        return Draws(mean, self.item, self.rival, self.scales)
+
     def flat(self) -> tuple[Singles, Singles, Singles]:
         """Return xi, eta, tau with chains and draws in one axis, chain after chain."""
         rows = len(self)
@@ -86,9 +91,9 @@ class Draws:
 
     def preference(self, user: Any, item: Any, rival: Any) -> Floats:
         """Return ``x_uij`` for rows that broadcast, (draws, ...); user None is the mean over all users."""
-        xi, eta, tau = self.flat()
         if user is None:
-            xi, user = xi.mean(axis=1, keepdims=True, dtype=np.float64), 0
+            return self.crowd().preference(0, item, rival)
+        xi, eta, tau = self.flat()
         u, i, j = (np.asarray(rows) for rows in np.broadcast_arrays(user, item, rival))
         shape, u, i, j = i.shape, u.ravel(), i.ravel(), j.ravel()
         result = np.empty((len(self), len(i)))

@@ -139,14 +139,14 @@ class PairQuestions(Sampled):
         if of not in ("preference", "probability"):
             raise ValueError(f'of must be "preference" or "probability", not {of!r}')
         u, i, j = self._rows(user, item, rival)
-        crowd = u is None
-        u, i, j = np.broadcast_arrays(0 if crowd else u, i, j)
+        drawn, u = (self.drawn.crowd(), 0) if u is None else (self.drawn, u)
+        u, i, j = np.broadcast_arrays(u, i, j)
         shape, step = i.shape, max(1, _CHUNK // len(self.drawn))
         u, i, j = u.ravel(), i.ravel(), j.ravel()
         parts = []
         for start in range(0, max(1, len(i)), step):
             part = slice(start, start + step)
-            draws = self.drawn.preference(None if crowd else u[part], i[part], j[part])
+            draws = drawn.preference(u[part], i[part], j[part])
             parts.append(summarise(ndtr(draws) if of == "probability" else draws))
         numbers = np.concatenate(parts, axis=-1)
         return [float(row[0]) if shape == () else row.reshape(shape) for row in numbers]
