@@ -55,7 +55,8 @@ def functions(xi, eta, tau, scales, mean, user, winner, loser):
         x.mean(), (x**2).mean(), x[0] * x[1], np.tanh(xi).mean(), np.tanh(xi**2).mean(), np.tanh(eta**2).mean(),
         np.tanh(eta[0] * eta[1]).mean(), np.tanh(xi[0] * xi[1]).mean(), np.tanh(tau).mean(), np.tanh(tau**2 / 4).mean(),
         np.tanh(eta**2 * tau**2).mean(), np.tanh(eta.sum(0) ** 2).mean(), np.tanh(tau.min()), *np.tanh(log_scales),
-        np.tanh(mean**2).mean(),        np.tanh(mean[0] * xi[0, 0]),
+        np.tanh(mean**2).mean(), np.tanh(mean[0] * xi[0, 0]),
+        *(np.tanh(np.log((part**2).sum(0) + 1e-9)).mean() for part in (np.atleast_2d(mean), xi, eta, tau)),
     ])  # fmt: skip
 
 
