@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sadrec.posterior import GibbsSAD
+from sadrec.posterior import GibbsSAD, mean
 from sadrec.posterior.draws import Draws
 from sadrec.posterior.factors import aligned, closest_to_one, match, tensor_products
 from sadrec.posterior.mean import mean_factors
@@ -82,6 +82,43 @@ def test_the_mean_model_of_equal_draws_is_that_draw():
     found, missed = mean_factors(drawn)
     assert missed < 1e-5
     np.testing.assert_allclose(tensor(*found), tensor(*base), atol=0.02)
+
+
+def apart(rng, draws=12, tau=None):
+    """Draws that have little in common: their mean is near none of them."""
+    parts = [factors(rng, k=2) for _ in range(draws)]
+    arrays = [np.stack([part[which] for part in parts])[None].astype(np.float32) for which in range(3)]
+    return Draws(*arrays[:2], arrays[2] if tau is None else np.full_like(arrays[2], tau), np.ones((1, draws, 3), "f"))
+
+
+def test_no_small_step_from_the_mean_model_comes_nearer_to_the_mean(monkeypatch):
+    monkeypatch.setattr(mean, "ENOUGH", 0.0)
+    monkeypatch.setattr(mean, "ROUNDS", 400)
+    drawn = apart(np.random.default_rng(3))
+    target = np.mean([tensor(*(array[d].astype(float) for array in drawn.flat())) for d in range(12)], axis=0)
+    found, missed = mean_factors(drawn)
+    assert missed == pytest.approx(((tensor(*found) - target) ** 2).sum() / (target**2).sum())
+    assert found[2].min() >= 0
+    rng = np.random.default_rng(4)
+    for size in (1e-1, 1e-2, 1e-3):
+        for _ in range(100):
+            other = [part + size * rng.normal(size=part.shape) for part in found]
+            other[2] = other[2].clip(0)
+            assert ((tensor(*other) - target) ** 2).sum() / (target**2).sum() > missed - 1e-6
+
+
+def test_the_mean_model_is_nearer_to_the_mean_than_any_draw():
+    drawn = apart(np.random.default_rng(5))
+    parts = [tensor(*(array[d].astype(float) for array in drawn.flat())) for d in range(12)]
+    target = np.mean(parts, axis=0)
+    found, _ = mean_factors(drawn)
+    nearest = min(((part - target) ** 2).sum() for part in parts)
+    assert ((tensor(*found) - target) ** 2).sum() < 0.5 * nearest
+
+
+def test_the_mean_model_of_bpr_is_bpr():
+    found, _ = mean_factors(apart(np.random.default_rng(6), tau=1.0))
+    np.testing.assert_allclose(found[2], 1.0, atol=1e-6)
 
 
 def test_rivals_that_differ_are_told_from_those_that_do_not():
