@@ -211,3 +211,12 @@ def test_as_comparisons_takes_every_form(tmp_path: Path) -> None:
     assert as_comparisons(tmp_path / "a.csv").to_frame().equals(pairs.to_frame())
     with pytest.raises(TypeError, match="cannot take comparisons from ndarray"):
         as_comparisons(np.eye(2))
+
+
+def test_the_description_counts_comparisons_and_pairs_of_items() -> None:
+    frame = pl.DataFrame({"user": [1, 1, 2], "winner": ["x", "y", "z"], "loser": ["y", "x", "x"]})
+    found = Comparisons.from_frame(frame).describe()
+    assert (found.users, found.items, found.comparisons, found.pairs) == (2, 3, 3, 2)
+    assert found.per_user == pytest.approx((1, 1.05, 1.5, 1.95, 2))
+    assert found.per_item[0] == 1 and found.per_item[-1] == 3
+    assert "comparisons 3\npairs       2" in str(found)

@@ -2,7 +2,7 @@
 
 import logging
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
@@ -13,6 +13,9 @@ from sadrec.data._pairs import check_weight, choose_columns, from_sides, without
 from sadrec.data._vocabulary import Vocabulary
 from sadrec.data.ids import IdArray, Ids
 from sadrec.data.splits import hold_out_share
+
+if TYPE_CHECKING:
+    from sadrec.data.describe import PairsDescription
 
 log = logging.getLogger(__name__)
 
@@ -262,6 +265,12 @@ class Comparisons:
         return pl.DataFrame(columns)
 
     # -- parts -----------------------------------------------------------------------------------------------
+
+    def describe(self) -> "PairsDescription":
+        """Return counts and quantiles per user and item."""
+        from sadrec.data.describe import describe_pairs
+
+        return describe_pairs(len(self._users), len(self._items), self._user, self._winner, self._loser)
 
     def split(self, test: float = 0.2, seed: int = 0) -> tuple["Comparisons", "Comparisons"]:
         """Hold out a share of the comparisons, at random; both parts keep the whole's users and items."""
