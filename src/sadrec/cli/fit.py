@@ -7,64 +7,16 @@ from typing import Any
 import click
 
 from sadrec._output import json_option, print_json, print_table
-
-file_argument = click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-
-_COLUMNS = ("user", "item", "rating", "timestamp", "winner", "loser", "weight")
-
-
-def columns_option(command: Any) -> Any:
-    """Add options that name the columns of the file."""
-    for name in reversed(_COLUMNS):
-        command = click.option(f"--{name}", metavar="COLUMN", help=f"The column of the {name}s.")(command)
-    return command
-
-
-def read_data(file: Path, kind: str, columns: dict[str, str | None]) -> Any:
-    """Read interactions, or comparisons where the file has a column of winners."""
-    from sadrec import Comparisons, Interactions
-
-    given = {name: column for name, column in columns.items() if column is not None}
-    if kind == "auto":
-        kind = "comparisons" if "winner" in given or "winner" in header(file) else "interactions"
-    reader: Any = Comparisons.read if kind == "comparisons" else Interactions.read
-    names = ("user", "winner", "loser", "weight") if kind == "comparisons" else ("user", "item", "rating", "timestamp")
-    if odd := sorted(set(given) - set(names)):
-        raise click.UsageError(f"--{odd[0]} does not go with {kind}; their columns are {', '.join(names)}")
-    return reader(file, **given)
-
-
-def header(file: Path) -> list[str]:
-    """Return the names of the columns, lower case; what cannot be read is left to the reader to complain about."""
-    import polars as pl
-
-    try:
-        if file.suffix == ".parquet":
-            names = pl.read_parquet_schema(file)
-        else:
-            names = pl.read_csv(file, n_rows=0, separator="\t" if ".tsv" in file.suffixes else ",").schema
-    except (pl.exceptions.PolarsError, OSError):
-        return []
-    return [name.strip().lower() for name in names]
-
-
-kind_option = click.option(
-    "--kind",
-    type=click.Choice(["auto", "interactions", "comparisons"]),
-    default="auto",
-    show_default=True,
-    help="What the file holds; auto looks for a column of winners.",
-)
+from sadrec.cli.reading import READING, file_argument, read_data, reading_options
 
 
 @click.command("describe")
 @file_argument
-@kind_option
-@columns_option
+@reading_options
 @json_option
-def describe_command(file: Path, kind: str, as_json: bool, **columns: str | None) -> None:
+def describe_command(file: Path, kind: str, as_json: bool, **reading: Any) -> None:
     """Show what is in FILE: users, items, ratings, sparsity, how much each user did."""
-    data = read_data(file, kind, columns)
+    data = read_data(file, kind, reading)
     if as_json:
         print_json(data.describe().as_dict())
     else:
@@ -96,8 +48,7 @@ def describe_command(file: Path, kind: str, as_json: bool, **columns: str | None
     help="Folder to resume from; by default OUTPUT.checkpoint, removed when the model is written.",
 )
 @click.option("--quiet", is_flag=True, help="No progress bar.")
-@kind_option
-@columns_option
+@reading_options
 @json_option
 def fit_command(
     file: Path,
@@ -117,15 +68,16 @@ def fit_command(
     parquet. Interrupted with Ctrl-C or killed, the same command goes on where it was.
     """
     from sadrec import BPR, SAD
+    from sadrec.models import DivergedError
 
-    columns = {name: options.pop(name) for name in _COLUMNS}
+    reading = {name: options.pop(name) for name in READING}
     if model == "bpr":
         for name, unset in (("rival_regularization", None), ("adaptive", False)):
             if options.pop(name) != unset:
                 raise click.UsageError(f"--{name.replace('_', '-')} is for SAD: BPR has no rival factors")
     if output.is_dir():
         raise click.UsageError(f"{output} is a folder: name the file to write")
-    data = read_data(file, kind, columns)
+    data = read_data(file, kind, reading)
     held_out = None
     if validation is not None:
         data, held_out = data.split(test=validation, seed=options["random_state"])
@@ -141,15 +93,35 @@ def fit_command(
             checkpoint_seconds=0 if checkpoint else 5,
         )
     except KeyboardInterrupt:
-        click.echo(f"Interrupted; what was computed is in {folder}. Run the same command again to go on.", err=True)
+        kept = f"what was computed is in {folder}" if any(folder.glob("*")) else "nothing was computed yet"
+        click.echo(f"Interrupted; {kept}. Run the same command again to go on.", err=True)
         raise SystemExit(130) from None
+    except DivergedError:
+        if checkpoint is None:  # it would stand in the way of other settings
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+    finally:
+        if checkpoint is None and folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
     estimator.save(output)
     if checkpoint is None:
         shutil.rmtree(folder, ignore_errors=True)
-    last = estimator.history[-1] if estimator.history else {}
+    epoch, figures = kept_epoch(estimator.history)
     if as_json:
-        print_json({"model": str(output), "settings": estimator.get_params(), "figures": last})
+        settings = estimator.settings.as_dict() if estimator.settings is not None else None
+        print_json({"model": str(output), "settings": settings, "epoch": epoch, "figures": figures})
         return
     click.echo(f"{type(estimator).__name__} with {estimator.factors} factors written to {output}")
     shown = ("log_likelihood", "validation_log_likelihood", "validation_accuracy", "sparsity", "updates_per_second")
-    print_table(("figure", "last epoch"), [(name, last[name]) for name in shown if name in last])
+    rows = [(name, figures[name]) for name in shown if name in figures]
+    print_table(("figure", f"epoch {epoch} of {len(estimator.history)}"), rows)
+
+
+def kept_epoch(history: list[dict[str, float]]) -> tuple[int, dict[str, float]]:
+    """Return which epoch the model is of, counted from 1, and its figures: with a validation set the best one."""
+    if not history:
+        return 0, {}
+    held_out = [figures.get("validation_log_likelihood") for figures in history]
+    scores = [score for score in held_out if score is not None]
+    epoch = held_out.index(max(scores)) + 1 if scores else len(history)
+    return epoch, history[epoch - 1]

@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import warnings
 from typing import Any, cast
 
 import click
@@ -42,8 +43,18 @@ class Verbs(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; what the user can mend is said in one line, without a traceback."""
+        usual = warnings.showwarning
+
+        def show(message: Any, category: type[Warning], *where: Any, **rest: Any) -> None:
+            if issubclass(category, UserWarning):
+                click.echo(f"Warning: {message}", err=True)
+            else:
+                usual(message, category, *where, **rest)
+
         try:
-            return super().invoke(ctx)
+            with warnings.catch_warnings():
+                warnings.showwarning = show
+                return super().invoke(ctx)
         except (ValueError, TypeError, OSError, ImportError) as error:
             if os.environ.get("SADREC_DEBUG"):
                 raise

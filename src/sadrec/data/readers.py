@@ -98,6 +98,22 @@ def is_parquet(path: Path) -> bool:
         return file.read(4) == _PARQUET or path.suffix in (".parquet", ".pq")
 
 
+def column_names(path: str | Path, *, header: bool | None = None) -> list[str]:
+    """Return the names of a file's columns; none where a text file has no header."""
+    path = check_file(path)
+    if is_parquet(path):
+        try:
+            return list(pl.read_parquet_schema(path))
+        except (pl.exceptions.PolarsError, OSError) as error:
+            raise _not_parquet(path, error) from None
+    block = next(_text.text_blocks(path), b"")
+    return _text.look(path, block, header).columns or []
+
+
+def _not_parquet(path: Path, error: Exception) -> ValueError:
+    return ValueError(f"{path} cannot be read as parquet ({_text.first_line(error)}): fetch it again")
+
+
 def choose(columns: list[str], names: dict[str, str | None]) -> dict[str, str]:
     """Find the column of each role."""
     chosen = {}
@@ -122,7 +138,7 @@ def _parquet_batches(path: Path, names: dict[str, str | None]) -> Iterator[dict[
             frame = scan.select(list(chosen.values())).slice(start, _SLICE).collect()
             yield {role: frame[name] for role, name in chosen.items()}
     except (pl.exceptions.PolarsError, OSError) as error:
-        raise ValueError(f"{path} cannot be read as parquet ({_text.first_line(error)}): fetch it again") from None
+        raise _not_parquet(path, error) from None
 
 
 # -- text ------------------------------------------------------------------------------------------------------
@@ -226,7 +242,7 @@ def read_table(path: str | Path, *, header: bool | None = None) -> pl.DataFrame:
         try:
             return pl.read_parquet(path)
         except (pl.exceptions.PolarsError, OSError) as error:
-            raise ValueError(f"{path} cannot be read as parquet ({_text.first_line(error)}): fetch it again") from None
+            raise _not_parquet(path, error) from None
     text = b"".join(_text.text_blocks(path))
     layout = _text.look(path, text, header)
     columns = layout.columns or _WITHOUT_HEADER.get(layout.width) or [f"column {n + 1}" for n in range(layout.width)]

@@ -1,0 +1,101 @@
+"""Options that say how to read a file, and the reading: interactions or comparisons."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+file_argument = click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+
+# The columns of each kind, what may be "none", and the other arguments of its reader.
+_COLUMNS = {
+    "interactions": ("user", "item", "rating", "timestamp"),
+    "comparisons": ("user", "winner", "loser", "left", "right", "weight"),
+}
+_MAY_BE_NONE = {"interactions": ("rating", "timestamp"), "comparisons": ("user", "weight")}
+_OTHERS = {
+    "interactions": ("header", "duplicates", "allow_negative", "text_ids"),
+    "comparisons": ("header", "ties"),
+}
+_NAMES = dict.fromkeys((*_COLUMNS["interactions"], *_COLUMNS["comparisons"]))
+READING = (*_NAMES, *dict.fromkeys((*_OTHERS["interactions"], *_OTHERS["comparisons"])))
+"""Names of all options of :func:`reading_options` but ``kind``."""
+
+
+def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say what the file holds and where."""
+    options = [
+        click.option(
+            "--kind",
+            type=click.Choice(["auto", "interactions", "comparisons"]),
+            default="auto",
+            show_default=True,
+            help="What the file holds; auto looks for columns of winners and losers.",
+        )
+    ]
+    for name in _NAMES:
+        none = " or none" if any(name in names for names in _MAY_BE_NONE.values()) else ""
+        options.append(click.option(f"--{name}", metavar="COLUMN", help=f"The column of the {name}s{none}."))
+    options += [
+        click.option("--header/--no-header", default=None, help="Whether the first line names the columns."),
+        click.option("--text-ids", is_flag=True, help="Read ids as text even when they look like numbers."),
+        click.option("--allow-negative", is_flag=True, help="Take negative ratings."),
+        click.option(
+            "--duplicates",
+            type=click.Choice(["last", "sum", "count", "max"]),
+            help="What becomes of a user and an item that occur together more than once.",
+        ),
+        click.option("--ties", type=click.Choice(["drop", "split"]), help="What becomes of comparisons nobody won."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def read_data(file: Path, kind: str, options: dict[str, Any]) -> Any:
+    """Read interactions, or comparisons where the file has columns of winners and losers.
+
+    Parameters
+    ----------
+    file
+        The file.
+    kind
+        "interactions", "comparisons" or "auto".
+    options
+        The values of :data:`READING`; what was not given is None or False.
+    """
+    from sadrec import Comparisons, Interactions
+
+    given = {name: value for name, value in options.items() if value not in (None, False) or name == "header"}
+    if given["header"] is None:
+        del given["header"]
+    if kind == "auto":
+        named = {"winner", "loser", "left", "right", "ties"} & set(given)
+        kind = "comparisons" if named or holds_comparisons(file, given.get("header")) else "interactions"
+    if odd := sorted(set(given) - set(_COLUMNS[kind]) - set(_OTHERS[kind])):
+        raise click.UsageError(
+            f"--{odd[0].replace('_', '-')} does not go with {kind}; their columns are {', '.join(_COLUMNS[kind])}"
+        )
+    for name in _MAY_BE_NONE[kind]:
+        if given.get(name) == "none":
+            given[name] = None
+    reader: Any = Comparisons.read if kind == "comparisons" else Interactions.read
+    return reader(file, **given)
+
+
+def holds_comparisons(file: Path, header: bool | None = None) -> bool:
+    """Tell by the names of its columns whether a file holds comparisons."""
+    from sadrec.data._columns import AUTO, find_column
+    from sadrec.data.readers import column_names
+
+    names = column_names(file, header=header)
+    found = {
+        role
+        for role in ("winner", "loser", "left", "right")
+        if find_column(names, AUTO, role, required=False) is not None
+    }
+    # A column of labels alone is a rating of some kind; a column of winners is not.
+    return any(name.strip().lower() == "winner" for name in names) or (
+        "winner" in found and ("loser" in found or {"left", "right"} <= found)
+    )
