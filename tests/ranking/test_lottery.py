@@ -77,3 +77,18 @@ def test_when_all_tie_all_share():
 
 def test_no_items():
     assert maximal_lottery(np.zeros((0, 0))).shape == rank_centrality(np.zeros((0, 0))).shape == (0,)
+
+
+def test_only_the_smith_set_has_to_be_solved_for(monkeypatch):
+    scores = np.arange(300.0)
+    x = scores[:, None] - scores
+    x[np.ix_([0, 1, 2], [0, 1, 2])] = [[0, 1, -1], [-1, 0, 1], [1, -1, 0]]
+    ring = -x  # 0, 1 and 2 run in a circle and beat all others
+    sizes, solve = [], np.linalg.solve
+    monkeypatch.setattr(np.linalg, "solve", lambda a, b: sizes.append(len(a)) or solve(a, b))
+    weights = maximal_lottery(ring)
+    np.testing.assert_allclose(weights[:3], 1 / 3)
+    assert not weights[3:].any() and set(sizes) == {3}
+    sizes.clear()
+    assert maximal_lottery(scores[:, None] - scores).tolist() == [0.0] * 299 + [1.0]
+    assert not sizes

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sadrec.ranking.pairs import sigmoid
+from sadrec.ranking.tournament import dominance_components
 
 Doubles = NDArray[np.float64]
 
@@ -75,6 +76,9 @@ def maximal_lottery(margins: Doubles) -> Doubles:
 
     Notes
     -----
+    Items that each of the Smith set beats have no weight, so the game is solved for the Smith set: where one item beats
+    all others, which is the common case, there is nothing to solve.
+
     The linear program ``min theta`` subject to ``s = theta - X p >= 0`` is its own dual. Newton's method follows the
     central path ``p_i s_i = mu`` down to ``mu = 0``, where it ends at the analytic centre of the solutions
     (Goldman and Tucker: of p_i and s_i exactly one is positive there).
@@ -84,9 +88,15 @@ def maximal_lottery(margins: Doubles) -> Doubles:
     >>> maximal_lottery(np.array([[0.0, -1.0, 2.0], [1.0, 0.0, -3.0], [-2.0, 3.0, 0.0]])).round(4)
     array([0.5   , 0.3333, 0.1667])
     """
+    weights = np.zeros(len(margins))
+    for best in dominance_components(margins)[:1]:
+        weights[best] = _centre(margins[np.ix_(best, best)]) if best.size > 1 else 1.0
+    return weights
+
+
+def _centre(margins: Doubles) -> Doubles:
+    """Return the analytic centre of the optimal strategies of a game of some items."""
     size = len(margins)
-    if not size:
-        return np.zeros(0)
     x = margins / max(float(np.abs(margins).max()), np.finfo(np.float64).tiny)
     p = np.full(size, 1.0 / size)
     theta = 1.0 + float((x @ p).max())
