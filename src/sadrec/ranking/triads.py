@@ -90,15 +90,16 @@ def _strongest(margins: Doubles, wanted: int) -> tuple[NDArray[np.int64], Double
     if not wanted:
         return triads, strengths
     for i in range(len(margins) - 2):
-        later = slice(i + 1, None)
-        # strength[j, t] of the circle i > j > t > i
-        strength = np.minimum(margins[later, later], margins[i, later, None])
-        strength = np.minimum(strength, margins[None, later, i])
         least = strengths[-1] if strengths.size == wanted else 0.0
+        beaten = i + 1 + np.flatnonzero(margins[i, i + 1 :] > least)
+        beating = i + 1 + np.flatnonzero(margins[i + 1 :, i] > least)
+        # strength[j, t] of the circle i > j > t > i
+        strength = np.minimum(margins[np.ix_(beaten, beating)], margins[i, beaten, None])
+        strength = np.minimum(strength, margins[None, beating, i])
         j, t = np.nonzero(strength > least)
         if not j.size:
             continue
-        triads = np.vstack([triads, np.stack([np.full(j.size, i), j + i + 1, t + i + 1], axis=1)])
+        triads = np.vstack([triads, np.stack([np.full(j.size, i), beaten[j], beating[t]], axis=1)])
         strengths = np.concatenate([strengths, strength[j, t]])
         best = np.argsort(-strengths, kind="stable")[:wanted]
         triads, strengths = triads[best], strengths[best]
