@@ -109,6 +109,15 @@ def test_the_mean_model_has_the_mean_preferences_in_log_odds(posterior):
         assert np.abs(wanted - found).mean() < 0.3 * np.abs(wanted).mean()
 
 
+def test_a_mean_that_no_model_comes_close_to_is_reported(caplog):
+    # Four answers about six items: draws have little in common.
+    said = Comparisons.from_indices([0, 1, 2, 3], [0, 1, 2, 3], [4, 5, 4, 5], users=list("uvwx"), items=list("abcdef"))
+    found = quick(draws=60, warmup=30, factors=1).fit(said, show_progress=False)
+    with caplog.at_level("WARNING", "sadrec"):
+        found.mean_model()
+    assert "ask the posterior itself" in caplog.text
+
+
 def test_a_draw_is_a_model(posterior):
     model = posterior.draw_model(5)
     assert model.preference("up", "a", "b") / 1.702 == pytest.approx(posterior.preference("up", "a", "b")[5], rel=1e-5)

@@ -27,6 +27,8 @@ from sadrec.training.checkpoint import fingerprint
 
 logger = logging.getLogger("sadrec")
 
+MISSED = 0.1
+"""Share of the squared size of the mean preferences that a mean model may miss without a warning."""
 _FITTED = ("drawn", "user_ids", "item_ids", "seen", "observed", "settings", "_observed_user", "users", "items")
 
 
@@ -166,9 +168,10 @@ class GibbsSAD(PairQuestions, ListQuestions, CycleQuestions, RivalQuestions, Pre
         Parameters
         ----------
         data
-            Comparisons; or interactions (or a frame, a sparse matrix, a path), each of which is taken as preferred to
-            ``negatives`` items the user never touched. That likelihood is made up, not observed: what comes out is a
-            pseudo-posterior, and its intervals depend on ``negatives``.
+            Comparisons; a weight of 3 is three answers, a fraction f one with the probability ``Phi(sqrt(f) x)``, which
+            at x = 0 tells f times as much as a whole one. Or interactions (or a frame, a sparse matrix, a path), each
+            of which is taken as preferred to ``negatives`` items the user never touched. That likelihood is made up,
+            not observed: what comes out is a pseudo-posterior, and its intervals depend on ``negatives``.
         show_progress
             Whether to show a progress bar on a terminal.
         checkpoint
@@ -264,6 +267,13 @@ class GibbsSAD(PairQuestions, ListQuestions, CycleQuestions, RivalQuestions, Pre
         """
         (xi, eta, tau), missed = mean_factors(self.drawn)
         logger.info("the mean model misses %.2g of the squared size of the posterior mean preferences", missed)
+        if missed > MISSED:
+            logger.warning(
+                "the mean model misses %.0f %% of the squared size of the posterior mean preferences, which no model with "
+                "%d factors comes close to: ask the posterior itself, or fit more data",
+                100 * missed,
+                self.settings.factors,
+            )
         return SAD.from_factors(xi * LOGIT_PER_PROBIT, eta, tau, users=self.users, items=self.items, seen=self.seen)
 
     def draw_model(self, draw: int) -> SAD:
