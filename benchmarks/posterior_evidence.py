@@ -208,8 +208,11 @@ def report(records):
         some = [record for record in covered if record["arguments"][0] == kind]
         share = np.array([record["coverage"] for record in some])
         error = share.std(ddof=1) / np.sqrt(len(share)) if len(share) > 1 else float("nan")
-        counts = np.histogram([record["rank"] / record["draws"] for record in some], np.linspace(0, 1, 11))[0]
-        p, width = stats.chisquare(counts).pvalue, np.mean([record["width"] for record in some])
+        draws, bins = some[0]["draws"], np.linspace(0, 1, 11)
+        counts = np.histogram([record["rank"] / draws for record in some], bins)[0]
+        # Ranks from 0 to the number of draws do not fill ten bins evenly.
+        expected = np.histogram(np.arange(draws + 1) / draws, bins)[0] * (len(some) / (draws + 1))
+        p, width = stats.chisquare(counts, expected).pvalue, np.mean([record["width"] for record in some])
         good = np.mean([record["share_r_hat_good"] for record in some])
         rows.append([kind, len(some), f"{share.mean():.1%}", f"{error:.1%}", f"{p:.2f}", f"{width:.2f}", f"{good:.1%}"])
     header = ["truth", "data sets", "coverage of 90 % intervals", "standard error", "ranks uniform: p", "mean width"]
