@@ -213,6 +213,11 @@ def test_as_comparisons_takes_every_form(tmp_path: Path) -> None:
         as_comparisons(np.eye(2))
 
 
+def test_where_no_column_looks_like_the_judge_the_argument_is_named() -> None:
+    with pytest.raises(ValueError, match=r"name the right one: user=\.\.\., or user=None"):
+        Comparisons.from_frame(STATED.drop("judge"))
+
+
 def test_the_description_counts_comparisons_and_pairs_of_items() -> None:
     frame = pl.DataFrame({"user": [1, 1, 2], "winner": ["x", "y", "z"], "loser": ["y", "x", "x"]})
     found = Comparisons.from_frame(frame).describe()

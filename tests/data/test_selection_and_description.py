@@ -80,6 +80,12 @@ def test_zeros_can_be_dropped_and_users_stay() -> None:
     assert (len(kept), kept.shape) == (1, data.shape)
 
 
+@pytest.mark.parametrize("wrong", [{"min_per_user": "x"}, {"min_per_item": 2.5}, {"top_users": 0}])
+def test_limits_that_are_no_counts_are_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(ValueError, match="must be a whole number"):
+        Interactions.from_csr(np.eye(3)).filter(**wrong)
+
+
 def test_the_description_counts() -> None:
     described = Interactions.from_csr(np.array([[1, 1, 0, 1], [0, 0, 0, 1]])).describe()
     assert (described.users, described.items, described.ratings, described.sparsity) == (2, 4, 4, 0.5)

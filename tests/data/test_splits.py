@@ -169,9 +169,9 @@ def test_a_seed_that_is_none_is_refused(seed: object) -> None:
         Interactions.from_csr(np.eye(3)).leave_one_out(seed)
 
 
-@pytest.mark.parametrize("k", [0, 1, 4])
+@pytest.mark.parametrize("k", [0, 1, 4, 2.5, "3"])
 def test_a_number_of_folds_that_cannot_be_is_refused(k: int) -> None:
-    with pytest.raises(ValueError, match="k must be between 2 and the number of users, 3"):
+    with pytest.raises(ValueError, match="k must be a whole number between 2 and the number of users, 3"):
         list(Interactions.from_csr(np.eye(3)).user_folds(k))
 
 
@@ -186,3 +186,7 @@ def test_a_cut_of_another_kind_than_the_times_is_refused() -> None:
     frame = pl.DataFrame({"user": [1], "item": [1], "timestamp": [5]})
     with pytest.raises(TypeError, match="timestamps are numbers"):
         Interactions.from_frame(frame).split_by_time("2005-01-01")
+    dated = Interactions.from_frame(frame.with_columns(timestamp=pl.lit("2005-01-01")))
+    for wrong in (5, "soon"):
+        with pytest.raises(ValueError, match="timestamps are dates, so at must be one too"):
+            dated.split_by_time(wrong)

@@ -157,7 +157,14 @@ def as_timestamps(column: pl.Series, first_row: int) -> NDArray[Any]:
     if column.dtype == pl.String:
         column = _parse_times(column, first_row)
     if column.dtype.is_integer():
-        return np.array(column.cast(pl.Int64).to_numpy())
+        whole = column.cast(pl.Int64, strict=False)
+        if whole.null_count():
+            first = int(whole.is_null().arg_true()[0])
+            raise ValueError(
+                f"row {first_row + first} has the timestamp {column[first]}, beyond 64 bits: pass timestamp=None to do "
+                "without"
+            )
+        return np.array(whole.to_numpy())
     if column.dtype.is_float():
         values = column.cast(pl.Float64).to_numpy()
         if np.isnan(values).any():

@@ -52,7 +52,8 @@ def find_column(columns: Sequence[str], wanted: str | None, role: str, *, requir
             return by_plain_name[alias]
     if not required:
         return None
-    raise ValueError(f"no column looks like the {role}; the columns found are {found}; name the right one: {role}=...")
+    remedy = "user=..., or user=None where one judge said it all" if role == "judge" else f"{role}=..."
+    raise ValueError(f"no column looks like the {role}; the columns found are {found}; name the right one: {remedy}")
 
 
 def is_frame(value: Any) -> bool:

@@ -16,7 +16,7 @@ def select(
         ("top_users", top_users),
     ):
         least = 1 if name == "top_users" else 0
-        if value is not None and (isinstance(value, bool) or int(value) != value or value < least):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least):
             raise ValueError(f"{name} must be a whole number, {least} or more, not {value!r}")
     sizes = np.diff(matrix.indptr)
     mask = np.ones(matrix.nnz, dtype=np.bool_)

@@ -136,9 +136,15 @@ def plain_ids(column: pl.Series, what: str, first_row: int) -> pl.Series:
         row = first_row + int(column.is_null().arg_true()[0])
         raise ValueError(f"row {row} has no {what}: drop such rows first")
     if dtype.is_integer():
-        if dtype.is_unsigned_integer() and dtype == pl.UInt64:
+        if dtype == pl.UInt64:
             return column
-        return column.cast(pl.Int64)
+        whole = column.cast(pl.Int64, strict=False)
+        if whole.null_count():
+            first = int(whole.is_null().arg_true()[0])
+            raise TypeError(
+                f"row {first_row + first}: the {what} {column[first]} does not fit 64 bits: convert ids to text"
+            )
+        return whole
     if dtype.is_float():
         if column.is_nan().any():
             row = first_row + int(column.is_nan().arg_true()[0])

@@ -373,6 +373,8 @@ class Interactions:
 
     def with_titles(self, titles: Mapping[Any, str]) -> "Interactions":
         """Attach a text to each item, from a mapping of item ids; items without one get an empty text."""
+        if not isinstance(titles, Mapping):
+            raise TypeError(f"titles must be a mapping from item ids to texts, not {type(titles).__name__}")
         array = np.array([titles.get(item, "") for item in self.items.tolist()], dtype=np.str_)
         return self._new(self._matrix, self._users, self._items, self._timestamps, self._has_ratings, array)
 

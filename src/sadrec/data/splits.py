@@ -64,7 +64,12 @@ def hold_out_from(timestamps: NDArray[Any], at: Any, test: float) -> Mask:
             return np.zeros(len(timestamps), dtype=np.bool_)
         at = np.partition(timestamps, len(timestamps) - wanted)[len(timestamps) - wanted]
     elif timestamps.dtype.kind == "M":
-        at = np.datetime64(at)
+        try:
+            at = np.datetime64(at)
+        except (ValueError, TypeError):
+            raise ValueError(
+                f"the timestamps are dates, so at must be one too, such as '2020-01-31', not {at!r}"
+            ) from None
     elif not isinstance(at, (int, float, np.integer, np.floating)):
         raise TypeError(f"the timestamps are numbers, so at must be one too, not {at!r}")
     return np.asarray(timestamps >= at)
@@ -72,8 +77,8 @@ def hold_out_from(timestamps: NDArray[Any], at: Any, test: float) -> Mask:
 
 def folds(count: int, k: int, seed: int) -> NDArray[np.int64]:
     """Number of the fold of each of ``count`` rows; sizes differ by at most one."""
-    if not 2 <= k <= max(count, 2):
-        raise ValueError(f"k must be between 2 and the number of users, {count}, not {k!r}")
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 2 <= k <= max(count, 2):
+        raise ValueError(f"k must be a whole number between 2 and the number of users, {count}, not {k!r}")
     fold = np.empty(count, dtype=np.int64)
     fold[np.argsort(generator(seed).random(count), kind="stable")] = np.arange(count) % k
     return fold
