@@ -1,9 +1,14 @@
-"""What all tests share: the folder of real data, when there is one."""
+"""What all tests share: the folder of real data, when there is one, and no limit on how long an example may take."""
 
 import os
 from pathlib import Path
 
+import hypothesis
 import pytest
+
+# A busy machine and a first compilation are no failures.
+hypothesis.settings.register_profile("sadrec", deadline=None)
+hypothesis.settings.load_profile("sadrec")
 
 
 @pytest.fixture(scope="session")
