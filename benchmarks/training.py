@@ -26,7 +26,7 @@ import scipy.sparse as sp
 from sadrec import BPR, SAD, Interactions
 from sadrec._kernel import kernel
 from sadrec.training import schedule
-from sadrec.training.drawn import deal, nth_absent
+from sadrec.training.drawn import deal, look_ahead, nth_absent
 from sadrec.training.factors import initial_factors
 from sadrec.training.random import advance, below, hashed, stream_key
 from sadrec.training.settings import default_blocks
@@ -65,6 +65,8 @@ def stream(cells, dealt, xi, rows, seed, epoch, one):
         size = block_start[block + 1] - start
         for s in range(shard_start[shard], shard_start[shard + 1]):
             u = shard_users[s]
+            if s + 4 < shard_start[shard + 1]:
+                look_ahead(shard_users[s + 2], shard_users[s + 4], block, row_start, run_start, place, xi)
             lo = row_start[u] + run_start[u, block]
             count = run_start[u, block + 1] - run_start[u, block]
             free = size - count

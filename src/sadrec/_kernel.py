@@ -4,6 +4,9 @@ from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -25,3 +28,22 @@ def inlined(function: Callable[P, R]) -> Callable[P, R]:
 
 def _compiled(function: Callable[P, R], **options: Any) -> Callable[P, R]:
     return cast(Callable[P, R], numba.njit(nogil=True, error_model="numpy", **options)(function))
+
+
+def _prefetch(typing_context: Any, array: Any, index: Any) -> Any:
+    """Ask the processor to fetch ``array[index]``, which will be written to soon, while it goes on."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        view = context.make_array(array)(context, builder, arguments[0])
+        pointer = cast(Any, cgutils).get_item_pointer(context, builder, array, view, [arguments[1]], wraparound=False)
+        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        shape = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
+        fetch = builder.module.declare_intrinsic("llvm.prefetch", [byte], shape)
+        write, keep, data = (ir.Constant(number, value) for value in (1, 3, 1))
+        builder.call(fetch, [builder.bitcast(pointer, byte), write, keep, data])
+        return context.get_dummy_value()
+
+    return types.void(array, index), generate
+
+
+prefetch = cast(Callable[[Any, int], None], intrinsic(_prefetch))

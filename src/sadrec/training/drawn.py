@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec._kernel import kernel
+from sadrec._kernel import kernel, prefetch
 from sadrec.training.random import advance, below, hashed, stream_key
 from sadrec.training.step import margin, step
 
@@ -145,6 +145,22 @@ def nth_absent(run: Any, r: int) -> int:
 
 
 @kernel
+def look_ahead(soon: int, later: int, block: int, row_start: Any, run_start: Any, place: Any, xi: Any) -> None:
+    """Have the rows of coming users fetched: users come in random order, and their rows seldom are in the cache.
+
+    Where a user's run is must be known before it can be fetched itself, so that is fetched earlier still.
+    """
+    prefetch(row_start, later)
+    prefetch(run_start[later], block)
+    first = run_start[soon, block]
+    if run_start[soon, block + 1] > first:
+        prefetch(place, row_start[soon] + first)
+        user = xi[soon]
+        for h in range(0, user.shape[0], 16):  # 64 bytes
+            prefetch(user, h)
+
+
+@kernel
 def train_drawn(
     cells: Any,
     shard_users: Any,
@@ -178,6 +194,8 @@ def train_drawn(
         updates, skipped, total, product = 0, 0, 0.0, 1.0
         for s in range(shard_start[shard], shard_start[shard + 1]):
             u = shard_users[s]
+            if s + 4 < shard_start[shard + 1]:
+                look_ahead(shard_users[s + 2], shard_users[s + 4], block, row_start, run_start, place, xi)
             lo = row_start[u] + run_start[u, block]
             count = run_start[u, block + 1] - run_start[u, block]
             if count == 0:
