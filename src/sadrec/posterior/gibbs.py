@@ -269,8 +269,8 @@ class GibbsSAD(PairQuestions, ListQuestions, CycleQuestions, RivalQuestions, Pre
         logger.info("the mean model misses %.2g of the squared size of the posterior mean preferences", missed)
         if missed > MISSED:
             logger.warning(
-                "the mean model misses %.0f %% of the squared size of the posterior mean preferences, which no model with "
-                "%d factors comes close to: ask the posterior itself, or fit more data",
+                "the mean model misses %.0f %% of the squared size of the posterior mean preferences, to which no "
+                "model with %d factors comes close: ask the posterior itself, or fit more data",
                 100 * missed,
                 self.settings.factors,
             )
