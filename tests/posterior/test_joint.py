@@ -24,12 +24,12 @@ CASES = {
 
 
 def pairs():
-    """All pairs of items for each user, one of them three times, one a fraction of a comparison."""
+    """All pairs of items for each user, one of them three times, every other one a fraction of a comparison."""
     one, other = np.triu_indices(ITEMS, 1)
     user = np.repeat(np.arange(USERS), len(one))
     one, other = np.tile(one, USERS), np.tile(other, USERS)
     weight = np.ones(len(user))
-    weight[1], weight[-1] = 3.0, 0.5
+    weight[1], weight[::2] = 3.0, 0.2
     return user, one, other, weight
 
 
