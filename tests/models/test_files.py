@@ -89,6 +89,11 @@ def test_a_failed_save_leaves_the_old_file_and_no_litter(saved, monkeypatch):
     assert [path.name for path in saved.parent.iterdir()] == ["m.sad"]
 
 
+def test_saving_to_a_folder_is_refused(saved):
+    with pytest.raises(IsADirectoryError, match="is a folder: name the file to write"):
+        SAD.load(saved).save(saved.parent)
+
+
 def test_a_missing_file_is_said_to_be_missing(tmp_path):
     with pytest.raises(FileNotFoundError, match="there is no file"):
         SAD.load(tmp_path / "none.sad")

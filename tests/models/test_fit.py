@@ -335,6 +335,21 @@ def test_popular_rivals_make_popularity_count_less():
         BPR(negative_sampling="popular", negative_candidates=3).fit(data)
 
 
+def test_an_interrupted_model_knows_the_epochs_of_before_a_resume(tmp_path):
+    model, told = SAD(factors=2, iterations=9), []
+
+    def leave(epoch, figures, fitted):
+        told.append(len(fitted.history))
+        if epoch % 3 == 0:
+            raise KeyboardInterrupt
+
+    for epochs in (3, 6):
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(clicks(), checkpoint=tmp_path, callbacks=[leave])
+        assert len(model.history) == epochs
+    assert told == [1, 2, 3, 4, 5, 6]
+
+
 def test_what_a_callback_is_told_is_of_this_epoch():
     lists = []
     SAD(factors=4, iterations=3, learning_rate=0.5).fit(

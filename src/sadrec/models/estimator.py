@@ -215,13 +215,12 @@ class Estimator(Fitted):
         self._show(factors)
 
         def after_epoch(epoch: int, figures: Figures) -> bool:
-            self.history.append(figures)
             self._show(factors)
             answers = [callback(epoch, figures, self) for callback in callbacks]
             return any(answers)
 
         try:
-            history = run(
+            run(
                 trainer,
                 after_epoch=after_epoch,
                 validation=held_out,
@@ -230,6 +229,7 @@ class Estimator(Fitted):
                 checkpoints=checkpoints,
                 show_progress=show_progress,
                 title=type(self).__name__,
+                history=self.history,
             )
         except BaseException:
             if trainer.epoch:
@@ -239,7 +239,6 @@ class Estimator(Fitted):
                 self.__dict__.update(before)
             raise
         self._show(factors, finished=True)
-        self.history = history
         return self
 
     def _first_factors(self, found: fitting.Lesson, settings: Settings, start: Parameters | None) -> Factors:

@@ -31,6 +31,8 @@ def save_model(path: str | Path, arrays: dict[str, NDArray[Any]], header: dict[s
     seen
         CSR matrix of what was seen in training, or None.
     """
+    if Path(path).is_dir():
+        raise IsADirectoryError(f"{str(path)!r} is a folder: name the file to write")
     tensors = {name: array for name, array in arrays.items() if name not in ("users", "items")}
     kinds = {}
     for name in ("users", "items"):

@@ -30,6 +30,7 @@ def run(
     checkpoints: Checkpoints | None = None,
     show_progress: bool = True,
     title: str = "training",
+    history: list[Figures] | None = None,
 ) -> list[Figures]:
     """Train to the end and return the figures of every epoch.
 
@@ -54,6 +55,8 @@ def run(
         Whether to show a bar (on a terminal).
     title
         What the bar is called.
+    history
+        An empty list to fill with the figures as they come, those of before a resume first.
 
     Raises
     ------
@@ -69,6 +72,9 @@ def run(
         state = found
         state.factors = trainer.factors
         logger.info("resumed after epoch %d of %d", found.epoch, trainer.epochs)
+    if history is not None:
+        history[:] = state.history
+        state.history = history
     saved = state.epoch
     good = Fallback(trainer.factors)
     bar = tqdm(
