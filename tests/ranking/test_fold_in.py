@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sadrec.ranking import Parameters
-from sadrec.ranking.fold_in import average_user, draw, fold_in, fold_in_comparisons
+from sadrec.ranking.fold_in import _hardest, average_user, draw, fold_in, fold_in_comparisons
 from sadrec.ranking.pairs import margins, preference, sigmoid
 from sadrec.ranking.vectors import mean_margins
 
@@ -141,6 +141,25 @@ def test_hard_rivals_are_harder(catalogue):
         margins(catalogue, plain / np.linalg.norm(plain), liked, best).mean() - 0.02
     )
     assert not np.allclose(hard, plain)
+
+
+@settings(deadline=None, max_examples=40)
+@given(data=st.data())
+def test_the_hardest_of_some_rivals_is_the_one_beaten_by_least(data, some_parameters):
+    p = data.draw(some_parameters)
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    winners, pool = rng.integers(0, p.n_items, 7), rng.integers(0, p.n_items, (7, 3))
+    x = preference(p, p.user_factors[0], winners[:, None], pool)
+    found = preference(p, p.user_factors[0], winners, _hardest(p, p.user_factors[0], winners, pool))
+    np.testing.assert_allclose(found, x.min(axis=1), atol=1e-5)
+
+
+def test_hard_rivals_are_chosen_in_parts_as_at_once(catalogue, monkeypatch):
+    rng = np.random.default_rng(0)
+    winners, pool = rng.integers(0, 600, 100), rng.integers(0, 600, (100, 5))
+    whole = _hardest(catalogue, catalogue.user_factors[0], winners, pool)
+    monkeypatch.setattr("sadrec.ranking.fold_in._CHUNK", 7 * 5 * 8)
+    assert np.array_equal(_hardest(catalogue, catalogue.user_factors[0], winners, pool), whole)
 
 
 def test_the_average_user_has_the_average_margins(catalogue):

@@ -30,6 +30,9 @@ _MANY = 2048
 _ROUNDS = 3
 """How often the hardest rivals are chosen anew."""
 
+_CHUNK = 1 << 18
+"""Numbers to gather at a time where margins against many rivals are wanted: they stay near the processor."""
+
 _GOLDEN = (5**0.5 - 1) / 2
 
 
@@ -118,15 +121,20 @@ def fold_in(
     winners, pool, each = liked_pairs(parameters, chosen, rivals, popularity, candidates)
     penalty = np.full(parameters.n_factors, regularization * chosen.size)
     weight = np.full(winners.size, 1.0 / each)
-    losers, steps = pool if candidates == 1 else pool[:, 0], 0
-    for _ in range(1 if candidates == 1 else 1 + _ROUNDS):
-        estimate = _solve(*pair_design(parameters, winners, losers), weight, penalty)
-        steps += estimate.steps
-        if candidates > 1:
-            design, offset = pair_design(parameters, np.repeat(winners, candidates), pool.ravel())
-            margin = (design @ estimate.vector + offset).reshape(pool.shape)
-            losers = pool[np.arange(winners.size), margin.argmin(axis=1)]
-    return FoldIn(estimate.vector, estimate.covariance, winners.size, steps)
+    losers, start, steps = pool, None, 0
+    if candidates > 1:
+        losers = pool[:, 0].copy()
+        every = 4 if winners.size >= _MANY else 1
+        some = slice(None, None, every)
+        for turn in range(1, _ROUNDS + 1):
+            on_the_way = maximise(
+                *pair_design(parameters, winners[some], losers[some]), every * weight[some], penalty, start
+            )
+            start, steps = on_the_way.vector, steps + on_the_way.steps
+            part = some if turn < _ROUNDS else slice(None)
+            losers[part] = _hardest(parameters, start, winners[part], pool[part])
+    estimate = _solve(*pair_design(parameters, winners, losers), weight, penalty, start)
+    return FoldIn(estimate.vector, estimate.covariance, winners.size, steps + estimate.steps)
 
 
 def fold_in_comparisons(
@@ -250,13 +258,33 @@ def even_points(number: int, step: float = _GOLDEN) -> Doubles:
     return np.asarray(((np.arange(number) + 0.5) * step) % 1.0, np.float64)
 
 
-def _solve(design: Doubles, offset: Doubles, weight: Doubles, penalty: Doubles) -> Estimate:
+def _solve(
+    design: Doubles, offset: Doubles, weight: Doubles, penalty: Doubles, start: Doubles | None = None
+) -> Estimate:
     """Find the best vector; where there are many pairs, a few of them lead most of the way."""
-    start = None
-    if len(design) >= _MANY:
+    if start is None and len(design) >= _MANY:
         few = slice(None, None, 4)
         start = maximise(design[few], offset[few], 4 * weight[few], penalty).vector
     return maximise(design, offset, weight, penalty, start)
+
+
+def _hardest(parameters: Parameters, vector: Doubles, winners: Indices, pool: Indices) -> Indices:
+    """Return, for each pair, the one of its rivals in ``pool``, (pairs, rivals), that the winner beats by least."""
+    eta, tau, bias = parameters.item_factors, parameters.rival_factors, parameters.item_bias
+    xi = vector.astype(parameters.dtype)
+    margin = np.empty(pool.shape, parameters.dtype)
+    step = max(1, _CHUNK // (pool.shape[1] * xi.size))
+    for start in range(0, len(pool), step):
+        part = slice(start, start + step)
+        item, rivals = winners[part], pool[part]
+        if tau is None:
+            margin[part] = -(eta[rivals] @ xi)
+        else:
+            margin[part] = (tau[rivals] @ (xi * eta[item])[:, :, None])[:, :, 0]
+            margin[part] -= (eta[rivals] @ (xi * tau[item])[:, :, None])[:, :, 0]
+    if bias is not None:
+        margin -= bias[pool]
+    return np.asarray(pool[np.arange(len(pool)), margin.argmin(axis=1)])
 
 
 def _shares(parameters: Parameters, popularity: ArrayLike, others: Indices) -> Doubles:
