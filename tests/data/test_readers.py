@@ -65,6 +65,19 @@ def test_zstd_files_are_read_as_their_content(tmp_path: Path, content: str) -> N
     assert_is_rows(Interactions.read(path))
 
 
+@pytest.mark.parametrize("lines", [1, 7, 2**18])
+def test_zstd_files_come_in_order_however_many_lines_are_taken_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: int
+) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    monkeypatch.setattr(_text, "_LINES_AT_ONCE", lines)
+    rows = [f'{row},{row % 3},"a\n{row}"' for row in range(50)]
+    with pyarrow.output_stream(str(tmp_path / "a.csv.zst"), compression="zstd") as file:
+        file.write("\n".join(["user,item,note", *rows]).encode())
+    data = Interactions.read(tmp_path / "a.csv.zst")
+    assert data.to_frame().rows() == [(row, row % 3) for row in range(50)]
+
+
 def test_parquet_gives_the_rows(tmp_path: Path) -> None:
     frame().write_parquet(tmp_path / "a.parquet")
     assert_is_rows(Interactions.read(tmp_path / "a.parquet"))

@@ -98,15 +98,23 @@ def _gzip_chunks(path: Path) -> Iterator[bytes]:
 
 def _zstd_chunks(path: Path) -> Iterator[bytes]:
     # Nothing in Python's own library before 3.14 reads zstd; polars does, here line by line.
+    file = pl.scan_csv(
+        path, has_header=False, separator="\x1f", quote_char=None, new_columns=["line"], infer_schema=False
+    )
     try:
-        lines = pl.read_csv(
-            path, has_header=False, separator="\x1f", quote_char=None, new_columns=["line"], infer_schema=False
-        )["line"]
+        for frame in _frames(file):
+            for lines in frame.iter_slices(_LINES_AT_ONCE):
+                text: str = lines["line"].fill_null("").str.join("\n")[0]
+                yield text.removeprefix("\ufeff").encode() + b"\n"
     except (pl.exceptions.PolarsError, OSError) as error:
         raise ValueError(f"{path} is damaged or incomplete ({first_line(error)}): fetch it again") from None
-    for start in range(0, len(lines), _LINES_AT_ONCE):
-        text: str = lines.slice(start, _LINES_AT_ONCE).fill_null("").str.join("\n")[0]
-        yield text.removeprefix("\ufeff").encode() + b"\n"
+
+
+def _frames(file: pl.LazyFrame) -> Iterator[pl.DataFrame]:
+    if hasattr(file, "collect_batches"):
+        yield from file.collect_batches(chunk_size=_LINES_AT_ONCE, maintain_order=True)
+    else:  # polars before 1.34: all at once
+        yield file.collect()
 
 
 def _end_of_last_row(block: bytes) -> int:
