@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sadrec.ranking import Parameters
-from sadrec.ranking.fold_in import _hardest, average_user, draw, fold_in, fold_in_comparisons
+from sadrec.ranking.fold_in import average_user, draw, fold_in, fold_in_comparisons, hardest, liked_pairs
 from sadrec.ranking.pairs import margins, preference, sigmoid
 from sadrec.ranking.vectors import mean_margins
 
@@ -143,6 +143,25 @@ def test_hard_rivals_are_harder(catalogue):
     assert not np.allclose(hard, plain)
 
 
+def test_against_hard_rivals_no_other_vector_does_better(catalogue):
+    """Tastes with noise: steps to the best vector against the hardest rivals at hand would overshoot for ever."""
+    for user in range(3):
+        rng = np.random.default_rng(user)
+        appeal = mean_margins(catalogue, user, None) + 3 * rng.standard_normal(600)
+        liked = np.sort(np.argsort(-appeal)[:60])
+        winners, pool, each = liked_pairs(catalogue, liked, None, None, 8)
+
+        def objective(xi, liked=liked, winners=winners, pool=pool, each=each):
+            least = preference(catalogue, xi, winners[:, None], pool).min(axis=1)
+            return np.log(sigmoid(least)).sum() / each - 0.01 * liked.size * (xi**2).sum()
+
+        found = fold_in(catalogue, liked, candidates=8).vector
+        best = objective(found)
+        for size in (1e-2, 1e-1, 1.0):
+            for _ in range(5):
+                assert objective(found + size * rng.standard_normal(8)) <= best + 1e-3 * abs(best)
+
+
 @settings(deadline=None, max_examples=40)
 @given(data=st.data())
 def test_the_hardest_of_some_rivals_is_the_one_beaten_by_least(data, some_parameters):
@@ -150,16 +169,16 @@ def test_the_hardest_of_some_rivals_is_the_one_beaten_by_least(data, some_parame
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
     winners, pool = rng.integers(0, p.n_items, 7), rng.integers(0, p.n_items, (7, 3))
     x = preference(p, p.user_factors[0], winners[:, None], pool)
-    found = preference(p, p.user_factors[0], winners, _hardest(p, p.user_factors[0], winners, pool))
+    found = preference(p, p.user_factors[0], winners, hardest(p, p.user_factors[0], winners, pool))
     np.testing.assert_allclose(found, x.min(axis=1), atol=1e-5)
 
 
 def test_hard_rivals_are_chosen_in_parts_as_at_once(catalogue, monkeypatch):
     rng = np.random.default_rng(0)
     winners, pool = rng.integers(0, 600, 100), rng.integers(0, 600, (100, 5))
-    whole = _hardest(catalogue, catalogue.user_factors[0], winners, pool)
+    whole = hardest(catalogue, catalogue.user_factors[0], winners, pool)
     monkeypatch.setattr("sadrec.ranking.fold_in._CHUNK", 7 * 5 * 8)
-    assert np.array_equal(_hardest(catalogue, catalogue.user_factors[0], winners, pool), whole)
+    assert np.array_equal(hardest(catalogue, catalogue.user_factors[0], winners, pool), whole)
 
 
 def test_the_average_user_has_the_average_margins(catalogue):

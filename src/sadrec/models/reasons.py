@@ -50,6 +50,7 @@ class ReasonVerbs(RecommendVerbs):
             *rows,
             liked=liked if liked.size else None,
             regularization=self._regularization(),
+            **self._rivals_met(),
         )
         ids = self.item_ids.array
         return replace(found, item=ids[rows[0]], rival=ids[rows[1]], liked=ids[found.liked])

@@ -204,13 +204,16 @@ class RecommendVerbs(Fitted):
         return self._fold_in_rows(self.item_ids.positions(_listed(items)))
 
     def _fold_in_rows(self, rows: NDArray[Any]) -> FoldIn:
+        return fold_in(self.parameters, rows, regularization=self._regularization(), **self._rivals_met())
+
+    def _rivals_met(self) -> dict[str, Any]:
+        """Return how a liked item met its rivals in training."""
         settings = self.settings
-        drawn: dict[str, Any] = {}
-        if settings is not None and settings.negative_sampling == "popular" and self.seen is not None:
-            drawn["popularity"] = np.bincount(self.seen.indices, minlength=len(self.item_ids))
-        elif settings is not None:
-            drawn["candidates"] = settings.negative_candidates
-        return fold_in(self.parameters, rows, regularization=self._regularization(), **drawn)
+        if settings is None:
+            return {}
+        if settings.negative_sampling == "popular" and self.seen is not None:
+            return {"popularity": np.bincount(self.seen.indices, minlength=len(self.item_ids))}
+        return {"candidates": settings.negative_candidates}
 
     def _vector_of(self, rows: NDArray[Any]) -> NDArray[np.float32]:
         """Return the vector of somebody who liked these items; of nobody knows what when there are none or all."""

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sadrec.ranking._arguments import User, count, item_positions, positions, user_vector
-from sadrec.ranking.fold_in import liked_pairs, pair_design
+from sadrec.ranking.fold_in import hardest, liked_pairs, pair_design
 from sadrec.ranking.logistic import check_regularization, curvature
 from sadrec.ranking.pairs import contributions, sigmoid
 from sadrec.ranking.parameters import Parameters
@@ -97,6 +97,8 @@ def explain(
     liked: ArrayLike | None = None,
     regularization: float = 0.01,
     rivals: int | None = None,
+    popularity: ArrayLike | None = None,
+    candidates: int = 1,
 ) -> Explanation:
     """Explain a preference.
 
@@ -112,8 +114,8 @@ def explain(
         Positions of the items that the user liked, whose influence is wanted.
     regularization
         As the model was trained with; more than 0.
-    rivals
-        How many rivals each liked item meets, as in :func:`~sadrec.ranking.fold_in.fold_in`.
+    rivals, popularity, candidates
+        Which rivals each liked item meets, as in :func:`~sadrec.ranking.fold_in.fold_in`.
 
     Notes
     -----
@@ -135,31 +137,28 @@ def explain(
     known, influence = np.empty(0, np.int64), np.empty(0)
     if liked is not None:
         known = np.unique(item_positions(parameters, liked, "liked"))
-        influence = _influences(parameters, xi.astype(np.float64), i, j, known, regularization, rivals)
+        check_regularization(regularization)
+        influence = np.zeros(known.size)
+        if 0 < known.size < parameters.n_items:
+            candidates = count(candidates, "candidates", least=1)
+            winners, losers, each = liked_pairs(parameters, known, rivals, popularity, candidates)
+            if candidates > 1:
+                losers = hardest(parameters, xi.astype(np.float64), winners, losers)
+            pairs = pair_design(parameters, winners, losers)
+            wanted = pair_design(parameters, np.array([i]), np.array([j]))[0][0]
+            influence = _influences(xi.astype(np.float64), *pairs, wanted, each, regularization)
         order = np.argsort(-influence, kind="stable")
         known, influence = known[order], influence[order]
     return Explanation(i, j, parts, float(parts.sum()), parameters.item_bias is not None, known, influence)
 
 
 def _influences(
-    parameters: Parameters,
-    xi: Doubles,
-    item: int,
-    rival: int,
-    liked: NDArray[np.int64],
-    regularization: float,
-    rivals: int | None,
+    xi: Doubles, design: Doubles, offset: Doubles, wanted: Doubles, each: int, regularization: float
 ) -> Doubles:
-    """Return what one more count of each liked item does to the margin of the item over the rival."""
-    check_regularization(regularization)
-    if not 0 < liked.size < parameters.n_items:
-        return np.zeros(liked.size)
-    winners, losers, each = liked_pairs(parameters, liked, rivals)
-    design, offset = pair_design(parameters, winners, losers)
-    weight = np.full(winners.size, 1.0 / each)
-    penalty = np.full(xi.size, regularization * liked.size)
-    shape = curvature(xi, design, offset, weight, penalty)
-    wanted = pair_design(parameters, np.array([item]), np.array([rival]))[0][0]
+    """Return what one more count of each liked item, which has ``each`` pairs, does to the margin ``wanted . xi``."""
+    items = len(design) // each
+    weight = np.full(len(design), 1.0 / each)
+    shape = curvature(xi, design, offset, weight, np.full(xi.size, regularization * items))
     moved = design @ np.linalg.solve(shape, wanted)
     pull = weight * sigmoid(-(design @ xi + offset))
-    return np.asarray((pull * moved).reshape(liked.size, each).sum(axis=1))
+    return np.asarray((pull * moved).reshape(items, each).sum(axis=1))

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sadrec.ranking._arguments import Indices, count, item_positions
-from sadrec.ranking.logistic import Estimate, check_regularization, maximise
+from sadrec.ranking.logistic import Estimate, check_regularization, maximise, maximise_hardest
 from sadrec.ranking.parameters import Parameters
 
 Doubles = NDArray[np.float64]
@@ -26,9 +26,6 @@ _PAIRS, _FEWEST = 4096, 8
 
 _MANY = 2048
 """Pairs from which on it pays to start with a quarter of them."""
-
-_ROUNDS = 3
-"""How often the hardest rivals are chosen anew."""
 
 _CHUNK = 1 << 18
 """Numbers to gather at a time where margins against many rivals are wanted: they stay near the processor."""
@@ -96,8 +93,8 @@ def fold_in(
     popularity
         How often each item is drawn as a rival, (items,), for a model trained so. ``None``: all equally often.
     candidates
-        For a model trained against the hardest of that many rivals: the hardest of as many, for the vector at hand,
-        chosen anew three times.
+        For a model trained against the hardest of that many rivals: each pair is the hardest of as many, for the
+        vector that is found, and the problem stays concave.
 
     Returns
     -------
@@ -121,20 +118,23 @@ def fold_in(
     winners, pool, each = liked_pairs(parameters, chosen, rivals, popularity, candidates)
     penalty = np.full(parameters.n_factors, regularization * chosen.size)
     weight = np.full(winners.size, 1.0 / each)
-    losers, start, steps = pool, None, 0
-    if candidates > 1:
-        losers = pool[:, 0].copy()
-        every = 4 if winners.size >= _MANY else 1
-        some = slice(None, None, every)
-        for turn in range(1, _ROUNDS + 1):
-            on_the_way = maximise(
-                *pair_design(parameters, winners[some], losers[some]), every * weight[some], penalty, start
-            )
-            start, steps = on_the_way.vector, steps + on_the_way.steps
-            part = some if turn < _ROUNDS else slice(None)
-            losers[part] = _hardest(parameters, start, winners[part], pool[part])
-    estimate = _solve(*pair_design(parameters, winners, losers), weight, penalty, start)
-    return FoldIn(estimate.vector, estimate.covariance, winners.size, steps + estimate.steps)
+    if candidates == 1:
+        estimate = _solve(*pair_design(parameters, winners, pool), weight, penalty)
+        return FoldIn(estimate.vector, estimate.covariance, winners.size, estimate.steps)
+
+    def search(every: int, start: Doubles, turns: int) -> Estimate:
+        item, rivals = winners[::every], pool[::every]
+        return maximise_hardest(
+            lambda vector: pair_design(parameters, item, hardest(parameters, vector, item, rivals)),
+            every * weight[::every],
+            penalty,
+            start,
+            turns,
+        )
+
+    rough = search(4 if winners.size >= _MANY else 1, np.zeros(parameters.n_factors), 12)
+    estimate = search(1, rough.vector, 4)
+    return FoldIn(estimate.vector, estimate.covariance, winners.size, rough.steps + estimate.steps)
 
 
 def fold_in_comparisons(
@@ -258,17 +258,16 @@ def even_points(number: int, step: float = _GOLDEN) -> Doubles:
     return np.asarray(((np.arange(number) + 0.5) * step) % 1.0, np.float64)
 
 
-def _solve(
-    design: Doubles, offset: Doubles, weight: Doubles, penalty: Doubles, start: Doubles | None = None
-) -> Estimate:
+def _solve(design: Doubles, offset: Doubles, weight: Doubles, penalty: Doubles) -> Estimate:
     """Find the best vector; where there are many pairs, a few of them lead most of the way."""
-    if start is None and len(design) >= _MANY:
+    start = None
+    if len(design) >= _MANY:
         few = slice(None, None, 4)
         start = maximise(design[few], offset[few], 4 * weight[few], penalty).vector
     return maximise(design, offset, weight, penalty, start)
 
 
-def _hardest(parameters: Parameters, vector: Doubles, winners: Indices, pool: Indices) -> Indices:
+def hardest(parameters: Parameters, vector: Doubles, winners: Indices, pool: Indices) -> Indices:
     """Return, for each pair, the one of its rivals in ``pool``, (pairs, rivals), that the winner beats by least."""
     eta, tau, bias = parameters.item_factors, parameters.rival_factors, parameters.item_bias
     xi = vector.astype(parameters.dtype)

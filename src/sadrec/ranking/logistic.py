@@ -1,5 +1,6 @@
 """The concave problem behind every vector that is found after training: a penalised logistic regression."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,9 @@ _NEAR = 1e-9
 
 _STEPS = 100
 """Newton's method needs fewer than ten; this many only if it is stuck at the limit of precision."""
+
+_ROUGHLY = 1e-4
+"""The same where the objective has corners."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,6 +118,44 @@ def maximise(
                 break
             length /= 2
         vector, height, steps = moved, max(reached, height), steps + 1
+
+
+def maximise_hardest(
+    pairs: Callable[[Doubles], tuple[Doubles, Doubles]], weight: Doubles, penalty: Doubles, start: Doubles, turns: int
+) -> Estimate:
+    """Find where :func:`objective` is highest when each pair is the hardest of several for the vector at hand.
+
+    ``log sigmoid`` of the least of several margins is the least of concave functions: concave, with corners. Newton's
+    direction for the pairs at hand leads too far, because other pairs are the hardest there, and full steps would go
+    back and forth for ever. So it is followed to where the slope along it vanishes, by one step of the secant method.
+
+    Parameters
+    ----------
+    pairs
+        Gives design and offset of the hardest pairs for a vector.
+    weight, penalty
+        As for :func:`objective`.
+    start
+        Where to begin.
+    turns
+        How often the pairs are chosen anew, at most: at a corner what a step promises is not what it gains.
+    """
+    vector, steps = start, 0
+    problem = (*pairs(vector), weight, penalty)
+    while True:
+        slope, shape = gradient(vector, *problem), curvature(vector, *problem)
+        direction = np.linalg.solve(shape, slope)
+        promise = float(slope @ direction)
+        if promise <= _ROUGHLY * (1 + abs(objective(vector, *problem))) or steps == turns:
+            return Estimate(vector, np.asarray(np.linalg.inv(shape), np.float64), steps)
+        beyond = (*pairs(vector + direction), weight, penalty)
+        back = float(gradient(vector + direction, *beyond) @ direction)
+        if back < 0:
+            vector = vector + promise / (promise - back) * direction
+            problem = (*pairs(vector), weight, penalty)
+        else:
+            vector, problem = vector + direction, beyond
+        steps += 1
 
 
 def maximise_sparse(
