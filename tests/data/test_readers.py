@@ -113,6 +113,19 @@ def test_ids_that_turn_out_to_be_text_late_in_the_file_are_text(
     assert data.items.tolist() == [5, 6]
 
 
+def test_times_that_turn_out_to_have_decimals_late_in_the_file_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_text, "BLOCK", 64)
+    rows = [f"1,{item},3,5" for item in range(30)]
+    (tmp_path / "a.csv").write_text("\n".join(["user,item,rating,timestamp", *rows, "1,99,3,5.5"]))
+    times = Interactions.read(tmp_path / "a.csv").timestamps
+    assert times is not None and times.tolist() == [5.0] * 30 + [5.5]
+    (tmp_path / "b.csv").write_text("\n".join(["user,item,rating,timestamp", *rows, "1,99,3,noon"]))
+    with pytest.raises(ValueError, match="row 30 has the timestamp 'noon', not a number"):
+        Interactions.read(tmp_path / "b.csv")
+
+
 def test_leading_zeros_of_ids_are_kept(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("user,item\n007,0\n7,10\n")
     data = Interactions.read(tmp_path / "a.csv")

@@ -133,7 +133,8 @@ class Interactions:
         header
             Whether a text file starts with a line of column names; by default one without any number is.
         text_ids
-            Read ids as text even when they look like numbers; ids with leading zeros are text in any case.
+            Read ids as text even when they look like numbers. A column is text in any case where the first rows have
+            ids with leading zeros.
         """
         from sadrec.data.readers import naming, read_interactions
 

@@ -21,7 +21,7 @@ _SLICE = 2**19
 
 
 class _NotNumbers(Exception):
-    """Ids that looked like whole numbers at first turn out to be text."""
+    """What looked like whole numbers at first turns out to be text (ids) or to have decimals (times)."""
 
     def __init__(self, role: str) -> None:
         self.role = role
@@ -189,6 +189,8 @@ class _TextFile:
             types[role] = pl.String()
             if role == "rating":
                 types[role] = pl.Float32()
+            elif role == "timestamp" and role in self._as_text:
+                types[role] = pl.Float64()
             elif role not in self._as_text:
                 if _fits(field, pl.Int64()) and not (role in ("user", "item") and _has_leading_zeros(field)):
                     types[role] = pl.Int64()
@@ -220,7 +222,8 @@ class _TextFile:
             wrong = field.is_not_null() & field.str.strip_chars().cast(types[role], strict=False).is_null()
             if not wrong.any():
                 continue
-            if role in ("user", "item"):
+            decimals = role == "timestamp" and types[role] == pl.Int64 and _fits(field.filter(wrong), pl.Float64())
+            if role in ("user", "item") or decimals:
                 raise _NotNumbers(role)
             first = int(wrong.arg_true()[0])
             raise ValueError(f"row {self._row + first} has the {role} {field[first]!r}, not a number")
