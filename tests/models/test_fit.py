@@ -247,6 +247,12 @@ def test_partial_fit_with_comparisons_still_leaves_out_what_was_seen():
     assert len(model.recommend(100, N=31)[0]) == 31
 
 
+def test_what_partial_fit_does_not_take_is_named_with_the_remedy():
+    model = SAD(factors=4, iterations=1).fit(clicks())
+    with pytest.raises(TypeError, match=r"does not take 'weights' .*warm_start=model"):
+        model.partial_fit(clicks(), weights=np.ones(clicks().nnz))
+
+
 def test_partial_fit_on_a_new_model_is_fit():
     one, two = SAD(factors=4, iterations=3).partial_fit(clicks()), SAD(factors=4, iterations=3).fit(clicks())
     np.testing.assert_array_equal(one.item_factors, two.item_factors)

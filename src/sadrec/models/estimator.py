@@ -22,6 +22,9 @@ from sadrec.training.trainer import Figures, Trainer
 
 Callback = Callable[[int, Figures, Any], bool | None]
 
+# What partial_fit takes besides data.
+_GOING_ON = ("validation", "patience", "monitor", "callbacks", "checkpoint", "checkpoint_seconds")
+
 # What a model has only once it is fitted.
 _FITTED = ("parameters", "user_ids", "item_ids", "seen", "history", "_settings")
 
@@ -149,6 +152,11 @@ class Estimator(Fitted):
         """
         if not self._is_fitted():
             return self.fit(data, show_progress, **options)
+        if odd := sorted(set(options) - set(_GOING_ON)):
+            raise TypeError(
+                f"partial_fit does not take {odd[0]!r} (it takes {', '.join(_GOING_ON)}): give it to "
+                "fit(..., warm_start=model)"
+            )
         data = data if isinstance(data, Comparisons) else as_interactions(data)
         found = fitting.lesson(data, users=self.users, items=self.items)
         seen_before = None
