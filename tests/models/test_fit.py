@@ -124,6 +124,7 @@ def test_one_user_and_users_who_liked_everything_are_fine():
         ({"factors": -1}, "factors"),
         ({"num_threads": -2}, "num_threads"),
         ({"num_threads": "all"}, "num_threads"),
+        ({"blocks": 16}, "blocks must be at most 15 for 30 items, not 16"),
         ({"bias": "no"}, "bias must be True or False, not 'no'"),
         ({"adaptive": "yes"}, "adaptive must be True or False, not 'yes'"),
         ({"random_state": -1}, "random_state"),

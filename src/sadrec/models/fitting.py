@@ -199,6 +199,12 @@ def resolve(given: dict[str, Any], found: Lesson, learn_rivals: bool, seed: int)
             f"order_share={settings.order_share} asks for the order inside ratings, but the data has none: give "
             "interactions with ratings, or leave order_share at 0"
         )
+    most = max(len(found.items) // 2, 1)
+    if settings.blocks > most and positives(found, settings) is not None:
+        raise ValueError(
+            f"blocks must be at most {most} for {len(found.items)} items, not {settings.blocks}: rivals are drawn "
+            "inside a block, and one of a single item has none"
+        )
     return settings
 
 

@@ -30,7 +30,8 @@ class SAD(PairVerbs, CircleVerbs, ReasonVerbs, Stored):
     rival_regularization
         l1 that holds the rival factors to 1 (the paper's w1). The larger, the more of them are exactly 1.
     blocks
-        Into how many blocks the items are dealt every epoch. The result depends on it, unlike on ``num_threads``.
+        Into how many blocks the items are dealt every epoch, at most half as many as there are items. The result
+        depends on it, unlike on ``num_threads``.
     num_threads
         0 means all cores. The result is the same, bit by bit, for any number.
     random_state
