@@ -6,6 +6,7 @@ import pytest
 import scipy.sparse as sp
 
 from sadrec import BPR, SAD, Comparisons, Interactions
+from sadrec.data import DataWarning
 from sadrec.models import DivergedError, NotFittedError
 
 
@@ -116,6 +117,11 @@ def test_one_user_and_users_who_liked_everything_are_fine():
     assert model.history[-1]["skipped"] == 3 and model.history[-1]["updates"] == 1
     assert (model.user_factors[2] == 0).all()  # nothing is known of the last user, and no noise is made up
     assert len(model.recommend(0)[0]) == 0
+
+
+def test_a_fit_that_could_learn_nothing_says_so():
+    with pytest.warns(DataWarning, match="nothing was learnt"):
+        SAD(factors=2, iterations=2).fit(np.ones((3, 4)))
 
 
 @pytest.mark.parametrize(

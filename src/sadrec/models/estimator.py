@@ -1,6 +1,7 @@
 """What fitting is: settings as given, data brought together, a training run, and what the model then knows."""
 
 import inspect
+import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Self
@@ -8,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec.data import Comparisons, as_interactions
+from sadrec.data import Comparisons, DataWarning, as_interactions
 from sadrec.data.ids import IdArray
 from sadrec.models import fitting
 from sadrec.models.errors import NotFittedError
@@ -247,6 +248,12 @@ class Estimator(Fitted):
                 self.__dict__.update(before)
             raise
         self._show(factors, finished=True)
+        if self.history and not any(figures["updates"] for figures in self.history):
+            warnings.warn(
+                "nothing was learnt: no user has both an item (of a weight above 0) and one that they did not touch",
+                DataWarning,
+                stacklevel=3,
+            )
         return self
 
     def _first_factors(self, found: fitting.Lesson, settings: Settings, start: Parameters | None) -> Factors:
