@@ -149,7 +149,6 @@ def bench_questions(factors, turns):
     fans = seen[:, 100].nonzero()[0]
     questions = {
         "fold_in": lambda n: fold_in(parameters, liked[n]),
-        "fold_in, hardest of 8": lambda n: fold_in(parameters, liked[n], candidates=8),
         "recommend one": lambda n: recommend(parameters, [n], 10, liked=seen[[n]]),
         "cycles among 50": lambda n: cycles(tournament(parameters, 4 * n, best[n])),
         "explain": lambda n: explain(parameters, 4 * n, int(best[n, 0]), int(best[n, 1]), liked=liked[n]),
@@ -186,7 +185,11 @@ def bench_refit(factors, asked=200):
         return float(np.mean([len(set(a) & set(b)) / 10 for a, b in zip(one, other, strict=True)]))
 
     first, second, blind = fitted(seen, 0), fitted(seen, 1), fitted(without, 0)
-    vectors = [blind.fold_in(seen[[user]].indices) for user in users]
+    vectors, seconds = [], []
+    for user in users:
+        began = time.perf_counter()
+        vectors.append(blind.fold_in(seen[[user]].indices))
+        seconds.append(time.perf_counter() - began)
     known = top(first.parameters, users)
     answer = {
         "two fits": agreement(known, top(second.parameters, users)),
@@ -195,7 +198,9 @@ def bench_refit(factors, asked=200):
     print(f"top 10 of {asked} users, share in common with a fit that knew them, {factors} factors:")
     for name, share in answer.items():
         print(f"  {name:10s} {share:.3f}   x {share / answer['two fits']:.2f}")
-    return {"factors": factors} | answer
+    milliseconds = 1000 * float(np.median(seconds))
+    print(f"  a fold-in takes {milliseconds:.1f} ms (median), against {blind.settings.negative_candidates} candidates")
+    return {"factors": factors, "milliseconds": milliseconds} | answer
 
 
 def bench_memory(users, factors=64):
