@@ -153,6 +153,21 @@ def test_only_the_last_two_checkpoints_are_kept(tmp_path):
     assert [path.name for path in sorted(tmp_path.iterdir())] == ["epoch-000007.checkpoint", "epoch-000008.checkpoint"]
 
 
+def test_what_a_kill_left_half_written_is_cleared_away(tmp_path, monkeypatch):
+    def killed(path, arrays, header):
+        path.parent.mkdir()
+        (path.parent / "half").write_bytes(b"half")
+        raise SystemExit
+
+    with monkeypatch.context() as patch:
+        patch.setattr("sadrec.training.checkpoint.write_arrays", killed)
+        with pytest.raises(SystemExit):
+            Checkpoints(tmp_path, {}).save(State(trainer().factors, epoch=1))
+    assert list(tmp_path.rglob("half"))
+    run(trainer(), checkpoints=Checkpoints(tmp_path, {}))
+    assert [path.name for path in sorted(tmp_path.iterdir())] == ["epoch-000007.checkpoint", "epoch-000008.checkpoint"]
+
+
 def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(tmp_path):
     checkpoints = Checkpoints(tmp_path, {})
     run(trainer(), checkpoints=checkpoints)

@@ -5,6 +5,7 @@ no generator has to be saved.
 """
 
 import hashlib
+import shutil
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -66,6 +67,7 @@ class Checkpoints:
     def __init__(self, folder: str | Path, identity: dict[str, Any], seconds: float = 0.0):
         self.folder = Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)  # rather now than after an hour of training
+        self._writing = self.folder / ".writing"  # a folder of its own, so that what a kill leaves can be told apart
         self._identity = identity
         self._seconds = seconds
         self._last = time.monotonic()
@@ -97,19 +99,23 @@ class Checkpoints:
             "best_epoch": state.best_epoch,
             "stopped": state.stopped,
         }
-        write_arrays(self.folder / _NAME.format(state.epoch), arrays, header)
+        name = _NAME.format(state.epoch)
+        write_arrays(self._writing / name, arrays, header)
+        (self._writing / name).replace(self.folder / name)
+        shutil.rmtree(self._writing, ignore_errors=True)
         for old in self.files()[2:]:
             old.unlink(missing_ok=True)
         self._last = time.monotonic()
 
     def load(self) -> State | None:
-        """Return the newest whole state, or None when there is none.
+        """Return the newest whole state, or None when there is none; clear away what a kill left half-written.
 
         Raises
         ------
         CheckpointError
             When a checkpoint belongs to other data or settings.
         """
+        shutil.rmtree(self._writing, ignore_errors=True)
         for path in self.files():
             try:
                 arrays, header = read_arrays(path, _KIND)
