@@ -113,6 +113,11 @@ def test_ids_that_turn_out_to_be_text_late_in_the_file_are_text(
     assert data.items.tolist() == [5, 6]
 
 
+def test_a_column_named_like_the_mark_of_an_archive_is_a_column(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("PK,user,item\n1,2,3\n")
+    assert Interactions.read(tmp_path / "a.csv").to_frame().rows() == [(2, 3)]
+
+
 def test_times_that_turn_out_to_have_decimals_late_in_the_file_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -19,9 +19,9 @@ _MAX_ROW = 2**27
 _OTHERS = {
     b"\xff\xfe": "UTF-16 text, not UTF-8: convert it first, e.g. with iconv",
     b"\xfe\xff": "UTF-16 text, not UTF-8: convert it first, e.g. with iconv",
-    b"PK": "a zip archive: unpack it first, or use sadrec.data.load for a known data set",
+    b"PK\x03\x04": "a zip archive: unpack it first, or use sadrec.data.load for a known data set",
 }
-"""What cannot be read, by its first two bytes."""
+"""What cannot be read, by its first bytes."""
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,9 @@ def without_empty_lines(block: bytes) -> bytes:
 def _chunks(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
         start = file.read(4)
-    if start[:2] in _OTHERS:
-        raise ValueError(f"{path} is {_OTHERS[start[:2]]}")
+    for mark, what in _OTHERS.items():
+        if start.startswith(mark):
+            raise ValueError(f"{path} is {what}")
     if start[:2] == b"\x1f\x8b":
         yield from _gzip_chunks(path)
     elif start == b"\x28\xb5\x2f\xfd":
