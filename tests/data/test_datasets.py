@@ -239,6 +239,24 @@ def test_rows_of_another_format_are_refused(tmp_path: Path) -> None:
         load("movielens-1m", tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("name", "files", "message"),
+    [
+        ("movielens-1m", {"ratings.dat": RATINGS_DAT, "movies.dat": "661::A::B\nhello\n"}, "line 2 of movies.dat"),
+        ("netflix", {"mv_1.txt": "1:\n7,4,2005-01-03\n", "movie_titles.txt": "1,2003\n"}, "line 1 of movie_titles"),
+        ("food-com", {"RAW_interactions.csv": "", "RAW_recipes.csv": "title\nsoup\n"}, "has no ids and names"),
+    ],
+)
+def test_titles_of_another_format_are_refused(tmp_path: Path, name: str, files: dict[str, str], message: str) -> None:
+    folder_of(tmp_path, {file: content.encode() for file, content in files.items()})
+    if name == "food-com":
+        (tmp_path / "RAW_interactions.csv").write_text(
+            "user_id,recipe_id,date,rating,review\n" + "".join(f"{user},1,2001-01-01,5,x\n" for user in range(60))
+        )
+    with pytest.raises(ValueError, match=message):
+        load(name, tmp_path)
+
+
 def test_an_option_of_another_data_set_is_refused(tmp_path: Path) -> None:
     (tmp_path / "ratings.dat").write_text(RATINGS_DAT)
     with pytest.raises(TypeError, match="movielens-1m is not selected by 'n_users': nothing can be given"):

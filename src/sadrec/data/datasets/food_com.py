@@ -2,6 +2,7 @@
 
 import polars as pl
 
+from sadrec.data._text import first_line
 from sadrec.data.datasets.source import Source
 from sadrec.data.interactions import Interactions
 
@@ -31,6 +32,9 @@ def food_com(source: Source, *, top_users: int | None = TOP_USERS, min_per_item:
 
 
 def _titles(source: Source, name: str) -> dict[int, str]:
-    with source.as_file(name) as file:
-        frame = pl.read_csv(file, columns=["id", "name"], schema_overrides={"id": pl.Int64, "name": pl.String})
+    try:
+        with source.as_file(name) as file:
+            frame = pl.read_csv(file, columns=["id", "name"], schema_overrides={"id": pl.Int64, "name": pl.String})
+    except pl.exceptions.PolarsError as error:
+        raise ValueError(f"{name} in {source.path} has no ids and names: {first_line(error)}") from None
     return dict(frame.select("id", pl.col("name").fill_null("")).iter_rows())

@@ -42,11 +42,4 @@ def _read(source: Source, ratings: str, separator: str, titles: list[str], title
         ) from None
     frame = pl.DataFrame(dict(zip(("user", "item", "rating", "timestamp"), columns, strict=True)))
     data = Interactions.from_frame(frame)
-    return data.with_titles(_titles(source, titles[0], title_separator)) if titles else data
-
-
-def _titles(source: Source, name: str, separator: str) -> dict[int, str]:
-    # A few thousand lines in Latin-1; titles hold commas, colons and quotation marks.
-    lines = source.read(name).decode("latin-1").splitlines()
-    fields = (line.split(separator, 2) for line in lines if line)
-    return {int(field[0]): field[1] for field in fields}
+    return data.with_titles(source.titles(titles[0], title_separator, 1)) if titles else data

@@ -48,7 +48,7 @@ def netflix(
         raise ValueError(f"{source.path} holds no ratings of movies up to {max_movie_id}")
     data = Interactions._from_assembled(assembler.finish(), said=False)
     titles = source.find("movie_titles.txt", "movie_titles.csv")
-    return data.with_titles(_titles(source, titles[0])) if titles else data
+    return data.with_titles(source.titles(titles[0], ",", 2)) if titles else data
 
 
 def _draw_users(source: Source, n_users: int, max_movie_id: int | None, seed: int) -> pl.Series:
@@ -125,9 +125,3 @@ def _blocks(source: Source) -> Iterator[bytes]:
             size += len(rest) + 1
     if size:
         yield b"".join(held)
-
-
-def _titles(source: Source, name: str) -> dict[int, str]:
-    lines = source.read(name).decode("latin-1").splitlines()
-    fields = (line.split(",", 2) for line in lines if line)
-    return {int(field[0]): field[2] for field in fields}

@@ -122,6 +122,20 @@ class Source:
             return stream.read()
         raise FileNotFoundError(f"{self.path} holds no {name}")
 
+    def titles(self, name: str, separator: str, place: int) -> dict[int, str]:
+        """Return the titles in a small file: lines in Latin-1 with an id first and the title at ``place``.
+
+        Titles hold commas, colons and quotation marks.
+        """
+        titles = {}
+        for number, line in enumerate(self.read(name).decode("latin-1").splitlines(), 1):
+            if line:
+                identifier, *fields = line.split(separator, 2)
+                if not identifier.strip().isdecimal() or len(fields) < place:
+                    raise ValueError(f"line {number} of {name} in {self.path} is not an id and a title: {line[:60]!r}")
+                titles[int(identifier)] = fields[place - 1]
+        return titles
+
     @contextmanager
     def as_file(self, name: str) -> Iterator[Path]:
         """Give one file as a file on disk, for as long as the context lasts."""
