@@ -55,7 +55,7 @@ class CircleVerbs(Fitted):
             raise ValueError(f"reference is what the method 'margin' averages over; leave it out for {method!r}")
         liked = against = None
         if method == "liked" or _is(reference, "liked"):
-            liked = self._seen_by(user)
+            liked = self._liked_by(user)
             if not liked.size:
                 raise ValueError(f"user {user!r} was seen with nothing to compare with: use method='margin' alone")
         if reference is not None:

@@ -219,7 +219,7 @@ class Estimator(Fitted):
             checkpoints = Checkpoints(checkpoint, identity, checkpoint_seconds)
         before = dict(self.__dict__)
         self.user_ids, self.item_ids = found.users, found.items
-        self.seen = seen_before if found.matrix is None else found.matrix
+        self.seen = seen_before if found.matrix is None else fitting.marked(found)
         self._settings, self.history = settings, []
         self._show(factors)
 

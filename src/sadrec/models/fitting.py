@@ -334,6 +334,20 @@ def with_dislikes(found: Lesson, dislikes: float | Interactions) -> Lesson:
     return replace(found, weights=weights, disliked=only(matrix, disliked))
 
 
+def marked(found: Lesson) -> Any:
+    """Return what was seen, with -1 for what was disliked; None where nothing but comparisons is known."""
+    if found.matrix is None or found.disliked is None:
+        return found.matrix
+    seen = found.matrix.copy()
+    seen.data[np.isin(_keys(seen), _keys(found.disliked))] = -1
+    return seen
+
+
+def liked_only(seen: Any) -> Any:
+    """Return what was seen without what was disliked."""
+    return seen if seen is None or not (seen.data < 0).any() else only(seen, seen.data >= 0)
+
+
 def _keys(matrix: Any) -> NDArray[np.int64]:
     """Return a number for each stored entry that tells its row and column."""
     coo = matrix.tocoo()

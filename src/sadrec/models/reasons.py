@@ -43,7 +43,7 @@ class ReasonVerbs(RecommendVerbs):
           factors  1: +2, 0: -1
         """
         rows = [row_of(self.item_ids, asked) for asked in (item, rival)]
-        liked = self._seen_by(user)
+        liked = self._liked_by(user)
         found = explain(
             self.parameters,
             row_of(self.user_ids, user),

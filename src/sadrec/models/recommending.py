@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from sadrec.data import Comparisons
 from sadrec.data.ids import IdArray, is_scalar_id
+from sadrec.models.fitting import liked_only
 from sadrec.models.verbs import Fitted, row_of
 from sadrec.ranking._arguments import count
 from sadrec.ranking.fold_in import FoldIn, average_user, fold_in, fold_in_comparisons
@@ -86,16 +87,17 @@ class RecommendVerbs(Fitted):
             raise ValueError("give items (the only ones to consider) or filter_items (to leave out), not both")
         one = is_scalar_id(user)
         rows = self._user_rows([user] if one else user)
-        liked = self._liked(rows, user_items)
+        known = self._known(rows, user_items)
         who: Any = rows
         if recalculate_user:
-            if liked is None:
+            if known is None:
                 raise ValueError("recalculate_user needs user_items: the model has seen no interactions")
+            liked = liked_only(known)
             who = np.array(
                 [self._vector_of(liked.indices[a:b]) for a, b in zip(liked.indptr, liked.indptr[1:], strict=False)]
             )
         answer = self._recommended_to_one if one else self._recommended
-        return answer(who, N, liked, filter_already_liked_items, filter_items, items, method, candidates, progress)
+        return answer(who, N, known, filter_already_liked_items, filter_items, items, method, candidates, progress)
 
     def recommend_for(
         self,
@@ -182,7 +184,7 @@ class RecommendVerbs(Fitted):
         return fold_in_item(
             self.parameters,
             self._user_rows(users),
-            self.seen,
+            liked_only(self.seen),
             regularization=self._regularization(),
             rival_regularization=0.001 if self.settings is None else self.settings.rival_regularization,
         )
@@ -257,8 +259,8 @@ class RecommendVerbs(Fitted):
         real = scores > -np.inf
         return ids[real], scores[real]
 
-    def _liked(self, rows: NDArray[np.int64], user_items: Any) -> Any:
-        """Return what these users liked, a CSR matrix with a row for each; None when nothing is known."""
+    def _known(self, rows: NDArray[np.int64], user_items: Any) -> Any:
+        """Return what these users know, a CSR matrix with a row for each; None when nothing is known."""
         if user_items is None:
             return None if self.seen is None else self.seen[rows]
         liked = sp.csr_matrix(user_items)

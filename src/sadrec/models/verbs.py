@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sadrec.data.ids import IdArray, Ids, is_scalar_id
+from sadrec.models.fitting import liked_only
 from sadrec.ranking import Parameters
 from sadrec.ranking.pairs import margins, preference, sigmoid
 from sadrec.ranking.top_n import ItemIndex
@@ -22,7 +23,7 @@ class Fitted:
     user_ids: Ids
     item_ids: Ids
     seen: Any
-    """What was seen in training, a scipy CSR matrix (users x items), or None."""
+    """What was seen in training, a scipy CSR matrix (users x items), or None; below 0 where it was disliked."""
     _packed: tuple[Parameters, ItemIndex] | None = None
 
     _settings: Settings | None
@@ -45,9 +46,10 @@ class Fitted:
             self._packed = (self.parameters, ItemIndex(item_vectors(self.parameters)))
         return self._packed[1]
 
-    def _seen_by(self, user: Any) -> NDArray[Any]:
-        """Return the rows of the items that a user was seen with."""
-        return np.empty(0, np.int64) if self.seen is None else self.seen[[row_of(self.user_ids, user)]].indices
+    def _liked_by(self, user: Any) -> NDArray[Any]:
+        """Return the rows of the items that a user was seen with and did not dislike."""
+        row = row_of(self.user_ids, user)
+        return np.empty(0, np.int64) if self.seen is None else liked_only(self.seen[[row]]).indices
 
     def _best(self, user: Any, N: int, new: bool = True) -> tuple[NDArray[np.int64], IdArray]:
         """Return the rows and ids of a user's best N items by mean margin, of all or of those not seen."""
