@@ -80,7 +80,7 @@ def output_name(ctx: click.Context, param: click.Parameter, value: Path | None) 
     callback=output_name,
     help=f"Save it, as NAME{SUFFIX}.",
 )
-@click.option("--factors", type=int, default=4, show_default=True, help="Length of the vectors.")
+@click.option("--factors", type=int, default=8, show_default=True, help="Length of the vectors.")
 @click.option("--draws", type=int, default=1000, show_default=True, help="Draws each chain keeps.")
 @click.option("--warmup", type=int, default=1000, show_default=True, help="Sweeps before the first.")
 @click.option("--chains", type=int, default=4, show_default=True)
