@@ -102,23 +102,59 @@ def test_a_killed_study_goes_on_and_other_data_starts_anew(data, make_ratings, t
     assert Learner.fits == 7
 
 
-def test_a_trial_left_open_by_a_kill_is_closed_and_not_counted(data, tmp_path):
+def test_a_trial_left_open_by_a_kill_is_closed_and_not_counted(data, tmp_path, monkeypatch):
     path = tmp_path / "journal.log"
 
     class Killed(BaseException):
         pass
 
-    class Dies(Learner):
-        def fit(self, train, show_progress=True, callbacks=()):
-            if Learner.fits == 2:
-                raise Killed
-            return super().fit(train, show_progress, callbacks)
+    learn = Learner.fit
 
-    with pytest.raises(Killed):
-        tune(Dies, data, trials=4, metric="ndcg@5", space=SPACE, path=path, progress=False)
+    def dies(self, train, show_progress=True, callbacks=()):
+        if Learner.fits == 2:
+            raise Killed
+        return learn(self, train, show_progress, callbacks)
+
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(Learner, "fit", dies)
+        tune(Learner, data, trials=4, metric="ndcg@5", space=SPACE, path=path, progress=False)
     result = tune(Learner, data, trials=4, metric="ndcg@5", space=SPACE, path=path, progress=False)
     assert (result.trials["state"] != "failed").sum() == 4
     assert Learner.fits == 4
+
+
+def test_another_model_or_another_fixed_setting_starts_anew_in_the_same_file(data, tmp_path):
+    class Other(Learner):
+        pass
+
+    options = {"trials": 2, "metric": "ndcg@5", "space": {"rate": (0.1, 0.2, 0.3)}, "progress": False}
+    models = [Learner, Other, Learner(iterations=3), Learner(iterations=4), Learner(iterations=4, num_threads=2)]
+    fits = []
+    for model in models:
+        Learner.fits = 0
+        tune(model, data, path=tmp_path / "journal.log", **options)
+        fits.append(Learner.fits)
+    assert fits == [2, 2, 2, 2, 0]
+
+
+def test_trials_that_failed_by_themselves_are_not_repeated(data, tmp_path):
+    options = {"trials": 3, "metric": "ndcg@5", "space": {"rate": (0.1, 0.5)}, "progress": False}
+    start = [{"rate": 0.5}, {"rate": 0.1}]
+    first = tune(Learner, data, path=tmp_path / "journal.log", start=start, **options)
+    assert "failed" in first.trials["state"]
+    fits = Learner.fits
+    again = tune(Learner, data, path=tmp_path / "journal.log", start=start, **options)
+    assert (Learner.fits, len(again.trials)) == (fits, 3)
+
+
+def test_a_failed_trial_is_one_line_in_the_log(data, caplog, capfd):
+    space = {"rate": (0.1, 0.5)}
+    start = [{"rate": 0.5}, {"rate": 0.1}]
+    tune(Learner, data, trials=2, metric="ndcg@5", space=space, start=start, progress=False)
+    assert [record.getMessage() for record in caplog.records] == [
+        "trial 0 with {'rate': 0.5} failed: RuntimeError: diverged"
+    ]
+    assert "Traceback" not in capfd.readouterr().err
 
 
 def test_failed_trials_do_not_stop_the_study(data):
@@ -127,7 +163,7 @@ def test_failed_trials_do_not_stop_the_study(data):
     result = tune(Learner, data, trials=2, metric="ndcg@5", space=space, start=start, progress=False)
     assert set(result.trials["state"]) == {"failed", "complete"}
     assert result.best == {"rate": 0.1}
-    with pytest.raises(ValueError, match="could be scored"):
+    with pytest.raises(ValueError, match="none of 2 trials could be scored by ndcg@10: RuntimeError: diverged"):
         tune(Learner, data, trials=2, space={"rate": (0.5,)}, progress=False)
 
 
@@ -159,10 +195,30 @@ def test_bad_input_is_refused(data):
         tune(Learner, data, metric="log_likelihood")
     with pytest.raises(ValueError, match="trials"):
         tune(Learner, data, trials=0)
+    with pytest.raises(ValueError, match=r"trials must be a whole number, at least 1, not 1\.5"):
+        tune(Learner, data, trials=1.5)
+    with pytest.raises(ValueError, match="timeout must be above 0 seconds"):
+        tune(Learner, data, timeout=-1.0)
+    with pytest.raises(ValueError, match="Range or a list of choices for 'rate', not 5"):
+        tune(Learner, data, space={"rate": 5})
+    with pytest.raises(ValueError, match="start gives 'rte', which is not tuned over"):
+        tune(Learner, data, space=SPACE, start=[{"rte": 1}])
+    with pytest.raises(TypeError, match="must be Interactions, not str"):
+        tune(Learner, "ratings.csv")
     with pytest.raises(ValueError, match="low < high"):
         Range(2, 1)
     with pytest.raises(ValueError, match="log scale"):
         Range(0.0, 1.0, log=True)
+
+
+def test_a_path_that_is_no_journal_is_refused_and_left_alone(data, tmp_path):
+    other = tmp_path / "ratings.csv"
+    other.write_text("user,item\n1,2\n")
+    with pytest.raises(ValueError, match=r"ratings\.csv is not a journal of an earlier tuning"):
+        tune(Learner, data, path=other)
+    assert other.read_text() == "user,item\n1,2\n"
+    with pytest.raises(ValueError, match="is a folder; path must be a file"):
+        tune(Learner, data, path=tmp_path)
 
 
 def test_without_optuna_the_remedy_is_named(data, monkeypatch):

@@ -13,11 +13,12 @@ import polars as pl
 from tqdm.auto import tqdm
 
 from sadrec.data import Interactions
-from sadrec.evaluation._fitting import accepted, fitted, plain, takes, variant
+from sadrec.evaluation._fitting import accepted, described, fitted, plain, takes, variant
 from sadrec.evaluation._store import fingerprint, key_of
 from sadrec.evaluation.scoring import Scorer
 
 log = logging.getLogger(__name__)
+_ERROR = "error"
 
 
 @dataclass(frozen=True)
@@ -126,8 +127,9 @@ def tune(
     seed
         Of the split and of the sampler.
     path
-        A journal file. Killed and run again, tuning goes on with the trials that are there; other data, metric or space
-        start a study of their own in the same file.
+        A journal file. Killed and run again, tuning goes on with the trials that are there; another model, other data,
+        metric or space start a study of their own in the same file. (Of a function that makes models only the name is
+        seen.)
     prune
         Stop a trial early when it is worse than the median of the others at the same share of its epochs; needs a model
         whose ``fit`` takes ``callbacks``.
@@ -147,11 +149,20 @@ def tune(
     scorer = Scorer(metric, test)
     if metric == "log_likelihood":
         raise ValueError("the log likelihood of the training data can only overfit; tune 'validation_log_likelihood'")
-    if trials < 1 or looks < 1:
-        raise ValueError(f"trials and looks must be at least 1, got {trials} and {looks}")
+    if not isinstance(data, Interactions):
+        raise TypeError(f"data must be Interactions, not {type(data).__name__}: Interactions.read(...) makes them")
+    for what, count in (("trials", trials), ("looks", looks)):
+        if not isinstance(count, int) or count < 1:
+            raise ValueError(f"{what} must be a whole number, at least 1, not {count!r}")
+    if timeout is not None and not timeout > 0:
+        raise ValueError(f"timeout must be above 0 seconds, or None for no limit, not {timeout!r}")
     chosen = _space(model, space)
+    for settings in start:
+        if odd := sorted(set(settings) - set(chosen)):
+            raise ValueError(f"start gives {odd[0]!r}, which is not tuned over; the space has {', '.join(chosen)}")
     train, held_out = scorer.split(data, seed)
-    study = _study(optuna, scorer, chosen, data, seed, path)
+    name = key_of(_about(model, chosen), fingerprint(data), scorer.name, scorer.test, seed)
+    study = _study(optuna, name, scorer, seed, path)
     finished = _settled(optuna, study)
     if not finished:
         for settings in start:
@@ -176,7 +187,8 @@ def _optuna() -> Any:
         import optuna
     except ImportError as error:
         raise ImportError("tuning needs Optuna: pip install 'sadrec[tune]'") from error
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    # A failed trial is said in one line here, without Optuna's traceback.
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
     return optuna
 
 
@@ -186,24 +198,44 @@ def _space(model: Any, space: Space | None) -> Space:
         return {name: values for name, values in DEFAULT_SPACE.items() if known is None or name in known}
     if not space:
         raise ValueError("the space is empty; give a Range or a list of choices by setting")
-    for name in space:
+    for name, values in space.items():
         if known is not None and name not in known:
             raise ValueError(f"the model has no setting {name!r}; it has {', '.join(sorted(known))}")
+        if not isinstance(values, Range) and (
+            isinstance(values, str) or not isinstance(values, Sequence) or not values
+        ):
+            raise ValueError(f"give a Range or a list of choices for {name!r}, not {values!r}")
     return space
 
 
-def _study(optuna: Any, scorer: Scorer, space: Space, data: Interactions, seed: int, path: str | Path | None) -> Any:
-    storage = None
-    if path is not None:
-        from optuna.storages import JournalStorage
-        from optuna.storages.journal import JournalFileBackend
+def _about(model: Any, space: Space) -> dict[str, Any]:
+    """Say what is tuned: the model, the settings that stay as they are, and the space of the others."""
+    if isinstance(model, type) or not hasattr(model, "fit"):
+        fixed: dict[str, Any] = {"class": f"{getattr(model, '__module__', '')}.{getattr(model, '__qualname__', '')}"}
+    else:
+        fixed = described(model)
+        if isinstance(fixed["settings"], Mapping):
+            moot = {"num_threads", *space}
+            fixed["settings"] = {name: value for name, value in fixed["settings"].items() if name not in moot}
+    return {**fixed, "space": {name: plain(values) for name, values in space.items()}}
 
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-        storage = JournalStorage(JournalFileBackend(str(path)))
-    described = {name: plain(values) for name, values in space.items()}
-    name = key_of(fingerprint(data), scorer.name, scorer.test, described, seed)
+
+def _journal(path: Path) -> Any:
+    from optuna.storages import JournalStorage
+    from optuna.storages.journal import JournalFileBackend
+
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; path must be a file, such as {path / 'tune.log'}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        return JournalStorage(JournalFileBackend(str(path)))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise ValueError(f"{path} is not a journal of an earlier tuning; choose another path") from None
+
+
+def _study(optuna: Any, name: str, scorer: Scorer, seed: int, path: str | Path | None) -> Any:
     study = optuna.create_study(
-        storage=storage,
+        storage=None if path is None else _journal(Path(path)),
         study_name=name,
         load_if_exists=True,
         direction="maximize" if scorer.better > 0 else "minimize",
@@ -217,11 +249,12 @@ def _study(optuna: Any, scorer: Scorer, space: Space, data: Interactions, seed: 
 
 
 def _settled(optuna: Any, study: Any) -> int:
-    """Close what a killed run left open; return the number of finished trials."""
+    """Close what a killed run left open; return the number of finished trials, those that failed by themselves too."""
     state = optuna.trial.TrialState
     for trial in study.get_trials(deepcopy=False, states=(state.RUNNING,)):
         study.tell(trial.number, state=state.FAIL)
-    return len(study.get_trials(deepcopy=False, states=(state.COMPLETE, state.PRUNED)))
+    ended = study.get_trials(deepcopy=False, states=(state.COMPLETE, state.PRUNED, state.FAIL))
+    return sum(trial.state != state.FAIL or _ERROR in trial.user_attrs for trial in ended)
 
 
 @dataclass(frozen=True)
@@ -236,6 +269,18 @@ class _Objective:
     looks: int
 
     def __call__(self, trial: Any) -> float:
+        try:
+            return self._tried(trial)
+        except self.optuna.TrialPruned:
+            raise
+        except Exception as error:
+            message = f"{type(error).__name__}: {error}".partition("\n")[0]
+            trial.set_user_attr(_ERROR, message)
+            log.warning("trial %d with %s failed: %s", trial.number, trial.params, message)
+            log.debug("where it failed", exc_info=True)
+            raise
+
+    def _tried(self, trial: Any) -> float:
         settings = {
             name: values.suggested(trial, name) if isinstance(values, Range) else _chosen(trial, name, values)
             for name, values in self.space.items()
@@ -310,5 +355,8 @@ def _outcome(optuna: Any, study: Any, metric: str) -> Tuned:
     types = {"number": pl.Int64, "score": pl.Float64, "state": pl.String, "seconds": pl.Float64}
     frame = pl.DataFrame(rows, schema_overrides=types, infer_schema_length=None) if rows else pl.DataFrame(schema=types)
     if not any(trial.state == state.COMPLETE for trial in everything):
-        raise ValueError(f"none of {len(rows)} trials could be scored by {metric}; see the log for why they failed")
+        why = [trial.user_attrs[_ERROR] for trial in everything if _ERROR in trial.user_attrs]
+        raise ValueError(
+            f"none of {len(rows)} trials could be scored by {metric}{': ' if why else ''}{''.join(why[:1])}"
+        )
     return Tuned(dict(study.best_params), float(study.best_value), metric, frame)
