@@ -222,3 +222,35 @@ def test_compare_prints_a_table_of_the_models_asked_for(tmp_path):
     options = [str(file), "--models", "ease,popularity", "--splits", "2", "--quiet"]
     result = CliRunner().invoke(compare_command, options, catch_exceptions=False)
     assert [line.split(" | ")[0] for line in result.output.splitlines()[2:4]] == ["| EASE", "| Popularity"]
+
+
+def test_a_model_of_ours_that_fails_is_a_row_that_says_so_and_the_report_is_written(data, tmp_path):
+    given = {"sad": {"learning_rate": 1e4, "regularization": 0.0, "iterations": 5}, "bpr": {"iterations": 2}}
+    study = table_study(
+        data, tmp_path, rivals=[], factors=(3,), splits=Limits(1), trials=Limits(1), given=given, progress=False
+    )
+    assert study.comparison.notes("SAD (k=3)").startswith("failed: DivergedError")
+    assert study.consistency is None
+    assert list(study.calibrations) == ["BPR (k=3)"]
+    markdown, _ = write_report(study, tmp_path)
+    assert "| BPR (k=3) |" in markdown.read_text()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"sad": {"regularization": -3}}, "sad: regularization must be a finite number, 0 or more, not -3"),
+        ({"bpr": {"rival_regularization": 0.1}}, "bpr has no setting 'rival_regularization': it has factors"),
+        ({"svd": {"factors": -3}}, "svd: factors=-3 must be a whole number"),
+    ],
+)
+def test_settings_that_a_model_cannot_take_are_refused_before_anything_is_computed(data, tmp_path, given, message):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        table_study(data, tmp_path, rivals=["svd"], factors=(3,), given=given, progress=False)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("limit", ["splits", "trials", "budgets"])
+def test_a_number_for_a_model_that_is_not_there_is_refused(data, tmp_path, limit):
+    with pytest.raises(ValueError, match="there is no model 'svdd' to give a number of its own"):
+        table_study(data, tmp_path, rivals=[], factors=(3,), progress=False, **{limit: Limits(1, {"svdd": 2})})

@@ -105,7 +105,9 @@ def parse_limits(texts: Sequence[str], usual: int, option: str) -> Limits:
     for text in (part.strip() for given in texts for part in given.split(",")):
         name, equals, number = text.rpartition("=")
         if not number.isdecimal() or int(number) < 1 or (equals and not name):
-            raise click.BadParameter(f"{text!r} is neither a number above 0 nor MODEL=NUMBER", param_hint=option)
+            raise click.BadParameter(
+                f"{text!r} is neither a whole number above 0 nor MODEL=NUMBER with one", param_hint=option
+            )
         if name:
             by_name[name] = int(number)
         else:

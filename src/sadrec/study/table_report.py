@@ -52,10 +52,12 @@ def report_blocks(study: TableStudy, command: str = "") -> list[Block]:
     if claims:
         blocks += [Heading("SAD against the best of the paper's models"), Table(*claims, frozenset({1, 2}))]
     header, rows = against_bpr(study)
-    blocks += [Heading("SAD against BPR"), Table(header, rows, frozenset(range(1, len(header)))),
-               Paragraph(bpr_sentence(study))]  # fmt: skip
+    if rows:
+        blocks += [Heading("SAD against BPR"), Table(header, rows, frozenset(range(1, len(header)))),
+                   Paragraph(bpr_sentence(study))]  # fmt: skip
     blocks += _examples(study)
-    blocks.append(Picture("calibration.png", _png(plot_calibration(dict(study.calibrations))), _CALIBRATION))
+    if study.calibrations:
+        blocks.append(Picture("calibration.png", _png(plot_calibration(dict(study.calibrations))), _CALIBRATION))
     blocks += [Heading("Models and settings"), _model_table(study), Paragraph(_choice(study))]
     blocks += [Heading("Versions"), Paragraph(_versions())]
     return blocks

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sadrec.baselines import RIVALS
 from sadrec.evaluation import Calibration, Comparison, Consistency, Search, calibration, compare, consistency_report
 from sadrec.evaluation import search as search_settings
 from sadrec.study.table_data import StudyData
@@ -33,6 +34,15 @@ class Limits:
         """Return the number of one model."""
         return self.by_name.get(f"{model.name}@{model.factors}", self.by_name.get(model.name, self.usual))
 
+    def check(self, factors: Sequence[int]) -> None:
+        """Refuse names that no model has, which would pass unseen."""
+        known = [*OURS, *RIVALS, *(f"{name}@{k}" for name in OURS for k in factors)]
+        for name in self.by_name:
+            if name not in known:
+                raise ValueError(
+                    f"there is no model {name!r} to give a number of its own: there are {', '.join(known)}"
+                )
+
 
 SPLITS, TRIALS, BUDGETS = Limits(20), Limits(6), Limits(1800)
 
@@ -56,9 +66,9 @@ class TableStudy:
     splits, trials
         How many were asked for.
     consistency
-        SAD against BPR on the first set, pair by pair; None without ratings.
+        SAD against BPR on the first set, pair by pair; None without ratings, or when one of the two did not run.
     calibrations
-        Of SAD and BPR on the first set: held-out against sampled items.
+        Of SAD and BPR on the first set, as far as they ran: held-out against sampled items.
     """
 
     data: StudyData
@@ -110,6 +120,10 @@ def table_study(
     count = max(splits.of(model) for model in models)
     sets = data.splits(count, seed)
     train, held_out = sets[0]()
+    for limits in (splits, trials, budgets):
+        limits.check(factors)
+    for model in models:
+        model.check(model.points(1, seed)[0], (*train.shape, len(train)))
     searches: dict[str, Search] = {}
     settings: dict[str, Mapping[str, Any]] = {}
     for model in models:
@@ -131,12 +145,17 @@ def table_study(
         progress=progress,
     )
     first = {model.name: model for model in reversed(models) if model.name in OURS}
+    # one that failed or ran out of time has a row that says so, and is not tried once more
+    ran = {run.model for run in comparison.runs if run.split == 0 and run.status == "done"}
     fitted = {
         first[name].title: first[name].make(settings[first[name].title]).fit(train, show_progress=False)
         for name in OURS
+        if first[name].title in ran
     }
-    sad, bpr = fitted.values()
-    pairs = consistency_report(sad, bpr, train, held_out, names=("SAD", "BPR")) if train.has_ratings else None
+    pairs = None
+    if len(fitted) == len(OURS) and train.has_ratings:
+        sad, bpr = fitted.values()
+        pairs = consistency_report(sad, bpr, train, held_out, names=("SAD", "BPR"))
     curves = {title: calibration(model, train, held_out, pairs="sampled", seed=seed) for title, model in fitted.items()}
     return TableStudy(data, models, settings, searches, comparison, splits, trials, pairs, curves)
 
