@@ -8,9 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
+from sadrec.baselines import Popularity
 from sadrec.data import Interactions
+from sadrec.evaluation.consistency import consistency_report
 from sadrec.evaluation.leave_one_out import MEASURES, evaluate
 from sadrec.evaluation.sampling import unmet_items
+from sadrec.evaluation.top_n import evaluate_top_n
 
 PAPER = ("mean_margin", "match", "match_per_user", "unequal_accuracy", "m1", "m2")
 
@@ -273,3 +276,18 @@ def test_only_the_order_of_scores_matters_for_shares(seed, factor, shift):
     plain, moved = (evaluate(model(t), train, held_out) for t in (table, np.exp(table * factor / 8) + shift))
     for name in ("match", "unequal_accuracy", "m1", "m2", "sampled_auc"):
         assert plain[name] == pytest.approx(moved[name], nan_ok=True)
+
+
+def consistency_of_one(model, train, held_out):
+    return consistency_report(model, model, train, held_out)
+
+
+@pytest.mark.parametrize("measure", [evaluate, evaluate_top_n, consistency_of_one])
+def test_what_was_trained_on_cannot_be_held_out(measure):
+    rated = np.array([[0, 5, 3, 0], [0, 0, 0, 0], [4, 0, 2, 1]])
+    held = np.array([[0, 0, 3, 0], [0, 0, 0, 0], [0, 3, 2, 0]])
+    users, items = ["a", "b", "c"], ["w", "x", "y", "z"]
+    train, held_out = (Interactions.from_csr(csr_matrix(part), users, items) for part in (rated, held))
+    model = Popularity().fit(train)
+    with pytest.raises(ValueError, match=r"2 of 3 held-out .* training part too \(user 'a' with item 'y', for one\)"):
+        measure(model, train, held_out)

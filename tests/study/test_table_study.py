@@ -205,6 +205,18 @@ def test_evaluate_counts_what_the_model_does_not_know(tmp_path):
     assert '"m1"' in result.output
 
 
+def test_a_file_of_which_the_model_knows_nothing_is_refused_by_name(tmp_path):
+    train, _ = ratings().leave_one_out(seed=0)
+    SAD(factors=3, iterations=2).fit(train, show_progress=False).save(tmp_path / "m.sad")
+    train.to_frame().write_csv(tmp_path / "train.csv")
+    (tmp_path / "other.csv").write_text("user,item,rating\n999,7,3\n")
+    files = ["--train", str(tmp_path / "train.csv"), "--test", str(tmp_path / "other.csv")]
+    result = CliRunner().invoke(evaluate_command, [str(tmp_path / "m.sad"), *files])
+    assert "other.csv holds no interaction of users and items that the model knows: its users are such as 999" in str(
+        result.exception
+    )
+
+
 def test_interactions_keep_their_ratings_in_the_ids_of_a_model():
     data = ratings()
 

@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from sadrec.data import Interactions
-from sadrec.evaluation.plan import check_split
+from sadrec.evaluation.plan import check_held_out
 from sadrec.evaluation.protocol import offers_probability
 from sadrec.evaluation.significance import PairedTest, paired_test
 from sadrec.evaluation.sources import Source, source_of
@@ -124,7 +124,7 @@ def consistency_report(
     ValueError
         When the data has no ratings.
     """
-    check_split(train, held_out)
+    check_held_out(train, held_out)
     if not train.has_ratings:
         raise ValueError("consistency needs ratings; this data only says who met what")
     sources = (source_of(first, train), source_of(second, train))

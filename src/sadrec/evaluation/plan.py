@@ -35,6 +35,20 @@ def check_split(train: Interactions, test: Interactions) -> None:
         )
 
 
+def check_held_out(train: Interactions, test: Interactions) -> sparse.csr_matrix:
+    """Refuse two parts that are not of one split, or that share interactions; return the pattern of both together."""
+    check_split(train, test)
+    met = union_pattern(train, test)
+    if len(shared := np.flatnonzero(met.data > 1)):
+        row = int(np.searchsorted(met.indptr, shared[0], side="right")) - 1
+        user, item = train.users[row].item(), train.items[met.indices[shared[0]]].item()
+        raise ValueError(
+            f"{len(shared):,} of {test.matrix.nnz:,} held-out interactions are in the training part too (user {user!r} "
+            f"with item {item!r}, for one): what was trained on cannot judge; take them out of one of the two"
+        )
+    return met
+
+
 def union_pattern(*parts: Interactions) -> sparse.csr_matrix:
     """Return a matrix whose stored entries are all interactions of ``parts``, sorted within rows."""
     total = None
@@ -73,11 +87,11 @@ class Plan:
         factors: bool = True,
     ) -> Plan:
         """Check a split and find out how the model is asked."""
-        check_split(train, held_out)
+        met = check_held_out(train, held_out)
         if sampled < 1 or not 0 < cut <= sampled:
             raise ValueError(f"need sampled >= 1 and 0 < cut <= sampled, got sampled={sampled} and cut={cut}")
         source = source_of(model, train, factors=factors)
-        return cls(source, train, held_out, union_pattern(train, held_out), seed, sampled, cut)
+        return cls(source, train, held_out, met, seed, sampled, cut)
 
     @property
     def rows(self) -> NDArray[np.int64]:

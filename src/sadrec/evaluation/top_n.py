@@ -23,7 +23,7 @@ from sadrec.evaluation.metrics.novelty import novelty
 from sadrec.evaluation.metrics.popularity_bias import popularity_bias
 from sadrec.evaluation.metrics.precision import precision
 from sadrec.evaluation.metrics.recall import recall
-from sadrec.evaluation.plan import check_split
+from sadrec.evaluation.plan import check_held_out
 from sadrec.evaluation.protocol import EvaluatedModel, as_evaluated
 from sadrec.evaluation.result import Evaluation, mean_and_error
 from sadrec.evaluation.sources import positions
@@ -87,7 +87,7 @@ def evaluate_top_n(
     >>> evaluate_top_n(Oracle(), train, test, N=5)["ndcg"]
     1.0
     """
-    check_split(train, test)
+    check_held_out(train, test)
     lengths = [N] if isinstance(N, int | np.integer) else list(N)
     if not lengths or min(lengths) < 1:
         raise ValueError(f"N must be at least 1, or several such numbers, got {N!r}")

@@ -32,10 +32,8 @@ def evaluate_command(model: Path, train: Path, test: Path, top_n: int | None, se
 
     fitted = SAD.load(model)
     unknown = {}
-    kept, unknown["train"] = in_ids_of(fitted, Interactions.read(train))
-    held_out, unknown["test"] = in_ids_of(fitted, Interactions.read(test))
-    if not len(held_out):
-        raise ValueError(f"{test} holds no interaction of users and items that the model knows")
+    kept, unknown["train"] = in_ids_of(fitted, Interactions.read(train), str(train))
+    held_out, unknown["test"] = in_ids_of(fitted, Interactions.read(test), str(test))
     result = (
         evaluate_top_n(fitted, kept, held_out, top_n, seed=seed) if top_n else evaluate(fitted, kept, held_out, seed)
     )
@@ -50,8 +48,14 @@ def evaluate_command(model: Path, train: Path, test: Path, top_n: int | None, se
     print_table(("measure", "value", "error", "users"), rows)
 
 
-def in_ids_of(model: Any, data: Any) -> tuple[Any, int]:
-    """Return the interactions in the rows and columns of a model, and how many had to be left out."""
+def in_ids_of(model: Any, data: Any, name: str = "the data") -> tuple[Any, int]:
+    """Return the interactions in the rows and columns of a model, and how many had to be left out.
+
+    Raises
+    ------
+    ValueError
+        When none is left; ``name`` says of what.
+    """
     import numpy as np
     from scipy.sparse import csr_matrix
 
@@ -67,6 +71,12 @@ def in_ids_of(model: Any, data: Any) -> tuple[Any, int]:
         found = np.where(known[order[spot]] == ids, order[spot], -1)
         places.append(found[at])
     both = (places[0] >= 0) & (places[1] >= 0)
+    if not both.any():
+        raise ValueError(
+            f"{name} holds no interaction of users and items that the model knows: its users are such as "
+            f"{data.users[0].item()!r}, its items such as {data.items[0].item()!r}, those of the model "
+            f"{model.users[0].item()!r} and {model.items[0].item()!r}"
+        )
     shape = (len(model.users), len(model.items))
     kept = csr_matrix((matrix.data[both], (places[0][both], places[1][both])), shape=shape)
     return Interactions.from_csr(kept, model.users, model.items, allow_negative=True), int((~both).sum())
