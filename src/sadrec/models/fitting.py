@@ -217,7 +217,7 @@ def sources(found: Lesson, settings: Settings) -> list[PairSource]:
     """Return where given pairs come from."""
     result: list[PairSource] = [] if found.comparisons is None else [Stated(found.comparisons)]
     if found.matrix is not None and settings.negative_sampling == "popular" and settings.order_share < 1:
-        result.append(PopularRivals(rows_of(found.matrix), found.weights, len(found.items)))
+        result.append(PopularRivals(rows_of(found.matrix), weights(found, settings), len(found.items)))
     if found.disliked is not None and found.matrix is not None:
         liked = only(found.matrix, found.weights != 0)
         rows = rows_of(liked), rows_of(found.matrix), rows_of(found.disliked)
@@ -234,7 +234,27 @@ def positives(found: Lesson, settings: Settings) -> tuple[NDArray[Any], NDArray[
     """Return what is trained against drawn rivals, if anything."""
     if found.matrix is None or settings.order_share == 1 or settings.negative_sampling == "popular":
         return None
-    return *rows_of(found.matrix), found.weights
+    return *rows_of(found.matrix), weights(found, settings)
+
+
+def weights(found: Lesson, settings: Settings) -> Floats | None:
+    """Return how much each interaction counts; None: all the same."""
+    if found.matrix is None or not settings.user_balance:
+        return found.weights
+    own = np.ones(found.matrix.nnz, np.float32) if found.weights is None else found.weights
+    row = found.matrix.tocoo().row
+    counts = np.bincount(row[own != 0], minlength=len(found.users))
+    return np.asarray(own * balance(counts, settings.user_balance).astype(np.float32)[row])
+
+
+def balance(counts: NDArray[Any], power: float) -> NDArray[np.float64]:
+    """Return what an interaction of each user weighs: ``counts ** -power``, times what makes their mean 1.
+
+    >>> balance(np.array([1, 4, 0]), 0.5)
+    array([1.66666667, 0.83333333, 1.66666667])
+    """
+    raw = np.maximum(counts, 1.0) ** -power
+    return np.asarray(raw * (counts.sum() / max(float(counts @ raw), 1e-300) if counts.any() else 1.0))
 
 
 def rows_of(matrix: Any) -> tuple[NDArray[Any], NDArray[Any]]:

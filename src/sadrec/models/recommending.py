@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sadrec.data import Comparisons
 from sadrec.data.ids import IdArray, is_scalar_id
-from sadrec.models.fitting import liked_only
+from sadrec.models.fitting import balance, liked_only
 from sadrec.models.verbs import Fitted, row_of
 from sadrec.ranking._arguments import count
 from sadrec.ranking.fold_in import FoldIn, average_user, fold_in, fold_in_comparisons
@@ -206,7 +206,15 @@ class RecommendVerbs(Fitted):
         return self._fold_in_rows(self.item_ids.positions(_listed(items)))
 
     def _fold_in_rows(self, rows: NDArray[Any]) -> FoldIn:
-        return fold_in(self.parameters, rows, regularization=self._regularization(), **self._rivals_met())
+        penalty = self._regularization() / self._weight_of(len(rows))
+        return fold_in(self.parameters, rows, regularization=penalty, **self._rivals_met())
+
+    def _weight_of(self, liked: int) -> float:
+        """Return what an interaction of somebody with so many of them would have weighed in training."""
+        if self.settings is None or not self.settings.user_balance or self.seen is None:
+            return 1.0
+        counts = np.append(np.diff(liked_only(self.seen).indptr), liked)
+        return float(balance(counts, self.settings.user_balance)[-1])
 
     def _rivals_met(self) -> dict[str, Any]:
         """Return how a liked item met its rivals in training."""

@@ -51,6 +51,10 @@ class SAD(PairVerbs, CircleVerbs, ReasonVerbs, Stored):
         Standard deviation of the first factors. Rival factors start at 1.
     negative_sampling
         How rivals are drawn from what a user has not touched: "uniform", or "popular" (in proportion to popularity).
+    user_balance
+        0 lets every interaction count the same, so that a user counts as much as they did; 1 lets every user count the
+        same. In between, an interaction of a user with n of them weighs ``n ** -user_balance`` (1 on average). What is
+        averaged over users, such as nDCG, may gain most at about 0.3 (measured: docs/top_n.md).
 
     Examples
     --------
@@ -84,6 +88,7 @@ class SAD(PairVerbs, CircleVerbs, ReasonVerbs, Stored):
         schedule: Schedule = "linear",
         init_scale: float | None = None,
         negative_sampling: NegativeSampling = "uniform",
+        user_balance: float = 0.0,
     ):
         self.factors = factors
         self.iterations = iterations
@@ -100,6 +105,7 @@ class SAD(PairVerbs, CircleVerbs, ReasonVerbs, Stored):
         self.schedule = schedule
         self.init_scale = init_scale
         self.negative_sampling = negative_sampling
+        self.user_balance = user_balance
 
 
 class BPR(SAD):
@@ -112,7 +118,7 @@ class BPR(SAD):
     ----------
     factors, iterations, learning_rate, regularization, blocks, num_threads, random_state, order_share
         As for :class:`SAD`.
-    negative_candidates, bias, schedule, init_scale, negative_sampling
+    negative_candidates, bias, schedule, init_scale, negative_sampling, user_balance
         As for :class:`SAD`.
 
     Examples
@@ -141,6 +147,7 @@ class BPR(SAD):
         schedule: Schedule = "linear",
         init_scale: float | None = None,
         negative_sampling: NegativeSampling = "uniform",
+        user_balance: float = 0.0,
     ):
         super().__init__(
             factors,
@@ -158,4 +165,5 @@ class BPR(SAD):
             schedule,
             init_scale,
             negative_sampling,
+            user_balance,
         )

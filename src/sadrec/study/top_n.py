@@ -25,11 +25,12 @@ log = logging.getLogger(__name__)
 
 SGD_SPACE: Mapping[str, Sequence[Any]] = {
     "factors": (64, 128, 256),
-    "iterations": (30, 40, 60),
-    "learning_rate": (0.03, 0.05, 0.08),
+    "iterations": (40, 60),
+    "learning_rate": (0.05, 0.08),
     "regularization": (0.008, 0.01, 0.012, 0.014, 0.018, 0.025),
     "negative_candidates": (4, 6, 8, 12),
     "bias": (False, True),
+    "user_balance": (0.0, 0.2, 0.3),
 }
 SPACES: Mapping[str, Mapping[str, Sequence[Any]]] = {
     "sad": {**SGD_SPACE, "rival_regularization": (0.0003, 0.001, 0.003)},
@@ -58,6 +59,7 @@ START: Mapping[str, Mapping[str, Any]] = {
         "regularization": 0.012,
         "negative_candidates": 8,
         "bias": False,
+        "user_balance": 0.3,
         "rival_regularization": 0.001,
     },
     "bpr": {
@@ -67,6 +69,7 @@ START: Mapping[str, Mapping[str, Any]] = {
         "regularization": 0.012,
         "negative_candidates": 8,
         "bias": False,
+        "user_balance": 0.3,
     },
     "ease": {"regularization": 500.0},
     "als": {"factors": 64, "regularization": 5.0, "alpha": 2.0},

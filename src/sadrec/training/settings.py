@@ -57,6 +57,7 @@ class Settings:
     order_share: float
     adaptive: bool
     negative_sampling: NegativeSampling = "uniform"
+    user_balance: float = 0.0
 
     def __post_init__(self) -> None:
         """Check every value and say what would be right."""
@@ -81,8 +82,10 @@ class Settings:
                 f"negative_candidates={self.negative_candidates} chooses among uniform rivals: leave it at 1 with "
                 "negative_sampling='popular'"
             )
-        if not isinstance(self.order_share, (int, float)) or not 0 <= self.order_share <= 1:
-            raise ValueError(f"order_share must be a share between 0 and 1, not {self.order_share!r}")
+        for name in ("order_share", "user_balance"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+                raise ValueError(f"{name} must be a number between 0 and 1, not {value!r}")
         if 2 * self.learning_rate * self.regularization >= 1:
             raise ValueError(
                 f"learning_rate {self.learning_rate!r} times regularization {self.regularization!r} must stay "
