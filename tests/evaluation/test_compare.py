@@ -267,6 +267,12 @@ def test_everything_is_written_to_a_folder(data, tmp_path):
     assert (tmp_path / "out" / "comparison.png").read_bytes()[:4] == b"\x89PNG"
 
 
+def test_data_is_taken_in_every_form_that_fit_takes(data):
+    options = {"splits": np.int64(1), "progress": False}
+    as_matrix = compare({"m": Popularity}, data.matrix, **options).values("m", "m1")
+    assert as_matrix == compare({"m": Popularity}, data, **options).values("m", "m1")
+
+
 def test_bad_input_is_refused(data, tmp_path):
     with pytest.raises(ValueError, match="no models"):
         compare({}, data)
@@ -276,6 +282,19 @@ def test_bad_input_is_refused(data, tmp_path):
         compare({"m": Popularity})
     with pytest.raises(ValueError, match="splits is empty"):
         compare({"m": Popularity}, splits=[])
+    for odd in (2.5, "five"):
+        with pytest.raises(TypeError, match="whole number or a list of"):
+            compare({"m": Popularity}, data, splits=odd)
+    with pytest.raises(TypeError, match="models must be given by name"):
+        compare([Popularity], data)
+    with pytest.raises(TypeError, match="models must be given by name"):
+        compare({1: Popularity}, data)
+    with pytest.raises(ValueError, match="budget names 'n', which is not among the models: m"):
+        compare({"m": Popularity}, data, budget={"n": 5.0})
+    with pytest.raises(ValueError, match=r"budget must be above 0, not -1 \(for 'm'\)"):
+        compare({"m": Popularity}, data, budget=-1)
+    with pytest.raises(ValueError, match="at_most names 'n', which is not among the models: m"):
+        compare({"m": Popularity}, data, at_most={"n": 5})
     with pytest.raises(ValueError, match="protocol"):
         compare({"m": Popularity}, data, protocol="bootstrap")
     file = tmp_path / "file"

@@ -278,6 +278,16 @@ def test_only_the_order_of_scores_matters_for_shares(seed, factor, shift):
         assert plain[name] == pytest.approx(moved[name], nan_ok=True)
 
 
+def test_parts_and_scores_of_another_kind_are_refused():
+    train, held_out = Interactions.from_csr(csr_matrix([[1, 2, 3], [3, 2, 0]])).leave_one_out(seed=0)
+    model = Popularity().fit(train)
+    with pytest.raises(TypeError, match="must be Interactions, not DataFrame"):
+        evaluate(model, train.to_frame(), held_out)
+    model.scores = lambda users: np.zeros((len(users), 2))
+    with pytest.raises(ValueError, match=r"have shape \(2, 2\); users x items is \(2, 3\)"):
+        evaluate(model, train, held_out)
+
+
 def consistency_of_one(model, train, held_out):
     return consistency_report(model, model, train, held_out)
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from tqdm.auto import tqdm
 
-from sadrec.data import Interactions
+from sadrec.data import Interactions, as_interactions
 from sadrec.evaluation._fitting import OutOfTimeError, described, fitted, fresh, plain, time_limit
 from sadrec.evaluation._store import Arrays, Store, fingerprint, key_of
 from sadrec.evaluation.comparison import Comparison, Run
@@ -51,7 +51,7 @@ def compare(
         Name to model: something with ``fit(data)`` (copied by its settings, never changed), or a function without
         arguments that makes one.
     data
-        What is split; not needed when ``splits`` holds the splits themselves.
+        What is split, in any form that ``fit`` takes; not needed when ``splits`` holds the splits themselves.
     splits
         How many random splits, or the splits: (train, test) pairs, or functions that make one when it is needed.
     protocol
@@ -97,10 +97,9 @@ def compare(
     >>> result.summary().filter(measure="match").select("model", "splits").rows()
     [('popularity', 2)]
     """
-    if not models:
-        raise ValueError("there are no models to compare; give at least one as {'name': model}")
     if protocol not in ("leave_one_out", "top_n"):
         raise ValueError(f"protocol must be 'leave_one_out' or 'top_n', got {protocol!r}")
+    _check_models(models, budget, at_most or {})
     pieces = _splits(data, splits, protocol, test, seed)
     most = {name: min((at_most or {}).get(name, len(pieces)), len(pieces)) for name in models}
     further = dict(also or {})
@@ -126,15 +125,35 @@ def compare(
     return Comparison(runs, kept)
 
 
+def _check_models(
+    models: Mapping[str, Any], budget: float | Mapping[str, float] | None, at_most: Mapping[str, int]
+) -> None:
+    """Refuse what would otherwise be a row of errors, or pass unseen."""
+    if not isinstance(models, Mapping) or not all(isinstance(name, str) for name in models):
+        raise TypeError(f"models must be given by name, as {{'name': model}}, not {models!r}")
+    if not models:
+        raise ValueError("there are no models to compare; give at least one as {'name': model}")
+    budgets = budget if isinstance(budget, Mapping) else {} if budget is None else dict.fromkeys(models, budget)
+    for what, limits in (("budget", budgets), ("at_most", at_most)):
+        for name, limit in limits.items():
+            if name not in models:
+                raise ValueError(f"{what} names {name!r}, which is not among the models: {', '.join(models)}")
+            if not limit > 0:
+                raise ValueError(f"{what} must be above 0, not {limit!r} (for {name!r})")
+
+
 def _splits(
     data: Interactions | None, splits: Splits, protocol: Protocol, test: float, seed: int
 ) -> list[Callable[[], Split]]:
-    if isinstance(splits, int):
+    if isinstance(splits, int | np.integer):
         if splits < 1:
             raise ValueError(f"splits must be at least 1, got {splits}")
         if data is None:
             raise ValueError("give data to split, or the splits themselves as (train, test) pairs")
+        data = as_interactions(data)
         return [partial(_drawn, data, protocol, test, seed + number) for number in range(splits)]
+    if not isinstance(splits, Sequence) or not all(callable(part) or len(part) == 2 for part in splits):
+        raise TypeError(f"splits must be a whole number or a list of (train, test) pairs, not {splits!r}")
     if not splits:
         raise ValueError("splits is empty; give at least one (train, test) pair")
     return [part if callable(part) else partial(_given, part) for part in splits]

@@ -23,6 +23,12 @@ R = TypeVar("R")
 
 def check_split(train: Interactions, test: Interactions) -> None:
     """Refuse two parts that are not of one split."""
+    for part in (train, test):
+        if not isinstance(part, Interactions):
+            raise TypeError(
+                f"the parts of a split must be Interactions, not {type(part).__name__}; make them with "
+                "data.leave_one_out() or data.split()"
+            )
     same = (
         train.matrix.shape == test.matrix.shape
         and np.array_equal(train.users, test.users)

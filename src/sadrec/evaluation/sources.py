@@ -100,6 +100,9 @@ class ScoreSource:
     def block(self, rows: Array) -> Block:
         """Prepare the margins of some users."""
         scores = np.asarray(self._model.scores(self._users[rows]))
+        expected = (len(rows), len(self._model.items))
+        if scores.shape != expected:
+            raise ValueError(f"scores of the model have shape {scores.shape}; users x items is {expected}")
         return _differences(scores if self._columns is None else scores[:, self._columns])
 
     def probability(self, row: int, items: Array, rivals: Array, margins: Array) -> Array | None:

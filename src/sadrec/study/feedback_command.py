@@ -23,7 +23,7 @@ data_option = click.option(
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     envvar="SADREC_DATA",
     show_envvar=True,
-    help="Folder that holds the data sets, one folder each. Without it, MovieLens is fetched.",
+    help="Folder that holds the data sets, one folder each. Without it MovieLens is fetched, and nothing else.",
 )
 
 
