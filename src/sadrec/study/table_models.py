@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from sadrec import BPR, SAD
+from sadrec import BPR, SAD, Interactions
 from sadrec.baselines import RIVALS, make
 from sadrec.evaluation.search import grid_points
-from sadrec.training.settings import Settings, defaults
+from sadrec.study.units import settings_of
+from sadrec.training.settings import defaults
 
 OURS = ("sad", "bpr")
 DEFAULT_RIVALS = tuple(RIVALS)
@@ -27,8 +28,6 @@ _TRIALS: tuple[Mapping[str, Any], ...] = (
     {"iterations": 60, "learning_rate": 0.05, "regularization": 0.02, "bias": True},
 )
 _RIVAL_REGULARIZATION = 0.001
-# What Settings ask for and a model finds out while it is fitted.
-_CHECKED = {"blocks": 1, "seed": 0, "adaptive": False, "learn_rivals": True, "rival_regularization": 0.0}
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,7 @@ class StudyModel:
             return (SAD if self.name == "sad" else BPR)(**{"order_share": 0.0, **chosen})
         return make(self.name, **chosen)
 
-    def check(self, settings: Mapping[str, Any], size: tuple[int, int, int]) -> None:
+    def check(self, settings: Mapping[str, Any], train: Interactions) -> None:
         """Refuse settings that the model does not have or cannot take, before anything is computed.
 
         Raises
@@ -79,15 +78,11 @@ class StudyModel:
         if self.name not in OURS:
             self.make(settings)
             return
-        kind = SAD if self.name == "sad" else BPR
-        known = kind().get_params()
+        known = (SAD if self.name == "sad" else BPR)().get_params()
         if odd := sorted(set(self.fixed) - set(known)):
             raise ValueError(f"{self.name} has no setting {odd[0]!r}: it has {', '.join(known)}")
-        values = {name: value for name, value in self.make(settings).get_params().items() if value is not None}
-        values = {**_CHECKED, **self.resolved(settings, size), **values}
-        checked = {field.name: values[field.name] for field in fields(Settings) if field.name in values}
         try:
-            Settings(**checked)
+            settings_of(self.make(settings), train)
         except ValueError as error:
             raise ValueError(f"{self.name}: {error}") from None
 

@@ -123,7 +123,7 @@ def table_study(
     for limits in (splits, trials, budgets):
         limits.check(factors)
     for model in models:
-        model.check(model.points(1, seed)[0], (*train.shape, len(train)))
+        model.check(model.points(1, seed)[0], train)
     searches: dict[str, Search] = {}
     settings: dict[str, Mapping[str, Any]] = {}
     for model in models:
