@@ -5,6 +5,7 @@ import polars as pl
 import pytest
 
 from sadrec import SAD, Interactions
+from sadrec.models import fitting
 
 
 @pytest.fixture(scope="module")
@@ -49,3 +50,13 @@ def test_dislikes_survive_a_file_and_more_training(fitted, tmp_path):
     row = loaded.seen[[2]]
     assert set(row.indices[row.data < 0].tolist()) == disliked
     assert set(row.indices[row.data >= 0].tolist()) == liked
+
+
+def test_the_order_of_what_does_not_count_is_not_learnt():
+    stars = np.zeros((3, 6))
+    stars[:, :3] = [5, 1, 3]
+    weights = np.tile(np.array([1, 0, 1], np.float32), 3)
+    found = fitting.lesson(Interactions.from_csr(stars), weights=weights)
+    assert fitting.told_apart(found).toarray()[0].tolist() == [5, 0, 3, 0, 0, 0]
+    disliked = fitting.lesson(Interactions.from_csr(stars), dislikes=2)
+    assert fitting.told_apart(disliked).toarray()[0].tolist() == [5, 1, 3, 0, 0, 0]

@@ -225,9 +225,19 @@ def sources(found: Lesson, settings: Settings) -> list[PairSource]:
     if settings.order_share > 0 and found.matrix is not None:
         q = settings.order_share
         per_item = 1.0 if q == 1 else q / (1 - q)
-        matrix = found.matrix
+        matrix = told_apart(found)
         result.append(Ordered(matrix.indptr, matrix.indices, matrix.data, per_item))
     return result
+
+
+def told_apart(found: Lesson) -> Any:
+    """Return the interactions whose order is learnt: those that count, and what was disliked."""
+    if found.matrix is None or found.weights is None or found.weights.all():
+        return found.matrix
+    told = found.weights != 0
+    if found.disliked is not None:
+        told |= np.isin(_keys(found.matrix), _keys(found.disliked))
+    return only(found.matrix, told)
 
 
 def positives(found: Lesson, settings: Settings) -> tuple[NDArray[Any], NDArray[Any], Floats | None] | None:

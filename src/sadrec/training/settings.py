@@ -1,7 +1,7 @@
 """The settings of a training run: checked, and resolved by the kind of data they meet."""
 
 import math
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any, Literal
 
 Schedule = Literal["linear", "constant"]
@@ -98,10 +98,10 @@ class Settings:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "Settings":
-        """Make settings from what :meth:`as_dict` gave; unknown or missing names are an error."""
+        """Make settings from what :meth:`as_dict` gave, now or before there were settings that have a default."""
         names = {field.name for field in fields(cls)}
-        if set(values) != names:
-            odd = sorted(set(values) ^ names)
+        needed = {field.name for field in fields(cls) if field.default is MISSING}
+        if odd := sorted((set(values) - names) | (needed - set(values))):
             raise ValueError(f"settings do not fit this version: {odd} missing or unknown")
         return cls(**values)
 
