@@ -140,12 +140,9 @@ def predicting(name, prior, factors, seed):
 
 def pieces():
     """Return all the work: part, arguments."""
-    work = [("convergence", ("authors", 0.0, seed, prior)) for prior in ("learnt", "scales 1") for seed in range(2)]
-    work += [("convergence", (str(source), 0.0, 0, "learnt")) for source in (1, 2)]
-    work += [
-        ("convergence", ("authors", missing, 0, prior)) for missing in (0.5, 0.8) for prior in ("learnt", "scales 1")
-    ]
-    work += [("coverage", (kind, number)) for kind in ("scales 1", "learnt", "sim2") for number in range(100)]
+    work = [("convergence", ("authors", 0.0, 0, prior)) for prior in ("learnt", "scales 1")]
+    work += [("convergence", (source, missing, 1, "learnt")) for source, missing in (("1", 0.0), ("authors", 0.5))]
+    work += [("coverage", (kind, number)) for kind in ("scales 1", "learnt", "sim2") for number in range(60)]
     if data_folder() is not None:
         for name in ("llmfao", "passage-crowdbt"):
             work += [("predicting", (name, prior, 8, 0)) for prior in PRIORS]
