@@ -1,6 +1,6 @@
 """Evidence for the Gibbs sampler: agreement of chains, coverage, calibration, agreement with SGD, choice of prior.
 
-    python benchmarks/posterior_evidence.py FOLDER                    # everything, most of an hour on two cores
+    python benchmarks/posterior_evidence.py FOLDER                    # everything, about half an hour on two cores
     python benchmarks/posterior_evidence.py FOLDER --only coverage
 
 Every piece of work writes a small JSON file into FOLDER and is not done twice: interrupted, the same command goes on.
