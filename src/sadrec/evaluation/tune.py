@@ -58,6 +58,7 @@ DEFAULT_SPACE: Space = {
     "rival_regularization": Range(0.0001, 0.03, log=True),
     "negative_candidates": (1, 2, 4, 8, 16),
     "bias": (False, True),
+    "user_balance": (0.0, 0.15, 0.3, 0.45),
 }
 """What :func:`tune` looks through by default, as far as the model has such settings."""
 
