@@ -34,6 +34,7 @@ def describe_command(file: Path, kind: str, as_json: bool, **reading: Any) -> No
 @click.option("--rival-regularization", type=float, help="l1 that holds rival factors to 1.")
 @click.option("--negative-candidates", type=int, help="Train against the hardest of so many drawn rivals.")
 @click.option("--order-share", type=float, default=0.0, help="Share of pairs from the order inside ratings.")
+@click.option("--user-balance", type=float, default=0.0, help="1: users count alike; 0: by what they did.")
 @click.option("--bias/--no-bias", default=None, help="An item bias.")
 @click.option("--adaptive", is_flag=True, help="A second phase with a weight per rival factor.")
 @click.option("--schedule", type=click.Choice(["linear", "constant"]), default="linear", show_default=True)
