@@ -213,8 +213,9 @@ def _choice(study: TableStudy) -> str:
         if scores:
             parts.append(f"{name} {100 * min(scores):.1f} to {100 * max(scores):.1f}")
     text = (
-        f"Where several settings were tried, {label} on a validation set chose among them: one further interaction of "
-        "every user, held out of the training part of set 0. The held-out items of set 0 had no say; the other sets "
+        f"Where several settings were tried, the first of the list within one standard error of the best {label} on a "
+        "validation set was taken: one further interaction of every user, held out of the training part of set 0. The "
+        "held-out items of set 0 had no say; the other sets "
         "are drawn from the same data, as in the paper, so an item held out there may have been in that training or "
         "validation part. SAD and BPR were searched at their first number of factors, from one list in common, which "
         "was itself drawn up from earlier trials on validation sets of MovieLens 1M and Food.com; of rivals, the "

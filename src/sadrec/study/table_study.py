@@ -132,7 +132,7 @@ def table_study(
             log.info("%s: trying %d settings", model.name, len(points))
             searches[model.name] = search_settings(
                 model.make, [{"settings": point} for point in points], train,
-                by=CHOSEN_BY, seed=seed, path=runs, budget=budgets.of(model), progress=progress,
+                by=CHOSEN_BY, rule="one_error", seed=seed, path=runs, budget=budgets.of(model), progress=progress,
             )  # fmt: skip
         settings[model.title] = _chosen(searches.get(model.name), points)
     comparison = compare(
