@@ -90,7 +90,7 @@ def test_the_likelihood_is_the_mean_over_the_triples():
     user, winner = rng.integers(9, size=500).astype(np.int32), rng.integers(20, size=500).astype(np.int32)
     loser = ((winner + rng.integers(1, 20, 500)) % 20).astype(np.int32)
     chosen = settings(learning_rate=0.0, blocks=4)
-    factors = initial_factors(9, 20, 6, 3.0, True, False, 0)
+    factors = initial_factors(9, 20, 6, 2.0, True, False, 0)  # margins inside the limits of the step
     figures = Trainer(factors, chosen, None, [Stated(Pairs(user, winner, loser))], 2).train_epoch()
     xi, eta = factors.users[user].astype(float), factors.eta.astype(float)
     x = np.sum(xi * (eta[winner] - eta[loser]), axis=1)
@@ -139,7 +139,7 @@ def test_default_blocks_grow_with_the_data():
         ({"learning_rate": float("nan")}, "learning_rate must be a finite number"),
         ({"regularization": -1}, "regularization must be a finite number, 0 or more, not -1"),
         ({"schedule": "cosine"}, "schedule must be 'linear' or 'constant'"),
-        ({"order_share": 1.5}, "order_share must be a share"),
+        ({"order_share": 1.5}, "order_share must be a number between 0 and 1"),
         ({"learning_rate": 10.0, "regularization": 1.0}, "must stay below 0.5"),
         ({"blocks": 0}, "blocks must be a whole number, at least 1"),
         ({"negative_candidates": True}, "negative_candidates must be a whole number"),
