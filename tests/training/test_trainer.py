@@ -139,7 +139,7 @@ def test_default_blocks_grow_with_the_data():
         ({"learning_rate": float("nan")}, "learning_rate must be a finite number"),
         ({"regularization": -1}, "regularization must be a finite number, 0 or more, not -1"),
         ({"schedule": "cosine"}, "schedule must be 'linear' or 'constant'"),
-        ({"order_share": 1.5}, "order_share must be a number between 0 and 1"),
+        ({"order_share": 1.5}, "order_share must be a share"),
         ({"learning_rate": 10.0, "regularization": 1.0}, "must stay below 0.5"),
         ({"blocks": 0}, "blocks must be a whole number, at least 1"),
         ({"negative_candidates": True}, "negative_candidates must be a whole number"),

@@ -85,7 +85,7 @@ class Settings:
         for name in ("order_share", "user_balance"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
-                raise ValueError(f"{name} must be a number between 0 and 1, not {value!r}")
+                raise ValueError(f"{name} must be a share between 0 and 1, not {value!r}")
         if 2 * self.learning_rate * self.regularization >= 1:
             raise ValueError(
                 f"learning_rate {self.learning_rate!r} times regularization {self.regularization!r} must stay "
