@@ -24,11 +24,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from sadrec import BPR, SAD, Interactions
-from sadrec._kernel import kernel
+from sadrec._kernel import claim, kernel
 from sadrec.training import schedule
-from sadrec.training.drawn import deal, look_ahead, nth_absent
+from sadrec.training.drawn import AHEAD, CHUNK, deal, draw, fetch
 from sadrec.training.factors import initial_factors
-from sadrec.training.random import advance, below, hashed, stream_key
+from sadrec.training.random import stream_key
 from sadrec.training.settings import default_blocks
 
 SIZES = {"movielens-1m": (6_040, 3_706, 1_000_209), "synthetic-20m": (138_493, 26_744, 20_000_000)}
@@ -53,36 +53,35 @@ def interactions(name):
 
 
 @kernel
-def stream(cells, dealt, xi, rows, seed, epoch, one):
+def stream(cells, claimed, dealt, xi, rows, seed, epoch, one):
     """Draw the same rivals, read and write the same rows in the same order, and compute nothing."""
     shard_users, shard_start, block_items, block_start, row_start, run_start, place, longest = dealt
     k = xi.shape[1]
-    turn = np.empty(longest, np.int32)
-    for c in range(cells.shape[0]):
+    who, what = np.empty(CHUNK + longest, np.int32), np.empty(CHUNK + longest, np.int32)
+    at, rivals = np.empty(CHUNK + longest, np.int64), np.empty((CHUNK + longest, 1), np.int32)
+    taken = np.zeros(block_start[1], np.bool_)
+    while True:
+        c = claim(claimed)
+        if c >= cells.shape[0]:
+            break
         number, shard, block = cells[c, 0], cells[c, 1], cells[c, 2]
         state = stream_key(seed, epoch, number, 0)
         start = block_start[block]
         size = block_start[block + 1] - start
-        for s in range(shard_start[shard], shard_start[shard + 1]):
-            u = shard_users[s]
-            if s + 4 < shard_start[shard + 1]:
-                look_ahead(shard_users[s + 2], shard_users[s + 4], block, row_start, run_start, place, xi)
-            lo = row_start[u] + run_start[u, block]
-            count = run_start[u, block + 1] - run_start[u, block]
-            free = size - count
-            if count == 0 or free == 0:
-                continue
-            run = place[lo : lo + count]
-            user = xi[u]
-            for t in range(count):
-                state = advance(state)
-                other = below(hashed(state), t + 1)
-                turn[t] = turn[other]
-                turn[other] = t
-            for t in range(count):
-                i = block_items[start + run[turn[t]]]
-                state = advance(state)
-                j = block_items[start + nth_absent(run, below(hashed(state), free))]
+        s, stop = shard_start[shard], shard_start[shard + 1]
+        while s < stop:
+            s, drawn, state, _ = draw(
+                s, stop, block, shard_users, row_start, run_start, place,
+                block_items, start, size, None, state, 0, who, what, at, rivals, taken,
+            )  # fmt: skip
+            for t in range(drawn):
+                coming = t + AHEAD
+                if coming < drawn:
+                    if who[coming] != who[coming - 1]:
+                        fetch(xi[who[coming]])
+                    fetch(rows[what[coming]])
+                    fetch(rows[rivals[coming, 0]])
+                user, i, j = xi[who[t]], what[t], rivals[t, 0]
                 eta_i, tau_i, eta_j, tau_j = rows[i][:k], rows[i][k:], rows[j][:k], rows[j][k:]
                 for h in range(k):
                     user[h] = user[h] * one
@@ -130,16 +129,18 @@ class Stream:
         matrix, threads = self.matrix, self.threads
         blocks = default_blocks("interactions", *matrix.shape, matrix.nnz)
         indptr = matrix.indptr.astype(np.int64)
-        dealt = deal(indptr, matrix.indices, None, matrix.shape[1], blocks, np.random.default_rng(0), self.place)
+        share = map if threads == 1 else self.pool.map
+        rng = np.random.default_rng(0)
+        dealt = deal(indptr, matrix.indices, None, matrix.shape[1], blocks, rng, self.place, share)
         self.place = dealt.place
         parts = (dealt.shard_users, dealt.shard_start, dealt.block_items, dealt.block_start, dealt.row_start)
         parts += (dealt.run_start, dealt.place, dealt.longest)
 
-        def run(share):
-            stream(share, parts, self.factors.users, self.factors.items, np.uint64(0), 0, np.float32(1))
+        def run(cells, claimed):
+            stream(cells, claimed, parts, self.factors.users, self.factors.items, np.uint64(0), 0, np.float32(1))
 
         for cells in schedule.drawn_rivals(blocks):
-            list(self.pool.map(run, [cells[t::threads] for t in range(threads)]))
+            list(share(run, [cells] * threads, [np.zeros(1, np.int64)] * threads))
         return matrix.nnz, time.perf_counter() - began
 
 

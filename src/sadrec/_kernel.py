@@ -47,3 +47,16 @@ def _prefetch(typing_context: Any, array: Any, index: Any) -> Any:
 
 
 prefetch = cast(Callable[[Any, int], None], intrinsic(_prefetch))
+
+
+def _claim(typing_context: Any, counter: Any) -> Any:
+    """Add 1 to the number ``counter[0]`` that threads share, and return what it was: each thread gets another."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        view = context.make_array(counter)(context, builder, arguments[0])
+        return builder.atomic_rmw("add", view.data, ir.Constant(ir.IntType(64), 1), "monotonic")
+
+    return types.int64(counter), generate
+
+
+claim = cast(Callable[[Any], int], intrinsic(_claim))

@@ -7,19 +7,29 @@ which thread runs them, or when.
 
 What a cell needs is laid out by :func:`deal` in place of the CSR: in every user's row the items are grouped by
 block and, inside a block, sorted by their place in it. So a user's positives inside a block are a short sorted
-run, and a rival is drawn from its complement directly - one random number, no rejection.
+run. A rival is drawn from the block until it is not in the run, or, when the run is most of the block, from the
+complement directly. Triples are drawn some time before they are trained on, so that their rows can be fetched.
 """
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from math import log
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec._kernel import kernel, prefetch
+from sadrec._kernel import claim, kernel, prefetch
 from sadrec.training.random import advance, below, hashed, stream_key
-from sadrec.training.step import margin, step
+from sadrec.training.step import chance, margin, move
+
+Share = Callable[..., Iterable[Any]]  # like map
+
+CHUNK = 128  # at least so many triples are drawn before they are trained on
+AHEAD = 2  # rows are fetched so many triples before their turn,
+_FETCHED = 256  # and of each so many numbers; the processor sees to the rest itself
+_PIECES = 32  # of the users, dealt one after another by each thread
 
 
 @dataclass(frozen=True)
@@ -45,6 +55,7 @@ def deal(
     blocks: int,
     rng: np.random.Generator,
     place: NDArray[Any] | None = None,
+    share: Share = map,
 ) -> Deal:
     """Deal users into shards and items into blocks at random, and group the positives.
 
@@ -62,6 +73,8 @@ def deal(
         Where the shuffles come from.
     place
         An array to write the places to (that of the last epoch), or None for a new one.
+    share
+        What maps a function over its arguments, perhaps on several threads.
     """
     users = len(indptr) - 1
     block_of = rng.permutation(items).astype(np.int32) % np.int32(blocks)
@@ -74,7 +87,9 @@ def deal(
         place = np.empty(len(indices), place_dtype(items, blocks))
     run_start = np.empty((users, blocks + 1), np.int32)
     dealt = np.empty(0 if weights is None else len(weights), np.float32)
-    longest = group_by_block(indptr, indices, weights, block_of, place_of, run_start, place, dealt)
+    group = partial(group_by_block, indptr, indices, weights, block_of, place_of, run_start, place, dealt)
+    bounds = np.linspace(0, users, 1 + min(users, _PIECES)).astype(np.int64)
+    longest = max(share(group, bounds[:-1], bounds[1:]), default=0)
     return Deal(
         shard_users=rng.permutation(users).astype(np.int32),
         shard_start=np.linspace(0, users, blocks + 1).astype(np.int64),
@@ -103,12 +118,14 @@ def group_by_block(
     run_start: Any,
     place: Any,
     dealt: Any,
+    first: int,
+    last: int,
 ) -> int:
-    """Group every row by block, keeping the order of items inside one; return the length of the longest run."""
+    """Group these users' rows by block, keeping the order of items in one; return the length of the longest run."""
     blocks = run_start.shape[1] - 1
     fill = np.empty(blocks, np.int64)
     longest = 0
-    for u in range(run_start.shape[0]):
+    for u in range(first, last):
         lo, hi = indptr[u], indptr[u + 1]
         fill[:] = 0
         for t in range(lo, hi):
@@ -145,24 +162,79 @@ def nth_absent(run: Any, r: int) -> int:
 
 
 @kernel
-def look_ahead(soon: int, later: int, block: int, row_start: Any, run_start: Any, place: Any, xi: Any) -> None:
-    """Have the rows of coming users fetched: users come in random order, and their rows seldom are in the cache.
+def draw(
+    s: int, stop: int, block: int, shard_users: Any, row_start: Any, run_start: Any, place: Any,
+    block_items: Any, start: int, size: int, weights: Any, state: Any, skipped: int,
+    who: Any, what: Any, at: Any, rivals: Any, taken: Any,
+) -> Any:  # fmt: skip
+    """Draw the triples of users of a shard in a block: from the s-th user on, until there are ``CHUNK``.
 
-    Where a user's run is must be known before it can be fetched itself, so that is fetched earlier still.
+    Written are each triple's user, item, where this lies among the positives, and the rivals to choose from; ``taken``
+    is all False before and after. Returned are the next ``s``, how many triples there are, the state of the random
+    numbers, and how many positives were skipped.
     """
-    prefetch(row_start, later)
-    prefetch(run_start[later], block)
-    first = run_start[soon, block]
-    if run_start[soon, block + 1] > first:
-        prefetch(place, row_start[soon] + first)
-        user = xi[soon]
-        for h in range(0, user.shape[0], 16):  # 64 bytes
-            prefetch(user, h)
+    drawn = 0
+    while s < stop and drawn < CHUNK:
+        if s + 8 < stop:  # users come in random order, and what belongs to them seldom is in the cache
+            soon, later = shard_users[s + 4], shard_users[s + 8]
+            prefetch(row_start, later)
+            prefetch(run_start[later], block)
+            prefetch(place, row_start[soon] + run_start[soon, block])
+        u = shard_users[s]
+        s += 1
+        lo = row_start[u] + run_start[u, block]
+        count = run_start[u, block + 1] - run_start[u, block]
+        if count == 0:
+            continue
+        free = size - count
+        if free == 0:
+            skipped += count
+            continue
+        run = place[lo : lo + count]
+        first = drawn
+        for t in range(count):
+            if weights is not None:  # noqa: SIM102 (the compiler takes out a test for None that stands alone)
+                if weights[lo + t] == 0:
+                    continue
+            state = advance(state)
+            other = first + below(hashed(state), drawn - first + 1)
+            at[drawn] = at[other]
+            at[other] = lo + t
+            drawn += 1
+        crowded = 2 * free < size
+        if not crowded:
+            for t in range(count):
+                taken[run[t]] = True
+        for t in range(first, drawn):
+            who[t] = u
+            what[t] = block_items[start + place[at[t]]]
+            for candidate in range(rivals.shape[1]):
+                state = advance(state)
+                if crowded:
+                    rival = nth_absent(run, below(hashed(state), free))
+                else:
+                    rival = below(hashed(state), size)
+                    while taken[rival]:
+                        state = advance(state)
+                        rival = below(hashed(state), size)
+                rivals[t, candidate] = block_items[start + rival]
+        if not crowded:
+            for t in range(count):
+                taken[run[t]] = False
+    return s, drawn, state, skipped
+
+
+@kernel
+def fetch(row: Any) -> None:
+    """Have the processor fetch a row while it goes on."""
+    for h in range(0, min(row.shape[0], _FETCHED), 16):  # 64 bytes
+        prefetch(row, h)
 
 
 @kernel
 def train_drawn(
     cells: Any,
+    claimed: Any,
     shard_users: Any,
     shard_start: Any,
     block_items: Any,
@@ -185,59 +257,54 @@ def train_drawn(
     figures: Any,
 ) -> None:
     """Train the cells given as rows (number, shard, block); write (updates, skipped, log likelihood) of each."""
-    turn = np.empty(longest, np.int32)
-    for c in range(cells.shape[0]):
+    who, what = np.empty(CHUNK + longest, np.int32), np.empty(CHUNK + longest, np.int32)
+    at, rivals = np.empty(CHUNK + longest, np.int64), np.empty((CHUNK + longest, candidates), np.int32)
+    taken = np.zeros(block_start[1], np.bool_)
+    while True:
+        c = claim(claimed)
+        if c >= cells.shape[0]:
+            break
         number, shard, block = cells[c, 0], cells[c, 1], cells[c, 2]
         state = stream_key(seed, epoch, number, 0)
         start = block_start[block]
         size = block_start[block + 1] - start
         updates, skipped, total, product = 0, 0, 0.0, 1.0
-        for s in range(shard_start[shard], shard_start[shard + 1]):
-            u = shard_users[s]
-            if s + 4 < shard_start[shard + 1]:
-                look_ahead(shard_users[s + 2], shard_users[s + 4], block, row_start, run_start, place, xi)
-            lo = row_start[u] + run_start[u, block]
-            count = run_start[u, block + 1] - run_start[u, block]
-            if count == 0:
-                continue
-            free = size - count
-            if free == 0:
-                skipped += count
-                continue
-            run = place[lo : lo + count]
-            user = xi[u]
-            for t in range(count):
-                state = advance(state)
-                other = below(hashed(state), t + 1)
-                turn[t] = turn[other]
-                turn[other] = t
-            for t in range(count):
-                at = turn[t]
-                weight = np.float32(1.0)
-                if weights is not None:
-                    weight = weights[lo + at]
-                    if weight == 0:
-                        continue
-                i = block_items[start + run[at]]
-                state = advance(state)
-                j = block_items[start + nth_absent(run, below(hashed(state), free))]
+        s, stop = shard_start[shard], shard_start[shard + 1]
+        while s < stop:
+            s, drawn, state, skipped = draw(
+                s, stop, block, shard_users, row_start, run_start, place,
+                block_items, start, size, weights, state, skipped, who, what, at, rivals, taken,
+            )  # fmt: skip
+            updates += drawn
+            for t in range(drawn):
+                user, i, j = xi[who[t]], what[t], rivals[t, 0]
                 if candidates > 1:
                     hardest = margin(user, items[i], items[j], l1)
                     if bias is not None:
                         hardest -= bias[j]
-                    for _ in range(candidates - 1):
-                        state = advance(state)
-                        other = block_items[start + nth_absent(run, below(hashed(state), free))]
+                    for candidate in range(1, candidates):
+                        other = rivals[t, candidate]
                         x = margin(user, items[i], items[other], l1)
                         if bias is not None:
                             x -= bias[other]
                         if x < hardest:
                             hardest, j = x, other
-                product *= step(user, items, bias, i, j, weight, rate, l2, l1, l1_weights)
+                weight = np.float32(1.0)
+                if weights is not None:
+                    weight = weights[at[t]]
+                likelihood, lack = chance(user, items, bias, i, j, l1)
+                coming = t + AHEAD
+                if coming < drawn:
+                    if who[coming] != who[coming - 1]:
+                        fetch(xi[who[coming]])
+                    fetch(items[what[coming]])
+                    for candidate in range(candidates):
+                        fetch(items[rivals[coming, candidate]])
+                move(user, items, bias, i, j, weight * lack, rate, l2, l1, l1_weights)
+                product *= likelihood
                 if product < 1e-100:
                     total += log(product)
                     product = 1.0
-                updates += 1
         figures[number, 0] = updates
         figures[number, 1] = skipped
         figures[number, 2] = total + log(product)

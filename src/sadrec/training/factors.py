@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
+CACHE_LINE = 64
 
 
 @dataclass(frozen=True)
@@ -63,20 +64,33 @@ class Factors:
         return all(bool(np.isfinite(np.add.reduce(array, axis=None, dtype=np.float64))) for array in self.arrays)
 
 
+def aligned(rows: int, columns: int) -> Floats:
+    """Return an empty array that starts where a line of the cache does: what straddles two lines is written slowly."""
+    size = rows * columns * 4
+    memory = np.empty(size + CACHE_LINE, np.uint8)
+    start = -memory.ctypes.data % CACHE_LINE
+    return memory[start : start + size].view(np.float32).reshape(rows, columns)
+
+
 def initial_factors(users: int, items: int, k: int, scale: float, learn_rivals: bool, bias: bool, seed: int) -> Factors:
     """Draw small factors from N(0, scale), put T at exactly 1 and the bias at 0."""
     rng = np.random.default_rng((seed, 0xFAC))
-    xi = rng.standard_normal((users, k), np.float32) * np.float32(scale)
-    rows = np.ones((items, 2 * k if learn_rivals else k), np.float32)
+    xi = rng.standard_normal(dtype=np.float32, out=aligned(users, k))
+    xi *= np.float32(scale)
+    rows = aligned(items, 2 * k if learn_rivals else k)
     rows[:, :k] = rng.standard_normal((items, k), np.float32) * np.float32(scale)
+    rows[:, k:] = 1
     return Factors(xi, rows, np.zeros(items, np.float32) if bias else None)
 
 
 def packed(user_factors: Floats, item_factors: Floats, rival_factors: Floats | None, bias: Floats | None) -> Factors:
     """Bring separate matrices into the layout of the kernels (a copy)."""
-    parts = [item_factors] if rival_factors is None else [item_factors, rival_factors]
-    rows = np.ascontiguousarray(np.hstack(parts), np.float32)
-    users = np.array(user_factors, np.float32, order="C")
+    users, k = aligned(*user_factors.shape), user_factors.shape[1]
+    users[:] = user_factors
+    rows = aligned(len(item_factors), k if rival_factors is None else 2 * k)
+    rows[:, :k] = item_factors
+    if rival_factors is not None:
+        rows[:, k:] = rival_factors
     return Factors(users, rows, None if bias is None else np.array(bias, np.float32))
 
 

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec._kernel import kernel
+from sadrec._kernel import claim, kernel
+from sadrec.training.drawn import AHEAD, fetch
 from sadrec.training.random import below, hashed, stream_key
 from sadrec.training.schedule import matching_of, round_robin
-from sadrec.training.step import step
+from sadrec.training.step import chance, move
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,7 @@ def sort_by_cell(cell: Any, shuffled: Any, cell_start: Any, order: Any) -> None:
 @kernel
 def train_given(
     cells: Any,
+    claimed: Any,
     order: Any,
     cell_start: Any,
     users: Any,
@@ -139,7 +141,10 @@ def train_given(
     figures: Any,
 ) -> None:
     """Train the cells given as rows (number, ...); write (updates, skipped, log likelihood) of each."""
-    for c in range(cells.shape[0]):
+    while True:
+        c = claim(claimed)
+        if c >= cells.shape[0]:
+            break
         number = cells[c, 0]
         total, product = 0.0, 1.0
         for position in range(cell_start[number], cell_start[number + 1]):
@@ -147,7 +152,15 @@ def train_given(
             weight = np.float32(1.0)
             if weights is not None:
                 weight = weights[t]
-            product *= step(xi[users[t]], items, bias, winners[t], losers[t], weight, rate, l2, l1, l1_weights)
+            user, i, j = xi[users[t]], winners[t], losers[t]
+            likelihood, lack = chance(user, items, bias, i, j, l1)
+            if position + AHEAD < cell_start[number + 1]:
+                coming = order[position + AHEAD]
+                fetch(xi[users[coming]])
+                fetch(items[winners[coming]])
+                fetch(items[losers[coming]])
+            move(user, items, bias, i, j, weight * lack, rate, l2, l1, l1_weights)
+            product *= likelihood
             if product < 1e-100:
                 total += log(product)
                 product = 1.0

@@ -1,4 +1,4 @@
-r"""The one step of stochastic gradient ascent: user ``u`` prefers item ``i`` to rival ``j``.
+r"""The one step of stochastic gradient ascent, in two halves: user ``u`` prefers item ``i`` to rival ``j``.
 
 With :math:`x = \sum_h \xi_h (\eta_{ih} \tau_{jh} - \eta_{jh} \tau_{ih}) + b_i - b_j` and :math:`w = \sigma(-x)`,
 the step goes up the gradient of :math:`\log \sigma(x)` with l2 on xi, eta and b (``- 2 w2 theta``, as in the paper)
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from sadrec._kernel import kernel
+from sadrec._kernel import inlined, kernel
 
 _ONE = np.float32(1.0)
 _ZERO = np.float32(0.0)
@@ -37,11 +37,26 @@ def margin(xi: Any, first: Any, second: Any, l1: Any) -> Any:
     return x
 
 
-@kernel
-def step(
-    xi: Any, items: Any, bias: Any, i: int, j: int, weight: Any, rate: Any, l2: Any, l1: Any, l1_weights: Any
-) -> Any:
-    """Update the parameters in place for one triple and return the likelihood it had, ``sigmoid(x)``.
+@inlined
+def chance(xi: Any, items: Any, bias: Any, i: int, j: int, l1: Any) -> Any:
+    """Return the likelihood of the triple, ``sigmoid(x)``, and what it lacks to 1, ``sigmoid(-x)``.
+
+    The arguments are those of :func:`move`, which makes the step. Between the two a kernel does something that needs
+    neither: the processor waits for the second number otherwise.
+    """
+    x = margin(xi, items[i], items[j], l1)
+    if bias is not None:
+        x += bias[i] - bias[j]
+    odds = exp(-min(max(x, -_LIMIT), _LIMIT))
+    likelihood = _ONE / (_ONE + odds)
+    return likelihood, odds * likelihood
+
+
+@inlined
+def move(
+    xi: Any, items: Any, bias: Any, i: int, j: int, pull: Any, rate: Any, l2: Any, l1: Any, l1_weights: Any
+) -> None:
+    """Update the parameters in place for one triple.
 
     Parameters
     ----------
@@ -53,20 +68,15 @@ def step(
         (m,) or None.
     i, j
         The item preferred and its rival, never the same.
-    weight
-        How much the triple counts, 1 for most.
+    pull
+        What the likelihood lacks to 1 (see :func:`chance`), times how much the triple counts.
     rate, l2, l1
         Learning rate and penalties. ``l1=None``: tau is 1 and stays it.
     l1_weights
         A factor on l1 for each entry of tau, (m, k), or None for 1.
     """
     k = xi.shape[0]
-    x = margin(xi, items[i], items[j], l1)
-    if bias is not None:
-        x += bias[i] - bias[j]
-    odds = exp(-min(max(x, -_LIMIT), _LIMIT))
-    likelihood = _ONE / (_ONE + odds)
-    g = np.float32(rate) * weight * (odds * likelihood)
+    g = np.float32(rate) * pull
     decay = np.float32(1.0 - 2.0 * rate * l2)
     if bias is not None:
         bias[i] = decay * bias[i] + g
@@ -106,4 +116,3 @@ def step(
                 s_i, s_j = s * w_i[h], s * w_j[h]
                 tau_i[h] = max(max(min(b + s_i, _ONE), b - s_i), _ZERO)
                 tau_j[h] = max(max(min(d + s_j, _ONE), d - s_j), _ZERO)
-    return likelihood

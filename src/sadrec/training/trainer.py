@@ -5,20 +5,23 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sadrec.training import schedule
-from sadrec.training.drawn import deal, train_drawn
+from sadrec.training.drawn import Share, deal, train_drawn
 from sadrec.training.factors import Factors, Floats
 from sadrec.training.given import Pairs, arrange, train_given
 from sadrec.training.samplers import PairSource
 from sadrec.training.settings import Settings
 
 Figures = dict[str, float]
-CellRunner = Callable[[schedule.Cells, float, NDArray[np.float64]], None]
+Claimed = NDArray[np.int64]  # one number: how many cells of a sub-epoch some thread has taken on
+CellRunner = Callable[[schedule.Cells, Claimed, NDArray[np.float64], float], None]
 
 # Adaptive l1: an entry of tau is held to 1 by l1 / max(|tau - 1|, FLOOR)^GAMMA, at most CAP times l1, with l1 halved.
 ADAPTIVE_FLOOR, ADAPTIVE_GAMMA, ADAPTIVE_CAP, ADAPTIVE_SHARE = 0.02, 2.0, 50.0, 0.5
@@ -87,14 +90,16 @@ class Trainer:
         began = time.perf_counter()
         if self.epoch == self.settings.iterations and self.epochs > self.epoch:
             self.l1_weights = adaptive_weights(self.factors)
-        parts = [part for part in (self._drawn_rivals(), self._given_pairs()) if part is not None]
-        plan = schedule.interleave(*(cells for _, cells in parts))
-        figures = [np.zeros((sum(map(len, cells)), 3)) for _, cells in parts]
         rate = self._rate(0.0)
-        with self._workers() as spread:
+        with self._workers() as share:
+            parts = [part for part in (self._drawn_rivals(share), self._given_pairs()) if part is not None]
+            plan = schedule.interleave(*(cells for _, cells in parts))
+            figures = [np.zeros((sum(map(len, cells)), 3)) for _, cells in parts]
             for position, (which, cells) in enumerate(plan):
                 between()
-                spread(parts[which][0], cells, self._rate(position / len(plan)), figures[which])
+                run = partial(parts[which][0], cells, np.zeros(1, np.int64), figures[which])
+                rates = repeat(self._rate(position / len(plan)), min(self._threads, len(cells)))
+                list(share(run, rates))
         self.epoch += 1
         updates, skipped, likelihood = np.concatenate(figures).sum(axis=0)
         seconds = time.perf_counter() - began
@@ -123,20 +128,21 @@ class Trainer:
         share = 1.0 if self.l1_weights is None else ADAPTIVE_SHARE
         return self.settings.regularization, share * self.settings.rival_regularization, self.l1_weights
 
-    def _drawn_rivals(self) -> tuple[CellRunner, list[schedule.Cells]] | None:
+    def _drawn_rivals(self, share: Share) -> tuple[CellRunner, list[schedule.Cells]] | None:
         """Deal the positives for this epoch; return what trains some cells, and the sub-epochs."""
         if self._positives is None:
             return None
         indptr, indices, weights = self._positives
         factors, settings, epoch = self.factors, self.settings, self.epoch
         rng = np.random.default_rng((settings.seed, epoch, 0))
-        dealt = deal(indptr, indices, weights, len(factors.items), settings.blocks, rng, self._place)
+        dealt = deal(indptr, indices, weights, len(factors.items), settings.blocks, rng, self._place, share)
         self._place = dealt.place
         l2, l1, l1_weights = self._penalties()
 
-        def run(cells: schedule.Cells, rate: float, figures: NDArray[np.float64]) -> None:
+        def run(cells: schedule.Cells, claimed: Claimed, figures: NDArray[np.float64], rate: float) -> None:
             train_drawn(
                 cells,
+                claimed,
                 dealt.shard_users,
                 dealt.shard_start,
                 dealt.block_items,
@@ -171,9 +177,10 @@ class Trainer:
         arranged = arrange(pairs, len(factors.users), len(factors.items), shards, settings.seed, self.epoch)
         l2, l1, l1_weights = self._penalties()
 
-        def run(cells: schedule.Cells, rate: float, figures: NDArray[np.float64]) -> None:
+        def run(cells: schedule.Cells, claimed: Claimed, figures: NDArray[np.float64], rate: float) -> None:
             train_given(
                 cells,
+                claimed,
                 arranged.order,
                 arranged.cell_start,
                 pairs.user,
@@ -193,19 +200,13 @@ class Trainer:
         return run, schedule.given_pairs(shards)
 
     @contextmanager
-    def _workers(self) -> Iterator[Callable[[CellRunner, schedule.Cells, float, NDArray[np.float64]], None]]:
-        """Yield a function that shares the cells of a sub-epoch out among the threads and waits for them."""
+    def _workers(self) -> Iterator[Share]:
+        """Yield what maps a function over its arguments on the threads there are."""
         if self._threads == 1:
-            yield lambda run, cells, rate, figures: run(cells, rate, figures)
+            yield map
             return
         with ThreadPoolExecutor(self._threads) as pool:
-
-            def spread(run: CellRunner, cells: schedule.Cells, rate: float, figures: NDArray[np.float64]) -> None:
-                shares = (cells[t :: self._threads] for t in range(min(self._threads, len(cells))))
-                for task in [pool.submit(run, share, rate, figures) for share in shares]:
-                    task.result()
-
-            yield spread
+            yield pool.map
 
 
 def adaptive_weights(factors: Factors) -> Floats:
