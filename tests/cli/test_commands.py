@@ -169,7 +169,7 @@ def test_ids_that_are_dates_or_numbers_are_understood(tmp_path):
     answer = json.loads(ask("recommend", tmp_path / "days.sad", "--user", "2020-01-01", "-n", 1, "--json"))
     assert answer["user"] == "2020-01-01" and answer["items"] == ["2022-05-05"]
     refusal = refused("recommend", tmp_path / "days.sad", "--user", "soon", code=2)
-    assert "'soon' is not a date, but the model's users are, such as 2020-01-01" in refusal
+    assert "'soon' is not a date, but the users are, such as 2020-01-01" in refusal
     SAD.from_factors(np.eye(2), np.eye(2)).save(tmp_path / "n.sad")
     assert "'1.5' is not a whole number" in refused("recommend", tmp_path / "n.sad", "--user", "1.5", code=2)
 

@@ -12,7 +12,7 @@ user_option = click.option("--user", required=True, help="Id of the user.")
 
 
 def parse_id(ids: Any, text: str) -> Any:
-    """Turn the text of an id into the kind of id the model has."""
+    """Turn the text of an id into the kind of id there is."""
     import numpy as np
 
     kinds = {
@@ -26,7 +26,7 @@ def parse_id(ids: Any, text: str) -> Any:
         return convert(text)
     except ValueError:
         known = f", such as {ids.array[0]}" if len(ids) else ""
-        raise click.BadParameter(f"{text!r} is not a {name}, but the model's {ids.what}s are{known}") from None
+        raise click.BadParameter(f"{text!r} is not a {name}, but the {ids.what}s are{known}") from None
 
 
 @click.command("recommend")

@@ -19,7 +19,7 @@ COMMANDS = {
     "cycles": "sadrec.cli.ask:cycles_command",
     "explain": "sadrec.cli.ask:explain_command",
     "similar": "sadrec.cli.ask:similar_command",
-    "posterior": "sadrec.posterior.command:posterior_command",
+    "posterior": "sadrec.cli.posterior:posterior_command",
     "evaluate": "sadrec.study.evaluation_command:evaluate_command",
     "compare": "sadrec.study.evaluation_command:compare_command",
     "study": "sadrec.study.command:study_command",

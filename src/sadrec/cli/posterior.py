@@ -3,20 +3,19 @@
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-import numpy as np
 
 from sadrec._output import json_option, print_json, print_table
+from sadrec.cli.ask import parse_id
+from sadrec.cli.reading import READING, file_argument, read_data, reading_options
 
 if TYPE_CHECKING:
     from sadrec.posterior import GibbsSAD
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_COMPARISONS = ("user", "winner", "loser", "left", "right", "weight")
-_INTERACTIONS = ("user", "item")
 SUFFIX = ".posterior"
 """A file with this ending is a posterior that was saved before."""
 
@@ -34,36 +33,6 @@ def scale_option(name: str, text: str) -> Callable[[Command], Command]:
     return click.option(name, metavar="NUMBER|learn", callback=scale, default="learn", show_default=True, help=text)
 
 
-def read_data(file: Path, kind: str, ties: Literal["drop", "split"], columns: dict[str, str | None]) -> Any:
-    """Read comparisons where the file has a column of winners, else interactions."""
-    from sadrec.data import Comparisons, Interactions
-    from sadrec.data.readers import read_table
-
-    frame = read_table(file)
-    given: dict[str, Any] = {name: column for name, column in columns.items() if column is not None}
-    if kind == "auto":
-        named = {"winner", "loser", "left", "right"} & set(given)
-        found = any(name.strip().lower() == "winner" for name in frame.columns)
-        kind = "comparisons" if named or found else "interactions"
-    names = _COMPARISONS if kind == "comparisons" else _INTERACTIONS
-    if odd := sorted(set(given) - set(names)):
-        raise click.UsageError(f"--{odd[0]} does not go with {kind}; their columns are {', '.join(names)}")
-    if kind == "comparisons":
-        return Comparisons.from_frame(frame, **given, ties=ties)
-    return Interactions.from_frame(frame, **given)
-
-
-def parse_id(ids: Any, text: str) -> Any:
-    """Turn the text of an id into the kind of id the data has."""
-    kind = ids.array.dtype.kind
-    kinds: dict[str, Callable[[str], Any]] = {"i": int, "u": int, "f": float, "M": np.datetime64}
-    try:
-        return kinds.get(kind, str)(text)
-    except ValueError:
-        wanted = "date, such as 2024-05-31" if kind == "M" else "number"
-        raise click.BadParameter(f"{text!r} is not a {wanted}, but the {ids.what}s are") from None
-
-
 def output_name(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
     """Return where to save, a name by which the command will know the file again."""
     if value is not None and value.suffix != SUFFIX:
@@ -72,7 +41,7 @@ def output_name(ctx: click.Context, param: click.Parameter, value: Path | None) 
 
 
 @click.command("posterior")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@file_argument
 @click.option(
     "-o",
     "--output",
@@ -91,7 +60,6 @@ def output_name(ctx: click.Context, param: click.Parameter, value: Path | None) 
 @scale_option("--user-mean", "Prior mean of users; 0: nothing in common.")
 @click.option("--rival-mean", type=float, default=1.0, show_default=True, help="0 is what the paper writes.")
 @click.option("--negatives", type=int, default=1, show_default=True, help="Untouched items per interaction.")
-@click.option("--ties", type=click.Choice(["drop", "split"]), default="drop", show_default=True)
 @click.option("--seed", "random_state", type=int, default=0, show_default=True)
 @click.option("--threads", "num_threads", type=int, default=0, help="0 means all cores.")
 @click.option("--for", "asked", metavar="USER", help="Whose ranking and circles; everybody's mean by default.")
@@ -106,14 +74,7 @@ def output_name(ctx: click.Context, param: click.Parameter, value: Path | None) 
     help="Folder to resume from; with -o by default OUTPUT.checkpoint, removed when the posterior is saved.",
 )
 @click.option("--quiet", is_flag=True, help="No progress bar.")
-@click.option("--kind", type=click.Choice(["auto", "interactions", "comparisons"]), default="auto", show_default=True)
-@click.option("--user", metavar="COLUMN", help="The column of the users.")
-@click.option("--item", metavar="COLUMN", help="The column of the items.")
-@click.option("--winner", metavar="COLUMN", help="The column of the winners.")
-@click.option("--loser", metavar="COLUMN", help="The column of the losers.")
-@click.option("--left", metavar="COLUMN", help="The column of one side, where winners are named and losers are not.")
-@click.option("--right", metavar="COLUMN", help="The column of the other side.")
-@click.option("--weight", metavar="COLUMN", help="The column of the weights.")
+@reading_options
 @json_option
 def posterior_command(
     file: Path,
@@ -125,7 +86,6 @@ def posterior_command(
     checkpoint: Path | None,
     quiet: bool,
     kind: str,
-    ties: Literal["drop", "split"],
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -140,22 +100,19 @@ def posterior_command(
     from sadrec.posterior.cycles import check_share
     from sadrec.posterior.questions import check_level
 
-    columns = {name: options.pop(name) for name in sorted({*_COMPARISONS, *_INTERACTIONS})}
-    try:
-        saved = file.suffix == SUFFIX
-        data: Any = GibbsSAD.load(file) if saved else read_data(file, kind, ties, columns)
-        # What is asked is checked before the sampling, which may take hours.
-        check_level(level)
-        check_share(least)
-        who = None if asked is None else parse_id(data.user_ids, asked)
-        if who is not None:
-            data.user_ids.positions(who)
-        found: GibbsSAD = data if saved else _fit(GibbsSAD(**options), data, output, checkpoint, quiet)
-        if saved and output is not None:
-            found.save(output)
-        report = _report(found, who, number, level, least)
-    except (ValueError, TypeError, OSError) as error:
-        raise click.ClickException(" ".join(str(error).split())) from error
+    reading = {name: options.pop(name) for name in READING}
+    saved = file.suffix == SUFFIX
+    data: Any = GibbsSAD.load(file) if saved else read_data(file, kind, reading)
+    # What is asked is checked before the sampling, which may take hours.
+    check_level(level)
+    check_share(least)
+    who = None if asked is None else parse_id(data.user_ids, asked)
+    if who is not None:
+        data.user_ids.positions(who)
+    found: GibbsSAD = data if saved else _fit(GibbsSAD(**options), data, output, checkpoint, quiet)
+    if saved and output is not None:
+        found.save(output)
+    report = _report(found, who, number, level, least)
     if as_json:
         print_json({"file": str(file), "output": None if output is None else str(output), **report})
     else:
@@ -236,7 +193,3 @@ def _show(report: dict[str, Any], who: str, level: float, least: float) -> None:
         ("circle", "probability", "weakest link"),
         [(" > ".join(map(str, c["path"])), float(c["probability"]), float(c["weakest"])) for c in report["circles"]],
     )
-
-
-posterior = posterior_command
-"""The command, under the name of its verb."""

@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
+from sadrec.cli.main import main
 from sadrec.posterior import sampling
-from sadrec.posterior.command import posterior_command
 
 QUICK = ["--draws", "60", "--warmup", "40", "--chains", "2", "--factors", "2", "--quiet"]
 
@@ -26,7 +26,7 @@ COLUMNS = ["--user", "judge", "--winner", "won", "--loser", "lost"]
 
 
 def run(*arguments):
-    return CliRunner().invoke(posterior_command, [*arguments])
+    return CliRunner().invoke(main, ["posterior", *arguments])
 
 
 def test_a_circle_is_found_and_shown(games):
