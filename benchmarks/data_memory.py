@@ -8,6 +8,7 @@ in a fresh process and prints the growth of its peak resident memory over the by
 
 import argparse
 import json
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -53,6 +54,17 @@ def write(path: Path, rows: int, *, text_ids: bool, timestamps: bool) -> None:
             file.close()
 
 
+def packed(path: Path) -> Path:
+    """Compress a file with zstd and remove it."""
+    from sadrec.data._text import zstd
+
+    new = path.with_name(path.name + ".zst")
+    with path.open("rb") as plain, zstd.open(new, "wb") as file:
+        shutil.copyfileobj(plain, file, PART)
+    path.unlink()
+    return new
+
+
 def read(path: Path) -> dict[str, float]:
     """Read a file and measure; meant for a fresh process."""
     from sadrec.data import Interactions
@@ -79,7 +91,7 @@ def main() -> None:
     """Write the files, read each in a process of its own, print a line for each."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=10_000_000)
-    parser.add_argument("--format", action="append", choices=["parquet", "csv", "csv.gz"], default=None)
+    parser.add_argument("--format", action="append", choices=["parquet", "csv", "csv.gz", "csv.zst"], default=None)
     parser.add_argument("--text-ids", action="store_true")
     parser.add_argument("--timestamps", action="store_true")
     parser.add_argument("--folder", type=Path, default=None, help="where to write (default: a temporary folder)")
@@ -91,11 +103,13 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         for kind in options.format or ["parquet", "csv"]:
-            path = Path(folder) / f"rows.{kind.removesuffix('.gz')}"
+            path = Path(folder) / f"rows.{kind.removesuffix('.gz').removesuffix('.zst')}"
             write(path, options.rows, text_ids=options.text_ids, timestamps=options.timestamps)
             if kind.endswith(".gz"):
                 subprocess.run(["gzip", "-1", path], check=True)
                 path = path.with_name(path.name + ".gz")
+            if kind.endswith(".zst"):
+                path = packed(path)
             command = [sys.executable, __file__, "--read", str(path)]
             found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
             found = {"format": kind, "rows": options.rows, **found}

@@ -3,18 +3,23 @@
 import csv
 import gzip
 import re
+import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import IO, Any
 
 import polars as pl
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
 
 BLOCK = 2**23
 """Bytes of text handled at once."""
 _SEPARATORS = ("::", "\t", ",", ";", "|")
-_LINES_AT_ONCE = 2**18
 _MAX_ROW = 2**27
 _OTHERS = {
     b"\xff\xfe": "UTF-16 text, not UTF-8: convert it first, e.g. with iconv",
@@ -70,52 +75,27 @@ def _chunks(path: Path) -> Iterator[bytes]:
         if start.startswith(mark):
             raise ValueError(f"{path} is {what}")
     if start[:2] == b"\x1f\x8b":
-        yield from _gzip_chunks(path)
+        yield from _unpacked(path, gzip.open)
     elif start == b"\x28\xb5\x2f\xfd":
-        yield from _zstd_chunks(path)
+        yield from _unpacked(path, zstd.open)
     else:
         with path.open("rb") as file:
             yield from _without_mark(file)
 
 
-class _Readable(Protocol):
-    def read(self, size: int, /) -> bytes: ...
-
-
-def _without_mark(file: _Readable) -> Iterator[bytes]:
+def _without_mark(file: IO[bytes]) -> Iterator[bytes]:
     first = True
     while chunk := file.read(BLOCK):
         yield chunk.removeprefix(b"\xef\xbb\xbf") if first else chunk
         first = False
 
 
-def _gzip_chunks(path: Path) -> Iterator[bytes]:
+def _unpacked(path: Path, opened: Callable[[Path], Any]) -> Iterator[bytes]:
     try:
-        with gzip.open(path, "rb") as file:
+        with opened(path) as file:
             yield from _without_mark(file)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+    except (EOFError, zlib.error, gzip.BadGzipFile, zstd.ZstdError) as error:
         raise ValueError(f"{path} is damaged or incomplete ({error}): fetch it again") from None
-
-
-def _zstd_chunks(path: Path) -> Iterator[bytes]:
-    # Nothing in Python's own library before 3.14 reads zstd; polars does, here line by line.
-    file = pl.scan_csv(
-        path, has_header=False, separator="\x1f", quote_char=None, new_columns=["line"], infer_schema=False
-    )
-    try:
-        for frame in _frames(file):
-            for lines in frame.iter_slices(_LINES_AT_ONCE):
-                text: str = lines["line"].fill_null("").str.join("\n")[0]
-                yield text.removeprefix("\ufeff").encode() + b"\n"
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise ValueError(f"{path} is damaged or incomplete ({first_line(error)}): fetch it again") from None
-
-
-def _frames(file: pl.LazyFrame) -> Iterator[pl.DataFrame]:
-    if hasattr(file, "collect_batches"):
-        yield from file.collect_batches(chunk_size=_LINES_AT_ONCE, maintain_order=True)
-    else:  # polars before 1.34: all at once
-        yield file.collect()
 
 
 def _end_of_last_row(block: bytes) -> int:
