@@ -113,6 +113,23 @@ def test_netflix_is_read_in_both_formats_and_any_block_size(
     assert data.item_titles.tolist() == ["Dinosaur Planet", "Isle of Man, TT", "Pokémon"]
 
 
+@pytest.mark.parametrize("pack", PACKS)
+def test_netflix_is_read_from_the_archive_in_the_archive(tmp_path: Path, pack: Pack) -> None:
+    (tmp_path / "inner").mkdir()
+    inner = tar_of(tmp_path / "inner", SEPARATE).read_bytes()
+    (tmp_path / "outer").mkdir()
+    outer = pack(tmp_path / "outer", {"download/training_set.tar": inner, **TITLES})
+    data = load("netflix", outer, n_users=None, max_movie_id=None)
+    assert as_rows(data) == NETFLIX
+    assert data.item_titles is not None
+
+
+def test_damage_of_the_archive_in_the_archive_is_said_of_what_the_user_has(tmp_path: Path) -> None:
+    outer = tar_of(tmp_path, {"download/training_set.tar": b"no archive at all"})
+    with pytest.raises(ValueError, match=r"training_set.tar in .*all.tar.gz is damaged"):
+        load("netflix", outer)
+
+
 def test_netflix_files_may_end_with_empty_lines(tmp_path: Path) -> None:
     (tmp_path / "combined_data_1.txt").write_bytes(b"1:\r\n7,4,2005-01-03\r\n\r\n2:\r\n7,5,2005-01-03\r\n\r\n\r\n")
     assert len(load("netflix", tmp_path)) == 2

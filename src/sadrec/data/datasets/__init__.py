@@ -25,7 +25,7 @@ _SELECTIONS = {"netflix": ("n_users", "max_movie_id", "seed"), "food-com": ("top
 _BY_HAND = {
     "netflix": (
         "the Netflix Prize data (nf_prize_dataset.tar.gz at the Internet Archive, or netflix-inc/netflix-prize-data at "
-        "Kaggle): training_set with mv_*.txt, or combined_data_*.txt"
+        "Kaggle), as it is or unpacked: mv_*.txt, or combined_data_*.txt"
     ),
     "food-com": "RAW_interactions.csv (shuyangli94/food-com-recipes-and-user-interactions at Kaggle)",
 }

@@ -1,6 +1,7 @@
-"""The Netflix Prize: ``mv_*.txt`` in a folder or tar, or ``combined_data_*.txt``; the paper's sample of it."""
+"""The Netflix Prize: ``mv_*.txt`` (in their tar or out of it) or ``combined_data_*.txt``; the paper's sample of it."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import polars as pl
@@ -15,6 +16,7 @@ USERS = 10_000
 MAX_MOVIE_ID = 8_921
 """The paper speaks of 8,921 movies, about half of all: the ids are 1, 2, ... without gaps."""
 
+_RATINGS, _INNER = ("mv_*.txt", "combined_data_*.txt"), "training_set.tar"
 _LAYOUT = _text.Layout(",", None, 3)
 _TYPES: dict[int, pl.DataType] = {0: pl.Int64(), 1: pl.Float32(), 2: pl.Date()}
 
@@ -38,17 +40,32 @@ def netflix(
     for name, value in (("n_users", n_users), ("max_movie_id", max_movie_id)):
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
             raise ValueError(f"{name} must be a whole number, 1 or more, or None for all, not {value!r}")
-    chosen = None if n_users is None else _draw_users(source, n_users, max_movie_id, seed)
     assembler = Assembler()
-    for rows in _rows(source, max_movie_id):
-        if chosen is not None:
-            rows = rows.filter(pl.col("user").is_in(chosen.implode()))
-        assembler.add(rows["user"], rows["movie"], rows["rating"], rows["day"])
+    with _with_ratings(source) as ratings:
+        chosen = None if n_users is None else _draw_users(ratings, n_users, max_movie_id, seed)
+        for rows in _rows(ratings, max_movie_id):
+            if chosen is not None:
+                rows = rows.filter(pl.col("user").is_in(chosen.implode()))
+            assembler.add(rows["user"], rows["movie"], rows["rating"], rows["day"])
     if assembler.rows == 0:
         raise ValueError(f"{source.path} holds no ratings of movies up to {max_movie_id}")
     data = Interactions._from_assembled(assembler.finish(), said=False)
     titles = source.find("movie_titles.txt", "movie_titles.csv")
     return data.with_titles(source.titles(titles[0], ",", 2)) if titles else data
+
+
+@contextmanager
+def _with_ratings(source: Source) -> Iterator[Source]:
+    """Give the files of ratings, which lie in a tar of their own in what Netflix published."""
+    inner = source.find(_INNER)
+    if not inner or source.find(*_RATINGS):
+        yield source
+        return
+    with source.as_file(inner[0]) as path:
+        try:
+            yield Source(path)
+        except (ValueError, OSError) as error:  # the copy will be gone: name what it was made from
+            raise type(error)(str(error).replace(str(path), f"{inner[0]} in {source.path}")) from None
 
 
 def _draw_users(source: Source, n_users: int, max_movie_id: int | None, seed: int) -> pl.Series:
@@ -104,11 +121,9 @@ def _not_netflix(source: Source, first: int, last: int) -> ValueError:
 
 def _blocks(source: Source) -> Iterator[bytes]:
     """Yield blocks of whole lines, joining small files: each starts with the line of its movie."""
-    names = source.find("mv_*.txt") or source.find("combined_data_*.txt")
+    names = source.find(_RATINGS[0]) or source.find(_RATINGS[1])
     if not names:
-        raise FileNotFoundError(
-            f"{source.path} holds neither mv_*.txt nor combined_data_*.txt (unpack training_set.tar first)"
-        )
+        raise FileNotFoundError(f"{source.path} holds no {', '.join((*_RATINGS, _INNER))}")
     held: list[bytes] = []
     size = 0
     for stream in source.streams(names):

@@ -3,12 +3,13 @@
 import fnmatch
 import gzip
 import re
+import shutil
 import tarfile
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -94,7 +95,7 @@ class Source:
             raise ValueError(f"{self.path} holds several of {wanted}: {', '.join(found[:5])}; name the right one")
         return found[0]
 
-    def streams(self, names: list[str]) -> Iterator[Stream]:
+    def streams(self, names: list[str]) -> Generator[Stream, None, None]:
         """Open the named files one after the other, in the order of the archive where it is a tar."""
         if self.path.is_dir():
             for name in names:
@@ -146,8 +147,6 @@ class Source:
         else:
             with tempfile.TemporaryDirectory(prefix="sadrec-") as folder:
                 copy = Path(folder) / Path(name).name
-                for stream in self.streams([name]):
-                    with copy.open("wb") as file:
-                        while chunk := stream.read(2**20):
-                            file.write(chunk)
+                with closing(self.streams([name])) as streams, copy.open("wb") as file:
+                    shutil.copyfileobj(next(streams), file, 2**20)
                 yield copy
