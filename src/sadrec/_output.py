@@ -1,7 +1,9 @@
-"""What commands print: a table for people, JSON for programs."""
+"""What commands print: a table for people, JSON for programs, and how to go on after Ctrl-C."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import click
@@ -49,3 +51,16 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     click.echo("  ".join("-" * width for width in widths))
     for cells in texts:
         click.echo(line(cells))
+
+
+@contextmanager
+def resumable(output: Path | None) -> Iterator[None]:
+    """Turn Ctrl-C into a message that says how to go on; without a folder of finished work there is no way."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        how = "nothing was kept: give a folder with -o to be able to go on"
+        if output is not None:
+            how = f"what was computed is in {output}. Run the same command again to go on"
+        click.echo(f"Interrupted; {how}.", err=True)
+        raise SystemExit(130) from None

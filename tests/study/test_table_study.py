@@ -236,6 +236,20 @@ def test_compare_prints_a_table_of_the_models_asked_for(tmp_path):
     assert [line.split(" | ")[0] for line in result.output.splitlines()[2:4]] == ["| EASE", "| Popularity"]
 
 
+@pytest.mark.parametrize("kept", [True, False])
+def test_an_interrupted_compare_says_how_to_go_on(tmp_path, monkeypatch, kept):
+    def interrupt(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sadrec.evaluation.compare", interrupt)
+    file = tmp_path / "tiny.csv"
+    ratings().to_frame().write_csv(file)
+    options = [str(file), "--models", "ease", *(["-o", str(tmp_path / "out")] if kept else [])]
+    result = CliRunner().invoke(compare_command, options)
+    assert result.exit_code == 130
+    assert ("Run the same command again" if kept else "give a folder with -o") in result.output
+
+
 def test_a_model_of_ours_that_fails_is_a_row_that_says_so_and_the_report_is_written(data, tmp_path):
     given = {"sad": {"learning_rate": 1e4, "regularization": 0.0, "iterations": 5}, "bpr": {"iterations": 2}}
     study = table_study(

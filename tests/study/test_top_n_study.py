@@ -92,26 +92,39 @@ def test_tuning_never_sees_test_data(monkeypatch, tmp_path):
     assert seen == [(0, 0)] * 3 + [(0, test.matrix.nnz)]
 
 
-def test_a_rival_that_is_not_there_gets_a_note_and_the_others_their_rows(monkeypatch, tmp_path):
-    real = top_n.make
+@pytest.mark.parametrize("fits", [0, 1], ids=["in a trial", "in the last fit"])
+def test_a_rival_that_fails_gets_a_note_and_the_others_their_rows(monkeypatch, tmp_path, fits):
+    real, fitted = top_n.make, []
 
-    def without_als(key, **settings):
+    def failing(key, **settings):
         model = real(key, **settings)
-        if key == "als":
+        fit = model.fit
 
-            def refuse(data):
-                raise RivalError("als is not installed: run `sadrec rivals install als`\nlong log")
+        def refuse(data):
+            if key == "ease" and len(fitted) == fits:
+                raise RivalError("ease ran out of breath: give it more\nlong log")
+            fitted.append(key)
+            return fit(data)
 
-            monkeypatch.setattr(model, "fit", refuse)
+        monkeypatch.setattr(model, "fit", refuse)
         return model
 
-    monkeypatch.setattr(top_n, "make", without_als)
+    monkeypatch.setattr(top_n, "make", failing)
     found = top_n_study(
-        tmp_path, groups(), "groups", models=["als", "popularity"], trials=1, seeds=1, show_progress=False
+        tmp_path, groups(), "groups", models=["ease", "popularity"], trials=1, seeds=1, show_progress=False
     )
     assert found.summary["model"].unique().to_list() == ["Popularity"]
-    assert "ALS (implicit): als is not installed" in found.report.read_text()
+    assert "EASE: ease ran out of breath" in found.report.read_text()
     assert "long log" not in found.report.read_text()
+
+
+def test_settings_that_diverge_are_a_bad_trial(tmp_path):
+    wild = {"factors": 4, "iterations": 5, "learning_rate": 1e30, "regularization": 0.0}
+    found = top_n_study(
+        tmp_path, groups(), "groups", models=["sad"], trials=3, seeds=1, spaces=SMALL, start={"sad": wild},
+        num_threads=1, show_progress=False,
+    )  # fmt: skip
+    assert "learning_rate" not in found.chosen["sad"]
 
 
 @pytest.mark.parametrize(("option", "value"), [("trials", 0), ("seeds", 0), ("models", ["oracle"]), ("models", [])])

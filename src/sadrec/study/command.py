@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from sadrec._output import resumable
 from sadrec.study.feedback_command import comparisons_command, defaults_command, order_command, top_n_command
 from sadrec.study.table_command import table_command
 
@@ -54,7 +55,7 @@ def simulation_command(
     from sadrec.study.simulation_study import simulation_study
 
     shares = (QUICK_MISSING if quick else ALL_MISSING) if missing is None else parse_missing(missing)
-    try:
+    with resumable(output):
         study = simulation_study(
             output,
             seeds=seeds or (QUICK_SEEDS if quick else 20),
@@ -63,9 +64,6 @@ def simulation_command(
             workers=workers,
             show_progress=not quiet,
         )
-    except KeyboardInterrupt:
-        click.echo(f"Interrupted; what was computed is in {output}. Run the same command again to go on.", err=True)
-        raise SystemExit(130) from None
     for claim in study.claims:
         click.echo(claim.text)
         for setting, verdict in claim.verdicts.items():

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from sadrec._output import json_option, print_json, print_table
+from sadrec._output import json_option, print_json, print_table, resumable
 
 _file = click.Path(exists=True, dir_okay=False, path_type=Path)
 PAPER_MEASURES = ("mean_margin", "match", "match_per_user", "m1", "m2")
@@ -113,17 +113,19 @@ def compare_command(
 
     names = [name.strip() for name in models.split(",") if name.strip()]
     rows = {model.name: model for model in study_models(names, [factors])}
-    result = compare(
-        {rows[name].title: rows[name].make() for name in dict.fromkeys(names)},
-        load_study_data(str(file)).interactions,
-        splits,
-        protocol="top_n" if top_n else "leave_one_out",
-        N=top_n or 10,
-        seed=seed,
-        path=None if output is None else output / "runs",
-        budget=budget,
-        progress=not quiet,
-    )
+    data = load_study_data(str(file)).interactions
+    with resumable(output):
+        result = compare(
+            {rows[name].title: rows[name].make() for name in dict.fromkeys(names)},
+            data,
+            splits,
+            protocol="top_n" if top_n else "leave_one_out",
+            N=top_n or 10,
+            seed=seed,
+            path=None if output is None else output / "runs",
+            budget=budget,
+            progress=not quiet,
+        )
     shown = None if top_n else [name for name in PAPER_MEASURES if name in result.measures]
     if output is not None:
         result.save(output)

@@ -1,13 +1,13 @@
 """``sadrec study comparisons | order | top-n | defaults``: what is learnt from which feedback, measured."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from sadrec import Interactions
+from sadrec._output import resumable
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -42,16 +42,6 @@ def output_option(name: str) -> Callable[[Command], Command]:
 quick_option = click.option("--quick", is_flag=True, help="Small and rough: to see that it works.")
 quiet_option = click.option("--quiet", is_flag=True, help="No progress bar.")
 threads_option = click.option("--num-threads", type=click.IntRange(min=0), default=0, help="0 means all cores.")
-
-
-@contextmanager
-def resumable(output: Path) -> Iterator[None]:
-    """Turn Ctrl-C into a message that says how to go on."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        click.echo(f"Interrupted; what was computed is in {output}. Run the same command again to go on.", err=True)
-        raise SystemExit(130) from None
 
 
 def load_ratings(name: str, data_folder: Path | None) -> Interactions:

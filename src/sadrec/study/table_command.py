@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sadrec._output import resumable
+
 if TYPE_CHECKING:
     from sadrec.study.table_study import Limits
 
@@ -58,7 +60,7 @@ def table_command(
     from sadrec.study.table_report import write_report
     from sadrec.study.table_study import BUDGETS, SPLITS, TRIALS, table_study
 
-    try:
+    with resumable(output):
         study = table_study(
             load_study_data(dataset, path),
             output,
@@ -71,9 +73,6 @@ def table_command(
             seed=seed,
             progress=not quiet,
         )
-    except KeyboardInterrupt:
-        click.echo(f"Interrupted; what was computed is in {output}. Run the same command again to go on.", err=True)
-        raise SystemExit(130) from None
     markdown, html = write_report(study, output, _command())
     click.echo(study.comparison.table(measures=["mean_margin", "match", "match_per_user", "m1", "m2"]))
     click.echo(f"Report: {markdown} and {html}")

@@ -92,8 +92,8 @@ def _properties(study: TableStudy) -> Table:
 def _sets(study: TableStudy) -> str:
     count = len({run.split for run in study.comparison.runs})
     text = (
-        f"{count} leave-one-out sets: one random interaction of every user with at least two is held out. Ratings are "
-        "masked in training (`order_share=0`) and used to judge consistency only."
+        f"{count} leave-one-out {'set' if count == 1 else 'sets'}: one random interaction of every user with at least "
+        "two is held out. Ratings are masked in training (`order_share=0`) and used to judge consistency only."
     )
     if study.data.published is not None:
         text += " Set 0 is the paper's own set 00; the others are drawn from its union."

@@ -2,7 +2,7 @@
 
 Every model tries the same number of settings, drawn from its declared space, on the same validation split inside the
 training part of the first seed; the best of them is then fitted to the training part of every seed. Test data is seen
-once, at the end.
+once by each, when its settings are chosen.
 """
 
 import logging
@@ -20,6 +20,7 @@ from sadrec.evaluation import evaluate_top_n
 from sadrec.evaluation._store import fingerprint, write_atomically
 from sadrec.evaluation.search import grid_points
 from sadrec.study.units import Record, Unit, run_units, settings_of, summarise, write_tables
+from sadrec.training.run import DivergedError
 
 log = logging.getLogger(__name__)
 
@@ -158,17 +159,21 @@ def top_n_study(
     chosen: dict[str, Mapping[str, Any]] = {}
     tried: dict[str, list[Record]] = {}
     notes: dict[str, str] = {}
-    for key in models:
+    rows: list[tuple[str, Mapping[str, float | None]]] = []
+    for key in dict.fromkeys(models):
         points = settings_to_try(key, spaces[key], start[key], trials)
         try:
             tried[key] = study.tried(key, points, inner)
-        except RivalError as error:
+            scores = [record["score"] for record in tried[key]]
+            best = points[scores.index(max(scores))]
+            rows += [(TITLES[key], row) for row in study.tested(f"{key}-test", key, best, splits)]
+            chosen[key] = best
+        except (RivalError, DivergedError) as error:
             notes[TITLES[key]] = str(error).splitlines()[0]
             log.warning("%s is left out: %s", key, notes[TITLES[key]])
-            continue
-        scores = [record["score"] for record in tried[key]]
-        chosen[key] = points[scores.index(max(scores))]
-    rows = study.tested(chosen, splits)
+    for key, title in UNTUNED.items():
+        if key in chosen:
+            rows += [(title, row) for row in study.tested(f"{key}-default-test", key, {}, splits)]
     summary = summarise(rows, notes)
     table = write_tables(folder, name, summary, MEASURES)
     report = folder / f"{name}-report.md"
@@ -225,25 +230,17 @@ class _Study:
         return run_units(self.folder, units, f"{self.name}, tuning {key}", self.show_progress)
 
     def tested(
-        self, chosen: Mapping[str, Mapping[str, Any]], splits: Sequence[tuple[Interactions, Interactions]]
-    ) -> list[tuple[str, Mapping[str, float | None]]]:
-        """Fit the chosen settings, and our models as they come, to every seed and measure them on test data."""
-        units, titles = [], []
-        for key, settings in chosen.items():
-            for seed, parts in enumerate(splits):
-                units.append(self.unit(f"{key}-test-{seed}", key, settings, parts, seed, final=True))
-                titles.append(TITLES[key])
-        for key in UNTUNED.keys() & chosen.keys():
-            for seed, parts in enumerate(splits):
-                units.append(self.unit(f"{key}-default-test-{seed}", key, {}, parts, seed, final=True))
-                titles.append(UNTUNED[key])
-        records = run_units(self.folder, units, f"{self.name}, test", self.show_progress)
-        order = [*TITLES.values(), *UNTUNED.values()]
-        rows = [
-            (title, {**{name: record["figures"].get(name) for name in MEASURES}, "seconds": record["seconds"]})
-            for title, record in zip(titles, records, strict=True)
+        self, name: str, key: str, settings: Mapping[str, Any], splits: Sequence[tuple[Interactions, Interactions]]
+    ) -> list[dict[str, float | None]]:
+        """Fit settings to the training part of every seed and measure them on test data."""
+        units = [
+            self.unit(f"{name}-{seed}", key, settings, parts, seed, final=True) for seed, parts in enumerate(splits)
         ]
-        return sorted(rows, key=lambda row: order.index(row[0]))
+        records = run_units(self.folder, units, f"{self.name}, testing {key}", self.show_progress)
+        return [
+            {**{measure: record["figures"].get(measure) for measure in MEASURES}, "seconds": record["seconds"]}
+            for record in records
+        ]
 
     def unit(
         self,
@@ -262,10 +259,12 @@ class _Study:
 
         def compute() -> Record:
             begin = time.perf_counter()
-            if isinstance(model, SAD):
-                model.fit(train, show_progress=False)
-            else:
-                model.fit(train)
+            try:
+                model.fit(train, **({"show_progress": False} if isinstance(model, SAD) else {}))
+            except DivergedError:
+                if final:
+                    raise
+                return {"settings": dict(settings), "seconds": round(time.perf_counter() - begin, 2), "score": 0.0}
             seconds = getattr(model, "facts", {}).get("fit_seconds", time.perf_counter() - begin)
             result = evaluate_top_n(model, train, held_out, N=(10, 50), seed=seed)
             record = {"settings": dict(settings), "seconds": round(seconds, 2)}
