@@ -129,9 +129,9 @@ class Stream:
         matrix, threads = self.matrix, self.threads
         blocks = default_blocks("interactions", *matrix.shape, matrix.nnz)
         indptr = matrix.indptr.astype(np.int64)
-        share = map if threads == 1 else self.pool.map
+        spread = map if threads == 1 else self.pool.map
         rng = np.random.default_rng(0)
-        dealt = deal(indptr, matrix.indices, None, matrix.shape[1], blocks, rng, self.place, share)
+        dealt = deal(indptr, matrix.indices, None, matrix.shape[1], blocks, rng, self.place, spread)
         self.place = dealt.place
         parts = (dealt.shard_users, dealt.shard_start, dealt.block_items, dealt.block_start, dealt.row_start)
         parts += (dealt.run_start, dealt.place, dealt.longest)
@@ -140,7 +140,7 @@ class Stream:
             stream(cells, claimed, parts, self.factors.users, self.factors.items, np.uint64(0), 0, np.float32(1))
 
         for cells in schedule.drawn_rivals(blocks):
-            list(share(run, [cells] * threads, [np.zeros(1, np.int64)] * threads))
+            list(spread(run, [cells] * threads, [np.zeros(1, np.int64)] * threads))
         return matrix.nnz, time.perf_counter() - began
 
 

@@ -31,7 +31,7 @@ def _compiled(function: Callable[P, R], **options: Any) -> Callable[P, R]:
 
 
 def _prefetch(typing_context: Any, array: Any, index: Any) -> Any:
-    """Ask the processor to fetch ``array[index]``, which will be written to soon, while it goes on."""
+    """Ask the processor to fetch ``array[index]``, to read it or write to it soon, while it goes on."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         view = context.make_array(array)(context, builder, arguments[0])

@@ -187,14 +187,18 @@ def test_weights_say_how_much_an_interaction_counts():
     )
     with pytest.raises(ValueError, match="one per interaction"):
         BPR().fit(data, weights=np.ones(3))
-    with pytest.raises(ValueError, match="not negative"):
-        BPR().fit(data, weights=np.full(data.matrix.nnz, -1.0))
+    broken = np.ones(data.matrix.nnz)
+    broken[[2, 5]] = -1.0, np.nan
+    with pytest.raises(ValueError, match=r"weights\[2\] is -1.0 \(2 such in all\)"):
+        BPR().fit(data, weights=broken)
 
 
 def test_early_stopping_keeps_the_best_epoch():
     train, held_out = Interactions.from_csr(clicks(80, 40)).split(test=0.2, seed=1)
     model = SAD(factors=16, iterations=200, learning_rate=0.3, regularization=0.0, schedule="constant")
     model.fit(train, validation=held_out, patience=5)
+    with pytest.raises(ValueError, match=r"patience \(2.5\) must be a whole number"):
+        SAD().fit(train, validation=held_out, patience=2.5)
     values = [figures["validation_log_likelihood"] for figures in model.history]
     assert len(values) < 200 and int(np.argmax(values)) == len(values) - 6
 
@@ -333,6 +337,9 @@ def test_dislikes_lose_without_unseen_items_being_disliked():
         SAD().fit(liked * 5.0, dislikes=0.5)
     with pytest.raises(ValueError, match="the data has no ratings"):
         SAD().fit(liked, dislikes=3)
+    for wrong in (True, float("nan")):
+        with pytest.raises(ValueError, match=f"not {wrong}"):
+            SAD().fit(liked * 5.0, dislikes=wrong)
 
 
 def test_popular_rivals_make_popularity_count_less():

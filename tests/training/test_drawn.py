@@ -114,6 +114,27 @@ def test_rivals_are_uniform_over_what_was_not_touched(touched):
     assert chisquare(np.delete(counts, touched)).pvalue > 1e-3
 
 
+@pytest.mark.parametrize("blocks", [1, 3])
+@pytest.mark.parametrize("candidates", [1, 4])
+def test_every_positive_counts_with_its_own_weight(blocks, candidates):
+    rng = np.random.default_rng(blocks)
+    matrix = np.zeros((3, 2000), bool)
+    matrix[0, rng.permutation(2000)[:900]] = True  # far more triples than are drawn at once
+    matrix[1, rng.permutation(2000)[:1500]] = True  # most of every block
+    matrix[2, 7] = True
+    weights = rng.choice([0, 0.5, 1, 3], matrix.sum()).astype(np.float32)
+    trainer = counting_trainer(matrix, weights, blocks=blocks, negative_candidates=candidates)
+    figures = trainer.train_epoch()
+    assert figures["updates"] == np.count_nonzero(weights)
+    by_item = np.zeros(matrix.shape)
+    by_item[matrix] = weights
+    gained = visits(trainer) - by_item.sum(axis=0)  # what is left is what the items lost as rivals
+    assert gained.max() < 1e-2
+    np.testing.assert_allclose(gained.sum(), -weights.sum(), rtol=1e-3)
+    both = matrix[0] & matrix[1]  # rivals in the one triple of user 2 alone
+    assert np.count_nonzero(np.abs(gained[both]) > 1e-2) <= 1
+
+
 def test_users_without_items_or_with_all_of_them_are_skipped():
     matrix = np.array([[0, 0, 0, 0], [1, 1, 1, 1], [1, 0, 0, 0]], bool)
     trainer = counting_trainer(matrix)

@@ -64,7 +64,7 @@ def test_the_same_bits_for_1_2_3_and_7_threads(changed):
     for threads in (1, 2, 3, 7):
         work = trainer(threads, **changed)
         likelihood = [work.train_epoch()["log_likelihood"] for _ in range(work.epochs)]
-        results.append((work.factors.users.tobytes(), work.factors.items.tobytes(), likelihood))
+        results.append(([array.tobytes() for array in work.factors.arrays], likelihood))
     assert all(result == results[0] for result in results)
 
 

@@ -16,7 +16,7 @@ from sadrec.models.errors import NotFittedError
 from sadrec.models.verbs import Fitted
 from sadrec.ranking import Parameters
 from sadrec.training.checkpoint import Checkpoints, fingerprint
-from sadrec.training.factors import Factors, extended, initial_factors, packed
+from sadrec.training.factors import Factors, initial_factors
 from sadrec.training.run import run
 from sadrec.training.settings import Settings
 from sadrec.training.trainer import Figures, Trainer
@@ -275,17 +275,17 @@ class Estimator(Fitted):
                 f"a model with {start.n_factors} factors cannot start one with {settings.factors}: set factors to "
                 f"{start.n_factors}"
             )
-        tau = start.rival_factors
-        if settings.learn_rivals and tau is None:
-            tau = np.ones_like(start.item_factors)
-        elif not settings.learn_rivals and tau is not None:
-            raise ValueError("a SAD model cannot start a BPR model: its rival factors would be lost")
-        bias = start.item_bias
-        if settings.bias and bias is None:
-            bias = np.zeros(start.n_items, np.float32)
-        elif not settings.bias and bias is not None:
-            raise ValueError("the model to start from has a bias: set bias=True")
-        return extended(packed(start.user_factors, start.item_factors, tau, bias), fresh)
+        if start.rival_factors is not None:
+            if fresh.tau is None:
+                raise ValueError("a SAD model cannot start a BPR model: its rival factors would be lost")
+            fresh.tau[: start.n_items] = start.rival_factors
+        if start.item_bias is not None:
+            if fresh.bias is None:
+                raise ValueError("the model to start from has a bias: set bias=True")
+            fresh.bias[: start.n_items] = start.item_bias
+        fresh.users[: len(start.user_factors)] = start.user_factors
+        fresh.eta[: start.n_items] = start.item_factors
+        return fresh
 
     def _show(self, factors: Factors, finished: bool = False) -> None:
         """Take the factors as parameters, as views; when training is over nobody writes to them any more."""

@@ -156,8 +156,13 @@ def _weights(weights: Any, data: Interactions) -> Floats:
         raise ValueError(
             f"weights must be one per interaction, {data.matrix.nnz}, in the order of data.matrix, not {array.shape}"
         )
-    if not np.isfinite(array).all() or array.min(initial=0) < 0:
-        raise ValueError("weights must be finite and not negative")
+    bad = ~(np.isfinite(array) & (array >= 0))
+    if bad.any():
+        at = int(bad.argmax())
+        raise ValueError(
+            f"weights must be finite and not negative, but weights[{at}] is {array[at]} ({int(bad.sum())} such in "
+            "all): 0 leaves an interaction out"
+        )
     return array
 
 
@@ -343,6 +348,10 @@ def with_dislikes(found: Lesson, dislikes: float | Interactions) -> Lesson:
     """
     if found.matrix is None:
         raise ValueError("dislikes belong to interactions; in comparisons the disliked item is the loser")
+    if isinstance(dislikes, bool) or (isinstance(dislikes, float) and np.isnan(dislikes)):
+        raise ValueError(
+            f"dislikes must be a number, below which a rating is a dislike, or interactions, not {dislikes!r}"
+        )
     matrix = found.matrix
     if isinstance(dislikes, Interactions):
         given = over_ids(dislikes, found.users, found.items).copy()

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sadrec._files import FileFormatError, read_arrays, write_arrays
 from sadrec.training.factors import Factors, Floats
 
-FORMAT = 1
+FORMAT = 2
 _KIND = "a sadrec checkpoint"
 _NAME = "epoch-{:06d}.checkpoint"
 

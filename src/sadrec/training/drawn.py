@@ -24,12 +24,12 @@ from sadrec._kernel import claim, kernel, prefetch
 from sadrec.training.random import advance, below, hashed, stream_key
 from sadrec.training.step import chance, margin, move
 
-Share = Callable[..., Iterable[Any]]  # like map
+Spread = Callable[..., Iterable[Any]]  # like map, perhaps on several threads
 
 CHUNK = 128  # at least so many triples are drawn before they are trained on
 AHEAD = 2  # rows are fetched so many triples before their turn,
 _FETCHED = 256  # and of each so many numbers; the processor sees to the rest itself
-_PIECES = 32  # of the users, dealt one after another by each thread
+_PIECES = 32  # in which the users are dealt, each by a thread that is free
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def deal(
     blocks: int,
     rng: np.random.Generator,
     place: NDArray[Any] | None = None,
-    share: Share = map,
+    spread: Spread = map,
 ) -> Deal:
     """Deal users into shards and items into blocks at random, and group the positives.
 
@@ -73,7 +73,7 @@ def deal(
         Where the shuffles come from.
     place
         An array to write the places to (that of the last epoch), or None for a new one.
-    share
+    spread
         What maps a function over its arguments, perhaps on several threads.
     """
     users = len(indptr) - 1
@@ -89,7 +89,7 @@ def deal(
     dealt = np.empty(0 if weights is None else len(weights), np.float32)
     group = partial(group_by_block, indptr, indices, weights, block_of, place_of, run_start, place, dealt)
     bounds = np.linspace(0, users, 1 + min(users, _PIECES)).astype(np.int64)
-    longest = max(share(group, bounds[:-1], bounds[1:]), default=0)
+    longest = max(spread(group, bounds[:-1], bounds[1:]), default=0)
     return Deal(
         shard_users=rng.permutation(users).astype(np.int32),
         shard_start=np.linspace(0, users, blocks + 1).astype(np.int64),

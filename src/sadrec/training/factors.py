@@ -1,6 +1,6 @@
 """The parameters as training holds them: an item's eta and tau side by side in memory."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,7 +65,7 @@ class Factors:
 
 
 def aligned(rows: int, columns: int) -> Floats:
-    """Return an empty array that starts where a line of the cache does: what straddles two lines is written slowly."""
+    """Return an empty array that starts where a line of the cache does: a vector across two lines takes longer."""
     size = rows * columns * 4
     memory = np.empty(size + CACHE_LINE, np.uint8)
     start = -memory.ctypes.data % CACHE_LINE
@@ -81,28 +81,3 @@ def initial_factors(users: int, items: int, k: int, scale: float, learn_rivals: 
     rows[:, :k] = rng.standard_normal((items, k), np.float32) * np.float32(scale)
     rows[:, k:] = 1
     return Factors(xi, rows, np.zeros(items, np.float32) if bias else None)
-
-
-def packed(user_factors: Floats, item_factors: Floats, rival_factors: Floats | None, bias: Floats | None) -> Factors:
-    """Bring separate matrices into the layout of the kernels (a copy)."""
-    users, k = aligned(*user_factors.shape), user_factors.shape[1]
-    users[:] = user_factors
-    rows = aligned(len(item_factors), k if rival_factors is None else 2 * k)
-    rows[:, :k] = item_factors
-    if rival_factors is not None:
-        rows[:, k:] = rival_factors
-    return Factors(users, rows, None if bias is None else np.array(bias, np.float32))
-
-
-def extended(factors: Factors, fresh: Factors) -> Factors:
-    """Append the rows of ``fresh`` that ``factors`` does not have yet."""
-    n, m = len(factors.users), len(factors.items)
-    bias = factors.bias
-    if bias is not None and fresh.bias is not None:
-        bias = np.concatenate((bias, fresh.bias[m:]))
-    return replace(
-        factors,
-        users=np.concatenate((factors.users, fresh.users[n:])),
-        items=np.concatenate((factors.items, fresh.items[m:])),
-        bias=bias,
-    )

@@ -63,8 +63,8 @@ def run(
     DivergedError
         When a parameter stops being finite.
     """
-    if patience is not None and (validation is None or patience < 1):
-        raise ValueError(f"patience ({patience!r}) must be at least 1 and needs a validation set to watch")
+    if patience is not None and (validation is None or patience < 1 or patience % 1):
+        raise ValueError(f"patience ({patience!r}) must be a whole number from 1 and needs a validation set to watch")
     state = State(trainer.factors)
     if checkpoints is not None and (found := checkpoints.load()) is not None:
         trainer.factors.assign(found.factors)

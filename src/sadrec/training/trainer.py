@@ -5,7 +5,6 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import partial
 from itertools import repeat
 from typing import Any
 
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sadrec.training import schedule
-from sadrec.training.drawn import Share, deal, train_drawn
+from sadrec.training.drawn import Spread, deal, train_drawn
 from sadrec.training.factors import Factors, Floats
 from sadrec.training.given import Pairs, arrange, train_given
 from sadrec.training.samplers import PairSource
@@ -21,7 +20,7 @@ from sadrec.training.settings import Settings
 
 Figures = dict[str, float]
 Claimed = NDArray[np.int64]  # one number: how many cells of a sub-epoch some thread has taken on
-CellRunner = Callable[[schedule.Cells, Claimed, NDArray[np.float64], float], None]
+CellRunner = Callable[[schedule.Cells, Claimed, float, NDArray[np.float64]], None]
 
 # Adaptive l1: an entry of tau is held to 1 by l1 / max(|tau - 1|, FLOOR)^GAMMA, at most CAP times l1, with l1 halved.
 ADAPTIVE_FLOOR, ADAPTIVE_GAMMA, ADAPTIVE_CAP, ADAPTIVE_SHARE = 0.02, 2.0, 50.0, 0.5
@@ -91,15 +90,15 @@ class Trainer:
         if self.epoch == self.settings.iterations and self.epochs > self.epoch:
             self.l1_weights = adaptive_weights(self.factors)
         rate = self._rate(0.0)
-        with self._workers() as share:
-            parts = [part for part in (self._drawn_rivals(share), self._given_pairs()) if part is not None]
+        with self._workers() as spread:
+            parts = [part for part in (self._drawn_rivals(spread), self._given_pairs()) if part is not None]
             plan = schedule.interleave(*(cells for _, cells in parts))
             figures = [np.zeros((sum(map(len, cells)), 3)) for _, cells in parts]
             for position, (which, cells) in enumerate(plan):
                 between()
-                run = partial(parts[which][0], cells, np.zeros(1, np.int64), figures[which])
-                rates = repeat(self._rate(position / len(plan)), min(self._threads, len(cells)))
-                list(share(run, rates))
+                same = (cells, np.zeros(1, np.int64), self._rate(position / len(plan)), figures[which])
+                # Every thread is given the same and takes on cell after cell, until none is left.
+                list(spread(parts[which][0], *(repeat(value, min(self._threads, len(cells))) for value in same)))
         self.epoch += 1
         updates, skipped, likelihood = np.concatenate(figures).sum(axis=0)
         seconds = time.perf_counter() - began
@@ -128,18 +127,18 @@ class Trainer:
         share = 1.0 if self.l1_weights is None else ADAPTIVE_SHARE
         return self.settings.regularization, share * self.settings.rival_regularization, self.l1_weights
 
-    def _drawn_rivals(self, share: Share) -> tuple[CellRunner, list[schedule.Cells]] | None:
+    def _drawn_rivals(self, spread: Spread) -> tuple[CellRunner, list[schedule.Cells]] | None:
         """Deal the positives for this epoch; return what trains some cells, and the sub-epochs."""
         if self._positives is None:
             return None
         indptr, indices, weights = self._positives
         factors, settings, epoch = self.factors, self.settings, self.epoch
         rng = np.random.default_rng((settings.seed, epoch, 0))
-        dealt = deal(indptr, indices, weights, len(factors.items), settings.blocks, rng, self._place, share)
+        dealt = deal(indptr, indices, weights, len(factors.items), settings.blocks, rng, self._place, spread)
         self._place = dealt.place
         l2, l1, l1_weights = self._penalties()
 
-        def run(cells: schedule.Cells, claimed: Claimed, figures: NDArray[np.float64], rate: float) -> None:
+        def run(cells: schedule.Cells, claimed: Claimed, rate: float, figures: NDArray[np.float64]) -> None:
             train_drawn(
                 cells,
                 claimed,
@@ -177,7 +176,7 @@ class Trainer:
         arranged = arrange(pairs, len(factors.users), len(factors.items), shards, settings.seed, self.epoch)
         l2, l1, l1_weights = self._penalties()
 
-        def run(cells: schedule.Cells, claimed: Claimed, figures: NDArray[np.float64], rate: float) -> None:
+        def run(cells: schedule.Cells, claimed: Claimed, rate: float, figures: NDArray[np.float64]) -> None:
             train_given(
                 cells,
                 claimed,
@@ -200,7 +199,7 @@ class Trainer:
         return run, schedule.given_pairs(shards)
 
     @contextmanager
-    def _workers(self) -> Iterator[Share]:
+    def _workers(self) -> Iterator[Spread]:
         """Yield what maps a function over its arguments on the threads there are."""
         if self._threads == 1:
             yield map
