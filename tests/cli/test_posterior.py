@@ -48,6 +48,8 @@ def test_a_saved_posterior_can_be_asked_again(games, tmp_path):
     saved = str(tmp_path / "games.posterior")
     first = run(games, *COLUMNS, *QUICK, "--json", "-o", saved)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["games.csv", "games.posterior"]
+    refused = run(saved, "--factors", "9")
+    assert refused.exit_code == 2 and "--factors says how to sample" in refused.output
     again = run(saved, "--json")
     assert json.loads(first.output)["ranking"] == json.loads(again.output)["ranking"]
 

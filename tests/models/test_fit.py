@@ -337,6 +337,8 @@ def test_dislikes_lose_without_unseen_items_being_disliked():
         SAD().fit(liked * 5.0, dislikes=0.5)
     with pytest.raises(ValueError, match="the data has no ratings"):
         SAD().fit(liked, dislikes=3)
+    with pytest.raises(ValueError, match="everything is disliked"):
+        SAD().fit(liked * 5.0, dislikes=100)
     for wrong in (True, float("nan")):
         with pytest.raises(ValueError, match=f"not {wrong}"):
             SAD().fit(liked * 5.0, dislikes=wrong)

@@ -217,6 +217,16 @@ def test_a_file_of_which_the_model_knows_nothing_is_refused_by_name(tmp_path):
     )
 
 
+def test_a_model_is_not_judged_by_what_it_was_fitted_on(tmp_path):
+    train, held_out = ratings().leave_one_out(seed=0)
+    SAD(factors=3, iterations=2).fit(train, show_progress=False).save(tmp_path / "m.sad")
+    train.to_frame().write_csv(tmp_path / "train.csv")
+    held_out.to_frame().write_csv(tmp_path / "held-out.csv")
+    swapped = ["--train", str(tmp_path / "held-out.csv"), "--test", str(tmp_path / "train.csv")]
+    result = CliRunner().invoke(evaluate_command, [str(tmp_path / "m.sad"), *swapped])
+    assert "are what" in str(result.exception) and "was fitted on" in str(result.exception)
+
+
 def test_interactions_keep_their_ratings_in_the_ids_of_a_model():
     data = ratings()
 

@@ -39,9 +39,14 @@ def describe_command(file: Path, kind: str, as_json: bool, **reading: Any) -> No
 @click.option("--adaptive", is_flag=True, help="A second phase with a weight per rival factor.")
 @click.option("--schedule", type=click.Choice(["linear", "constant"]), default="linear", show_default=True)
 @click.option("--blocks", type=int, help="Item blocks of the schedule.")
-@click.option("--threads", "num_threads", type=int, default=0, help="0 means all cores.")
-@click.option("--seed", "random_state", type=int, default=0, show_default=True)
-@click.option("--validation", type=float, metavar="SHARE", help="Hold out this share and keep the best epoch.")
+@click.option("--threads", "num_threads", type=click.IntRange(min=0), default=0, help="0 means all cores.")
+@click.option("--seed", "random_state", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option(
+    "--validation",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    metavar="SHARE",
+    help="Hold out this share and keep the best epoch.",
+)
 @click.option("--patience", type=int, help="Stop when the held-out figure has not risen for so many epochs.")
 @click.option(
     "--checkpoint",

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from sadrec._output import json_option, print_json, print_table
 from sadrec.cli.ask import parse_id
@@ -60,8 +61,8 @@ def output_name(ctx: click.Context, param: click.Parameter, value: Path | None) 
 @scale_option("--user-mean", "Prior mean of users; 0: nothing in common.")
 @click.option("--rival-mean", type=float, default=1.0, show_default=True, help="0 is what the paper writes.")
 @click.option("--negatives", type=int, default=1, show_default=True, help="Untouched items per interaction.")
-@click.option("--seed", "random_state", type=int, default=0, show_default=True)
-@click.option("--threads", "num_threads", type=int, default=0, help="0 means all cores.")
+@click.option("--seed", "random_state", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--threads", "num_threads", type=click.IntRange(min=0), default=0, help="0 means all cores.")
 @click.option("--for", "asked", metavar="USER", help="Whose ranking and circles; everybody's mean by default.")
 @click.option(
     "-n", "--number", type=click.IntRange(min=1), default=20, show_default=True, help="How many items to show."
@@ -76,7 +77,10 @@ def output_name(ctx: click.Context, param: click.Parameter, value: Path | None) 
 @click.option("--quiet", is_flag=True, help="No progress bar.")
 @reading_options
 @json_option
+@click.pass_context
 def posterior_command(
+    ctx: click.Context,
+    /,
     file: Path,
     output: Path | None,
     asked: str | None,
@@ -102,6 +106,11 @@ def posterior_command(
 
     reading = {name: options.pop(name) for name in READING}
     saved = file.suffix == SUFFIX
+    if saved:
+        for name in (*options, *reading, "kind", "checkpoint"):
+            if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+                given = next(parameter.opts[0] for parameter in ctx.command.params if parameter.name == name)
+                raise click.UsageError(f"{given} says how to sample, but {file.name} is sampled already: leave it out")
     data: Any = GibbsSAD.load(file) if saved else read_data(file, kind, reading)
     # What is asked is checked before the sampling, which may take hours.
     check_level(level)

@@ -36,7 +36,9 @@ def reading_options(command: Callable[..., Any]) -> Callable[..., Any]:
     ]
     for name in _NAMES:
         none = " or none" if any(name in names for names in _MAY_BE_NONE.values()) else ""
-        options.append(click.option(f"--{name}", metavar="COLUMN", help=f"The column of the {name}s{none}."))
+        kinds = [kind for kind, names in _COLUMNS.items() if name in names]
+        only = f" ({kinds[0]})" if len(kinds) == 1 else ""
+        options.append(click.option(f"--{name}", metavar="COLUMN", help=f"The column of the {name}s{none}{only}."))
     options += [
         click.option("--header/--no-header", default=None, help="Whether the first line names the columns."),
         click.option("--text-ids", is_flag=True, help="Read ids as text even when they look like numbers."),

@@ -124,7 +124,8 @@ def as_ratings(column: pl.Series, first_row: int, *, allow_negative: bool = Fals
     if column.null_count():
         row = first_row + int(column.is_null().arg_true()[0])
         raise ValueError(
-            f"row {row} has no rating: drop such rows, or pass rating=None to take each row as an interaction"
+            f"row {row} has no rating: drop such rows, or pass rating=None (--rating none) to take each row as an "
+            "interaction"
         )
     values = np.array(column.cast(pl.Float32).to_numpy())
     check_ratings(values, first_row, allow_negative=allow_negative)
@@ -138,14 +139,14 @@ def check_ratings(values: NDArray[Any], first_row: int = 0, *, allow_negative: b
         row = int((~finite).argmax())
         raise ValueError(
             f"row {first_row + row} has the rating {values[row]}: ratings must be finite; drop such rows, or "
-            "pass rating=None to take each row as an interaction"
+            "pass rating=None (--rating none) to take each row as an interaction"
         )
     if not allow_negative and len(values) and values.min() < 0:
         row = int((values < 0).argmax())
         raise ValueError(
             f"row {first_row + row} has the negative rating {values[row]:g}: every row counts as something "
-            "the user chose, so drop what was disliked or rescale the ratings; allow_negative=True keeps "
-            "them as they are (then they only order a user's items)"
+            "the user chose, so drop what was disliked or rescale the ratings; allow_negative=True (--allow-negative) "
+            "keeps them as they are (then they only order a user's items)"
         )
 
 

@@ -53,7 +53,9 @@ def find_column(columns: Sequence[str], wanted: str | None, role: str, *, requir
     if not required:
         return None
     remedy = "user=..., or user=None where one judge said it all" if role == "judge" else f"{role}=..."
-    raise ValueError(f"no column looks like the {role}; the columns found are {found}; name the right one: {remedy}")
+    raise ValueError(
+        f"no column looks like the {role}; the columns found are {found}; name the right one, {remedy}, or rename it"
+    )
 
 
 def is_frame(value: Any) -> bool:

@@ -39,10 +39,11 @@ class Description:
 
     def __str__(self) -> str:
         published = dict(self.published._cells()) if self.published else {}
-        return "\n".join(
+        lines = [
             f"{name:<9} {value}" + (f"   (published: {published[name]})" if published.get(name) else "")
             for name, value in self._cells()
-        )
+        ]
+        return "\n".join([*lines, _LEGEND])
 
     def _cells(self) -> list[tuple[str, str]]:
         return [
@@ -53,6 +54,9 @@ class Description:
             ("per user", _spread(self.per_user)),
             ("per item", _spread(self.per_item)),
         ]
+
+
+_LEGEND = "(per user and per item: minimum/5 %/median/95 %/maximum)"
 
 
 @dataclass(frozen=True)
@@ -83,7 +87,7 @@ class PairsDescription:
     def __str__(self) -> str:
         counts = [(name, f"{getattr(self, name):,}") for name in ("users", "items", "comparisons", "pairs")]
         spreads = [("per user", _spread(self.per_user)), ("per item", _spread(self.per_item))]
-        return "\n".join(f"{name:<11} {value}" for name, value in counts + spreads)
+        return "\n".join([*(f"{name:<11} {value}" for name, value in counts + spreads), _LEGEND])
 
 
 def _spread(values: tuple[float, ...]) -> str:

@@ -178,7 +178,9 @@ class _TextFile:
         except ValueError as error:
             if layout.columns is None or self._header:
                 raise
-            raise ValueError(f"{error}; or, if the first line is a row like any other, pass header=False") from None
+            raise ValueError(
+                f"{error}; or, if the first line is a row like any other, pass header=False (--no-header)"
+            ) from None
         self._fields = {role: columns.index(name) for role, name in chosen.items()}
         return block
 

@@ -368,6 +368,8 @@ def with_dislikes(found: Lesson, dislikes: float | Interactions) -> Lesson:
         disliked = matrix.data < float(dislikes)
     if not disliked.any():
         raise ValueError(f"nothing is disliked: no rating lies below {dislikes!r}")
+    if disliked.all():
+        raise ValueError("everything is disliked, and nothing is left to learn from: give a lower number")
     weights = np.ones(len(disliked), np.float32) if found.weights is None else found.weights.copy()
     weights[disliked] = 0
     return replace(found, weights=weights, disliked=only(matrix, disliked))

@@ -34,6 +34,11 @@ def evaluate_command(model: Path, train: Path, test: Path, top_n: int | None, se
     unknown = {}
     kept, unknown["train"] = in_ids_of(fitted, Interactions.read(train), str(train))
     held_out, unknown["test"] = in_ids_of(fitted, Interactions.read(test), str(test))
+    if fitted.seen is not None and (shared := abs(fitted.seen).multiply(held_out.matrix != 0).nnz):
+        raise ValueError(
+            f"{shared:,} of the {held_out.matrix.nnz:,} interactions in {test} are what {model} was fitted on: hold "
+            "them out before fitting (are --train and --test the right way round?)"
+        )
     result = (
         evaluate_top_n(fitted, kept, held_out, top_n, seed=seed) if top_n else evaluate(fitted, kept, held_out, seed)
     )

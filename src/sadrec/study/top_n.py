@@ -19,8 +19,8 @@ from sadrec.baselines import RIVALS, RivalError, make
 from sadrec.evaluation import evaluate_top_n
 from sadrec.evaluation._store import fingerprint, write_atomically
 from sadrec.evaluation.search import grid_points
+from sadrec.models import DivergedError
 from sadrec.study.units import Record, Unit, run_units, settings_of, summarise, write_tables
-from sadrec.training.run import DivergedError
 
 log = logging.getLogger(__name__)
 

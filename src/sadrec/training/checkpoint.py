@@ -7,6 +7,8 @@ no generator has to be saved.
 import hashlib
 import shutil
 import time
+import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -120,8 +122,8 @@ class Checkpoints:
             try:
                 arrays, header = read_arrays(path, _KIND)
                 return self._state(path, arrays, header)
-            except FileFormatError:
-                continue
+            except FileFormatError as error:
+                warnings.warn(f"a checkpoint cannot be used, and an older one or none is: {error}", stacklevel=2)
         return None
 
     def _state(self, path: Path, arrays: dict[str, NDArray[Any]], header: dict[str, Any]) -> State:
@@ -129,14 +131,10 @@ class Checkpoints:
             raise FileFormatError(f"{str(path)!r} is not {_KIND} of this version")
         found = header.get("identity")
         if found != self._identity:
-            differs = sorted(
-                name
-                for name in self._identity
-                if not isinstance(found, dict) or found.get(name) != self._identity[name]
-            )
+            differs = list(differences(found, self._identity))
             raise CheckpointError(
-                f"the checkpoint {str(path)!r} belongs to another run ({', '.join(differs)} differ): give another "
-                "folder, or delete this one to start anew"
+                f"the checkpoint {str(path)!r} belongs to another run ({', '.join(differs)}): give another folder, or "
+                "delete this one to start anew"
             )
 
         def factors(prefix: str) -> Factors:
@@ -160,3 +158,14 @@ class Checkpoints:
             )
         except (KeyError, TypeError, ValueError) as error:
             raise FileFormatError(f"{str(path)!r} lacks {error}") from error
+
+
+def differences(found: Any, wanted: dict[str, Any]) -> Iterator[str]:
+    """Say in what a run differs: settings with both values, of data the name alone."""
+    for name, value in wanted.items():
+        other = found.get(name) if isinstance(found, dict) else None
+        if isinstance(value, dict):
+            yield from differences(other, value)
+        elif other != value:
+            short = len(f"{other}{value}") < 30
+            yield f"{name} was {other!r} and is {value!r}" if short else f"another {name}"

@@ -80,25 +80,23 @@ def _draw_users(source: Source, n_users: int, max_movie_id: int | None, seed: in
 def _rows(source: Source, max_movie_id: int | None) -> Iterator[pl.DataFrame]:
     """Yield frames of user, movie, rating and day, block by block."""
     movie = -1
-    row = 0
     for block in map(_text.without_empty_lines, _blocks(source)):
         try:
             user, rating, day = _text.parse(block, _LAYOUT, _TYPES, wrong_is_null=True)
         except pl.exceptions.PolarsError:
-            raise _not_netflix(source, row, row) from None
+            raise _not_netflix(source, movie) from None
         # The line of a movie, "12:", is no number; its rows follow.
         movies = [movie, *_movies(block)]
         starts = user.is_null() & rating.is_null() & day.is_null()
         begins = starts.arg_true().to_numpy().astype(np.int64)
         if len(begins) != len(movies) - 1:
-            raise _not_netflix(source, row, row + len(user))
+            raise _not_netflix(source, movie)
         lengths = np.diff(begins, prepend=0, append=len(user))
         frame = pl.DataFrame({"user": user, "rating": rating, "day": day, "movie": np.repeat(movies, lengths)})
         frame = frame.filter(~starts)
         if sum(frame.null_count().row(0)) or (len(frame) and frame["movie"].min() == -1):
-            raise _not_netflix(source, row, row + len(user))
+            raise _not_netflix(source, movie)
         movie = movies[-1]
-        row += len(user)
         yield frame if max_movie_id is None else frame.filter(pl.col("movie") <= max_movie_id)
 
 
@@ -112,9 +110,10 @@ def _movies(block: bytes) -> Iterator[int]:
         colon = block.find(b":", colon + 1)
 
 
-def _not_netflix(source: Source, first: int, last: int) -> ValueError:
+def _not_netflix(source: Source, movie: int) -> ValueError:
+    where = "at its start" if movie < 0 else f"after the line of movie {movie}"
     return ValueError(
-        f"{source.path} is not in the format of the Netflix Prize between rows {first} and {last}: "
+        f"{source.path} is not in the format of the Netflix Prize {where}, in this file or a later one: "
         'lines "movie:" and, below, "user,rating,date" are expected'
     )
 
