@@ -270,7 +270,7 @@ def linearity(repeats):
     kept = np.random.default_rng(1).random(whole.nnz) < 0.5
     thinned = sp.csr_matrix((whole.data[kept], whole.nonzero()[1][kept], np.append(0, np.cumsum(kept))[whole.indptr]))
     parts = {"all": whole, "twice the people": whole[: whole.shape[0] // 2], "the same people": thinned}
-    contenders = {name: Ours(SAD, matrix, 64, 2, 1) for name, matrix in parts.items()}
+    contenders = {name: Ours(SAD, matrix, 64, 2, 3) for name, matrix in parts.items()}
     best = {}
     for _ in range(repeats):
         for name, contender in contenders.items():

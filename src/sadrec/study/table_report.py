@@ -161,7 +161,8 @@ def _figure(name: str, value: float | None) -> str:
 
 
 def _legend(study: TableStudy) -> str:
-    text = "Mean ± standard deviation over the sets, the best mean in bold."
+    text = "Mean ± standard deviation over the sets, the best mean in bold; fits are timed as they were run, perhaps "
+    text += "several at a time."
     if study.data.name in PAPER:
         text += " In brackets the paper's figures (20 sets, k = 500)."
     fewer = [model.title for model in study.models if study.splits.of(model) < study.splits.usual]

@@ -123,7 +123,7 @@ class Checkpoints:
                 arrays, header = read_arrays(path, _KIND)
                 return self._state(path, arrays, header)
             except FileFormatError as error:
-                warnings.warn(f"a checkpoint cannot be used, and an older one or none is: {error}", stacklevel=2)
+                warnings.warn(f"a checkpoint cannot be used, so that an older one or none is: {error}", stacklevel=2)
         return None
 
     def _state(self, path: Path, arrays: dict[str, NDArray[Any]], header: dict[str, Any]) -> State:
