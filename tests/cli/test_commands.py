@@ -152,12 +152,13 @@ def test_ctrl_c_keeps_what_was_computed_and_the_same_command_goes_on(tmp_path):
     while not folder.exists():
         assert process.poll() is None
         time.sleep(0.02)
-    time.sleep(1.0)
+    time.sleep(0.3)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130 and "Run the same command again" in errors
     assert not (tmp_path / "m.sad").exists() and any(folder.iterdir())
-    subprocess.run(command, cwd=tmp_path, env=os.environ, check=True)
+    again = subprocess.run(command, cwd=tmp_path, env=os.environ, check=True, stderr=subprocess.PIPE, text=True)
+    assert "Going on from m.sad.checkpoint" in again.stderr
     assert not folder.exists()
     one, two = SAD.load(tmp_path / "w.sad"), SAD.load(tmp_path / "m.sad")
     np.testing.assert_array_equal(one.user_factors, two.user_factors)

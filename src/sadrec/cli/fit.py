@@ -89,6 +89,8 @@ def fit_command(
         data, held_out = data.split(test=validation, seed=options["random_state"])
     estimator = (SAD if model == "sad" else BPR)(**options)
     folder = checkpoint or output.with_name(f"{output.name}.checkpoint")
+    if not quiet and (there := sorted(folder.glob("epoch-*.checkpoint"))):
+        click.echo(f"Going on from {there[-1]}.", err=True)
     try:
         estimator.fit(
             data,
