@@ -21,6 +21,26 @@ def data_folder():
     return Path(folder)
 
 
+@pytest.fixture
+def interrupt_after():
+    """A function that lets a run of the sampler end with an error in the middle."""
+    from sadrec.posterior import sampling
+
+    def patch_turns(monkeypatch, turns, error):
+        real, done = sampling._turn, []
+
+        def turn(*arguments):
+            if len(done) == turns:
+                raise error
+            done.append(1)
+            return real(*arguments)
+
+        monkeypatch.setattr(sampling, "_turn", turn)
+        monkeypatch.setattr(sampling, "_ROUND_SECONDS", 0.0)
+
+    return patch_turns
+
+
 @pytest.fixture(autouse=True)
 def ctrl_c_is_heard():
     """A job in the background of a shell inherits that Ctrl-C is ignored; the tests of it must not."""

@@ -8,7 +8,6 @@ import pytest
 from click.testing import CliRunner
 
 from sadrec.cli.main import main
-from sadrec.posterior import sampling
 
 QUICK = ["--draws", "60", "--warmup", "40", "--chains", "2", "--factors", "2", "--quiet"]
 
@@ -97,32 +96,21 @@ def test_a_user_may_be_a_date(tmp_path):
     assert "is not a date" in run(str(path), *QUICK, "--for", "tomorrow").output
 
 
-def interrupted(monkeypatch, turns):
-    real, done = sampling._turn, []
-
-    def turn(*arguments):
-        if len(done) == turns:
-            raise KeyboardInterrupt
-        done.append(1)
-        return real(*arguments)
-
-    monkeypatch.setattr(sampling, "_turn", turn)
-    monkeypatch.setattr(sampling, "_ROUND_SECONDS", 0.0)
-
-
-def test_ctrl_c_shows_what_the_draws_so_far_say(games, monkeypatch):
-    interrupted(monkeypatch, 50)
+def test_ctrl_c_shows_what_the_draws_so_far_say(games, monkeypatch, interrupt_after):
+    interrupt_after(monkeypatch, 50, KeyboardInterrupt())
     found = run(games, *COLUMNS, *QUICK)
     assert found.exit_code == 0, found.output
     assert "Interrupted" in found.output
     assert "20 draws." in found.output
 
 
-def test_ctrl_c_with_a_place_to_save_leaves_what_the_same_command_goes_on_from(games, tmp_path, monkeypatch):
+def test_ctrl_c_with_a_place_to_save_leaves_what_the_same_command_goes_on_from(
+    games, tmp_path, monkeypatch, interrupt_after
+):
     saved = tmp_path / "games.posterior"
     whole = run(games, *COLUMNS, *QUICK, "--json")
     with monkeypatch.context() as patch:
-        interrupted(patch, 50)
+        interrupt_after(patch, 50, KeyboardInterrupt())
         found = run(games, *COLUMNS, *QUICK, "-o", str(saved))
     assert found.exit_code == 130
     assert not saved.exists()

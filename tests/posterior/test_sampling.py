@@ -66,22 +66,8 @@ class Stop(Exception):
     pass
 
 
-def interrupt_after(monkeypatch, turns, error):
-    """Let a run end with an error in the middle."""
-    real, done = sampling._turn, []
-
-    def turn(*arguments):
-        if len(done) == turns:
-            raise error
-        done.append(1)
-        return real(*arguments)
-
-    monkeypatch.setattr(sampling, "_turn", turn)
-    monkeypatch.setattr(sampling, "_ROUND_SECONDS", 0.0)
-
-
 @pytest.mark.parametrize("turns", [2, 9])
-def test_a_killed_run_goes_on_and_ends_with_the_same_bits(data, tmp_path, monkeypatch, turns):
+def test_a_killed_run_goes_on_and_ends_with_the_same_bits(data, tmp_path, monkeypatch, interrupt_after, turns):
     whole = quick().fit(data, show_progress=False)
     with monkeypatch.context() as patch:
         interrupt_after(patch, turns, Stop())
@@ -91,7 +77,7 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bits(data, tmp_path, monkey
     same(whole, quick().fit(data, show_progress=False, checkpoint=tmp_path))
 
 
-def test_ctrl_c_keeps_the_draws_so_far_and_the_run_can_go_on(data, tmp_path, monkeypatch):
+def test_ctrl_c_keeps_the_draws_so_far_and_the_run_can_go_on(data, tmp_path, monkeypatch, interrupt_after):
     whole = quick().fit(data, show_progress=False)
     found = quick()
     with monkeypatch.context() as patch:
@@ -104,7 +90,7 @@ def test_ctrl_c_keeps_the_draws_so_far_and_the_run_can_go_on(data, tmp_path, mon
     same(whole, quick().fit(data, show_progress=False, checkpoint=tmp_path))
 
 
-def test_ctrl_c_before_the_first_draw_leaves_the_object_as_it_was(data, monkeypatch):
+def test_ctrl_c_before_the_first_draw_leaves_the_object_as_it_was(data, monkeypatch, interrupt_after):
     found = quick()
     interrupt_after(monkeypatch, 2, KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):

@@ -75,6 +75,7 @@ def fit_command(
     """
     from sadrec import BPR, SAD
     from sadrec.models import DivergedError
+    from sadrec.training.checkpoint import checkpoints_in
 
     reading = {name: options.pop(name) for name in READING}
     if model == "bpr":
@@ -89,8 +90,8 @@ def fit_command(
         data, held_out = data.split(test=validation, seed=options["random_state"])
     estimator = (SAD if model == "sad" else BPR)(**options)
     folder = checkpoint or output.with_name(f"{output.name}.checkpoint")
-    if not quiet and (there := sorted(folder.glob("epoch-*.checkpoint"))):
-        click.echo(f"Going on from {there[-1]}.", err=True)
+    if not quiet and (there := checkpoints_in(folder)):
+        click.echo(f"Going on from {there[0]}.", err=True)
     try:
         estimator.fit(
             data,

@@ -76,7 +76,7 @@ class Checkpoints:
 
     def files(self) -> list[Path]:
         """Return the checkpoints there are, the newest first."""
-        return sorted(self.folder.glob("epoch-*.checkpoint"), reverse=True)
+        return checkpoints_in(self.folder)
 
     def due(self) -> bool:
         """Tell whether it is time to write one."""
@@ -158,6 +158,11 @@ class Checkpoints:
             )
         except (KeyError, TypeError, ValueError) as error:
             raise FileFormatError(f"{str(path)!r} lacks {error}") from error
+
+
+def checkpoints_in(folder: Path) -> list[Path]:
+    """Return the checkpoints in a folder, the newest first; none where there is no folder."""
+    return sorted(folder.glob("epoch-*.checkpoint"), reverse=True)
 
 
 def differences(found: Any, wanted: dict[str, Any]) -> Iterator[str]:

@@ -10,6 +10,7 @@ import zipfile
 import zlib
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import IO
 
@@ -64,8 +65,9 @@ class Source:
     def _is_zip(self) -> bool:
         return self.path.is_file() and zipfile.is_zipfile(self.path)
 
+    @cached_property
     def names(self) -> list[str]:
-        """Return the names of all files, sorted."""
+        """The names of all files, sorted; a compressed archive is read to its end for them, so once."""
         if self.path.is_dir():
             return sorted(str(file.relative_to(self.path)) for file in self.path.rglob("*") if file.is_file())
         with refusing_damage(self.path):
@@ -79,9 +81,7 @@ class Source:
 
     def find(self, *patterns: str) -> list[str]:
         """Return the files whose own name fits one of the patterns, sorted by it."""
-        found = [
-            name for name in self.names() if any(fnmatch.fnmatch(Path(name).name, pattern) for pattern in patterns)
-        ]
+        found = [name for name in self.names if any(fnmatch.fnmatch(Path(name).name, pattern) for pattern in patterns)]
         return sorted(found, key=lambda name: Path(name).name)
 
     def one(self, *patterns: str) -> str:
@@ -89,7 +89,7 @@ class Source:
         found = self.find(*patterns)
         wanted = " or ".join(patterns)
         if not found:
-            shown = ", ".join(self.names()[:10]) or "nothing"
+            shown = ", ".join(self.names[:10]) or "nothing"
             raise FileNotFoundError(f"{self.path} holds no {wanted}; it holds {shown}")
         if len(found) > 1:
             raise ValueError(f"{self.path} holds several of {wanted}: {', '.join(found[:5])}; name the right one")
