@@ -1,17 +1,20 @@
-"""Files of named arrays: safetensors, written whole or not at all, read without running anything.
+"""Files: written whole or not at all, with a checksum, and read without running anything.
 
-A safetensors file is a JSON header followed by raw numbers. Nothing in it is code, so loading one cannot run any;
-the library that parses the header refuses shapes and offsets that do not fit the file.
+Arrays are kept as safetensors: a JSON header followed by raw numbers. Nothing in it is code, so loading one cannot run
+any; the library that parses the header refuses shapes and offsets that do not fit the file.
 """
 
 import json
 import os
-import tempfile
-from collections.abc import Mapping
+import secrets
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import xxhash
 from numpy.typing import NDArray
 
 _DTYPES = {
@@ -32,31 +35,145 @@ class FileFormatError(ValueError):
     """A file is not what it should be: damaged, cut short, of another kind or of a newer version."""
 
 
-def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], header: Mapping[str, Any]) -> None:
-    """Write arrays and a JSON header so that ``path`` holds either the old file or the whole new one.
+@contextmanager
+def replacing(path: str | Path) -> Iterator[Path]:
+    """Yield a new, empty file beside ``path`` to write to; when the block ends, it takes the place of ``path``.
 
-    The bytes go to a temporary file beside it, are flushed to the disk, and the file is renamed.
+    Whatever happens, ``path`` holds either the old content or the whole new one. The new file has a random name, is
+    never a link, gets the permissions that the process gives to new files, and is on the disk before it is renamed. An
+    error inside the block removes it; what a killed process has left is removed by the next one that writes ``path``.
     """
-    from safetensors.numpy import save_file
-
-    plain = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"{str(path)!r} is a folder: name the file to write")
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-    os.close(handle)
-    part = Path(name)
+    _remove_abandoned(path)
+    part = path.with_name(f".{path.name}.{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(8)}.part")
+    os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
     try:
-        save_file(plain, part, metadata={"sadrec": json.dumps(header)})
-        with part.open("rb") as written:
-            os.fsync(written.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        part.chmod(0o666 & ~umask)
+        yield part
+        _flush(part)
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
+    with suppress(OSError):  # some systems cannot open a folder
+        _flush(path.parent)
 
 
-def read_arrays(path: Path, kind: str) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+def write_whole(path: str | Path, content: bytes | str) -> None:
+    """Write a file of which there is either all or nothing."""
+    with replacing(path) as part:
+        part.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def _flush(path: Path) -> None:
+    """Have the system write what it holds of a file or folder to the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Remove the unfinished files of processes of this machine that are no more."""
+    prefix = f".{path.name}.{socket.gethostname()}-"
+    for part in path.parent.glob(f"{_escaped(prefix)}*.part"):
+        process = part.name.removeprefix(prefix).split("-")[0]
+        if process.isdigit() and not is_running(int(process)):
+            part.unlink(missing_ok=True)
+
+
+def _escaped(name: str) -> str:
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
+
+
+def is_running(process: int) -> bool:
+    """Whether a process of this machine is still there."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        return True
+    return True
+
+
+def fingerprint(*values: Any) -> str:
+    """Return a digest that changes whenever a value, a type or a shape among the values does.
+
+    Parameters
+    ----------
+    values
+        Arrays, None, or whatever :func:`plain` takes.
+
+    Examples
+    --------
+    >>> fingerprint(np.arange(3)) == fingerprint(np.arange(3)) != fingerprint(np.arange(3.0))
+    True
+    """
+    digest = xxhash.xxh3_128()
+    for value in values:
+        if isinstance(value, np.ndarray):
+            digest.update(f"{value.dtype.str}{value.shape}".encode())
+            digest.update(np.ascontiguousarray(value).reshape(-1).view(np.uint8).data)
+        else:
+            digest.update(json.dumps(plain(value), sort_keys=True).encode())
+    return digest.hexdigest()
+
+
+def plain(value: Any) -> Any:
+    """Return a value that JSON can hold, the same for the same value; an object becomes the name of its class.
+
+    Examples
+    --------
+    >>> plain({"rate": np.float32(0.5), "layers": (8, 4), "bad": float("nan")})
+    {'rate': 0.5, 'layers': [8, 4], 'bad': None}
+    """
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if np.isfinite(value) else None
+    if isinstance(value, np.datetime64):
+        return str(value)
+    if isinstance(value, np.ndarray):
+        return [plain(entry) for entry in value]
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, Mapping):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, set | frozenset):
+        return [plain(entry) for entry in sorted(value)]
+    if isinstance(value, list | tuple):
+        return [plain(entry) for entry in value]
+    if hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
+        return {name: plain(getattr(value, name)) for name in value.__dataclass_fields__}
+    if isinstance(value, Path):
+        return str(value)
+    kind = value if isinstance(value, type) else type(value)
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], header: Mapping[str, Any]) -> None:
+    """Write arrays, a JSON header and a checksum of both, whole or not at all."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import save_file
+
+    contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    text = json.dumps(header)
+    metadata = {"sadrec": text, "checksum": _checksum(text, contiguous)}
+    with replacing(path) as part:
+        try:
+            save_file(contiguous, part, metadata=metadata)
+        except SafetensorError as error:  # it hides what the system said
+            raise OSError(f"{str(path)!r} cannot be written: {error}") from error
+
+
+def _checksum(header: str, arrays: Mapping[str, NDArray[Any]]) -> str:
+    return fingerprint(header, *(part for name in sorted(arrays) for part in (name, arrays[name])))
+
+
+def read_arrays(path: Path, kind: str, verify: bool = True) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """Return the arrays, memory-mapped and read-only, and the header of a file that :func:`write_arrays` made.
 
     Parameters
@@ -65,6 +182,8 @@ def read_arrays(path: Path, kind: str) -> tuple[dict[str, NDArray[Any]], dict[st
         The file.
     kind
         What the file should be, for the error message, e.g. ``"a sadrec model"``.
+    verify
+        Whether to read everything and compare it with the checksum; without, only the header is read.
 
     Raises
     ------
@@ -79,7 +198,8 @@ def read_arrays(path: Path, kind: str) -> tuple[dict[str, NDArray[Any]], dict[st
         raise FileNotFoundError(f"there is no file {str(path)!r}")
     try:
         with safe_open(path, framework="np") as checked:  # checks the header against the size of the file
-            text = (checked.metadata() or {}).get("sadrec")
+            metadata = checked.metadata() or {}
+        text = metadata.get("sadrec")
         if text is None:
             raise FileFormatError(f"{str(path)!r} is not {kind}: its header does not name sadrec")
         header = json.loads(text)
@@ -93,6 +213,8 @@ def read_arrays(path: Path, kind: str) -> tuple[dict[str, NDArray[Any]], dict[st
             if name != "__metadata__":
                 start, stop = (8 + length + offset for offset in entry["data_offsets"])
                 arrays[name] = raw[start:stop].view(_DTYPES[entry["dtype"]]).reshape(entry["shape"])
+        if verify and metadata.get("checksum") != _checksum(text, arrays):
+            raise FileFormatError(f"{str(path)!r} is damaged: its content does not fit its checksum")
     except FileFormatError:
         raise
     except (SafetensorError, ValueError, KeyError, TypeError, RecursionError, OSError) as error:

@@ -1,12 +1,24 @@
-"""How every compiled kernel of the package is compiled."""
+"""How every kernel of the package is compiled, and when its machine code on disk is used again.
 
+Numba keeps the machine code of a function until the file of that function changes. A kernel also depends on the
+functions and constants it takes from other files, so here its code is kept until one of those changes, too.
+"""
+
+import hashlib
+import logging
+import re
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
 from llvmlite import ir
 from numba.core import cgutils, types
+from numba.core.caching import FunctionCache
 from numba.extending import intrinsic
+
+logger = logging.getLogger("sadrec")
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -18,7 +30,12 @@ _RELAXED = {"reassoc", "contract", "nsz", "arcp"}
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compile ``function`` for one thread, without the GIL, with its machine code cached on disk."""
-    return _compiled(function, fastmath=_RELAXED, cache=True)
+    dispatcher = _compiled(function, fastmath=_RELAXED)
+    try:
+        cast(Any, dispatcher)._cache = _Cache(function)
+    except RuntimeError:  # neither the package's folder nor the user's cache can be written to
+        _say_once("no folder for compiled kernels is writable: they are compiled anew at every start")
+    return dispatcher
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
@@ -28,6 +45,63 @@ def inlined(function: Callable[P, R]) -> Callable[P, R]:
 
 def _compiled(function: Callable[P, R], **options: Any) -> Callable[P, R]:
     return cast(Callable[P, R], numba.njit(nogil=True, error_model="numpy", **options)(function))
+
+
+class _Cache(FunctionCache):
+    """Numba's cache of a function, which is out of date when any source that the function depends on has changed."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        cast(Any, super()).__init__(function)
+        self._cache_file._source_stamp = sources_digest(Path(function.__code__.co_filename))
+
+    def load_overload(self, signature: Any, target_context: Any) -> Any:
+        """Return the compiled function, or None when there is none; a damaged file counts as none."""
+        try:
+            return cast(Any, super()).load_overload(signature, target_context)
+        except Exception as error:
+            logger.warning("a compiled kernel on disk cannot be used and is compiled again: %s", error)
+            return None
+
+    def save_overload(self, signature: Any, data: Any) -> None:
+        """Keep the compiled function; where that fails, say so and go on."""
+        cache: Any = super()
+        try:
+            try:
+                cache.save_overload(signature, data)
+            except Exception:
+                cache.flush()  # the index is damaged, perhaps
+                cache.save_overload(signature, data)
+        except Exception as error:
+            _say_once(f"compiled kernels cannot be kept on disk: {error}")
+
+
+_PACKAGE = Path(__file__).parent
+_IMPORT = re.compile(r"^\s*(?:from|import) (sadrec[\w.]*)(?: import \(?([\w, \n]*))?", re.MULTILINE)
+
+
+@cache
+def sources_digest(path: Path) -> str:
+    """Return a digest of a source file and of all files of the package that it imports, directly or not."""
+    digest = hashlib.blake2b(digest_size=16)
+    todo, done = [path.resolve()], set()
+    while todo:
+        source = todo.pop()
+        if source in done:
+            continue
+        done.add(source)
+        for module, names in _IMPORT.findall(source.read_text(encoding="utf-8")):
+            places = [module, *(f"{module}.{name.strip()}" for name in names.split(","))]
+            for place in places:
+                folder = _PACKAGE.joinpath(*place.split(".")[1:])
+                todo += [file for file in (folder.with_suffix(".py"), folder / "__init__.py") if file.is_file()]
+    for source in sorted(done):
+        digest.update(source.name.encode() + source.read_bytes())
+    return digest.hexdigest()
+
+
+@cache
+def _say_once(message: str) -> None:
+    logger.warning(message)
 
 
 def _prefetch(typing_context: Any, array: Any, index: Any) -> Any:

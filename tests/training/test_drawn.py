@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from sadrec.training.drawn import deal, nth_absent, place_dtype
+from sadrec._random import nth_absent
+from sadrec.training.drawn import deal, place_dtype
 from sadrec.training.factors import Factors
 from sadrec.training.settings import Settings
 from sadrec.training.trainer import Trainer

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sadrec._kernel import claim, kernel, prefetch
-from sadrec.training.random import advance, below, hashed, stream_key
+from sadrec._random import advance, below, hashed, nth_absent, stream_key
 from sadrec.training.step import chance, margin, move
 
 Spread = Callable[..., Iterable[Any]]  # like map, perhaps on several threads
@@ -146,19 +146,6 @@ def group_by_block(
                 dealt[fill[b]] = weights[t]
             fill[b] += 1
     return longest
-
-
-@kernel
-def nth_absent(run: Any, r: int) -> int:
-    """Return the r-th (from 0) whole number that is not in the sorted run."""
-    lo, hi = 0, run.shape[0]
-    while lo < hi:
-        mid = (lo + hi) >> 1
-        if np.int64(run[mid]) - mid <= r:
-            lo = mid + 1
-        else:
-            hi = mid
-    return r + lo
 
 
 @kernel

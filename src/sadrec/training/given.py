@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sadrec._kernel import claim, kernel
+from sadrec._random import below, hashed, stream_key
 from sadrec.training.drawn import AHEAD, fetch
-from sadrec.training.random import below, hashed, stream_key
 from sadrec.training.schedule import matching_of, round_robin
 from sadrec.training.step import chance, move
 

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sadrec._kernel import kernel
-from sadrec.training.drawn import nth_absent
+from sadrec._random import advance, below, hashed, nth_absent, stream_key
 from sadrec.training.given import Pairs
-from sadrec.training.random import advance, below, hashed, stream_key
 
 Rows = tuple[NDArray[Any], NDArray[Any]]
 

@@ -7,10 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sadrec._kernel import kernel
-from sadrec.training.drawn import nth_absent
+from sadrec._random import advance, below, hashed, nth_absent, stream_key
 from sadrec.training.factors import Factors
 from sadrec.training.given import Pairs
-from sadrec.training.random import advance, below, hashed, stream_key
 from sadrec.training.step import margin
 
 # Rivals drawn for each held-out interaction: enough to compare epochs, cheap beside an epoch.

@@ -1,0 +1,90 @@
+"""Checks of arguments: each returns the value as a plain Python value, or says what would be right.
+
+>>> whole(3, "factors", least=1)
+3
+>>> whole(0, "factors", least=1)
+Traceback (most recent call last):
+    ...
+ValueError: factors must be a whole number, at least 1, not 0
+"""
+
+import math
+import os
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+T = TypeVar("T", bound=str)
+
+
+def is_whole(value: object) -> bool:
+    """Whether a value is a whole number; True and False are not."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def is_number(value: object) -> bool:
+    """Whether a value is a finite number; True and False are not."""
+    return (
+        isinstance(value, int | float | np.integer | np.floating)
+        and not isinstance(value, bool)
+        and math.isfinite(value)
+    )
+
+
+def whole(value: Any, name: str, least: int = 0, most: int | None = None) -> int:
+    """Return a whole number between two bounds."""
+    if not is_whole(value) or value < least or (most is not None and value > most):
+        bounds = f"at least {least}" if most is None else f"from {least} to {most}"
+        raise ValueError(f"{name} must be a whole number, {bounds}, not {value!r}")
+    return int(value)
+
+
+def number(value: Any, name: str, least: float = 0.0, most: float = math.inf) -> float:
+    """Return a finite number between two bounds."""
+    if not is_number(value) or not least <= value <= most:
+        bounds = f"{least:g} or more" if most == math.inf else f"from {least:g} to {most:g}"
+        raise ValueError(f"{name} must be a finite number, {bounds}, not {value!r}")
+    return float(value)
+
+
+def share(value: Any, name: str, *, inside: bool = False) -> float:
+    """Return a number between 0 and 1; with ``inside``, neither of the two."""
+    if not is_number(value) or not 0 <= value <= 1 or (inside and value in (0, 1)):
+        raise ValueError(f"{name} must be a share between 0 and 1{', exclusive' if inside else ''}, not {value!r}")
+    return float(value)
+
+
+def flag(value: Any, name: str) -> bool:
+    """Return True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False, not {value!r}")
+    return bool(value)
+
+
+def one_of(value: Any, name: str, choices: Sequence[T]) -> T:
+    """Return one of a few words."""
+    if not isinstance(value, str) or value not in choices:
+        known = ", ".join(map(repr, choices[:-1])) + f" or {choices[-1]!r}"
+        raise ValueError(f"{name} must be {known}, not {value!r}")
+    return value  # type: ignore[return-value]
+
+
+def seed(value: Any, name: str = "random_state") -> int:
+    """Return the seed of the random numbers: a whole number, or one drawn from a generator or the system (None)."""
+    if value is None:
+        value = np.random.default_rng()
+    if isinstance(value, np.random.Generator):
+        return int(value.integers(2**63 - 1))
+    if not is_whole(value) or not 0 <= value < 2**63:
+        raise ValueError(
+            f"{name} must be a whole number from 0 to 2**63 - 1, a numpy.random.Generator or None, not {value!r}"
+        )
+    return int(value)
+
+
+def threads(value: Any, name: str = "num_threads") -> int:
+    """Return the number of threads to use; 0 means all cores."""
+    if not is_whole(value) or value < 0:
+        raise ValueError(f"{name} must be 0 (all cores) or a number of threads, not {value!r}")
+    return int(value) or os.cpu_count() or 1

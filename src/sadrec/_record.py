@@ -1,0 +1,148 @@
+"""How everything that can be interrupted goes on: records that say what they belong to, in a folder one process uses.
+
+A record is a file with plain values and arrays, an identity (what was asked, of which data) and a checksum. Training
+checkpoints, draws of the sampler, finished pieces of a comparison, a search or a study differ only in what they keep.
+"""
+
+import logging
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from sadrec._files import FileFormatError, plain, read_arrays, write_arrays, write_whole
+
+logger = logging.getLogger("sadrec")
+
+FORMAT = 1
+Arrays = dict[str, NDArray[Any]]
+
+
+class CheckpointError(ValueError):
+    """What a folder holds belongs to other data or other settings, or another process is using the folder."""
+
+
+class Records:
+    """The records of one kind in a folder.
+
+    Parameters
+    ----------
+    folder
+        Where they are kept; made when missing.
+    kind
+        What they are, in words: "checkpoint", "draws", "comparison".
+    identity
+        What the results depend on (settings, fingerprints of the data), in plain values.
+
+    Raises
+    ------
+    ValueError
+        When there is a file in the place of the folder: now, not after an hour of work.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     records = Records(folder, "comparison", {"seed": 1})
+    ...     records.write("first", {"accuracy": 0.5})
+    ...     records.read("first"), records.read("second")
+    (({'accuracy': 0.5}, {}), None)
+    """
+
+    def __init__(self, folder: str | Path, kind: str, identity: Mapping[str, Any]) -> None:
+        self.folder = Path(folder)
+        if self.folder.exists() and not self.folder.is_dir():
+            raise ValueError(f"{str(folder)!r} is a file, and a folder is needed: choose another name")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.kind = kind
+        self.identity = plain(identity)
+
+    def path(self, name: str) -> Path:
+        """Return the file of a record."""
+        return self.folder / f"{name}.{self.kind}"
+
+    def names(self) -> list[str]:
+        """Return the names of the records there are, in order."""
+        return sorted(path.stem for path in self.folder.glob(f"*.{self.kind}") if not path.name.startswith("."))
+
+    def write(self, name: str, values: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]] | None = None) -> None:
+        """Keep plain values and arrays, whole or not at all."""
+        header = {"kind": self.kind, "format": FORMAT, "identity": self.identity, "values": plain(values)}
+        write_arrays(self.path(name), arrays or {}, header)
+
+    def read(self, name: str) -> tuple[dict[str, Any], Arrays] | None:
+        """Return the values and (memory-mapped) arrays of a record; None when it is not there, or damaged.
+
+        Raises
+        ------
+        CheckpointError
+            When it belongs to something else.
+        """
+        path = self.path(name)
+        try:
+            arrays, header = read_arrays(path, f"a {self.kind} of sadrec")
+            if header.get("kind") != self.kind or header.get("format") != FORMAT:
+                raise FileFormatError(f"{str(path)!r} is not a {self.kind} of this version of sadrec")
+            values = header["values"]
+            if not isinstance(values, dict):
+                raise FileFormatError(f"{str(path)!r} holds no values")
+        except FileNotFoundError:
+            return None
+        except (FileFormatError, KeyError) as error:
+            logger.warning("%s; what it held is computed again", error)
+            return None
+        if header.get("identity") != self.identity:
+            different = ", ".join(differences(header.get("identity"), self.identity))
+            raise CheckpointError(
+                f"{str(path)!r} belongs to another run ({different}): give another folder, or delete this one to "
+                "start anew"
+            )
+        return values, arrays
+
+    def remove(self, name: str) -> None:
+        """Delete a record."""
+        self.path(name).unlink(missing_ok=True)
+
+
+def differences(other: Any, wanted: Mapping[str, Any]) -> Iterator[str]:
+    """Say in what two identities differ: settings with both values, of data the name alone."""
+    for name, value in wanted.items():
+        theirs = other.get(name) if isinstance(other, Mapping) else None
+        if isinstance(value, Mapping):
+            yield from differences(theirs, value)
+        elif theirs != value:
+            short = len(f"{theirs}{value}") < 30
+            yield f"{name} was {theirs!r} and is {value!r}" if short else f"another {name}"
+
+
+@contextmanager
+def locked(folder: str | Path) -> Iterator[None]:
+    """Hold a folder for this process; the lock goes when the process goes, however it ends.
+
+    Raises
+    ------
+    CheckpointError
+        When another process holds it.
+    """
+    from filelock import FileLock, Timeout
+
+    path = Path(folder) / ".lock"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    owner = path.with_name(".lock-owner")
+    lock = FileLock(path)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        who = owner.read_text() if owner.is_file() else "unknown"
+        raise CheckpointError(
+            f"the folder {str(folder)!r} is in use by another process (id {who}): wait for it, or give another folder"
+        ) from None
+    try:
+        write_whole(owner, str(os.getpid()))
+        yield
+    finally:
+        owner.unlink(missing_ok=True)
+        lock.release()  # the empty file stays: another process may be waiting on it

@@ -1,0 +1,103 @@
+"""The contract of every model of the package: SAD, BPR, GibbsSAD, Popularity, EASE."""
+
+import inspect
+from abc import ABC, abstractmethod
+from dataclasses import MISSING
+from pathlib import Path
+from typing import Any, ClassVar, Self, TypeVar
+
+from sadrec._settings import declared, described
+from sadrec.data.ids import IdArray, Ids
+from sadrec.models.errors import NotFittedError
+
+Model = TypeVar("Model", bound="Estimator")
+
+
+class Estimator(ABC):
+    """A model with settings, which learns from data and then answers questions about users and items by their ids.
+
+    A model is a dataclass (``@dataclass(eq=False, repr=False)``) whose fields are its settings, each declared by
+    :func:`sadrec._settings.setting`; the decorator :func:`documented` lists them in its docstring.
+    """
+
+    _learnt: ClassVar[tuple[str, ...]] = ("user_ids", "item_ids")
+    """The attributes that a model has only once it is fitted; the first tells whether it is."""
+
+    user_ids: Ids
+    item_ids: Ids
+
+    # -- settings -----------------------------------------------------------------------------------------------------
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the settings as they were given (scikit-learn's convention)."""
+        return {name: getattr(self, name) for name in declared(self)}
+
+    def set_params(self, **settings: Any) -> Self:
+        """Change settings and return the model; they count from the next ``fit`` on."""
+        known = declared(self)
+        for name in settings:
+            if name not in known:
+                raise ValueError(f"unknown setting {name!r}: {type(self).__name__} has {', '.join(known)}")
+        for name, value in settings.items():
+            setattr(self, name, value)
+        return self
+
+    def clone(self, **settings: Any) -> Self:
+        """Return a model that is not fitted, with the same settings but for those given here."""
+        return type(self)(**self.get_params()).set_params(**settings)
+
+    def __repr__(self) -> str:
+        given = (
+            f"{name}={value!r}"
+            for name, value in self.get_params().items()
+            if declared(self)[name].default is MISSING or value != declared(self)[name].default
+        )
+        return f"<{type(self).__name__}({', '.join(given)}){self._state()}>"
+
+    def _state(self) -> str:
+        """Return what ``repr`` says after the settings."""
+        return "" if self.is_fitted else ", not fitted"
+
+    # -- what was learnt ----------------------------------------------------------------------------------------------
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether there is something to ask."""
+        return self._learnt[0] in self.__dict__
+
+    def __getattr__(self, name: str) -> Any:
+        # Only reached when an attribute is missing: before fit, these are.
+        if name in self._learnt:
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    @property
+    def users(self) -> IdArray:
+        """The users' ids, in row order."""
+        return self.user_ids.array
+
+    @property
+    def items(self) -> IdArray:
+        """The items' ids, in row order."""
+        return self.item_ids.array
+
+    # -- what every model does ----------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def fit(self, data: Any, show_progress: bool = True) -> Self:
+        """Learn from data, and return the model."""
+
+    @abstractmethod
+    def save(self, path: str | Path) -> None:
+        """Write the model to a file, whole or not at all."""
+
+    @classmethod
+    @abstractmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a file that :meth:`save` wrote. Nothing in it is executed."""
+
+
+def documented(cls: type[Model]) -> type[Model]:
+    """Put the declared settings into the docstring of a class, where it says ``{settings}``."""
+    cls.__doc__ = inspect.cleandoc(cls.__doc__ or "").replace("{settings}", described(cls))
+    return cls

@@ -1,0 +1,75 @@
+"""Machine code on disk is used again only while the sources it was made from are the same."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import sadrec
+from sadrec import _kernel
+
+
+def test_the_digest_follows_what_a_file_imports(tmp_path, monkeypatch):
+    (tmp_path / "outer.py").write_text("from sadrec.inner import f\n")
+    (tmp_path / "inner.py").write_text("from sadrec import deepest\n")
+    (tmp_path / "deepest.py").write_text("ONE = 1\n")
+    monkeypatch.setattr(_kernel, "_PACKAGE", tmp_path)
+    digests = []
+    for one in ("1", "2"):
+        (tmp_path / "deepest.py").write_text(f"ONE = {one}\n")
+        _kernel.sources_digest.cache_clear()
+        digests.append(_kernel.sources_digest(tmp_path / "outer.py"))
+    _kernel.sources_digest.cache_clear()
+    assert digests[0] != digests[1]
+
+
+def call(folder: Path) -> str:
+    """Run g of outer.py, which calls f of inner.py, in a process of its own, with the cache beside the sources."""
+    code = (
+        "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[1])\n"
+        "from sadrec import _kernel; _kernel._PACKAGE = Path(sys.argv[1])\n"
+        "from sadrec_outer import g; print(g(1))\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(sadrec.__file__).parents[1])}
+    run = subprocess.run(
+        [sys.executable, "-c", code, str(folder)], env=environment, capture_output=True, text=True, check=True
+    )
+    return run.stdout.strip()
+
+
+def test_no_stale_kernel_after_a_callee_changed(tmp_path):
+    # The folder stands for the package: the import that is never run says where the callee would be in it.
+    outer = (
+        "from sadrec._kernel import kernel\nfrom sadrec_inner import f\n"
+        "if False:\n    from sadrec.sadrec_inner import f\n"
+        "@kernel\ndef g(x):\n    return f(x)\n"
+    )
+    inner = "from sadrec._kernel import kernel\n@kernel\ndef f(x):\n    return x + {}\n"
+    (tmp_path / "sadrec_outer.py").write_text(outer)
+    (tmp_path / "sadrec_inner.py").write_text(inner.format(1))
+    assert call(tmp_path) == "2"
+    (tmp_path / "sadrec_inner.py").write_text(inner.format(5))
+    assert call(tmp_path) == "6"
+
+
+def test_a_damaged_cache_file_is_made_again(tmp_path):
+    (tmp_path / "sadrec_inner.py").write_text("")
+    (tmp_path / "sadrec_outer.py").write_text(
+        "from sadrec._kernel import kernel\n@kernel\ndef g(x):\n    return x + 2\n"
+    )
+    assert call(tmp_path) == "3"
+    files = [path for path in (tmp_path / "__pycache__").iterdir() if path.suffix in (".nbi", ".nbc")]
+    assert len(files) == 2
+    for path in files:
+        path.write_bytes(path.read_bytes()[:20])
+    assert call(tmp_path) == "3"
+
+
+def test_kernels_work_where_nothing_can_be_written(tmp_path, monkeypatch, caplog):
+    def nowhere(*arguments):
+        raise RuntimeError("cannot cache function: no locator available")
+
+    monkeypatch.setattr(_kernel, "_Cache", nowhere)
+    _kernel._say_once.cache_clear()
+    assert _kernel.kernel(lambda x: x + 1)(1) == 2
+    assert "compiled anew" in caplog.text
