@@ -75,7 +75,7 @@ def seed(value: Any, name: str = "random_state") -> int:
     if value is None:
         value = np.random.default_rng()
     if isinstance(value, np.random.Generator):
-        return int(value.integers(2**63 - 1))
+        return int(value.integers(2**63))
     if not is_whole(value) or not 0 <= value < 2**63:
         raise ValueError(
             f"{name} must be a whole number from 0 to 2**63 - 1, a numpy.random.Generator or None, not {value!r}"

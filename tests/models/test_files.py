@@ -211,7 +211,7 @@ def test_what_was_seen_comes_back_whatever_its_type(tmp_path):
 
 
 def test_settings_in_a_file_cannot_set_other_attributes(saved):
-    rewritten(saved, lambda h, m: m["params"].update(recommend="gone", __class__="x"))
+    with_arrays(saved, lambda arrays, header: header["params"].update(recommend="gone", __class__="x"))
     model = SAD.load(saved)
     assert callable(model.recommend) and type(model) is SAD
 

@@ -10,7 +10,7 @@ from sadrec._settings import declared, described
 from sadrec.data.ids import IdArray, Ids
 from sadrec.models.errors import NotFittedError
 
-Model = TypeVar("Model", bound="Estimator")
+Model = TypeVar("Model")
 
 
 class Estimator(ABC):

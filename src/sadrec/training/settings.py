@@ -1,12 +1,155 @@
-"""The settings of a training run: checked, and resolved by the kind of data they meet."""
+"""The settings of training: declared once, and resolved by the kind of data they meet."""
 
 import math
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
+
+import numpy as np
+
+from sadrec._settings import Flag, Number, OneOf, Seed, Share, Span, Threads, Whole, declared, setting
 
 Schedule = Literal["linear", "constant"]
 NegativeSampling = Literal["uniform", "popular"]
 Kind = Literal["interactions", "comparisons"]
+
+
+@dataclass(eq=False, repr=False)
+class TrainingSettings:
+    """The settings of :class:`~sadrec.SAD` as they are given; None means that the data decides, in ``fit``.
+
+    Nothing slow is imported with them: the command line reads its options here.
+    """
+
+    factors: int = setting(64, Whole(1), "The length k of the vectors.", search=(32, 64, 128, 256), positional=True)
+    iterations: int | None = setting(
+        None,
+        Whole(0),
+        "Epochs; each visits every interaction or comparison once. Adaptive training runs twice as many.",
+        search=Span(10, 100, log=True),
+    )
+    learning_rate: float | None = setting(
+        None, Number(), "The learning rate of the first step; see schedule.", search=Span(0.01, 0.3, log=True)
+    )
+    regularization: float | None = setting(
+        None,
+        Number(),
+        "l2 on user factors, item factors and bias (the paper's w2: a step subtracts 2 w2 theta).",
+        search=Span(0.0005, 0.1, log=True),
+    )
+    rival_regularization: float | None = setting(
+        None,
+        Number(),
+        "l1 that holds the rival factors to 1 (the paper's w1). The larger, the more of them are exactly 1.",
+        search=Span(0.0001, 0.03, log=True),
+    )
+    blocks: int | None = setting(
+        None,
+        Whole(1),
+        "Into how many blocks the items are dealt every epoch, at most half as many as there are items. The result "
+        "depends on it, unlike on num_threads.",
+    )
+    num_threads: int = setting(
+        0, Threads(), "How many threads; 0 means all cores. The result is the same, bit by bit, for any number."
+    )
+    random_state: int | np.random.Generator | None = setting(
+        0, Seed(), "A whole number, a numpy generator, or None for a seed from the operating system."
+    )
+    order_share: float = setting(
+        0.0,
+        Share(),
+        "The share of training pairs drawn from the order of the user's own ratings; the rest are items the user "
+        "interacted with over items they did not.",
+    )
+    negative_candidates: int | None = setting(
+        None,
+        Whole(1),
+        "Train against the hardest of so many sampled negatives; 1 takes the negative as it is sampled.",
+        search=(1, 2, 4, 8, 16),
+    )
+    bias: bool | None = setting(
+        None, Flag(), "Whether items have a bias b_i - b_j, the same for everybody.", search=(False, True)
+    )
+    adaptive: bool = setting(
+        False,
+        Flag(),
+        "A second phase of training, in which each rival factor is held to 1 by as much as the first phase suggests.",
+    )
+    schedule: Schedule = setting(
+        "linear", OneOf("linear", "constant"), "'linear' lets the learning rate fall to zero, 'constant' keeps it."
+    )
+    init_scale: float | None = setting(
+        None, Number(), "Standard deviation of the first factors. Rival factors start at 1."
+    )
+    negative_sampling: NegativeSampling = setting(
+        "uniform",
+        OneOf("uniform", "popular"),
+        "How negatives are sampled from what a user has not touched: 'uniform', or 'popular' (in proportion to "
+        "popularity).",
+    )
+    user_balance: float = setting(
+        0.0,
+        Share(),
+        "0 lets every interaction count the same, 1 lets every user count the same. In between, an interaction of a "
+        "user with n of them weighs n ** -user_balance (1 on average). Measures that are averaged over users, such as "
+        "nDCG, may gain most at about 0.3 (measured: docs/top_n.md).",
+        search=(0.0, 0.15, 0.3, 0.45),
+    )
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything the result of training depends on, apart from the data; nothing is left to be decided.
+
+    The number of threads is not among them: it changes how long training takes and nothing else.
+    """
+
+    factors: int
+    iterations: int
+    learning_rate: float
+    regularization: float
+    rival_regularization: float
+    blocks: int
+    seed: int
+    schedule: Schedule
+    init_scale: float
+    learn_rivals: bool
+    bias: bool
+    negative_candidates: int
+    order_share: float
+    adaptive: bool
+    negative_sampling: NegativeSampling = "uniform"
+    user_balance: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Check every value by its rule, and those that depend on each other."""
+        rules = {name: entry.metadata["rule"] for name, entry in declared(TrainingSettings).items()}
+        rules |= {"seed": Whole(0), "learn_rivals": Flag()}
+        for entry in fields(self):
+            value = rules[entry.name].check(getattr(self, entry.name), entry.name)
+            object.__setattr__(self, entry.name, value)
+        if self.negative_sampling == "popular" and self.negative_candidates > 1:
+            raise ValueError(
+                f"negative_candidates={self.negative_candidates} chooses among uniform negatives: leave it at 1 with "
+                "negative_sampling='popular'"
+            )
+        if 2 * self.learning_rate * self.regularization >= 1:
+            raise ValueError(
+                f"learning_rate {self.learning_rate!r} times regularization {self.regularization!r} must stay "
+                "below 0.5, or a step shrinks the factors past zero: lower one of them"
+            )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the settings as plain values, fit for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> "Settings":
+        """Make settings from what :meth:`as_dict` gave, now or before there were settings that have a default."""
+        try:
+            return cls(**values)
+        except TypeError as error:
+            raise ValueError(f"the settings do not fit this version of sadrec: {error}") from error
+
 
 # What a setting left at None becomes. docs/defaults.md tells where the numbers come from. Some follow the size of the
 # data, see ``defaults``: l2 and candidates for interactions are those for 300 of them per vector, the penalties for
@@ -35,77 +178,6 @@ DEFAULTS: dict[Kind, dict[str, Any]] = {
 MOST_BLOCKS = 16
 
 
-@dataclass(frozen=True)
-class Settings:
-    """Everything the result of training depends on, apart from the data.
-
-    The number of threads is not among them: it changes how long training takes and nothing else.
-    """
-
-    factors: int
-    iterations: int
-    learning_rate: float
-    regularization: float
-    rival_regularization: float
-    blocks: int
-    seed: int
-    schedule: Schedule
-    init_scale: float
-    learn_rivals: bool
-    bias: bool
-    negative_candidates: int
-    order_share: float
-    adaptive: bool
-    negative_sampling: NegativeSampling = "uniform"
-    user_balance: float = 0.0
-
-    def __post_init__(self) -> None:
-        """Check every value and say what would be right."""
-        whole = {"factors": 1, "iterations": 0, "blocks": 1, "seed": 0, "negative_candidates": 1}
-        for name, least in whole.items():
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise ValueError(f"{name} must be a whole number, at least {least}, not {value!r}")
-        for name in ("learning_rate", "regularization", "rival_regularization", "init_scale"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
-                raise ValueError(f"{name} must be a finite number, 0 or more, not {value!r}")
-        for name in ("bias", "adaptive"):
-            if not isinstance(getattr(self, name), bool):
-                raise ValueError(f"{name} must be True or False, not {getattr(self, name)!r}")
-        if self.schedule not in ("linear", "constant"):
-            raise ValueError(f"schedule must be 'linear' or 'constant', not {self.schedule!r}")
-        if self.negative_sampling not in ("uniform", "popular"):
-            raise ValueError(f"negative_sampling must be 'uniform' or 'popular', not {self.negative_sampling!r}")
-        if self.negative_sampling == "popular" and self.negative_candidates > 1:
-            raise ValueError(
-                f"negative_candidates={self.negative_candidates} chooses among uniform rivals: leave it at 1 with "
-                "negative_sampling='popular'"
-            )
-        for name in ("order_share", "user_balance"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
-                raise ValueError(f"{name} must be a share between 0 and 1, not {value!r}")
-        if 2 * self.learning_rate * self.regularization >= 1:
-            raise ValueError(
-                f"learning_rate {self.learning_rate!r} times regularization {self.regularization!r} must stay "
-                "below 0.5, or a step shrinks the factors past zero: lower one of them"
-            )
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the settings as plain values, fit for JSON."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> "Settings":
-        """Make settings from what :meth:`as_dict` gave, now or before there were settings that have a default."""
-        names = {field.name for field in fields(cls)}
-        needed = {field.name for field in fields(cls) if field.default is MISSING}
-        if odd := sorted((set(values) - names) | (needed - set(values))):
-            raise ValueError(f"settings do not fit this version: {odd} missing or unknown")
-        return cls(**values)
-
-
 # Interactions per vector that each candidate needs, and the strongest l2 for those that have next to none.
 PER_CANDIDATE = 25.0
 STRONGEST = 0.03
@@ -122,9 +194,9 @@ STATEMENT = 100
 def defaults(kind: Kind, users: int, items: int, pairs: int) -> dict[str, Any]:
     """Return what settings left at None become for data of this kind and size.
 
-    Interactions: the more is known per vector, the harder the rivals it can be trained against and the less it has to
-    be held back: candidates grow in proportion to the interactions per vector (1 to 8), l2 falls with their square root
-    (measured: docs/defaults.md).
+    Interactions: the more is known per vector, the harder the negatives it can be trained against and the less it has
+    to be held back: candidates grow in proportion to the interactions per vector (1 to 8), l2 falls with their square
+    root (measured: docs/defaults.md).
 
     >>> values = defaults("interactions", users=6_040, items=3_706, pairs=800_000)
     >>> values["negative_candidates"], round(values["regularization"], 4)
