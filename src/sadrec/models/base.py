@@ -4,7 +4,7 @@ import inspect
 from abc import ABC, abstractmethod
 from dataclasses import MISSING
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from sadrec._settings import declared, described
 from sadrec.data.ids import IdArray, Ids
@@ -23,8 +23,12 @@ class Estimator(ABC):
     _learnt: ClassVar[tuple[str, ...]] = ("user_ids", "item_ids")
     """The attributes that a model has only once it is fitted; the first tells whether it is."""
 
-    user_ids: Ids
-    item_ids: Ids
+    if TYPE_CHECKING:  # a model has these as properties, or as attributes that it annotates (``user_ids: Ids``)
+
+        @property
+        def user_ids(self) -> Ids: ...  # noqa: D102
+        @property
+        def item_ids(self) -> Ids: ...  # noqa: D102
 
     # -- settings -----------------------------------------------------------------------------------------------------
 
@@ -66,8 +70,8 @@ class Estimator(ABC):
         return self._learnt[0] in self.__dict__
 
     def __getattr__(self, name: str) -> Any:
-        # Only reached when an attribute is missing: before fit, these are.
-        if name in self._learnt:
+        # Only reached when an attribute is missing, or a property that needs one: before fit, these are.
+        if name in self._learnt or (not self.is_fitted and hasattr(type(self), name)):
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
