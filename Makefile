@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test test-rivals lint format bench clean
+.PHONY: demo test test-baselines lint format study bench clean
 
 $(VENV)/.base: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -24,10 +24,10 @@ demo: $(VENV)/.base
 	$(BIN)/sadrec demo
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not rivals"
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not baselines"
 
-test-rivals: $(VENV)/.dev
-	$(BIN)/python -m pytest -m rivals
+test-baselines: $(VENV)/.dev
+	$(BIN)/python -m pytest -m baselines
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -38,6 +38,10 @@ lint: $(VENV)/.dev
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# make study NAME=table ARGS="--dataset movielens-100k --splits 2"
+study: $(VENV)/.base
+	$(BIN)/python -m studies.$(NAME) $(ARGS)
 
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/training.py

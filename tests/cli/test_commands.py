@@ -46,7 +46,18 @@ def refused(*arguments, code=1):
 
 def test_help_names_every_command():
     output = ask("--help")
-    for command in ("demo", "describe", "fit", "recommend", "prefer", "cycles", "explain", "similar", "study"):
+    for command in (
+        "demo",
+        "describe",
+        "fit",
+        "recommend",
+        "prefer",
+        "cycles",
+        "explain",
+        "similar",
+        "evaluate",
+        "compare",
+    ):
         assert command in output
 
 

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
-from sadrec.baselines import Popularity
 from sadrec.data import Interactions
 from sadrec.evaluation.consistency import consistency_report
 from sadrec.evaluation.leave_one_out import MEASURES, evaluate
 from sadrec.evaluation.sampling import unmet_items
 from sadrec.evaluation.top_n import evaluate_top_n
+from studies.baselines import Popularity
 
 PAPER = ("mean_margin", "match", "match_per_user", "unequal_accuracy", "m1", "m2")
 

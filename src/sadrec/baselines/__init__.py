@@ -1,64 +1,7 @@
-"""What others do: the models sadrec is compared with, behind the same protocol.
+"""Baselines that need nothing but sadrec: popularity and EASE."""
 
-``make(name)`` makes a baseline of :data:`RIVALS`; ``fit``, ``scores`` and ``margins`` are the same for all of them.
-Other people's libraries live in environments of their own: ``sadrec rivals install NAME``.
-"""
-
-from typing import Any
-
-from sadrec.baselines.catalogue import RIVALS, RivalSpec, find
 from sadrec.baselines.ease import EASE
-from sadrec.baselines.environments import install, installed, remove
-from sadrec.baselines.errors import RegistryUnreachableError, RivalError, RivalTimeoutError
 from sadrec.baselines.popularity import Popularity
-from sadrec.baselines.rival import Rival, Where
 from sadrec.baselines.scored import ScoreModel
-from sadrec.baselines.settings import resolve_settings
 
-__all__ = [
-    "EASE",
-    "RIVALS",
-    "Popularity",
-    "RegistryUnreachableError",
-    "Rival",
-    "RivalError",
-    "RivalSpec",
-    "RivalTimeoutError",
-    "ScoreModel",
-    "install",
-    "installed",
-    "make",
-    "remove",
-]
-
-_OURS: dict[str, type[ScoreModel]] = {"popularity": Popularity, "ease": EASE}
-
-
-def make(name: str, *, timeout: float | None = None, where: Where = "auto", **settings: Any) -> ScoreModel:
-    """Make a baseline by its name.
-
-    Parameters
-    ----------
-    name
-        One of :data:`RIVALS`.
-    timeout, where
-        For other people's libraries: see :class:`Rival`.
-    **settings
-        Its settings; the others are its defaults.
-
-    Examples
-    --------
-    >>> make("ease", regularization=200.0)
-    EASE(regularization=200.0)
-    >>> make("als", factors=32).settings["factors"]
-    32
-    >>> make("oracle")
-    Traceback (most recent call last):
-        ...
-    ValueError: there is no rival 'oracle': there are popularity, svd, mf, pmf, fm, ncf, vae, ...
-    """
-    spec = find(name)
-    ours = _OURS.get(name)
-    if ours is not None:
-        return ours(**resolve_settings(name, spec.defaults, settings))
-    return Rival(name, timeout=timeout, where=where, **settings)
+__all__ = ["EASE", "Popularity", "ScoreModel"]

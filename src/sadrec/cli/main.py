@@ -20,10 +20,8 @@ COMMANDS = {
     "explain": "sadrec.cli.ask:explain_command",
     "similar": "sadrec.cli.ask:similar_command",
     "posterior": "sadrec.cli.posterior:posterior_command",
-    "evaluate": "sadrec.study.evaluation_command:evaluate_command",
-    "compare": "sadrec.study.evaluation_command:compare_command",
-    "study": "sadrec.study.command:study_command",
-    "rivals": "sadrec.baselines.command:rivals",
+    "evaluate": "sadrec.cli.evaluate:evaluate_command",
+    "compare": "sadrec.cli.evaluate:compare_command",
 }
 
 

@@ -1,5 +1,1 @@
-"""The paper: its simulation study, tables and figures, written to a report."""
-
-from sadrec.study.alignment import Alignment, align
-
-__all__ = ["Alignment", "align"]
+"""What is left of the studies in the package: the demo."""

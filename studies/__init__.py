@@ -1,0 +1,1 @@
+"""The paper and the evidence: one folder per study, run as ``python -m studies.NAME``. Not in the wheel."""

@@ -1,0 +1,277 @@
+"""The baselines by name: what each is, where it comes from, what it learns from, and what may be searched over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+# The grids of the paper's appendix.
+_RATES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1)
+_ITERATIONS = (2, 5, 10, 20, 50)
+_PENALTIES = (0.05, 0.01, 0.005, 0.001)
+_BATCHES = (128, 256, 512, 1024)
+_SGD_GRID = {"learning_rate": _RATES, "iterations": _ITERATIONS, "regularization": _PENALTIES}
+
+_EVERY_CELL = "every cell of the matrix: an interaction is 1, any other cell is 0"
+_SAMPLED_CELLS = "every interaction as 1 and, drawn once, {zeros} empty cells as 0 for each"
+
+
+@dataclass(frozen=True)
+class BaselineSpec:
+    """What is known about a baseline before it runs.
+
+    Attributes
+    ----------
+    name
+        What :func:`studies.baselines.make` and the command line call it.
+    title
+        What a table calls it.
+    library
+        The package it comes from; ``"sadrec"`` for our own.
+    learns_from
+        What it is trained on with its default settings; :meth:`trained_on` has the sentence for any settings.
+    score
+        What its scores are.
+    defaults
+        Its settings and their default values.
+    grid
+        Values to search over: the paper's for the paper's models.
+    paper
+        What the paper calls it; ``None`` for models the paper does not have.
+    environment
+        The environment its library lives in; ``None`` when it needs nothing but sadrec.
+    program
+        The module of :mod:`studies.baselines.programs` that runs it.
+    modules
+        What must be importable for it to run in this very process.
+    """
+
+    name: str
+    title: str
+    library: str
+    learns_from: str
+    score: str
+    defaults: Mapping[str, Any]
+    grid: Mapping[str, tuple[Any, ...]]
+    paper: str | None = None
+    environment: str | None = None
+    program: str = ""
+    modules: tuple[str, ...] = field(default=())
+
+    def trained_on(self, settings: Mapping[str, Any] | None = None) -> str:
+        """Say what the baseline is trained on with these settings.
+
+        Examples
+        --------
+        >>> BASELINES["svd"].trained_on({"cells": "sampled", "zeros": 4})
+        'every interaction as 1 and, drawn once, 4 empty cells as 0 for each'
+        """
+        chosen = {**self.defaults, **(settings or {})}
+        if chosen.get("cells") == "sampled":
+            return _SAMPLED_CELLS.format(zeros=chosen["zeros"])
+        return self.learns_from.format(**chosen)
+
+
+_SPECS = (
+    BaselineSpec(
+        name="popularity",
+        title="Popularity",
+        library="sadrec",
+        learns_from="how often each item was touched",
+        score="logarithm of one more than the count",
+        defaults={},
+        grid={},
+    ),
+    BaselineSpec(
+        name="svd",
+        title="SVD",
+        library="scikit-surprise",
+        learns_from=_EVERY_CELL,
+        score="predicted value of the cell, not clipped",
+        defaults={
+            "factors": 64,
+            "iterations": 20,
+            "learning_rate": 0.02,
+            "regularization": 0.01,
+            "cells": "all",
+            "zeros": 4,
+            "random_state": 0,
+        },
+        grid=_SGD_GRID,
+        paper="SVD",
+        environment="light",
+        program="svd",
+        modules=("surprise",),
+    ),
+    BaselineSpec(
+        name="mf",
+        title="MF",
+        library="cornac",
+        learns_from=_EVERY_CELL,
+        score="predicted value of the cell, not clipped",
+        defaults={
+            "factors": 64,
+            "iterations": 20,
+            "learning_rate": 0.02,
+            "regularization": 0.01,
+            "cells": "all",
+            "zeros": 4,
+            "random_state": 0,
+        },
+        grid=_SGD_GRID,
+        paper="MF",
+        environment="light",
+        program="mf",
+        modules=("cornac",),
+    ),
+    BaselineSpec(
+        name="pmf",
+        title="PMF",
+        library="cornac",
+        learns_from=_EVERY_CELL,
+        score="log odds of the predicted value of the cell",
+        defaults={
+            "factors": 64,
+            "iterations": 10,
+            "learning_rate": 0.005,
+            "regularization": 0.001,
+            "cells": "all",
+            "zeros": 4,
+            "random_state": 0,
+        },
+        grid=_SGD_GRID,
+        paper="PMF",
+        environment="light",
+        program="pmf",
+        modules=("cornac",),
+    ),
+    BaselineSpec(
+        name="fm",
+        title="FM",
+        library="rankfm",
+        learns_from="every interaction against an item drawn uniformly from those the user has not touched",
+        score="utility: item bias plus inner product",
+        defaults={
+            "factors": 64,
+            "iterations": 20,
+            "learning_rate": 0.05,
+            "regularization": 0.01,
+            "loss": "bpr",
+            "random_state": 0,
+        },
+        grid=_SGD_GRID,
+        paper="FM",
+        environment="rankfm",
+        program="fm",
+        modules=("rankfm",),
+    ),
+    BaselineSpec(
+        name="ncf",
+        title="NCF",
+        library="recommenders",
+        learns_from="every interaction as 1 and, drawn anew every epoch, {zeros} empty cells as 0 for each",
+        score="log odds of an interaction",
+        defaults={
+            "factors": 64,
+            "iterations": 10,
+            "learning_rate": 0.001,
+            "batch_size": 1024,
+            "layers": [128, 64, 32],
+            "zeros": 4,
+            "num_threads": 0,
+            "random_state": 0,
+        },
+        grid={"learning_rate": _RATES, "iterations": _ITERATIONS, "batch_size": _BATCHES},
+        paper="NCF",
+        environment="recommenders",
+        program="ncf",
+        modules=("recommenders", "tensorflow", "tf_slim"),
+    ),
+    BaselineSpec(
+        name="vae",
+        title="beta-VAE",
+        library="recommenders",
+        learns_from="every user's row of the matrix: an interaction is 1, any other cell is 0",
+        score="logarithm of the decoded probability, up to a constant of the user",
+        defaults={
+            "factors": 64,
+            "iterations": 50,
+            "beta": 0.01,
+            "batch_size": 128,
+            "hidden": 512,
+            "num_threads": 0,
+            "random_state": 0,
+        },
+        grid={"beta": _RATES, "iterations": _ITERATIONS, "batch_size": _BATCHES},
+        paper="beta-VAE",
+        environment="recommenders",
+        program="vae",
+        modules=("recommenders", "tensorflow"),
+    ),
+    BaselineSpec(
+        name="implicit-bpr",
+        title="BPR (implicit)",
+        library="implicit",
+        learns_from="every interaction against an item drawn by popularity",
+        score="inner product plus item bias",
+        defaults={
+            "factors": 64,
+            "iterations": 100,
+            "learning_rate": 0.01,
+            "regularization": 0.01,
+            "num_threads": 0,
+            "random_state": 0,
+        },
+        grid=_SGD_GRID,
+        environment="light",
+        program="implicit_bpr",
+        modules=("implicit",),
+    ),
+    BaselineSpec(
+        name="als",
+        title="ALS (implicit)",
+        library="implicit",
+        learns_from="every cell of the matrix: an interaction is 1 and weighs {alpha:g}, any other cell is 0, weight 1",
+        score="inner product: the predicted value of the cell",
+        defaults={
+            "factors": 64,
+            "iterations": 15,
+            "regularization": 0.05,
+            "alpha": 10.0,
+            "num_threads": 0,
+            "random_state": 0,
+        },
+        grid={"regularization": (0.01, 0.05, 1.0, 10.0), "alpha": (1.0, 5.0, 10.0, 40.0), "iterations": (15,)},
+        environment="light",
+        program="als",
+        modules=("implicit", "threadpoolctl"),
+    ),
+    BaselineSpec(
+        name="ease",
+        title="EASE",
+        library="sadrec",
+        learns_from=_EVERY_CELL,
+        score="predicted value of the cell",
+        defaults={"regularization": 500.0},
+        grid={"regularization": (50.0, 100.0, 200.0, 500.0, 1000.0)},
+    ),
+)
+
+BASELINES: Mapping[str, BaselineSpec] = MappingProxyType({spec.name: spec for spec in _SPECS})
+"""All baselines by name, in the order of a table: the floor, the paper's, today's."""
+
+
+def find(name: str) -> BaselineSpec:
+    """Look a baseline up by its name.
+
+    Raises
+    ------
+    ValueError
+        When there is no such baseline.
+    """
+    try:
+        return BASELINES[name]
+    except KeyError:
+        raise ValueError(f"there is no baseline {name!r}: there are {', '.join(BASELINES)}") from None

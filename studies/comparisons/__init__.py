@@ -1,0 +1,1 @@
+"""Predict held-out comparisons: SAD, T = 1 and Bradley-Terry."""

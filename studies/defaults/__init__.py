@@ -1,0 +1,1 @@
+"""Compare the defaults of SAD with alternatives, on validation data."""

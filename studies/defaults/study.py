@@ -1,0 +1,125 @@
+"""What ``SAD().fit(data)`` should do: its defaults beside alternatives, on validation splits of several data sets."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from sadrec import BPR, SAD, Interactions
+from sadrec.evaluation import evaluate, evaluate_top_n
+from sadrec.evaluation._store import fingerprint, write_atomically
+from studies.baselines import make
+from studies.units import Record, Unit, run_units, settings_of, summarise, write_tables
+
+MEASURES = ("ndcg@10", "recall@50", "coverage@10", "m1", "m2", "unequal_accuracy")
+
+CANDIDATES: Mapping[str, Mapping[str, Any]] = {
+    "as it comes": {},
+    "no bias": {"bias": False},
+    "negatives as drawn": {"negative_candidates": 1},
+    "hardest of 4": {"negative_candidates": 4},
+    "hardest of 8": {"negative_candidates": 8},
+    "l2 0.005": {"regularization": 0.005},
+    "l2 0.01": {"regularization": 0.01},
+    "l2 0.02": {"regularization": 0.02},
+    "l2 0.04": {"regularization": 0.04},
+    "25 epochs at 0.1": {"iterations": 25, "learning_rate": 0.1},
+    "100 epochs": {"iterations": 100},
+    "128 factors": {"factors": 128},
+    "l1 0.0001": {"rival_regularization": 0.0001},
+}
+"""What is changed in ``SAD()``, by name."""
+
+# Part of every record: raise it when what is computed changes, and old records are computed again.
+FORMAT = 1
+
+
+@dataclass(frozen=True, eq=False)
+class DefaultsStudy:
+    """What the study found.
+
+    Attributes
+    ----------
+    summaries
+        By data set: every measure of every candidate.
+    report
+        The Markdown report; tables lie beside it.
+    """
+
+    summaries: Mapping[str, pl.DataFrame]
+    report: Path
+
+
+def defaults_study(
+    folder: str | Path,
+    data: Mapping[str, Interactions],
+    *,
+    candidates: Mapping[str, Mapping[str, Any]] = CANDIDATES,
+    num_threads: int = 0,
+    show_progress: bool = True,
+) -> DefaultsStudy:
+    """Compare the defaults with alternatives on a validation split of each data set.
+
+    Parameters
+    ----------
+    folder
+        Where tables and report are written; records of finished fits are kept in ``runs``, and a study that was killed
+        goes on from them.
+    data
+        Training parts by name: an eighth of each is split off for validation.
+    candidates
+        Changes to the defaults, by name.
+    num_threads
+        Threads of a fit; 0 means all cores. The result does not depend on it.
+    show_progress
+        Whether to show a progress bar (on a terminal).
+    """
+    folder = Path(folder)
+    summaries, pieces = {}, [_INTRODUCTION]
+    for name, train in data.items():
+        models: dict[str, Any] = {"Popularity": make("popularity"), "EASE": make("ease")}
+        models["BPR()"] = BPR(num_threads=num_threads)
+        for title, change in candidates.items():
+            shown = "SAD()" if not change else f"SAD: {title}"
+            models[shown] = SAD(**change, num_threads=num_threads)
+        parts = train.split(test=0.125, seed=1)
+        units = [_unit(f"{name}-{place:02d}", model, parts) for place, model in enumerate(models.values())]
+        records = run_units(folder, units, name, show_progress)
+        rows = [(title, record["figures"]) for title, record in zip(models, records, strict=True)]
+        summaries[name] = summarise(rows, {})
+        table = write_tables(folder, name, summaries[name], MEASURES)
+        used = settings_of(SAD(), parts[0])
+        shown = ", ".join(f"{setting} {used[setting]:.3g}" for setting in ("regularization", "negative_candidates"))
+        pieces.append(f"## {name}\n\n{train!r}. By its size, `SAD()` takes {shown}.\n\n{table}")
+    report = folder / "report.md"
+    write_atomically(report, "\n".join(pieces).encode())
+    return DefaultsStudy(summaries, report)
+
+
+_INTRODUCTION = """# Defaults
+
+One validation split (an eighth of the training part) per data set; test data is not seen. nDCG, recall and coverage are
+those of lists from the whole catalogue; M1, M2 and the accuracy over unequal pairs are the paper's, with 100 sampled
+items. `SAD: ...` is `SAD()` with that one change.
+"""
+
+
+def _unit(name: str, model: Any, parts: Sequence[Interactions]) -> Unit:
+    """Return the unit that fits a model and evaluates it both ways."""
+    train, held_out = parts
+    about = settings_of(model, train) if isinstance(model, SAD) else dict(model.settings)
+
+    def compute() -> Record:
+        if isinstance(model, SAD):
+            model.fit(train, show_progress=False)
+        else:
+            model.fit(train)
+        lists = evaluate_top_n(model, train, held_out, N=(10, 50))
+        pairs = evaluate(model, train, held_out)
+        figures = {**lists, **pairs}
+        return {"figures": {measure: figures[measure] for measure in MEASURES}}
+
+    identity = {"format": FORMAT, "data": fingerprint(train, held_out), "model": type(model).__name__}
+    return Unit(f"defaults-{name}", {**identity, "settings": about}, compute)

@@ -1,0 +1,1 @@
+"""Learn the order inside ratings: what it gains and what it costs."""

@@ -1,0 +1,1 @@
+"""The paper's simulation study: SAD finds the truth that data was simulated from."""

@@ -1,0 +1,1 @@
+"""The paper's evaluation table: SAD, BPR and baselines on leave-one-out sets."""

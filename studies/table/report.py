@@ -1,0 +1,240 @@
+"""The report of the study: one page, as Markdown and as HTML, and its pictures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from importlib import metadata
+from io import BytesIO
+from pathlib import Path
+from platform import machine, python_version, system
+from typing import Any
+
+from sadrec.evaluation._store import write_atomically
+from sadrec.evaluation.calibration import plot_calibration
+from sadrec.evaluation.measures import measure_of
+from studies.table.claims import against_bpr, against_paper, bpr_sentence
+from studies.table.page import Block, Heading, Paragraph, Picture, Table, to_html, to_markdown
+from studies.table.paper import MEASURES, PAPER, printed
+from studies.table.study import CHOSEN_BY, TableStudy
+
+FURTHER = ("unequal_accuracy", "m_margin", "sampled_auc", "log_loss", "brier", "rated_log_loss")
+_PACKAGES = ("sadrec", "numpy", "scipy", "numba", "polars")
+
+
+def write_report(study: TableStudy, folder: str | Path, command: str = "") -> tuple[Path, Path]:
+    """Write ``report.md``, ``report.html``, ``results.csv`` and the pictures; return the paths of the reports."""
+    folder = Path(folder)
+    blocks = report_blocks(study, command)
+    title = f"Evaluation on {study.data.title}"
+    for block in blocks:
+        if isinstance(block, Picture):
+            write_atomically(folder / block.name, block.content)
+    write_atomically(folder / "results.csv", study.comparison.frame.write_csv().encode())
+    paths = folder / "report.md", folder / "report.html"
+    for path, text in zip(paths, (to_markdown(title, blocks), to_html(title, blocks)), strict=True):
+        write_atomically(path, text.encode())
+    return paths
+
+
+def report_blocks(study: TableStudy, command: str = "") -> list[Block]:
+    """Return everything the report says."""
+    blocks: list[Block] = []
+    if command:
+        blocks.append(Paragraph(f"Made by `{command}`."))
+    blocks += [Heading("Data"), _properties(study), Paragraph(_sets(study))]
+    blocks += [Heading("Results"), _main_table(study), Paragraph(_legend(study))]
+    blocks.append(Picture("measures.png", _png(study.comparison.plot(list(MEASURES))), _DOTS))
+    blocks += [Heading("Further measures"), _further_table(study), Paragraph(_FURTHER_LEGEND)]
+    if study.data.published is not None:
+        blocks += [Heading("The paper's own set 00 alone"), _first_set(study)]
+    claims = against_paper(study)
+    if claims:
+        blocks += [Heading("SAD against the best of the paper's models"), Table(*claims, frozenset({1, 2}))]
+    header, rows = against_bpr(study)
+    if rows:
+        blocks += [Heading("SAD against BPR"), Table(header, rows, frozenset(range(1, len(header)))),
+                   Paragraph(bpr_sentence(study))]  # fmt: skip
+    blocks += _examples(study)
+    if study.calibrations:
+        blocks.append(Picture("calibration.png", _png(plot_calibration(dict(study.calibrations))), _CALIBRATION))
+    blocks += [Heading("Models and settings"), _model_table(study), Paragraph(_choice(study))]
+    blocks += [Heading("Versions"), Paragraph(_versions())]
+    return blocks
+
+
+_DOTS = "The paper's measures: means with 95 % intervals; faint dots are single sets."
+_CALIBRATION = (
+    "When a model says 70 %, is it right in 70 of 100 cases? Held-out against sampled items, first set, first number "
+    "of factors."
+)
+_FURTHER_LEGEND = (
+    "Unequal pairs: accuracy over pairs with different ratings only. M mean margin: M2's comparisons ranked by mean "
+    "margin, without ties. AUC, log loss and Brier score: the held-out item against the sampled ones (log 2 = 0.693 "
+    "and 0.25 are what one half always scores); (ratings): against the user's own unequally rated items. Only models "
+    "that give probabilities have the last three."
+)
+
+
+def _properties(study: TableStudy) -> Table:
+    found = study.data.interactions.describe()
+    names = ("users", "items", "ratings", "sparsity", "ratings per user: min/5 %/median/95 %/max", "per item")
+
+    def cells(what: Any) -> list[str]:
+        spread = ["/".join(f"{value:,.0f}" for value in values) for values in (what.per_user, what.per_item)]
+        return [f"{what.users:,}", f"{what.items:,}", f"{what.ratings:,}", f"{what.sparsity:.2%}", *spread]
+
+    published = cells(found.published) if found.published is not None else [""] * len(names)
+    rows = [list(row) for row in zip(names, cells(found), published, strict=True)]
+    return Table(["", "here", "published"], rows, frozenset({1, 2}))
+
+
+def _sets(study: TableStudy) -> str:
+    count = len({run.split for run in study.comparison.runs})
+    text = (
+        f"{count} leave-one-out {'set' if count == 1 else 'sets'}: one random interaction of every user with at least "
+        "two is held out. Ratings are masked in training (`order_share=0`) and used to judge consistency only."
+    )
+    if study.data.published is not None:
+        text += " Set 0 is the paper's own set 00; the others are drawn from its union."
+    return text
+
+
+def _main_table(study: TableStudy) -> Table:
+    comparison = study.comparison
+    means = _means(study)
+    header = ["Model", *[measure_of(name).heading for name in MEASURES], "Sets", "Fit (s)", "Note"]
+    rows = []
+    for model in study.models:
+        cells = [model.title]
+        for name in MEASURES:
+            ours = _cell(means, study, model.title, name)
+            paper = printed(study.data.name, model.paper, name)
+            cells.append(f"{ours or '-'} ({paper})" if paper else ours)
+        runs = [run for run in comparison.runs if run.model == model.title]
+        done = [run for run in runs if run.status == "done"]
+        fit = f"{sum(run.fit_seconds for run in done) / len(done):.1f}" if done else ""
+        rows.append([*cells, f"{len(done)} of {study.splits.usual}", fit, comparison.notes(model.title)])
+    return Table(header, rows, frozenset(range(1, len(MEASURES) + 3)))
+
+
+def _further_table(study: TableStudy) -> Table:
+    means = _means(study)
+    shown = [name for name in FURTHER if name in study.comparison.measures]
+    rows = [[model.title, *[_cell(means, study, model.title, name) for name in shown]] for model in study.models]
+    return Table(["Model", *[measure_of(name).heading for name in shown]], rows, frozenset(range(1, len(shown) + 1)))
+
+
+def _first_set(study: TableStudy) -> Table:
+    shown = (*MEASURES, "log_loss")
+    rows = []
+    for model in study.models:
+        values = [study.comparison.values(model.title, name).get(0) for name in shown]
+        rows.append([model.title, *[_figure(name, value) for name, value in zip(shown, values, strict=True)]])
+    return Table(["Model", *[measure_of(name).heading for name in shown]], rows, frozenset(range(1, len(shown) + 1)))
+
+
+def _means(study: TableStudy) -> dict[tuple[str, str], tuple[float, float | None]]:
+    return {
+        (row["model"], row["measure"]): (row["mean"], row["sd"])
+        for row in study.comparison.summary().iter_rows(named=True)
+        if row["measure"] is not None
+    }
+
+
+def _cell(means: Mapping[tuple[str, str], tuple[float, float | None]], study: TableStudy, title: str, name: str) -> str:
+    found = means.get((title, name))
+    if found is None:
+        return ""
+    measure, (mean, sd) = measure_of(name), found
+    text = _figure(name, mean) + ("" if sd is None else f" ± {_figure(name, sd)}")
+    everyone = [means[model.title, name][0] for model in study.models if (model.title, name) in means]
+    best = max(everyone, key=lambda value: measure.better * value)
+    return f"**{text}**" if measure.better and _figure(name, best) == _figure(name, mean) else text
+
+
+def _figure(name: str, value: float | None) -> str:
+    if value is None or math.isnan(value):
+        return ""
+    measure = measure_of(name)
+    return f"{measure.shown(value):.{1 if measure.share else 3}f}"
+
+
+def _legend(study: TableStudy) -> str:
+    text = "Mean ± standard deviation over the sets, the best mean in bold; fits are timed as they were run, perhaps "
+    text += "several at a time."
+    if study.data.name in PAPER:
+        text += " In brackets the paper's figures (20 sets, k = 500)."
+    fewer = [model.title for model in study.models if study.splits.of(model) < study.splits.usual]
+    if fewer:
+        text += f" On fewer sets, for want of time: {', '.join(fewer)}."
+    return text
+
+
+def _examples(study: TableStudy) -> list[Block]:
+    if study.consistency is None:
+        return []
+    header = ["user", "item (rating)", "rival (rating)", "SAD x, p", "BPR x, p"]
+    rows = [
+        [
+            str(row["user"]),
+            f"{row['item_title']} ({row['item_rating']:g})",
+            f"{row['rival_title']} ({row['rival_rating']:g})",
+            f"{row['margin']:.2f}, {row['probability']:.2f}",
+            f"{row['rival_margin']:.2f}, {row['rival_probability']:.2f}",
+        ]
+        for row in study.consistency.examples(10, strongest=True).iter_rows(named=True)
+    ]
+    text = "The item rated higher comes first; these are the pairs with the widest gap of ratings, then of margins."
+    return [
+        Heading("Examples: SAD right, BPR wrong"),
+        Paragraph(f"First set. {study.consistency}"),
+        Table(header, rows, frozenset({3, 4})),
+        Paragraph(text),
+    ]
+
+
+def _model_table(study: TableStudy) -> Table:
+    rows = []
+    size = (*study.data.interactions.shape, study.comparison.runs[0].train_size)
+    for model in study.models:
+        settings = model.resolved(study.settings[model.title], size)
+        shown = ", ".join(f"{name}={value}" for name, value in settings.items() if name != "num_threads")
+        tried = len(study.searches[model.name].trials) if model.name in study.searches else 1
+        trained_on = model.trained_on(study.settings[model.title], size)
+        rows.append([model.title, model.library, trained_on, shown, str(tried)])
+    return Table(["Model", "Library", "Trained on", "Settings", "Settings tried"], rows, frozenset({4}))
+
+
+def _choice(study: TableStudy) -> str:
+    label = measure_of(CHOSEN_BY).label
+    parts = []
+    for name, search in study.searches.items():
+        scores = [trial.score for trial in search.trials if not math.isnan(trial.score)]
+        if scores:
+            parts.append(f"{name} {100 * min(scores):.1f} to {100 * max(scores):.1f}")
+    text = (
+        f"Where several settings were tried, the first of the list within one standard error of the best {label} on a "
+        "validation set was taken: one further interaction of every user, held out of the training part of set 0. The "
+        "held-out items of set 0 had no say; the other sets "
+        "are drawn from the same data, as in the paper, so an item held out there may have been in that training or "
+        "validation part. SAD and BPR were searched at their first number of factors, from one list in common, which "
+        "was itself drawn up from earlier trials on validation sets of MovieLens 1M and Food.com; of baselines, the "
+        "defaults come first, then points of their grid drawn at random. A model with one setting tried ran with the "
+        "first of its list, for baselines their defaults or what was given, and was not tuned on this data here."
+    )
+    return text + (f" {label} on validation, worst to best setting: {'; '.join(parts)}." if parts else "")
+
+
+def _versions() -> str:
+    named = ", ".join(f"{name} {metadata.version(name)}" for name in _PACKAGES)
+    return (
+        f"Python {python_version()} on {system()} {machine()}; {named}. The baselines' libraries are pinned by their "
+        "locked environments."
+    )
+
+
+def _png(figure: Any) -> bytes:
+    buffer = BytesIO()
+    figure.savefig(buffer, format="png", dpi=90)
+    return buffer.getvalue()

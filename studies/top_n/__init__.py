@@ -1,0 +1,1 @@
+"""Compare the best N of the whole catalogue with EASE, ALS and others."""

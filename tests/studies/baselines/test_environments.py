@@ -1,0 +1,149 @@
+"""Environments are built once, go on where they stopped, are built anew when their list changes."""
+
+import os
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from studies.baselines import BaselineError, RegistryUnreachableError, catalogue, environments, rankfm_source
+from studies.baselines import __main__ as command
+from studies.baselines.__main__ import baselines
+from studies.baselines.environments import Environment, environment_of, install, installed, remove
+
+
+def wheel(folder, version, body="answer = 42\n"):
+    """Write the smallest package there is."""
+    path = folder / f"tiny-{version}-py3-none-any.whl"
+    about = f"tiny-{version}.dist-info"
+    with zipfile.ZipFile(path, "w") as file:
+        file.writestr("tiny.py", body)
+        file.writestr(f"{about}/METADATA", f"Metadata-Version: 2.1\nName: tiny\nVersion: {version}\n")
+        file.writestr(
+            f"{about}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        file.writestr(f"{about}/RECORD", f"tiny.py,,\n{about}/METADATA,,\n{about}/WHEEL,,\n{about}/RECORD,,\n")
+    return path.as_uri()
+
+
+@pytest.fixture
+def tiny(tmp_path, monkeypatch):
+    """An environment with one tiny package, for the baseline "svd", in a cache folder of its own."""
+    lists = tmp_path / "requirements"
+    lists.mkdir()
+    (lists / "light.txt").write_text(wheel(tmp_path, "1.0") + "\n")
+    monkeypatch.setenv("SADREC_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(environments, "_REQUIREMENTS", lists)
+    monkeypatch.setattr(environments, "ENVIRONMENTS", {"light": Environment("light", ("tiny",), 1)})
+    return lists / "light.txt"
+
+
+def folders():
+    return sorted(path.name for path in environments._root().iterdir() if path.is_dir())
+
+
+def test_life_of_an_environment(tiny, tmp_path, monkeypatch):
+    steps = []
+    python = install("svd", lambda text, done, total: steps.append((text, done, total)))
+    assert python == installed(environment_of("svd")) == installed(environment_of("mf"))
+    assert steps[0] == ("creating the environment", 0, 3)
+    assert steps[-1] == ("complete", 3, 3)
+    first = folders()
+
+    # what is there is left alone
+    monkeypatch.setattr(environments, "_build", lambda *_: pytest.fail("built again"))
+    assert install("pmf") == python
+    monkeypatch.undo()
+    monkeypatch.setenv("SADREC_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(environments, "_REQUIREMENTS", tiny.parent)
+    monkeypatch.setattr(environments, "ENVIRONMENTS", {"light": Environment("light", ("tiny",), 1)})
+
+    # a build that breaks off is not taken for complete, and goes on in the same folder
+    tiny.write_text(wheel(tmp_path, "2.0", "raise RuntimeError('out of order')\n") + "\n")
+    assert installed(environment_of("svd")) is None
+    with pytest.raises(BaselineError, match=r"'light' \(for svd mf pmf .* could not be built(.|\n)*out of order"):
+        install("svd")
+    assert installed(environment_of("svd")) is None
+    assert len(folders()) == 2
+    second = next(name for name in folders() if name not in first)
+    module = next((environments._root() / second).glob("**/tiny.py"))
+    module.write_text("answer = 43\n")
+    assert install("svd").parent.parent.name == second
+    # and the one with the old list is gone
+    assert folders() == [second]
+
+    assert "removed" in CliRunner().invoke(baselines, ["remove", "svd"]).output
+    assert folders() == []
+    assert remove("svd") is False
+    assert "was not installed" in CliRunner().invoke(baselines, ["remove", "mf"]).output
+
+
+def test_no_connection_is_told_from_other_trouble(tiny, monkeypatch):
+    tiny.write_text("tiny==1.0\n")
+    for name in ("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+    monkeypatch.setenv("PIP_RETRIES", "0")
+    with pytest.raises(RegistryUnreachableError, match=r"baselines install svd` again; it goes on where it stopped"):
+        install("svd")
+
+
+def test_a_missing_python_is_named(monkeypatch):
+    monkeypatch.setenv("PATH", "")
+    old = Environment("recommenders", (), 1, pythons=((3, 2),))
+    with pytest.raises(
+        BaselineError, match=r"ncf and vae need Python 3\.2; this is 3\.\d+ and no such Python is on the PATH"
+    ):
+        environments._base_python(old)
+
+
+def test_what_needs_no_library_needs_no_environment():
+    assert environment_of("ease") is None
+    assert install("ease") == Path(sys.executable)
+    assert remove("popularity") is False
+
+
+def test_another_archive_of_rankfm_is_refused(tmp_path):
+    def fetch(command):
+        target = Path(command[command.index("--dest") + 1])
+        target.mkdir()
+        (target / "rankfm-0.2.5.tar.gz").write_bytes(b"something else")
+
+    with pytest.raises(BaselineError, match="not the archive we know"):
+        rankfm_source.build(Path(sys.executable), tmp_path, fetch)
+
+
+def test_the_list_shows_every_baseline(tmp_path, monkeypatch):
+    monkeypatch.setenv("SADREC_CACHE", str(tmp_path))
+    shown = CliRunner().invoke(baselines, ["list"])
+    assert shown.exit_code == 0
+    for name in catalogue.BASELINES:
+        assert f"\n{name} " in "\n" + shown.output
+    assert "not installed (recommenders, about 1700 MB)" in shown.output
+
+
+def test_the_command_installs_a_group_once(monkeypatch):
+    asked = []
+    monkeypatch.setattr(command, "install", lambda name, report: asked.append(name))
+    shown = CliRunner().invoke(baselines, ["install", "svd", "mf", "ease", "fm"])
+    assert asked == ["light", "rankfm"]
+    assert "light: svd, mf, pmf, implicit-bpr, als can run" in shown.output
+
+
+def test_the_command_says_why_it_failed(monkeypatch):
+    def fail(name, report):
+        raise BaselineError("no room")
+
+    monkeypatch.setattr(command, "install", fail)
+    shown = CliRunner().invoke(baselines, ["install", "all"])
+    assert shown.exit_code == 1
+    assert "Error: no room" in shown.output
+
+
+def test_the_command_names_what_it_does_not_know():
+    shown = CliRunner().invoke(baselines, ["install", "sdv"])
+    assert shown.exit_code == 2
+    assert "there is no baseline 'sdv'" in shown.output

@@ -1,0 +1,162 @@
+"""Top-N: how models are tuned alike, what the table holds, and that test data is seen once."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from click.testing import CliRunner
+
+from sadrec import Interactions
+from studies.baselines import BaselineError
+from studies.defaults.study import defaults_study
+from studies.top_n import study as top_n
+from studies.top_n.__main__ import top_n_command
+from studies.top_n.study import SPACES, START, TITLES, settings_to_try, top_n_study
+
+SMALL = {
+    "sad": {"factors": (4, 8), "iterations": (5, 10)},
+    "bpr": {"factors": (4, 8), "iterations": (5, 10)},
+    "ease": {"regularization": (1.0, 10.0, 100.0)},
+    "popularity": {},
+}
+FIRST = {"sad": {"factors": 4, "iterations": 5}, "bpr": {"factors": 4, "iterations": 5}, "ease": {}, "popularity": {}}
+
+
+def groups(users=60, items=40, seed=0):
+    """Two groups of people, each touching its own half of the items."""
+    rng = np.random.default_rng(seed)
+    own = (np.arange(users)[:, None] < users // 2) == (np.arange(items) < items // 2)
+    return Interactions.from_csr(sp.csr_matrix((rng.random((users, items)) < np.where(own, 0.5, 0.02)).astype(float)))
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("top-n")
+    return lambda: top_n_study(
+        folder, groups(), "groups", models=tuple(SMALL), trials=3, seeds=2, spaces=SMALL, start=FIRST,
+        num_threads=1, show_progress=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("key", [key for key in SPACES if key != "popularity"])
+def test_every_model_tries_as_many_settings_none_twice_its_start_first(key):
+    points = settings_to_try(key, SPACES[key], START[key], 12)
+    assert len(points) == 12 and points[0] == START[key]
+    assert len({tuple(sorted(point.items())) for point in points}) == 12
+    assert all(point[name] in SPACES[key][name] for point in points[1:] for name in point)
+    assert points == settings_to_try(key, SPACES[key], START[key], 12)
+
+
+def test_sad_and_bpr_are_tuned_over_the_same_space():
+    assert {**SPACES["sad"], "rival_regularization": ()} == {**SPACES["bpr"], "rival_regularization": ()}
+
+
+def test_the_table_has_every_model_and_ours_as_they_come(study):
+    found = study()
+    figures = found.summary.filter(pl.col("measure") == "ndcg@10")
+    expected = {TITLES[key] for key in SMALL} | {"SAD, defaults", "BPR (ours), defaults"}
+    assert set(figures["model"]) == expected
+    assert set(figures["splits"]) == {2}
+    means = dict(figures.select("model", "mean").iter_rows())
+    assert means["EASE"] > means["Popularity"] + 0.05
+
+
+def test_the_best_validation_score_decides(study, tmp_path):
+    found = study()
+    folder = found.report.parent / "runs"
+    scores = {path: pl.read_json(path)["score"][0] for path in sorted(folder.glob("groups-ease-trial-*.json"))}
+    best = max(scores, key=scores.get)
+    assert found.chosen["ease"] == pl.read_json(best)["settings"][0]
+
+
+def test_tuning_never_sees_test_data(monkeypatch, tmp_path):
+    data = groups()
+    test = data.split(test=0.2, seed=0)[1]
+    seen = []
+    real = top_n.evaluate_top_n
+
+    def watched(model, train, held_out, **options):
+        seen.append((train.matrix.multiply(test.matrix).nnz, held_out.matrix.multiply(test.matrix).nnz))
+        return real(model, train, held_out, **options)
+
+    monkeypatch.setattr(top_n, "evaluate_top_n", watched)
+    top_n_study(
+        tmp_path, data, "groups", models=["ease"], trials=3, seeds=1, spaces=SMALL, start=FIRST, show_progress=False
+    )
+    assert seen == [(0, 0)] * 3 + [(0, test.matrix.nnz)]
+
+
+@pytest.mark.parametrize("fits", [0, 1], ids=["in a trial", "in the last fit"])
+def test_a_baseline_that_fails_gets_a_note_and_the_others_their_rows(monkeypatch, tmp_path, fits):
+    real, fitted = top_n.make, []
+
+    def failing(key, **settings):
+        model = real(key, **settings)
+        fit = model.fit
+
+        def refuse(data):
+            if key == "ease" and len(fitted) == fits:
+                raise BaselineError("ease ran out of breath: give it more\nlong log")
+            fitted.append(key)
+            return fit(data)
+
+        monkeypatch.setattr(model, "fit", refuse)
+        return model
+
+    monkeypatch.setattr(top_n, "make", failing)
+    found = top_n_study(
+        tmp_path, groups(), "groups", models=["ease", "popularity"], trials=1, seeds=1, show_progress=False
+    )
+    assert found.summary["model"].unique().to_list() == ["Popularity"]
+    assert "EASE: ease ran out of breath" in found.report.read_text()
+    assert "long log" not in found.report.read_text()
+
+
+def test_settings_that_diverge_are_a_bad_trial(tmp_path):
+    wild = {"factors": 4, "iterations": 5, "learning_rate": 1e30, "regularization": 0.0}
+    found = top_n_study(
+        tmp_path, groups(), "groups", models=["sad"], trials=3, seeds=1, spaces=SMALL, start={"sad": wild},
+        num_threads=1, show_progress=False,
+    )  # fmt: skip
+    assert "learning_rate" not in found.chosen["sad"]
+
+
+@pytest.mark.parametrize(("option", "value"), [("trials", 0), ("seeds", 0), ("models", ["oracle"]), ("models", [])])
+def test_what_makes_no_sense_is_refused(tmp_path, option, value):
+    with pytest.raises(ValueError, match=option):
+        top_n_study(tmp_path / "out", groups(), "groups", **{option: value})
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_defaults_are_compared_with_alternatives(tmp_path):
+    found = defaults_study(
+        tmp_path, {"groups": groups()}, candidates={"as it comes": {}, "no bias": {"bias": False}}, show_progress=False
+    )
+    models = found.summaries["groups"]["model"].unique(maintain_order=True).to_list()
+    assert models == ["Popularity", "EASE", "BPR()", "SAD()", "SAD: no bias"]
+    assert "By its size, `SAD()` takes regularization 0.03" in found.report.read_text()
+
+
+@pytest.mark.data
+def test_an_interrupted_command_goes_on_where_it_was(tmp_path, data_folder):
+    arguments = ["--name", "movielens-100k", "--model", "ease", "--trials", "12", "--seeds", "1", "-o", str(tmp_path)]
+    command = [sys.executable, "-m", "studies.top_n", *arguments, "--data", str(data_folder)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ, start_new_session=True)
+    deadline = time.monotonic() + 120
+    while not list(tmp_path.glob("runs/*.json")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert "Run the same command again" in errors and "Traceback" not in errors
+    done = {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/*.json")}
+    assert 1 <= len(done) < 13
+    result = CliRunner().invoke(top_n_command, [*arguments, "--data", str(data_folder)], catch_exceptions=False)
+    assert result.exit_code == 0 and "| EASE |" in result.output
+    assert all(path.stat().st_mtime_ns == written for path, written in done.items())
