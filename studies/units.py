@@ -1,7 +1,7 @@
 """Long studies in small pieces: every finished unit is a file, and a killed study goes on where it was."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -121,3 +121,17 @@ def write_tables(folder: Path, name: str, summary: pl.DataFrame, measures: Seque
     write_atomically(folder / f"{name}.csv", render(summary, models, measures, "csv").encode())
     write_atomically(folder / f"{name}.md", (text.rstrip() + "\n").encode())
     return text
+
+
+def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]], numbers: Iterable[int] = ()) -> str:
+    r"""Return a Markdown table, without a line break at its end; columns in ``numbers`` are set to the right.
+
+    >>> print(markdown_table(["a", "b"], [["x|y", "1"]], numbers=[1]))
+    | a | b |
+    |---|---:|
+    | x\|y | 1 |
+    """
+    right = set(numbers)
+    rules = "".join("---:|" if place in right else "---|" for place in range(len(header)))
+    lines = ["| " + " | ".join(cell.replace("|", r"\|") for cell in row) + " |" for row in (header, *rows)]
+    return "\n".join([lines[0], f"|{rules}", *lines[1:]])

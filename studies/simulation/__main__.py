@@ -43,7 +43,7 @@ def simulation_command(
     """See whether SAD finds the truth it was simulated from.
 
     Simulates people who compare items, fits SAD and BPR with the paper's settings and with ours, and writes figures
-    (PNG), their numbers (CSV) and a report (Markdown and HTML) that says which of the paper's claims hold. Interrupted
+    (PNG), their numbers (CSV) and a Markdown report that says which of the paper's claims hold. Interrupted
     with Ctrl-C or killed, the same command goes on where it was.
     """
     from studies.simulation.study import simulation_study

@@ -31,7 +31,7 @@ class Study:
     claims
         The paper's claims, each with a verdict for the paper's setting and for ours.
     report
-        The Markdown report; ``report.html``, the figures and both tables lie beside it.
+        The Markdown report; the figures and both tables are in the same folder.
     fitted
         How many fits were made; the others were there from an earlier run.
     """
@@ -96,5 +96,5 @@ def simulation_study(
         write_atomically(folder / f"{name}.csv", text.getvalue().encode())
     claims = check_claims(final)
     captions = draw_figures(folder, records, curves, final)
-    report, _ = write_report(folder, claims, final, captions)
+    report = write_report(folder, claims, final, captions)
     return Study(final, curves, claims, report, fitted)

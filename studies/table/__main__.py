@@ -53,7 +53,7 @@ def table_command(
     """Compare SAD with its baselines the way the paper does, and write it down.
 
     Settings are chosen on a validation set inside the training part, every model is fitted on every leave-one-out set,
-    and the report (Markdown, and HTML with the pictures inside) shows the paper's figures beside ours. A baseline that
+    and the Markdown report shows the paper's figures beside ours. A baseline that
     fails or runs out of time is a row that says so. Interrupted or killed, the same command goes on where it was.
     """
     from studies.baselines import BASELINES
@@ -74,9 +74,9 @@ def table_command(
             seed=seed,
             progress=not quiet,
         )
-    markdown, html = write_report(study, output, _command())
+    report = write_report(study, output, _command())
     click.echo(study.comparison.table(measures=["mean_margin", "match", "match_per_user", "m1", "m2"]))
-    click.echo(f"Report: {markdown} and {html}")
+    click.echo(f"Report: {report}")
 
 
 def _names(given: Sequence[str]) -> list[str]:

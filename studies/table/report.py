@@ -1,4 +1,4 @@
-"""The report of the study: one page, as Markdown and as HTML, and its pictures."""
+"""The report of the study: one page of Markdown, and its pictures."""
 
 from __future__ import annotations
 
@@ -14,53 +14,51 @@ from sadrec.evaluation._store import write_atomically
 from sadrec.evaluation.calibration import plot_calibration
 from sadrec.evaluation.measures import measure_of
 from studies.table.claims import against_bpr, against_paper, bpr_sentence
-from studies.table.page import Block, Heading, Paragraph, Picture, Table, to_html, to_markdown
 from studies.table.paper import MEASURES, PAPER, printed
 from studies.table.study import CHOSEN_BY, TableStudy
+from studies.units import markdown_table
 
 FURTHER = ("unequal_accuracy", "m_margin", "sampled_auc", "log_loss", "brier", "rated_log_loss")
 _PACKAGES = ("sadrec", "numpy", "scipy", "numba", "polars")
 
 
-def write_report(study: TableStudy, folder: str | Path, command: str = "") -> tuple[Path, Path]:
-    """Write ``report.md``, ``report.html``, ``results.csv`` and the pictures; return the paths of the reports."""
+def write_report(study: TableStudy, folder: str | Path, command: str = "") -> Path:
+    """Write ``report.md``, ``results.csv`` and the pictures; return the path of the report."""
     folder = Path(folder)
-    blocks = report_blocks(study, command)
-    title = f"Evaluation on {study.data.title}"
-    for block in blocks:
-        if isinstance(block, Picture):
-            write_atomically(folder / block.name, block.content)
+    write_atomically(folder / "measures.png", _png(study.comparison.plot(list(MEASURES))))
+    if study.calibrations:
+        write_atomically(folder / "calibration.png", _png(plot_calibration(dict(study.calibrations))))
     write_atomically(folder / "results.csv", study.comparison.frame.write_csv().encode())
-    paths = folder / "report.md", folder / "report.html"
-    for path, text in zip(paths, (to_markdown(title, blocks), to_html(title, blocks)), strict=True):
-        write_atomically(path, text.encode())
-    return paths
+    write_atomically(folder / "report.md", report_text(study, command).encode())
+    return folder / "report.md"
 
 
-def report_blocks(study: TableStudy, command: str = "") -> list[Block]:
-    """Return everything the report says."""
-    blocks: list[Block] = []
+def report_text(study: TableStudy, command: str = "") -> str:
+    """Return everything the report says, as Markdown."""
+    parts = [f"# Evaluation on {study.data.title}"]
     if command:
-        blocks.append(Paragraph(f"Made by `{command}`."))
-    blocks += [Heading("Data"), _properties(study), Paragraph(_sets(study))]
-    blocks += [Heading("Results"), _main_table(study), Paragraph(_legend(study))]
-    blocks.append(Picture("measures.png", _png(study.comparison.plot(list(MEASURES))), _DOTS))
-    blocks += [Heading("Further measures"), _further_table(study), Paragraph(_FURTHER_LEGEND)]
+        parts.append(f"Made by `{command}`.")
+    parts += ["## Data", _properties(study), _sets(study)]
+    parts += ["## Results", markdown_table(*main_table(study), numbers=range(1, len(MEASURES) + 3)), _legend(study)]
+    parts.append(f"![{_DOTS}](measures.png)")
+    parts += ["## Further measures", _further_table(study), _FURTHER_LEGEND]
     if study.data.published is not None:
-        blocks += [Heading("The paper's own set 00 alone"), _first_set(study)]
-    claims = against_paper(study)
-    if claims:
-        blocks += [Heading("SAD against the best of the paper's models"), Table(*claims, frozenset({1, 2}))]
+        parts += ["## The paper's own set 00 alone", _first_set(study)]
+    if claims := against_paper(study):
+        parts += ["## SAD against the best of the paper's models", markdown_table(*claims, numbers=(1, 2))]
     header, rows = against_bpr(study)
     if rows:
-        blocks += [Heading("SAD against BPR"), Table(header, rows, frozenset(range(1, len(header)))),
-                   Paragraph(bpr_sentence(study))]  # fmt: skip
-    blocks += _examples(study)
+        parts += ["## SAD against BPR", _figures_table(header, rows), bpr_sentence(study)]
+    parts += _examples(study)
     if study.calibrations:
-        blocks.append(Picture("calibration.png", _png(plot_calibration(dict(study.calibrations))), _CALIBRATION))
-    blocks += [Heading("Models and settings"), _model_table(study), Paragraph(_choice(study))]
-    blocks += [Heading("Versions"), Paragraph(_versions())]
-    return blocks
+        parts.append(f"![{_CALIBRATION}](calibration.png)")
+    parts += ["## Models and settings", _model_table(study), _choice(study), "## Versions", _versions()]
+    return "\n\n".join(parts) + "\n"
+
+
+def _figures_table(header: list[str], rows: list[list[str]]) -> str:
+    """Return a table of numbers with names in the first column."""
+    return markdown_table(header, rows, numbers=range(1, len(header)))
 
 
 _DOTS = "The paper's measures: means with 95 % intervals; faint dots are single sets."
@@ -76,7 +74,7 @@ _FURTHER_LEGEND = (
 )
 
 
-def _properties(study: TableStudy) -> Table:
+def _properties(study: TableStudy) -> str:
     found = study.data.interactions.describe()
     names = ("users", "items", "ratings", "sparsity", "ratings per user: min/5 %/median/95 %/max", "per item")
 
@@ -86,7 +84,7 @@ def _properties(study: TableStudy) -> Table:
 
     published = cells(found.published) if found.published is not None else [""] * len(names)
     rows = [list(row) for row in zip(names, cells(found), published, strict=True)]
-    return Table(["", "here", "published"], rows, frozenset({1, 2}))
+    return _figures_table(["", "here", "published"], rows)
 
 
 def _sets(study: TableStudy) -> str:
@@ -100,7 +98,8 @@ def _sets(study: TableStudy) -> str:
     return text
 
 
-def _main_table(study: TableStudy) -> Table:
+def main_table(study: TableStudy) -> tuple[list[str], list[list[str]]]:
+    """Return header and rows: every model with our figures and the paper's, sets, seconds and what went wrong."""
     comparison = study.comparison
     means = _means(study)
     header = ["Model", *[measure_of(name).heading for name in MEASURES], "Sets", "Fit (s)", "Note"]
@@ -115,23 +114,23 @@ def _main_table(study: TableStudy) -> Table:
         done = [run for run in runs if run.status == "done"]
         fit = f"{sum(run.fit_seconds for run in done) / len(done):.1f}" if done else ""
         rows.append([*cells, f"{len(done)} of {study.splits.usual}", fit, comparison.notes(model.title)])
-    return Table(header, rows, frozenset(range(1, len(MEASURES) + 3)))
+    return header, rows
 
 
-def _further_table(study: TableStudy) -> Table:
+def _further_table(study: TableStudy) -> str:
     means = _means(study)
     shown = [name for name in FURTHER if name in study.comparison.measures]
     rows = [[model.title, *[_cell(means, study, model.title, name) for name in shown]] for model in study.models]
-    return Table(["Model", *[measure_of(name).heading for name in shown]], rows, frozenset(range(1, len(shown) + 1)))
+    return _figures_table(["Model", *[measure_of(name).heading for name in shown]], rows)
 
 
-def _first_set(study: TableStudy) -> Table:
+def _first_set(study: TableStudy) -> str:
     shown = (*MEASURES, "log_loss")
     rows = []
     for model in study.models:
         values = [study.comparison.values(model.title, name).get(0) for name in shown]
         rows.append([model.title, *[_figure(name, value) for name, value in zip(shown, values, strict=True)]])
-    return Table(["Model", *[measure_of(name).heading for name in shown]], rows, frozenset(range(1, len(shown) + 1)))
+    return _figures_table(["Model", *[measure_of(name).heading for name in shown]], rows)
 
 
 def _means(study: TableStudy) -> dict[tuple[str, str], tuple[float, float | None]]:
@@ -171,7 +170,7 @@ def _legend(study: TableStudy) -> str:
     return text
 
 
-def _examples(study: TableStudy) -> list[Block]:
+def _examples(study: TableStudy) -> list[str]:
     if study.consistency is None:
         return []
     header = ["user", "item (rating)", "rival (rating)", "SAD x, p", "BPR x, p"]
@@ -187,14 +186,14 @@ def _examples(study: TableStudy) -> list[Block]:
     ]
     text = "The item rated higher comes first; these are the pairs with the widest gap of ratings, then of margins."
     return [
-        Heading("Examples: SAD right, BPR wrong"),
-        Paragraph(f"First set. {study.consistency}"),
-        Table(header, rows, frozenset({3, 4})),
-        Paragraph(text),
+        "## Examples: SAD right, BPR wrong",
+        f"First set. {study.consistency}",
+        markdown_table(header, rows, numbers=(3, 4)),
+        text,
     ]
 
 
-def _model_table(study: TableStudy) -> Table:
+def _model_table(study: TableStudy) -> str:
     rows = []
     size = (*study.data.interactions.shape, study.comparison.runs[0].train_size)
     for model in study.models:
@@ -203,7 +202,7 @@ def _model_table(study: TableStudy) -> Table:
         tried = len(study.searches[model.name].trials) if model.name in study.searches else 1
         trained_on = model.trained_on(study.settings[model.title], size)
         rows.append([model.title, model.library, trained_on, shown, str(tried)])
-    return Table(["Model", "Library", "Trained on", "Settings", "Settings tried"], rows, frozenset({4}))
+    return markdown_table(["Model", "Library", "Trained on", "Settings", "Settings tried"], rows, numbers=(4,))
 
 
 def _choice(study: TableStudy) -> str:

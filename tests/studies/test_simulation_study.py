@@ -159,9 +159,8 @@ def test_the_command_writes_tables_figures_and_a_report_that_agree(tmp_path, mon
     assert f"| 0 % | SAD, ours | {ours['mse'][0]:.3g} ±" in report
     pictures = set(re.findall(r"\]\((.*?\.png)\)", report))
     assert pictures == {path.name for path in tmp_path.glob("*.png")}
-    html = (tmp_path / "report.html").read_text()
-    for text in ("holds", "does not hold", "not run", *pictures):
-        assert text in html
+    for text in ("**holds**", "**does not hold**", "**not run**"):
+        assert text in report
     assert "Sim1: SAD is on par with BPR" in result.output
 
 

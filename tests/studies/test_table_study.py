@@ -16,7 +16,7 @@ from studies.table.__main__ import table_command
 from studies.table.claims import against_bpr, against_paper, bpr_sentence
 from studies.table.data import StudyData, load_study_data
 from studies.table.models import StudyModel, study_models
-from studies.table.report import report_blocks, write_report
+from studies.table.report import main_table, write_report
 from studies.table.study import Limits, table_study
 
 QUICK = {name: {"iterations": 2} for name in ("sad", "bpr")}
@@ -120,8 +120,7 @@ def test_a_second_run_computes_nothing_again(study, data, folder, monkeypatch):
 
 
 def test_the_report_has_the_papers_figures_beside_ours_and_the_number_of_sets(study, tmp_path):
-    markdown, html = write_report(study, tmp_path, "sadrec study table")
-    text = markdown.read_text()
+    text = write_report(study, tmp_path, "python -m studies.table").read_text()
     row = next(line for line in text.splitlines() if line.startswith("| SAD (k=5)"))
     assert "(24.7 ± 0.2)" in row
     assert "| 2 of 3 |" in row
@@ -130,9 +129,8 @@ def test_the_report_has_the_papers_figures_beside_ours_and_the_number_of_sets(st
     assert "On fewer sets, for want of time: SAD (k=5), BPR (k=5)" in text
     assert "set 00" in text
     assert (tmp_path / "measures.png").stat().st_size > 1000
-    page = html.read_text()
-    assert page.count("data:image/png;base64,") == 2
-    assert "Tiny | data" in page
+    assert (tmp_path / "calibration.png").stat().st_size > 1000
+    assert "# Evaluation on Tiny | data" in text
 
 
 def test_a_baseline_that_fails_is_a_row_that_says_so(data, tmp_path, monkeypatch):
@@ -142,8 +140,9 @@ def test_a_baseline_that_fails_is_a_row_that_says_so(data, tmp_path, monkeypatch
     monkeypatch.setattr("sadrec.baselines.ease.EASE._learn", broken)
     study = table_study(data, tmp_path, baselines=["ease"], factors=(2,), splits=Limits(1), trials=Limits(2),
                         given=QUICK, progress=False)  # fmt: skip
-    table = next(block for block in report_blocks(study) if getattr(block, "header", [""])[-1] == "Note")
-    row = next(row for row in table.rows if row[0] == "EASE")
+    header, rows = main_table(study)
+    assert header[-1] == "Note"
+    row = next(row for row in rows if row[0] == "EASE")
     assert row[1:] == ["", "", "", "", "", "0 of 1", "", "failed: RuntimeError: the matrix is singular"]
 
 
@@ -175,7 +174,7 @@ def test_the_command_takes_a_path_and_writes_a_report(tmp_path):
     result = CliRunner().invoke(table_command, options, catch_exceptions=False)
     assert result.exit_code == 0
     assert "Popularity" in result.output
-    assert (tmp_path / "out" / "report.html").is_file()
+    assert (tmp_path / "out" / "report.md").is_file()
 
 
 @pytest.mark.parametrize(("option", "value"), [("--splits", "0"), ("--trials", "=2"), ("--set", "svd=2")])
@@ -268,7 +267,7 @@ def test_a_model_of_ours_that_fails_is_a_row_that_says_so_and_the_report_is_writ
     assert study.comparison.notes("SAD (k=3)").startswith("failed: DivergedError")
     assert study.consistency is None
     assert list(study.calibrations) == ["BPR (k=3)"]
-    markdown, _ = write_report(study, tmp_path)
+    markdown = write_report(study, tmp_path)
     assert "| BPR (k=3) |" in markdown.read_text()
 
 
