@@ -10,6 +10,7 @@ from pathlib import Path
 from platform import machine, python_version, system
 from typing import Any
 
+from sadrec.data.datasets import PUBLISHED
 from sadrec.evaluation._store import write_atomically
 from sadrec.evaluation.calibration import plot_calibration
 from sadrec.evaluation.measures import measure_of
@@ -75,7 +76,7 @@ _FURTHER_LEGEND = (
 
 
 def _properties(study: TableStudy) -> str:
-    found = study.data.interactions.describe()
+    found = study.data.interactions.describe(PUBLISHED.get(study.data.name))
     names = ("users", "items", "ratings", "sparsity", "ratings per user: min/5 %/median/95 %/max", "per item")
 
     def cells(what: Any) -> list[str]:

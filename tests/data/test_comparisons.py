@@ -101,7 +101,7 @@ def test_bad_frames_are_refused(columns: dict[str, list[object]], error: type, m
 
 
 def test_unknown_ways_with_ties_are_refused() -> None:
-    with pytest.raises(ValueError, match='ties must be "drop" or "split"'):
+    with pytest.raises(ValueError, match="ties must be 'drop' or 'split', not 'keep'"):
         Comparisons.from_frame(SIDES, ties="keep")
 
 
@@ -191,7 +191,7 @@ def test_bad_indices_are_refused(arrays: tuple[list[int], ...], error: type, mes
 
 def test_nothing_can_be_changed() -> None:
     pairs = Comparisons.from_frame(STATED)
-    with pytest.raises(AttributeError, match="immutable"):
+    with pytest.raises(AttributeError, match="cannot assign"):
         pairs.weight = None
     with pytest.raises(ValueError, match="read-only"):
         pairs.user_index[0] = 1
@@ -225,3 +225,25 @@ def test_the_description_counts_comparisons_and_pairs_of_items() -> None:
     assert found.per_user == pytest.approx((1, 1.05, 1.5, 1.95, 2))
     assert found.per_item[0] == 1 and found.per_item[-1] == 3
     assert "comparisons 3\npairs       2" in str(found)
+
+
+@settings(deadline=None)
+@given(indices, st.integers(0, 3))
+def test_a_split_by_pairing_keeps_all_comparisons_of_two_items_together(
+    rows: list[tuple[int, int, int]], seed: int
+) -> None:
+    whole = from_rows(rows)
+    train, test = whole.split(0.4, seed, by="pairing")
+    assert sorted(row for part in (train, test) for row in part.to_frame().rows()) == sorted(whole.to_frame().rows())
+    assert not set(train.pairings().tolist()) & set(test.pairings().tolist())
+    assert len(np.unique(test.pairings())) == round(0.4 * len(np.unique(whole.pairings())))
+    again = whole.split(0.4, seed, by="pairing")[1]
+    assert again.to_frame().equals(test.to_frame())
+
+
+def test_a_pairing_is_the_same_whichever_item_won() -> None:
+    pairs = Comparisons.from_indices([0, 0, 1], [0, 1, 2], [1, 0, 1], users=[1, 2], items=["a", "b", "c"])
+    one, two, three = pairs.pairings().tolist()
+    assert one == two != three
+    with pytest.raises(ValueError, match="by must be 'row' or 'pairing', not 'game'"):
+        pairs.split(by="game")

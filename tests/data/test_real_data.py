@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from sadrec.data import Comparisons, Simulation, load, load_split
+from sadrec.data.datasets import PUBLISHED
 
 FOLDER = Path(os.environ.get("SADREC_DATA", ""))
 pytestmark = [
@@ -20,16 +21,11 @@ pytestmark = [
     [("movielens-1m", "movielens-1m"), ("movielens-100k", "movielens-100k"), ("food-com", "food-com-loo00")],
 )
 def test_the_description_is_the_published_one(name: str, folder: str) -> None:
-    found = load(name, FOLDER / folder).describe()
-    assert found.published is not None
-    assert (found.users, found.items, found.ratings) == (
-        found.published.users,
-        found.published.items,
-        found.published.ratings,
-    )
-    assert round(found.sparsity, 4) == round(found.published.sparsity, 4)
-    if found.published.per_user:
-        assert found.per_user == found.published.per_user
+    here, published = load(name, FOLDER / folder).describe(), PUBLISHED[name]
+    assert (here.users, here.items, here.ratings) == (published.users, published.items, published.ratings)
+    assert round(here.sparsity, 4) == round(published.sparsity, 4)
+    if published.per_user:
+        assert here.per_user == published.per_user
 
 
 def test_the_paper_s_own_split_of_food_com() -> None:

@@ -171,7 +171,7 @@ def test_a_seed_that_is_none_is_refused(seed: object) -> None:
 
 @pytest.mark.parametrize("k", [0, 1, 4, 2.5, "3"])
 def test_a_number_of_folds_that_cannot_be_is_refused(k: int) -> None:
-    with pytest.raises(ValueError, match="k must be a whole number between 2 and the number of users, 3"):
+    with pytest.raises(ValueError, match="k must be a whole number, from 2 to 3"):
         list(Interactions.from_csr(np.eye(3)).user_folds(k))
 
 

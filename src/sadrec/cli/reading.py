@@ -15,11 +15,11 @@ _COLUMNS = {
 }
 _MAY_BE_NONE = {"interactions": ("rating", "timestamp"), "comparisons": ("user", "weight")}
 _OTHERS = {
-    "interactions": ("header", "duplicates", "allow_negative", "text_ids"),
-    "comparisons": ("header", "ties"),
+    "interactions": ("duplicates", "allow_negative"),
+    "comparisons": ("ties",),
 }
 _NAMES = dict.fromkeys((*_COLUMNS["interactions"], *_COLUMNS["comparisons"]))
-READING = (*_NAMES, *dict.fromkeys((*_OTHERS["interactions"], *_OTHERS["comparisons"])))
+READING = ("header", "text_ids", *_NAMES, *dict.fromkeys((*_OTHERS["interactions"], *_OTHERS["comparisons"])))
 """Names of all options of :func:`reading_options` but ``kind``."""
 
 
@@ -68,36 +68,39 @@ def read_data(file: Path, kind: str, options: dict[str, Any]) -> Any:
         The values of :data:`READING`; what was not given is None or False.
     """
     from sadrec import Comparisons, Interactions
+    from sadrec.data.tables import Table
 
-    given = {name: value for name, value in options.items() if value not in (None, False) or name == "header"}
-    if given["header"] is None:
-        del given["header"]
-    if kind == "auto":
-        named = {"winner", "loser", "left", "right", "ties"} & set(given)
-        kind = "comparisons" if named or holds_comparisons(file, given.get("header")) else "interactions"
-    if odd := sorted(set(given) - set(_COLUMNS[kind]) - set(_OTHERS[kind])):
-        raise click.UsageError(
-            f"--{odd[0].replace('_', '-')} does not go with {kind}; their columns are {', '.join(_COLUMNS[kind])}"
-        )
-    for name in _MAY_BE_NONE[kind]:
-        if given.get(name) == "none":
-            given[name] = None
-    reader: Any = Comparisons.read if kind == "comparisons" else Interactions.read
-    return reader(file, **given)
+    header, text_ids = options["header"], options["text_ids"]
+    given = {
+        name: value
+        for name, value in options.items()
+        if value not in (None, False) and name not in ("header", "text_ids")
+    }
+    with Table(file, header, text_ids) as table:
+        if kind == "auto":
+            named = {"winner", "loser", "left", "right", "ties"} & set(given)
+            kind = "comparisons" if named or holds_comparisons(table.columns or []) else "interactions"
+        if odd := sorted(set(given) - set(_COLUMNS[kind]) - set(_OTHERS[kind])):
+            raise click.UsageError(
+                f"--{odd[0].replace('_', '-')} does not go with {kind}; their columns are {', '.join(_COLUMNS[kind])}"
+            )
+        for name in _MAY_BE_NONE[kind]:
+            if given.get(name) == "none":
+                given[name] = None
+        reader: Any = Comparisons.read if kind == "comparisons" else Interactions.read
+        return reader(table, **given)
 
 
-def holds_comparisons(file: Path, header: bool | None = None) -> bool:
+def holds_comparisons(names: list[str]) -> bool:
     """Tell by the names of its columns whether a file holds comparisons."""
     from sadrec.data._columns import AUTO, find_column
-    from sadrec.data.readers import column_names
 
-    names = column_names(file, header=header)
-    found = {
+    roles = {
         role
         for role in ("winner", "loser", "left", "right")
         if find_column(names, AUTO, role, required=False) is not None
     }
     # A column of labels alone is a rating of some kind; a column of winners is not.
     return any(name.strip().lower() == "winner" for name in names) or (
-        "winner" in found and ("loser" in found or {"left", "right"} <= found)
+        "winner" in roles and ("loser" in roles or {"left", "right"} <= roles)
     )

@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from sadrec.data._columns import Where, after, first_true, row_of_frame
 from sadrec.data._vocabulary import Vocabulary
 from sadrec.data.ids import IdArray
 
@@ -48,29 +49,27 @@ class Assembler:
         self._stamp_type: np.dtype[Any] | None = None
         self.rows = 0
 
-    def add(self, user: pl.Series, item: pl.Series, rating: pl.Series | None, timestamp: pl.Series | None) -> None:
-        """Take the next rows."""
-        for start in range(0, len(user), BATCH):
-            self._add(*(None if c is None else c.slice(start, BATCH) for c in (user, item, rating, timestamp)))
+    def add(self, columns: dict[str, pl.Series], where: Where = row_of_frame) -> None:
+        """Take the next rows: user, item and perhaps rating and timestamp."""
+        for start in range(0, len(columns["user"]), BATCH):
+            part = {role: column.slice(start, BATCH) for role, column in columns.items()}
+            self._add(part, after(where, start))
 
-    def _add(self, *columns: pl.Series | None) -> None:
-        user, item, rating, timestamp = columns
-        if user is None or item is None:
-            raise TypeError("rows need a user and an item")
+    def _add(self, columns: dict[str, pl.Series], where: Where) -> None:
         chunk: dict[str, NDArray[Any]] = {
-            "user": self._users.encode(user, self.rows),
-            "item": self._items.encode(item, self.rows),
+            "user": self._users.encode(columns["user"], where),
+            "item": self._items.encode(columns["item"], where),
         }
-        if rating is not None:
-            chunk["rating"] = as_ratings(rating, self.rows, allow_negative=self._allow_negative)
-        if timestamp is not None:
-            stamps = as_timestamps(timestamp, self.rows)
+        if "rating" in columns:
+            chunk["rating"] = as_ratings(columns["rating"], where, allow_negative=self._allow_negative)
+        if "timestamp" in columns:
+            stamps = as_timestamps(columns["timestamp"], where)
             if self._stamp_type not in (None, stamps.dtype):
-                raise TypeError(f"timestamps change from {self._stamp_type} to {stamps.dtype} at row {self.rows}")
+                raise TypeError(f"the timestamps change from {self._stamp_type} to {stamps.dtype} at {where(0)}")
             self._stamp_type = stamps.dtype
             chunk["timestamp"] = to_ordered_integers(stamps)
         self._chunks.append(chunk)
-        self.rows += len(user)
+        self.rows += len(columns["user"])
 
     def finish(self) -> Assembled:
         """Sort the rows by user and item, merge repeated pairs, and give up what was held."""
@@ -117,80 +116,70 @@ class Assembler:
         )
 
 
-def as_ratings(column: pl.Series, first_row: int, *, allow_negative: bool = False) -> NDArray[np.float32]:
+def as_ratings(column: pl.Series, where: Where, *, allow_negative: bool = False) -> NDArray[np.float32]:
     """Bring a column of ratings to float32, refusing what cannot be a rating."""
     if not (column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null)):
         raise TypeError(f"the ratings are of type {column.dtype}, not numbers: is this the right column?")
     if column.null_count():
-        row = first_row + int(column.is_null().arg_true()[0])
         raise ValueError(
-            f"row {row} has no rating: drop such rows, or pass rating=None (--rating none) to take each row as an "
-            "interaction"
+            f"{where(first_true(column.is_null()))} has no rating: drop such rows, or pass rating=None (--rating none) "
+            "to take each row as an interaction"
         )
     values = np.array(column.cast(pl.Float32).to_numpy())
-    check_ratings(values, first_row, allow_negative=allow_negative)
+    check_ratings(values, where, allow_negative=allow_negative)
     return values
 
 
-def check_ratings(values: NDArray[Any], first_row: int = 0, *, allow_negative: bool = False) -> None:
+def check_ratings(values: NDArray[Any], where: Where = row_of_frame, *, allow_negative: bool = False) -> None:
     """Refuse ratings that are not finite, and negative ones unless allowed."""
     finite = np.isfinite(values)
     if not finite.all():
         row = int((~finite).argmax())
         raise ValueError(
-            f"row {first_row + row} has the rating {values[row]}: ratings must be finite; drop such rows, or "
+            f"{where(row)} has the rating {values[row]}: ratings must be finite; drop such rows, or "
             "pass rating=None (--rating none) to take each row as an interaction"
         )
     if not allow_negative and len(values) and values.min() < 0:
         row = int((values < 0).argmax())
         raise ValueError(
-            f"row {first_row + row} has the negative rating {values[row]:g}: every row counts as something "
+            f"{where(row)} has the negative rating {values[row]:g}: every row counts as something "
             "the user chose, so drop what was disliked or rescale the ratings; allow_negative=True (--allow-negative) "
             "keeps them as they are (then they only order a user's items)"
         )
 
 
-def as_timestamps(column: pl.Series, first_row: int) -> NDArray[Any]:
+def as_timestamps(column: pl.Series, where: Where) -> NDArray[Any]:
     """Bring a column of times to int64, float64 or datetime64."""
-    if column.null_count():
-        row = first_row + int(column.is_null().arg_true()[0])
-        raise ValueError(f"row {row} has no timestamp: drop such rows, or pass timestamp=None to do without")
     if column.dtype == pl.String:
-        column = _parse_times(column, first_row)
-    if column.dtype.is_integer():
-        whole = column.cast(pl.Int64, strict=False)
-        if whole.null_count():
-            first = int(whole.is_null().arg_true()[0])
-            raise ValueError(
-                f"row {first_row + first} has the timestamp {column[first]}, beyond 64 bits: pass timestamp=None to do "
-                "without"
-            )
-        return np.array(whole.to_numpy())
-    if column.dtype.is_float():
-        values = column.cast(pl.Float64).to_numpy()
-        if np.isnan(values).any():
-            row = first_row + int(np.isnan(values).argmax())
-            raise ValueError(f"row {row} has NaN for its timestamp: drop such rows, or pass timestamp=None")
-        return values
-    if column.dtype == pl.Date:
-        return column.cast(pl.Datetime("us")).to_numpy()
-    if isinstance(column.dtype, pl.Datetime):
-        return column.dt.replace_time_zone(None).cast(pl.Datetime("us")).to_numpy()
-    raise TypeError(f"the timestamps are of type {column.dtype}: they must be numbers, dates or times")
-
-
-def _parse_times(column: pl.Series, first_row: int) -> pl.Series:
-    try:
-        times = column.str.strip_chars().str.to_datetime(strict=False, time_unit="us")
-    except pl.exceptions.ComputeError:  # not one looks like a date
-        times = pl.Series([None] * len(column), dtype=pl.Datetime("us"))
-    if times.null_count():
-        first = int(times.is_null().arg_true()[0])
+        parsed = _parse_times(column)
+    elif column.dtype.is_integer():
+        parsed = column.cast(pl.Int64, strict=False)
+    elif column.dtype.is_float():
+        parsed = column.cast(pl.Float64).fill_nan(None)
+    elif column.dtype == pl.Date:
+        parsed = column.cast(pl.Datetime("us"))
+    elif isinstance(column.dtype, pl.Datetime):
+        parsed = column.dt.replace_time_zone(None).cast(pl.Datetime("us"))
+    elif column.dtype == pl.Null:
+        parsed = column
+    else:
+        raise TypeError(f"the timestamps are of type {column.dtype}: they must be numbers, dates or times")
+    if parsed.null_count():
+        row = first_true(parsed.is_null())
+        if column[row] is None:
+            raise ValueError(f"{where(row)} has no timestamp: drop such rows, or pass timestamp=None to do without")
         raise ValueError(
-            f"row {first_row + first} has the timestamp {column[first]!r}, neither a number nor a date: "
-            "pass timestamp=None to do without"
+            f"{where(row)} has the timestamp {column[row]!r}, neither a number of 64 bits nor a date: correct it, or "
+            "pass timestamp=None (--timestamp none) to do without"
         )
-    return times
+    return np.array(parsed.to_numpy())
+
+
+def _parse_times(column: pl.Series) -> pl.Series:
+    try:
+        return column.str.strip_chars().str.to_datetime(strict=False, time_unit="us")
+    except pl.exceptions.PolarsError:  # not one looks like a date
+        return pl.Series([None] * len(column), dtype=pl.Datetime("us"))
 
 
 def to_ordered_integers(values: NDArray[Any]) -> NDArray[np.int64]:

@@ -1,10 +1,14 @@
 """Finding the columns of a table, and taking them out of any kind of frame."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import polars as pl
+
+Where = Callable[[int], str]
+"""Names a row of a batch in an error: "row 3" of a frame (from 0), "line 5" of a text file (from 1, as editors do)."""
 
 AUTO = "auto"
 """Value of a column argument that means: look for the usual names."""
@@ -30,6 +34,24 @@ def _plain(name: str) -> str:
     return "".join(c for c in name.lower() if c.isalnum())
 
 
+_ENDS_IN_ID = re.compile(r"([\s_.-]id|[a-z]I[dD])$")
+
+
+def row_of_frame(row: int) -> str:
+    """Name a row of a data frame."""
+    return f"row {row}"
+
+
+def after(where: Where, start: int) -> Where:
+    """Name the rows of a part that starts at row ``start``."""
+    return lambda row: where(start + row)
+
+
+def first_true(mask: pl.Series) -> int:
+    """Return the first row where a mask is true."""
+    return int(mask.arg_true()[0])
+
+
 def find_column(columns: Sequence[str], wanted: str | None, role: str, *, required: bool = True) -> str | None:
     """Find the column for a role: the one named, or with :data:`AUTO` the first that has a usual name.
 
@@ -41,9 +63,9 @@ def find_column(columns: Sequence[str], wanted: str | None, role: str, *, requir
         raise TypeError(f"{role} must be the name of a column, not {wanted!r}")
     if wanted in columns:
         return wanted
-    found = ", ".join(map(repr, columns)) or "none"
+    known = ", ".join(map(repr, columns)) or "none"
     if wanted != AUTO:
-        raise ValueError(f"there is no column {wanted!r} for the {role}; the columns found are {found}")
+        raise ValueError(f"there is no column {wanted!r} for the {role}; the columns found are {known}")
     by_plain_name: dict[str, str] = {}
     for name in columns:
         by_plain_name.setdefault(_plain(name), name)
@@ -54,8 +76,29 @@ def find_column(columns: Sequence[str], wanted: str | None, role: str, *, requir
         return None
     remedy = "user=..., or user=None where one judge said it all" if role == "judge" else f"{role}=..."
     raise ValueError(
-        f"no column looks like the {role}; the columns found are {found}; name the right one, {remedy}, or rename it"
+        f"no column looks like the {role}; the columns found are {known}; name the right one, {remedy}, or rename it"
     )
+
+
+def find_interactions(
+    columns: Sequence[str], user: str | None, item: str | None, rating: str | None, timestamp: str | None
+) -> dict[str, str]:
+    """Find the columns of interactions.
+
+    Where no column has a usual name of items, the only other column of ids is theirs: ``anime_id``.
+    """
+    chosen = {
+        "user": find_column(columns, user, "user"),
+        "rating": find_column(columns, rating, "rating", required=False),
+        "timestamp": find_column(columns, timestamp, "timestamp", required=False),
+    }
+    items = find_column(columns, item, "item", required=False)
+    if items is None and item == AUTO:
+        others = [name for name in columns if _ENDS_IN_ID.search(name) and name not in chosen.values()]
+        items = others[0] if len(others) == 1 else find_column(columns, item, "item")
+    if chosen["user"] is None or items is None:
+        raise ValueError("interactions need a column of users and one of items")
+    return {role: name for role, name in {**chosen, "item": items}.items() if name is not None}
 
 
 def is_frame(value: Any) -> bool:
@@ -107,6 +150,11 @@ def take_column(frame: Any, name: str) -> pl.Series:
     if values.dtype.kind == "M":
         values = values.astype("datetime64[us]")
     return pl.Series(name, np.ascontiguousarray(values))
+
+
+def take_columns(frame: Any, names: dict[str, str]) -> dict[str, pl.Series]:
+    """Take the column for each role out of an opened frame."""
+    return {role: take_column(frame, name) for role, name in names.items()}
 
 
 def _is_missing(value: Any) -> bool:

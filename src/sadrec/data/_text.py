@@ -2,14 +2,15 @@
 
 import csv
 import gzip
+import os
 import re
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
 import polars as pl
 
 if sys.version_info >= (3, 14):
@@ -27,6 +28,9 @@ _OTHERS = {
     b"PK\x03\x04": "a zip archive: unpack it first, or use sadrec.data.load for a known data set",
 }
 """What cannot be read, by its first bytes."""
+_ROW_END = re.compile(rb'"[^"]*"|\n')
+_EMPTY_LINE = re.compile(rb'("[^"]*")|^\r?\n', re.MULTILINE)
+_LONE_RETURN = re.compile(rb"\r(?!\n)")
 
 
 @dataclass(frozen=True)
@@ -40,65 +44,59 @@ class Layout:
     """Number of fields."""
 
 
-def text_blocks(path: Path) -> Iterator[bytes]:
-    """Yield the file in blocks that end where a row ends, the last one possibly without a line break.
+def text_blocks(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield an opened file, from its start, in blocks that end where a row ends.
 
-    Empty lines are left out.
+    The last block may end without a line break.
+
+    Raises
+    ------
+    ValueError
+        When the file is of another kind, damaged, or changes while it is read.
     """
     rest = b""
-    for chunk in _chunks(path):
+    lines = 1
+    for chunk in _chunks(file):
         block = rest + chunk
-        cut = _end_of_last_row(block)
-        if rows := without_empty_lines(block[:cut]):
-            yield rows
+        cut = end_of_last_row(block)
+        if cut:
+            yield block[:cut]
+            lines += block.count(b"\n", 0, cut)
         rest = block[cut:]
         if len(rest) > _MAX_ROW:
-            raise ValueError(f"{path} has a row of more than {_MAX_ROW} bytes: is a quotation mark left open?")
+            raise ValueError(f"line {lines} has more than {_MAX_ROW} bytes: is a quotation mark left open?")
     if rest.strip():
+        if rest.count(b'"') % 2:
+            raise ValueError(f"after line {lines}: is a quotation mark left open, or is the file cut short?")
         yield rest
 
 
-def without_empty_lines(block: bytes) -> bytes:
-    """Leave out the empty lines of a block of whole rows; between quotation marks they may belong to a text."""
-    if b"\n\n" not in block and b"\n\r\n" not in block and not block.startswith((b"\n", b"\r\n")):
-        return block
-    if b'"' in block:
-        rows = block.strip(b"\r\n")
-        return rows + b"\n" if rows else b""
-    return re.sub(rb"(?m)^\r?\n", b"", block)
-
-
-def _chunks(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        start = file.read(4)
+def _chunks(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield the unpacked content, without the mark that some programs put before UTF-8."""
+    file.seek(0)
+    size = os.fstat(file.fileno()).st_size
+    start = file.read(4)
+    file.seek(0)
     for mark, what in _OTHERS.items():
         if start.startswith(mark):
-            raise ValueError(f"{path} is {what}")
+            raise ValueError(f"it is {what}")
+    unpacked: Any = file
     if start[:2] == b"\x1f\x8b":
-        yield from _unpacked(path, gzip.open)
+        unpacked = gzip.GzipFile(fileobj=file)
     elif start == b"\x28\xb5\x2f\xfd":
-        yield from _unpacked(path, zstd.open)
-    else:
-        with path.open("rb") as file:
-            yield from _without_mark(file)
-
-
-def _without_mark(file: IO[bytes]) -> Iterator[bytes]:
+        unpacked = zstd.ZstdFile(file)
     first = True
-    while chunk := file.read(BLOCK):
-        yield chunk.removeprefix(b"\xef\xbb\xbf") if first else chunk
-        first = False
-
-
-def _unpacked(path: Path, opened: Callable[[Path], Any]) -> Iterator[bytes]:
     try:
-        with opened(path) as file:
-            yield from _without_mark(file)
+        while chunk := unpacked.read(BLOCK):
+            yield chunk.removeprefix(b"\xef\xbb\xbf") if first else chunk
+            first = False
     except (EOFError, zlib.error, gzip.BadGzipFile, zstd.ZstdError) as error:
-        raise ValueError(f"{path} is damaged or incomplete ({error}): fetch it again") from None
+        raise ValueError(f"it is damaged or incomplete ({error}): fetch it again") from None
+    if os.fstat(file.fileno()).st_size != size or file.tell() < size:
+        raise ValueError("it was changed while it was read: wait until it is written, and read it again")
 
 
-def _end_of_last_row(block: bytes) -> int:
+def end_of_last_row(block: bytes) -> int:
     """Return where the last complete row ends: a line break outside quotation marks."""
     end = block.rfind(b"\n") + 1
     quotes = block.count(b'"', 0, end)
@@ -109,16 +107,54 @@ def _end_of_last_row(block: bytes) -> int:
     return end
 
 
-def look(path: Path, block: bytes, header: bool | None) -> Layout:
-    """Tell how a file is written from its first block."""
-    line = block.split(b"\n", 1)[0].decode("utf-8", errors="replace").strip("\r\n")
-    separator = next((mark for mark in _SEPARATORS if mark in line), ",")
-    raw = line.split(separator) if len(separator) > 1 else next(csv.reader([line], delimiter=separator), [""])
+def without_empty_lines(block: bytes) -> bytes:
+    """Leave out the empty lines of a block of whole rows; between quotation marks they belong to a text."""
+    if b"\n\n" not in block and b"\n\r\n" not in block and not block.startswith((b"\n", b"\r\n")):
+        return block
+    return _EMPTY_LINE.sub(rb"\1", block)
+
+
+def rows_of(block: bytes) -> Iterator[tuple[int, int, int]]:
+    """Yield for each row of a block how many lines come before it, where it starts and where it ends."""
+    line = lines = start = 0
+    for match in _ROW_END.finditer(block):
+        lines += match.group().count(b"\n")
+        if match.group() == b"\n":
+            if block[start : match.start()].strip(b"\r"):
+                yield line, start, match.end()
+            line, start = lines, match.end()
+    if block[start:].strip(b"\r"):
+        yield line, start, len(block)
+
+
+def lines_before(block: bytes, row: int) -> int:
+    """Return how many lines of a block come before one of its rows."""
+    return next((line for number, (line, _, _) in enumerate(rows_of(block)) if number == row), block.count(b"\n"))
+
+
+def lone_return(block: bytes) -> int | None:
+    """Return how many lines come before a carriage return that no line feed follows, outside quotation marks."""
+    if block.count(b"\r") == block.count(b"\r\n"):
+        return None
+    for match in _LONE_RETURN.finditer(block.rstrip(b"\r")):
+        if block.count(b'"', 0, match.start()) % 2 == 0:
+            return block.count(b"\n", 0, match.start())
+    return None
+
+
+def look(line: bytes, header: bool | None) -> Layout:
+    """Tell how a file is written from its first row."""
+    text = line.decode("utf-8", errors="replace").strip("\r\n")
+    separator = next((mark for mark in _SEPARATORS if mark in text), ",")
+    try:
+        raw = text.split(separator) if len(separator) > 1 else next(csv.reader([text], delimiter=separator), [""])
+    except csv.Error as error:
+        raise ValueError(f"its first line cannot be read ({error}): is a quotation mark left open?") from None
     fields = [field.strip().strip('"') for field in raw]
     if header is None:
         header = not any(_is_number(field) for field in fields)
     if header and len(set(fields)) < len(fields):
-        raise ValueError(f"{path} has two columns of the same name in its header: {fields}")
+        raise ValueError(f"it has two columns of the same name in its header: {fields}")
     return Layout(separator, fields if header else None, len(fields))
 
 
@@ -128,6 +164,16 @@ def _is_number(field: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def may_have_leading_zeros(block: bytes, separator: str) -> bool:
+    """Whether a field of a block may start with a zero and another digit; quick, so that it can be asked of each."""
+    letters = np.frombuffer(block, dtype=np.uint8)
+    zeros = np.flatnonzero(letters[:-1] == ord("0"))
+    before = letters[np.maximum(zeros, 1) - 1]
+    after = letters[zeros + 1]
+    begins = (before == ord(separator[-1])) | (before == ord("\n")) | (before == ord('"')) | (zeros == 0)
+    return bool((begins & (after >= ord("0")) & (after <= ord("9"))).any())
 
 
 def first_line(error: BaseException) -> str:

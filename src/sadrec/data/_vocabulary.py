@@ -4,6 +4,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from sadrec.data._columns import Where, first_true
 from sadrec.data.ids import IdArray, text_ids
 
 
@@ -15,16 +16,16 @@ class Vocabulary:
         self._dtype: pl.DataType | None = None
         self._numbers: _Integers | _Text = _Integers()
 
-    def encode(self, column: pl.Series, first_row: int) -> NDArray[np.int32]:
-        """Number the ids of a batch whose first row is row ``first_row`` of the table."""
-        ids = plain_ids(column, self.what, first_row)
+    def encode(self, column: pl.Series, where: Where) -> NDArray[np.int32]:
+        """Number the ids of a batch; ``where`` names a row of it in an error."""
+        ids = plain_ids(column, self.what, where)
         if self._dtype is None:
             self._dtype = ids.dtype
             if ids.dtype == pl.String:
                 self._numbers = _Text()
         if ids.dtype != self._dtype:
             raise TypeError(
-                f"the {self.what} ids change from {self._dtype} to {ids.dtype} at row {first_row}: "
+                f"the {self.what} ids change from {self._dtype} to {ids.dtype} at {where(0)}: "
                 "convert the column to one type first, e.g. to text"
             )
         if isinstance(self._numbers, _Text):
@@ -127,28 +128,24 @@ def hash_text(ids: pl.Series) -> NDArray[np.int64]:
     return ids.hash(0).to_numpy().view(np.int64)
 
 
-def plain_ids(column: pl.Series, what: str, first_row: int) -> pl.Series:
+def plain_ids(column: pl.Series, what: str, where: Where) -> pl.Series:
     """Bring a column of ids to the type in which ids of its kind are compared."""
     dtype = column.dtype
     if dtype == pl.Null and len(column) == 0:
         return column.cast(pl.Int64)
     if column.null_count():
-        row = first_row + int(column.is_null().arg_true()[0])
-        raise ValueError(f"row {row} has no {what}: drop such rows first")
+        raise ValueError(f"{where(first_true(column.is_null()))} has no {what}: drop such rows first")
     if dtype.is_integer():
         if dtype == pl.UInt64:
             return column
         whole = column.cast(pl.Int64, strict=False)
         if whole.null_count():
-            first = int(whole.is_null().arg_true()[0])
-            raise TypeError(
-                f"row {first_row + first}: the {what} {column[first]} does not fit 64 bits: convert ids to text"
-            )
+            row = first_true(whole.is_null())
+            raise TypeError(f"{where(row)}: the {what} {column[row]} does not fit 64 bits: convert ids to text")
         return whole
     if dtype.is_float():
         if column.is_nan().any():
-            row = first_row + int(column.is_nan().arg_true()[0])
-            raise ValueError(f"row {row} has NaN for its {what}: drop such rows first")
+            raise ValueError(f"{where(first_true(column.is_nan()))} has NaN for its {what}: drop such rows first")
         return column.cast(pl.Float64) + 0.0  # one zero instead of two
     if dtype in (pl.Categorical, pl.Enum, pl.String):
         return column.cast(pl.String)

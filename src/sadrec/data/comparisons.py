@@ -1,6 +1,6 @@
 """What people said when asked: which of two items they prefer."""
 
-import logging
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -8,20 +8,19 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from sadrec.data._columns import AUTO, is_frame, open_frame, take_column
-from sadrec.data._pairs import check_weight, choose_columns, from_sides, without_self
-from sadrec.data._vocabulary import Vocabulary
+from sadrec import _check
+from sadrec._types import Floats
+from sadrec.data._columns import AUTO, is_frame, open_frame, take_columns
+from sadrec.data._comparison_rows import ComparisonRows, Ties, check_weight, find_comparisons, names_without_header
 from sadrec.data.ids import IdArray, Ids
-from sadrec.data.splits import hold_out_share
+from sadrec.data.splits import hold_out_groups, hold_out_share
+from sadrec.data.tables import Table, opened
 
 if TYPE_CHECKING:
     from sadrec.data.describe import PairsDescription
 
-log = logging.getLogger(__name__)
 
-Ties = Literal["drop", "split"]
-
-
+@dataclass(frozen=True, eq=False, repr=False)
 class Comparisons:
     """Users, items, and who preferred what to what; immutable.
 
@@ -31,6 +30,8 @@ class Comparisons:
     ----------
     users, items
         Ids, in row order.
+    user_ids, item_ids
+        The same as indices from id to row.
     user_index, winner_index, loser_index
         One int32 per comparison: rows of ``users`` and ``items``.
     weight
@@ -47,43 +48,66 @@ class Comparisons:
     array([3, 1, 2])
     """
 
-    __slots__ = ("_items", "_loser", "_user", "_users", "_weight", "_winner")
+    user_ids: Ids
+    item_ids: Ids
+    user_index: NDArray[np.int32]
+    winner_index: NDArray[np.int32]
+    loser_index: NDArray[np.int32]
+    weight: Floats | None = None
 
-    _users: Ids
-    _items: Ids
-    _user: NDArray[np.int32]
-    _winner: NDArray[np.int32]
-    _loser: NDArray[np.int32]
-    _weight: NDArray[np.float32] | None
-
-    def __init__(self) -> None:
-        raise TypeError("make comparisons with Comparisons.read, .from_frame or .from_indices")
-
-    @classmethod
-    def _new(
-        cls,
-        users: Ids,
-        items: Ids,
-        columns: tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]],
-        weight: NDArray[np.float32] | None,
-    ) -> "Comparisons":
-        self = object.__new__(cls)
-        for array in (*columns, weight):
+    def __post_init__(self) -> None:
+        if not isinstance(self.user_ids, Ids) or not isinstance(self.item_ids, Ids):
+            raise TypeError("make comparisons with Comparisons.read, .from_frame or .from_indices")
+        for array in (self.user_index, self.winner_index, self.loser_index, self.weight):
             if array is not None:
                 array.flags.writeable = False
-        names = ("_users", "_items", "_user", "_winner", "_loser", "_weight")
-        for name, value in zip(names, (users, items, *columns, weight), strict=True):
-            object.__setattr__(self, name, value)
-        return self
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(f"comparisons are immutable: {name} cannot be set")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        columns = (self._user, self._winner, self._loser)
-        return (type(self)._new, (self._users, self._items, columns, self._weight))
+        return type(self), tuple(getattr(self, field.name) for field in fields(self))
 
     # -- constructors --------------------------------------------------------------------------------------
+
+    @classmethod
+    def read(
+        cls,
+        path: str | Path | Table,
+        *,
+        user: str | None = AUTO,
+        winner: str = AUTO,
+        loser: str | None = AUTO,
+        left: str | None = AUTO,
+        right: str | None = AUTO,
+        weight: str | None = AUTO,
+        ties: Ties = "drop",
+        header: bool | None = None,
+        text_ids: bool = False,
+    ) -> "Comparisons":
+        """Read a file: csv, tsv, ``::``-separated .dat, parquet; text files also compressed (.gz, .zst).
+
+        Either it has columns of winners and losers, or columns left, right and winner, where the winner is the id of
+        one of the two, or empty (null) for a tie. A text file without a header has the columns user, winner, loser or
+        user, left, right, winner, in that order.
+
+        Parameters
+        ----------
+        path
+            The file.
+        user, winner, loser, left, right, weight
+            Names of the columns; "auto" looks for the usual names. ``user=None`` means that one judge said it
+            all, whose id is then 0.
+        ties
+            "drop" leaves ties out; "split" makes each two comparisons of half the weight, one each way.
+        header, text_ids
+            As in :meth:`Interactions.read`.
+        """
+        with opened(path, header, text_ids) as table:
+            rows = table.read(
+                lambda columns: find_comparisons(columns, user, winner, loser, left, right, weight),
+                names_without_header,
+                lambda: ComparisonRows(ties),
+            )
+            with table.naming():
+                return cls(*rows.finish())
 
     @classmethod
     def from_frame(
@@ -98,41 +122,14 @@ class Comparisons:
         weight: str | None = AUTO,
         ties: Ties = "drop",
     ) -> "Comparisons":
-        """Take a data frame of pandas, polars, Arrow or any kind narwhals knows.
-
-        Either it has columns of winners and losers, or columns left, right and winner, where the winner is
-        the id of one of the two, or null for a tie.
-
-        Parameters
-        ----------
-        frame
-            The data frame.
-        user, winner, loser, left, right, weight
-            Names of the columns; "auto" looks for the usual names. ``user=None`` means that one judge said it
-            all, whose id is then 0.
-        ties
-            "drop" leaves ties out; "split" makes each two comparisons of half the weight, one each way.
-        """
-        if ties not in ("drop", "split"):
-            raise ValueError(f'ties must be "drop" or "split", not {ties!r}')
-        opened = open_frame(frame)
-        columns = list(opened.columns)
-        if len(opened) == 0:
+        """Take a data frame of pandas, polars, Arrow or any kind narwhals knows; arguments as in :meth:`read`."""
+        rows = ComparisonRows(ties)
+        table = open_frame(frame)
+        columns = list(table.columns)
+        if len(table) == 0:
             raise ValueError(f"there are no comparisons: the table has no rows (columns {columns})")
-        names = choose_columns(columns, user, winner, loser, left, right, weight)
-        taken = {role: take_column(opened, name) for role, name in names.items() if name is not None}
-        return cls._assemble(taken, ties)
-
-    @classmethod
-    def read(cls, path: str | Path, *, header: bool | None = None, **arguments: Any) -> "Comparisons":
-        """Read a file of any kind ``Interactions.read`` takes; further arguments as in :meth:`from_frame`.
-
-        A text file without a header has the columns user, winner, loser or user, left, right, winner.
-        """
-        from sadrec.data.readers import naming, read_table
-
-        with naming(path):
-            return cls.from_frame(read_table(path, header=header), **arguments)
+        rows.add(take_columns(table, find_comparisons(columns, user, winner, loser, left, right, weight)))
+        return cls(*rows.finish())
 
     @classmethod
     def from_indices(
@@ -146,12 +143,12 @@ class Comparisons:
         weight: Any = None,
     ) -> "Comparisons":
         """Take arrays of rows into the ids ``users`` and ``items``."""
-        known = Ids(users, "user"), Ids(items, "item")
+        user_ids, item_ids = Ids(users, "user"), Ids(items, "item")
         arrays = []
         for name, values, ids in (
-            ("user_index", user_index, known[0]),
-            ("winner_index", winner_index, known[1]),
-            ("loser_index", loser_index, known[1]),
+            ("user_index", user_index, user_ids),
+            ("winner_index", winner_index, item_ids),
+            ("loser_index", loser_index, item_ids),
         ):
             array = np.array(values)
             if array.ndim != 1 or array.dtype.kind not in "iu":
@@ -164,117 +161,79 @@ class Comparisons:
         same = arrays[1] == arrays[2]
         if same.any():
             raise ValueError(f"comparison {int(same.argmax())} compares an item with itself: leave such pairs out")
-        return cls._new(*known, (arrays[0], arrays[1], arrays[2]), check_weight(weight, len(arrays[0])))
-
-    @classmethod
-    def _assemble(cls, taken: dict[str, pl.Series], ties: Ties) -> "Comparisons":
-        weight = check_weight(taken["weight"].to_numpy() if "weight" in taken else None, len(taken["winner"]))
-        rows = len(taken["winner"])
-        user_words, item_words = Vocabulary("user"), Vocabulary("item")
-        judge = taken.get("user", pl.Series("user", np.zeros(rows, dtype=np.int64)))
-        user = user_words.encode(judge, 0)
-        tied = np.zeros(rows, dtype=np.bool_)
-        if "loser" in taken:
-            winner, loser = item_words.encode(taken["winner"], 0), item_words.encode(taken["loser"], 0)
-        else:
-            winner, loser, tied = from_sides(taken, item_words)
-        users, user_place = user_words.finish()
-        items, item_place = item_words.finish()
-        user, winner, loser = user_place[user], item_place[winner], item_place[loser]
-        keep = without_self(winner, loser)
-        if tied.any():
-            log.info(
-                "%d of %d comparisons are ties: %s",
-                tied.sum(),
-                rows,
-                "dropped" if ties == "drop" else "split",
-            )
-            if ties == "drop":
-                keep &= ~tied
-            else:
-                again = np.flatnonzero(tied & keep)
-                weight = np.ones(rows, dtype=np.float32) if weight is None else weight.copy()
-                weight[tied] /= 2
-                user, weight = np.append(user, user[again]), np.append(weight, weight[again])
-                winner, loser = np.append(winner, loser[again]), np.append(loser, winner[again])
-                keep = np.append(keep, np.ones(len(again), dtype=np.bool_))
-        if not keep.any():
-            raise ValueError(f"no comparison is left of {rows}: {int(tied.sum())} are ties (ties={ties!r})")
-        if not keep.all():
-            user, winner, loser = user[keep], winner[keep], loser[keep]
-            weight = None if weight is None else weight[keep]
-        return cls._new(Ids(users, "user"), Ids(items, "item"), (user, winner, loser), weight)
+        user, winner, loser = arrays
+        return cls(user_ids, item_ids, user, winner, loser, check_weight(weight, len(user)))
 
     # -- what it holds ---------------------------------------------------------------------------------------
 
     @property
     def users(self) -> IdArray:
         """User ids, in row order."""
-        return self._users.array
+        return self.user_ids.array
 
     @property
     def items(self) -> IdArray:
         """Item ids, in row order."""
-        return self._items.array
-
-    @property
-    def user_ids(self) -> Ids:
-        """The users as an index from id to row."""
-        return self._users
-
-    @property
-    def item_ids(self) -> Ids:
-        """The items as an index from id to row."""
-        return self._items
-
-    @property
-    def user_index(self) -> NDArray[np.int32]:
-        """Row of the user of each comparison."""
-        return self._user
-
-    @property
-    def winner_index(self) -> NDArray[np.int32]:
-        """Row of the preferred item of each comparison."""
-        return self._winner
-
-    @property
-    def loser_index(self) -> NDArray[np.int32]:
-        """Row of the other item of each comparison."""
-        return self._loser
-
-    @property
-    def weight(self) -> NDArray[np.float32] | None:
-        """Weight of each comparison; ``None`` means that all weigh 1."""
-        return self._weight
+        return self.item_ids.array
 
     def __len__(self) -> int:
-        return len(self._user)
+        return len(self.user_index)
 
     def __repr__(self) -> str:
-        return f"Comparisons({len(self):,} of {len(self._users):,} users over {len(self._items):,} items)"
+        return f"Comparisons({len(self):,} of {len(self.user_ids):,} users over {len(self.item_ids):,} items)"
 
     def to_frame(self) -> pl.DataFrame:
         """Return a polars frame of user, winner, loser and, where there are any, weights."""
         columns = {
-            "user": self.users[self._user],
-            "winner": self.items[self._winner],
-            "loser": self.items[self._loser],
+            "user": self.users[self.user_index],
+            "winner": self.items[self.winner_index],
+            "loser": self.items[self.loser_index],
         }
-        if self._weight is not None:
-            columns["weight"] = self._weight
+        if self.weight is not None:
+            columns["weight"] = self.weight
         return pl.DataFrame(columns)
-
-    # -- parts -----------------------------------------------------------------------------------------------
 
     def describe(self) -> "PairsDescription":
         """Return counts and quantiles per user and item."""
         from sadrec.data.describe import describe_pairs
 
-        return describe_pairs(len(self._users), len(self._items), self._user, self._winner, self._loser)
+        shape = len(self.user_ids), len(self.item_ids)
+        return describe_pairs(*shape, self.user_index, self.winner_index, self.loser_index)
 
-    def split(self, test: float = 0.2, seed: int = 0) -> tuple["Comparisons", "Comparisons"]:
-        """Hold out a share of the comparisons, at random; both parts keep the whole's users and items."""
-        mask = hold_out_share(len(self), test, seed)
+    # -- parts -----------------------------------------------------------------------------------------------
+
+    def pairings(self) -> NDArray[np.int64]:
+        """Return for each comparison a number of the two items compared, the same whichever of them won."""
+        low, high = np.minimum(self.winner_index, self.loser_index), np.maximum(self.winner_index, self.loser_index)
+        return low.astype(np.int64) * len(self.item_ids) + high
+
+    def split(
+        self, test: float = 0.2, seed: int = 0, by: Literal["row", "pairing"] = "row"
+    ) -> tuple["Comparisons", "Comparisons"]:
+        """Hold out a share of the comparisons, at random; both parts keep the whole's users and items.
+
+        Parameters
+        ----------
+        test
+            The share: of the comparisons, or of the pairings.
+        seed
+            Seed of the choice.
+        by
+            "row": each comparison for itself. "pairing": all comparisons of two items, whoever made them, are in the
+            same part, so that the test asks about pairs of items that nobody compared in train.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> games = pl.DataFrame({"user": 4 * [1], "winner": ["a", "b", "a", "c"], "loser": ["b", "a", "c", "b"]})
+        >>> train, test = Comparisons.from_frame(games).split(test=0.34, by="pairing")
+        >>> len(train), len(test)
+        (3, 1)
+        """
+        if _check.one_of(by, "by", ("row", "pairing")) == "pairing":
+            mask = hold_out_groups(self.pairings(), test, seed)
+        else:
+            mask = hold_out_share(len(self), test, seed)
         return self._part(~mask), self._part(mask)
 
     def filter(self, min_per_user: int = 0, min_per_item: int = 0) -> "Comparisons":
@@ -282,23 +241,23 @@ class Comparisons:
 
         Users and items left without comparisons are removed.
         """
-        both = np.concatenate([self._winner, self._loser])
-        often = np.bincount(both, minlength=len(self._items)) >= min_per_item
-        mask = often[self._winner] & often[self._loser]
-        mask &= (np.bincount(self._user[mask], minlength=len(self._users)) >= min_per_user)[self._user]
+        both = np.concatenate([self.winner_index, self.loser_index])
+        often = np.bincount(both, minlength=len(self.item_ids)) >= min_per_item
+        mask = often[self.winner_index] & often[self.loser_index]
+        mask &= (np.bincount(self.user_index[mask], minlength=len(self.user_ids)) >= min_per_user)[self.user_index]
         if not mask.any():
             raise ValueError(f"nothing is left with min_per_user={min_per_user}, min_per_item={min_per_item}")
         part = self._part(mask)
         users, user = np.unique(part.user_index, return_inverse=True)
         items, item = np.unique(np.concatenate([part.winner_index, part.loser_index]), return_inverse=True)
         winner, loser = np.split(item.astype(np.int32), 2)
-        columns = (user.astype(np.int32), winner, loser)
-        return self._new(Ids(self.users[users], "user"), Ids(self.items[items], "item"), columns, part.weight)
+        user_ids, item_ids = Ids(self.users[users], "user"), Ids(self.items[items], "item")
+        return Comparisons(user_ids, item_ids, user.astype(np.int32), winner, loser, part.weight)
 
     def _part(self, mask: NDArray[np.bool_]) -> "Comparisons":
-        weight = None if self._weight is None else self._weight[mask]
-        columns = (self._user[mask], self._winner[mask], self._loser[mask])
-        return self._new(self._users, self._items, columns, weight)
+        weight = None if self.weight is None else self.weight[mask]
+        columns = (self.user_index[mask], self.winner_index[mask], self.loser_index[mask])
+        return Comparisons(self.user_ids, self.item_ids, *columns, weight)
 
 
 def as_comparisons(data: Any) -> Comparisons:

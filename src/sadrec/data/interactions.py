@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,18 +12,20 @@ import polars as pl
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sadrec.data import _matrix, _selection, splits
-from sadrec.data._assemble import Assembled, Assembler, Duplicates
-from sadrec.data._columns import AUTO, find_column, is_frame, open_frame, take_column
-from sadrec.data._warning import DataWarning
+from sadrec import _check
+from sadrec.data import DataWarning, _matrix, splits
+from sadrec.data._assemble import Assembler, Duplicates
+from sadrec.data._columns import AUTO, find_interactions, is_frame, open_frame, take_columns
 from sadrec.data.ids import IdArray, Ids, as_id_array
+from sadrec.data.tables import Table, opened
 
 if TYPE_CHECKING:
     from sadrec.data.describe import Description
 
-_FIELDS = ("_matrix", "_users", "_items", "_timestamps", "_has_ratings", "_titles", "_published")
+_WITHOUT_HEADER = ("user", "item", "rating", "timestamp")
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Interactions:
     """Users, items, and a sparse matrix of what they did; immutable.
 
@@ -35,6 +38,8 @@ class Interactions:
         repeated entries; a rating of 0 is a stored entry like any other.
     users, items
         Ids in row and column order.
+    user_ids, item_ids
+        The same as indices from id to row or column.
     timestamps
         One per stored entry, in the order of ``matrix.data``; ``None`` where there are none.
     has_ratings
@@ -55,54 +60,30 @@ class Interactions:
     (3, [[0.0, 0.0], [5.0, 3.0]])
     """
 
-    __slots__ = _FIELDS
+    matrix: Any
+    user_ids: Ids
+    item_ids: Ids
+    timestamps: NDArray[Any] | None = None
+    has_ratings: bool = False
+    item_titles: NDArray[np.str_] | None = None
 
-    _matrix: Any
-    _users: Ids
-    _items: Ids
-    _timestamps: NDArray[Any] | None
-    _titles: NDArray[np.str_] | None
-    _has_ratings: bool
-    _published: "Description | None"
-
-    def __init__(self) -> None:
-        raise TypeError("make interactions with Interactions.read, .from_frame or .from_csr")
-
-    @classmethod
-    def _new(
-        cls,
-        matrix: Any,
-        users: Ids,
-        items: Ids,
-        timestamps: NDArray[Any] | None,
-        has_ratings: bool,
-        titles: NDArray[np.str_] | None = None,
-        published: "Description | None" = None,
-    ) -> "Interactions":
-        self = object.__new__(cls)
-        for array in (matrix.data, matrix.indices, matrix.indptr, timestamps, titles):
+    def __post_init__(self) -> None:
+        if not isinstance(self.user_ids, Ids) or not isinstance(self.item_ids, Ids):
+            raise TypeError("make interactions with Interactions.read, .from_frame or .from_csr")
+        matrix = self.matrix
+        for array in (matrix.data, matrix.indices, matrix.indptr, self.timestamps, self.item_titles):
             if array is not None:
                 array.flags.writeable = False
-        values = (matrix, users, items, timestamps, has_ratings, titles, published)
-        for name, value in zip(_FIELDS, values, strict=True):
-            object.__setattr__(self, name, value)
-        return self
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(f"interactions are immutable: {name} cannot be set")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (type(self)._new, self._fields())
-
-    def _fields(self) -> tuple[Any, ...]:
-        return tuple(getattr(self, name) for name in _FIELDS)
+        return type(self), tuple(getattr(self, field.name) for field in fields(self))
 
     # -- constructors ----------------------------------------------------------------------------------------
 
     @classmethod
     def read(
         cls,
-        path: str | Path,
+        path: str | Path | Table,
         *,
         user: str = AUTO,
         item: str = AUTO,
@@ -123,8 +104,9 @@ class Interactions:
         path
             The file.
         user, item, rating, timestamp
-            Names of the columns; "auto" looks for the usual names. ``rating=None`` takes every row as an
-            interaction, ``timestamp=None`` leaves times out.
+            Names of the columns; "auto" looks for the usual names, and takes the only other column of ids
+            (``anime_id``) for the items. ``rating=None`` takes every row as an interaction, ``timestamp=None``
+            leaves times out.
         duplicates
             What becomes of a (user, item) pair that occurs more than once: "last" (the latest by timestamp,
             or else the last row; the default), "sum", "count" or "max".
@@ -133,19 +115,18 @@ class Interactions:
         header
             Whether a text file starts with a line of column names; by default one without any number is.
         text_ids
-            Read ids as text even when they look like numbers. A column is text in any case where the first rows have
-            ids with leading zeros.
+            Read ids as text even when they look like numbers. Ids are text in any case where one is not a whole number
+            or has leading zeros.
         """
-        from sadrec.data.readers import naming, read_interactions
-
-        names = {"user": user, "item": item, "rating": rating, "timestamp": timestamp}
         start = partial(Assembler, duplicates=duplicates or "last", allow_negative=allow_negative)
-        assembler = read_interactions(path, names, start, header=header, text_ids=text_ids)
-        if assembler.rows == 0:
-            raise ValueError(f"{path} has no rows")
-        with naming(path):
-            parts = assembler.finish()
-        return cls._from_assembled(parts, said=duplicates is not None)
+        with opened(path, header, text_ids) as table:
+            rows = table.read(
+                lambda columns: find_interactions(columns, user, item, rating, timestamp),
+                lambda width: list(_WITHOUT_HEADER),
+                start,
+            )
+            with table.naming():
+                return cls._assembled(rows, said=duplicates is not None)
 
     @classmethod
     def from_frame(
@@ -160,23 +141,13 @@ class Interactions:
         allow_negative: bool = False,
     ) -> "Interactions":
         """Take a data frame of pandas, polars, Arrow or another kind; arguments as in :meth:`read`."""
-        opened = open_frame(frame)
-        columns = list(opened.columns)
-        chosen = [
-            find_column(columns, user, "user"),
-            find_column(columns, item, "item"),
-            find_column(columns, rating, "rating", required=False),
-            find_column(columns, timestamp, "timestamp", required=False),
-        ]
-        if chosen[0] is None or chosen[1] is None:
-            raise ValueError("interactions need a column of users and one of items")
-        if len(opened) == 0:
+        table = open_frame(frame)
+        chosen = find_interactions(list(table.columns), user, item, rating, timestamp)
+        if len(table) == 0:
             raise ValueError("the frame has no rows")
-        assembler = Assembler(duplicates=duplicates or "last", allow_negative=allow_negative)
-        user_column, item_column = take_column(opened, chosen[0]), take_column(opened, chosen[1])
-        rest = [None if name is None else take_column(opened, name) for name in chosen[2:]]
-        assembler.add(user_column, item_column, *rest)
-        return cls._from_assembled(assembler.finish(), said=duplicates is not None)
+        rows = Assembler(duplicates=duplicates or "last", allow_negative=allow_negative)
+        rows.add(take_columns(table, chosen))
+        return cls._assembled(rows, said=duplicates is not None)
 
     @classmethod
     def from_csr(
@@ -204,10 +175,12 @@ class Interactions:
                 raise ValueError(f"{len(known)} {what} ids are given for {count} {what}s of the matrix")
             ids.append(known)
         has_ratings = bool((canonical.data != 1).any())
-        return cls._new(canonical, ids[0], ids[1], None, has_ratings)
+        return cls(canonical, ids[0], ids[1], None, has_ratings)
 
     @classmethod
-    def _from_assembled(cls, parts: Assembled, *, said: bool) -> "Interactions":
+    def _assembled(cls, rows: Assembler, *, said: bool = False) -> "Interactions":
+        """Make interactions of rows; ``said`` is whether the caller said what becomes of repeated pairs."""
+        parts = rows.finish()
         if parts.repeated and not said:
             kept = "the latest of each" if parts.timestamps is not None else "the last row of each"
             warnings.warn(
@@ -217,78 +190,53 @@ class Interactions:
                 stacklevel=3,
             )
         matrix = _matrix.make(parts.data, parts.indices, parts.indptr, (len(parts.users), len(parts.items)))
-        users, items = Ids(parts.users, "user"), Ids(parts.items, "item")
-        return cls._new(matrix, users, items, parts.timestamps, parts.has_ratings)
+        return cls(matrix, Ids(parts.users, "user"), Ids(parts.items, "item"), parts.timestamps, parts.has_ratings)
 
     # -- what it holds ---------------------------------------------------------------------------------------
 
     @property
-    def matrix(self) -> Any:
-        """Ratings (or ones) as a scipy CSR matrix; its arrays are read-only."""
-        return self._matrix
-
-    @property
     def users(self) -> IdArray:
         """User ids, in row order."""
-        return self._users.array
+        return self.user_ids.array
 
     @property
     def items(self) -> IdArray:
         """Item ids, in column order."""
-        return self._items.array
-
-    @property
-    def user_ids(self) -> Ids:
-        """The users as an index from id to row."""
-        return self._users
-
-    @property
-    def item_ids(self) -> Ids:
-        """The items as an index from id to column."""
-        return self._items
-
-    @property
-    def timestamps(self) -> NDArray[Any] | None:
-        """Times of the stored entries, or ``None``."""
-        return self._timestamps
-
-    @property
-    def has_ratings(self) -> bool:
-        """Whether the values of the matrix mean something."""
-        return self._has_ratings
-
-    @property
-    def item_titles(self) -> NDArray[np.str_] | None:
-        """A title per item (empty where unknown), or ``None``."""
-        return self._titles
+        return self.item_ids.array
 
     @property
     def shape(self) -> tuple[int, int]:
         """Number of users and of items."""
-        return (len(self._users), len(self._items))
+        return (len(self.user_ids), len(self.item_ids))
 
     def __len__(self) -> int:
-        return int(self._matrix.nnz)
+        return int(self.matrix.nnz)
 
     def __repr__(self) -> str:
-        what = "ratings" if self._has_ratings else "interactions"
+        what = "ratings" if self.has_ratings else "interactions"
         return f"Interactions({self.shape[0]:,} users x {self.shape[1]:,} items, {len(self):,} {what})"
 
     def to_frame(self) -> pl.DataFrame:
         """Return a polars frame of user, item and, where there are any, rating and timestamp."""
-        rows = np.repeat(np.arange(self.shape[0]), np.diff(self._matrix.indptr))
-        columns = {"user": self.users[rows], "item": self.items[self._matrix.indices]}
-        if self._has_ratings:
-            columns["rating"] = self._matrix.data
-        if self._timestamps is not None:
-            columns["timestamp"] = self._timestamps
+        rows = np.repeat(np.arange(self.shape[0]), np.diff(self.matrix.indptr))
+        columns = {"user": self.users[rows], "item": self.items[self.matrix.indices]}
+        if self.has_ratings:
+            columns["rating"] = self.matrix.data
+        if self.timestamps is not None:
+            columns["timestamp"] = self.timestamps
         return pl.DataFrame(columns)
 
-    def describe(self) -> "Description":
-        """Return counts, sparsity and quantiles per user and item: the paper's table of properties."""
+    def describe(self, published: "Description | None" = None) -> "Description":
+        """Return counts, sparsity and quantiles per user and item: the paper's table of properties.
+
+        Parameters
+        ----------
+        published
+            Figures to show beside these, such as ``sadrec.data.datasets.PUBLISHED["movielens-1m"]``.
+        """
         from sadrec.data.describe import describe
 
-        return describe(self._matrix, published=self._published)
+        return describe(self.matrix, published)
 
     # -- splits ----------------------------------------------------------------------------------------------
 
@@ -300,7 +248,7 @@ class Interactions:
         train, held_out
             Both with the users, items and shape of the whole.
         """
-        return self._divide(splits.hold_out_one(self._matrix.indptr, seed))
+        return self._divide(splits.hold_out_one(self.matrix.indptr, seed))
 
     def split(self, test: float = 0.2, seed: int = 0) -> tuple["Interactions", "Interactions"]:
         """Hold out a share of all interactions, at random; train and test both have the whole's shape."""
@@ -311,7 +259,7 @@ class Interactions:
 
         Among equally late ones of a user, one is drawn with ``seed``.
         """
-        return self._divide(splits.hold_out_last(self._matrix.indptr, self._times(), seed))
+        return self._divide(splits.hold_out_last(self.matrix.indptr, self._times(), seed))
 
     def split_by_time(self, at: Any = None, test: float = 0.2) -> tuple["Interactions", "Interactions"]:
         """Hold out everything from the time ``at`` on, or, without it, the latest share ``test``.
@@ -322,23 +270,22 @@ class Interactions:
 
     def user_folds(self, k: int = 5, seed: int = 0) -> Iterator[tuple["Interactions", "Interactions"]]:
         """Split the users into ``k`` folds; yields, for each, (the other users' interactions, the fold's)."""
-        for mask in splits.fold_masks(self._matrix.indptr, k, seed):
+        for mask in splits.fold_masks(self.matrix.indptr, k, seed):
             yield self._divide(mask)
 
     def _times(self) -> NDArray[Any]:
-        if self._timestamps is None:
+        if self.timestamps is None:
             raise ValueError(
                 "these interactions have no timestamps: use split or leave_one_out, or read a column of times"
             )
-        return self._timestamps
+        return self.timestamps
 
     def _divide(self, held_out: NDArray[np.bool_]) -> tuple["Interactions", "Interactions"]:
         return self._part(~held_out), self._part(held_out)
 
     def _part(self, mask: NDArray[np.bool_]) -> "Interactions":
-        times = None if self._timestamps is None else self._timestamps[mask]
-        matrix = _matrix.masked(self._matrix, mask)
-        return self._new(matrix, self._users, self._items, times, self._has_ratings, self._titles)
+        times = None if self.timestamps is None else self.timestamps[mask]
+        return replace(self, matrix=_matrix.masked(self.matrix, mask), timestamps=times)
 
     # -- selections ------------------------------------------------------------------------------------------
 
@@ -357,31 +304,62 @@ class Interactions:
         Removing users can push an item below its minimum again; ``until_stable=True`` repeats the last two
         steps until both minima hold.
         """
-        mask = _selection.select(self._matrix, min_per_user, min_per_item, top_users, until_stable=until_stable)
+        mask = _selected(self.matrix, min_per_user, min_per_item, top_users, until_stable=until_stable)
         part = self._part(mask)
         rows = np.flatnonzero(np.diff(part.matrix.indptr))
         used = np.zeros(self.shape[1], dtype=np.bool_)
         used[part.matrix.indices] = True
         columns = np.flatnonzero(used)
-        matrix = _matrix.compressed(part.matrix, rows, columns)
-        users, items = Ids(self.users[rows], "user"), Ids(self.items[columns], "item")
-        titles = None if self._titles is None else self._titles[columns]
-        return self._new(matrix, users, items, part.timestamps, self._has_ratings, titles)
+        return replace(
+            part,
+            matrix=_matrix.compressed(part.matrix, rows, columns),
+            user_ids=Ids(self.users[rows], "user"),
+            item_ids=Ids(self.items[columns], "item"),
+            item_titles=None if self.item_titles is None else self.item_titles[columns],
+        )
 
     def drop_zeros(self) -> "Interactions":
         """Leave out the interactions rated 0 (a review without stars, on Food.com); users and items stay."""
-        return self._part(self._matrix.data != 0)
+        return self._part(self.matrix.data != 0)
 
     def with_titles(self, titles: Mapping[Any, str]) -> "Interactions":
         """Attach a text to each item, from a mapping of item ids; items without one get an empty text."""
         if not isinstance(titles, Mapping):
             raise TypeError(f"titles must be a mapping from item ids to texts, not {type(titles).__name__}")
         array = np.array([titles.get(item, "") for item in self.items.tolist()], dtype=np.str_)
-        return self._new(self._matrix, self._users, self._items, self._timestamps, self._has_ratings, array)
+        return replace(self, item_titles=array)
 
-    def _with_published(self, published: "Description") -> "Interactions":
-        matrix, users, items, timestamps, has_ratings, titles, _ = self._fields()
-        return self._new(matrix, users, items, timestamps, has_ratings, titles, published)
+
+def _selected(
+    matrix: Any, min_per_user: int, min_per_item: int, top_users: int | None, *, until_stable: bool
+) -> NDArray[np.bool_]:
+    """Mask of the stored entries that remain; see ``Interactions.filter`` for the order of the steps."""
+    _check.whole(min_per_user, "min_per_user")
+    _check.whole(min_per_item, "min_per_item")
+    sizes = np.diff(matrix.indptr)
+    mask = np.ones(matrix.nnz, dtype=np.bool_)
+    if top_users is not None and _check.whole(top_users, "top_users", 1) < len(sizes):
+        chosen = np.zeros(len(sizes), dtype=np.bool_)
+        chosen[np.argsort(-sizes, kind="stable")[:top_users]] = True
+        mask = np.repeat(chosen, sizes)
+    rows = np.repeat(np.arange(len(sizes), dtype=np.int32), sizes)
+    while True:
+        before = int(mask.sum())
+        if min_per_item:
+            per_item = np.bincount(matrix.indices[mask], minlength=matrix.shape[1])
+            mask &= (per_item >= min_per_item)[matrix.indices]
+        if min_per_user:
+            per_user = np.bincount(rows[mask], minlength=matrix.shape[0])
+            mask &= (per_user >= min_per_user)[rows]
+        if not until_stable or int(mask.sum()) == before:
+            break
+    if not mask.any():
+        raise ValueError(
+            f"nothing is left with min_per_user={min_per_user}, min_per_item={min_per_item}, "
+            f"top_users={top_users}: the busiest user has {sizes.max()} interactions, the most popular item "
+            f"{np.bincount(matrix.indices, minlength=1).max()}"
+        )
+    return mask
 
 
 def as_interactions(data: Any) -> Interactions:

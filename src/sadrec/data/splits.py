@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sadrec import _check
+
 Mask = NDArray[np.bool_]
 _AT_ONCE = 2**20
 
@@ -45,7 +47,7 @@ def hold_out_share(count: int, test: float, seed: int) -> Mask:
     """Exactly ``round(test * count)`` of ``count`` entries, every such set equally likely."""
     from sadrec.data._kernels import draw_exactly
 
-    share = check_share(test)
+    share = _check.share(test, "test", inside=True)
     wanted = round(share * count)
     rng = generator(seed)
     mask = np.empty(count, dtype=np.bool_)
@@ -55,10 +57,16 @@ def hold_out_share(count: int, test: float, seed: int) -> Mask:
     return mask
 
 
+def hold_out_groups(groups: NDArray[Any], test: float, seed: int) -> Mask:
+    """All entries of exactly a share ``test`` of the groups, rounded, every such set of groups equally likely."""
+    known, group = np.unique(groups, return_inverse=True)
+    return hold_out_share(len(known), test, seed)[group]
+
+
 def hold_out_from(timestamps: NDArray[Any], at: Any, test: float) -> Mask:
     """Everything from the time ``at`` on, or, where that is ``None``, the latest share ``test``."""
     if at is None:
-        share = check_share(test)
+        share = _check.share(test, "test", inside=True)
         wanted = round(share * len(timestamps))
         if wanted == 0:
             return np.zeros(len(timestamps), dtype=np.bool_)
@@ -77,8 +85,7 @@ def hold_out_from(timestamps: NDArray[Any], at: Any, test: float) -> Mask:
 
 def folds(count: int, k: int, seed: int) -> NDArray[np.int64]:
     """Number of the fold of each of ``count`` rows; sizes differ by at most one."""
-    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 2 <= k <= max(count, 2):
-        raise ValueError(f"k must be a whole number between 2 and the number of users, {count}, not {k!r}")
+    k = _check.whole(k, "k", 2, max(count, 2))
     fold = np.empty(count, dtype=np.int64)
     fold[np.argsort(generator(seed).random(count), kind="stable")] = np.arange(count) % k
     return fold
@@ -92,15 +99,6 @@ def fold_masks(indptr: NDArray[Any], k: int, seed: int) -> Iterator[Mask]:
         yield np.repeat(fold == number, sizes)
 
 
-def check_share(test: float) -> float:
-    """Refuse a share outside (0, 1)."""
-    if isinstance(test, bool) or not isinstance(test, (int, float, np.floating)) or not 0 < test < 1:
-        raise ValueError(f"test must be a share between 0 and 1, such as 0.2, not {test!r}")
-    return float(test)
-
-
 def generator(seed: int) -> np.random.Generator:
     """A generator that gives the same numbers wherever and whenever it runs."""
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise ValueError(f"seed must be a whole number, 0 or more, not {seed!r}")
-    return np.random.Generator(np.random.PCG64(int(seed)))
+    return np.random.Generator(np.random.PCG64(_check.whole(seed, "seed")))

@@ -49,7 +49,8 @@ def load(name: str, path: str | Path | None = None, **selection: Any) -> Interac
     Returns
     -------
     Interactions
-        With item titles where they are published; ``describe()`` shows the published figures beside its own.
+        With item titles where they are published. ``describe(sadrec.data.datasets.PUBLISHED[name])`` shows the
+        published figures beside its own; counts that differ are logged.
 
     Examples
     --------
@@ -78,7 +79,6 @@ def load(name: str, path: str | Path | None = None, **selection: Any) -> Interac
     else:
         data = _READERS[name](Source(place), **selection)
     if not selection:
-        data = data._with_published(PUBLISHED[name])
         report(name, data.describe(), sampled=name == "netflix")
     return data
 

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 import numpy as np
 import polars as pl
 
+from sadrec import _check
 from sadrec.data import _text
 from sadrec.data._assemble import Assembler
 from sadrec.data.datasets.source import Source
@@ -38,18 +39,19 @@ def netflix(
         Seed of the draw.
     """
     for name, value in (("n_users", n_users), ("max_movie_id", max_movie_id)):
-        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-            raise ValueError(f"{name} must be a whole number, 1 or more, or None for all, not {value!r}")
+        if value is not None:
+            _check.whole(value, f"{name} (None for all)", 1)
     assembler = Assembler()
     with _with_ratings(source) as ratings:
         chosen = None if n_users is None else _draw_users(ratings, n_users, max_movie_id, seed)
         for rows in _rows(ratings, max_movie_id):
             if chosen is not None:
                 rows = rows.filter(pl.col("user").is_in(chosen.implode()))
-            assembler.add(rows["user"], rows["movie"], rows["rating"], rows["day"])
+            names = {"user": "user", "item": "movie", "rating": "rating", "timestamp": "day"}
+            assembler.add({role: rows[name] for role, name in names.items()})
     if assembler.rows == 0:
         raise ValueError(f"{source.path} holds no ratings of movies up to {max_movie_id}")
-    data = Interactions._from_assembled(assembler.finish(), said=False)
+    data = Interactions._assembled(assembler)
     titles = source.find("movie_titles.txt", "movie_titles.csv")
     return data.with_titles(source.titles(titles[0], ",", 2)) if titles else data
 

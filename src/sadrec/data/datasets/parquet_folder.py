@@ -5,8 +5,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from sadrec.data._columns import AUTO, Where, find_interactions
 from sadrec.data.interactions import Interactions
-from sadrec.data.readers import read_table
+from sadrec.data.tables import Table
 
 
 def is_parquet_folder(path: Path) -> bool:
@@ -43,16 +44,37 @@ def load_split(path: str | Path, *, column: str = "split", train: str = "train")
     path = Path(path).expanduser()
     folder = path.is_dir()
     data = parquet_folder(path) if folder else Interactions.read(path)
-    table = read_table(path / "ratings.parquet" if folder else path)
-    if column not in table.columns:
-        raise ValueError(f"{path} has no column {column!r} to tell its parts; it has {', '.join(table.columns)}")
-    parts = table[column].cast(pl.String)
+
+    def choose(columns: list[str]) -> dict[str, str]:
+        if column not in columns:
+            raise ValueError(f"it has no column {column!r} to tell its parts; it has {', '.join(columns)}")
+        return {**find_interactions(columns, AUTO, AUTO, None, None), "part": column}
+
+    with Table(path / "ratings.parquet" if folder else path) as table:
+        rows = table.read(choose, lambda width: [], _PartRows)
+        parts = pl.concat(rows.parts)
     if train not in parts.unique().to_list():
         raise ValueError(f"no row of {path} has {column} = {train!r}; there are {', '.join(map(repr, parts.unique()))}")
-    held = table.filter(parts != train)
-    rows, columns = data.user_ids.positions(held["user"]), data.item_ids.positions(held["item"])
+    held = (parts != train).to_numpy()
+    row, item = (data.user_ids.positions(pl.concat(rows.users)), data.item_ids.positions(pl.concat(rows.items)))
     width = data.shape[1]
     starts = np.repeat(np.arange(data.shape[0]), np.diff(data.matrix.indptr)) * width
     mask = np.zeros(len(data), dtype=np.bool_)
-    mask[np.searchsorted(starts + data.matrix.indices, rows * width + columns)] = True
+    mask[np.searchsorted(starts + data.matrix.indices, row[held] * width + item[held])] = True
     return data._divide(mask)
+
+
+class _PartRows:
+    """Takes the users, the items and the parts of all rows."""
+
+    def __init__(self) -> None:
+        self.users: list[pl.Series] = []
+        self.items: list[pl.Series] = []
+        self.parts: list[pl.Series] = []
+        self.rows = 0
+
+    def add(self, columns: dict[str, pl.Series], where: Where) -> None:
+        self.users.append(columns["user"])
+        self.items.append(columns["item"])
+        self.parts.append(columns["part"].cast(pl.String))
+        self.rows += len(columns["user"])

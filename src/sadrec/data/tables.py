@@ -1,0 +1,347 @@
+"""Files of rows, read a batch at a time: csv, tsv, ``::``-separated, parquet; text also compressed.
+
+Interactions and comparisons are read here, by the same rules. What is kept of the rows decides how much memory is
+needed, not the size of the file.
+"""
+
+import os
+import re
+import stat
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Protocol, Self, TypeVar
+
+import polars as pl
+
+from sadrec.data import DataWarning, _text
+from sadrec.data._columns import Where, after, row_of_frame
+
+Columns = dict[str, pl.Series]
+
+_KINDS = {"user": "user", **dict.fromkeys(("item", "winner", "loser", "left", "right"), "item")}
+"""The ids of one kind are of one type: where one column of items is text, all are."""
+_NUMBERS = ("rating", "weight")
+_SLICE = 2**19
+"""Rows of a parquet file read at once: a group of rows is read again for each slice of it."""
+
+
+class Consumer(Protocol):
+    """What takes the rows of a table."""
+
+    rows: int
+
+    def add(self, columns: Columns, where: Where) -> None:
+        """Take the next rows; ``where`` names a row of them in an error."""
+
+
+C = TypeVar("C", bound=Consumer)
+
+
+class _NotNumbers(Exception):
+    """What looked like whole numbers at first turns out to be text (ids) or to have decimals (times)."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+
+class Table:
+    """A file of rows, opened once.
+
+    Parameters
+    ----------
+    path
+        The file.
+    header
+        Whether a text file starts with a line of column names; ``None``: a line without any number is one.
+    text_ids
+        Whether to read ids as text even when they look like numbers.
+
+    Attributes
+    ----------
+    columns
+        The names of the columns; ``None`` where a text file has no header.
+    width
+        The number of columns.
+    """
+
+    def __init__(self, path: str | Path, header: bool | None = None, text_ids: bool = False) -> None:
+        self.path = Path(path).expanduser()
+        if self.path.is_dir():
+            raise IsADirectoryError(
+                f"{self.path} is a folder: name a file, or use sadrec.data.load for a known data set"
+            )
+        self._file = self.path.open("rb")
+        self._header, self._text_ids = header, text_ids
+        try:
+            with self.naming():
+                self._look()
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _look(self) -> None:
+        status = os.fstat(self._file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise ValueError("it is not a file on a disk: save its content to a file first")
+        if status.st_size == 0:
+            raise ValueError("it is empty")
+        self._is_parquet = self._file.read(4) == b"PAR1" or self.path.suffix in (".parquet", ".pq")
+        self._layout = _text.Layout(",", None, 0)
+        self._skip = 0
+        if self._is_parquet:
+            self._check_parquet(status.st_size)
+            with _parquet_errors():
+                self.columns: list[str] | None = list(pl.read_parquet_schema(self.path))
+            self.width = len(self.columns)
+            return
+        before = 0
+        for block in _text.text_blocks(self._file):
+            self._refuse_lone_return(block, 1)
+            if (first := next(_text.rows_of(block), None)) is not None:
+                _, start, end = first
+                self._layout = _text.look(block[start:end], self._header)
+                self._skip = before + end if self._layout.columns is not None else 0
+                break
+            before += len(block)
+        self.columns, self.width = self._layout.columns, self._layout.width
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    @contextmanager
+    def naming(self) -> Iterator[None]:
+        """Put the name of the file before what is wrong with its content."""
+        try:
+            yield
+        except (ValueError, TypeError) as error:
+            if str(self.path) in str(error):
+                raise
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind(f"{self.path}: {error}") from None
+
+    def read(
+        self,
+        choose: Callable[[list[str]], dict[str, str]],
+        without_header: Callable[[int], list[str]],
+        start: Callable[[], C],
+    ) -> C:
+        """Give all rows to a consumer, in batches, and return it.
+
+        Parameters
+        ----------
+        choose
+            Takes the names of the columns and returns the name for each role.
+        without_header
+            Takes the number of columns and returns the names they have where there is no header.
+        start
+            Makes a consumer. What was taken for numbers may turn out to be text late in the file; then the file is read
+            again, into a new consumer.
+        """
+        with self.naming():
+            fields = self._choose(choose, without_header)
+            as_text = {"user", "item"} if self._text_ids else set()
+            batches = self._parquet_batches if self._is_parquet else self._text_batches
+            while True:
+                consumer = start()
+                try:
+                    for columns, where in batches(fields, as_text):
+                        consumer.add(columns, where)
+                    break
+                except _NotNumbers as signal:
+                    as_text.add(signal.kind)
+            if consumer.rows == 0:
+                raise ValueError("it has no rows")
+            return consumer
+
+    def _choose(
+        self, choose: Callable[[list[str]], dict[str, str]], without_header: Callable[[int], list[str]]
+    ) -> dict[str, int]:
+        if self.width == 0:
+            raise ValueError("it has no rows")
+        if self.columns is None:
+            names = without_header(self.width)
+            names += [f"column {number}" for number in range(len(names) + 1, self.width + 1)]
+            names = names[: self.width]
+        else:
+            names = self.columns
+        try:
+            chosen = choose(names)
+        except ValueError as error:
+            if self._is_parquet or self.columns is None or self._header:
+                raise
+            raise ValueError(
+                f"{error}; or, if the first line is a row like any other, pass header=False (--no-header)"
+            ) from None
+        return {role: names.index(name) for role, name in chosen.items()}
+
+    # -- parquet --------------------------------------------------------------------------------------------------
+
+    def _check_parquet(self, size: int) -> None:
+        self._file.seek(max(size - 8, 0))
+        tail = self._file.read(8)
+        if tail[4:] != b"PAR1" or int.from_bytes(tail[:4], "little") > size - 12:
+            raise ValueError("it cannot be read as parquet (it is cut short, or something else): fetch it again")
+
+    def _parquet_batches(self, fields: dict[str, int], as_text: set[str]) -> Iterator[tuple[Columns, Where]]:
+        names = {role: (self.columns or [])[number] for role, number in fields.items()}
+        with _parquet_errors():
+            scan = pl.scan_parquet(self.path).select(list(dict.fromkeys(names.values())))
+            rows = int(scan.select(pl.len()).collect().item())
+        for start in range(0, rows, _SLICE):
+            with _parquet_errors():
+                frame = scan.slice(start, _SLICE).collect()
+            columns = {role: frame[name] for role, name in names.items()}
+            for role, kind in _KINDS.items():
+                if role in columns and kind in as_text:
+                    columns[role] = columns[role].cast(pl.String)
+            yield columns, after(row_of_frame, start)
+
+    # -- text -----------------------------------------------------------------------------------------------------
+
+    def _text_batches(self, fields: dict[str, int], as_text: set[str]) -> Iterator[tuple[Columns, Where]]:
+        types: dict[str, pl.DataType] = {}
+        line, skip = 1, self._skip
+        for block in _text.text_blocks(self._file):
+            line += block.count(b"\n", 0, skip)
+            block, skip = block[skip:], max(skip - len(block), 0)
+            self._refuse_lone_return(block, line)
+            where = partial(_line_of, block, line)
+            line += block.count(b"\n")
+            rows = _text.without_empty_lines(block)
+            if not rows.strip():
+                continue
+            reader = _Block(rows, self._layout, fields, where)
+            if not types:
+                types = _choose_types(reader.parse({}), as_text)
+            elif _text.may_have_leading_zeros(rows, self._layout.separator):
+                reader.refuse_lost_zeros(types)
+            yield reader.parse(types), where
+            if not block.endswith(b"\n"):
+                self._warn_if_cut(rows, line)
+
+    def _refuse_lone_return(self, block: bytes, line: int) -> None:
+        if (before := _text.lone_return(block)) is not None:
+            raise ValueError(
+                f"line {line + before} has a carriage return with no line feed after it: convert the line ends first, "
+                "e.g. with tr '\\r' '\\n'"
+            )
+
+    def _warn_if_cut(self, rows: bytes, line: int) -> None:
+        """Say that the last line, which has no end, has fewer fields than the others."""
+        count = rows[_text.end_of_last_row(rows) :].count(self._layout.separator.encode()) + 1
+        if count < self._layout.width:
+            warnings.warn(
+                f"{self.path}: line {line}, the last, has {count} of {self._layout.width} fields and no line end: is "
+                "the file cut short?",
+                DataWarning,
+                stacklevel=2,
+            )
+
+
+@contextmanager
+def opened(path: str | Path | Table, header: bool | None = None, text_ids: bool = False) -> Iterator[Table]:
+    """Open a file for as long as the context lasts; one that is open already stays so."""
+    if isinstance(path, Table):
+        yield path
+    else:
+        with Table(path, header, text_ids) as table:
+            yield table
+
+
+@contextmanager
+def _parquet_errors() -> Iterator[None]:
+    try:
+        yield
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        raise ValueError(f"it cannot be read as parquet ({_text.first_line(error)}): fetch it again") from None
+
+
+def _line_of(block: bytes, line: int, row: int) -> str:
+    return f"line {line + _text.lines_before(block, row)}"
+
+
+class _Block:
+    """A block of rows of a text file, without empty lines."""
+
+    def __init__(self, rows: bytes, layout: _text.Layout, fields: dict[str, int], where: Where) -> None:
+        self.rows, self.layout, self.fields, self.where = rows, layout, fields, where
+
+    def parse(self, types: dict[str, pl.DataType]) -> Columns:
+        """Return the column of each role, of its type; without types, as text."""
+        by_number = {number: types.get(role, pl.String()) for role, number in self.fields.items()}
+        try:
+            columns = _text.parse(self.rows, self.layout, by_number)
+            by_place = dict(zip(by_number, columns, strict=True))
+            return {role: by_place[number] for role, number in self.fields.items()}
+        except pl.exceptions.PolarsError as error:
+            message = _text.first_line(error)
+        if "utf-8" in message:
+            raise ValueError("it is not UTF-8 text: convert it first, e.g. with iconv")
+        if "more fields" in message:
+            self._refuse_long_row()
+        if types:
+            self._explain(types)
+        hint = "; is a quotation mark left open, or not doubled inside a text?" if b'"' in self.rows else ""
+        raise ValueError(f"it cannot be read near {self.where(0)}: {message}{hint}")
+
+    def _refuse_long_row(self) -> None:
+        separator = self.layout.separator.encode()
+        for row, (_, start, end) in enumerate(_text.rows_of(self.rows)):
+            count = re.sub(rb'"[^"]*"', b"", self.rows[start:end]).count(separator) + 1
+            if count > self.layout.width:
+                raise ValueError(f"{self.where(row)} has {count} fields, and the first line has {self.layout.width}")
+
+    def _explain(self, types: dict[str, pl.DataType]) -> None:
+        """Raise what is wrong with fields that are not of the types they should be."""
+        for role, field in self.parse({}).items():
+            wrong = field.is_not_null() & field.str.strip_chars().cast(types[role], strict=False).is_null()
+            if not wrong.any():
+                continue
+            if role in _KINDS:
+                raise _NotNumbers(_KINDS[role])
+            if role == "timestamp" and types[role] == pl.Int64 and _fits(field.filter(wrong), pl.Float64()):
+                raise _NotNumbers(role)
+            first = int(wrong.arg_true()[0])
+            raise ValueError(f"{self.where(first)} has the {role} {field[first]!r}, not a number")
+
+    def refuse_lost_zeros(self, types: dict[str, pl.DataType]) -> None:
+        """Ask for text where ids taken for numbers have leading zeros."""
+        for role, field in self.parse({}).items():
+            if role in _KINDS and types[role] == pl.Int64 and _has_leading_zeros(field):
+                raise _NotNumbers(_KINDS[role])
+
+
+def _choose_types(columns: Columns, as_text: set[str]) -> dict[str, pl.DataType]:
+    """Choose the type for each role by the first rows."""
+    text = as_text | {
+        _KINDS[role]
+        for role, field in columns.items()
+        if role in _KINDS and (not _fits(field, pl.Int64()) or _has_leading_zeros(field))
+    }
+    types: dict[str, pl.DataType] = {}
+    for role, field in columns.items():
+        types[role] = pl.String()
+        if role in _NUMBERS:
+            types[role] = pl.Float32()
+        elif role in _KINDS:
+            types[role] = pl.String() if _KINDS[role] in text else pl.Int64()
+        elif role == "timestamp" and role not in as_text and _fits(field, pl.Int64()):
+            types[role] = pl.Int64()
+        elif role == "timestamp" and (role in as_text or _fits(field, pl.Float64())):
+            types[role] = pl.Float64()
+    return types
+
+
+def _fits(field: pl.Series, dtype: pl.DataType) -> bool:
+    return field.str.strip_chars().cast(dtype, strict=False).null_count() == field.null_count()
+
+
+def _has_leading_zeros(field: pl.Series) -> bool:
+    """Whether numbers are written in a way that would be lost: 007 and 7 may be two people."""
+    return bool(field.str.contains(r"^\s*[+-]?0[0-9]").any())
