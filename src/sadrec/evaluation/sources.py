@@ -49,36 +49,23 @@ class FactorSource:
     concurrent = True
 
     def __init__(self, parameters: Parameters, users: Array, items: Array, probable: bool) -> None:
-        self._xi = np.asarray(parameters.user_factors)[users]
-        eta = np.asarray(parameters.item_factors)[items]
-        tau = parameters.rival_factors
-        self._bias = None if parameters.item_bias is None else np.asarray(parameters.item_bias)[items]
+        self._xi = parameters.extend_users(np.asarray(parameters.user_factors)[users])
+        eta, tau = parameters.extend_items(items)
         self._probable = probable
-        self._scored = tau is None
-        if tau is None:
-            self._items = eta
-        else:
-            # x_uij = [xi*eta_i, xi*tau_i] . [tau_j, -eta_j]: a row of each per item, side by side.
-            tau = np.asarray(tau)[items]
-            self._items = np.hstack([eta, tau])
-            self._rivals = np.hstack([tau, -eta])
+        self._scored = parameters.rival_factors is None
+        # x_uij = [xi*eta_i, xi*tau_i] . [tau_j, -eta_j]: a row of each per item, side by side.
+        self._items = eta if self._scored else np.hstack([eta, tau])
+        self._rivals = eta if self._scored else np.hstack([tau, -eta])
 
     def block(self, rows: Array) -> Block:
         """Prepare the margins of some users."""
         if self._scored:
-            scores = self._xi[rows] @ self._items.T
-            if self._bias is not None:
-                scores += self._bias
-            return _differences(scores)
+            return _differences(self._xi[rows] @ self._items.T)
         doubled = np.hstack([self._xi[rows], self._xi[rows]])
-        bias = self._bias
 
         def margins(position: int, items: Array, rivals: Array) -> Array:
             left = self._items[items] * doubled[position]
-            x = left @ self._rivals[rivals].T
-            if bias is not None:
-                x += bias[items][:, None] - bias[rivals][None, :]
-            return np.asarray(x)
+            return np.asarray(left @ self._rivals[rivals].T)
 
         return margins
 

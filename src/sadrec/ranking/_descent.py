@@ -1,11 +1,9 @@
 """The compiled part of a logistic regression: its curvature, and the top of a parabola with corners."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sadrec._kernel import kernel
-
-Doubles = NDArray[np.float64]
+from sadrec._types import Doubles
 
 _SWEEPS = 1000
 """Rounds over the entries, at most."""

@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sadrec._types import Doubles
 from sadrec.ranking._arguments import Indices, least_margin
 from sadrec.ranking.pairs import sigmoid
 from sadrec.ranking.tournament import Tournament, strong_components
-
-Doubles = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,13 +6,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sadrec._types import Doubles
 from sadrec.ranking._arguments import User, count, item_positions, positions, user_vector
 from sadrec.ranking.fold_in import hardest, liked_pairs, pair_design
 from sadrec.ranking.logistic import check_regularization, curvature
 from sadrec.ranking.pairs import contributions, sigmoid
 from sadrec.ranking.parameters import Parameters
-
-Doubles = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sadrec._types import Doubles
 from sadrec.ranking._arguments import Indices, count, item_positions
 from sadrec.ranking.logistic import Estimate, check_regularization, maximise, maximise_hardest
 from sadrec.ranking.parameters import Parameters
-
-Doubles = NDArray[np.float64]
 
 _PAIRS, _FEWEST = 4096, 8
 """Pairs for a user, and at least how many rivals for each liked item, when the number of rivals is left open."""
@@ -196,14 +195,9 @@ def average_user(parameters: Parameters) -> Doubles:
 
 def pair_design(parameters: Parameters, items: Indices, rivals: Indices) -> tuple[Doubles, Doubles]:
     """Return what a user's vector is multiplied with to give margins, (pairs, factors), and what is added: the bias."""
-    eta, tau, bias = parameters.item_factors, parameters.rival_factors, parameters.item_bias
-    if tau is None:
-        design = np.subtract(eta[items], eta[rivals], dtype=np.float64)
-    else:
-        design = np.multiply(eta[items], tau[rivals], dtype=np.float64)
-        design -= np.multiply(eta[rivals], tau[items], dtype=np.float64)
-    offset = np.zeros(items.size) if bias is None else np.subtract(bias[items], bias[rivals], dtype=np.float64)
-    return design, offset
+    wedge = parameters.wedge(items, rivals)
+    factors = parameters.n_factors
+    return np.ascontiguousarray(wedge[:, :factors]), wedge[:, factors:].sum(axis=1)
 
 
 def liked_pairs(

@@ -1,7 +1,7 @@
 """How much of a user's preferences no scores can explain.
 
 For a user, the margins X are the sum of a part that scores explain, ``s_i - s_j`` with s the mean margins, and a rest R
-that runs in circles (the curl of the flow X). The two are orthogonal, so ``|R|^2 / |X|^2`` is the share of the
+that runs in cycles (the curl of the flow X). The two are orthogonal, so ``|R|^2 / |X|^2`` is the share of the
 preferences that no ranking accounts for. With C the matrix that takes column means away, ``R = C X C``, hence the rest
 is the same sum of wedge products as X, of centred columns:
 
@@ -15,16 +15,14 @@ See :func:`~sadrec.ranking.triads.cyclic_triads` for that.
 """
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sadrec._types import Doubles
 from sadrec.ranking._arguments import User, count, user_vector
 from sadrec.ranking.parameters import Parameters
 from sadrec.ranking.vectors import user_vectors
-
-Doubles = NDArray[np.float64]
 
 
 def intransitivity(parameters: Parameters, users: User | ArrayLike | None = None) -> Doubles:
@@ -49,12 +47,9 @@ def intransitivity(parameters: Parameters, users: User | ArrayLike | None = None
     array([1.])
     """
     vectors, single = _vectors(parameters, users)
-    if parameters.rival_factors is None:
-        share = np.zeros(len(vectors))
-    else:
-        forms = _Forms.of(parameters)
-        xi = vectors[:, : parameters.n_factors].astype(np.float64)
-        share = _divide(_quadratic(forms.rest, xi), _quadratic(forms.rest, xi) + forms.explained(vectors))
+    forms = _Forms.of(parameters)
+    rest = _quadratic(forms.rest, vectors)
+    share = _divide(rest, rest + forms.explained(vectors))
     return np.asarray(share[0] if single else share)
 
 
@@ -73,13 +68,10 @@ def factor_shares(parameters: Parameters, user: User) -> Doubles:
     ndarray
         One number per factor, adding up to :func:`intransitivity`. A factor that cancels what others do is negative.
     """
-    xi = user_vector(parameters, user).astype(np.float64)
-    if parameters.rival_factors is None:
-        return np.zeros(parameters.n_factors)
+    xi = _vectors(parameters, user_vector(parameters, user))[0]
     forms = _Forms.of(parameters)
-    parts = xi * (forms.rest @ xi)
-    size = parts.sum() + forms.explained(user_vectors(parameters, xi[None, :]))[0]
-    return _divide(parts, np.full(parts.shape, size))
+    parts = xi[0] * (forms.rest @ xi[0])
+    return _divide(parts, np.full(parts.shape, parts.sum() + forms.explained(xi)[0]))[: parameters.n_factors]
 
 
 def factor_intransitivity(parameters: Parameters) -> Doubles:
@@ -87,13 +79,9 @@ def factor_intransitivity(parameters: Parameters) -> Doubles:
 
     One factor with positive rival factors never makes a cycle, whatever its share: it orders by eta / tau.
     """
-    if parameters.rival_factors is None:
-        return np.zeros(parameters.n_factors)
     forms = _Forms.of(parameters)
     rest = np.diagonal(forms.rest)
-    vectors = user_vectors(parameters, np.eye(parameters.n_factors))
-    vectors[:, parameters.n_factors :] = 0.0
-    return _divide(rest, rest + forms.explained(vectors))
+    return _divide(rest, rest + forms.explained(np.eye(rest.size)))[: parameters.n_factors]
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,11 +135,10 @@ def item_counter_effects(parameters: Parameters, users: User | ArrayLike | None 
     """
     vectors, _ = _vectors(parameters, users)
     items = parameters.n_items
-    if parameters.rival_factors is None or not len(vectors) or not items:
+    if not len(vectors) or not items:
         return ItemCounterEffects(np.zeros(items), np.zeros(items))
-    wide = vectors.astype(np.float64)
-    moments = wide.T @ wide / len(wide)
-    eta, tau = _extended(parameters)
+    moments = vectors.T @ vectors / len(vectors)
+    eta, tau = (side.astype(np.float64) for side in parameters.extend_items())
     rest = _row_norms(eta - eta.mean(0), tau - tau.mean(0), moments)
     return ItemCounterEffects(np.sqrt(rest / items), _divide(rest, np.full(items, rest.sum())))
 
@@ -166,40 +153,31 @@ class _Forms:
 
     @classmethod
     def of(cls, parameters: Parameters) -> "_Forms":
-        """Compute the forms, in double precision."""
-        eta, tau = _extended(parameters)
-        factors = parameters.n_factors
-        mean_eta, mean_tau = (values.sum(0) / max(1, len(values)) for values in (eta, tau))
-        means = eta * mean_tau - tau * mean_eta
-        centred_eta, centred_tau = (eta - mean_eta)[:, :factors], (tau - mean_tau)[:, :factors]
-        cross = centred_eta.T @ centred_tau
-        rest = (centred_eta.T @ centred_eta) * (centred_tau.T @ centred_tau) - cross * cross.T
-        return cls(rest, means.T @ means, parameters.n_items)
+        """Compute the forms, in double precision; without rival factors (BPR) there is no rest."""
+        if parameters.rival_factors is None:
+            none = np.zeros((parameters.mean_items()[0].size,) * 2)
+            return cls(none, none, parameters.n_items)
+        eta, tau = (side.astype(np.float64) for side in parameters.extend_items())
+        mean_eta, mean_tau = parameters.mean_items()
+        scores = eta * mean_tau - tau * mean_eta
+        eta -= mean_eta
+        tau -= mean_tau
+        cross = eta.T @ tau
+        rest = (eta.T @ eta) * (tau.T @ tau) - cross * cross.T
+        return cls(rest, scores.T @ scores, parameters.n_items)
 
-    def explained(self, vectors: NDArray[Any]) -> Doubles:
+    def explained(self, vectors: Doubles) -> Doubles:
         """Return half the squared size of the part that scores explain, for users' vectors with the bias column."""
-        return self.items * _quadratic(self.scores, vectors.astype(np.float64))
+        return self.items * _quadratic(self.scores, vectors)
 
 
-def _extended(parameters: Parameters) -> tuple[Doubles, Doubles]:
-    """Return eta and tau in double precision, the bias as a further factor with tau = 1."""
-    eta = parameters.item_factors.astype(np.float64)
-    tau = np.ones_like(eta) if parameters.rival_factors is None else parameters.rival_factors.astype(np.float64)
-    if parameters.item_bias is not None:
-        eta = np.hstack([eta, parameters.item_bias[:, None].astype(np.float64)])
-        tau = np.hstack([tau, np.ones((len(tau), 1))])
-    return eta, tau
-
-
-def _vectors(parameters: Parameters, users: User | ArrayLike | None) -> tuple[NDArray[Any], bool]:
-    """Return users' vectors with the bias column, and whether a single user was asked about."""
-    if users is None:
-        return user_vectors(parameters), False
-    given = np.asarray(users)
-    single = given.ndim == (1 if given.dtype.kind == "f" and given.size else 0)
-    if single:
-        return user_vectors(parameters, user_vector(parameters, given)[None, :]), True
-    return user_vectors(parameters, given), False
+def _vectors(parameters: Parameters, users: User | ArrayLike | None) -> tuple[Doubles, bool]:
+    """Return users' vectors with a 1 for the bias, in double precision, and whether a single user was asked about."""
+    given = None if users is None else np.asarray(users)
+    single = given is not None and given.ndim == (1 if given.dtype.kind == "f" and given.size else 0)
+    if single and given is not None:
+        given = user_vector(parameters, given)[None, :]
+    return user_vectors(parameters, given).astype(np.float64), single
 
 
 def _quadratic(form: Doubles, vectors: Doubles) -> Doubles:

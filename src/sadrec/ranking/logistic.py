@@ -4,11 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sadrec._types import Doubles
 from sadrec.ranking.pairs import sigmoid
-
-Doubles = NDArray[np.float64]
 
 _SMALL = 256
 """Factors up to which one thread is faster than the start of several."""

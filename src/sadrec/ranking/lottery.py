@@ -5,12 +5,10 @@ few that nothing beats on average.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sadrec._types import Doubles
 from sadrec.ranking.pairs import sigmoid
 from sadrec.ranking.tournament import dominance_components
-
-Doubles = NDArray[np.float64]
 
 _STEPS, _GAP = 200, 1e-13
 """Newton steps at most, and what a game may be lost by, relative to the largest margin."""

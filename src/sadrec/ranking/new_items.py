@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from sadrec._types import Doubles, Positions
 from sadrec.ranking._arguments import count, positions
 from sadrec.ranking.fold_in import draw, even_points
 from sadrec.ranking.logistic import check_regularization, maximise, maximise_sparse
@@ -20,8 +21,6 @@ from sadrec.ranking.parameters import Parameters
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
-
-Doubles = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +123,8 @@ def fold_in_item(
 
     design, offset = _design(parameters, winner_users, rivals)
     against_design, against_offset = _design(parameters, drawn, winners)
-    factors, width, own = parameters.n_factors, design.shape[1], parameters.n_factors + _has_bias(parameters)
+    factors, width = parameters.n_factors, design.shape[1]
+    own = factors + (parameters.item_bias is not None)
     design, offset = np.vstack([design, -against_design]), np.concatenate([offset, -against_offset])
     weight = np.concatenate([winner_weight, loser_weight])
     touched = fans.size + total
@@ -135,30 +135,22 @@ def fold_in_item(
         estimate = maximise_sparse(design, offset, weight, penalty, l1, lowest)
     else:
         estimate = maximise(design, offset, weight, penalty)
-    found = estimate.vector
+    vector = estimate.vector
     return NewItem(
-        found[:factors],
-        1.0 + found[own:] if width > own else np.ones(factors),
-        float(found[factors]) if _has_bias(parameters) else 0.0,
+        vector[:factors],
+        1.0 + vector[own:] if width > own else np.ones(factors),
+        float(vector[factors]) if own > factors else 0.0,
         estimate.covariance[:own, :own],
         int(fans.size),
     )
 
 
-def _has_bias(parameters: Parameters) -> bool:
-    return parameters.item_bias is not None
-
-
-def _design(parameters: Parameters, users: NDArray[np.int64], rivals: NDArray[np.int64]) -> tuple[Doubles, Doubles]:
+def _design(parameters: Parameters, users: Positions, rivals: Positions) -> tuple[Doubles, Doubles]:
     """Return what eta, bias and tau - 1 of the new item are multiplied with in its margins, and what is added."""
-    xi = parameters.user_factors[users].astype(np.float64)
-    eta, tau, bias = parameters.item_factors, parameters.rival_factors, parameters.item_bias
-    against = xi * eta[rivals]
-    parts = [xi if tau is None else xi * tau[rivals]]
-    offset = -against.sum(axis=1)
-    if bias is not None:
-        parts.append(np.ones((len(xi), 1)))
-        offset = offset - bias[rivals]
-    if tau is not None:
-        parts.append(-against)
-    return np.hstack(parts), offset
+    xi = parameters.extend_users(parameters.user_factors[users].astype(np.float64))
+    eta, tau = parameters.extend_items(rivals)
+    against = xi * eta
+    parts = [xi * tau]
+    if parameters.rival_factors is not None:
+        parts.append(-against[:, : parameters.n_factors])
+    return np.hstack(parts), -against.sum(axis=1)

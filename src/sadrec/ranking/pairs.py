@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sadrec._types import Doubles
 from sadrec.ranking._arguments import Indices, User, is_vector, item_positions, positions, user_vector
 from sadrec.ranking.parameters import Parameters
-
-Doubles = NDArray[np.float64]
 
 _CHUNK = 1 << 20
 """How many contributions are held at a time when many preferences are asked for."""
@@ -116,16 +115,14 @@ def margins(parameters: Parameters, user: User, items: ArrayLike | None, rivals:
     array([[0.],
            [3.]])
     """
-    xi = user_vector(parameters, user)
     i, j = item_positions(parameters, items), item_positions(parameters, rivals, "rivals")
-    eta, tau, bias = parameters.item_factors, parameters.rival_factors, parameters.item_bias
-    if tau is None:
-        x = (eta[i] @ xi)[:, None] - (eta[j] @ xi)[None, :]
+    xi = parameters.extend_users(user_vector(parameters, user)[None, :])
+    (eta, tau), (other_eta, other_tau) = parameters.extend_items(i), parameters.extend_items(j)
+    if parameters.rival_factors is None:
+        x = np.subtract.outer(eta @ xi[0], other_eta @ xi[0])
     else:
-        x = (eta[i] * xi) @ tau[j].T
-        x -= (tau[i] * xi) @ eta[j].T
-    if bias is not None:
-        x += bias[i][:, None] - bias[j][None, :]
+        x = (eta * xi) @ other_tau.T
+        x -= (tau * xi) @ other_eta.T
     answer: NDArray[Any] = x.astype(parameters.dtype, copy=False)
     return answer
 
@@ -138,9 +135,9 @@ def sigmoid(x: ArrayLike) -> Doubles:
     >>> sigmoid([-1000.0, 0.0, 1000.0])
     array([0. , 0.5, 1. ])
     """
-    x = np.asarray(x, np.float64)
-    small = np.exp(-np.abs(x))
-    return np.asarray(np.where(x >= 0, 1.0, small) / (1.0 + small))
+    from scipy.special import expit
+
+    return np.asarray(expit(np.asarray(x, np.float64)))
 
 
 def _broadcast(
@@ -165,18 +162,6 @@ def _broadcast(
 
 def _contributions(parameters: Parameters, vectors: NDArray[Any], i: Indices, j: Indices) -> Doubles:
     """Compute contributions for flat positions."""
-    eta, tau, bias = parameters.item_factors, parameters.rival_factors, parameters.item_bias
-    factors = parameters.n_factors
-    # The products below are of doubles that hold floats, hence exact; and both sides of the difference are rounded
-    # alike whichever item comes first. That is what makes x anti-symmetric to the last bit.
-    parts = np.empty((i.size, factors + (bias is not None)))
-    wedge = parts[:, :factors]
-    if tau is None:
-        np.subtract(eta[i], eta[j], out=wedge, dtype=np.float64)
-    else:
-        np.multiply(eta[i], tau[j], out=wedge, dtype=np.float64)
-        wedge -= np.multiply(eta[j], tau[i], dtype=np.float64)
-    wedge *= vectors
-    if bias is not None:
-        np.subtract(bias[i], bias[j], out=parts[:, factors], dtype=np.float64)
+    parts = parameters.wedge(i, j)
+    parts[:, : parameters.n_factors] *= vectors
     return parts

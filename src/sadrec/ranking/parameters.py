@@ -1,12 +1,13 @@
 """The parameters of a model, as every function of this folder takes them."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float32]
+from sadrec._types import Doubles
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +74,76 @@ class Parameters:
     def dtype(self) -> np.dtype[Any]:
         """The precision that products of the factors are computed in."""
         return np.result_type(self.user_factors, self.item_factors, np.float32)
+
+    def extended(self) -> "Parameters":
+        """Return the same preferences without special cases: rival factors in full, and the bias as a last factor.
+
+        A bias is a factor with xi = 1 and tau = 1. Whatever holds for
+        ``x_uij = sum_h xi_uh (eta_ih tau_jh - eta_jh tau_ih)`` then holds for every model.
+
+        Examples
+        --------
+        >>> Parameters(np.ones((2, 3)), np.ones((5, 3)), item_bias=np.zeros(5)).extended()
+        Parameters(users=2, items=5, factors=4, rival_factors=yes, item_bias=no)
+        """
+        return Parameters(self.extend_users(self.user_factors), *self.extend_items())
+
+    def extend_users(self, vectors: NDArray[Any]) -> NDArray[Any]:
+        """Return users' vectors, (users, factors), with a last column of ones if there is a bias."""
+        if self.item_bias is None:
+            return vectors
+        answer = np.ones((len(vectors), self.n_factors + 1), vectors.dtype)
+        answer[:, :-1] = vectors
+        return answer
+
+    def extend_items(self, items: NDArray[Any] | slice = slice(None)) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return eta and tau of some items as :meth:`extended` has them."""
+        eta = self.item_factors[items]
+        tau = None if self.rival_factors is None else self.rival_factors[items]
+        if self.item_bias is not None:
+            eta = np.hstack([eta, self.item_bias[items, None]])
+            tau = None if tau is None else np.hstack([tau, np.ones((len(tau), 1), tau.dtype)])
+        # Ones that take no memory.
+        return eta, np.broadcast_to(np.ones((), eta.dtype), eta.shape) if tau is None else tau
+
+    def mean_items(self, items: NDArray[Any] | None = None) -> tuple[Doubles, Doubles]:
+        """Return the means of eta and tau over some items, or all, as :meth:`extended` has them; 0 over no items."""
+        return self._catalogue_means if items is None else self._mean_items(items)
+
+    @cached_property
+    def _catalogue_means(self) -> tuple[Doubles, Doubles]:
+        return self._mean_items(slice(None))
+
+    def _mean_items(self, items: NDArray[Any] | slice) -> tuple[Doubles, Doubles]:
+        def mean(values: NDArray[Any]) -> Doubles:
+            chosen = values[items]
+            return np.asarray(chosen.sum(axis=0, dtype=np.float64) / max(1, len(chosen)))
+
+        eta = mean(self.item_factors)
+        tau = np.ones(eta.size) if self.rival_factors is None else mean(self.rival_factors)
+        if self.item_bias is None:
+            return eta, tau
+        return np.append(eta, mean(self.item_bias)), np.append(tau, 1.0)
+
+    def wedge(self, items: NDArray[Any], rivals: NDArray[Any]) -> Doubles:
+        """Return ``eta_i tau_j - eta_j tau_i`` for pairs of positions, (pairs, factors), and last ``b_i - b_j``.
+
+        Its product with a user's vector, which has a 1 for the bias, is ``x_uij``. In double precision; exchanging
+        items and rivals changes the sign and nothing else, to the last bit. There is no last column without a bias.
+        """
+        eta, tau, bias = self.item_factors, self.rival_factors, self.item_bias
+        factors = self.n_factors
+        # Products of doubles that hold floats are exact, and both sides of the difference are rounded alike whichever
+        # item comes first.
+        parts = np.empty((len(items), factors + (bias is not None)))
+        if tau is None:
+            np.subtract(eta[items], eta[rivals], out=parts[:, :factors], dtype=np.float64)
+        else:
+            np.multiply(eta[items], tau[rivals], out=parts[:, :factors], dtype=np.float64)
+            parts[:, :factors] -= np.multiply(eta[rivals], tau[items], dtype=np.float64)
+        if bias is not None:
+            np.subtract(bias[items], bias[rivals], out=parts[:, factors], dtype=np.float64)
+        return parts
 
     def __repr__(self) -> str:
         return (

@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sadrec._types import Doubles
 from sadrec.ranking._arguments import Indices, User, item_positions
 from sadrec.ranking.lottery import maximal_lottery, rank_centrality
 from sadrec.ranking.parameters import Parameters
@@ -19,8 +20,6 @@ METHODS: tuple[str, ...] = get_args(Method)
 
 LONGEST = 2000
 """How many items the methods that solve a system of equations take."""
-
-Doubles = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

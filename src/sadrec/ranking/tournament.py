@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sadrec._types import Doubles
 from sadrec.ranking._arguments import Indices, User, item_positions, user_vector
 from sadrec.ranking.parameters import Parameters
-
-Doubles = NDArray[np.float64]
 
 _BLOCK = 1024
 """Items of a block when wins are counted over more items than a matrix should hold."""
@@ -203,20 +202,13 @@ class _Players:
     """What is needed to let some items play each other, in double precision."""
 
     def __init__(self, parameters: Parameters, user: User, items: Indices) -> None:
-        xi = user_vector(parameters, user).astype(np.float64)
-        eta = parameters.item_factors[items].astype(np.float64)
-        self.bias = None if parameters.item_bias is None else parameters.item_bias[items].astype(np.float64)
-        self.scores: Doubles | None = None
-        if parameters.rival_factors is None:
-            self.scores = eta @ xi
-            if self.bias is not None:
-                self.scores = self.scores + self.bias
-            return
+        xi = parameters.extend_users(user_vector(parameters, user)[None, :])
+        eta, self.tau = (side.astype(np.float64) for side in parameters.extend_items(items))
         self.strength = eta * xi
-        self.tau = parameters.rival_factors[items].astype(np.float64)
-        self.size = np.abs(self.strength).sum(1)
-        self.reach = np.abs(self.tau).max(1, initial=0.0)
-        self.rounding = (parameters.n_factors + 2) * float(np.finfo(np.float64).eps)
+        self.scores = self.strength.sum(axis=1) if parameters.rival_factors is None else None
+        self.size = np.abs(self.strength).sum(axis=1)
+        self.reach = np.abs(self.tau).max(axis=1, initial=0.0)
+        self.rounding = (xi.size + 2) * float(np.finfo(np.float64).eps)
 
     def square(self, rows: slice, columns: slice) -> Doubles:
         """Compute the margins of some items against others."""
@@ -227,8 +219,5 @@ class _Players:
         x = forth - (forth.T if same else (self.strength[columns] @ self.tau[rows].T).T)
         noise = self.size[rows, None] * self.reach[None, columns]
         noise = noise + self.reach[rows, None] * self.size[None, columns]
-        if self.bias is not None:
-            x = x + (self.bias[rows, None] - self.bias[None, columns])
-            noise = noise + (np.abs(self.bias)[rows, None] + np.abs(self.bias)[None, columns])
         x[np.abs(x) <= self.rounding * noise] = 0.0
         return np.asarray(x)

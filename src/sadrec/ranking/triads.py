@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sadrec._types import Doubles
 from sadrec.ranking._arguments import count
 from sadrec.ranking.tournament import Tournament
-
-Doubles = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

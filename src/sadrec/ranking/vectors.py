@@ -12,8 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sadrec._types import Doubles
 from sadrec.ranking._arguments import Indices, User, item_positions, positions, user_vector
 from sadrec.ranking.parameters import Parameters
+
+_BLOCK = 4096
+"""Items worked on at a time: they stay near the processor."""
 
 
 def item_vectors(parameters: Parameters, rivals: ArrayLike | None = None) -> NDArray[Any]:
@@ -39,19 +43,13 @@ def item_vectors(parameters: Parameters, rivals: ArrayLike | None = None) -> NDA
     array([[ 0.5, -0.5],
            [-1.5,  1.5]])
     """
-    eta, tau, bias = parameters.item_factors, parameters.rival_factors, parameters.item_bias
-    j = _rivals(parameters, rivals)
-    mean_eta = _mean(eta, j)
-    columns = parameters.n_factors + (bias is not None)
-    answer = np.empty((parameters.n_items, columns), parameters.dtype)
-    part = answer[:, : parameters.n_factors]
-    if tau is None:
-        np.subtract(eta, mean_eta, out=part, casting="same_kind")
-    else:
-        np.multiply(eta, _mean(tau, j).astype(parameters.dtype), out=part, casting="same_kind")
-        part -= tau * mean_eta.astype(parameters.dtype)
-    if bias is not None:
-        answer[:, -1] = bias - _mean(bias, j)
+    mean_eta, mean_tau = (mean.astype(parameters.dtype) for mean in parameters.mean_items(_rivals(parameters, rivals)))
+    answer = np.empty((parameters.n_items, mean_eta.size), parameters.dtype)
+    for start in range(0, parameters.n_items, _BLOCK):
+        part = slice(start, start + _BLOCK)
+        eta, tau = parameters.extend_items(part)
+        np.multiply(eta, mean_tau, out=answer[part])
+        answer[part] -= tau * mean_eta
     return answer
 
 
@@ -82,11 +80,7 @@ def user_vectors(parameters: Parameters, users: ArrayLike | None = None) -> NDAr
             vectors = given
         else:
             vectors = parameters.user_factors[np.atleast_1d(positions(given, parameters.n_users, "users"))]
-    if parameters.item_bias is None:
-        return np.ascontiguousarray(vectors, parameters.dtype)
-    answer = np.ones((len(vectors), parameters.n_factors + 1), parameters.dtype)
-    answer[:, :-1] = vectors
-    return answer
+    return np.ascontiguousarray(parameters.extend_users(vectors), parameters.dtype)
 
 
 def duel_vectors(parameters: Parameters) -> NDArray[Any]:
@@ -97,8 +91,7 @@ def duel_vectors(parameters: Parameters) -> NDArray[Any]:
     Returns
     -------
     ndarray
-        (items, 2 factors): eta beside tau; for BPR (items, factors + 1): eta and a 1. A last column holds the bias
-        if there is one.
+        (items, 2 factors): eta beside tau; for BPR (items, factors + 1): eta and a 1. A bias counts as a factor.
 
     Examples
     --------
@@ -106,13 +99,8 @@ def duel_vectors(parameters: Parameters) -> NDArray[Any]:
     >>> duel_vectors(model) @ duel_query(model, 1, [0])
     array([0., 3.])
     """
-    eta, tau, bias = parameters.item_factors, parameters.rival_factors, parameters.item_bias
-    parts = [eta, np.ones((parameters.n_items, 1)) if tau is None else tau]
-    if bias is not None:
-        parts.append(bias[:, None])
-        if tau is not None:
-            parts.append(np.ones((parameters.n_items, 1)))
-    return np.hstack(parts).astype(parameters.dtype)
+    eta, tau = parameters.extend_items()
+    return np.hstack([eta, tau if parameters.rival_factors is not None else tau[:, :1]]).astype(parameters.dtype)
 
 
 def duel_query(parameters: Parameters, user: User, rivals: ArrayLike | None) -> NDArray[Any]:
@@ -129,25 +117,16 @@ def duel_query(parameters: Parameters, user: User, rivals: ArrayLike | None) -> 
     rivals
         Positions of at least one opponent; ``None`` for the whole catalogue.
     """
-    xi = user_vector(parameters, user).astype(np.float64)
-    tau, bias = parameters.rival_factors, parameters.item_bias
-    j = _rivals(parameters, rivals)
-    mean_eta = _mean(parameters.item_factors, j)
-    if tau is None:
-        constant = -(xi @ mean_eta) - (0.0 if bias is None else float(_mean(bias, j)))
-        parts = [xi, np.array([constant])]
-    else:
-        parts = [xi * _mean(tau, j), -xi * mean_eta]
-    if bias is not None:
-        parts.append(np.ones(1))
-        if tau is not None:
-            parts.append(np.array([-float(_mean(bias, j))]))
+    xi = parameters.extend_users(user_vector(parameters, user)[None, :])[0].astype(np.float64)
+    mean_eta, mean_tau = parameters.mean_items(_rivals(parameters, rivals))
+    against = -xi * mean_eta
+    parts = xi * mean_tau, against if parameters.rival_factors is not None else against.sum(keepdims=True)
     return np.concatenate(parts).astype(parameters.dtype)
 
 
 def mean_margins(
     parameters: Parameters, user: User, items: ArrayLike | None, rivals: ArrayLike | None = None
-) -> NDArray[np.float64]:
+) -> Doubles:
     """Compute the mean margin of items against a set of rivals, in double precision.
 
     Parameters
@@ -167,15 +146,17 @@ def mean_margins(
     >>> mean_margins(model, 1, [0, 1])
     array([-1.5,  1.5])
     """
-    xi = user_vector(parameters, user).astype(np.float64)
-    i, j = item_positions(parameters, items), _rivals(parameters, rivals)
-    eta, tau, bias = parameters.item_factors, parameters.rival_factors, parameters.item_bias
-    against = xi * _mean(eta, j)
-    strength = xi if tau is None else xi * _mean(tau, j)
-    x = eta[i] @ strength - (against.sum() if tau is None else tau[i] @ against)
-    if bias is not None:
-        x = x + (bias[i] - float(_mean(bias, j)))
-    return np.asarray(x, np.float64)
+    xi = parameters.extend_users(user_vector(parameters, user)[None, :])[0].astype(np.float64)
+    chosen = item_positions(parameters, items)
+    mean_eta, mean_tau = parameters.mean_items(_rivals(parameters, rivals))
+    strength, against = xi * mean_tau, xi * mean_eta
+    x = np.empty(chosen.size)
+    for start in range(0, chosen.size, _BLOCK):
+        part = slice(start, start + _BLOCK)
+        eta, tau = parameters.extend_items(chosen[part])
+        x[part] = eta @ strength
+        x[part] -= tau @ against if parameters.rival_factors is not None else against.sum()
+    return x
 
 
 def _rivals(parameters: Parameters, rivals: ArrayLike | None) -> Indices | None:
@@ -186,9 +167,3 @@ def _rivals(parameters: Parameters, rivals: ArrayLike | None) -> Indices | None:
     if not j.size:
         raise ValueError("rivals is empty, but a mean margin needs at least one rival; None stands for all items")
     return j
-
-
-def _mean(values: NDArray[Any], j: Indices | None) -> NDArray[np.float64]:
-    """Return the mean over items, in double precision; over an empty catalogue, 0."""
-    chosen = values if j is None else values[j]
-    return np.asarray(chosen.sum(axis=0, dtype=np.float64) / max(1, len(chosen)))
