@@ -27,9 +27,9 @@ from sadrec import BPR, SAD, Interactions
 from sadrec._kernel import claim, kernel
 from sadrec._random import stream_key
 from sadrec.training import schedule
+from sadrec.training.defaults import default_blocks
 from sadrec.training.drawn import AHEAD, CHUNK, deal, draw, fetch
 from sadrec.training.factors import initial_factors
-from sadrec.training.settings import default_blocks
 
 SIZES = {"movielens-1m": (6_040, 3_706, 1_000_209), "synthetic-20m": (138_493, 26_744, 20_000_000)}
 

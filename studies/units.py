@@ -9,11 +9,10 @@ from typing import Any
 import polars as pl
 from tqdm import tqdm
 
-from sadrec import BPR, SAD
+from sadrec import SAD
 from sadrec.evaluation._fitting import plain
 from sadrec.evaluation._store import write_atomically
 from sadrec.evaluation.tables import render
-from sadrec.models import fitting
 
 Record = dict[str, Any]
 RUNS = "runs"
@@ -79,10 +78,9 @@ def _read(path: Path, identity: Mapping[str, Any]) -> Record | None:
     return record
 
 
-def settings_of(model: SAD, data: fitting.Feedback) -> Record:
+def settings_of(model: SAD, data: Any) -> Record:
     """Return the settings that a fit of the model to the data would use, everything resolved."""
-    seed = model.random_state if isinstance(model.random_state, int) else 0
-    return fitting.resolve(model.get_params(), fitting.lesson(data), not isinstance(model, BPR), seed).as_dict()
+    return model.settings_for(data).as_dict()
 
 
 def summarise(rows: Sequence[tuple[str, Mapping[str, float | None]]], notes: Mapping[str, str]) -> pl.DataFrame:

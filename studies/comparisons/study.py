@@ -14,9 +14,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from sadrec import BPR, SAD, Comparisons
+from sadrec._files import fingerprint
 from sadrec.evaluation import evaluate_comparisons
 from sadrec.evaluation._store import write_atomically
-from sadrec.training.checkpoint import fingerprint
 from studies.units import Record, Unit, run_units, settings_of, summarise, write_tables
 
 DATA = {

@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 
 import sadrec
 from sadrec import BPR, SAD
+from sadrec._files import fingerprint
 from sadrec.data import Simulation, simulate
-from sadrec.models import fitting
 from sadrec.ranking import Parameters
 from sadrec.training import trainer
-from sadrec.training.checkpoint import fingerprint
 from sadrec.training.run import DivergedError
 from studies.alignment import HasFactors, align
 
@@ -169,8 +168,8 @@ def sparsity(rival_factors: NDArray[Any]) -> float:
 def identity(piece: Piece, name: str, simulation: Simulation) -> Record:
     """Return everything the record of a fit depends on."""
     model, start = make_model(name, simulation, piece.seed)
-    lesson = fitting.lesson(simulation.comparisons)
-    settings = fitting.resolve(model.get_params(), lesson, not isinstance(model, BPR), piece.seed)
+    data = simulation.comparisons
+    settings = model.settings_for(data)
     adaptive = [
         trainer.ADAPTIVE_FLOOR,
         trainer.ADAPTIVE_GAMMA,
@@ -185,7 +184,7 @@ def identity(piece: Piece, name: str, simulation: Simulation) -> Record:
         "model": name,
         "settings": settings.as_dict(),
         "adaptive": adaptive if settings.adaptive else None,
-        "data": lesson.fingerprint(),
+        "data": fingerprint(data.users, data.items, data.user_index, data.winner_index, data.loser_index),
         "truth": fingerprint(*truth),
         "start": fingerprint(*(np.ascontiguousarray(array) for array in first)),
     }

@@ -11,7 +11,7 @@ from tqdm import tqdm
 
 from sadrec import SAD
 from sadrec.data import simulate
-from sadrec.training.settings import DEFAULTS
+from sadrec.training.defaults import DEFAULTS
 from studies.options import Study
 from studies.simulation.fits import preferences, sparsity
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from sadrec import BPR, SAD, Interactions
 from sadrec.evaluation.search import grid_points
-from sadrec.training.settings import defaults
+from sadrec.training.defaults import defaults
 from studies.baselines import BASELINES, make
 from studies.units import settings_of
 

@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from sadrec import SAD, Interactions
-from sadrec.models import fitting
+from sadrec.training.dataset import training_data
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def test_the_order_of_what_does_not_count_is_not_learnt():
     stars = np.zeros((3, 6))
     stars[:, :3] = [5, 1, 3]
     weights = np.tile(np.array([1, 0, 1], np.float32), 3)
-    found = fitting.lesson(Interactions.from_csr(stars), weights=weights)
-    assert fitting.told_apart(found).toarray()[0].tolist() == [5, 0, 3, 0, 0, 0]
-    disliked = fitting.lesson(Interactions.from_csr(stars), dislikes=2)
-    assert fitting.told_apart(disliked).toarray()[0].tolist() == [5, 1, 3, 0, 0, 0]
+    weighted = training_data(Interactions.from_csr(stars), weights=weights)
+    assert weighted.ordered().toarray()[0].tolist() == [5, 0, 3, 0, 0, 0]
+    disliked = training_data(Interactions.from_csr(stars), dislikes=2)
+    assert disliked.ordered().toarray()[0].tolist() == [5, 1, 3, 0, 0, 0]

@@ -2,7 +2,6 @@
 
 import datetime
 import json
-from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -201,7 +200,7 @@ def one_endless_id(arrays, header):
 def test_well_formed_files_with_hostile_content_are_refused_before_anything_follows_them(saved, change, message, mmap):
     with_arrays(saved, change)
     with pytest.raises(ModelFileError, match=message):
-        SAD.load(saved, mmap=mmap)
+        SAD.load(saved, mmap=mmap).recommend(1)
 
 
 def test_what_was_seen_comes_back_whatever_its_type(tmp_path):
@@ -216,14 +215,28 @@ def test_settings_in_a_file_cannot_set_other_attributes(saved):
     assert callable(model.recommend) and type(model) is SAD
 
 
-def test_numbers_that_are_not_finite_are_refused(tmp_path):
-    model = model_of([1, 2, 3])
-    broken = model.item_factors.copy()
-    broken[0, 0] = np.nan
-    model.parameters = replace(model.parameters, item_factors=broken)
-    model.save(tmp_path / "m.sad")
+def broken_item(arrays, header):
+    arrays["item_factors"][0, 0] = np.nan
+
+
+def test_numbers_that_are_not_finite_are_refused(saved):
+    with_arrays(saved, broken_item)
     with pytest.raises(ModelFileError, match="finite"):
-        SAD.load(tmp_path / "m.sad")
+        SAD.load(saved)
+
+
+def test_a_mapped_file_is_read_only_when_asked_and_verified_on_request(saved):
+    with_arrays(saved, broken_item)
+    model = SAD.load(saved, mmap=True)  # not a number was looked at
+    assert np.isnan(model.item_factors[0, 0])
+    with pytest.raises(ModelFileError, match="finite"):
+        SAD.load(saved, mmap=True, verify=True)
+    raw = bytearray(saved.read_bytes())
+    raw[-1] ^= 1
+    saved.write_bytes(raw)
+    SAD.load(saved, mmap=True)
+    with pytest.raises(ModelFileError, match="checksum"):
+        SAD.load(saved, mmap=True, verify=True)
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

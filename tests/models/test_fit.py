@@ -150,7 +150,7 @@ def test_settings_may_be_numbers_of_numpy(tmp_path):
 
 
 def test_a_random_state_that_is_none_of_the_three_is_refused():
-    with pytest.raises(TypeError, match="random_state must be"):
+    with pytest.raises(ValueError, match="random_state must be"):
         SAD(random_state="7").fit(clicks())
 
 

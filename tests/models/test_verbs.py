@@ -238,8 +238,8 @@ def test_the_matrix_given_stays_as_it_is(fitted):
         (lambda m: m.margins("ann", None, "air"), "rivals must be a sequence of ids, not 'air'"),
         (lambda m: m.explain("ann", ["rock"], "air"), r"item must be one id, not \['rock'\]"),
         (lambda m: m.recommend_groups(["ann"]), r"user must be one id, not \['ann'\]"),
-        (lambda m: m.recommend_groups("ann", candidates=0), "candidates must be at least 1, not 0"),
-        (lambda m: m.recommend_groups("ann", N="ten"), "N must be a whole number of at least 0, not 'ten'"),
+        (lambda m: m.recommend_groups("ann", candidates=0), "candidates must be a whole number, at least 1, not 0"),
+        (lambda m: m.recommend_groups("ann", N="ten"), "N must be a whole number, at least 0, not 'ten'"),
         (
             lambda m: m.preference("ann", ["rock", "air"], ["rock", "air", "paper"]),
             r"shapes are \(\), \(2,\) and \(3,\)",

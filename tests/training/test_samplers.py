@@ -4,7 +4,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.stats import chisquare
 
-from sadrec.training.samplers import Disliked, Ordered, PopularRivals
+from sadrec.training.samplers import Disliked, Ordered, PopularNegatives
 
 RATINGS = np.array(
     [
@@ -87,7 +87,7 @@ def test_popular_rivals_are_drawn_in_proportion_to_their_popularity():
     matrix[:20, 0] = matrix[20:30, 1] = matrix[30:35, 2] = matrix[35:, 4] = True
     counts = np.zeros(5)
     for seed in range(300):
-        pairs = PopularRivals(rows(matrix), None, 5).pairs(seed, 0)
+        pairs = PopularNegatives(rows(matrix), None, 5).pairs(seed, 0)
         assert not matrix[pairs.user, pairs.loser].any() and matrix[pairs.user, pairs.winner].all()
         assert len(pairs) == 40
         counts += np.bincount(pairs.loser[pairs.winner == 4], minlength=5)
@@ -97,6 +97,6 @@ def test_popular_rivals_are_drawn_in_proportion_to_their_popularity():
 
 def test_popular_rivals_leave_out_what_has_no_weight_and_who_knows_everything():
     matrix = np.array([[1, 1, 0], [1, 1, 1]], bool)
-    pairs = PopularRivals(rows(matrix), np.array([2, 0, 1, 1, 1], np.float32), 3).pairs(0, 0)
+    pairs = PopularNegatives(rows(matrix), np.array([2, 0, 1, 1, 1], np.float32), 3).pairs(0, 0)
     assert pairs.user.tolist() == [0] and pairs.winner.tolist() == [0] and pairs.loser.tolist() == [2]
     assert pairs.weight.tolist() == [2]

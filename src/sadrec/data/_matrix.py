@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sadrec.data._assemble import check_ratings
+from sadrec.data.ids import IdArray, Ids
 
 _INT32_MAX = np.iinfo(np.int32).max
 
@@ -71,3 +72,89 @@ def compressed(matrix: Any, rows: NDArray[Any], columns: NDArray[Any]) -> Any:
     place[columns] = np.arange(len(columns))
     indptr = np.concatenate([matrix.indptr[rows], matrix.indptr[-1:]])
     return make(matrix.data.copy(), place[matrix.indices], indptr, (len(rows), len(columns)))
+
+
+def from_entries(row: NDArray[Any], column: NDArray[Any], values: NDArray[Any], shape: tuple[int, int]) -> Any:
+    """Make a matrix of distinct entries in any order; stored zeros stay."""
+    order = np.lexsort((column, row))
+    indptr = np.zeros(shape[0] + 1, np.int64)
+    np.cumsum(np.bincount(row, minlength=shape[0]), out=indptr[1:])
+    return sp.csr_matrix((values[order], column[order].astype(np.int32), indptr), shape=shape)
+
+
+def join_ids(known: IdArray | None, *more: IdArray) -> IdArray:
+    """Return the known ids followed by those of ``more`` that are new, in the order they come."""
+    result = known
+    for ids in more:
+        if result is None:
+            result = ids
+        elif not np.array_equal(result, ids):
+            if result.dtype.kind != ids.dtype.kind and len(result) and len(ids):
+                raise TypeError(
+                    f"ids of two kinds meet, {result[0].item()!r} and {ids[0].item()!r}: convert one side first"
+                )
+            new = ids[~np.isin(ids, result)]
+            result = np.concatenate((result, new)) if len(new) else result
+    if result is None:
+        raise ValueError("there is no data to learn from")
+    return result
+
+
+def align_ids(data: Any, users: Ids, items: Ids, values: NDArray[Any] | None = None) -> Any:
+    """Return the matrix of interactions with the rows and columns that these ids give it, perhaps with other values."""
+    matrix = data.matrix
+    if np.array_equal(data.users, users.array) and np.array_equal(data.items, items.array):
+        return matrix if values is None else make(values, matrix.indices, matrix.indptr, matrix.shape)
+    entries = matrix.tocoo()
+    row, column = users.positions(data.users)[entries.row], items.positions(data.items)[entries.col]
+    return from_entries(row, column, entries.data if values is None else values, (len(users), len(items)))
+
+
+def entry_keys(matrix: Any) -> NDArray[np.int64]:
+    """Return a number for each stored entry that tells its row and column."""
+    entries = matrix.tocoo()
+    return np.asarray(entries.row.astype(np.int64) * matrix.shape[1] + entries.col)
+
+
+def merged(first: Any, second: Any) -> tuple[Any, NDArray[np.bool_]]:
+    """Return the entries of two matrices of one shape, the first where both have one, and which are of the first."""
+    one, two = first.tocoo(), second.tocoo()
+    row, column = np.concatenate((one.row, two.row)), np.concatenate((one.col, two.col))
+    values = np.concatenate((one.data, two.data))
+    _, kept = np.unique(row.astype(np.int64) * first.shape[1] + column, return_index=True)  # in the order of rows
+    return from_entries(row[kept], column[kept], values[kept], first.shape), kept < one.nnz
+
+
+def enlarged(matrix: Any, users: int, items: int) -> Any:
+    """Return a matrix with empty rows and columns for users and items that came later."""
+    rows = np.full(users - matrix.shape[0], matrix.indptr[-1], matrix.indptr.dtype)
+    return sp.csr_matrix((matrix.data, matrix.indices, np.append(matrix.indptr, rows)), shape=(users, items))
+
+
+def mark_disliked(matrix: Any, disliked: Any) -> Any:
+    """Return what was seen, with -1 for what was disliked."""
+    seen = matrix.copy()
+    seen.data[np.isin(entry_keys(seen), entry_keys(disliked))] = -1
+    return seen
+
+
+def drop_disliked(seen: Any) -> Any:
+    """Return what was seen without what was disliked."""
+    return seen if seen is None or not (seen.data < 0).any() else masked(seen, seen.data >= 0)
+
+
+def checked_seen(seen: Any, shape: tuple[int, int]) -> Any:
+    """Return what was seen as a CSR matrix of the right shape, or None."""
+    if seen is None:
+        return None
+    matrix = sp.csr_matrix(seen, dtype=np.float32)
+    if matrix.shape != shape:
+        raise ValueError(f"seen must have the shape (users, items), {shape}, not {matrix.shape}")
+    return matrix if matrix.has_sorted_indices else matrix.sorted_indices()
+
+
+def kernel_rows(matrix: Any) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Return ``(indptr, indices)`` of a CSR matrix in the types that kernels are compiled for."""
+    indices = matrix.indices.astype(np.int32, copy=False).view()
+    indices.flags.writeable = False
+    return matrix.indptr.astype(np.int64), indices

@@ -1,5 +1,7 @@
 """A model as a file: factors, bias, ids and what was seen, without any code in it."""
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -8,88 +10,118 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sadrec._files import FileFormatError, read_arrays, write_arrays
-from sadrec.data.ids import IdArray, text_ids
+from sadrec._files import FileFormatError, plain, read_arrays, write_arrays
+from sadrec.data.ids import IdArray, Ids, text_ids
 from sadrec.models.errors import ModelFileError
+from sadrec.models.fitted import Fitted
+from sadrec.ranking import Parameters
+from sadrec.training.settings import Settings
+
+Tensors = dict[str, NDArray[Any]]
 
 FORMAT = 1
-_KIND = "a sadrec model"
+_PARAMETERS = ("user_factors", "item_factors", "rival_factors", "item_bias")
 _ID_KINDS = {"i": "<i8", "u": "<u8", "f": "<f8", "M": "<i8"}
 
 
-def save_model(path: str | Path, arrays: dict[str, NDArray[Any]], header: dict[str, Any], seen: Any) -> None:
+def save_model(path: str | Path, fitted: Fitted, class_name: str, params: Mapping[str, Any]) -> None:
     """Write a model, whole or not at all.
 
     Parameters
     ----------
     path
         Where to.
-    arrays
-        The parameters by name, and the ids as ``users`` and ``items``.
-    header
-        Class and settings.
-    seen
-        CSR matrix of what was seen in training, or None.
+    fitted
+        What it has learnt.
+    class_name
+        SAD or BPR.
+    params
+        The settings as they were given.
     """
-    if Path(path).is_dir():
-        raise IsADirectoryError(f"{str(path)!r} is a folder: name the file to write")
-    tensors = {name: array for name, array in arrays.items() if name not in ("users", "items")}
-    kinds = {}
-    for name in ("users", "items"):
-        kinds[name] = _pack_ids(name, arrays[name], tensors)
-    if seen is not None:
-        tensors["seen_indptr"], tensors["seen_indices"] = seen.indptr.astype(np.int64), seen.indices
-        tensors["seen_data"] = seen.data
-    write_arrays(Path(path), tensors, {"kind": "model", "format": FORMAT, "ids": kinds, **header})
+    arrays = {name: getattr(fitted.parameters, name) for name in _PARAMETERS}
+    tensors = {name: array for name, array in arrays.items() if array is not None}
+    ids = {"users": fitted.user_ids.array, "items": fitted.item_ids.array}
+    header = {
+        "kind": "model",
+        "format": FORMAT,
+        "ids": {name: pack_ids(name, array, tensors) for name, array in ids.items()},
+        "class": class_name,
+        "params": plain(params),
+        "settings": None if fitted.settings is None else fitted.settings.as_dict(),
+        "history": fitted.history,
+    }
+    write_arrays(Path(path), {**tensors, **pack_seen(fitted.seen)}, header)
 
 
-def load_model(path: str | Path, mmap: bool) -> tuple[dict[str, NDArray[Any]], dict[str, Any], Any]:
-    """Return the arrays, the header and what was seen, checked: shapes, ranges, finiteness.
+def load_model(path: str | Path, mmap: bool, verify: bool) -> tuple[Fitted, str, dict[str, Any]]:
+    """Return what a model has learnt, the name of its class and its settings as given.
+
+    Shapes, types and what code would follow (offsets, positions) are checked in any case, what was seen in training
+    when it is first asked for; numbers are checked only where they are verified or copied to memory.
 
     Raises
     ------
     ModelFileError
         When the file is not a model that this version can read, in any way.
     """
-    try:
-        tensors, header = read_arrays(Path(path), _KIND)
+    with refusing(path, "a sadrec model"):
+        tensors, header = read_arrays(Path(path), "a sadrec model", verify)
         if header.get("kind") != "model":
-            raise ModelFileError(f"{str(path)!r} is not {_KIND} but {header.get('kind')!r}")
+            raise ModelFileError(f"{str(path)!r} is not a sadrec model but {header.get('kind')!r}")
         if header.get("format") != FORMAT:
             raise ModelFileError(
                 f"{str(path)!r} has the format {header.get('format')!r}, this version reads {FORMAT}: update sadrec"
             )
         if not mmap:
             tensors = {name: np.array(array) for name, array in tensors.items()}
-        arrays = _parameters(tensors)
-        n, m = len(arrays["user_factors"]), len(arrays["item_factors"])
-        for name, count in (("users", n), ("items", m)):
-            arrays[name] = _unpack_ids(name, header["ids"][name], tensors, count)
-        return arrays, header, _seen(tensors, (n, m))
+        parameters = _parameters(tensors, finite=verify or not mmap)
+        shape = parameters.n_users, parameters.n_items
+        users, items = (
+            Ids(unpack_ids(f"{what}s", header["ids"][f"{what}s"], tensors, count), what)
+            for what, count in zip(("user", "item"), shape, strict=True)
+        )
+
+        def seen() -> Any:
+            with refusing(path, "a sadrec model"):
+                return unpack_seen(tensors, shape)
+
+        settings = None if header["settings"] is None else Settings.from_dict(header["settings"])
+        history, params, name = header["history"], header["params"], header["class"]
+        if not isinstance(history, list) or not all(isinstance(figures, dict) for figures in history):
+            raise ValueError("its history is not a list of figures")
+        if not isinstance(params, dict) or not isinstance(name, str):
+            raise ValueError("its settings are not a mapping, or its class has no name")
+        lazily = mmap and not verify
+        return Fitted(parameters, users, items, seen if lazily else seen(), settings, history), name, params
+
+
+@contextmanager
+def refusing(path: str | Path, kind: str) -> Iterator[None]:
+    """Turn whatever goes wrong while a file is read into a ModelFileError that names the file."""
+    try:
+        yield
     except (ModelFileError, FileNotFoundError):
         raise
     except (FileFormatError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-        raise ModelFileError(f"{str(path)!r} cannot be read as {_KIND}: {error}") from error
+        raise ModelFileError(f"{str(path)!r} cannot be read as {kind}: {error}") from error
 
 
-def _parameters(tensors: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+def _parameters(tensors: Tensors, finite: bool) -> Parameters:
     """Take out the parameters and check that they fit each other."""
-    names = ("user_factors", "item_factors", "rival_factors", "item_bias")
-    arrays: dict[str, NDArray[Any]] = {name: tensors[name] for name in names if name in tensors}
-    users, items = arrays["user_factors"], arrays["item_factors"]
-    if users.ndim != 2 or items.ndim != 2 or users.shape[1] != items.shape[1] or not users.shape[1]:
-        raise ValueError(f"factors of shapes {users.shape} and {items.shape} do not fit")
-    if "rival_factors" in arrays and arrays["rival_factors"].shape != items.shape:
-        raise ValueError("rival_factors do not have the shape of item_factors")
-    if "item_bias" in arrays and arrays["item_bias"].shape != items.shape[:1]:
-        raise ValueError("item_bias is not one number per item")
+    arrays = {name: tensors[name].view(np.ndarray) for name in _PARAMETERS if name in tensors}
     for name, array in arrays.items():
-        if array.dtype != np.float32 or not np.isfinite(array).all():
+        if array.dtype != np.float32 or (finite and not np.isfinite(array).all()):
             raise ValueError(f"{name} is not made of finite float32 numbers")
-    return arrays
+        array.flags.writeable = False
+    parameters = Parameters(**arrays)
+    if not parameters.n_factors:
+        raise ValueError(f"factors of shapes {parameters.user_factors.shape} and the like do not fit a model")
+    if finite and parameters.rival_factors is not None and parameters.rival_factors.min(initial=0) < 0:
+        raise ValueError("rival_factors must not be negative")
+    return parameters
 
 
-def _pack_ids(name: str, ids: IdArray, tensors: dict[str, NDArray[Any]]) -> str:
+def pack_ids(name: str, ids: IdArray, tensors: Tensors) -> str:
     """Add ids to the tensors and return their type; text is kept as UTF-8 bytes and offsets."""
     if ids.dtype.kind == "U":
         encoded = [text.encode("utf-8", "surrogatepass") for text in ids.tolist()]
@@ -100,7 +132,7 @@ def _pack_ids(name: str, ids: IdArray, tensors: dict[str, NDArray[Any]]) -> str:
     return ids.dtype.str
 
 
-def _unpack_ids(name: str, kind: str, tensors: dict[str, NDArray[Any]], count: int) -> IdArray:
+def unpack_ids(name: str, kind: str, tensors: Tensors, count: int) -> IdArray:
     """Return the ids as they were."""
     if kind == "text":
         blob, offsets = tensors[name].tobytes(), tensors[f"{name}_offsets"]
@@ -113,7 +145,14 @@ def _unpack_ids(name: str, kind: str, tensors: dict[str, NDArray[Any]], count: i
     return np.array(tensors[name]).view(dtype) if dtype.kind == "M" else tensors[name].astype(dtype)
 
 
-def _seen(tensors: dict[str, NDArray[Any]], shape: tuple[int, int]) -> Any:
+def pack_seen(seen: Any) -> Tensors:
+    """Return what was seen in training as arrays."""
+    if seen is None:
+        return {}
+    return {"seen_indptr": seen.indptr.astype(np.int64), "seen_indices": seen.indices, "seen_data": seen.data}
+
+
+def unpack_seen(tensors: Tensors, shape: tuple[int, int]) -> Any:
     """Return what was seen in training, checked, or None."""
     if "seen_indptr" not in tensors:
         return None

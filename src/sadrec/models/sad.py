@@ -1,19 +1,56 @@
-"""SAD and BPR: the models and their settings."""
+"""SAD and BPR: fitting, and the verbs. A verb turns ids into positions, asks ``ranking``, and turns back."""
 
-from dataclasses import dataclass, field
-from typing import Literal
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
 
-from sadrec.models.base import documented
-from sadrec.models.circles import CircleVerbs
-from sadrec.models.reasons import ReasonVerbs
-from sadrec.models.stored import Stored
-from sadrec.models.verbs import PairVerbs
-from sadrec.training.settings import TrainingSettings
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from sadrec import _check
+from sadrec._files import fingerprint
+from sadrec._settings import checked
+from sadrec._types import Doubles, Floats
+from sadrec.data import Comparisons, DataWarning, Interactions, as_interactions
+from sadrec.data._matrix import checked_seen, enlarged
+from sadrec.data.ids import IdArray, Ids, as_id_array, is_scalar_id
+from sadrec.models.base import Estimator, documented
+from sadrec.models.errors import ModelFileError
+from sadrec.models.files import load_model, save_model
+from sadrec.models.fitted import Fitted, Scored, one_position, positions
+from sadrec.ranking import Parameters
+from sadrec.ranking.cycles import Cycle, cycles
+from sadrec.ranking.explain import Explanation, explain
+from sadrec.ranking.fold_in import average_user
+from sadrec.ranking.groups import Group, recommend_groups
+from sadrec.ranking.intransitivity import intransitivity, item_counter_effects
+from sadrec.ranking.neighbours import similar_items, similar_users
+from sadrec.ranking.new_items import NewItem, fold_in_item
+from sadrec.ranking.pairs import margins, preference, sigmoid
+from sadrec.ranking.rank import Method, Ranking, rank
+from sadrec.ranking.tournament import Tournament, tournament
+from sadrec.ranking.triads import CyclicTriads, cyclic_triads
+from sadrec.ranking.vectors import item_vectors, user_vectors
+from sadrec.training.checkpoint import Checkpoints
+from sadrec.training.dataset import TrainingData, training_data
+from sadrec.training.defaults import as_before, resolve
+from sadrec.training.factors import Factors, initial_factors
+from sadrec.training.run import run
+from sadrec.training.settings import Settings, TrainingSettings
+from sadrec.training.trainer import Figures, Trainer
+
+Callback = Callable[[int, Figures, Any], bool | None]
+
+# What partial_fit takes besides data.
+_CONTINUING = ("validation", "patience", "monitor", "callbacks", "checkpoint", "checkpoint_seconds")
 
 
 @documented
-class SAD(TrainingSettings, PairVerbs, CircleVerbs, ReasonVerbs, Stored):
-    """Sliced Anti-symmetric Decomposition: who prefers what to what, even in circles.
+class SAD(TrainingSettings, Estimator):
+    """Sliced Anti-symmetric Decomposition: who prefers what to what, even in cycles.
 
     ``x_uij = sum_h xi_uh (eta_ih tau_jh - eta_jh tau_ih) [+ b_i - b_j]`` and ``P(i over j) = sigmoid(x_uij)``. With
     tau = 1 it is BPR.
@@ -35,7 +72,864 @@ class SAD(TrainingSettings, PairVerbs, CircleVerbs, ReasonVerbs, Stored):
     array([ True,  True,  True])
     """
 
-    _learn_rivals = True
+    _learnt = ("_fitted",)
+    _learn_rivals: ClassVar[bool] = True
+    _fitted: Fitted
+
+    # -- what was learnt ----------------------------------------------------------------------------------------------
+
+    @property
+    def parameters(self) -> Parameters:
+        """Factors and bias, as the functions of ``sadrec.ranking`` take them."""
+        return self._fitted.parameters
+
+    @property
+    def user_ids(self) -> Ids:
+        """The users' ids, and the way from an id to its row."""
+        return self._fitted.user_ids
+
+    @property
+    def item_ids(self) -> Ids:
+        """The items' ids, and the way from an id to its row."""
+        return self._fitted.item_ids
+
+    @property
+    def seen(self) -> Any:
+        """What was seen in training, a scipy CSR matrix (users x items), or None; below 0 where it was disliked."""
+        return self._fitted.seen
+
+    @property
+    def settings(self) -> Settings | None:
+        """The settings that ``fit`` used, with everything resolved; None for given parameters."""
+        return self._fitted.settings
+
+    @property
+    def history(self) -> list[Figures]:
+        """The figures of every epoch of the last fit."""
+        return self._fitted.history
+
+    @property
+    def user_factors(self) -> Floats:
+        """Xi, (users, factors)."""
+        return self.parameters.user_factors
+
+    @property
+    def item_factors(self) -> Floats:
+        """H, (items, factors)."""
+        return self.parameters.item_factors
+
+    @property
+    def rival_factors(self) -> Floats:
+        """T, (items, factors), not negative; all ones for BPR."""
+        tau = self.parameters.rival_factors
+        return np.broadcast_to(np.float32(1), self.item_factors.shape) if tau is None else tau
+
+    @property
+    def item_bias(self) -> Floats | None:
+        """b, (items,), or None for a model without."""
+        return self.parameters.item_bias
+
+    # -- learning -----------------------------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        data: Any,
+        show_progress: bool = True,
+        *,
+        comparisons: Comparisons | None = None,
+        weights: Any = None,
+        dislikes: Any = None,
+        warm_start: "SAD | None" = None,
+        validation: Any = None,
+        patience: int | None = None,
+        monitor: str = "validation_log_likelihood",
+        callbacks: Iterable[Callback] = (),
+        checkpoint: str | Path | None = None,
+        checkpoint_seconds: float = 0.0,
+    ) -> Self:
+        """Learn from what people did or said, and return the model.
+
+        Parameters
+        ----------
+        data
+            Interactions (or a frame, a sparse or dense matrix, a path), or Comparisons.
+        show_progress
+            Whether to show a progress bar on a terminal.
+        comparisons
+            Comparisons to learn from beside interactions.
+        weights
+            How much each interaction counts, in the order of ``data.matrix``. Weight 0: known, so never sampled as a
+            negative, but not learnt from.
+        dislikes
+            What people disliked: a number (ratings below it), or interactions of their own (skips, thumbs down). A
+            disliked item loses to what the user likes and to what they do not know, and is never recommended to them.
+        warm_start
+            A fitted model to start from; users and items it does not know are appended to its own.
+        validation
+            Held-out data of the same kind: its figures are shown, and the best epoch is kept.
+        patience
+            Stop when ``monitor`` has not risen for so many epochs.
+        monitor
+            The figure to watch: "validation_log_likelihood" or "validation_accuracy".
+        callbacks
+            Called as ``f(epoch, figures, model)`` after each epoch, the model being usable; True stops the fit.
+        checkpoint
+            A folder. Killed and run again with the same arguments, the fit continues from there and ends with the same
+            bits as an undisturbed one.
+        checkpoint_seconds
+            Write a checkpoint at most so often; 0 writes one after every epoch.
+
+        Raises
+        ------
+        DivergedError
+            When the parameters leave the finite numbers; the model is left at the last good epoch.
+        """
+        start = None if warm_start is None else warm_start._fitted
+        ids = () if start is None else (start.user_ids.array, start.item_ids.array)
+        if dislikes is not None and not isinstance(dislikes, int | float):
+            dislikes = as_interactions(dislikes)
+        return self._train(
+            training_data(_feedback(data), comparisons, weights, dislikes, *ids),
+            start,
+            show_progress=show_progress,
+            validation=validation,
+            patience=patience,
+            monitor=monitor,
+            callbacks=callbacks,
+            checkpoint=checkpoint,
+            checkpoint_seconds=checkpoint_seconds,
+        )
+
+    def partial_fit(self, data: Any, show_progress: bool = True, **options: Any) -> Self:
+        """Continue from what the model has learnt, with new interactions or comparisons.
+
+        Users and items the model does not know are appended. Only the new data is trained on, but what was seen before
+        is not sampled as a negative and stays out of recommendations. On a model that was never fitted this is ``fit``.
+
+        Parameters
+        ----------
+        data
+            As for :meth:`fit`.
+        show_progress
+            Whether to show a progress bar.
+        **options
+            ``validation``, ``patience``, ``monitor``, ``callbacks``, ``checkpoint`` and ``checkpoint_seconds``, as for
+            :meth:`fit`.
+        """
+        if not self.is_fitted:
+            return self.fit(data, show_progress, **options)
+        if odd := sorted(set(options) - set(_CONTINUING)):
+            raise TypeError(
+                f"partial_fit does not take {odd[0]!r} (it takes {', '.join(_CONTINUING)}): give it to "
+                "fit(..., warm_start=model)"
+            )
+        start = self._fitted
+        new = training_data(_feedback(data), users=start.user_ids.array, items=start.item_ids.array)
+        seen = None
+        if start.seen is not None:
+            seen = enlarged(start.seen, len(new.users), len(new.items))
+            new = new.with_known(seen)
+        return self._train(
+            new, start, show_progress=show_progress, settings_before=start.settings, seen_before=seen, **options
+        )
+
+    def settings_for(self, data: Any) -> Settings:
+        """Return the settings that ``fit`` would use for this data, with everything resolved."""
+        return self._resolved(training_data(_feedback(data)), self.get_params())
+
+    def _resolved(self, data: TrainingData, given: dict[str, Any]) -> Settings:
+        return resolve(given, data, self._learn_rivals, _check.seed(self.random_state))
+
+    def _train(
+        self,
+        data: TrainingData,
+        start: Fitted | None,
+        *,
+        show_progress: bool,
+        settings_before: Settings | None = None,
+        seen_before: Any = None,
+        validation: Any = None,
+        patience: int | None = None,
+        monitor: str = "validation_log_likelihood",
+        callbacks: Iterable[Callback] = (),
+        checkpoint: str | Path | None = None,
+        checkpoint_seconds: float = 0.0,
+    ) -> Self:
+        given = self.get_params()
+        if start is not None:
+            given = as_before(given, settings_before, start.parameters.item_bias is not None)
+        settings = self._resolved(data, given)
+        threads = _check.threads(self.num_threads)
+        factors = _first_factors(data, settings, start)
+        held_out = None if validation is None else data.validation_pairs(_feedback(validation), settings.seed)
+        trainer = Trainer(factors, settings, data.positives(settings), data.pair_sources(settings), threads)
+        checkpoints = None
+        if checkpoint is not None:
+            identity = {
+                "class": type(self).__name__,
+                "data": data.fingerprint(),
+                "settings": settings.as_dict(),
+                "start": fingerprint(factors.users, factors.items, factors.bias),
+                "validation": None if held_out is None else fingerprint(held_out.user, held_out.winner, held_out.loser),
+                "stopping": [patience, monitor],
+            }
+            checkpoints = Checkpoints(checkpoint, identity, checkpoint_seconds)
+        before = self.__dict__.get("_fitted")
+        seen = seen_before if data.matrix is None else data.seen()
+        self._fitted = Fitted(_parameters(factors), data.users, data.items, seen, settings)
+
+        def after_epoch(epoch: int, figures: Figures) -> bool:
+            self._fitted = replace(self._fitted, parameters=_parameters(factors))
+            answers = [callback(epoch, figures, self) for callback in callbacks]
+            return any(answers)
+
+        try:
+            run(
+                trainer,
+                after_epoch=after_epoch,
+                validation=held_out,
+                patience=patience,
+                monitor=monitor,
+                checkpoints=checkpoints,
+                show_progress=show_progress,
+                title=type(self).__name__,
+                history=self.history,
+            )
+        except BaseException:
+            if trainer.epoch:
+                self._keep(factors)
+            else:  # nothing was learnt: the model is what it was before
+                del self._fitted
+                if before is not None:
+                    self._fitted = before
+            raise
+        self._keep(factors)
+        if self.history and not any(figures["updates"] for figures in self.history):
+            warnings.warn(
+                "nothing was learnt: no user has both an item (of a weight above 0) and one that they did not touch",
+                DataWarning,
+                stacklevel=3,
+            )
+        return self
+
+    def _keep(self, factors: Factors) -> None:
+        """Take over the factors when training is over; nobody writes to them any more."""
+        for array in factors.arrays:
+            array.flags.writeable = False
+        self._fitted = replace(self._fitted, parameters=_parameters(factors))
+
+    # -- one item against another -------------------------------------------------------------------------------------
+
+    def preference(self, user: Any, item: Any, rival: Any) -> Any:
+        """Return how strongly a user prefers an item to a rival: ``x_uij``, the log-odds.
+
+        Parameters
+        ----------
+        user, item, rival
+            Ids; arrays of ids broadcast against each other.
+
+        Returns
+        -------
+        float or ndarray
+            Positive when the item is preferred. Exchanging item and rival changes the sign and nothing else.
+
+        Examples
+        --------
+        >>> model = SAD.from_factors([[1.0]], [[2.0], [0.5]], users=["ann"], items=["tea", "ale"])
+        >>> model.preference("ann", "tea", "ale")
+        1.5
+        >>> model.preference("ann", ["tea", "ale"], ["ale", "tea"])
+        array([ 1.5, -1.5])
+        """
+        known = self._fitted
+        asked = ((known.user_ids, user), (known.item_ids, item), (known.item_ids, rival))
+        x = preference(known.parameters, *(positions(ids, values) for ids, values in asked))
+        return float(x) if x.ndim == 0 else x
+
+    def probability(self, user: Any, item: Any, rival: Any) -> Any:
+        """Return the probability that a user prefers an item to a rival: ``sigmoid(x_uij)``.
+
+        Parameters
+        ----------
+        user, item, rival
+            Ids; arrays of ids broadcast against each other.
+        """
+        p = sigmoid(self.preference(user, item, rival))
+        return float(p) if np.ndim(p) == 0 else p
+
+    def margins(self, user: Any, items: Any, rivals: Any) -> NDArray[Any]:
+        """Return the preferences of one user for all of some items over all of some rivals.
+
+        Parameters
+        ----------
+        user
+            An id.
+        items, rivals
+            Sequences of ids; None for the whole catalogue.
+
+        Returns
+        -------
+        ndarray
+            (items, rivals); entry (i, j) is positive when item i is preferred to rival j.
+        """
+        known = self._fitted
+        asked = {"items": items, "rivals": rivals}
+        sides = [None if ids is None else known.items(ids, name) for name, ids in asked.items()]
+        return margins(known.parameters, known.user(user), *sides)
+
+    def scores(self, users: Any) -> NDArray[Any]:
+        """Return, for some users, the mean margin of every item over the catalogue.
+
+        Parameters
+        ----------
+        users
+            A sequence of ids.
+
+        Returns
+        -------
+        ndarray
+            (users, items), the items in the order of ``model.items``. For BPR these are the usual scores, centred.
+        """
+        known = self._fitted
+        return np.asarray(user_vectors(known.parameters, known.users(users)) @ item_vectors(known.parameters).T)
+
+    # -- rankings and cycles ------------------------------------------------------------------------------------------
+
+    def rank(self, user: Any, items: Any = None, method: Method = "margin", *, reference: Any = None) -> Ranking:
+        """Order items for a user.
+
+        Parameters
+        ----------
+        user
+            An id.
+        items
+            Ids, each once; None for the whole catalogue ("markov" and "nash" take 2000 items at most).
+        method
+            "margin": mean margin over the catalogue. "wins": how many of ``items`` it beats (Copeland; the paper's M1).
+            "liked": the share of the items the user was seen with that it beats (M2). "markov": rank centrality.
+            "nash": the maximal lottery. The last two respect cycles. For BPR all agree with the order of the scores.
+            A tie counts half.
+        reference
+            Ids of the rivals that "margin" averages over; None for the whole catalogue, "liked" for what the user was
+            seen with.
+
+        Returns
+        -------
+        Ranking
+            With ``items`` (ids, best first) and ``scores``; iterating over it gives the ids.
+
+        Examples
+        --------
+        >>> game = SAD.from_factors([[1, 1, 1]], [[1, 0, 0], [0, 1, 0], [0, 0, 1]], [[0, 1, 0], [0, 0, 1], [1, 0, 0]],
+        ...                         users=["ann"], items=["rock", "paper", "scissors"])
+        >>> game.rank("ann", method="wins").scores
+        array([1., 1., 1.])
+        """
+        known = self._fitted
+        row = known.user(user)
+        asked = None if items is None else known.items(items)
+        labels = known.item_ids.array if asked is None else known.item_ids.array[asked]
+        if reference is not None and method != "margin":
+            raise ValueError(f"reference is what the method 'margin' averages over; leave it out for {method!r}")
+        against_liked = isinstance(reference, str) and reference == "liked"
+        liked = against = None
+        if method == "liked" or against_liked:
+            liked = known.liked_by(row)
+            if not liked.size:
+                raise ValueError(f"user {user!r} was seen with nothing to compare with: use method='margin' alone")
+        if reference is not None:
+            against = liked if against_liked else known.items(reference, "reference")
+        return rank(known.parameters, row, asked, method, liked=liked, reference=against, labels=labels)
+
+    def tournament(self, user: Any, items: Any = None, N: int = 50) -> Tournament:
+        """Let items play each other for a user.
+
+        Parameters
+        ----------
+        user
+            An id.
+        items
+            Ids; None for the user's best N, seen or not.
+        N
+            How many.
+
+        Returns
+        -------
+        Tournament
+            With ``items``, ``margins``, and the methods ``wins``, ``condorcet_winner``, ``smith_set``, ``components``.
+        """
+        known = self._fitted
+        row = known.user(user)
+        if items is None:
+            return tournament(known.parameters, row, *known.best(row, N, self.num_threads, new=False))
+        asked = known.items(items)
+        return tournament(known.parameters, row, asked, known.item_ids.array[asked])
+
+    def cycles(self, user: Any, N: int = 50, *, items: Any = None, minimum: float = 0.0) -> list[Cycle]:
+        """Find where a user's taste runs in a cycle among their best N items.
+
+        Parameters
+        ----------
+        user
+            An id.
+        N
+            Among how many of the best items, seen or not.
+        items
+            Ids of the items to look at instead.
+        minimum
+            The margin a win needs to count.
+
+        Returns
+        -------
+        list of Cycle
+            One for each group of items that beat each other in cycles, strongest first: ``members`` (ids), ``path``
+            (the strongest cycle, in order), ``margins`` and ``probabilities`` of its steps, ``strength`` (the weakest).
+
+        Examples
+        --------
+        >>> game = SAD.from_factors([[1, 1, 1]], [[1, 0, 0], [0, 1, 0], [0, 0, 1]], [[0, 1, 0], [0, 0, 1], [1, 0, 0]],
+        ...                         users=["ann"], items=["rock", "paper", "scissors"])
+        >>> game.cycles("ann")
+        [Cycle of strength 1 through 3 of 3 items
+          rock      beats  scissors  by 1      (73 %)
+          scissors  beats  paper     by 1      (73 %)
+          paper     beats  rock      by 1      (73 %)]
+        """
+        return cycles(self.tournament(user, items, N), minimum)
+
+    def cyclic_triads(self, user: Any, N: int = 50, *, items: Any = None, strongest: int = 10) -> CyclicTriads:
+        """Count the triples among a user's best N items that form a cycle; list the strongest.
+
+        Parameters
+        ----------
+        user
+            An id.
+        N, items
+            As for :meth:`cycles`.
+        strongest
+            How many to list.
+
+        Returns
+        -------
+        CyclicTriads
+            With ``count``, ``total``, ``share``, ``strongest`` and ``strengths``.
+        """
+        return cyclic_triads(self.tournament(user, items, N), strongest)
+
+    def intransitivity(self, user: Any = None) -> Any:
+        """Return the share of preferences that no scores can explain, 0 to 1; 0 for BPR.
+
+        It is the curl of a user's preferences over the whole catalogue, in squares. It can be positive without a single
+        cycle in the signs: :meth:`cyclic_triads` counts those.
+
+        Parameters
+        ----------
+        user
+            An id, a sequence of ids, or None for all users.
+
+        Returns
+        -------
+        float or ndarray
+            A number for one user, else an array.
+        """
+        known = self._fitted
+        if user is None:
+            return intransitivity(known.parameters)
+        share = intransitivity(known.parameters, known.user_ids.positions(user))
+        return float(share) if is_scalar_id(user) else share
+
+    def counter_effects(self, user: Any = None, N: int = 10) -> tuple[IdArray, Doubles]:
+        """Return the N items whose margins scores explain least, for a user or for all, and by how much.
+
+        Parameters
+        ----------
+        user
+            An id, a sequence of ids, or None for all users together.
+        N
+            How many.
+
+        Returns
+        -------
+        ids, sizes
+            Largest first; the size is the root mean square of what scores leave unexplained of the item's margins.
+        """
+        known = self._fitted
+        effects = item_counter_effects(known.parameters, None if user is None else known.user_ids.positions(user))
+        first = effects.strongest(N)
+        return known.item_ids.array[first], effects.size[first]
+
+    # -- what to show -------------------------------------------------------------------------------------------------
+
+    def recommend(
+        self,
+        user: Any,
+        user_items: Any = None,
+        N: int = 10,
+        filter_already_liked_items: bool = True,
+        filter_items: Any = None,
+        recalculate_user: bool = False,
+        items: Any = None,
+        *,
+        method: Method = "margin",
+        candidates: int = 200,
+        progress: Callable[[int], object] | None = None,
+    ) -> Scored:
+        """Return the best N items for a user, or for many users at once.
+
+        Parameters
+        ----------
+        user
+            An id, or a sequence of ids.
+        user_items
+            What these users have liked, a sparse matrix with one row per user asked about and one column per item of
+            the model; None takes what was seen in training.
+        N
+            How many items.
+        filter_already_liked_items
+            Leave out what is in ``user_items``.
+        filter_items
+            Ids of items to leave out for everybody.
+        recalculate_user
+            Compute the users' vectors anew from ``user_items``.
+        items
+            Ids of the only items to consider.
+        method
+            "margin" orders by the mean margin over the catalogue. The others take the best ``candidates`` by margin and
+            let them play each other: see :meth:`rank`.
+        candidates
+            How many items play each other.
+        progress
+            Called with the number of users answered since the last call.
+
+        Returns
+        -------
+        ids, scores
+            For one user two arrays of at most N, best first. For many users arrays of shape (users, N); where fewer
+            than N items are left, the score is -inf and the id means nothing: -1 (0 if unsigned), NaN, NaT or "".
+
+        Examples
+        --------
+        >>> tastes, dishes = [[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 3.0], [2.0, 1.0]]
+        >>> model = SAD.from_factors(tastes, dishes, items=["a", "b", "c"])
+        >>> model.recommend(0, N=2)
+        (array(['c', 'a'], dtype='<U1'), array([1., 0.], dtype=float32))
+        >>> model.recommend([0, 1], N=1)[0]
+        array([['c'],
+               ['b']], dtype='<U1')
+        """
+        fitted = self._fitted
+        one = is_scalar_id(user)
+        users = fitted.users([user] if one else user)
+        known = fitted.known_to(users, user_items)
+        if recalculate_user and known is None:
+            raise ValueError("recalculate_user needs user_items: the model has seen no interactions")
+        answer = fitted.recommend_to_one if one else fitted.recommend
+        return answer(
+            fitted.vectors_from(known) if recalculate_user else users,
+            N,
+            known,
+            leave_out_liked=filter_already_liked_items,
+            filter_items=filter_items,
+            items=items,
+            method=method,
+            candidates=candidates,
+            num_threads=self.num_threads,
+            progress=progress,
+        )
+
+    def recommend_for(
+        self,
+        liked: Any,
+        N: int = 10,
+        filter_items: Any = None,
+        items: Any = None,
+        *,
+        method: Method = "margin",
+        candidates: int = 200,
+    ) -> Scored:
+        """Return the best N items for somebody new, from what they liked or said (:meth:`fold_in`).
+
+        Parameters
+        ----------
+        liked
+            Ids of the items they liked, or Comparisons of one user.
+        N, filter_items, items, method, candidates
+            As for :meth:`recommend`. What they liked is left out.
+        """
+        fitted = self._fitted
+        if isinstance(liked, Comparisons):
+            known, folded = None, fitted.fold_in(liked)
+        else:
+            items_liked = fitted.items(liked, "liked items")
+            columns, shape = np.unique(items_liked), (1, len(fitted.item_ids))
+            known = sp.csr_matrix((np.ones(len(columns), np.float32), columns, [0, len(columns)]), shape=shape)
+            folded = fitted.fold_in_positions(items_liked)
+        return fitted.recommend_to_one(
+            folded.vector.astype(np.float32)[None],
+            N,
+            known,
+            filter_items=filter_items,
+            items=items,
+            method=method,
+            candidates=candidates,
+            num_threads=self.num_threads,
+        )
+
+    def recommend_popular(self, N: int = 10, filter_items: Any = None, items: Any = None) -> Scored:
+        """Return the best N items for somebody of whom nothing is known: popular by margin, over all users."""
+        fitted = self._fitted
+        vector = average_user(fitted.parameters)[None]
+        options = {"filter_items": filter_items, "items": items, "num_threads": self.num_threads}
+        return fitted.recommend_to_one(vector, N, None, **options)
+
+    def recommend_groups(
+        self, user: Any, N: int = 10, *, candidates: int = 50, largest: int | None = 5, minimum: float = 0.0
+    ) -> list[Group]:
+        """Return slates: items that form a cycle are shown together, in the place their group earned.
+
+        Parameters
+        ----------
+        user
+            An id.
+        N
+            How many items to show at least.
+        candidates
+            Among how many of the best new items cycles are looked for.
+        largest
+            How many items a slate holds at most; None for no limit.
+        minimum
+            The margin a win needs to count.
+        """
+        known = self._fitted
+        among = max(_check.whole(N, "N"), _check.whole(candidates, "candidates", least=1))
+        row = known.user(user)
+        game = tournament(known.parameters, row, *known.best(row, among, self.num_threads))
+        return recommend_groups(game, N, largest=largest, minimum=minimum)
+
+    # -- somebody or something new ------------------------------------------------------------------------------------
+
+    def fold_in(self, items: Any, return_covariance: bool = False) -> Any:
+        """Return the vector of somebody new, from what they liked or from what they said they prefer.
+
+        With the item parameters fixed the likelihood is concave and has one optimum, which Newton's method finds.
+
+        Parameters
+        ----------
+        items
+            Ids of liked items, or Comparisons of one user.
+        return_covariance
+            Also return how uncertain the vector is (Laplace's approximation), (factors, factors).
+
+        Returns
+        -------
+        vector, or (vector, covariance)
+            The vector has length ``factors`` and goes with ``item_vectors()``.
+        """
+        folded = self._fitted.fold_in(items)
+        vector = folded.vector.astype(np.float32)
+        return (vector, folded.covariance) if return_covariance else vector
+
+    def fold_in_item(self, users: Sequence[Any]) -> NewItem:
+        """Return the parameters of a new item, from the ids of the users who liked it."""
+        known = self._fitted
+        if known.seen is None:
+            raise ValueError(
+                "a new item is placed by what its users liked besides, and the model has seen no interactions"
+            )
+        return fold_in_item(
+            known.parameters,
+            known.users(users),
+            known.liked,
+            regularization=known.regularization,
+            rival_regularization=0.001 if known.settings is None else known.settings.rival_regularization,
+        )
+
+    # -- why, who is alike, and vectors -------------------------------------------------------------------------------
+
+    def explain(self, user: Any, item: Any, rival: Any) -> Explanation:
+        """Explain why a user prefers an item to a rival, or does not.
+
+        Parameters
+        ----------
+        user, item, rival
+            Ids.
+
+        Returns
+        -------
+        Explanation
+            ``contributions`` has one number per factor, and a last one for the bias if there is one; they sum to
+            ``margin``, which is the preference, exactly. ``supporters()`` and ``opponents()`` are the items the user
+            was seen with that speak most for either side.
+
+        Examples
+        --------
+        >>> model = SAD.from_factors([[1.0, 2.0]], [[1.0, 0.0], [0.0, 1.0]], users=["ann"], items=["tea", "ale"])
+        >>> model.explain("ann", "ale", "tea")
+        ale over tea: margin 1 (73 %)
+          factors  1: +2, 0: -1
+        """
+        known = self._fitted
+        pair = [one_position(known.item_ids, asked) for asked in (item, rival)]
+        row = known.user(user)
+        liked = known.liked_by(row)
+        explanation = explain(
+            known.parameters,
+            row,
+            *pair,
+            liked=liked if liked.size else None,
+            regularization=known.regularization,
+            **known.sampling,
+        )
+        ids = known.item_ids.array
+        return replace(explanation, item=ids[pair[0]], rival=ids[pair[1]], liked=ids[explanation.liked])
+
+    def similar_items(self, item: Any, N: int = 10) -> Scored:
+        """Return the N items most alike, by the cosine of their :meth:`item_vectors`, and the cosines.
+
+        Parameters
+        ----------
+        item
+            An id, or a sequence of ids. The item itself comes first.
+        N
+            How many.
+        """
+        known = self._fitted
+        asked = known.item_ids.positions(item)
+        nearest, cosines = similar_items(known.parameters, asked, N, num_threads=self.num_threads)
+        return known.item_ids.array[nearest], cosines
+
+    def similar_users(self, user: Any, N: int = 10) -> Scored:
+        """Return the N users most alike, by the cosine of their vectors, and the cosines.
+
+        Parameters
+        ----------
+        user
+            An id, or a sequence of ids. The user comes first.
+        N
+            How many.
+        """
+        known = self._fitted
+        asked = known.user_ids.positions(user)
+        nearest, cosines = similar_users(known.parameters, asked, N, num_threads=self.num_threads)
+        return known.user_ids.array[nearest], cosines
+
+    def item_vectors(self) -> Floats:
+        """Return one vector per item whose inner product with a user's vector is the mean margin over the catalogue.
+
+        Any index for the largest inner product serves them; see docs/serving.md.
+        """
+        return item_vectors(self.parameters)
+
+    def user_vectors(self, users: Any = None) -> Floats:
+        """Return the vectors that go with :meth:`item_vectors`, for some users or all."""
+        known = self._fitted
+        return user_vectors(known.parameters, None if users is None else known.users(users))
+
+    # -- given parameters, and files ----------------------------------------------------------------------------------
+
+    @classmethod
+    def from_factors(
+        cls,
+        user_factors: ArrayLike,
+        item_factors: ArrayLike,
+        rival_factors: ArrayLike | None = None,
+        item_bias: ArrayLike | None = None,
+        users: Any = None,
+        items: Any = None,
+        seen: Any = None,
+    ) -> Self:
+        """Make a model of given parameters; every verb works on it.
+
+        Parameters
+        ----------
+        user_factors, item_factors, rival_factors
+            (users, factors), (items, factors), (items, factors); without the last, all ones.
+        item_bias
+            One number per item, or None.
+        users, items
+            Ids; None means 0, 1, 2, ...
+        seen
+            Sparse matrix (users, items) of what to leave out of recommendations, or None.
+        """
+        given = {"rival_factors": rival_factors, "item_bias": item_bias}
+        optional = (None if value is None else _finite(name, value) for name, value in given.items())
+        parameters = Parameters(_finite("user_factors", user_factors), _finite("item_factors", item_factors), *optional)
+        tau, shape = parameters.rival_factors, (parameters.n_users, parameters.n_items)
+        if tau is not None and tau.min(initial=0) < 0:
+            raise ValueError(f"rival_factors must not be negative, and one is {tau.min()}")
+        if tau is not None and not cls._learn_rivals:
+            raise ValueError("BPR has no rival factors: use SAD.from_factors")
+        user_ids = Ids(np.arange(shape[0]) if users is None else as_id_array(users), what="user")
+        item_ids = Ids(np.arange(shape[1]) if items is None else as_id_array(items), what="item")
+        for ids, count in zip((user_ids, item_ids), shape, strict=True):
+            if len(ids) != count:
+                raise ValueError(f"{len(ids)} {ids.what}s are named, but the factors have {count} rows")
+        model = cls(factors=parameters.n_factors)
+        model._fitted = Fitted(parameters, user_ids, item_ids, checked_seen(seen, shape))
+        return model
+
+    @classmethod
+    def from_bpr(
+        cls,
+        user_factors: ArrayLike,
+        item_factors: ArrayLike,
+        users: Any = None,
+        items: Any = None,
+        seen: Any = None,
+    ) -> Self:
+        """Make a model of the factors of an existing BPR model, such as implicit's.
+
+        A last column of ones among the user factors means that the last column of the item factors is a bias, which is
+        how implicit keeps it.
+        """
+        xi, eta = _finite("user_factors", user_factors), _finite("item_factors", item_factors)
+        bias = None
+        if xi.ndim == 2 and xi.shape[1] > 1 and len(xi) and (xi[:, -1] == 1).all():
+            bias = eta[:, -1]
+            xi, eta = xi[:, :-1], eta[:, :-1]
+        return cls.from_factors(xi, eta, None, bias, users, items, seen)
+
+    def save(self, path: str | Path) -> None:
+        """Write parameters, settings, ids and what was seen to a file; an old file stays until all is written."""
+        seed = None if self.settings is None else self.settings.seed
+        save_model(path, self._fitted, type(self).__name__, {**self.get_params(), "random_state": seed})
+
+    @classmethod
+    def load(cls, path: str | Path, mmap: bool = False, *, verify: bool | None = None) -> Self:
+        """Read a model from a file; nothing in the file is ever executed.
+
+        Parameters
+        ----------
+        path
+            Of a file that :meth:`save` wrote. ``SAD.load`` reads a BPR model too, and returns one.
+        mmap
+            Leave the arrays in the file; the operating system reads a page when it is asked for.
+        verify
+            Whether to compare the content with its checksum and to check that every number is finite, which reads all
+            of it; None: unless ``mmap`` is given.
+
+        Raises
+        ------
+        ModelFileError
+            When the file is damaged, cut short, of another kind or of a newer version.
+        """
+        fitted, name, params = load_model(path, mmap, not mmap if verify is None else verify)
+        kinds: list[type[SAD]] = [SAD, *SAD.__subclasses__(), cls]
+        try:
+            kind = {kind.__name__: kind for kind in kinds}[name]
+            if not kind._learn_rivals and fitted.parameters.rival_factors is not None:
+                raise ValueError("BPR has no rival factors")
+            model = kind()
+            known = model.get_params()
+            model.set_params(**{name: value for name, value in params.items() if name in known})
+            model.factors = fitted.parameters.n_factors
+            checked(model)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise ModelFileError(f"{str(path)!r} cannot be read as a sadrec model: {error}") from error
+        if not isinstance(model, cls):
+            raise ModelFileError(f"{str(path)!r} holds a {name} model, not a {cls.__name__} model")
+        model._fitted = fitted
+        return model
 
 
 @documented
@@ -57,6 +951,57 @@ class BPR(SAD):
     ((3, 4), 1.0)
     """
 
-    _learn_rivals = False
+    _learn_rivals: ClassVar[bool] = False
     rival_regularization: None = field(default=None, init=False)
     adaptive: Literal[False] = field(default=False, init=False)
+
+
+def _feedback(data: Any) -> Interactions | Comparisons:
+    return data if isinstance(data, Comparisons) else as_interactions(data)
+
+
+def _parameters(factors: Factors) -> Parameters:
+    """Return the factors of training as parameters, as views."""
+    return Parameters(factors.users, factors.eta, factors.tau, factors.bias)
+
+
+def _first_factors(data: TrainingData, settings: Settings, start: Fitted | None) -> Factors:
+    """Return the factors to start from: small random ones, behind those of the model to start from."""
+    factors = initial_factors(
+        len(data.users),
+        len(data.items),
+        settings.factors,
+        settings.init_scale,
+        settings.learn_rivals,
+        settings.bias,
+        settings.seed,
+    )
+    if start is None:
+        factors.users[~data.users_with_data()] = 0  # nothing is known of them
+        return factors
+    given = start.parameters
+    if given.n_factors != settings.factors:
+        raise ValueError(
+            f"a model with {given.n_factors} factors cannot start one with {settings.factors}: set factors to "
+            f"{given.n_factors}"
+        )
+    if given.rival_factors is not None:
+        if factors.tau is None:
+            raise ValueError("a SAD model cannot start a BPR model: its rival factors would be lost")
+        factors.tau[: given.n_items] = given.rival_factors
+    if given.item_bias is not None:
+        if factors.bias is None:
+            raise ValueError("the model to start from has a bias: set bias=True")
+        factors.bias[: given.n_items] = given.item_bias
+    factors.users[: given.n_users] = given.user_factors
+    factors.eta[: given.n_items] = given.item_factors
+    return factors
+
+
+def _finite(name: str, value: ArrayLike) -> Floats:
+    """Return the array as float32, refusing what is not a finite number."""
+    array = np.asarray(value, np.float32).view()
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite numbers")
+    array.flags.writeable = False  # verbs may keep what they derive from it
+    return array

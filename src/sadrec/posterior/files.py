@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sadrec._files import FileFormatError, read_arrays, write_arrays
 from sadrec.data.ids import Ids
 from sadrec.models import ModelFileError
-from sadrec.models.files import _pack_ids, _seen, _unpack_ids
+from sadrec.models.files import pack_ids, unpack_ids, unpack_seen
 from sadrec.posterior.draws import Draws
 from sadrec.posterior.settings import GibbsSettings
 
@@ -31,7 +31,7 @@ def save_posterior(
     }
     for name, column in zip(("user", "winner", "loser", "root"), observed, strict=True):
         tensors[f"observed_{name}"] = column
-    kinds = {"users": _pack_ids("users", users.array, tensors), "items": _pack_ids("items", items.array, tensors)}
+    kinds = {"users": pack_ids("users", users.array, tensors), "items": pack_ids("items", items.array, tensors)}
     if seen is not None:
         tensors["seen_indptr"], tensors["seen_indices"] = seen.indptr.astype(np.int64), seen.indices
         tensors["seen_data"] = seen.data
@@ -58,8 +58,8 @@ def load_posterior(path: str | Path) -> tuple[Draws, Ids, Ids, Observed, Any, Gi
         draws = Draws(*(tensors[f"{name}_draws"] for name in ("user", "item", "rival", "scale")))
         settings = GibbsSettings(**header["settings"])
         n, m = _check_draws(draws, settings.factors)
-        users = Ids(_unpack_ids("users", header["ids"]["users"], tensors, n), "user")
-        items = Ids(_unpack_ids("items", header["ids"]["items"], tensors, m), "item")
+        users = Ids(unpack_ids("users", header["ids"]["users"], tensors, n), "user")
+        items = Ids(unpack_ids("items", header["ids"]["items"], tensors, m), "item")
         columns = [np.array(tensors[f"observed_{name}"]) for name in ("user", "winner", "loser", "root")]
         for column, size in zip(columns, (n, m, m), strict=False):
             if column.dtype != np.int32 or column.ndim != 1 or len(column) != len(columns[0]):
@@ -69,7 +69,7 @@ def load_posterior(path: str | Path) -> tuple[Draws, Ids, Ids, Observed, Any, Gi
         if columns[3].shape != columns[0].shape or (np.diff(columns[0]) < 0).any():
             raise ValueError("the comparisons are out of order")
         observed = columns[0], columns[1], columns[2], columns[3].astype(np.float32)
-        return draws, users, items, observed, _seen(tensors, (n, m)), settings
+        return draws, users, items, observed, unpack_seen(tensors, (n, m)), settings
     except (ModelFileError, FileNotFoundError):
         raise
     except (FileFormatError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from sadrec._files import fingerprint
 from sadrec.data import Comparisons, Interactions, as_interactions
 from sadrec.data.ids import IdArray, Ids
 from sadrec.models import SAD, NotFittedError
@@ -23,7 +24,6 @@ from sadrec.posterior.rivals import RivalQuestions
 from sadrec.posterior.sampling import bytes_needed, check_memory, sample
 from sadrec.posterior.settings import GibbsSettings, Scale, is_number
 from sadrec.posterior.triples import as_triples
-from sadrec.training.checkpoint import fingerprint
 
 logger = logging.getLogger("sadrec")
 

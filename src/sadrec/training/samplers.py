@@ -184,11 +184,11 @@ def draw_over_disliked(
     return count
 
 
-class PopularRivals:
-    """Interacted items against rivals drawn in proportion to their popularity.
+class PopularNegatives:
+    """Interacted items against negatives sampled in proportion to their popularity.
 
-    The rivals are drawn first, over the whole catalogue, and the pairs run as given ones: drawn inside a block, the
-    most popular items would get a fraction of their weight.
+    The negatives are sampled first, over the whole catalogue, and the pairs run as given ones: inside a block, the most
+    popular items would get a fraction of their weight.
 
     Parameters
     ----------
@@ -204,7 +204,7 @@ class PopularRivals:
         self._known, self._weights, self._items = known, weights, items
 
     def pairs(self, seed: int, epoch: int) -> Pairs:
-        """Draw a rival for every positive."""
+        """Sample a negative for every positive."""
         most = len(self._known[1])
         user, winner, loser = (np.empty(most, np.int32) for _ in range(3))
         weight = np.empty(most if self._weights is not None else 0, np.float32)
@@ -214,7 +214,7 @@ class PopularRivals:
         return Pairs(user[:count], winner[:count], loser[:count], None if self._weights is None else weight[:count])
 
 
-# A popular rival that the user does not know is looked for so often; then an unpopular one must do.
+# So often a popular item that the user does not know is looked for; then any unknown item must do.
 _TRIES = 64
 
 
@@ -245,17 +245,17 @@ def draw_popular(
                 if weights[t] == 0:
                     continue
                 weight[count] = weights[t]
-            rival = -1
+            negative = -1
             for _ in range(_TRIES):
                 state = advance(state)
                 drawn = indices[below(hashed(state), total)]
                 at = np.searchsorted(row, drawn)
                 if at == row.shape[0] or row[at] != drawn:
-                    rival = drawn
+                    negative = drawn
                     break
-            if rival < 0:
+            if negative < 0:
                 state = advance(state)
-                rival = nth_absent(row, below(hashed(state), unknown))
-            user[count], winner[count], loser[count] = u, indices[t], rival
+                negative = nth_absent(row, below(hashed(state), unknown))
+            user[count], winner[count], loser[count] = u, indices[t], negative
             count += 1
     return count

@@ -1,0 +1,196 @@
+"""What a model has learnt, and the way from ids to positions and back."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from reprlib import repr as shortened
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from sadrec._types import Floats, Positions
+from sadrec.data import Comparisons
+from sadrec.data._matrix import drop_disliked
+from sadrec.data.ids import IdArray, Ids, is_scalar_id
+from sadrec.ranking import Parameters
+from sadrec.ranking.fold_in import FoldIn, fold_in, fold_in_comparisons
+from sadrec.ranking.recommend import recommend
+from sadrec.ranking.top_n import ItemIndex
+from sadrec.ranking.vectors import item_vectors, user_vectors
+from sadrec.training.dataset import balance
+from sadrec.training.settings import Settings
+from sadrec.training.trainer import Figures
+
+Scored = tuple[IdArray, Floats]
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """What a model has learnt. A fit replaces it as a whole, so that no answer mixes two fits.
+
+    Attributes
+    ----------
+    parameters
+        Factors and bias.
+    user_ids, item_ids
+        The ids of their rows.
+    stored_seen
+        What was seen in training, CSR (users x items) or None; or a function that reads it from a file.
+    settings
+        What the fit used; None for given parameters.
+    history
+        The figures of every epoch.
+    """
+
+    parameters: Parameters
+    user_ids: Ids
+    item_ids: Ids
+    stored_seen: Any = None
+    settings: Settings | None = None
+    history: list[Figures] = field(default_factory=list)
+
+    @cached_property
+    def seen(self) -> Any:
+        """What was seen in training, CSR (users x items), or None; below 0 where it was disliked."""
+        return self.stored_seen() if callable(self.stored_seen) else self.stored_seen
+
+    @cached_property
+    def liked(self) -> Any:
+        """What was seen and not disliked, or None."""
+        return drop_disliked(self.seen)
+
+    @cached_property
+    def index(self) -> ItemIndex:
+        """The items, packed for search."""
+        return ItemIndex(item_vectors(self.parameters))
+
+    # -- ids ----------------------------------------------------------------------------------------------------------
+
+    def user(self, asked: Any) -> int:
+        """Return the position of one user."""
+        return one_position(self.user_ids, asked)
+
+    def users(self, asked: Any) -> Positions:
+        """Return the positions of one user or of several, as an array."""
+        return np.atleast_1d(self.user_ids.positions(asked))
+
+    def items(self, asked: Any, name: str = "items") -> Positions:
+        """Return the positions of a sequence of items, which ``name`` calls what it was given as."""
+        if is_scalar_id(asked):
+            raise TypeError(f"{name} must be a sequence of ids, not {asked!r}: put a single id into a list")
+        return np.asarray(self.item_ids.positions(asked))
+
+    # -- what is known of users ---------------------------------------------------------------------------------------
+
+    def liked_by(self, user: int) -> Positions:
+        """Return the items that a user was seen with and did not dislike."""
+        return np.empty(0, np.int64) if self.seen is None else drop_disliked(self.seen[[user]]).indices
+
+    def known_to(self, users: Positions, user_items: Any) -> Any:
+        """Return what these users know, a CSR matrix with a row for each; None when nothing is known."""
+        if user_items is None:
+            return None if self.seen is None else self.seen[users]
+        known = sp.csr_matrix(user_items)
+        if known.shape != (len(users), len(self.item_ids)):
+            raise ValueError(
+                f"user_items must have a row for each of the {len(users)} users asked about and a column for each "
+                f"of the model's {len(self.item_ids)} items, not the shape {known.shape}"
+            )
+        return known if known.has_sorted_indices else known.sorted_indices()  # the caller's stays as it is
+
+    # -- lists --------------------------------------------------------------------------------------------------------
+
+    def best(self, user: int, N: int, num_threads: int, new: bool = True) -> tuple[Positions, IdArray]:
+        """Return the positions and ids of a user's best N items by mean margin, of all or of those not seen."""
+        row = np.array([user])
+        seen = self.seen[row] if new and self.seen is not None else None
+        vector = user_vectors(self.parameters, row)
+        positions, _ = self.index.search(vector, self._at_most(N), seen=seen, num_threads=num_threads)
+        best = positions[0][positions[0] >= 0]
+        return best, self.item_ids.array[best]
+
+    def recommend(self, users: Any, N: int, known: Any, *, items: Any, filter_items: Any, **options: Any) -> Scored:
+        """Return the best N items for each of some users (positions or vectors), padded: see ``SAD.recommend``."""
+        if items is not None and filter_items is not None:
+            raise ValueError("give items (the only ones to consider) or filter_items (to leave out), not both")
+        positions, scores = recommend(
+            self.parameters,
+            users,
+            N,
+            liked=known,
+            allowed=None if items is None else self.item_ids.positions(items),
+            blocked=None if filter_items is None else self.item_ids.positions(filter_items),
+            index=self.index,
+            **options,
+        )
+        ids = self.item_ids.array[positions]
+        ids[positions < 0] = {"i": -1, "u": 0, "f": np.nan, "U": "", "M": np.datetime64("NaT")}[ids.dtype.kind]
+        return ids, scores
+
+    def recommend_to_one(self, users: Any, N: int, known: Any, **options: Any) -> Scored:
+        """Return the best N items for one user, without padding."""
+        ids, scores = (answer[0] for answer in self.recommend(users, self._at_most(N), known, **options))
+        real = scores > -np.inf
+        return ids[real], scores[real]
+
+    def _at_most(self, N: int) -> int:
+        """Return N, or the number of items if that is less: one user's answer is never longer."""
+        return min(N, len(self.item_ids)) if isinstance(N, int | np.integer) else N
+
+    # -- somebody new -------------------------------------------------------------------------------------------------
+
+    @property
+    def regularization(self) -> float:
+        """The l2 penalty of the fit; a small one where there was none, or the problem has no single answer."""
+        return max(0.01 if self.settings is None else self.settings.regularization, 1e-6)
+
+    @cached_property
+    def sampling(self) -> dict[str, Any]:
+        """How negatives were sampled in training, as fold-in takes it."""
+        if self.settings is None:
+            return {}
+        if self.settings.negative_sampling == "popular" and self.seen is not None:
+            return {"popularity": np.bincount(self.seen.indices, minlength=len(self.item_ids))}
+        return {"candidates": self.settings.negative_candidates}
+
+    def fold_in(self, items: Any) -> FoldIn:
+        """Fold in somebody new from the ids of what they liked, or from comparisons of one user."""
+        if not isinstance(items, Comparisons):
+            return self.fold_in_positions(self.items(items, "liked items"))
+        if len(np.unique(items.user_index)) > 1:
+            raise ValueError("the comparisons are of several users, and a vector belongs to one: give those of one")
+        sides = (self.item_ids.positions(items.items[side]) for side in (items.winner_index, items.loser_index))
+        return fold_in_comparisons(self.parameters, *sides, weight=items.weight, regularization=self.regularization)
+
+    def fold_in_positions(self, liked: Positions) -> FoldIn:
+        """Fold in somebody new from the positions of what they liked."""
+        penalty = self.regularization / self._weight_of(len(liked))
+        return fold_in(self.parameters, liked, regularization=penalty, **self.sampling)
+
+    def vectors_from(self, known: Any) -> Floats:
+        """Return a vector for each row of liked items; zeros for a row of no items or of all items."""
+        vectors = np.zeros((known.shape[0], self.parameters.n_factors), np.float32)
+        liked = drop_disliked(known)
+        for row in np.flatnonzero((np.diff(liked.indptr) > 0) & (np.diff(liked.indptr) < len(self.item_ids))):
+            vectors[row] = self.fold_in_positions(liked.indices[liked.indptr[row] : liked.indptr[row + 1]]).vector
+        return vectors
+
+    def _weight_of(self, liked: int) -> float:
+        """Return what an interaction of somebody with so many of them would have weighed in training."""
+        if self.settings is None or not self.settings.user_balance or self.seen is None:
+            return 1.0
+        counts = np.append(np.diff(self.liked.indptr), liked)
+        return float(balance(counts, self.settings.user_balance)[-1])
+
+
+def one_position(ids: Ids, asked: Any) -> int:
+    """Return the position of one id."""
+    if not is_scalar_id(asked):
+        raise TypeError(f"{ids.what} must be one id, not {shortened(asked)}: ask about one at a time")
+    return int(ids.positions(asked))
+
+
+def positions(ids: Ids, asked: Any) -> Any:
+    """Return the position of one id, or the positions of an array of ids of any shape."""
+    shape = np.shape(asked)
+    return ids.positions(np.ravel(asked)).reshape(shape) if len(shape) > 1 else ids.positions(asked)

@@ -1,0 +1,264 @@
+"""What a model is trained on: data of any kind, brought together over one list of users and one of items."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from sadrec._files import fingerprint
+from sadrec._types import Doubles, Floats
+from sadrec.data import Comparisons, Interactions
+from sadrec.data._matrix import align_ids, entry_keys, join_ids, kernel_rows, mark_disliked, masked, merged
+from sadrec.data.ids import IdArray, Ids
+from sadrec.training.given import Pairs
+from sadrec.training.samplers import Disliked, Ordered, PairSource, PopularNegatives, Stated
+from sadrec.training.settings import Kind, Settings
+from sadrec.training.validation import held_out_pairs
+
+Positives = tuple[NDArray[np.int64], NDArray[np.int32], Floats | None]
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """What a model learns from, in rows and columns: everything but the parameters and the settings.
+
+    Attributes
+    ----------
+    users, items
+        The ids, in row order.
+    matrix
+        CSR of interactions over these ids, or None.
+    weights
+        One per stored entry of the matrix, or None for 1. An entry of weight 0 is known, so never sampled as a
+        negative, but not trained on.
+    has_ratings
+        Whether the values of the matrix order the items of a user.
+    comparisons
+        What people stated, or None.
+    disliked
+        CSR over these ids, or None. Its entries are also in the matrix, with weight 0.
+    """
+
+    users: Ids
+    items: Ids
+    matrix: Any | None
+    weights: Floats | None
+    has_ratings: bool
+    comparisons: Pairs | None
+    disliked: Any | None = None
+
+    @property
+    def kind(self) -> Kind:
+        """What decides the default settings: interactions, where there are any."""
+        return "comparisons" if self.matrix is None else "interactions"
+
+    @property
+    def triples(self) -> int:
+        """How many interactions and comparisons there are."""
+        return (0 if self.matrix is None else self.matrix.nnz) + len(self.comparisons or ())
+
+    def fingerprint(self) -> str:
+        """Return a digest of all of it."""
+        matrix, pairs, disliked = self.matrix, self.comparisons, self.disliked
+        return fingerprint(
+            *(self.users.array, self.items.array, self.weights),
+            *([None] * 3 if matrix is None else (matrix.indptr, matrix.indices, matrix.data)),
+            *([None] * 4 if pairs is None else (pairs.user, pairs.winner, pairs.loser, pairs.weight)),
+            *([None] * 2 if disliked is None else (disliked.indptr, disliked.indices)),
+        )
+
+    def with_known(self, known: Any) -> "TrainingData":
+        """Add entries with weight 0: never sampled as negatives, but not trained on. Those of the data come first."""
+        if self.matrix is None:
+            return self
+        matrix, own = merged(self.matrix, known)
+        weights = np.zeros(matrix.nnz, np.float32)
+        weights[own] = 1.0 if self.weights is None else self.weights
+        return replace(self, matrix=matrix, weights=weights)
+
+    def with_dislikes(self, dislikes: float | Interactions) -> "TrainingData":
+        """Set apart what people disliked: ratings below a number, or the entries of other interactions.
+
+        A disliked item is known and not trained on as something liked, even when it is among the interactions too.
+        """
+        if self.matrix is None:
+            raise ValueError("dislikes belong to interactions; in comparisons the disliked item is the loser")
+        if isinstance(dislikes, bool) or (isinstance(dislikes, float) and np.isnan(dislikes)):
+            raise ValueError(
+                f"dislikes must be a number, below which a rating is a dislike, or interactions, not {dislikes!r}"
+            )
+        data = self
+        if isinstance(dislikes, Interactions):
+            # Rated below everything that is liked.
+            given = align_ids(dislikes, self.users, self.items, np.zeros(dislikes.matrix.nnz, np.float32))
+            data = self.with_known(given)
+            disliked = np.isin(entry_keys(data.matrix), entry_keys(given))
+        elif not self.has_ratings:
+            raise ValueError(
+                f"dislikes={dislikes!r} means ratings below {dislikes!r}, but the data has no ratings: give the "
+                "disliked pairs as interactions of their own"
+            )
+        else:
+            disliked = self.matrix.data < float(dislikes)
+        if not disliked.any():
+            raise ValueError(f"nothing is disliked: no rating lies below {dislikes!r}")
+        if disliked.all():
+            raise ValueError("everything is disliked, and nothing is left to learn from: give a lower number")
+        weights = np.ones(len(disliked), np.float32) if data.weights is None else data.weights.copy()
+        weights[disliked] = 0
+        return replace(data, weights=weights, disliked=masked(data.matrix, disliked))
+
+    def seen(self) -> Any:
+        """Return what was seen, with -1 for what was disliked; None where there are only comparisons."""
+        return self.matrix if self.disliked is None else mark_disliked(self.matrix, self.disliked)
+
+    def users_with_data(self) -> NDArray[np.bool_]:
+        """Tell for each user whether anything is known of them."""
+        known = np.zeros(len(self.users), bool)
+        if self.matrix is not None:
+            known |= np.diff(self.matrix.indptr) > 0
+        if self.comparisons is not None:
+            known[self.comparisons.user] = True
+        return known
+
+    def positives(self, settings: Settings) -> Positives | None:
+        """Return ``(indptr, indices, weights)`` of what is trained against sampled negatives, if anything."""
+        if self.matrix is None or settings.order_share == 1 or settings.negative_sampling == "popular":
+            return None
+        return *kernel_rows(self.matrix), self._balanced_weights(settings)
+
+    def pair_sources(self, settings: Settings) -> list[PairSource]:
+        """Return where given pairs come from."""
+        sources: list[PairSource] = [] if self.comparisons is None else [Stated(self.comparisons)]
+        if self.matrix is None:
+            return sources
+        known, items, share = kernel_rows(self.matrix), len(self.items), settings.order_share
+        if settings.negative_sampling == "popular" and share < 1:
+            sources.append(PopularNegatives(known, self._balanced_weights(settings), items))
+        if self.disliked is not None:
+            liked = masked(self.matrix, np.asarray(self.weights) != 0)
+            sources.append(Disliked(kernel_rows(liked), known, kernel_rows(self.disliked), items))
+        if share > 0:
+            ordered = self.ordered()
+            per_item = 1.0 if share == 1 else share / (1 - share)
+            sources.append(Ordered(ordered.indptr, ordered.indices, ordered.data, per_item))
+        return sources
+
+    def ordered(self) -> Any:
+        """Return the interactions whose order is learnt: those that count, and what was disliked."""
+        if self.matrix is None or self.weights is None or self.weights.all():
+            return self.matrix
+        counts = self.weights != 0
+        if self.disliked is not None:
+            counts |= np.isin(entry_keys(self.matrix), entry_keys(self.disliked))
+        return masked(self.matrix, counts)
+
+    def validation_pairs(self, data: Interactions | Comparisons, seed: int) -> Pairs:
+        """Turn held-out data into triples; its users and items must be known."""
+        if isinstance(data, Comparisons):
+            return align_pairs(data, self.users, self.items)
+        held_out = align_ids(data, self.users, self.items)
+        known = held_out if self.matrix is None else merged(held_out, self.matrix)[0]
+        pairs = held_out_pairs(kernel_rows(known), kernel_rows(held_out), len(self.items), seed)
+        if not len(pairs):
+            raise ValueError("the validation set holds nothing to check the model on")
+        return pairs
+
+    def _balanced_weights(self, settings: Settings) -> Floats | None:
+        """Return how much each interaction counts, with ``user_balance``; None: all the same."""
+        if self.matrix is None or not settings.user_balance:
+            return self.weights
+        own = np.ones(self.matrix.nnz, np.float32) if self.weights is None else self.weights
+        row = self.matrix.tocoo().row
+        counts = np.bincount(row[own != 0], minlength=len(self.users))
+        return np.asarray(own * balance(counts, settings.user_balance).astype(np.float32)[row])
+
+
+def training_data(
+    data: Interactions | Comparisons,
+    comparisons: Comparisons | None = None,
+    weights: Any = None,
+    dislikes: float | Interactions | None = None,
+    users: IdArray | None = None,
+    items: IdArray | None = None,
+) -> TrainingData:
+    """Bring the data of one fit together.
+
+    Parameters
+    ----------
+    data
+        Interactions or comparisons.
+    comparisons
+        Comparisons beside interactions.
+    weights
+        One per interaction, in the order of ``data.matrix``.
+    dislikes
+        Ratings below this number, or these interactions, are disliked.
+    users, items
+        Ids that come first (those of a model to start from).
+    """
+    parts = [part for part in (data, comparisons, dislikes) if isinstance(part, Interactions | Comparisons)]
+    all_users = Ids(join_ids(users, *(part.users for part in parts)), what="user")
+    all_items = Ids(join_ids(items, *(part.items for part in parts)), what="item")
+    matrix, aligned_weights = None, None
+    if isinstance(data, Interactions):
+        matrix = align_ids(data, all_users, all_items)
+        if weights is not None:
+            aligned_weights = align_ids(data, all_users, all_items, _checked_weights(weights, data)).data
+    elif weights is not None:
+        raise ValueError("weights belong to interactions; give comparisons their own weight column")
+    pairs = [align_pairs(part, all_users, all_items) for part in parts if isinstance(part, Comparisons) and len(part)]
+    result = TrainingData(
+        users=all_users,
+        items=all_items,
+        matrix=matrix,
+        weights=aligned_weights,
+        has_ratings=isinstance(data, Interactions) and data.has_ratings,
+        comparisons=Pairs.concatenate(pairs) if pairs else None,
+    )
+    if len(all_items) < 2:
+        raise ValueError(f"a preference needs two items, and there is only {len(all_items)}: give data on more items")
+    if not result.triples:
+        raise ValueError("there is nothing to learn from: no interaction and no comparison")
+    return result if dislikes is None else result.with_dislikes(dislikes)
+
+
+def align_pairs(data: Comparisons, users: Ids, items: Ids) -> Pairs:
+    """Return comparisons as triples of rows of these ids."""
+    user, item = (np.asarray(ids.positions(own), np.int32) for ids, own in ((users, data.users), (items, data.items)))
+    return Pairs(user[data.user_index], item[data.winner_index], item[data.loser_index], data.weight)
+
+
+def balance(counts: NDArray[Any], power: float) -> Doubles:
+    """Return what an interaction of each user weighs: ``counts ** -power``, times what makes their mean 1.
+
+    >>> balance(np.array([1, 4, 0]), 0.5)
+    array([1.66666667, 0.83333333, 1.66666667])
+    """
+    raw = np.maximum(counts, 1.0) ** -power
+    return np.asarray(raw * (counts.sum() / max(float(counts @ raw), 1e-300) if counts.any() else 1.0))
+
+
+def _checked_weights(weights: Any, data: Interactions) -> Floats:
+    if sp.issparse(weights):
+        weights = weights.tocsr()
+        if not np.array_equal(weights.indptr, data.matrix.indptr) or not np.array_equal(
+            weights.indices, data.matrix.indices
+        ):
+            raise ValueError("weights given as a sparse matrix must have the entries of the interactions")
+        weights = weights.data
+    array = np.asarray(weights, np.float32)
+    if array.shape != data.matrix.data.shape:
+        raise ValueError(
+            f"weights must be one per interaction, {data.matrix.nnz}, in the order of data.matrix, not {array.shape}"
+        )
+    bad = ~(np.isfinite(array) & (array >= 0))
+    if bad.any():
+        at = int(bad.argmax())
+        raise ValueError(
+            f"weights must be finite and not negative, but weights[{at}] is {array[at]} ({int(bad.sum())} such in "
+            "all): 0 leaves an interaction out"
+        )
+    return array

@@ -1,0 +1,147 @@
+"""What settings left at None become: default settings that follow the kind and the size of the data."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from sadrec.training.dataset import TrainingData
+from sadrec.training.settings import Kind, Settings
+
+# What a setting left at None becomes. docs/defaults.md tells where the numbers come from. Some follow the size of the
+# data, see ``defaults``: l2 and candidates for interactions are those for 300 of them per vector, the penalties for
+# comparisons those for 1000.
+DEFAULTS: dict[Kind, dict[str, Any]] = {
+    "interactions": {
+        "iterations": 50,
+        "learning_rate": 0.05,
+        "regularization": 0.01,
+        "rival_regularization": 0.001,
+        "init_scale": 0.1,
+        "bias": True,
+        "negative_candidates": 8,
+    },
+    "comparisons": {
+        "iterations": 60,
+        "learning_rate": 0.05,
+        "regularization": 0.0005,
+        "rival_regularization": 0.01,
+        "init_scale": 0.1,
+        "bias": False,
+        "negative_candidates": 1,
+    },
+}
+
+MOST_BLOCKS = 16
+
+
+# Interactions per vector that each candidate needs, and the strongest l2 for those that have next to none.
+PER_CANDIDATE = 25.0
+STRONGEST = 0.03
+
+# Comparisons per vector below which what one judge says is mostly noise, and what becomes of the settings then: a bias
+# learns what all judges agree on, and their own vectors start near 0 and stay there unless there is a reason.
+SCARCE_PER_VECTOR = 100.0
+SCARCE: dict[str, Any] = {"regularization": 0.03, "rival_regularization": 0.01, "init_scale": 0.01, "bias": True}
+
+# Below so many comparisons, penalties are not scaled by the size of the data.
+STATEMENT = 100
+
+
+def defaults(kind: Kind, users: int, items: int, pairs: int) -> dict[str, Any]:
+    """Return what settings left at None become for data of this kind and size.
+
+    Interactions: the more is known per vector, the harder the negatives it can be trained against and the less it has
+    to be held back: candidates grow in proportion to the interactions per vector (1 to 8), l2 falls with their square
+    root (measured: docs/defaults.md).
+
+    >>> values = defaults("interactions", users=6_040, items=3_706, pairs=800_000)
+    >>> values["negative_candidates"], round(values["regularization"], 4)
+    (8, 0.011)
+    >>> values = defaults("interactions", users=17_482, items=1_358, pairs=130_000)
+    >>> values["negative_candidates"], values["regularization"]
+    (1, 0.03)
+
+    Comparisons: each moves the vectors of one user and two items, and a penalty is paid at every step. So that it
+    amounts to the same prior however much is known, l2 is divided by the comparisons per vector: 0.0005 at 1000 of them
+    is a standard normal prior. The l1 penalty, which separates signal from noise in tau, falls with their fourth root
+    (measured: docs/simulation.md). Where there are few, as when many judges say a little each, an item bias takes over
+    (measured: docs/feedback.md).
+
+    >>> round(defaults("comparisons", users=20, items=50, pairs=24_500)["regularization"], 6)
+    0.000476
+    >>> round(defaults("comparisons", users=20, items=50, pairs=4_900)["regularization"], 6)
+    0.002381
+    >>> defaults("comparisons", users=600, items=500, pairs=12_000)["bias"]
+    True
+    """
+    values = dict(DEFAULTS[kind])
+    per_vector = 3 * pairs / max(users + items, 1)
+    if kind == "interactions":
+        values["regularization"] = min(0.01 * math.sqrt(300 / max(per_vector, 1)), STRONGEST)
+        values["negative_candidates"] = min(max(round(per_vector / PER_CANDIDATE), 1), values["negative_candidates"])
+    elif pairs >= STATEMENT:
+        if per_vector < SCARCE_PER_VECTOR:
+            return values | SCARCE
+        scarcity = 1000 / per_vector
+        values["regularization"] *= scarcity
+        values["rival_regularization"] *= scarcity**0.25
+    return values
+
+
+def default_blocks(kind: Kind, users: int, items: int, pairs: int) -> int:
+    """Return a number of blocks that suits the data: 1 for tiny data, at most 16.
+
+    >>> default_blocks("interactions", users=6040, items=3706, pairs=1_000_000)
+    16
+    >>> default_blocks("comparisons", users=20, items=50, pairs=24_500)
+    1
+    """
+    blocks = min(users // 32, items // 64, MOST_BLOCKS)
+    if kind == "comparisons":
+        blocks = 2 * min(blocks // 2, pairs // 100_000)
+    return max(blocks, 1)
+
+
+def resolve(given: Mapping[str, Any], data: TrainingData, learn_rivals: bool, seed: int) -> Settings:
+    """Replace settings left at None by what suits the data, and check all of them.
+
+    Parameters
+    ----------
+    given
+        The settings as they were given, by name.
+    data
+        What is trained on.
+    learn_rivals
+        Whether the rival factors are learnt; for BPR they are not.
+    seed
+        What ``random_state`` stands for.
+    """
+    values = {name: value for name, value in given.items() if name not in ("num_threads", "random_state")}
+    size = len(data.users), len(data.items), data.triples
+    wanted = {**defaults(data.kind, *size), "blocks": default_blocks(data.kind, *size), "adaptive": False}
+    if values.get("negative_sampling") == "popular":
+        wanted["negative_candidates"] = 1
+    values |= {name: default for name, default in wanted.items() if values.get(name) is None}
+    settings = Settings(**values, learn_rivals=learn_rivals, seed=seed)
+    if settings.order_share > 0 and not data.has_ratings:
+        raise ValueError(
+            f"order_share={settings.order_share} asks for the order inside ratings, but the data has none: give "
+            "interactions with ratings, or leave order_share at 0"
+        )
+    most = max(len(data.items) // 2, 1)
+    if settings.blocks > most and data.positives(settings) is not None:
+        raise ValueError(
+            f"blocks must be at most {most} for {len(data.items)} items, not {settings.blocks}: negatives are sampled "
+            "inside a block, and a block of a single item has none"
+        )
+    return settings
+
+
+def as_before(given: Mapping[str, Any], before: Settings | None, bias: bool) -> dict[str, Any]:
+    """Fill settings left at None from the fit that is continued; a bias stays, or stays away, in any case."""
+    values = dict(given)
+    if before is not None:
+        values |= {name: getattr(before, name) for name in DEFAULTS["interactions"] if values.get(name) is None}
+    if values.get("bias") is None:
+        values["bias"] = bias
+    return values
