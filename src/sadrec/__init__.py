@@ -1,8 +1,30 @@
 """sadrec: recommendations when taste does not run in a straight line."""
 
-from sadrec.data import Comparisons, Interactions
-from sadrec.models import BPR, SAD
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sadrec.data import Comparisons, Interactions
+    from sadrec.models import BPR, SAD
 
 __version__ = "0.1.0"
 
 __all__ = ["BPR", "SAD", "Comparisons", "Interactions", "__version__"]
+
+_HOMES = {"BPR": "models", "SAD": "models", "Comparisons": "data", "Interactions": "data"}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name when it is first used: Numba, SciPy and polars take a second."""
+    if name in _HOMES:
+        value = getattr(import_module(f"sadrec.{_HOMES[name]}"), name)
+    elif name in _HOMES.values():
+        value = import_module(f"sadrec.{name}")
+    else:
+        raise AttributeError(f"module 'sadrec' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
