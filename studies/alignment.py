@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sadrec.ranking import Parameters
+from sadrec.ranking.alignment import match
 
 Floats = NDArray[np.float64]
 
@@ -100,17 +101,13 @@ def align(estimate: HasFactors, truth: HasFactors) -> Alignment:
     >>> bool(np.allclose(found.parameters.item_factors, truth.item_factors))
     True
     """
-    from scipy.optimize import linear_sum_assignment
-
     (xi, eta, tau), (xi0, eta0, tau0) = _factors(estimate), _factors(truth)
     if xi.shape != xi0.shape or eta.shape != eta0.shape:
         raise ValueError(
             f"an estimate with users and items {xi.shape} and {eta.shape} cannot be laid beside a truth with "
             f"{xi0.shape} and {eta0.shape}: they need the same users, items and number of factors"
         )
-    cosine = _cosines((xi, eta, tau), (xi0, eta0, tau0))
-    place, order = linear_sum_assignment(-cosine.T)
-    similarity = cosine[order, place]
+    order, similarity = match((xi0, eta0, tau0), (xi, eta, tau))
     xi, eta, tau = xi[:, order], eta[:, order], tau[:, order]
 
     c = _ratio(tau0, tau)
@@ -124,7 +121,7 @@ def align(estimate: HasFactors, truth: HasFactors) -> Alignment:
     eta = eta + tau * (_along(eta0, tau) - _along(eta, tau))
     return Alignment(
         Parameters(xi, eta, tau, getattr(estimate, "item_bias", None)),
-        order.astype(np.int64),
+        order,
         similarity,
         _correlation(xi, xi0),
         _correlation(eta, eta0),
@@ -137,18 +134,6 @@ def _factors(thing: HasFactors) -> tuple[Floats, Floats, Floats]:
     xi, eta = (np.asarray(array, np.float64) for array in (thing.user_factors, thing.item_factors))
     tau = thing.rival_factors
     return xi, eta, np.ones_like(eta) if tau is None else np.asarray(tau, np.float64)
-
-
-def _cosines(one: tuple[Floats, Floats, Floats], other: tuple[Floats, Floats, Floats]) -> Floats:
-    """Return the cosine between the contributions of every factor of one and of the other, (k, k)."""
-
-    def products(first: tuple[Floats, ...], second: tuple[Floats, ...]) -> Floats:
-        (xi, eta, tau), (xi0, eta0, tau0) = first, second
-        wedge = (eta.T @ eta0) * (tau.T @ tau0) - (eta.T @ tau0) * (tau.T @ eta0)
-        return np.asarray((xi.T @ xi0) * wedge)
-
-    lengths = np.sqrt(np.maximum(np.outer(np.diag(products(one, one)), np.diag(products(other, other))), 0))
-    return np.divide(products(one, other), lengths, out=np.zeros_like(lengths), where=lengths > 0)
 
 
 def _ratio(wanted: Floats, found: Floats) -> Floats:

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from sadrec.posterior import GibbsSAD, mean
 from sadrec.posterior.draws import Draws
-from sadrec.posterior.factors import aligned, closest_to_one, match, tensor_products
+from sadrec.posterior.factors import aligned, closest_to_one
 from sadrec.posterior.mean import mean_factors
+from sadrec.ranking.alignment import contribution_products, match
 
 
 def tensor(xi, eta, tau):
@@ -34,7 +35,8 @@ def scrambled(rng, xi, eta, tau):
 def test_the_inner_product_of_two_tensors_comes_from_their_factors(seed):
     rng = np.random.default_rng(seed)
     one, other = factors(rng), factors(rng, k=2)
-    assert tensor_products(one, other) == pytest.approx((tensor(*one) * tensor(*other)).sum(), rel=1e-9, abs=1e-9)
+    product = contribution_products(one, other).sum()
+    assert product == pytest.approx((tensor(*one) * tensor(*other)).sum(), rel=1e-9, abs=1e-9)
 
 
 @given(seed=st.integers(0, 2**32 - 1))

@@ -1,4 +1,4 @@
-"""Where wins run in a circle."""
+"""Cycles of wins."""
 
 from itertools import permutations
 
@@ -122,7 +122,7 @@ def test_two_factors_can_have_one():
     assert sum(map(found, range(200))) > 0
 
 
-def test_with_one_factor_a_zero_in_tau_makes_a_tie_that_closes_no_circle():
+def test_with_one_factor_a_zero_in_tau_makes_a_tie_that_closes_no_cycle():
     p = Parameters(np.ones((1, 1)), np.array([[1.0], [0.0], [-1.0]]), np.array([[0.0], [1.0], [0.0]]))
     game = tournament(p, 0, None)
     assert game.margins[0, 1] > 0

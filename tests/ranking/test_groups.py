@@ -1,4 +1,4 @@
-"""Slates of items that run in a circle."""
+"""Slates of the items of a cycle."""
 
 import numpy as np
 import pytest
@@ -57,7 +57,7 @@ def test_rock_paper_scissors_come_together_and_before_air(rock_paper_scissors):
     assert groups[0].strength == 1
     assert groups[1].strength == 0
     assert repr(groups[1]) == "air   (0 wins)"
-    assert "a circle of strength 1; 2 wins" in repr(groups[0])
+    assert "a cycle of strength 1; 2 wins" in repr(groups[0])
 
 
 def test_a_group_that_is_too_large_keeps_its_firm_core():

@@ -114,7 +114,7 @@ def test_bpr_has_exactly_none(seed, ones):
     assert not factor_intransitivity(p).any()
 
 
-def test_rock_paper_scissors_is_nothing_but_a_circle(rock_paper_scissors):
+def test_rock_paper_scissors_is_nothing_but_a_cycle(rock_paper_scissors):
     p = Parameters(np.ones((1, 3)), np.eye(3), np.roll(np.eye(3), -1, axis=0))
     np.testing.assert_allclose(intransitivity(p, 0), 1.0)
     assert 0 < intransitivity(rock_paper_scissors, 0) < 1

@@ -83,7 +83,7 @@ def test_only_the_smith_set_has_to_be_solved_for(monkeypatch):
     scores = np.arange(300.0)
     x = scores[:, None] - scores
     x[np.ix_([0, 1, 2], [0, 1, 2])] = [[0, 1, -1], [-1, 0, 1], [1, -1, 0]]
-    ring = -x  # 0, 1 and 2 run in a circle and beat all others
+    ring = -x  # 0, 1 and 2 are a cycle and beat all others
     sizes, solve = [], np.linalg.solve
     monkeypatch.setattr(np.linalg, "solve", lambda a, b: sizes.append(len(a)) or solve(a, b))
     weights = maximal_lottery(ring)

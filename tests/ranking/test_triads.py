@@ -1,4 +1,4 @@
-"""Three items in a circle."""
+"""Cycles of three items."""
 
 from itertools import combinations
 from math import comb
@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sadrec.ranking.cycles import cyclic_triads
 from sadrec.ranking.tournament import Tournament, tournament
-from sadrec.ranking.triads import cyclic_triads
 
 
 def _triads(x):

@@ -22,7 +22,7 @@ from sadrec.models.errors import ModelFileError
 from sadrec.models.files import load_model, save_model
 from sadrec.models.fitted import Fitted, Scored, one_position, positions
 from sadrec.ranking import Parameters
-from sadrec.ranking.cycles import Cycle, cycles
+from sadrec.ranking.cycles import Cycle, CyclicTriads, cycles, cyclic_triads
 from sadrec.ranking.explain import Explanation, explain
 from sadrec.ranking.fold_in import average_user
 from sadrec.ranking.groups import Group, recommend_groups
@@ -32,7 +32,6 @@ from sadrec.ranking.new_items import NewItem, fold_in_item
 from sadrec.ranking.pairs import margins, preference, sigmoid
 from sadrec.ranking.rank import Method, Ranking, rank
 from sadrec.ranking.tournament import Tournament, tournament
-from sadrec.ranking.triads import CyclicTriads, cyclic_triads
 from sadrec.ranking.vectors import item_vectors, user_vectors
 from sadrec.training.checkpoint import Checkpoints
 from sadrec.training.dataset import TrainingData, training_data

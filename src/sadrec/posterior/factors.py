@@ -7,28 +7,16 @@ product. Averages over draws mean something only after one choice has been made 
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
+from sadrec._types import Doubles
 from sadrec.posterior.draws import Draws
-
-Floats = NDArray[np.float64]
+from sadrec.ranking.alignment import match, wedge_products
 
 _ABSOLUTE = (0.0,) * 25
 _SPARSE = tuple(np.repeat([1.0, 0.7, 0.5, 0.35, 0.25, 0.18, 0.13, 0.1], 4).tolist())
 
 
-def wedge_products(eta: Floats, tau: Floats, other_eta: Floats, other_tau: Floats) -> Floats:
-    """Return the inner products of the matrices ``eta^h tau^h' - tau^h eta^h'`` of two sets of factors, (k, k)."""
-    return np.asarray(2 * ((eta.T @ other_eta) * (tau.T @ other_tau) - (eta.T @ other_tau) * (tau.T @ other_eta)))
-
-
-def tensor_products(one: tuple[Floats, Floats, Floats], other: tuple[Floats, Floats, Floats]) -> float:
-    """Return the inner product of two tensors X, given by their factors (xi, eta, tau)."""
-    return float(((one[0].T @ other[0]) * wedge_products(*one[1:], *other[1:])).sum())
-
-
-def closest_to_one(eta: Floats, tau: Floats) -> tuple[Floats, Floats]:
+def closest_to_one(eta: Doubles, tau: Doubles) -> tuple[Doubles, Doubles]:
     """Bring factors into the form in which most of tau is close to 1.
 
     What tau can become without a change of preferences is ``p tau + q eta``, for any p and q. Those are taken that make
@@ -49,20 +37,24 @@ def closest_to_one(eta: Floats, tau: Floats) -> tuple[Floats, Floats]:
     a = np.where(a > 0.05 * tau.mean(axis=-2, keepdims=True), a, np.median(tau, axis=-2, keepdims=True).clip(1e-6))
     starts.append((1 / a, -b / a))
     starts.append(_robust_fit(one, tau, eta, _ABSOLUTE))
-    found = [_robust_fit(one, tau, eta, _SPARSE, start) for start in starts]
-    loss = [np.log(_SPARSE[-1] ** 2 + (p * tau + q * eta - 1) ** 2).sum(axis=-2, keepdims=True) for p, q in found]
-    p, q = (np.where(loss[0] <= loss[1], first, second) for first, second in zip(*found, strict=True))
+    fits = [_robust_fit(one, tau, eta, _SPARSE, start) for start in starts]
+    loss = [np.log(_SPARSE[-1] ** 2 + (p * tau + q * eta - 1) ** 2).sum(axis=-2, keepdims=True) for p, q in fits]
+    p, q = (np.where(loss[0] <= loss[1], first, second) for first, second in zip(*fits, strict=True))
     return _in_form(eta, tau, p, q)
 
 
-def _in_form(eta: Floats, tau: Floats, p: Floats, q: Floats) -> tuple[Floats, Floats]:
+def _in_form(eta: Doubles, tau: Doubles, p: Doubles, q: Doubles) -> tuple[Doubles, Doubles]:
     """Return the pair whose tau is ``p tau + q eta``, with the same wedge product."""
     return (p * eta - q * tau) / np.maximum(p * p + q * q, 1e-300), p * tau + q * eta
 
 
 def _robust_fit(
-    target: Floats, first: Floats, second: Floats, widths: Sequence[float], start: tuple[Floats, Floats] | None = None
-) -> tuple[Floats, Floats]:
+    target: Doubles,
+    first: Doubles,
+    second: Doubles,
+    widths: Sequence[float],
+    start: tuple[Doubles, Doubles] | None = None,
+) -> tuple[Doubles, Doubles]:
     """Fit ``target = p first + q second`` along the axis of items, by least squares with weights.
 
     A width above 0 gives weights ``1 / (width^2 + rest^2)``, 0 those of least absolute deviations.
@@ -83,29 +75,11 @@ def _robust_fit(
     return p, q
 
 
-def _sum(values: Floats) -> Floats:
+def _sum(values: Doubles) -> Doubles:
     return np.asarray(values.sum(axis=-2, keepdims=True))
 
 
-def match(
-    reference: tuple[Floats, Floats, Floats], found: tuple[Floats, Floats, Floats]
-) -> tuple[NDArray[np.int64], Floats]:
-    """Return which factor of ``found`` stands for each of the reference, and the sign it takes there.
-
-    Factors are matched by the cosine of the tensors they contribute, ``xi^h`` times a wedge product.
-    """
-    wedges = wedge_products(*reference[1:], *found[1:])
-    products = (reference[0].T @ found[0]) * wedges
-    sizes = [
-        np.sqrt(np.maximum(np.einsum("uh,uh->h", one[0], one[0]) * np.diag(wedge_products(*one[1:], *one[1:])), 1e-300))
-        for one in (reference, found)
-    ]
-    _, order = linear_sum_assignment(-products / np.outer(*sizes))
-    sign = np.where(wedges[np.arange(len(order)), order] < 0, -1.0, 1.0)
-    return order, sign
-
-
-def aligned(draws: Draws, reference: int = -1) -> tuple[Floats, Floats, Floats]:
+def aligned(draws: Draws, reference: int = -1) -> tuple[Doubles, Doubles, Doubles]:
     """Return xi, eta, tau of all draws, factors in the order of one draw and in one form, most of tau near 1.
 
     The preferences of every draw stay what they are.
@@ -119,13 +93,12 @@ def aligned(draws: Draws, reference: int = -1) -> tuple[Floats, Floats, Floats]:
     """
     all_xi, all_eta, all_tau = (array.astype(np.float64) for array in draws.flat())
     target = all_xi[reference].copy(), all_eta[reference].copy(), all_tau[reference].copy()
-    for d in range(len(all_xi)):
-        order, sign = match(target, (all_xi[d], all_eta[d], all_tau[d]))
-        all_xi[d], all_eta[d], all_tau[d] = (
-            all_xi[d][:, order] * sign,
-            all_eta[d][:, order] * sign,
-            all_tau[d][:, order],
-        )
+    for xi, eta, tau in zip(all_xi, all_eta, all_tau, strict=True):
+        order, _ = match(target, (xi, eta, tau))
+        xi[:], eta[:], tau[:] = xi[:, order], eta[:, order], tau[:, order]
+        flipped = np.diag(wedge_products(*target[1:], eta, tau)) < 0
+        xi[:, flipped] *= -1
+        eta[:, flipped] *= -1
     eta, tau = closest_to_one(all_eta, all_tau)
     # Where two forms are about as sparse, draws differ in which they took: all take that of the majority.
     usual = np.broadcast_to(np.median(tau, axis=0), tau.shape)

@@ -1,13 +1,11 @@
 """One model for all draws: the SAD model whose preferences come closest to their posterior mean."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from sadrec._types import Doubles
 from sadrec.posterior.draws import Draws
-from sadrec.posterior.factors import aligned, tensor_products, wedge_products
-
-Floats = NDArray[np.float64]
-Factors = tuple[Floats, Floats, Floats]
+from sadrec.posterior.factors import aligned
+from sadrec.ranking.alignment import Factors, contribution_products, wedge_products
 
 MOST_DRAWS = 400
 """How many draws stand for all of them."""
@@ -29,10 +27,10 @@ def mean_factors(draws: Draws) -> tuple[Factors, float]:
     """
     some = draws.at_most(MOST_DRAWS)
     every = _side_by_side(some)
-    size = tensor_products(every, every)
+    size = _product(every, every)
 
     def missed(one: Factors) -> float:
-        return (size - 2 * tensor_products(every, one) + tensor_products(one, one)) / max(size, 1e-300)
+        return (size - 2 * _product(every, one) + _product(one, one)) / max(size, 1e-300)
 
     _, eta, tau = aligned(some)
     parts = zip(*(array.astype(np.float64) for array in some.flat()), strict=True)
@@ -50,6 +48,11 @@ def mean_factors(draws: Draws) -> tuple[Factors, float]:
     return best, rest
 
 
+def _product(one: Factors, other: Factors) -> float:
+    """Return the inner product of two tensors X."""
+    return float(contribution_products(one, other).sum())
+
+
 def _side_by_side(draws: Draws) -> Factors:
     """Return the mean of X as one set of factors: those of all draws, xi divided by their number."""
     xi, eta, tau = (array.astype(np.float64).transpose(1, 0, 2) for array in draws.flat())
@@ -61,7 +64,7 @@ def _side_by_side(draws: Draws) -> Factors:
     )
 
 
-def _with_best_users(eta: Floats, tau: Floats, every: Factors) -> Factors:
+def _with_best_users(eta: Doubles, tau: Doubles, every: Factors) -> Factors:
     """Return eta and tau with the xi that comes closest to the mean."""
     gram = wedge_products(eta, tau, eta, tau)
     target = every[0] @ wedge_products(*every[1:], eta, tau)
@@ -70,7 +73,7 @@ def _with_best_users(eta: Floats, tau: Floats, every: Factors) -> Factors:
     return np.ascontiguousarray(xi), eta, tau
 
 
-def _with_best_items(one: Factors, every: Factors, held: bool) -> tuple[Floats, Floats]:
+def _with_best_items(one: Factors, every: Factors, held: bool) -> tuple[Doubles, Doubles]:
     """Return eta and tau, those of each item in turn moved to what comes closest to the mean, given all others and xi.
 
     X is linear in the vectors (eta_i, tau_i) of an item: with ``p = (tau_j, -eta_j)`` for the others j, the normal
@@ -103,7 +106,7 @@ def _with_best_items(one: Factors, every: Factors, held: bool) -> tuple[Floats, 
     return -items[:, k:], items[:, :k]
 
 
-def _symmetric(new: Floats, step: Floats) -> Floats:
+def _symmetric(new: Doubles, step: Doubles) -> Doubles:
     """Return by how much the outer product of a vector with itself grew, given its new value and the last step."""
     both = np.outer(new, step)
     return np.asarray(both + both.T - np.outer(step, step))

@@ -9,11 +9,12 @@ module               answers
 ``recommend``        the same, with an exact tournament among the best
 ``tournament``       who beats whom, is there a winner, which set beats all others
 ``rank``             an order by margin, wins, liked items beaten, a random walk, or a game (``lottery``)
-``cycles``           where wins run in a circle; ``triads`` counts circles of three; ``groups`` makes slates of them
+``cycles``           which items beat each other in a cycle, and how many triples do; ``groups`` makes slates of them
 ``intransitivity``   what share of the preferences no scores explain, by user, factor and item
 ``fold_in``          a vector for somebody new; ``new_items``, for a new item
 ``explain``          what each factor contributes, and which liked items speak for which side
 ``neighbours``       what and who is alike
+``alignment``        which factor of one model is which of another
 ``plots``            pictures of it (needs matplotlib)
 ===================  ================================================================================================
 

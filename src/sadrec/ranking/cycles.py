@@ -1,20 +1,21 @@
-"""Where taste runs in a circle: cycles among the items of a tournament, and how firmly they are closed."""
+"""Cycles among the items of a tournament: A beats B, B beats C, C beats A; how strong they are, and how many."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import comb
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sadrec._types import Doubles
-from sadrec.ranking._arguments import Indices, least_margin
+from sadrec.ranking._arguments import Indices, count, least_margin
 from sadrec.ranking.pairs import sigmoid
 from sadrec.ranking.tournament import Tournament, strong_components
 
 
 @dataclass(frozen=True, eq=False)
 class Cycle:
-    """Items that beat each other in a circle.
+    """Items that beat each other in a cycle.
 
     Attributes
     ----------
@@ -70,20 +71,20 @@ class Cycle:
 
 
 def cycles(game: Tournament, minimum: float = 0.0) -> list[Cycle]:
-    """Find where the items of a tournament beat each other in a circle.
+    """Find the cycles among the items of a tournament.
 
     Parameters
     ----------
     game
         As from :func:`~sadrec.ranking.tournament.tournament`.
     minimum
-        The margin a win needs to count. A higher one splits large components into their firm cores.
+        The margin a win needs to count. A higher one splits large components into their strong cores.
 
     Returns
     -------
     list of Cycle
         One for each strongly connected component of two items or more, strongest first. Empty if the wins that count
-        run in no circle, as they never do without rival factors (BPR).
+        form no cycle, as they never do without rival factors (BPR).
 
     Examples
     --------
@@ -97,13 +98,13 @@ def cycles(game: Tournament, minimum: float = 0.0) -> list[Cycle]:
     """
     minimum = least_margin(minimum)
     margins = game.margins
-    found = []
+    answer = []
     for part in cyclic_components(margins, minimum):
         inner = margins[np.ix_(part, part)]
         path = best_cycle(np.where(inner > minimum, inner, 0.0))
         steps = inner[path, np.roll(path, -1)]
-        found.append(Cycle(game.items[part], game.items[part[path]], steps))
-    return sorted(found, key=lambda cycle: -cycle.strength)
+        answer.append(Cycle(game.items[part], game.items[part[path]], steps))
+    return sorted(answer, key=lambda cycle: -cycle.strength)
 
 
 def cyclic_components(margins: Doubles, minimum: float = 0.0) -> list[Indices]:
@@ -123,7 +124,7 @@ def best_cycle(margins: Doubles) -> Indices:
         Of a strongly connected component; only positive entries count as wins.
     """
     levels = np.unique(margins[margins > 0])
-    # The highest level at which the wins that strong still run in a circle: they do at the lowest.
+    # The highest level at which the wins that strong still form a cycle: they do at the lowest.
     low, high = 0, levels.size
     while high - low > 1:
         middle = (low + high) // 2
@@ -133,7 +134,7 @@ def best_cycle(margins: Doubles) -> Indices:
             high = middle
     beats = (margins >= levels[low]) & (margins > 0)
     best: list[int] = []
-    # The circle closed only with this level, so it goes through a win of exactly that margin.
+    # The cycle closed only with this level, so it goes through a win of exactly that margin.
     for start, after in np.argwhere(beats & (margins == levels[low])):
         way = _shortest_way(beats, int(after), int(start), len(best) - 1 if best else len(margins))
         if way:
@@ -162,3 +163,96 @@ def _shortest_way(beats: NDArray[np.bool_], start: int, end: int, longest: int) 
             return way[::-1]
         frontier = new
     return []
+
+
+@dataclass(frozen=True, eq=False)
+class CyclicTriads:
+    """How many triples of items are cycles.
+
+    Attributes
+    ----------
+    count
+        How many.
+    total
+        How many triples there are: n choose 3.
+    strongest
+        (triads, 3): items, each beating the next and the last the first, strongest first.
+    strengths
+        The smallest of the three margins of each.
+
+    Examples
+    --------
+    >>> CyclicTriads(1, 4, np.array([["rock", "scissors", "paper"]]), np.array([1.0]))
+    1 of 4 triples are cycles (25 %)
+      rock > scissors > paper > rock   strength 1
+    """
+
+    count: int
+    total: int
+    strongest: NDArray[Any] = field(repr=False)
+    strengths: Doubles = field(repr=False)
+
+    @property
+    def share(self) -> float:
+        """The share of all triples; 0 where there are none. In a coin-tossed tournament it is 1/4 on average."""
+        return self.count / self.total if self.total else 0.0
+
+    def __repr__(self) -> str:
+        lines = [f"{self.count} of {self.total} triples are cycles ({100 * self.share:.3g} %)"]
+        for triad, strength in zip(self.strongest[:10], self.strengths[:10], strict=True):
+            a, b, c = triad
+            lines.append(f"  {a} > {b} > {c} > {a}   strength {strength:.3g}")
+        return "\n".join(lines)
+
+
+def cyclic_triads(game: Tournament, strongest: int = 10) -> CyclicTriads:
+    """Count the triples of items that are cycles, and list the strongest.
+
+    Without ties the count comes from the win counts d_i alone: ``C(n, 3) - sum C(d_i, 2)`` (Kendall and Babington
+    Smith, 1940). A triple with a tie in it is no cycle.
+
+    Parameters
+    ----------
+    game
+        As from :func:`~sadrec.ranking.tournament.tournament`.
+    strongest
+        How many to list.
+
+    Examples
+    --------
+    >>> game = Tournament(np.array(["rock", "paper", "scissors", "air"]), np.array(
+    ...     [[0.0, -1, 2, 1], [1, 0, -3, 1], [-2, 3, 0, 1], [-1, -1, -1, 0]]))
+    >>> cyclic_triads(game)
+    1 of 4 triples are cycles (25 %)
+      rock > scissors > paper > rock   strength 1
+    """
+    size, margins = len(game), game.margins
+    wins = (margins > 0).sum(1)
+    number = comb(size, 3) - sum(comb(int(d), 2) for d in wins)
+    if np.count_nonzero(margins == 0) > size:
+        beats = (margins > 0).astype(np.float64)
+        number = round(float(((beats @ beats) * beats.T).sum()) / 3)
+    triads, strengths = _strongest(margins, min(count(strongest, "strongest"), number))
+    return CyclicTriads(number, comb(size, 3), game.items[triads], strengths)
+
+
+def _strongest(margins: Doubles, wanted: int) -> tuple[NDArray[np.int64], Doubles]:
+    """Return the strongest cyclic triads, each from its first item on, and their strengths."""
+    triads, strengths = np.empty((0, 3), np.int64), np.empty(0)
+    if not wanted:
+        return triads, strengths
+    for i in range(len(margins) - 2):
+        least = strengths[-1] if strengths.size == wanted else 0.0
+        beaten = i + 1 + np.flatnonzero(margins[i, i + 1 :] > least)
+        beating = i + 1 + np.flatnonzero(margins[i + 1 :, i] > least)
+        # strength[j, t] of the cycle i > j > t > i
+        strength = np.minimum(margins[np.ix_(beaten, beating)], margins[i, beaten, None])
+        strength = np.minimum(strength, margins[None, beating, i])
+        j, t = np.nonzero(strength > least)
+        if not j.size:
+            continue
+        triads = np.vstack([triads, np.stack([np.full(j.size, i), beaten[j], beating[t]], axis=1)])
+        strengths = np.concatenate([strengths, strength[j, t]])
+        best = np.argsort(-strengths, kind="stable")[:wanted]
+        triads, strengths = triads[best], strengths[best]
+    return triads, strengths

@@ -1,4 +1,4 @@
-"""Slates: items that run in a circle are shown together, in the place their group earned."""
+"""Slates: the items of a cycle are shown together, in the place their group earned."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -22,12 +22,12 @@ class Group:
     wins
         Of how many of the other items in the list the group's items beat, on average.
     strength
-        How firmly the circle is closed: the weakest step of its best cycle. 0 for a single item.
+        The weakest step of the strongest cycle through the items. 0 for a single item.
 
     Examples
     --------
     >>> Group(np.array(["rock", "paper", "scissors"]), 2.0, 1.0)
-    rock | paper | scissors   (a circle of strength 1; 2 wins)
+    rock | paper | scissors   (a cycle of strength 1; 2 wins)
     """
 
     items: NDArray[Any]
@@ -38,16 +38,16 @@ class Group:
         return len(self.items)
 
     def __repr__(self) -> str:
-        circle = f"a circle of strength {self.strength:.3g}; " if len(self) > 1 else ""
-        return f"{' | '.join(map(str, self.items))}   ({circle}{self.wins:.3g} wins)"
+        cycle = f"a cycle of strength {self.strength:.3g}; " if len(self) > 1 else ""
+        return f"{' | '.join(map(str, self.items))}   ({cycle}{self.wins:.3g} wins)"
 
 
 def recommend_groups(
     game: Tournament, N: int | None = None, *, largest: int | None = 5, minimum: float = 0.0
 ) -> list[Group]:
-    """Turn a tournament into slates, best first: the items of a circle together, every other item alone.
+    """Turn a tournament into slates, best first: the items of a cycle together, every other item alone.
 
-    Somebody in two minds about the items of a circle is shown all of them. Without ties, and without a limit on the
+    Somebody in two minds about the items of a cycle is shown all of them. Without ties, and without a limit on the
     size, everything in one group beats everything in the later groups.
 
     Parameters
@@ -58,7 +58,7 @@ def recommend_groups(
         How many items to show at least, if there are as many: the groups end with the one that reaches N.
         ``None`` for all.
     largest
-        How many items a slate holds at most. A larger group is split into its firmest circles, by raising the margin
+        How many items a slate holds at most. A larger group is split into its strongest cycles, by raising the margin
         that a win needs to count; ``None`` for no limit.
     minimum
         The margin a win needs to count.
@@ -73,7 +73,7 @@ def recommend_groups(
     >>> game = Tournament(np.array(["air", "rock", "paper", "scissors"]), np.array(
     ...     [[0.0, -1, -1, -1], [1, 0, -1, 2], [1, 1, 0, -3], [1, -2, 3, 0]]))
     >>> recommend_groups(game)
-    [rock | scissors | paper   (a circle of strength 1; 2 wins), air   (0 wins)]
+    [rock | scissors | paper   (a cycle of strength 1; 2 wins), air   (0 wins)]
     """
     N = len(game) if N is None else count(N, "N")
     largest = len(game) if largest is None else count(largest, "largest", least=1)
@@ -98,27 +98,27 @@ def recommend_groups(
 
 
 def _split(game: Tournament, largest: int, minimum: float) -> list[Indices]:
-    """Split positions into circles of at most ``largest`` items and single items."""
+    """Split positions into cycles of at most ``largest`` items and single items."""
     waiting = [(np.arange(len(game)), minimum)]
     parts: list[Indices] = []
     while waiting:
         positions, level = waiting.pop()
         inner = game.margins[np.ix_(positions, positions)]
-        circles = cyclic_components(inner, level)
+        cycles = cyclic_components(inner, level)
         alone = np.ones(positions.size, dtype=bool)
-        for circle in circles:
-            alone[circle] = False
-            if circle.size <= largest:
-                parts.append(positions[circle])
+        for cycle in cycles:
+            alone[cycle] = False
+            if cycle.size <= largest:
+                parts.append(positions[cycle])
             else:
-                within = inner[np.ix_(circle, circle)]
-                waiting.append((positions[circle], _level_that_splits(within, level)))
+                within = inner[np.ix_(cycle, cycle)]
+                waiting.append((positions[cycle], _level_that_splits(within, level)))
         parts.extend(positions[place : place + 1] for place in np.flatnonzero(alone))
     return parts
 
 
 def _level_that_splits(margins: NDArray[np.float64], level: float) -> float:
-    """Return the lowest margin such that wins above it no longer hold all the items of a circle together."""
+    """Return the lowest margin such that wins above it no longer hold all the items of a cycle together."""
     levels = np.unique(margins[margins > level])
     low, high = -1, levels.size - 1
     while high - low > 1:

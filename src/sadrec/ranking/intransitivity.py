@@ -11,7 +11,7 @@ and ``|R|^2 = 2 xi' [(H'H * T'T) - (H'T * T'H)] xi`` for centred H and T (``*`` 
 for any number of items. A bias is a factor with tau = 1, whose centred column is 0: it has no part in R.
 
 This is not a count of cycles: R can be there without one sign out of order.
-See :func:`~sadrec.ranking.triads.cyclic_triads` for that.
+See :func:`~sadrec.ranking.cycles.cyclic_triads` for that.
 """
 
 from dataclasses import dataclass, field

@@ -108,7 +108,9 @@ class Parameters:
 
     def mean_items(self, items: NDArray[Any] | None = None) -> tuple[Doubles, Doubles]:
         """Return the means of eta and tau over some items, or all, as :meth:`extended` has them; 0 over no items."""
-        return self._catalogue_means if items is None else self._mean_items(items)
+        if items is None and not self.item_factors.flags.writeable:
+            return self._catalogue_means  # nobody can change what they are computed from
+        return self._mean_items(slice(None) if items is None else items)
 
     @cached_property
     def _catalogue_means(self) -> tuple[Doubles, Doubles]:
