@@ -6,14 +6,13 @@ Other people's libraries live in environments of their own: ``python -m studies.
 
 from typing import Any
 
-from sadrec.baselines.ease import EASE
-from sadrec.baselines.popularity import Popularity
-from sadrec.baselines.scored import ScoreModel
-from sadrec.baselines.settings import resolve_settings
+from sadrec.evaluation import EASE, Popularity
 from studies.baselines.baseline import Baseline, Where
 from studies.baselines.catalogue import BASELINES, BaselineSpec, find
 from studies.baselines.environments import install, installed, remove
 from studies.baselines.errors import BaselineError, BaselineTimeoutError, RegistryUnreachableError
+from studies.baselines.scored import ScoreModel
+from studies.baselines.settings import resolve_settings
 
 __all__ = [
     "BASELINES",
@@ -31,10 +30,10 @@ __all__ = [
     "remove",
 ]
 
-_OURS: dict[str, type[ScoreModel]] = {"popularity": Popularity, "ease": EASE}
+_OURS: dict[str, Any] = {"popularity": Popularity, "ease": EASE}
 
 
-def make(name: str, *, timeout: float | None = None, where: Where = "auto", **settings: Any) -> ScoreModel:
+def make(name: str, *, timeout: float | None = None, where: Where = "auto", **settings: Any) -> Any:
     """Make a baseline by its name.
 
     Parameters
@@ -49,7 +48,7 @@ def make(name: str, *, timeout: float | None = None, where: Where = "auto", **se
     Examples
     --------
     >>> make("ease", regularization=200.0)
-    EASE(regularization=200.0)
+    <EASE(regularization=200.0), not fitted>
     >>> make("als", factors=32).settings["factors"]
     32
     >>> make("oracle")

@@ -15,8 +15,6 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from sadrec.baselines.scored import Array, Rows, ScoreModel
-from sadrec.baselines.settings import resolve_settings
 from sadrec.data import Interactions
 from sadrec.models.errors import NotFittedError
 from studies.baselines import environments, programs
@@ -25,6 +23,8 @@ from studies.baselines.errors import BaselineError, BaselineTimeoutError
 from studies.baselines.processes import run_logged, tail
 from studies.baselines.programs import exchange
 from studies.baselines.programs.run import run
+from studies.baselines.scored import Array, Rows, ScoreModel
+from studies.baselines.settings import resolve_settings
 
 logger = logging.getLogger(__name__)
 
@@ -96,7 +96,7 @@ class Baseline(ScoreModel):
             raise NotFittedError(f"{self.name} has learnt nothing yet: call fit first")
         return MappingProxyType(dict(self._facts))
 
-    def with_settings(self, **changes: Any) -> Self:
+    def clone(self, **changes: Any) -> Self:
         """Make the same baseline, not fitted, with some settings changed."""
         return type(self)(self.name, timeout=self.timeout, where=self.where, **{**self.settings, **changes})
 

@@ -109,7 +109,7 @@ items. `SAD: ...` is `SAD()` with that one change.
 def _unit(name: str, model: Any, parts: Sequence[Interactions]) -> Unit:
     """Return the unit that fits a model and evaluates it both ways."""
     train, held_out = parts
-    about = settings_of(model, train) if isinstance(model, SAD) else dict(model.settings)
+    about = settings_of(model, train) if isinstance(model, SAD) else model.get_params()
 
     def compute() -> Record:
         if isinstance(model, SAD):

@@ -254,7 +254,7 @@ class _Study:
         """Return the unit that fits a model and evaluates its lists."""
         train, held_out = parts
         model = _make(key, settings, seed, self.num_threads)
-        about = settings_of(model, train) if isinstance(model, SAD) else dict(model.settings)
+        about = settings_of(model, train) if isinstance(model, SAD) else model.get_params()
         about.pop("num_threads", None)
 
         def compute() -> Record:

@@ -137,7 +137,7 @@ def test_a_baseline_that_fails_is_a_row_that_says_so(data, tmp_path, monkeypatch
     def broken(self, interactions):
         raise RuntimeError("the matrix is singular")
 
-    monkeypatch.setattr("sadrec.baselines.ease.EASE._learn", broken)
+    monkeypatch.setattr("sadrec.evaluation.baselines.EASE._learn", broken)
     study = table_study(data, tmp_path, baselines=["ease"], factors=(2,), splits=Limits(1), trials=Limits(2),
                         given=QUICK, progress=False)  # fmt: skip
     header, rows = main_table(study)

@@ -140,7 +140,7 @@ def compare_command(
 def compared_models(names: Sequence[str], factors: int) -> dict[str, Any]:
     """Make the models to compare, by the titles of the table; ``factors`` are those of SAD and BPR."""
     from sadrec import BPR, SAD
-    from sadrec.baselines import EASE, Popularity
+    from sadrec.evaluation import EASE, Popularity
 
     makers: dict[str, tuple[str, Callable[[], Any]]] = {
         # ratings are masked: their order is not for training

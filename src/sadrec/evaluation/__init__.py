@@ -1,5 +1,6 @@
 """How good it is: protocols, metrics, comparison of many models, search over settings."""
 
+from sadrec.evaluation.baselines import EASE, Implicit, Popularity
 from sadrec.evaluation.calibration import Calibration, calibration, plot_calibration
 from sadrec.evaluation.compare import compare
 from sadrec.evaluation.comparison import Comparison
@@ -16,6 +17,7 @@ from sadrec.evaluation.top_n import evaluate_top_n
 from sadrec.evaluation.tune import Range, Tuned, tune
 
 __all__ = [
+    "EASE",
     "PAPER_GRID",
     "Calibration",
     "Comparison",
@@ -25,7 +27,9 @@ __all__ = [
     "HasMargins",
     "HasProbability",
     "HasScores",
+    "Implicit",
     "PairedTest",
+    "Popularity",
     "Range",
     "Rivalry",
     "Search",

@@ -5,9 +5,9 @@ import re
 
 import pytest
 
-from sadrec.baselines.settings import resolve_settings
 from studies.baselines import BASELINES, Baseline, make
 from studies.baselines.environments import ENVIRONMENTS
+from studies.baselines.settings import resolve_settings
 
 SPECS = list(BASELINES.values())
 NAMES = [spec.name for spec in SPECS]
@@ -27,7 +27,7 @@ def test_every_value_of_a_grid_is_allowed(spec):
 
 @pytest.mark.parametrize("spec", SPECS, ids=NAMES)
 def test_defaults_are_allowed_and_complete(spec):
-    assert dict(make(spec.name).settings) == dict(spec.defaults)
+    assert make(spec.name).get_params() == dict(spec.defaults)
 
 
 @pytest.mark.parametrize("spec", [spec for spec in SPECS if spec.environment], ids=lambda spec: spec.name)
@@ -86,7 +86,7 @@ def test_a_value_out_of_range_names_value_and_range(name, setting, value, allowe
 
 def test_settings_change_in_a_copy_only():
     model = make("svd", factors=8, timeout=5, where="environment")
-    changed = model.with_settings(learning_rate=0.1)
+    changed = model.clone(learning_rate=0.1)
     assert isinstance(changed, Baseline)
     assert (changed.settings["factors"], changed.settings["learning_rate"]) == (8, 0.1)
     assert (changed.name, changed.timeout, changed.where) == ("svd", 5, "environment")

@@ -25,7 +25,7 @@ class ScoreModel(ABC):
     Parameters
     ----------
     name
-        What the baseline is called in :data:`sadrec.baselines.RIVALS`.
+        What the baseline is called in :data:`studies.baselines.BASELINES`.
     settings
         All its settings, resolved.
     """
@@ -52,18 +52,22 @@ class ScoreModel(ABC):
     def _block(self, rows: Rows) -> Array:
         """Scores of all items (columns) for the users in ``rows``."""
 
-    def with_settings(self, **changes: Any) -> Self:
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the settings."""
+        return dict(self.settings)
+
+    def clone(self, **changes: Any) -> Self:
         """Make the same baseline, not fitted, with some settings changed.
 
         Examples
         --------
-        >>> from sadrec.baselines import make
-        >>> make("ease").with_settings(regularization=100.0)
-        EASE(regularization=100.0)
+        >>> from studies.baselines import make
+        >>> make("als").clone(factors=100).settings["factors"]
+        100
         """
         return type(self)(**{**self.settings, **changes})
 
-    def fit(self, interactions: Any) -> Self:
+    def fit(self, interactions: Any, show_progress: bool = True) -> Self:
         """Learn from interactions, in any form that :func:`sadrec.data.as_interactions` takes; return the model."""
         data = as_interactions(interactions)
         self._learn(data)

@@ -1,12 +1,15 @@
-"""Popularity and EASE, which need no library of others."""
+"""Popularity, EASE and what implicit offers."""
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from sadrec.data import Interactions, UnknownIdError
+from sadrec.data import Comparisons, Interactions, UnknownIdError
+from sadrec.evaluation import EASE, Implicit, Popularity
+from sadrec.models import ModelFileError
 from sadrec.models.errors import NotFittedError
-from studies.baselines import EASE, Popularity, make
+
+MODELS = [Popularity(), EASE(20.0), Implicit("als", factors=4, iterations=3), Implicit("bpr", factors=4, iterations=3)]
 
 
 @pytest.fixture
@@ -19,6 +22,32 @@ def test_popularity_orders_by_count_and_not_by_rating(data):
     counts = np.diff(data.matrix.tocsc().indptr)
     scores = Popularity().fit(data).scores(data.users)
     np.testing.assert_allclose(np.exp(scores) - 1, np.tile(counts, (40, 1)), rtol=1e-5)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+def test_a_saved_model_is_the_one_that_is_loaded(model, data, tmp_path):
+    if isinstance(model, Implicit):
+        pytest.importorskip("implicit")
+    fitted = model.clone(**({"num_threads": 1} if isinstance(model, Implicit) else {})).fit(data)
+    fitted.save(tmp_path / "model")
+    loaded = type(model).load(tmp_path / "model")
+    assert loaded.get_params() == fitted.get_params()
+    np.testing.assert_array_equal(loaded.users, data.users)
+    np.testing.assert_array_equal(loaded.scores(data.users), fitted.scores(data.users))
+    other = EASE if not isinstance(model, EASE) else Popularity
+    with pytest.raises(ModelFileError, match=f"holds no {other.__name__}"):
+        other.load(tmp_path / "model")
+
+
+def test_settings_are_checked_when_fitted(data):
+    with pytest.raises(ValueError, match="regularization must be a finite number"):
+        EASE(regularization=-1.0).fit(data)
+
+
+def test_popularity_learns_from_comparisons_too():
+    games = Comparisons.from_indices([0, 0, 0], [0, 0, 1], [1, 2, 2], users=["ann"], items=["a", "b", "c"])
+    scores = Popularity().fit(games).scores(["ann"])[0]
+    np.testing.assert_allclose(scores, [np.log(3), 0, -np.log(3)], rtol=1e-6)
 
 
 def test_an_explicit_zero_is_an_interaction():
@@ -38,9 +67,9 @@ def test_ease_is_the_best_matrix_with_a_zero_diagonal(data):
     np.testing.assert_allclose(gradient - np.diag(np.diag(gradient)), 0, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["popularity", "ease"])
-def test_margins_are_differences_of_scores(name, data):
-    model = make(name).fit(data)
+@pytest.mark.parametrize("model", MODELS, ids=repr)
+def test_margins_are_differences_of_scores(model, data):
+    model = model.clone().fit(data)
     user, items, rivals = data.users[3], data.items[[1, 5]], data.items[[0, 2, 5]]
     row = model.scores([user])[0]
     np.testing.assert_array_equal(model.margins(user, items, rivals), row[[1, 5]][:, None] - row[[0, 2, 5]][None, :])
@@ -65,10 +94,10 @@ def test_ids_of_any_kind_go_in_and_come_out():
     assert model.margins("bob", ["cod"], ["ale"])[0, 0] == pytest.approx(np.log(3 / 2))
 
 
-@pytest.mark.parametrize(("name", "floor"), [("popularity", 0.80), ("ease", 0.90)])
-def test_quality_on_movielens_100k(name, floor, data_folder):
+@pytest.mark.parametrize(("model", "floor"), [(Popularity(), 0.80), (EASE(), 0.90)], ids=["popularity", "ease"])
+def test_quality_on_movielens_100k(model, floor, data_folder):
     from sadrec.evaluation import evaluate
 
     data = Interactions.read(data_folder / "movielens-100k" / "ratings.parquet")
     train, held_out = data.leave_one_out(seed=0)
-    assert evaluate(make(name).fit(train), train, held_out)["sampled_auc"] > floor
+    assert evaluate(model.clone().fit(train), train, held_out)["sampled_auc"] > floor

@@ -1,0 +1,240 @@
+"""Baselines that need nothing else installed (popularity, EASE), and those of ``implicit`` where it is there.
+
+All of them give every item a score; a margin is a difference of scores. They are estimators like
+:class:`~sadrec.SAD`: the same settings, ids, ``fit``, ``save`` and ``load``.
+"""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sadrec._files import plain, read_arrays, write_arrays
+from sadrec._settings import Number, OneOf, Seed, Threads, Whole, checked, setting
+from sadrec._types import Floats, Positions
+from sadrec.data import Comparisons, Ids, Interactions, as_interactions
+from sadrec.models.base import Estimator, documented
+from sadrec.models.errors import ModelFileError
+from sadrec.models.files import pack_ids, pack_seen, refusing, unpack_ids, unpack_seen
+
+Array = NDArray[Any]
+FORMAT = 1
+
+
+class ScoreModel(Estimator):
+    """An estimator that scores items: a subclass says how it learns and how it scores a few users."""
+
+    margins_are_differences: ClassVar[bool] = True
+    """Lets an evaluation ask for the scores of many users at a time."""
+    trained_on: ClassVar[str]
+    """What it learns from, as a phrase for a table."""
+    _arrays: ClassVar[dict[str, tuple[str | None, ...]]]
+    """The learnt arrays and their shapes: "users", "items", or None for any length."""
+    user_ids: Ids
+    item_ids: Ids
+    _seen: Any = None  # users x items, for a model that scores by what the user touched
+
+    @abstractmethod
+    def _learn(self, data: Any) -> Interactions | Comparisons:
+        """Learn, and return the data; the values of interactions do not count, only that they are there."""
+
+    @abstractmethod
+    def _scores(self, rows: Positions) -> Array:
+        """Scores of all items (columns) for the users in ``rows``."""
+
+    def fit(self, data: Any, show_progress: bool = True) -> Self:
+        """Learn from interactions in any form that :class:`~sadrec.SAD` takes, and return the model."""
+        learnt = self._learn(data)
+        self.user_ids, self.item_ids = Ids(learnt.users, "user"), Ids(learnt.items, "item")
+        return self
+
+    def scores(self, users: Any, /) -> Array:
+        """Scores of all ``items`` (columns) for ``users`` (rows); higher is better."""
+        return self._scores(np.atleast_1d(self.user_ids.positions(users)))
+
+    def margins(self, user: Any, items: Any, rivals: Any, /) -> Array:
+        """Score of each of ``items`` (rows) minus that of each of ``rivals`` (columns), for one user."""
+        row = self.scores([user])[0]
+        left, right = (row[np.atleast_1d(self.item_ids.positions(ids))] for ids in (items, rivals))
+        return np.asarray(left[:, None] - right[None, :])
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to a file, whole or not at all."""
+        arrays = {name: np.asarray(getattr(self, name)) for name in self._arrays}
+        kinds = {name: pack_ids(name, getattr(self, name), arrays) for name in ("users", "items")}
+        header = {"class": type(self).__name__, "params": plain(self.get_params()), "ids": kinds}
+        arrays |= pack_seen(self._seen)
+        write_arrays(Path(path), arrays, {"kind": "baseline", "format": FORMAT, **header})
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a file that :meth:`save` wrote. Nothing in it is executed."""
+        with refusing(path, f"a {cls.__name__} of sadrec"):
+            arrays, header = read_arrays(Path(path), f"a {cls.__name__} of sadrec")
+            if (header.get("kind"), header.get("format"), header.get("class")) != ("baseline", FORMAT, cls.__name__):
+                raise ModelFileError(f"{str(path)!r} holds no {cls.__name__} of this version of sadrec")
+            model = cls(**header["params"])
+            sizes = {}
+            for name, what in (("users", "user"), ("items", "item")):
+                sizes[name] = len(arrays.get(f"{name}_offsets", arrays[name])) - (f"{name}_offsets" in arrays)
+                ids = Ids(unpack_ids(name, header["ids"][name], arrays, sizes[name]), what)
+                setattr(model, f"{what}_ids", ids)
+            for name, shape in cls._arrays.items():
+                array = np.array(arrays[name])
+                fits = array.ndim == len(shape) and all(
+                    length is None or have == sizes[length] for length, have in zip(shape, array.shape, strict=True)
+                )
+                if not fits or array.dtype != np.float32 or not np.isfinite(array).all():
+                    raise ValueError(f"{name} has not the shape or type it should have")
+                setattr(model, name, array)
+            model._seen = unpack_seen(arrays, (sizes["users"], sizes["items"]))
+        return model
+
+
+@documented
+@dataclass(eq=False, repr=False)
+class Popularity(ScoreModel):
+    """Everybody likes best what most people touched.
+
+    The score of an item touched ``c`` times is ``log(c + 1)``, so a margin is the logarithm of how many times more
+    popular one item is than the other. Of comparisons it is ``log(wins + 1) - log(losses + 1)``.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_matrix
+    >>> from sadrec import Interactions
+    >>> data = Interactions.from_csr(csr_matrix([[1, 1, 0], [1, 0, 0]]))
+    >>> Popularity().fit(data).scores([1]).round(2)
+    array([[1.1 , 0.69, 0.  ]], dtype=float32)
+    """
+
+    trained_on = "how often each item was touched"
+    _arrays: ClassVar = {"item_scores": ("items",)}
+
+    def _learn(self, data: Any) -> Interactions | Comparisons:
+        known = data if isinstance(data, Comparisons) else as_interactions(data)
+        if isinstance(known, Comparisons):
+            sides = (known.winner_index, known.loser_index)
+            wins, losses = (np.log1p(np.bincount(side, minlength=len(known.items))) for side in sides)
+            scores = wins - losses
+        else:
+            scores = np.log1p(np.bincount(known.matrix.indices, minlength=len(known.items)))
+        self.item_scores: Floats = scores.astype(np.float32)
+        return known
+
+    def _scores(self, rows: Positions) -> Array:
+        return np.tile(self.item_scores, (len(rows), 1))
+
+
+@documented
+@dataclass(eq=False, repr=False)
+class EASE(ScoreModel):
+    """Item-to-item weights that best rebuild every user's row from the other items.
+
+    With ``X`` the users x items matrix of ones and zeros, ``P`` the inverse of ``X'X + regularization I``:
+    ``B = I - P / diag(P)`` minimises ``|X - XB|^2 + regularization |B|^2`` among matrices with a zero diagonal, and
+    the scores are ``XB``.
+
+    {settings}
+
+    References
+    ----------
+    Harald Steck. Embarrassingly shallow autoencoders for sparse data. WWW 2019.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_matrix
+    >>> from sadrec import Interactions
+    >>> data = Interactions.from_csr(csr_matrix([[1, 1, 0], [1, 1, 0], [1, 0, 0], [0, 0, 1]]))
+    >>> model = EASE(regularization=1.0).fit(data)
+    >>> bool(model.margins(2, [1], [2]) > 0)
+    True
+    """
+
+    regularization: float = setting(
+        500.0,
+        Number(),
+        "Weight of the penalty, in units of interactions.",
+        search=(50.0, 100.0, 200.0, 500.0, 1000.0, 2000.0),
+        positional=True,
+    )
+
+    trained_on = "every cell of the matrix: an interaction is 1, any other cell is 0"
+    _arrays: ClassVar = {"weights": ("items", "items")}
+
+    def _learn(self, data: Any) -> Interactions:
+        import scipy.linalg
+
+        penalty = checked(self)["regularization"]
+        interactions = as_interactions(data)
+        self._seen = pattern(interactions)
+        gram = np.asarray((self._seen.T @ self._seen).todense(), dtype=np.float64)
+        gram[np.diag_indices_from(gram)] += penalty
+        factor = scipy.linalg.cho_factor(gram, lower=True, overwrite_a=True, check_finite=False)
+        inverse: Any = scipy.linalg.cho_solve(factor, np.eye(len(gram)), overwrite_b=True)
+        weights = -inverse / np.diag(inverse)
+        np.fill_diagonal(weights, 0)
+        # The solver returns columns; scoring a few users reads rows.
+        self.weights: Floats = np.ascontiguousarray(weights, dtype=np.float32)
+        return interactions
+
+    def _scores(self, rows: Positions) -> Array:
+        return np.asarray(self._seen[rows] @ self.weights)
+
+
+@documented
+@dataclass(eq=False, repr=False)
+class Implicit(ScoreModel):
+    """A model of the library ``implicit`` (Frederickson), which must be installed: ``pip install implicit``.
+
+    {settings}
+
+    Examples
+    --------
+    >>> Implicit("bpr", factors=32)
+    <Implicit(algorithm='bpr', factors=32), not fitted>
+    """
+
+    algorithm: str = setting("als", OneOf("als", "bpr"), '"als" or "bpr".', positional=True)
+    factors: int = setting(64, Whole(1), "The length of the vectors.", search=(32, 64, 128, 256))
+    iterations: int | None = setting(None, Whole(1), "Epochs; None leaves the library's default.")
+    regularization: float | None = setting(None, Number(), "l2 penalty; None leaves the library's default.",
+                                           search=(0.001, 0.01, 0.1))  # fmt: skip
+    random_state: int | np.random.Generator | None = setting(0, Seed(), "The seed.")
+    num_threads: int = setting(0, Threads(), "0 means all cores.")
+
+    trained_on = "interactions as 1 (ALS: the other cells as 0, weighing less; BPR: sampled ones as worse)"
+    _arrays: ClassVar = {"user_factors": ("users", None), "item_factors": ("items", None)}
+
+    def _learn(self, data: Any) -> Interactions:
+        from threadpoolctl import threadpool_limits
+
+        try:
+            from implicit.cpu.als import AlternatingLeastSquares
+            from implicit.cpu.bpr import BayesianPersonalizedRanking
+        except ImportError as error:
+            raise ImportError("this baseline is a model of implicit: pip install implicit") from error
+        settings = checked(self)
+        made = {"als": AlternatingLeastSquares, "bpr": BayesianPersonalizedRanking}[settings.pop("algorithm")]
+        interactions = as_interactions(data)
+        # implicit has threads of its own; those of the linear algebra would only disturb them.
+        with threadpool_limits(1, "blas"):
+            model = made(**{name: value for name, value in settings.items() if value is not None})
+            model.fit(pattern(interactions).copy(), show_progress=False)  # it refuses read-only arrays
+        self.user_factors: Floats = np.asarray(model.user_factors, dtype=np.float32)
+        self.item_factors: Floats = np.asarray(model.item_factors, dtype=np.float32)
+        return interactions
+
+    def _scores(self, rows: Positions) -> Array:
+        return np.asarray(self.user_factors[rows] @ self.item_factors.T)
+
+
+def pattern(data: Interactions) -> Any:
+    """Return the interactions as a sparse matrix of ones, an explicit 0 included."""
+    from scipy import sparse
+
+    given = data.matrix
+    return sparse.csr_matrix((np.ones(given.nnz, np.float32), given.indices, given.indptr), shape=given.shape)
