@@ -1,4 +1,4 @@
-"""The contract of the verbs, on SAD and BPR alike, and hand-made circles."""
+"""The verbs, on SAD and BPR alike, and hand-made cycles."""
 
 import numpy as np
 import polars as pl
@@ -6,14 +6,7 @@ import pytest
 import scipy.sparse as sp
 
 from sadrec import BPR, SAD, Comparisons
-
-
-def checkerboard(n=60, m=40):
-    """Even users like even items, odd users odd ones; every user lacks one item of their kind."""
-    liked = (np.arange(n)[:, None] % 2) == (np.arange(m)[None, :] % 2)
-    missing = 2 * (np.arange(n) % (m // 2)) % m + np.arange(n) % 2
-    liked[np.arange(n), missing] = False
-    return sp.csr_matrix(liked.astype(np.float32)), missing
+from tests.contract import checkerboard
 
 
 @pytest.fixture(scope="module", params=[SAD, BPR])
