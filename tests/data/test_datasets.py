@@ -337,3 +337,14 @@ def test_splits_of_files_with_ids_of_any_kind(tmp_path: Path) -> None:
     train, held_out = load_split(tmp_path / "a.csv")
     assert (train.to_frame().rows(), held_out.to_frame().rows()) == ([("ann", "x")], [("bob", "y")])
     assert np.array_equal(train.users, held_out.users)
+
+
+def test_an_archive_with_a_password_or_odd_packing_is_refused_in_one_line(tmp_path: Path) -> None:
+    whole = zip_of(tmp_path, {"ratings.dat": RATINGS_DAT.encode()}).read_bytes()
+    start, listing = whole.index(b"PK\x03\x04"), whole.index(b"PK\x01\x02")
+    for place, value, message in ((6, 1, "password"), (8, 99, "compression")):
+        content = bytearray(whole)
+        content[start + place] = content[listing + place + 2] = value
+        (tmp_path / "odd.zip").write_bytes(content)
+        with pytest.raises(ValueError, match=rf"odd\.zip cannot be unpacked here \(.*{message}"):
+            load("movielens-1m", tmp_path / "odd.zip")

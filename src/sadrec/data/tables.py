@@ -98,8 +98,8 @@ class Table:
             self.width = len(self.columns)
             return
         before = 0
-        for block in _text.text_blocks(self._file):
-            self._refuse_lone_return(block, 1)
+        for line, block in _text.text_blocks(self._file):
+            self._refuse_lone_return(block, line)
             if (first := next(_text.rows_of(block), None)) is not None:
                 _, start, end = first
                 self._layout = _text.look(block[start:end], self._header)
@@ -206,15 +206,15 @@ class Table:
 
     def _text_batches(self, fields: dict[str, int], as_text: set[str]) -> Iterator[tuple[Columns, Where]]:
         types: dict[str, pl.DataType] = {}
-        line, skip = 1, self._skip
-        for block in _text.text_blocks(self._file):
-            line += block.count(b"\n", 0, skip)
-            block, skip = block[skip:], max(skip - len(block), 0)
+        skip = self._skip
+        for line, block in _text.text_blocks(self._file):
+            if skip:
+                line += block.count(b"\n", 0, skip)
+                block, skip = block[skip:], max(skip - len(block), 0)
             self._refuse_lone_return(block, line)
             where = partial(_line_of, block, line)
-            line += block.count(b"\n")
             rows = _text.without_empty_lines(block)
-            if not rows.strip():
+            if not rows or rows.isspace():
                 continue
             reader = _Block(rows, self._layout, fields, where)
             if not types:
@@ -223,7 +223,7 @@ class Table:
                 reader.refuse_lost_zeros(types)
             yield reader.parse(types), where
             if not block.endswith(b"\n"):
-                self._warn_if_cut(rows, line)
+                self._warn_if_cut(rows, where)
 
     def _refuse_lone_return(self, block: bytes, line: int) -> None:
         if (before := _text.lone_return(block)) is not None:
@@ -232,12 +232,14 @@ class Table:
                 "e.g. with tr '\\r' '\\n'"
             )
 
-    def _warn_if_cut(self, rows: bytes, line: int) -> None:
-        """Say that the last line, which has no end, has fewer fields than the others."""
-        count = rows[_text.end_of_last_row(rows) :].count(self._layout.separator.encode()) + 1
+    def _warn_if_cut(self, rows: bytes, where: Where) -> None:
+        """Say that the last row, which has no line end, has fewer fields than the others."""
+        last = _text.end_of_last_row(rows)
+        count = rows[last:].count(self._layout.separator.encode()) + 1
         if count < self._layout.width:
+            row = sum(1 for _ in _text.rows_of(rows[:last]))
             warnings.warn(
-                f"{self.path}: line {line}, the last, has {count} of {self._layout.width} fields and no line end: is "
+                f"{self.path}: {where(row)}, the last, has {count} of {self._layout.width} fields and no line end: is "
                 "the file cut short?",
                 DataWarning,
                 stacklevel=2,

@@ -1,5 +1,6 @@
 """Named data sets, read from the files their makers publish."""
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,21 @@ from sadrec.data.datasets.food_com import food_com
 from sadrec.data.datasets.movielens import URLS, movielens_1m, movielens_100k
 from sadrec.data.datasets.netflix import netflix
 from sadrec.data.datasets.parquet_folder import is_parquet_folder, load_split, parquet_folder
-from sadrec.data.datasets.published import PUBLISHED, report
 from sadrec.data.datasets.source import Source
+from sadrec.data.describe import Description
 from sadrec.data.interactions import Interactions
 
 __all__ = ["PUBLISHED", "DownloadError", "cache_folder", "load", "load_split"]
+
+log = logging.getLogger(__name__)
+
+PUBLISHED = {
+    "movielens-1m": Description(6_040, 3_706, 1_000_209, 0.9553, (20, 23, 96, 556, 2_314)),
+    "movielens-100k": Description(943, 1_682, 100_000, 1 - 100_000 / (943 * 1_682)),
+    "netflix": Description(10_000, 8_693, 1_044_318, 0.9880, (1, 6, 46, 400, 8_237)),
+    "food-com": Description(17_482, 1_358, 145_431, 0.9939, (1, 1, 4, 30, 878)),
+}
+"""The paper's table of properties; for MovieLens 100K the figures of its makers."""
 
 _READERS: dict[str, Callable[..., Interactions]] = {
     "movielens-1m": movielens_1m,
@@ -79,7 +90,7 @@ def load(name: str, path: str | Path | None = None, **selection: Any) -> Interac
     else:
         data = _READERS[name](Source(place), **selection)
     if not selection:
-        report(name, data.describe(), sampled=name == "netflix")
+        _report(name, data.describe(), sampled=name == "netflix")
     return data
 
 
@@ -93,3 +104,14 @@ def _find(name: str) -> Path:
             "or pass its path"
         )
     return place
+
+
+def _report(name: str, here: Description, *, sampled: bool = False) -> None:
+    """Log the counts beside the published ones; a difference is a warning unless the data are a random sample."""
+    published = PUBLISHED[name]
+    counts = [
+        f"{getattr(here, what):,} {what} (published {getattr(published, what):,})"
+        for what in ("users", "items", "ratings")
+    ]
+    same = all(getattr(here, what) == getattr(published, what) for what in ("users", "items", "ratings"))
+    log.log(logging.INFO if same or sampled else logging.WARNING, "%s: %s", name, ", ".join(counts))

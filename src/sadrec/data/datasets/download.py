@@ -1,8 +1,11 @@
-"""Fetching published files once: cached, checked, and never left half-written."""
+"""Fetching published files once: cached, checked, never left half-written, and continued after a failure.
+
+The last is why this is not left to pooch, which starts a broken download again.
+"""
 
 import hashlib
 import os
-import sys
+from functools import partial
 from pathlib import Path
 
 _CHUNK = 2**16
@@ -15,15 +18,10 @@ class DownloadError(OSError):
 
 def cache_folder() -> Path:
     """Return the folder for fetched files: ``SADREC_CACHE``, or else the user's cache."""
+    from platformdirs import user_cache_path
+
     chosen = os.environ.get("SADREC_CACHE")
-    if chosen:
-        return Path(chosen).expanduser()
-    home = Path.home()
-    if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", home / "AppData" / "Local")) / "sadrec" / "cache"
-    if sys.platform == "darwin":
-        return home / "Library" / "Caches" / "sadrec"
-    return Path(os.environ.get("XDG_CACHE_HOME", home / ".cache")) / "sadrec"
+    return Path(chosen).expanduser() if chosen else user_cache_path("sadrec", appauthor=False)
 
 
 def fetch(url: str, md5: str, *, folder: Path | None = None, progress: bool = True) -> Path:
@@ -63,11 +61,12 @@ def fetch(url: str, md5: str, *, folder: Path | None = None, progress: bool = Tr
         raise DownloadError(
             f"cannot fetch {url} ({reason}): fetch it where there is a network and put it at {target}, or pass its path"
         ) from None
-    found = checksum(part)
-    if found != md5:
+    with part.open("rb") as file:
+        received = hashlib.file_digest(file, partial(hashlib.md5, usedforsecurity=False)).hexdigest()
+    if received != md5:
         part.unlink()
         raise DownloadError(
-            f"{url} is not the published file: its md5 is {found}, not {md5}; try again, or fetch it by hand and "
+            f"{url} is not the published file: its md5 is {received}, not {md5}; try again, or fetch it by hand and "
             f"put it at {target}"
         )
     part.replace(target)
@@ -109,12 +108,3 @@ def _receive(url: str, part: Path, *, progress: bool) -> None:
                 bar.update(len(chunk))
             if total and file.tell() < total:
                 raise ConnectionError(f"the connection ended after {file.tell():,} of {total:,} bytes")
-
-
-def checksum(path: Path) -> str:
-    """Return the md5 of a file."""
-    digest = hashlib.md5(usedforsecurity=False)
-    with path.open("rb") as file:
-        while chunk := file.read(2**20):
-            digest.update(chunk)
-    return digest.hexdigest()

@@ -2,6 +2,7 @@
 
 import fnmatch
 import gzip
+import lzma
 import re
 import shutil
 import tarfile
@@ -15,9 +16,7 @@ from pathlib import Path
 from typing import IO
 
 _ARCHIVE = re.compile(r"\.(zip|tar|tgz|tar\.\w+)$")
-
-
-_DAMAGE = (zipfile.BadZipFile, tarfile.ReadError, gzip.BadGzipFile, zlib.error, EOFError)
+_DAMAGE = (zipfile.BadZipFile, tarfile.ReadError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError)
 
 
 class Stream:
@@ -39,6 +38,8 @@ def refusing_damage(path: Path) -> Iterator[None]:
         yield
     except _DAMAGE as error:
         raise ValueError(f"{path} is damaged or incomplete ({error}): fetch it again") from None
+    except RuntimeError as error:  # a zip with a password, or packed in a way that Python does not know
+        raise ValueError(f"{path} cannot be unpacked here ({error}): unpack it and name the folder") from None
 
 
 class Source:
@@ -81,19 +82,19 @@ class Source:
 
     def find(self, *patterns: str) -> list[str]:
         """Return the files whose own name fits one of the patterns, sorted by it."""
-        found = [name for name in self.names if any(fnmatch.fnmatch(Path(name).name, pattern) for pattern in patterns)]
-        return sorted(found, key=lambda name: Path(name).name)
+        fits = [name for name in self.names if any(fnmatch.fnmatch(Path(name).name, pattern) for pattern in patterns)]
+        return sorted(fits, key=lambda name: Path(name).name)
 
     def one(self, *patterns: str) -> str:
         """Return the one file that fits, refusing none and several."""
-        found = self.find(*patterns)
+        fits = self.find(*patterns)
         wanted = " or ".join(patterns)
-        if not found:
+        if not fits:
             shown = ", ".join(self.names[:10]) or "nothing"
             raise FileNotFoundError(f"{self.path} holds no {wanted}; it holds {shown}")
-        if len(found) > 1:
-            raise ValueError(f"{self.path} holds several of {wanted}: {', '.join(found[:5])}; name the right one")
-        return found[0]
+        if len(fits) > 1:
+            raise ValueError(f"{self.path} holds several of {wanted}: {', '.join(fits[:5])}; name the right one")
+        return fits[0]
 
     def streams(self, names: list[str]) -> Generator[Stream, None, None]:
         """Open the named files one after the other, in the order of the archive where it is a tar."""
@@ -104,7 +105,9 @@ class Source:
         elif self._is_zip:
             with zipfile.ZipFile(self.path) as archive:
                 for name in names:
-                    with archive.open(name) as member:
+                    with refusing_damage(self.path):
+                        member = archive.open(name)
+                    with member:
                         yield Stream(member, self.path)
         elif self._is_tar:
             wanted = set(names)
