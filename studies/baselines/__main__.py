@@ -1,12 +1,8 @@
 """``python -m studies.baselines``: see, install and remove the environments of other people's models."""
 
-from __future__ import annotations
-
 from functools import partial
-from typing import Any
 
 import click
-from tqdm import tqdm
 
 from studies.baselines.catalogue import BASELINES
 from studies.baselines.environments import ENVIRONMENTS, Environment, environment_of, install, installed, remove
@@ -40,20 +36,18 @@ def _state(environment: Environment | None) -> str:
 def install_baselines(names: tuple[str, ...]) -> None:
     """Install the baselines NAMES (or "all"), each group of them in an environment of its own.
 
-    Interrupted, it goes on where it stopped; what is there and up to date is left as it is.
+    What is there and up to date is left as it is.
     """
     for environment in _environments(names):
         try:
-            with tqdm(total=1, desc=environment.name, unit="", leave=False) as bar:
-                install(environment.name, partial(_show, bar))
+            install(environment.name, partial(_show, environment.name))
         except BaselineError as error:
             raise click.ClickException(str(error)) from None
         click.echo(f"{environment.name}: {', '.join(environment.baselines)} can run")
 
 
-def _show(bar: tqdm[Any], text: str, done: int, total: int) -> None:
-    bar.total, bar.n = total, done
-    bar.set_postfix_str(text)
+def _show(name: str, step: str) -> None:
+    click.echo(f"{name}: {step}", err=True)
 
 
 @baselines.command("remove")

@@ -1,43 +1,40 @@
-"""A locked virtual environment for each group of baselines, under a cache folder.
+"""A locked virtual environment for each group of baselines, under the cache folder of sadrec.
 
-The libraries of the baselines do not fit into one environment, let alone into that of sadrec's user. So each group
-gets its own, built from a list of exact versions (the folder ``requirements``) the first time it is asked for:
-an interrupted build goes on where it stopped, and an environment whose list has changed since is built anew.
+The libraries of the baselines do not fit into one environment. So each group gets its own, made the first time it is
+needed from a list of exact versions with their hashes (the folder ``requirements``). An environment is made under
+another name and renamed when it works, so there is either all of it or nothing. ``uv`` makes it if it is installed,
+and otherwise ``venv`` and ``pip``; both keep what they have fetched, so an interrupted build soon goes on.
 """
 
-from __future__ import annotations
-
 import hashlib
-import json
 import logging
 import re
 import shutil
-import subprocess
 import sys
-import time
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
-from typing import NoReturn
+
+from filelock import FileLock
 
 from sadrec.data.datasets.download import cache_folder
 from studies.baselines import rankfm_source
 from studies.baselines.catalogue import BASELINES, find
 from studies.baselines.errors import BaselineError, RegistryUnreachableError
-from studies.baselines.locking import file_lock
 from studies.baselines.processes import run_logged, tail
 
 logger = logging.getLogger(__name__)
 
-Report = Callable[[str, int, int], None]
-"""Called with what is being done, how many steps are done, and of how many."""
+Report = Callable[[str], None]
+"""Called with what is done next."""
+Command = list[str | Path]
 
-_REQUIREMENTS = Path(__file__).parent / "requirements"
-_COMPLETE = "complete.json"
+REQUIREMENTS = Path(__file__).parent / "requirements"
+_THIS_PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 _NO_CONNECTION = re.compile(
-    "connection broken by|Could not fetch URL|Max retries exceeded|Failed to establish a new connection"
-    "|name resolution|Network is unreachable|Read timed out|from versions: none",
+    "error sending request|dns error|network was disabled|connection broken by|Max retries exceeded"
+    "|Failed to establish a new connection|name resolution|Network is unreachable|timed out|from versions: none",
     re.IGNORECASE,
 )
 
@@ -51,38 +48,43 @@ class Environment:
     name
         Also the name of its list of requirements.
     modules
-        What must be importable when it is complete.
+        What must be importable in it.
     megabytes
         About how much room it takes.
-    pythons
-        Versions of Python its libraries run on; ``None`` for all that sadrec runs on.
+    python
+        The version of Python that its libraries run on.
     """
 
     name: str
     modules: tuple[str, ...]
     megabytes: int
-    pythons: tuple[tuple[int, int], ...] | None = None
+    python: str = _THIS_PYTHON
 
     @property
     def requirements(self) -> Path:
-        """The list of its packages, each with an exact version."""
-        return _REQUIREMENTS / f"{self.name}.txt"
+        """The list of its packages, each with an exact version and hashes."""
+        return REQUIREMENTS / f"{self.name}.txt"
 
     @property
     def baselines(self) -> tuple[str, ...]:
         """Names of the baselines that live in it."""
         return tuple(spec.name for spec in BASELINES.values() if spec.environment == self.name)
 
+    @property
+    def folder(self) -> Path:
+        """Where it is; the name changes when what it contains changes."""
+        content = self.requirements.read_text(encoding="utf-8")
+        if self.name == "rankfm":
+            content += rankfm_source.ARCHIVE + rankfm_source.DECLARATION
+        digest = hashlib.sha256(content.encode()).hexdigest()[:12]
+        return _root() / f"{self.name}-py{self.python}-{digest}"
 
-ENVIRONMENTS: Mapping[str, Environment] = MappingProxyType(
-    {
-        "light": Environment("light", ("surprise", "cornac.models", "implicit"), 480),
-        "rankfm": Environment("rankfm", ("rankfm.rankfm",), 210),
-        "recommenders": Environment(
-            "recommenders", ("recommenders.models.ncf.ncf_singlenode",), 1700, pythons=((3, 11),)
-        ),
-    }
-)
+
+ENVIRONMENTS: Mapping[str, Environment] = {
+    "light": Environment("light", ("surprise", "cornac.models", "implicit"), 480),
+    "rankfm": Environment("rankfm", ("rankfm.rankfm",), 210),
+    "recommenders": Environment("recommenders", ("recommenders.models.ncf.ncf_singlenode",), 1700, "3.11"),
+}
 """The environments by name."""
 
 
@@ -101,14 +103,12 @@ def environment_of(name: str) -> Environment | None:
 
 
 def installed(environment: Environment) -> Path | None:
-    """Return the Python of an environment if it is complete and up to date, else ``None``."""
-    for folder in _folder_pattern(environment, _digest(environment)):
-        if (folder / _COMPLETE).exists() and _python(folder).exists():
-            return _python(folder)
-    return None
+    """Return the Python of an environment if it is there and up to date, else ``None``."""
+    python = _python(environment.folder)
+    return python if python.exists() else None
 
 
-def install(name: str, report: Report | None = None) -> Path:
+def install(name: str, report: Report = logger.info) -> Path:
     """Make sure that a baseline can run: build its environment unless it is there.
 
     Several processes may ask at once: one builds, the others wait.
@@ -118,7 +118,7 @@ def install(name: str, report: Report | None = None) -> Path:
     name
         A baseline, or an environment.
     report
-        Is told about progress.
+        Is called with every step.
 
     Returns
     -------
@@ -135,8 +135,18 @@ def install(name: str, report: Report | None = None) -> Path:
     environment = environment_of(name)
     if environment is None:
         return Path(sys.executable)
-    with file_lock(_root() / f"{environment.name}.lock") as lock:
-        return installed(environment) or _build(environment, report or _log_progress, lock)
+    with _locked(environment):
+        if installed(environment) is None:
+            # what is there is of another list, or was left by a process that was killed
+            for stale in _root().glob(f"{environment.name}-*/"):
+                shutil.rmtree(stale)
+            building = Path(tempfile.mkdtemp(prefix=f"{environment.name}-unfinished-", dir=_root()))
+            try:
+                _build(environment, building, report)
+                (building / "made").rename(environment.folder)
+            finally:
+                shutil.rmtree(building, ignore_errors=True)
+    return _python(environment.folder)
 
 
 def remove(name: str) -> bool:
@@ -144,122 +154,73 @@ def remove(name: str) -> bool:
     environment = environment_of(name)
     if environment is None:
         return False
-    with file_lock(_root() / f"{environment.name}.lock"):
-        folders = _folder_pattern(environment, "*")
+    with _locked(environment):
+        folders = list(_root().glob(f"{environment.name}-*/"))
         for folder in folders:
-            # without its marker it is not taken for complete should the deletion be interrupted
-            (folder / _COMPLETE).unlink(missing_ok=True)
             shutil.rmtree(folder)
-            folder.with_suffix(".log").unlink(missing_ok=True)
     return bool(folders)
 
 
-def _build(environment: Environment, report: Report, lock: int) -> Path:
-    base = _base_python(environment)
-    tag = "".join(map(str, base[1]))
-    folder = _root() / f"{environment.name}-py{tag}-{_digest(environment)}"
-    python, log = _python(folder), folder.with_suffix(".log")
-    total = len(_requirement_lines(environment)) + 2
-    began = time.perf_counter()
-    logger.info("building the environment %s in %s", environment.name, folder)
+def _build(environment: Environment, folder: Path, report: Report) -> None:
+    log, uv, python = folder / "build.log", find_uv(), _python(folder / "made")
 
-    def step(command: list[str | Path], line: Callable[[str], None] | None = None) -> None:
-        # the step keeps the lock: should this process be killed, nobody else starts before the step has ended
-        if code := run_logged(command, log, line=line, lock=lock):
-            _give_up(environment, command, code, log)
+    def step(command: Command) -> None:
+        if code := run_logged(command, log):
+            raise _failure(environment, f"{Path(command[0]).name} ended with {code}; its last lines:\n{tail(log)}", log)
 
-    report("creating the environment", 0, total)
-    log.unlink(missing_ok=True)
-    if not python.exists() or run_logged([python, "-I", "-m", "pip", "--version"], log):
-        step([base[0], "-I", "-m", "venv", "--clear", folder])
-
-    collected = 0
-
-    def count(line: str) -> None:
-        nonlocal collected
-        if line.startswith(("Collecting ", "Requirement already satisfied: ")):
-            collected += 1
-            report(line.split(": ")[-1].removeprefix("Collecting ").split()[0], min(collected, total - 2), total)
-        elif line.startswith("Installing collected packages"):
-            report("installing the packages", total - 2, total)
-
-    pip: list[str | Path] = [python, "-I", "-m", "pip", "install", "--no-input"]
-    step([*pip, "--no-deps", "-r", environment.requirements], count)
+    report("creating the environment")
+    if uv is not None:
+        step([uv, "venv", "--relocatable", "--python", environment.python, folder / "made"])
+        pip: Command = [uv, "pip", "install", "--python", python]
+    else:
+        step([_base_python(environment), "-I", "-m", "venv", folder / "made"])
+        pip = [python, "-I", "-m", "pip", "install", "--no-input"]
+    report("installing the packages")
+    step([*pip, "--no-deps", "--require-hashes", "-r", environment.requirements])
     if environment.name == "rankfm":
-        report("building rankfm from its source", total - 1, total)
+        report("building rankfm from its source")
         rankfm_source.build(python, folder, step)
-    report("checking that it works", total - 1, total)
+    report("checking that it works")
     step([python, "-I", "-c", "import " + ", ".join(environment.modules)])
 
-    facts = {"environment": environment.name, "seconds": round(time.perf_counter() - began, 1)}
-    unfinished = folder / (_COMPLETE + ".part")
-    unfinished.write_text(json.dumps(facts), encoding="utf-8")
-    unfinished.replace(folder / _COMPLETE)
-    log.unlink()
-    for stale in _root().glob(f"{environment.name}-py{tag}-*"):
-        if stale.is_dir() and stale != folder:
-            shutil.rmtree(stale, ignore_errors=True)
-    report("complete", total, total)
-    return python
 
-
-def _give_up(environment: Environment, command: list[str | Path], code: int, log: Path) -> NoReturn:
-    """Say what went wrong with the words of the step itself."""
-    said = tail(log)
-    baselines = " ".join(environment.baselines)
-    message = (
-        f"the environment {environment.name!r} (for {baselines}) could not be built: "
-        f"{Path(command[0]).name} ended with {code}; all it said is in {log}, its last lines:\n{said}"
+def _failure(environment: Environment, said: str, log: Path) -> BaselineError:
+    message = f"the environment {environment.name!r} (for {' '.join(environment.baselines)}) could not be built: {said}"
+    if not _NO_CONNECTION.search(log.read_text(errors="replace")):
+        return BaselineError(message)
+    return RegistryUnreachableError(
+        f"{message}\nThe package registry could not be reached: check the connection (and the settings of uv or pip) "
+        f"and run `python -m studies.baselines install {environment.baselines[0]}` again"
     )
-    if _NO_CONNECTION.search(log.read_text(errors="replace")):
-        raise RegistryUnreachableError(
-            f"{message}\nThe package registry could not be reached: check the connection (and pip's settings) and run "
-            f"`python -m studies.baselines install {environment.baselines[0]}` again; it goes on where it stopped"
+
+
+def find_uv() -> Path | None:
+    """Return the program uv, on the PATH or beside this Python."""
+    found = shutil.which("uv") or shutil.which("uv", path=Path(sys.executable).parent)
+    return None if found is None else Path(found)
+
+
+def _base_python(environment: Environment) -> str:
+    """Find a Python to make the environment with, without uv, which would fetch one."""
+    if environment.python == _THIS_PYTHON:
+        return sys.executable
+    path = shutil.which(f"python{environment.python}")
+    if path is None:
+        raise BaselineError(
+            f"{' and '.join(environment.baselines)} need Python {environment.python}; this is {_THIS_PYTHON} and no "
+            "such Python is on the PATH: install it, or uv (pip install uv), or leave these baselines out"
         )
-    raise BaselineError(message)
-
-
-def _base_python(environment: Environment) -> tuple[str, tuple[int, int]]:
-    """Find a Python to make the environment with."""
-    current = sys.version_info[:2]
-    if environment.pythons is None or current in environment.pythons:
-        return sys.executable, current
-    for major, minor in environment.pythons:
-        path = shutil.which(f"python{major}.{minor}")
-        # a name on the PATH may be a stub that starts nothing
-        if path and not subprocess.run([path, "-c", "import venv"], check=False, capture_output=True).returncode:
-            return path, (major, minor)
-    wanted = " or ".join(f"{major}.{minor}" for major, minor in environment.pythons)
-    raise BaselineError(
-        f"{' and '.join(environment.baselines)} need Python {wanted}; this is {current[0]}.{current[1]} and no such "
-        "Python is on the PATH: install one, or leave these baselines out"
-    )
+    return path
 
 
 def _root() -> Path:
     return cache_folder().resolve() / "baselines"
 
 
-def _folder_pattern(environment: Environment, digest: str) -> list[Path]:
-    return sorted(path for path in _root().glob(f"{environment.name}-py*-{digest}") if path.is_dir())
+def _locked(environment: Environment) -> FileLock:
+    _root().mkdir(parents=True, exist_ok=True)
+    return FileLock(_root() / f"{environment.name}.lock")
 
 
 def _python(folder: Path) -> Path:
     return folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python")
-
-
-def _requirement_lines(environment: Environment) -> list[str]:
-    lines = environment.requirements.read_text(encoding="utf-8").splitlines()
-    return [line for line in lines if line and not line.startswith("#")]
-
-
-def _digest(environment: Environment) -> str:
-    """Fingerprint of everything that decides what the environment contains."""
-    parts = [*_requirement_lines(environment)]
-    if environment.name == "rankfm":
-        parts += [rankfm_source.ARCHIVE, rankfm_source.DECLARATION]
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
-
-
-def _log_progress(text: str, done: int, total: int) -> None:
-    logger.debug("%d of %d: %s", done, total, text)

@@ -1,13 +1,11 @@
 """Run a program, keep what it says, and leave nothing of it behind."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,8 +18,6 @@ def run_logged(
     *,
     environment: Mapping[str, str] | None = None,
     timeout: float | None = None,
-    line: Callable[[str], None] | None = None,
-    lock: int | None = None,
 ) -> int:
     """Run ``command`` with its output in the file ``log``, and return how it ended.
 
@@ -33,11 +29,6 @@ def run_logged(
         Variables on top of those of this process.
     timeout
         Seconds.
-    line
-        Called with every line of output as it comes; the log is then written along the way. It does not go
-        together with ``timeout``.
-    lock
-        File descriptor of a lock that the program keeps should this process be killed (on Unix).
 
     Raises
     ------
@@ -49,17 +40,12 @@ def run_logged(
         process = subprocess.Popen(
             [str(part) for part in command],
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE if line else file,
+            stdout=file,
             stderr=subprocess.STDOUT,
             env=variables,
             start_new_session=True,
-            pass_fds=() if lock is None or sys.platform == "win32" else (lock,),
         )
         try:
-            if line and process.stdout:
-                for said in process.stdout:
-                    file.write(said)
-                    line(said.decode(errors="replace").rstrip())
             return process.wait(timeout)
         except BaseException:
             kill_group(process)

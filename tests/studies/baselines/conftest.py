@@ -33,6 +33,13 @@ class TwoGroups:
         return np.array(wins).mean()
 
 
+def pytest_collection_modifyitems(items):
+    """Mark the tests that need a real environment: they run with ``make test-baselines``."""
+    for item in items:
+        if {"light", "heavy"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.baselines)
+
+
 @pytest.fixture(scope="session")
 def two_groups():
     return TwoGroups()

@@ -121,7 +121,6 @@ def test_programs_import_nothing_of_sadrec():
     subprocess.run([sys.executable, "-I", "-c", code], check=True)
 
 
-@pytest.mark.baselines
 @pytest.mark.parametrize(
     ("name", "floor"),
     [("svd", 0.86), ("mf", 0.84), ("pmf", 0.80), ("fm", 0.92), ("ncf", 0.92), ("vae", 0.88), ("als", 0.90)],

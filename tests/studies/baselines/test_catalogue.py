@@ -39,9 +39,10 @@ def test_a_baseline_has_a_program_and_its_library_in_the_list(spec):
 
 
 @pytest.mark.parametrize("environment", ENVIRONMENTS.values(), ids=lambda environment: environment.name)
-def test_every_requirement_has_one_exact_version(environment):
-    for line in environment.requirements.read_text().splitlines():
-        assert line.startswith("#") or re.fullmatch(r"[a-z0-9-]+==[0-9][0-9a-z.]*", line), line
+def test_every_requirement_has_one_exact_version_and_hashes(environment):
+    text = re.sub(r"^#.*\n", "", environment.requirements.read_text(), flags=re.MULTILINE)
+    for requirement in text.replace("\\\n", "").splitlines():
+        assert re.fullmatch(r"[a-z0-9-]+==[0-9][0-9a-z.]* ( *--hash=sha256:[0-9a-f]{64} *)+", requirement), requirement
 
 
 def test_what_a_baseline_was_trained_on_depends_on_its_settings():

@@ -1,6 +1,9 @@
-"""Environments are built once, go on where they stopped, are built anew when their list changes."""
+"""Environments are built once, whole or not at all, and anew when their list changes."""
 
+import hashlib
 import os
+import re
+import subprocess
 import sys
 import zipfile
 from pathlib import Path
@@ -15,7 +18,7 @@ from studies.baselines.environments import Environment, environment_of, install,
 
 
 def wheel(folder, version, body="answer = 42\n"):
-    """Write the smallest package there is."""
+    """Write the smallest package there is, and return the line of a list that asks for it."""
     path = folder / f"tiny-{version}-py3-none-any.whl"
     about = f"tiny-{version}.dist-info"
     with zipfile.ZipFile(path, "w") as file:
@@ -25,75 +28,79 @@ def wheel(folder, version, body="answer = 42\n"):
             f"{about}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
         )
         file.writestr(f"{about}/RECORD", f"tiny.py,,\n{about}/METADATA,,\n{about}/WHEEL,,\n{about}/RECORD,,\n")
-    return path.as_uri()
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    return f"tiny @ {path.as_uri()} --hash=sha256:{digest}\n"
 
 
-@pytest.fixture
-def tiny(tmp_path, monkeypatch):
+@pytest.fixture(params=["uv", "venv"])
+def tiny(tmp_path, monkeypatch, request):
     """An environment with one tiny package, for the baseline "svd", in a cache folder of its own."""
-    lists = tmp_path / "requirements"
-    lists.mkdir()
-    (lists / "light.txt").write_text(wheel(tmp_path, "1.0") + "\n")
+    if request.param == "venv":
+        monkeypatch.setattr(environments, "find_uv", lambda: None)
+    elif environments.find_uv() is None:
+        pytest.skip("needs uv")
+    (tmp_path / "light.txt").write_text(wheel(tmp_path, "1.0"))
     monkeypatch.setenv("SADREC_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(environments, "_REQUIREMENTS", lists)
+    monkeypatch.setattr(environments, "REQUIREMENTS", tmp_path)
     monkeypatch.setattr(environments, "ENVIRONMENTS", {"light": Environment("light", ("tiny",), 1)})
-    return lists / "light.txt"
+    return tmp_path / "light.txt"
 
 
 def folders():
     return sorted(path.name for path in environments._root().iterdir() if path.is_dir())
 
 
-def test_life_of_an_environment(tiny, tmp_path, monkeypatch):
+def test_an_environment_is_built_once_anew_when_its_list_changes_and_removed(tiny, tmp_path, monkeypatch):
     steps = []
-    python = install("svd", lambda text, done, total: steps.append((text, done, total)))
+    python = install("svd", steps.append)
     assert python == installed(environment_of("svd")) == installed(environment_of("mf"))
-    assert steps[0] == ("creating the environment", 0, 3)
-    assert steps[-1] == ("complete", 3, 3)
-    first = folders()
+    assert steps == ["creating the environment", "installing the packages", "checking that it works"]
+    asked = subprocess.run([python, "-I", "-c", "import tiny; print(tiny.answer)"], capture_output=True, check=True)
+    assert asked.stdout.strip() == b"42"
 
-    # what is there is left alone
-    monkeypatch.setattr(environments, "_build", lambda *_: pytest.fail("built again"))
-    assert install("pmf") == python
-    monkeypatch.undo()
-    monkeypatch.setenv("SADREC_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(environments, "_REQUIREMENTS", tiny.parent)
-    monkeypatch.setattr(environments, "ENVIRONMENTS", {"light": Environment("light", ("tiny",), 1)})
+    with monkeypatch.context() as patch:
+        patch.setattr(environments, "_build", lambda *_: pytest.fail("built again"))
+        assert install("pmf") == python
 
-    # a build that breaks off is not taken for complete, and goes on in the same folder
-    tiny.write_text(wheel(tmp_path, "2.0", "raise RuntimeError('out of order')\n") + "\n")
+    tiny.write_text(wheel(tmp_path, "2.0", "raise RuntimeError('out of order')\n"))
     assert installed(environment_of("svd")) is None
     with pytest.raises(BaselineError, match=r"'light' \(for svd mf pmf .* could not be built(.|\n)*out of order"):
         install("svd")
     assert installed(environment_of("svd")) is None
-    assert len(folders()) == 2
-    second = next(name for name in folders() if name not in first)
-    module = next((environments._root() / second).glob("**/tiny.py"))
-    module.write_text("answer = 43\n")
-    assert install("svd").parent.parent.name == second
-    # and the one with the old list is gone
-    assert folders() == [second]
+    assert folders() == []
 
+    tiny.write_text(wheel(tmp_path, "3.0"))
+    assert [install("svd").parent.parent.name] == folders()
     assert "removed" in CliRunner().invoke(baselines, ["remove", "svd"]).output
     assert folders() == []
     assert remove("svd") is False
     assert "was not installed" in CliRunner().invoke(baselines, ["remove", "mf"]).output
 
 
+def test_a_package_with_another_hash_is_refused(tiny):
+    tiny.write_text(re.sub("sha256:.{8}", "sha256:00000000", tiny.read_text()))
+    with pytest.raises(BaselineError, match=r"(?i)hash"):
+        install("svd")
+    assert folders() == []
+
+
 def test_no_connection_is_told_from_other_trouble(tiny, monkeypatch):
-    tiny.write_text("tiny==1.0\n")
-    for name in ("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS"):
+    tiny.write_text("tiny==1.0 --hash=sha256:" + 64 * "0" + "\n")
+    for name in ("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "UV_EXTRA_INDEX_URL", "UV_INDEX", "UV_FIND_LINKS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
-    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
-    monkeypatch.setenv("PIP_RETRIES", "0")
-    with pytest.raises(RegistryUnreachableError, match=r"baselines install svd` again; it goes on where it stopped"):
+    monkeypatch.setenv("UV_NO_CONFIG", "1")
+    for name in ("PIP_INDEX_URL", "UV_DEFAULT_INDEX"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9/simple")
+    for name in ("PIP_RETRIES", "UV_HTTP_RETRIES"):
+        monkeypatch.setenv(name, "0")
+    with pytest.raises(RegistryUnreachableError, match=r"baselines install svd` again"):
         install("svd")
 
 
 def test_a_missing_python_is_named(monkeypatch):
     monkeypatch.setenv("PATH", "")
-    old = Environment("recommenders", (), 1, pythons=((3, 2),))
+    old = Environment("recommenders", (), 1, python="3.2")
     with pytest.raises(
         BaselineError, match=r"ncf and vae need Python 3\.2; this is 3\.\d+ and no such Python is on the PATH"
     ):

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from studies.baselines.locking import file_lock
 from studies.baselines.processes import run_logged, tail
 
 
@@ -17,13 +16,6 @@ def test_output_and_errors_go_to_the_log(tmp_path):
     code = run_logged([sys.executable, "-c", "import sys; print('said'); sys.exit('went wrong')"], log)
     assert code == 1
     assert sorted(tail(log).splitlines()) == ["said", "went wrong"]
-
-
-def test_lines_are_passed_on_as_they_come(tmp_path):
-    lines = []
-    run_logged([sys.executable, "-c", "print('one'); print('two')"], tmp_path / "log", line=lines.append)
-    assert lines == ["one", "two"]
-    assert tail(tmp_path / "log") == "one\ntwo"
 
 
 def test_the_tail_is_short(tmp_path):
@@ -57,19 +49,3 @@ def test_time_up_ends_the_program_and_its_children(tmp_path):
     while not all(map(gone, processes)) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert all(map(gone, processes))
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="there are no such descriptors on Windows")
-def test_a_lock_is_held_against_other_processes_and_by_heirs(tmp_path):
-    lock = tmp_path / "folder" / "lock"
-    other = f"import fcntl; fcntl.flock(open({str(lock)!r}), fcntl.LOCK_EX | fcntl.LOCK_NB)"
-
-    def free():
-        return subprocess.run([sys.executable, "-c", other], check=False, capture_output=True).returncode == 0
-
-    with file_lock(lock) as descriptor:
-        assert not free()
-        heir = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=(descriptor,))
-    assert not free()
-    heir.communicate(b"\n")
-    assert free()

@@ -64,13 +64,11 @@ def test_the_same_seed_gives_the_same_scores(name, two_groups, light):
     assert not np.array_equal(first.scores(users), other.scores(users))
 
 
-@pytest.mark.baselines
 @pytest.mark.parametrize("name", HEAVY)
 def test_a_heavy_baseline_likes_the_rest_of_the_group(name, two_groups, heavy):
     check(make(name, **HEAVY[name]), two_groups)
 
 
-@pytest.mark.baselines
 def test_fm_is_reproducible_and_scores_what_it_never_saw_lowest(two_groups, heavy):
     import scipy.sparse
 
