@@ -156,7 +156,7 @@ class EstimatorContract:
     def test_a_failed_fit_leaves_the_model_as_it_was(self):
         model = self.make().fit(named_checkerboard(), show_progress=False)
         before = copy.deepcopy(self.learnt(model))
-        with pytest.raises(ValueError, match="(?i)nan"):
+        with pytest.raises(ValueError, match=r"(?i)nan"):
             model.fit(np.array([[1.0, np.nan]]), show_progress=False)
         for one, two in zip(before, self.learnt(model), strict=True):
             np.testing.assert_array_equal(one, two)

@@ -69,11 +69,11 @@ def test_a_checkpoint_of_other_data_or_settings_is_refused(tmp_path):
     SAD(factors=4, iterations=2, num_threads=1).fit(data, checkpoint=tmp_path)  # threads are not part of it
 
 
-def test_a_damaged_checkpoint_is_said_and_the_one_before_it_taken(tmp_path):
+def test_a_damaged_checkpoint_is_said_and_the_one_before_it_taken(tmp_path, caplog):
     data = np.random.default_rng(0).random((20, 30)) < 0.3
     whole = SAD(factors=4, iterations=4).fit(data, checkpoint=tmp_path)
     newest = max(tmp_path.glob("*.checkpoint"))
     newest.write_bytes(newest.read_bytes()[:300])
-    with pytest.warns(UserWarning, match="a checkpoint cannot be used"):
-        again = SAD(factors=4, iterations=4).fit(data, checkpoint=tmp_path)
+    again = SAD(factors=4, iterations=4).fit(data, checkpoint=tmp_path)
+    assert newest.name in caplog.text and "cut short" in caplog.text
     np.testing.assert_array_equal(again.user_factors, whole.user_factors)

@@ -1,15 +1,20 @@
 """Whole runs: early stopping, divergence, Ctrl-C, checkpoints."""
 
+import logging
 import os
 import signal
+import tempfile
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from sadrec.training.checkpoint import CheckpointError, Checkpoints, State, fingerprint
-from sadrec.training.factors import initial_factors
+from sadrec._files import fingerprint
+from sadrec._record import CheckpointError
+from sadrec.training.checkpoint import Checkpoints, State, checkpoints_in
+from sadrec.training.factors import Factors, initial_factors
 from sadrec.training.given import Pairs
 from sadrec.training.run import DivergedError, run
 from sadrec.training.samplers import Stated
@@ -148,43 +153,134 @@ def test_a_resumed_run_ends_with_the_same_bits_and_history(tmp_path, adaptive, s
     assert [f["validation_log_likelihood"] for f in resumed] == [f["validation_log_likelihood"] for f in history]
 
 
+def names_in(folder):
+    return [path.name for path in sorted(folder.iterdir()) if path.name != ".lock"]
+
+
+LAST_TWO = ["epoch-000007.checkpoint", "epoch-000008.checkpoint"]
+
+
 def test_only_the_last_two_checkpoints_are_kept(tmp_path):
     run(trainer(), checkpoints=Checkpoints(tmp_path, {}))
-    assert [path.name for path in sorted(tmp_path.iterdir())] == ["epoch-000007.checkpoint", "epoch-000008.checkpoint"]
+    assert names_in(tmp_path) == LAST_TWO
 
 
-def test_what_a_kill_left_half_written_is_cleared_away(tmp_path, monkeypatch):
-    def killed(path, arrays, header):
-        path.parent.mkdir()
-        (path.parent / "half").write_bytes(b"half")
-        raise SystemExit
-
-    with monkeypatch.context() as patch:
-        patch.setattr("sadrec.training.checkpoint.write_arrays", killed)
-        with pytest.raises(SystemExit):
-            Checkpoints(tmp_path, {}).save(State(trainer().factors, epoch=1))
-    assert list(tmp_path.rglob("half"))
+def test_what_a_kill_left_half_written_is_cleared_away(tmp_path):
+    half = tmp_path / ".epoch-000003.checkpoint.elsewhere-1-ab.part"
+    half.write_bytes(b"half")
     run(trainer(), checkpoints=Checkpoints(tmp_path, {}))
-    assert [path.name for path in sorted(tmp_path.iterdir())] == ["epoch-000007.checkpoint", "epoch-000008.checkpoint"]
+    assert names_in(tmp_path) == LAST_TWO
 
 
-def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(tmp_path):
-    checkpoints = Checkpoints(tmp_path, {})
-    run(trainer(), checkpoints=checkpoints)
-    newest = checkpoints.files()[0]
+def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(tmp_path, caplog):
+    checkpoints, work = Checkpoints(tmp_path, {}), trainer()
+    run(work, checkpoints=checkpoints)
+    newest = checkpoints_in(tmp_path)[0]
     newest.write_bytes(newest.read_bytes()[:200])
-    with pytest.warns(UserWarning, match=r"epoch-000008.*cut short"):
-        assert checkpoints.load().epoch == 7
-    for path in checkpoints.files():
+    assert checkpoints.load(work.factors)[1].epoch == 7
+    assert "epoch-000008" in caplog.text and "cut short" in caplog.text
+    for path in checkpoints_in(tmp_path):
         path.write_bytes(b"")
-    with pytest.warns(UserWarning, match="a checkpoint cannot be used"):
-        assert checkpoints.load() is None
+    assert checkpoints.load(work.factors) is None
+
+
+def broken(name, value):
+    """Return a change of one array."""
+    return lambda factors, state: (replaced(factors, name, value), state)
+
+
+def replaced(factors, name, value):
+    arrays = {"users": factors.users, "items": factors.items, "bias": factors.bias}
+    return Factors(**{**arrays, name: value(arrays[name])})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (broken("users", lambda a: a[:-1]), "shape"),
+        (broken("items", lambda a: a.astype(np.float64)), "float64"),
+        (broken("items", lambda a: np.where(a == a.max(), np.nan, a).astype(np.float32)), "not finite"),
+        (broken("bias", lambda a: None), "bias"),
+        (lambda factors, state: (factors, replace(state, history=())), "0 epochs of figures"),
+        (lambda factors, state: (factors, replace(state, best_epoch=3)), "best epoch is 3"),
+        (lambda factors, state: (factors, replace(state, best_epoch=99, best=factors)), "best epoch is 99"),
+    ],
+)
+def test_a_well_formed_checkpoint_with_wrong_content_is_passed_over(tmp_path, caplog, change, message):
+    whole, work = trainer(), trainer()
+    run(whole)
+    checkpoints = Checkpoints(tmp_path, {})
+    run(work, checkpoints=checkpoints, after_epoch=lambda epoch, figures: epoch == 5)
+    factors, state = checkpoints.load(work.factors)
+    checkpoints.save(*change(factors, replace(state, stopped=False)))
+    again = trainer()
+    with caplog.at_level(logging.INFO):
+        run(again, checkpoints=Checkpoints(tmp_path, {}))
+    assert message in caplog.text and "resumed after epoch 4" in caplog.text
+    assert bits(again) == bits(whole)
 
 
 def test_a_checkpoint_of_another_run_is_refused(tmp_path):
-    Checkpoints(tmp_path, {"data": "a", "settings": 1}).save(State(trainer().factors, epoch=1))
+    work = trainer()
+    Checkpoints(tmp_path, {"data": "a", "settings": 1}).save(work.factors, State(epoch=1, history=({},)))
     with pytest.raises(CheckpointError, match=r"belongs to another run \(data was 'a' and is 'b'\).*another folder"):
-        Checkpoints(tmp_path, {"data": "b", "settings": 1}).load()
+        Checkpoints(tmp_path, {"data": "b", "settings": 1}).load(work.factors)
+
+
+def test_a_folder_in_use_is_refused(tmp_path):
+    def meanwhile(epoch, figures):
+        with pytest.raises(CheckpointError, match="in use by another process"):
+            run(trainer(), checkpoints=Checkpoints(tmp_path, {}))
+        return True
+
+    assert len(run(trainer(), after_epoch=meanwhile, checkpoints=Checkpoints(tmp_path, {}))) == 1
+
+
+class Interrupted:
+    """A temporary file; the write number ``at`` ends in Ctrl-C when half of it is done."""
+
+    def __init__(self, file, at):
+        self._file, self._left = file, at
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self._file.close()
+
+    def __getattr__(self, name):
+        return getattr(self._file, name)
+
+    def write(self, data):
+        self._left -= 1
+        if self._left == 0:
+            self._file.write(data[: len(data) // 2])
+            raise KeyboardInterrupt
+        return self._file.write(data)
+
+
+@pytest.mark.parametrize("at", range(4, 13))
+def test_an_interrupt_while_the_snapshot_is_written_leaves_whole_epochs_everywhere(tmp_path, monkeypatch, at):
+    epochs = {}
+    whole = trainer()
+    run(whole, after_epoch=lambda epoch, figures: epochs.__setitem__(epoch, bits(whole)))
+    make = tempfile.TemporaryFile
+    with monkeypatch.context() as patch:
+        patch.setattr(tempfile, "TemporaryFile", lambda **options: Interrupted(make(**options), at))
+        work, history = trainer(), []
+        with pytest.raises(KeyboardInterrupt):
+            run(work, checkpoints=Checkpoints(tmp_path, {}, seconds=1000), history=history)
+    done = (at - 1) // 3 - 1  # three arrays for each snapshot, the first of them before training
+    assert work.epoch == len(history) == done
+    if done:
+        assert bits(work) == epochs[done]
+        factors, state = Checkpoints(tmp_path, {}).load(work.factors)
+        assert state.epoch == done and factors.users.tobytes() + factors.items.tobytes() in epochs[done]
+    else:
+        assert not checkpoints_in(tmp_path)
+    again = trainer()
+    run(again, checkpoints=Checkpoints(tmp_path, {}))
+    assert bits(again) == bits(whole)
 
 
 def test_the_fingerprint_tells_values_types_and_shapes_apart():
@@ -213,7 +309,7 @@ def test_ctrl_c_waits_for_a_safe_point(tmp_path):
         with pytest.raises(KeyboardInterrupt):
             run(work, after_epoch=slow, checkpoints=Checkpoints(folder, {}, seconds=1000))
         timer.join()
-        found = Checkpoints(folder, {}).load()
-        saved = found.factors.users.tobytes() + found.factors.items.tobytes() + found.factors.bias.tobytes()
-        assert saved == whole[found.epoch] == bits(work)
+        factors, state = Checkpoints(folder, {}).load(work.factors)
+        saved = factors.users.tobytes() + factors.items.tobytes() + factors.bias.tobytes()
+        assert saved == whole[state.epoch] == bits(work)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -102,7 +102,7 @@ def fit_command(
             checkpoint_seconds=0 if checkpoint else 5,
         )
     except KeyboardInterrupt:
-        kept = f"what was computed is in {folder}" if any(folder.glob("*")) else "nothing was computed yet"
+        kept = f"what was computed is in {folder}" if checkpoints_in(folder) else "nothing was computed yet"
         click.echo(f"Interrupted; {kept}. Run the same command again to go on.", err=True)
         raise SystemExit(130) from None
     except DivergedError:
@@ -110,8 +110,8 @@ def fit_command(
             shutil.rmtree(folder, ignore_errors=True)
         raise
     finally:
-        if checkpoint is None and folder.is_dir() and not any(folder.iterdir()):
-            folder.rmdir()
+        if checkpoint is None and not checkpoints_in(folder):
+            shutil.rmtree(folder, ignore_errors=True)
     estimator.save(output)
     if checkpoint is None:
         shutil.rmtree(folder, ignore_errors=True)

@@ -1,8 +1,8 @@
 """What is learnt: SAD and BPR, their verbs and their files."""
 
+from sadrec._record import CheckpointError
 from sadrec.models.errors import ModelFileError, NotFittedError
 from sadrec.models.sad import BPR, SAD
-from sadrec.training.checkpoint import CheckpointError
 from sadrec.training.run import DivergedError
 
 __all__ = ["BPR", "SAD", "CheckpointError", "DivergedError", "ModelFileError", "NotFittedError"]

@@ -4,53 +4,46 @@ All random numbers are keyed by (seed, epoch, cell), so the state is the paramet
 no generator has to be saved.
 """
 
-import hashlib
-import shutil
+import logging
 import time
-import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sadrec._files import FileFormatError, read_arrays, write_arrays
-from sadrec.training.factors import Factors, Floats
+from sadrec._record import Arrays, Records
+from sadrec._types import Floats
+from sadrec.training.factors import Factors
 
-FORMAT = 2
-_KIND = "a sadrec checkpoint"
-_NAME = "epoch-{:06d}.checkpoint"
+logger = logging.getLogger("sadrec")
 
 
-class CheckpointError(ValueError):
-    """A checkpoint belongs to other data or other settings."""
-
-
-@dataclass
+@dataclass(frozen=True)
 class State:
-    """What training has reached."""
+    """What training has reached, beside the factors.
 
-    factors: Factors
+    Attributes
+    ----------
+    epoch
+        How many epochs are done.
+    l1_weights
+        Of the second phase of adaptive training.
+    history
+        The figures of every epoch.
+    best, best_epoch
+        The factors of the epoch with the best figure to watch, and its number.
+    stopped
+        Whether training ended before the last epoch.
+    """
+
     epoch: int = 0
     l1_weights: Floats | None = None
-    history: list[dict[str, float]] = field(default_factory=list)
+    history: tuple[dict[str, float], ...] = ()
     best: Factors | None = None
     best_epoch: int = 0
     stopped: bool = False
-
-
-def fingerprint(*arrays: NDArray[Any] | None) -> str:
-    """Return a digest that changes whenever a value, a type or a shape among the arrays does."""
-    digest = hashlib.blake2b(digest_size=16)
-    for array in arrays:
-        if array is None:
-            digest.update(b"none")
-            continue
-        digest.update(f"{array.dtype.str}{array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).view(np.uint8).data)
-    return digest.hexdigest()
 
 
 class Checkpoints:
@@ -66,111 +59,96 @@ class Checkpoints:
         Write at most once in this time; 0 writes after every epoch.
     """
 
-    def __init__(self, folder: str | Path, identity: dict[str, Any], seconds: float = 0.0):
-        self.folder = Path(folder)
-        self.folder.mkdir(parents=True, exist_ok=True)  # rather now than after an hour of training
-        self._writing = self.folder / ".writing"  # a folder of its own, so that what a kill leaves can be told apart
-        self._identity = identity
+    def __init__(self, folder: str | Path, identity: Mapping[str, Any], seconds: float = 0.0):
+        self._records = Records(folder, "checkpoint", identity)  # makes the folder: rather now than after an hour
         self._seconds = seconds
         self._last = time.monotonic()
 
-    def files(self) -> list[Path]:
-        """Return the checkpoints there are, the newest first."""
-        return checkpoints_in(self.folder)
+    @property
+    def folder(self) -> Path:
+        """Where they are."""
+        return self._records.folder
 
     def due(self) -> bool:
         """Tell whether it is time to write one."""
         return time.monotonic() - self._last >= self._seconds
 
-    def save(self, state: State) -> None:
-        """Write the state whole, then remove all but the last two."""
-        arrays: dict[str, NDArray[Any]] = {}
-        for prefix, factors in (("", state.factors), ("best_", state.best)):
-            if factors is not None:
-                arrays[f"{prefix}users"], arrays[f"{prefix}items"] = factors.users, factors.items
-                if factors.bias is not None:
-                    arrays[f"{prefix}bias"] = factors.bias
+    def save(self, factors: Factors, state: State) -> None:
+        """Write factors and state, whole or not at all, then remove all but the last two."""
+        arrays = {**_packed(factors), **({} if state.best is None else _packed(state.best, "best_"))}
         if state.l1_weights is not None:
             arrays["l1_weights"] = state.l1_weights
-        header = {
-            "kind": "checkpoint",
-            "format": FORMAT,
-            "identity": self._identity,
-            "epoch": state.epoch,
-            "history": state.history,
-            "best_epoch": state.best_epoch,
-            "stopped": state.stopped,
-        }
-        name = _NAME.format(state.epoch)
-        write_arrays(self._writing / name, arrays, header)
-        (self._writing / name).replace(self.folder / name)
-        shutil.rmtree(self._writing, ignore_errors=True)
-        for old in self.files()[2:]:
-            old.unlink(missing_ok=True)
+        names = ("epoch", "history", "best_epoch", "stopped")
+        self._records.write(f"epoch-{state.epoch:06d}", {name: getattr(state, name) for name in names}, arrays)
+        for old in self._records.names()[:-2]:
+            self._records.remove(old)
         self._last = time.monotonic()
 
-    def load(self) -> State | None:
-        """Return the newest whole state, or None when there is none; clear away what a kill left half-written.
+    def load(self, like: Factors) -> tuple[Factors, State] | None:
+        """Return the newest whole checkpoint, or None when there is none; clear away what a kill left half-written.
+
+        Parameters
+        ----------
+        like
+            Factors of the shapes that are expected; nothing else is returned.
 
         Raises
         ------
         CheckpointError
             When a checkpoint belongs to other data or settings.
         """
-        shutil.rmtree(self._writing, ignore_errors=True)
-        for path in self.files():
+        for part in self.folder.glob(".epoch-*.part"):
+            part.unlink(missing_ok=True)
+        for name in reversed(self._records.names()):
+            record = self._records.read(name)
+            if record is None:
+                continue
             try:
-                arrays, header = read_arrays(path, _KIND)
-                return self._state(path, arrays, header)
-            except FileFormatError as error:
-                warnings.warn(f"a checkpoint cannot be used, so that an older one or none is: {error}", stacklevel=2)
+                return _unpacked(*record, like)
+            except (KeyError, TypeError, ValueError) as error:
+                logger.warning("%r cannot be used, so that an older one is: %s", str(self._records.path(name)), error)
         return None
 
-    def _state(self, path: Path, arrays: dict[str, NDArray[Any]], header: dict[str, Any]) -> State:
-        if header.get("kind") != "checkpoint" or header.get("format") != FORMAT:
-            raise FileFormatError(f"{str(path)!r} is not {_KIND} of this version")
-        found = header.get("identity")
-        if found != self._identity:
-            differs = list(differences(found, self._identity))
-            raise CheckpointError(
-                f"the checkpoint {str(path)!r} belongs to another run ({', '.join(differs)}): give another folder, or "
-                "delete this one to start anew"
-            )
 
-        def factors(prefix: str) -> Factors:
-            bias = arrays.get(f"{prefix}bias")
-            return Factors(
-                np.array(arrays[f"{prefix}users"]),
-                np.array(arrays[f"{prefix}items"]),
-                None if bias is None else np.array(bias),
-            )
+def _packed(factors: Factors, prefix: str = "") -> Arrays:
+    arrays = {"users": factors.users, "items": factors.items, "bias": factors.bias}
+    return {f"{prefix}{name}": array for name, array in arrays.items() if array is not None}
 
-        try:
-            weights = arrays.get("l1_weights")
-            return State(
-                factors=factors(""),
-                epoch=int(header["epoch"]),
-                l1_weights=None if weights is None else np.array(weights),
-                history=list(header["history"]),
-                best=factors("best_") if "best_users" in arrays else None,
-                best_epoch=int(header["best_epoch"]),
-                stopped=bool(header["stopped"]),
-            )
-        except (KeyError, TypeError, ValueError) as error:
-            raise FileFormatError(f"{str(path)!r} lacks {error}") from error
+
+def _unpacked(values: dict[str, Any], arrays: Arrays, like: Factors) -> tuple[Factors, State]:
+    """Return factors and state, refusing what compiled code must not meet."""
+
+    def factors(prefix: str) -> Factors:
+        bias = None if like.bias is None else _fitting(arrays[f"{prefix}bias"], like.bias)
+        return Factors(
+            _fitting(arrays[f"{prefix}users"], like.users), _fitting(arrays[f"{prefix}items"], like.items), bias
+        )
+
+    epoch, best_epoch, history = int(values["epoch"]), int(values["best_epoch"]), tuple(values["history"])
+    has_best, weights = "best_users" in arrays, arrays.get("l1_weights")
+    if epoch != len(history) or not all(isinstance(figures, dict) for figures in history):
+        raise ValueError(f"{len(history)} epochs of figures do not belong to epoch {epoch}")
+    if not 0 <= best_epoch <= epoch or has_best != (best_epoch > 0):
+        raise ValueError(f"the best epoch is {best_epoch} of {epoch}")
+    return factors(""), State(
+        epoch=epoch,
+        l1_weights=None if weights is None or like.tau is None else _fitting(weights, like.tau),
+        history=history,
+        best=factors("best_") if has_best else None,
+        best_epoch=best_epoch,
+        stopped=bool(values["stopped"]),
+    )
+
+
+def _fitting(array: Any, like: Floats) -> Floats:
+    """Return a copy in memory, refusing another shape or type and what is not a finite number."""
+    if array.dtype != like.dtype or array.shape != like.shape:
+        raise ValueError(f"{array.dtype} numbers of shape {array.shape} where {like.dtype} of {like.shape} are needed")
+    if not np.isfinite(array).all():
+        raise ValueError("some numbers are not finite")
+    return np.array(array)
 
 
 def checkpoints_in(folder: Path) -> list[Path]:
     """Return the checkpoints in a folder, the newest first; none where there is no folder."""
     return sorted(folder.glob("epoch-*.checkpoint"), reverse=True)
-
-
-def differences(found: Any, wanted: dict[str, Any]) -> Iterator[str]:
-    """Say in what a run differs: settings with both values, of data the name alone."""
-    for name, value in wanted.items():
-        other = found.get(name) if isinstance(found, dict) else None
-        if isinstance(value, dict):
-            yield from differences(other, value)
-        elif other != value:
-            short = len(f"{other}{value}") < 30
-            yield f"{name} was {other!r} and is {value!r}" if short else f"another {name}"

@@ -3,13 +3,16 @@
 import logging
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
 
 from tqdm import tqdm
 
+from sadrec._record import locked
 from sadrec.training.checkpoint import Checkpoints, State
-from sadrec.training.fallback import Fallback
 from sadrec.training.given import Pairs
 from sadrec.training.interrupt import SafeInterrupt
+from sadrec.training.rollback import Rollback
 from sadrec.training.trainer import Figures, Trainer
 from sadrec.training.validation import validation_figures
 
@@ -65,83 +68,96 @@ def run(
     """
     if patience is not None and (validation is None or patience < 1 or patience % 1):
         raise ValueError(f"patience ({patience!r}) must be a whole number from 1 and needs a validation set to watch")
-    state = State(trainer.factors)
-    if checkpoints is not None and (found := checkpoints.load()) is not None:
-        trainer.factors.assign(found.factors)
-        trainer.epoch, trainer.l1_weights = found.epoch, found.l1_weights
-        state = found
-        state.factors = trainer.factors
-        logger.info("resumed after epoch %d of %d", found.epoch, trainer.epochs)
-    if history is not None:
+    with ExitStack() as stack:
+        if checkpoints is not None:
+            stack.enter_context(locked(checkpoints.folder))
+        state = State() if checkpoints is None else _resume(trainer, checkpoints)
+        history = [] if history is None else history
         history[:] = state.history
-        state.history = history
-    saved = state.epoch
-    good = Fallback(trainer.factors)
-    bar = tqdm(
-        total=trainer.epochs,
-        initial=state.epoch,
-        desc=title,
-        unit="epoch",
-        disable=None if show_progress else True,
-        file=sys.stderr,
-    )
+        rollback = Rollback(trainer.factors, state)
+        stack.callback(rollback.close)
+        bar = stack.enter_context(
+            tqdm(
+                total=trainer.epochs,
+                initial=state.epoch,
+                desc=title,
+                unit="epoch",
+                disable=None if show_progress else True,
+                file=sys.stderr,
+            )
+        )
+        saved = state.epoch
 
-    def save() -> None:
-        nonlocal saved
-        if checkpoints is not None and saved != state.epoch:
-            checkpoints.save(state)
-            saved = state.epoch
+        def save() -> None:
+            nonlocal saved
+            if checkpoints is not None and saved != state.epoch:
+                checkpoints.save(trainer.factors, state)
+                saved = state.epoch
 
-    interrupt = SafeInterrupt()
-    try:
-        with interrupt:
-            while trainer.epoch < trainer.epochs and not state.stopped:
-                figures = trainer.train_epoch(interrupt.check)
-                if not trainer.factors.finite():
-                    raise DivergedError(
-                        f"training diverged in epoch {trainer.epoch} (learning_rate={trainer.settings.learning_rate}, "
-                        f"regularization={trainer.settings.regularization}): lower learning_rate, to a third say; the "
-                        f"model is left as it was after epoch {state.epoch}"
-                    )
-                if validation is not None:
-                    figures |= validation_figures(trainer.factors, validation)
-                good.keep(trainer.factors)
-                state.epoch, state.l1_weights = trainer.epoch, trainer.l1_weights
-                state.history.append(figures)
-                _keep_best(state, trainer, figures, validation, monitor)
-                if patience is not None and state.epoch - state.best_epoch >= patience:
-                    state.stopped = True
-                if after_epoch(state.epoch, figures):
-                    state.stopped = True
-                if checkpoints is not None and (checkpoints.due() or state.stopped):
-                    save()
-                bar.set_postfix_str(_summary(figures), refresh=False)
-                bar.update()
-                interrupt.check()
+        try:
+            with SafeInterrupt() as interrupt:
+                while trainer.epoch < trainer.epochs and not state.stopped:
+                    figures = trainer.train_epoch(interrupt.check)
+                    if not trainer.factors.finite():
+                        raise DivergedError(
+                            f"training diverged in epoch {trainer.epoch} "
+                            f"(learning_rate={trainer.settings.learning_rate}, "
+                            f"regularization={trainer.settings.regularization}): lower learning_rate, to a third say; "
+                            f"the model is left as it was after epoch {state.epoch}"
+                        )
+                    if validation is not None:
+                        figures |= validation_figures(trainer.factors, validation)
+                    state = _after(state, trainer, figures, None if validation is None else monitor, patience)
+                    rollback.keep(trainer.factors, state)
+                    history[:] = state.history
+                    if after_epoch(state.epoch, figures):
+                        rollback.state = state = replace(state, stopped=True)
+                    if checkpoints is not None and (checkpoints.due() or state.stopped):
+                        save()
+                    bar.set_postfix_str(_summary(figures), refresh=False)
+                    bar.update()
+                    interrupt.check()
+                save()
+        except BaseException:
+            # Ctrl-C in the middle of an epoch, or divergence: back to the last whole one, and nothing is lost.
+            state = rollback.restore(trainer.factors)
+            trainer.epoch, trainer.l1_weights, history[:] = state.epoch, state.l1_weights, state.history
             save()
-    except BaseException:
-        # Ctrl-C in the middle of an epoch, or divergence: back to the last whole one, and nothing is lost.
-        good.restore(trainer.factors)
-        trainer.epoch = state.epoch
-        save()
-        raise
-    finally:
-        good.close()
-        bar.close()
-        if state.best is not None:
-            trainer.factors.assign(state.best)
-    return state.history
+            raise
+        finally:
+            if state.best is not None:
+                trainer.factors.assign(state.best)
+    return history
 
 
-def _keep_best(state: State, trainer: Trainer, figures: Figures, validation: Pairs | None, monitor: str) -> None:
-    """Copy the factors when the figure watched is the best so far."""
-    if validation is None:
-        return
-    if monitor not in figures:
-        raise ValueError(f"monitor must be one of {sorted(figures)}, not {monitor!r}")
-    if state.best is None or figures[monitor] > state.history[state.best_epoch - 1][monitor]:
-        state.best = trainer.factors.copy()
-        state.best_epoch = state.epoch
+def _resume(trainer: Trainer, checkpoints: Checkpoints) -> State:
+    """Put the trainer where the newest checkpoint is, if there is one, and return its state."""
+    checkpoint = checkpoints.load(trainer.factors)
+    if checkpoint is None:
+        return State()
+    factors, state = checkpoint
+    trainer.factors.assign(factors)
+    trainer.epoch, trainer.l1_weights = state.epoch, state.l1_weights
+    logger.info("resumed after epoch %d of %d", state.epoch, trainer.epochs)
+    return state
+
+
+def _after(state: State, trainer: Trainer, figures: Figures, monitor: str | None, patience: int | None) -> State:
+    """Return the state after an epoch; the factors are copied when the figure to watch is the best so far."""
+    best, best_epoch = state.best, state.best_epoch
+    if monitor is not None:
+        if monitor not in figures:
+            raise ValueError(f"monitor must be one of {sorted(figures)}, not {monitor!r}")
+        if best is None or figures[monitor] > state.history[best_epoch - 1][monitor]:
+            best, best_epoch = trainer.factors.copy(), trainer.epoch
+    return State(
+        epoch=trainer.epoch,
+        l1_weights=trainer.l1_weights,
+        history=(*state.history, figures),
+        best=best,
+        best_epoch=best_epoch,
+        stopped=patience is not None and trainer.epoch - best_epoch >= patience,
+    )
 
 
 def _summary(figures: Figures) -> str:

@@ -1,12 +1,13 @@
-"""The way back to the last whole epoch."""
+"""The snapshot of the last whole epoch."""
 
 import tempfile
 
 import numpy as np
 import pytest
 
+from sadrec.training.checkpoint import State
 from sadrec.training.factors import initial_factors
-from sadrec.training.fallback import Fallback
+from sadrec.training.rollback import Rollback
 
 
 def nowhere(**options):
@@ -34,13 +35,13 @@ class Full:
 def test_what_is_kept_last_comes_back_wherever_it_was_kept(place, bias, monkeypatch):
     monkeypatch.setattr(tempfile, "TemporaryFile", place)
     factors = initial_factors(30, 20, 7, 0.1, True, bias, seed=0)
-    good = Fallback(factors)
+    rollback = Rollback(factors, State())
     for array in factors.arrays:
         array += 1
-    good.keep(factors)
+    rollback.keep(factors, State(epoch=1))
     wanted = factors.copy()
     for array in factors.arrays:
         array[:] = np.nan
-    good.restore(factors)
-    good.close()
+    assert rollback.restore(factors) == rollback.state == State(epoch=1)
+    rollback.close()
     assert all(np.array_equal(one, other) for one, other in zip(factors.arrays, wanted.arrays, strict=True))
