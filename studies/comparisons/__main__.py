@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from sadrec._output import resumable
+from sadrec.cli.output import resumable
 from studies.options import Study, data_option, output_option, quick_option, quiet_option
 
 

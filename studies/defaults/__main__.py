@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from sadrec import Interactions
-from sadrec._output import resumable
+from sadrec.cli.output import resumable
 from studies.options import (
     MOVIELENS,
     Study,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from sadrec._output import resumable
+from sadrec.cli.output import resumable
 from studies.options import Study
 
 ALL_MISSING = tuple(range(0, 100, 10))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sadrec._output import resumable
+from sadrec.cli.output import resumable
 from studies.options import Study
 
 if TYPE_CHECKING:

@@ -234,7 +234,7 @@ def test_the_picture_shows_the_circle_that_was_found_however_large(ring, tmp_pat
 
 def test_a_bar_for_wins_holds_for_the_picture_too(ring, tmp_path):
     output = ask("cycles", ring, "--user", 0, "--minimum", 2, "--plot", tmp_path / "none.svg")
-    assert "no circles of wins by more than 2 among the 30 favourites of 0" in output
+    assert "no cycles of wins by more than 2 among the 30 favourites of 0" in output
     refused("cycles", ring, "--user", 0, "--plot", tmp_path / "ring.xyz")
     assert not list(tmp_path.glob("*.xyz*")) and not list(tmp_path.glob(".*"))
 

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-from sadrec.cli.main import main
+from sadrec.cli import main
 
 QUICK = ["--draws", "60", "--warmup", "40", "--chains", "2", "--factors", "2", "--quiet"]
 
@@ -32,14 +32,14 @@ def test_a_circle_is_found_and_shown(games):
     found = run(games, *COLUMNS, *QUICK)
     assert found.exit_code == 0, found.output
     assert "rank interval" in found.output
-    assert "Circles with a probability" in found.output
+    assert "Cycles with a probability" in found.output
 
 
 def test_json_holds_everything(games):
     found = run(games, *COLUMNS, *QUICK, "--json", "--for", "ann")
     report = json.loads(found.output)
     assert {row["item"] for row in report["ranking"]} == {"rock", "paper", "scissors"}
-    assert report["circles"][0]["probability"] > 0.9
+    assert report["cycles"][0]["probability"] > 0.9
     assert report["draws"] == 120
 
 

@@ -1,32 +1,37 @@
 """Questions to a fitted model: ``sadrec recommend | prefer | cycles | explain | similar``."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
-from sadrec._output import json_option, print_json, print_table
-
-model_argument = click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-user_option = click.option("--user", required=True, help="Id of the user.")
+from sadrec.cli.options import json_option, model_argument, number_option, parse_id, user_option
+from sadrec.cli.output import print_json, print_table
 
 
-def parse_id(ids: Any, text: str) -> Any:
-    """Turn the text of an id into the kind of id there is."""
-    import numpy as np
+def pair_question(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the arguments of a question about a user and two items."""
+    for add in (json_option, click.argument("rival"), click.argument("item"), user_option, model_argument):
+        command = add(command)
+    return command
 
-    kinds = {
-        "i": (int, "whole number"),
-        "u": (int, "whole number"),
-        "f": (float, "number"),
-        "M": (np.datetime64, "date"),
-    }
-    convert, name = kinds.get(ids.array.dtype.kind, (str, "text"))
-    try:
-        return convert(text)
-    except ValueError:
-        known = f", such as {ids.array[0]}" if len(ids) else ""
-        raise click.BadParameter(f"{text!r} is not a {name}, but the {ids.what}s are{known}") from None
+
+def load(model: Path) -> Any:
+    """Load a model."""
+    from sadrec import SAD
+
+    return SAD.load(model, mmap=True)
+
+
+def load_and_parse(model: Path, user: str, item: str, rival: str) -> tuple[Any, tuple[Any, Any, Any]]:
+    """Load a model, and turn the texts of ids into ids."""
+    fitted = load(model)
+    return fitted, (
+        parse_id(fitted.user_ids, user),
+        parse_id(fitted.item_ids, item),
+        parse_id(fitted.item_ids, rival),
+    )
 
 
 @click.command("recommend")
@@ -34,7 +39,7 @@ def parse_id(ids: Any, text: str) -> Any:
 @click.option("--user", help="Id of the user.")
 @click.option("--all", "everybody", is_flag=True, help="For all users, written to OUTPUT.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Parquet file for --all.")
-@click.option("-n", "--number", "N", type=click.IntRange(min=1), default=10, show_default=True, help="How many items.")
+@number_option(10, "How many items.")
 @click.option(
     "--method",
     type=click.Choice(["margin", "wins", "liked", "markov", "nash"]),
@@ -42,7 +47,7 @@ def parse_id(ids: Any, text: str) -> Any:
     show_default=True,
     help="How the best candidates are ordered.",
 )
-@click.option("--groups", is_flag=True, help="Show items that form a circle together.")
+@click.option("--groups", is_flag=True, help="Show items that form a cycle together.")
 @click.option("--keep-seen", is_flag=True, help="Do not leave out what the user has seen.")
 @json_option
 def recommend_command(
@@ -57,8 +62,6 @@ def recommend_command(
     as_json: bool,
 ) -> None:
     """Show the best items for a user, or write those for all users to a file."""
-    from sadrec import SAD
-
     if everybody == (user is not None):
         raise click.UsageError("give --user ID, or --all with -o FILE")
     if everybody and output is None:
@@ -71,9 +74,8 @@ def recommend_command(
         raise click.UsageError(
             "--groups is for one user, by wins among new items: leave out --all, --method and --keep-seen"
         )
-    fitted = SAD.load(model, mmap=True)
+    fitted = load(model)
     if output is not None:
-        output.parent.mkdir(parents=True, exist_ok=True)
         write_all(fitted, output, N, method, keep_seen)
         if as_json:
             print_json({"users": len(fitted.users), "N": N, "method": method, "output": str(output)})
@@ -103,6 +105,8 @@ def write_all(fitted: Any, output: Path, N: int, method: str, keep_seen: bool) -
     import polars as pl
     from tqdm import tqdm
 
+    from sadrec._files import replacing
+
     with tqdm(total=len(fitted.users), unit="user", desc="recommending", disable=None) as bar:
         ids, scores = fitted.recommend(
             fitted.users, N=N, filter_already_liked_items=not keep_seen, method=method, progress=bar.update
@@ -116,33 +120,25 @@ def write_all(fitted: Any, output: Path, N: int, method: str, keep_seen: bool) -
             "score": scores.ravel()[real.ravel()],
         }
     )
-    part = output.with_name(f".{output.name}.part")
-    try:
+    with replacing(output) as part:
         frame.write_parquet(part)
-        part.replace(output)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 @click.command("cycles")
 @model_argument
 @user_option
-@click.option(
-    "-n", "--number", "N", type=click.IntRange(min=2), default=50, show_default=True, help="Favourites to look at."
-)
+@number_option(50, "Favourites to look at.", least=2)
 @click.option("--minimum", type=click.FloatRange(min=0), default=0.0, help="The margin a win needs to count.")
 @click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw the strongest one to this file.")
 @json_option
 def cycles_command(model: Path, user: str, N: int, minimum: float, plot: Path | None, as_json: bool) -> None:
-    """Find where a user's taste runs in a circle."""
-    from sadrec import SAD
-
-    fitted = SAD.load(model, mmap=True)
+    """Find where a user's taste runs in cycles."""
+    fitted = load(model)
     who = parse_id(fitted.user_ids, user)
-    found, triads = fitted.cycles(who, N, minimum=minimum), fitted.cyclic_triads(who, N, strongest=0)
+    cycles, triads = fitted.cycles(who, N, minimum=minimum), fitted.cyclic_triads(who, N, strongest=0)
     share = fitted.intransitivity(who)
     if plot is not None:
-        draw_strongest(fitted, who, found, N, minimum, plot)
+        draw_strongest(fitted, who, cycles, N, minimum, plot)
     if as_json:
         print_json(
             {
@@ -157,54 +153,43 @@ def cycles_command(model: Path, user: str, N: int, minimum: float, plot: Path | 
                         "probabilities": cycle.probabilities,
                         "strength": cycle.strength,
                     }
-                    for cycle in found
+                    for cycle in cycles
                 ],
             }
         )
     else:
-        for cycle in found:
+        for cycle in cycles:
             click.echo(str(cycle))
         bar = f" of wins by more than {minimum:g}" if minimum else ""
         click.echo(
-            f"{len(found) or 'no'} circle{'s' * (len(found) != 1)}{bar} among the {min(N, len(fitted.items))} "
-            f"favourites of {user}; {triads.count} of {triads.total} triples run in a circle; "
+            f"{len(cycles) or 'no'} cycle{'s' * (len(cycles) != 1)}{bar} among the {min(N, len(fitted.items))} "
+            f"favourites of {user}; {triads.count} of {triads.total} triples are cyclic; "
             f"no scores can explain {100 * share:.2g} % of all preferences"
         )
 
 
-def draw_strongest(fitted: Any, user: Any, found: list[Any], N: int, minimum: float, path: Path) -> None:
-    """Draw the strongest circle and those around it, 20 items that can be read, to a file, whole or not at all."""
+def draw_strongest(fitted: Any, user: Any, cycles: list[Any], N: int, minimum: float, path: Path) -> None:
+    """Draw the strongest cycle and those around it, 20 items that can be read, to a file, whole or not at all."""
     import numpy as np
 
+    from sadrec._files import replacing
     from sadrec.ranking.plots import plot_tournament
 
     around, cycle = None, None
-    if found:
-        cycle = found[0]
+    if cycles:
+        cycle = cycles[0]
         others = cycle.members[~np.isin(cycle.members, cycle.path)]
         around = np.concatenate([cycle.path, others])[: max(20, len(cycle))]
     figure = plot_tournament(fitted.tournament(user, items=around, N=min(N, 20)), cycle, minimum=minimum)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.part")
-    try:
+    with replacing(path) as part:
         figure.savefig(part, dpi=120, format=path.suffix[1:] or "png")
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 @click.command("explain")
-@model_argument
-@user_option
-@click.argument("item")
-@click.argument("rival")
-@json_option
+@pair_question
 def explain_command(model: Path, user: str, item: str, rival: str, as_json: bool) -> None:
     """Say why a user prefers ITEM to RIVAL, or does not."""
-    from sadrec import SAD
-
-    fitted = SAD.load(model, mmap=True)
-    asked = (parse_id(fitted.user_ids, user), parse_id(fitted.item_ids, item), parse_id(fitted.item_ids, rival))
+    fitted, asked = load_and_parse(model, user, item, rival)
     reason = fitted.explain(*asked)
     if as_json:
         print_json(
@@ -227,15 +212,13 @@ def explain_command(model: Path, user: str, item: str, rival: str, as_json: bool
 @model_argument
 @click.option("--item", help="Id of an item.")
 @click.option("--user", help="Id of a user.")
-@click.option("-n", "--number", "N", type=click.IntRange(min=1), default=10, show_default=True, help="How many.")
+@number_option(10, "How many.")
 @json_option
 def similar_command(model: Path, item: str | None, user: str | None, N: int, as_json: bool) -> None:
     """Show the items most like an item, or the users most like a user."""
-    from sadrec import SAD
-
     if (item is None) == (user is None):
         raise click.UsageError("give --item ID or --user ID")
-    fitted = SAD.load(model, mmap=True)
+    fitted = load(model)
     if item is not None:
         ids, cosines = fitted.similar_items(parse_id(fitted.item_ids, item), N)
     else:
@@ -249,17 +232,10 @@ def similar_command(model: Path, item: str | None, user: str | None, N: int, as_
 
 
 @click.command("prefer")
-@model_argument
-@user_option
-@click.argument("item")
-@click.argument("rival")
-@json_option
+@pair_question
 def prefer_command(model: Path, user: str, item: str, rival: str, as_json: bool) -> None:
     """Tell whether a user prefers ITEM to RIVAL, and how surely."""
-    from sadrec import SAD
-
-    fitted = SAD.load(model, mmap=True)
-    asked = (parse_id(fitted.user_ids, user), parse_id(fitted.item_ids, item), parse_id(fitted.item_ids, rival))
+    fitted, asked = load_and_parse(model, user, item, rival)
     x, p = fitted.preference(*asked), fitted.probability(*asked)
     if as_json:
         print_json({"user": asked[0], "item": asked[1], "rival": asked[2], "preference": x, "probability": p})

@@ -1,48 +1,67 @@
 """``sadrec evaluate`` and ``sadrec compare``: how good a model is, and which is better."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from sadrec._output import json_option, print_json, print_table, resumable
+from sadrec.cli.options import (
+    Reading,
+    a_file,
+    json_option,
+    model_argument,
+    quiet_option,
+    reading_options,
+    seed_option,
+)
+from sadrec.cli.output import print_json, print_table, resumable
 
-_file = click.Path(exists=True, dir_okay=False, path_type=Path)
 PAPER_MEASURES = ("mean_margin", "match", "match_per_user", "m1", "m2")
 
 
 @click.command("evaluate")
-@click.argument("model", type=_file)
-@click.option("--train", type=_file, required=True, help="What the model was fitted on.")
-@click.option("--test", type=_file, required=True, help="What was held out.")
+@model_argument
+@click.option("--train", type=a_file, help="What the model was fitted on; needed for interactions.")
+@click.option("--test", type=a_file, required=True, help="What was held out.")
 @click.option(
     "--top-n", type=click.IntRange(min=1), help="Judge lists of this length over the whole catalogue instead."
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the sampled items.")
+@seed_option
+@reading_options
 @json_option
-def evaluate_command(model: Path, train: Path, test: Path, top_n: int | None, seed: int, as_json: bool) -> None:
-    """Evaluate the fitted MODEL on held-out interactions.
+def evaluate_command(
+    model: Path, train: Path | None, test: Path, top_n: int | None, seed: int, reading: Reading, as_json: bool
+) -> None:
+    """Evaluate the fitted MODEL on held-out interactions or comparisons.
 
     Users and items that the model does not know are left out, and counted.
     """
-    from sadrec import SAD, Interactions
-    from sadrec.evaluation import evaluate, evaluate_top_n
+    from sadrec import SAD, Comparisons
+    from sadrec.evaluation import evaluate, evaluate_comparisons, evaluate_top_n
 
     fitted = SAD.load(model)
+    data = reading.read(test)
     unknown = {}
-    kept, unknown["train"] = in_ids_of(fitted, Interactions.read(train), str(train))
-    held_out, unknown["test"] = in_ids_of(fitted, Interactions.read(test), str(test))
-    if fitted.seen is not None and (shared := abs(fitted.seen).multiply(held_out.matrix != 0).nnz):
-        raise ValueError(
-            f"{shared:,} of the {held_out.matrix.nnz:,} interactions in {test} are what {model} was fitted on: hold "
-            "them out before fitting (are --train and --test the right way round?)"
-        )
-    result = (
-        evaluate_top_n(fitted, kept, held_out, top_n, seed=seed) if top_n else evaluate(fitted, kept, held_out, seed)
-    )
+    if isinstance(data, Comparisons):
+        if top_n is not None:
+            raise click.UsageError(f"--top-n is for interactions, and {test} holds comparisons")
+        held_out, unknown["test"] = comparisons_in_ids_of(fitted, data, str(test))
+        result = evaluate_comparisons(fitted, held_out)
+    else:
+        if train is None:
+            raise click.UsageError("--train FILE is needed: what a user chose before is not asked about")
+        kept, unknown["train"] = in_ids_of(fitted, reading.interactions(train), str(train))
+        held_out, unknown["test"] = in_ids_of(fitted, data, str(test))
+        if fitted.seen is not None and (shared := abs(fitted.seen).multiply(held_out.matrix != 0).nnz):
+            raise ValueError(
+                f"{shared:,} of the {held_out.matrix.nnz:,} interactions in {test} are what {model} was fitted on: "
+                "hold them out before fitting (are --train and --test the right way round?)"
+            )
+        if top_n:
+            result = evaluate_top_n(fitted, kept, held_out, top_n, seed=seed)
+        else:
+            result = evaluate(fitted, kept, held_out, seed)
     rows = result.to_frame().rows()
     if as_json:
         figures = {name: {"value": value, "error": error, "users": users} for name, value, error, users in rows}
@@ -50,8 +69,19 @@ def evaluate_command(model: Path, train: Path, test: Path, top_n: int | None, se
         return
     for name, count in unknown.items():
         if count:
-            click.echo(f"{count:,} interactions of {name} are of users or items the model does not know: left out")
+            click.echo(f"{count:,} rows of {name} are of users or items the model does not know: left out")
     print_table(("measure", "value", "error", "users"), rows)
+
+
+def positions_in(known: Any, ids: Any) -> Any:
+    """Return the row of each id among those of a model, or -1; 7 and "7" are the same where one side is text."""
+    import numpy as np
+
+    if known.dtype.kind != ids.dtype.kind and "U" in (known.dtype.kind, ids.dtype.kind):
+        known, ids = known.astype(str), ids.astype(str)
+    order = np.argsort(known, kind="stable")
+    spot = np.minimum(np.searchsorted(known, ids, sorter=order), len(known) - 1)
+    return np.where(known[order[spot]] == ids, order[spot], -1)
 
 
 def in_ids_of(model: Any, data: Any, name: str = "the data") -> tuple[Any, int]:
@@ -62,43 +92,65 @@ def in_ids_of(model: Any, data: Any, name: str = "the data") -> tuple[Any, int]:
     ValueError
         When none is left; ``name`` says of what.
     """
-    import numpy as np
     from scipy.sparse import csr_matrix
 
     from sadrec import Interactions
 
     matrix = data.matrix.tocoo()
-    places = []
-    for known, ids, at in ((model.users, data.users, matrix.row), (model.items, data.items, matrix.col)):
-        if known.dtype.kind != ids.dtype.kind and "U" in (known.dtype.kind, ids.dtype.kind):
-            known, ids = known.astype(str), ids.astype(str)
-        order = np.argsort(known, kind="stable")
-        spot = np.minimum(np.searchsorted(known, ids, sorter=order), len(known) - 1)
-        found = np.where(known[order[spot]] == ids, order[spot], -1)
-        places.append(found[at])
-    both = (places[0] >= 0) & (places[1] >= 0)
-    if not both.any():
+    rows, columns = positions_in(model.users, data.users)[matrix.row], positions_in(model.items, data.items)[matrix.col]
+    both = (rows >= 0) & (columns >= 0)
+    _refuse_strangers(model, data, both, name)
+    shape = (len(model.users), len(model.items))
+    kept = csr_matrix((matrix.data[both], (rows[both], columns[both])), shape=shape)
+    return Interactions.from_csr(kept, model.users, model.items, allow_negative=True), int((~both).sum())
+
+
+def comparisons_in_ids_of(model: Any, data: Any, name: str) -> tuple[Any, int]:
+    """Return the comparisons in the rows of a model, and how many had to be left out."""
+    from sadrec import Comparisons
+
+    items = positions_in(model.items, data.items)
+    user = positions_in(model.users, data.users)[data.user_index]
+    winner, loser = items[data.winner_index], items[data.loser_index]
+    both = (user >= 0) & (winner >= 0) & (loser >= 0)
+    _refuse_strangers(model, data, both, name)
+    weight = None if data.weight is None else data.weight[both]
+    kept = Comparisons.from_indices(
+        user[both], winner[both], loser[both], users=model.users, items=model.items, weight=weight
+    )
+    return kept, int((~both).sum())
+
+
+def _refuse_strangers(model: Any, data: Any, known: Any, name: str) -> None:
+    if not known.any():
         raise ValueError(
-            f"{name} holds no interaction of users and items that the model knows: its users are such as "
+            f"{name} holds nothing of users and items that the model knows: its users are such as "
             f"{data.users[0].item()!r}, its items such as {data.items[0].item()!r}, those of the model "
             f"{model.users[0].item()!r} and {model.items[0].item()!r}"
         )
-    shape = (len(model.users), len(model.items))
-    kept = csr_matrix((matrix.data[both], (places[0][both], places[1][both])), shape=shape)
-    return Interactions.from_csr(kept, model.users, model.items, allow_negative=True), int((~both).sum())
 
 
 @click.command("compare")
 @click.argument("file", type=click.Path(exists=True, path_type=Path))
-@click.option("--models", default="sad,bpr,ease,popularity", show_default=True, help="Names, separated by commas.")
+@click.option(
+    "--models",
+    default="sad,bpr,ease,popularity",
+    show_default=True,
+    help="Names, separated by commas; implicit-als and implicit-bpr where implicit is installed.",
+)
 @click.option("--splits", type=click.IntRange(min=1), default=5, show_default=True)
-@click.option("--factors", type=click.IntRange(min=1), default=64, show_default=True, help="Of SAD and BPR.")
+@click.option("--factors", type=click.IntRange(min=1), default=64, show_default=True, help="Of models with factors.")
 @click.option("--top-n", type=click.IntRange(min=1), help="Judge lists of this length on random 80/20 splits instead.")
 @click.option("--budget", type=click.FloatRange(min=0, min_open=True), help="Seconds for one fit and its evaluation.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
-@click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path),
-              help="Folder for tables, a picture and finished work: a killed comparison goes on.")  # fmt: skip
-@click.option("--quiet", is_flag=True, help="No progress bar.")
+@seed_option
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for tables, a picture and finished work: a killed comparison goes on.",
+)
+@quiet_option
+@reading_options
 @json_option
 def compare_command(
     file: Path,
@@ -110,16 +162,22 @@ def compare_command(
     seed: int,
     output: Path | None,
     quiet: bool,
+    reading: Reading,
     as_json: bool,
 ) -> None:
-    """Fit several models on random splits of FILE and compare them, with their default settings."""
+    """Fit several models on random splits of FILE and compare them, with their default settings.
+
+    FILE holds interactions, or is a folder with such a ratings.parquet.
+    """
     from sadrec.evaluation import compare
 
     names = [name.strip() for name in models.split(",") if name.strip()]
+    compared = compared_models(names, factors)
+    data = reading.interactions(file / "ratings.parquet" if file.is_dir() else file)
     with resumable(output):
         result = compare(
-            compared_models(names, factors),
-            _read(file),
+            compared,
+            data,
             splits,
             protocol="top_n" if top_n else "leave_one_out",
             N=top_n or 10,
@@ -138,9 +196,9 @@ def compare_command(
 
 
 def compared_models(names: Sequence[str], factors: int) -> dict[str, Any]:
-    """Make the models to compare, by the titles of the table; ``factors`` are those of SAD and BPR."""
+    """Make the models to compare, by the titles of the table; ``factors`` are those of models that have factors."""
     from sadrec import BPR, SAD
-    from sadrec.evaluation import EASE, Popularity
+    from sadrec.evaluation import EASE, Implicit, Popularity
 
     makers: dict[str, tuple[str, Callable[[], Any]]] = {
         # ratings are masked: their order is not for training
@@ -148,15 +206,10 @@ def compared_models(names: Sequence[str], factors: int) -> dict[str, Any]:
         "bpr": (f"BPR (k={factors})", lambda: BPR(factors=factors, order_share=0.0)),
         "ease": ("EASE", EASE),
         "popularity": ("Popularity", Popularity),
+        "implicit-als": (f"implicit ALS (k={factors})", lambda: Implicit("als", factors=factors)),
+        "implicit-bpr": (f"implicit BPR (k={factors})", lambda: Implicit("bpr", factors=factors)),
     }
     for name in names:
         if name not in makers:
             raise ValueError(f"there is no model {name!r}: there are {', '.join(makers)}")
     return {makers[name][0]: makers[name][1]() for name in names}
-
-
-def _read(place: Path) -> Any:
-    from sadrec import Interactions
-    from sadrec.data.datasets.parquet_folder import is_parquet_folder, parquet_folder
-
-    return parquet_folder(place) if place.is_dir() and is_parquet_folder(place) else Interactions.read(place)

@@ -1,22 +1,32 @@
 """``sadrec describe`` and ``sadrec fit``: from a file to a model."""
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
 
 import click
 
-from sadrec._output import json_option, print_json, print_table
-from sadrec.cli.reading import READING, file_argument, read_data, reading_options
+from sadrec.cli.options import (
+    Reading,
+    a_file,
+    file_argument,
+    json_option,
+    quiet_option,
+    reading_options,
+    settings_options,
+)
+from sadrec.cli.output import print_json, print_table, resumable
+from sadrec.training.settings import TrainingSettings
 
 
 @click.command("describe")
 @file_argument
 @reading_options
 @json_option
-def describe_command(file: Path, kind: str, as_json: bool, **reading: Any) -> None:
+def describe_command(file: Path, reading: Reading, as_json: bool) -> None:
     """Show what is in FILE: users, items, ratings, sparsity, how much each user did."""
-    data = read_data(file, kind, reading)
+    data = reading.read(file)
     if as_json:
         print_json(data.describe().as_dict())
     else:
@@ -26,21 +36,14 @@ def describe_command(file: Path, kind: str, as_json: bool, **reading: Any) -> No
 @click.command("fit")
 @file_argument
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Where to write the model.")
-@click.option("--model", type=click.Choice(["sad", "bpr"]), default="sad", show_default=True)
-@click.option("--factors", type=int, default=64, show_default=True, help="Length of the vectors.")
-@click.option("--iterations", type=int, help="Epochs.")
-@click.option("--learning-rate", type=float)
-@click.option("--regularization", type=float, help="l2 on users and items.")
-@click.option("--rival-regularization", type=float, help="l1 that holds rival factors to 1.")
-@click.option("--negative-candidates", type=int, help="Train against the hardest of so many drawn rivals.")
-@click.option("--order-share", type=float, default=0.0, help="Share of pairs from the order inside ratings.")
-@click.option("--user-balance", type=float, default=0.0, help="1: users count alike; 0: by what they did.")
-@click.option("--bias/--no-bias", default=None, help="An item bias.")
-@click.option("--adaptive", is_flag=True, help="A second phase with a weight per rival factor.")
-@click.option("--schedule", type=click.Choice(["linear", "constant"]), default="linear", show_default=True)
-@click.option("--blocks", type=int, help="Item blocks of the schedule.")
-@click.option("--threads", "num_threads", type=click.IntRange(min=0), default=0, help="0 means all cores.")
-@click.option("--seed", "random_state", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--model", type=click.Choice(["sad", "bpr"]), show_default="sad")
+@click.option("--settings", "settings_file", type=a_file, help="JSON file of settings, such as `sadrec tune` writes.")
+@settings_options(TrainingSettings)
+@click.option(
+    "--dislikes",
+    metavar="NUMBER|FILE",
+    help="What people disliked: ratings below a number, or a file of interactions.",
+)
 @click.option(
     "--validation",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
@@ -53,58 +56,63 @@ def describe_command(file: Path, kind: str, as_json: bool, **reading: Any) -> No
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder to resume from; by default OUTPUT.checkpoint, removed when the model is written.",
 )
-@click.option("--quiet", is_flag=True, help="No progress bar.")
+@quiet_option
 @reading_options
 @json_option
 def fit_command(
     file: Path,
     output: Path,
-    model: str,
+    model: str | None,
+    settings_file: Path | None,
+    settings: dict[str, Any],
+    dislikes: str | None,
     validation: float | None,
     patience: int | None,
     checkpoint: Path | None,
     quiet: bool,
-    kind: str,
+    reading: Reading,
     as_json: bool,
-    **options: Any,
 ) -> None:
     """Learn from FILE and write the model to OUTPUT.
 
     FILE holds interactions (user, item[, rating][, timestamp]) or comparisons (user, winner, loser); csv, tsv, dat or
     parquet. Interrupted with Ctrl-C or killed, the same command goes on where it was.
     """
-    from sadrec import BPR, SAD
+    from sadrec import Interactions
     from sadrec.models import DivergedError
     from sadrec.training.checkpoint import checkpoints_in
 
-    reading = {name: options.pop(name) for name in READING}
-    if model == "bpr":
-        for name, unset in (("rival_regularization", None), ("adaptive", False)):
-            if options.pop(name) != unset:
-                raise click.UsageError(f"--{name.replace('_', '-')} is for SAD: BPR has no rival factors")
     if output.is_dir():
         raise click.UsageError(f"{output} is a folder: name the file to write")
-    data = read_data(file, kind, reading)
+    estimator = new_model(model, settings, settings_file)
+    data = reading.read(file)
+    known = {}
+    if isinstance(data, Interactions):
+        known = {"weights": reading.weights(file), "dislikes": read_dislikes(dislikes, reading)}
+    elif dislikes is not None:
+        raise click.UsageError("--dislikes goes with interactions")
     held_out = None
     if validation is not None:
-        data, held_out = data.split(test=validation, seed=options["random_state"])
-    estimator = (SAD if model == "sad" else BPR)(**options)
+        seed = estimator.random_state
+        data, held_out = data.split(test=validation, seed=seed)
+        if known.get("weights") is not None:
+            known["weights"] = known["weights"].split(test=validation, seed=seed)[0]
+    if known.get("weights") is not None:
+        known["weights"] = known["weights"].matrix.data
     folder = checkpoint or output.with_name(f"{output.name}.checkpoint")
     if not quiet and (there := checkpoints_in(folder)):
         click.echo(f"Going on from {there[0]}.", err=True)
     try:
-        estimator.fit(
-            data,
-            show_progress=not quiet,
-            validation=held_out,
-            patience=patience,
-            checkpoint=folder,
-            checkpoint_seconds=0 if checkpoint else 5,
-        )
-    except KeyboardInterrupt:
-        kept = f"what was computed is in {folder}" if checkpoints_in(folder) else "nothing was computed yet"
-        click.echo(f"Interrupted; {kept}. Run the same command again to go on.", err=True)
-        raise SystemExit(130) from None
+        with resumable(folder):
+            estimator.fit(
+                data,
+                show_progress=not quiet,
+                validation=held_out,
+                patience=patience,
+                checkpoint=folder,
+                checkpoint_seconds=0 if checkpoint else 5,
+                **known,
+            )
     except DivergedError:
         if checkpoint is None:  # it would stand in the way of other settings
             shutil.rmtree(folder, ignore_errors=True)
@@ -117,13 +125,52 @@ def fit_command(
         shutil.rmtree(folder, ignore_errors=True)
     epoch, figures = kept_epoch(estimator.history)
     if as_json:
-        settings = estimator.settings.as_dict() if estimator.settings is not None else None
-        print_json({"model": str(output), "settings": settings, "epoch": epoch, "figures": figures})
+        used = estimator.settings.as_dict() if estimator.settings is not None else None
+        print_json({"model": str(output), "settings": used, "epoch": epoch, "figures": figures})
         return
     click.echo(f"{type(estimator).__name__} with {estimator.factors} factors written to {output}")
     shown = ("log_likelihood", "validation_log_likelihood", "validation_accuracy", "sparsity", "updates_per_second")
     rows = [(name, figures[name]) for name in shown if name in figures]
     print_table(("figure", f"epoch {epoch} of {len(estimator.history)}"), rows)
+
+
+def new_model(name: str | None, settings: dict[str, Any], settings_file: Path | None = None) -> Any:
+    """Make a model that is not fitted; settings on the command line take the place of those in a file."""
+    from sadrec import BPR, SAD
+    from sadrec._settings import checked, declared
+
+    stored: dict[str, Any] = {}
+    if settings_file is not None:
+        try:
+            content = json.loads(settings_file.read_text(encoding="utf-8"))
+            stored = dict(content.get("settings", content))
+            name = name or content.get("model")
+        except (ValueError, TypeError, AttributeError) as error:
+            raise ValueError(f"{settings_file} does not hold settings as JSON ({error})") from None
+    kind = BPR if name == "bpr" else SAD
+    for setting in {**stored, **settings}:
+        if setting not in declared(kind):
+            if setting in declared(SAD):
+                raise click.UsageError(f"--{setting.replace('_', '-')} is for SAD: BPR has no rival factors")
+            raise ValueError(
+                f"{settings_file} names an unknown setting {setting!r}: known are {', '.join(declared(kind))}"
+            )
+    model = kind(**{**stored, **settings})
+    checked(model)
+    return model
+
+
+def read_dislikes(dislikes: str | None, reading: Reading) -> Any:
+    """Return the number below which ratings are dislikes, or the interactions in a file of dislikes."""
+    if dislikes is None:
+        return None
+    try:
+        return float(dislikes)
+    except ValueError:
+        pass
+    if not Path(dislikes).is_file():
+        raise click.UsageError(f"--dislikes {dislikes} is neither a number nor a file")
+    return reading.interactions(Path(dislikes))
 
 
 def kept_epoch(history: list[dict[str, float]]) -> tuple[int, dict[str, float]]:

@@ -11,7 +11,7 @@ import sadrec
 
 # Where each command lives; a command costs its imports only when it is run.
 COMMANDS = {
-    "demo": "sadrec.study.demo:demo_command",
+    "demo": "sadrec.cli.demo:demo_command",
     "describe": "sadrec.cli.fit:describe_command",
     "fit": "sadrec.cli.fit:fit_command",
     "recommend": "sadrec.cli.ask:recommend_command",
@@ -68,7 +68,7 @@ def main() -> None:
     """Recommendations when taste does not run in a straight line.
 
     Learn from a file of clicks, ratings or comparisons, then ask: what to show, what is preferred to what, where
-    taste runs in a circle.
+    taste runs in cycles.
 
     Set SADREC_DEBUG=1 to see the traceback of an error.
     """

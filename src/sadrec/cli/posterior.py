@@ -8,9 +8,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from sadrec._output import json_option, print_json, print_table
-from sadrec.cli.ask import parse_id
-from sadrec.cli.reading import READING, file_argument, read_data, reading_options
+from sadrec.cli.options import (
+    Reading,
+    file_argument,
+    json_option,
+    number_option,
+    parse_id,
+    quiet_option,
+    reading_options,
+    spelled,
+)
+from sadrec.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
     from sadrec.posterior import GibbsSAD
@@ -63,18 +71,16 @@ def output_name(ctx: click.Context, param: click.Parameter, value: Path | None) 
 @click.option("--negatives", type=int, default=1, show_default=True, help="Untouched items per interaction.")
 @click.option("--seed", "random_state", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--threads", "num_threads", type=click.IntRange(min=0), default=0, help="0 means all cores.")
-@click.option("--for", "asked", metavar="USER", help="Whose ranking and circles; everybody's mean by default.")
-@click.option(
-    "-n", "--number", type=click.IntRange(min=1), default=20, show_default=True, help="How many items to show."
-)
+@click.option("--for", "asked", metavar="USER", help="Whose ranking and cycles; everybody's mean by default.")
+@number_option(20, "How many items to show.")
 @click.option("--level", type=float, default=0.9, show_default=True, help="Probability content of the intervals.")
-@click.option("--least", type=float, default=0.5, show_default=True, help="Smallest probability of a circle to show.")
+@click.option("--least", type=float, default=0.5, show_default=True, help="Smallest probability of a cycle to show.")
 @click.option(
     "--checkpoint",
     type=click.Path(file_okay=False, path_type=Path),
     help="Folder to resume from; with -o by default OUTPUT.checkpoint, removed when the posterior is saved.",
 )
-@click.option("--quiet", is_flag=True, help="No progress bar.")
+@quiet_option
 @reading_options
 @json_option
 @click.pass_context
@@ -84,16 +90,16 @@ def posterior_command(
     file: Path,
     output: Path | None,
     asked: str | None,
-    number: int,
+    N: int,
     level: float,
     least: float,
     checkpoint: Path | None,
     quiet: bool,
-    kind: str,
+    reading: Reading,
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Show how sure the ranking in FILE is, and which circles are real.
+    """Show how sure the ranking in FILE is, and which cycles are real.
 
     FILE holds comparisons (user, winner, loser; or user, left, right, winner) or interactions (user, item); or it is a
     posterior that was saved before, whose name ends in .posterior. Interrupted with Ctrl-C or killed, the same command
@@ -104,74 +110,74 @@ def posterior_command(
     from sadrec.posterior.cycles import check_share
     from sadrec.posterior.questions import check_level
 
-    reading = {name: options.pop(name) for name in READING}
     saved = file.suffix == SUFFIX
     if saved:
-        for name in (*options, *reading, "kind", "checkpoint"):
-            if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-                given = next(parameter.opts[0] for parameter in ctx.command.params if parameter.name == name)
-                raise click.UsageError(f"{given} says how to sample, but {file.name} is sampled already: leave it out")
-    data: Any = GibbsSAD.load(file) if saved else read_data(file, kind, reading)
+        given = [
+            name for name in (*options, "checkpoint") if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        ]
+        if names := [*map(spelled, given), *reading.options()]:
+            raise click.UsageError(f"{names[0]} says how to sample, but {file.name} is sampled already: leave it out")
+    data: Any = GibbsSAD.load(file) if saved else reading.read(file)
     # What is asked is checked before the sampling, which may take hours.
     check_level(level)
     check_share(least)
     who = None if asked is None else parse_id(data.user_ids, asked)
     if who is not None:
         data.user_ids.positions(who)
-    found: GibbsSAD = data if saved else _fit(GibbsSAD(**options), data, output, checkpoint, quiet)
+    model: GibbsSAD = data if saved else _fit(GibbsSAD(**options), data, output, checkpoint, quiet)
     if saved and output is not None:
-        found.save(output)
-    report = _report(found, who, number, level, least)
+        model.save(output)
+    report = _report(model, who, N, level, least)
     if as_json:
         print_json({"file": str(file), "output": None if output is None else str(output), **report})
     else:
         _show(report, "everybody" if asked is None else asked, level, least)
 
 
-def _fit(found: "GibbsSAD", data: Any, output: Path | None, checkpoint: Path | None, quiet: bool) -> "GibbsSAD":
+def _fit(model: "GibbsSAD", data: Any, output: Path | None, checkpoint: Path | None, quiet: bool) -> "GibbsSAD":
     """Sample, with checkpoints where there is a folder for them."""
     from sadrec.posterior.sampling import size
 
     if not quiet:
-        need = found.memory(data)
+        need = model.memory(data)
         click.echo(f"Memory: {size(need['draws'])} for the draws, {size(need['running'])} while running.", err=True)
     folder = checkpoint
     if folder is None and output is not None:
         folder = output.with_name(f"{output.name}.checkpoint")
     try:
-        found.fit(data, show_progress=not quiet, checkpoint=folder, checkpoint_seconds=5)
+        model.fit(data, show_progress=not quiet, checkpoint=folder, checkpoint_seconds=5)
     except KeyboardInterrupt:
         if folder is not None:
             click.echo(f"Interrupted; the draws so far are in {folder}. Run the same command again to go on.", err=True)
             raise SystemExit(130) from None
-        if not found.fitted:
+        if not model.fitted:
             raise
         click.echo("Interrupted; this is what the draws so far say.", err=True)
     if output is not None:
-        found.save(output)
+        model.save(output)
         if checkpoint is None and folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
-    return found
+    return model
 
 
-def _report(found: "GibbsSAD", user: Any, number: int, level: float, least: float) -> dict[str, Any]:
+def _report(model: "GibbsSAD", user: Any, N: int, level: float, least: float) -> dict[str, Any]:
     """Ask what the command shows."""
     from sadrec.posterior.cycles import MOST_ITEMS
 
-    ranking = found.ranking(user, level=level)
+    ranking = model.ranking(user, level=level)
     best = ranking["item"].to_numpy()[:MOST_ITEMS]
-    cycles = found.credible_cycles(user, items=best, least=least)
+    cycles = model.credible_cycles(user, items=best, least=least)
     report: dict[str, Any] = {
-        "draws": len(found.drawn),
-        "ranking": ranking.head(number).to_dicts(),
-        "circles": [{"path": c.path, "probability": c.probability, "weakest": c.weakest} for c in cycles],
-        "intransitivity": float(found.intransitivity(user).mean()),
+        "draws": len(model.drawn),
+        "ranking": ranking.head(N).to_dicts(),
+        "cycles": [{"path": c.path, "probability": c.probability, "weakest": c.weakest} for c in cycles],
+        "intransitivity": float(model.intransitivity(user).mean()),
         "prior_scales": dict(
-            zip(("user", "item", "rival"), found.drawn.scales.mean(axis=(0, 1)).tolist(), strict=True)
+            zip(("user", "item", "rival"), model.drawn.scales.mean(axis=(0, 1)).tolist(), strict=True)
         ),
     }
-    if found.drawn.chains > 1 and found.drawn.user.shape[1] >= 4:
-        diagnosis = found.diagnose()
+    if model.drawn.chains > 1 and model.drawn.user.shape[1] >= 4:
+        diagnosis = model.diagnose()
         report["diagnosis"] = str(diagnosis)
         report["share_r_hat_good"] = diagnosis.share_good
     return report
@@ -194,11 +200,11 @@ def _show(report: dict[str, Any], who: str, level: float, least: float) -> None:
     ]
     print_table(("rank", "item", "margin", "interval", "rank interval", "is best"), rows)
     click.echo(f"\nShare of the preferences no scores explain: {report['intransitivity']:.1%}.")
-    if not report["circles"]:
-        click.echo(f"No circle of three items has a probability of {least:g} or more.")
+    if not report["cycles"]:
+        click.echo(f"No cycle of three items has a probability of {least:g} or more.")
         return
-    click.echo(f"Circles with a probability of at least {least:g}:")
+    click.echo(f"Cycles with a probability of at least {least:g}:")
     print_table(
-        ("circle", "probability", "weakest link"),
-        [(" > ".join(map(str, c["path"])), float(c["probability"]), float(c["weakest"])) for c in report["circles"]],
+        ("cycle", "probability", "weakest link"),
+        [(" > ".join(map(str, c["path"])), float(c["probability"]), float(c["weakest"])) for c in report["cycles"]],
     )

@@ -1,64 +1,34 @@
-"""``sadrec demo``: people whose taste runs in circles, and what two models make of them."""
+"""``sadrec demo``: people whose taste runs in cycles, and what two models make of them."""
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec import BPR, SAD
-from sadrec._output import print_table
-from sadrec.data import Comparisons, Simulation, simulate
-from sadrec.ranking import Parameters
-from sadrec.ranking.cycles import Cycle
-from sadrec.ranking.pairs import preference, sigmoid
+from sadrec.cli.options import seed_option
+from sadrec.cli.output import print_table
+
+if TYPE_CHECKING:
+    from sadrec import SAD
+    from sadrec.data import Comparisons, Simulation
+    from sadrec.ranking.cycles import Cycle
 
 PEOPLE, FACTORS, ANSWERS = 3_000, 4, 160
-_HOW = [
-    "smoky",
-    "crispy",
-    "spicy",
-    "sweet",
-    "cold",
-    "baked",
-    "sour",
-    "creamy",
-    "roasted",
-    "pickled",
-    "buttered",
-    "peppered",
-    "honeyed",
-    "charred",
-    "herbed",
-    "candied",
-    "salted",
-    "stewed",
-    "lemony",
-    "braised",
-]
-_WHAT = [
-    "ramen",
-    "tacos",
-    "falafel",
-    "curry",
-    "pizza",
-    "dumplings",
-    "paella",
-    "risotto",
-    "pho",
-    "waffles",
-    "gnocchi",
-    "burek",
-    "pierogi",
-    "kimchi",
-    "ceviche",
-]
+_HOW = (
+    "smoky", "crispy", "spicy", "sweet", "cold", "baked", "sour", "creamy", "roasted", "pickled",
+    "buttered", "peppered", "honeyed", "charred", "herbed", "candied", "salted", "stewed", "lemony", "braised",
+)  # fmt: skip
+_WHAT = (
+    "ramen", "tacos", "falafel", "curry", "pizza", "dumplings", "paella", "risotto", "pho",
+    "waffles", "gnocchi", "burek", "pierogi", "kimchi", "ceviche",
+)  # fmt: skip
 
 
 @click.command("demo")
-@click.option("--seed", type=int, default=0, show_default=True, help="Another seed, other people.")
+@seed_option
 @click.option(
     "-o",
     "--output",
@@ -68,12 +38,15 @@ _WHAT = [
     help="Folder for the picture.",
 )
 def demo_command(seed: int, output: Path) -> None:
-    """Simulate people whose taste runs in circles, and see who finds out."""
+    """Simulate people whose taste runs in cycles, and see which model notices."""
+    from sadrec import BPR, SAD
+    from sadrec.data import simulate
+
     began = time.perf_counter()
     names = np.array([f"{how} {what}" for what in _WHAT for how in _HOW])
     truth = simulate("sim2", n=PEOPLE, m=len(names), k=FACTORS, comparisons_per_user=ANSWERS, seed=seed)
     known, asked = truth.comparisons.split(test=0.2, seed=seed)
-    click.secho("People who eat in circles", bold=True)
+    click.secho("People whose taste runs in cycles", bold=True)
     click.echo(
         f"{PEOPLE:,} people were asked {len(truth.comparisons):,} times which of two dishes (of {len(names)}) they "
         "would rather have.\nTheir taste is simulated, so we know it. One answer in five is kept back as a test.\n"
@@ -92,44 +65,40 @@ def demo_command(seed: int, output: Path) -> None:
     click.echo(f"\n{time.perf_counter() - began:.0f} seconds in all." + (f" Picture: {picture}" if picture else ""))
 
 
-def true_preference(truth: Simulation, user: Any, item: Any, rival: Any) -> NDArray[np.float64]:
-    """Return the preferences that the simulation was made with."""
-    parameters = Parameters(truth.user_factors, truth.item_factors, truth.rival_factors)
-    return preference(parameters, user, item, rival)
+def report_recovery(models: dict[str, "SAD"], truth: "Simulation", asked: "Comparisons") -> None:
+    """Print how well each model predicts the answers it has not seen, and the taste behind them."""
+    from sadrec.ranking.pairs import preference
 
-
-def report_recovery(models: dict[str, SAD], truth: Simulation, asked: Comparisons) -> None:
-    """Print how well each model foretells the answers it has not seen, and the taste behind them."""
     triple = asked.user_index, asked.winner_index, asked.loser_index
-    x = true_preference(truth, *triple)
+    x = truth.preference(*triple)
     rows = []
     for name, model in models.items():
         guess = preference(model.parameters, *triple)
-        rows.append((name, *foretold(guess), f"{np.corrcoef(x, guess)[0, 1]:.2f}"))
-    rows.append(("the truth itself", *foretold(x), "1.00"))
-    click.secho("How well are answers foretold that nobody has seen?", bold=True)
+        rows.append((name, *predicted(guess), f"{np.corrcoef(x, guess)[0, 1]:.2f}"))
+    rows.append(("the truth itself", *predicted(x), "1.00"))
+    click.secho("How well are answers predicted that no model has seen?", bold=True)
     print_table(("", "right", "log loss", "correlation with the true taste"), rows)
-    click.echo("(people are moody: even the truth cannot foretell every answer)\n")
+    click.echo("(people do not always answer the same: even the truth cannot predict every answer)\n")
 
 
-def foretold(x: NDArray[np.float64]) -> tuple[str, str]:
+def predicted(x: NDArray[np.float64]) -> tuple[str, str]:
     """Return the share of answers that preferences order rightly, and their log loss."""
-    return f"{np.mean(x > 0):.1%}", f"{-np.log(np.maximum(sigmoid(x), 1e-12)).mean():.3f}"
+    return f"{np.mean(x > 0):.1%}", f"{np.logaddexp(0, -x).mean():.3f}"
 
 
-def report_cycles(model: SAD, truth: Simulation, names: NDArray[np.str_]) -> tuple[Any, Cycle] | None:
+def report_cycles(model: "SAD", truth: "Simulation", names: NDArray[np.str_]) -> "tuple[Any, Cycle] | None":
     """Print some of the cycles that the model finds among people's favourites; return the strongest true one."""
-    found = [(user, cycle) for user in model.users[:300] for cycle in model.cycles(user, N=30)[:1]]
-    found.sort(key=lambda entry: -entry[1].strength)
+    cycles = [(user, cycle) for user in model.users[:300] for cycle in model.cycles(user, N=30)[:1]]
+    cycles.sort(key=lambda entry: -entry[1].strength)
     true = [
         (user, cycle)
-        for user, cycle in found
-        if (true_preference(truth, user, cycle.path, np.roll(cycle.path, -1)) > 0).all()
+        for user, cycle in cycles
+        if (truth.preference(user, cycle.path, np.roll(cycle.path, -1)) > 0).all()
     ]
-    click.secho("Where does taste run in a circle?", bold=True)
+    click.secho("Where does taste run in a cycle?", bold=True)
     click.echo(
-        f"SAD finds a circle among the 30 favourite dishes of {len(found)} of 300 people; {len(true)} of these circles "
-        "are true, every step of them.\nBPR finds none: scores cannot make a circle. Three of the true ones:\n"
+        f"SAD finds a cycle among the 30 favourite dishes of {len(cycles)} of 300 people; {len(true)} of these cycles "
+        "are true, every step of them.\nBPR finds none: scores cannot make a cycle. Three of the true ones:\n"
     )
     for user, cycle in true[:3]:
         chain = " > ".join(names[[*cycle.path, cycle.path[0]]])
@@ -138,10 +107,10 @@ def report_cycles(model: SAD, truth: Simulation, names: NDArray[np.str_]) -> tup
 
 
 def draw(
-    models: dict[str, SAD],
-    truth: Simulation,
-    asked: Comparisons,
-    best: tuple[Any, Cycle] | None,
+    models: dict[str, "SAD"],
+    truth: "Simulation",
+    asked: "Comparisons",
+    best: "tuple[Any, Cycle] | None",
     names: NDArray[np.str_],
     folder: Path,
 ) -> Path | None:
@@ -151,11 +120,12 @@ def draw(
     except ImportError:
         click.echo("(pip install sadrec[plot] for a picture)")
         return None
+    from sadrec.ranking.pairs import preference
     from sadrec.ranking.plots import draw_cycle
 
     # Asked about in the order of the menu, not of the answer, preferences are as often negative as positive.
     first, second = np.minimum(asked.winner_index, asked.loser_index), np.maximum(asked.winner_index, asked.loser_index)
-    x = true_preference(truth, asked.user_index, first, second)
+    x = truth.preference(asked.user_index, first, second)
     figure = Figure(figsize=(14, 4.6), layout="constrained")
     axes = figure.subplots(1, 3)
     limit = float(np.quantile(np.abs(x), 0.995))
@@ -169,7 +139,7 @@ def draw(
     else:
         user, cycle = best
         draw_cycle(axes[2], cycle, list(names[cycle.path]))
-        axes[2].set_title(f"a true circle in the taste of person {user}:\neach beats the next")
+        axes[2].set_title(f"a true cycle in the taste of person {user}:\neach beats the next")
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "demo.png"
     figure.savefig(path, dpi=110)

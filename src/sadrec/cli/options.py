@@ -1,0 +1,235 @@
+"""Options that several commands share: how to read a file, the settings of a model, ids."""
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from sadrec import _settings
+
+Command = Callable[..., Any]
+Decorated = TypeVar("Decorated", bound=Command)
+
+a_file = click.Path(exists=True, dir_okay=False, path_type=Path)
+file_argument = click.argument("file", type=a_file)
+model_argument = click.argument("model", type=a_file)
+user_option = click.option("--user", required=True, help="Id of the user.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+quiet_option = click.option("--quiet", is_flag=True, help="No progress bar.")
+seed_option = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
+
+
+def number_option(default: int, help: str, least: int = 1) -> Callable[[Decorated], Decorated]:
+    """Return the option of how many items are meant."""
+    kind = click.IntRange(min=least)
+    return click.option("-n", "--number", "N", type=kind, default=default, show_default=True, help=help)
+
+
+def spelled(name: str) -> str:
+    """Return the option for a setting."""
+    return f"--{ {'random_state': 'seed', 'num_threads': 'threads'}.get(name, name).replace('_', '-') }"
+
+
+def parse_id(ids: Any, text: str) -> Any:
+    """Turn the text of an id into the kind of id there is."""
+    import numpy as np
+
+    kinds = {
+        "i": (int, "whole number"),
+        "u": (int, "whole number"),
+        "f": (float, "number"),
+        "M": (np.datetime64, "date"),
+    }
+    convert, name = kinds.get(ids.array.dtype.kind, (str, "text"))
+    try:
+        return convert(text)
+    except ValueError:
+        known = f", such as {ids.array[0]}" if len(ids) else ""
+        raise click.BadParameter(f"{text!r} is not a {name}, but the {ids.what}s are{known}") from None
+
+
+# -- reading ----------------------------------------------------------------------------------------------------------
+
+_COLUMNS = {
+    "user": "Column of the users' ids; none where one judge made all comparisons.",
+    "item": "Column of the items' ids (interactions).",
+    "rating": "Column of the ratings, or none (interactions).",
+    "timestamp": "Column of the times, or none (interactions).",
+    "winner": "Column of the preferred items (comparisons).",
+    "loser": "Column of the other items (comparisons).",
+    "left": "Column of the first items, where the winner is named (comparisons).",
+    "right": "Column of the second items (comparisons).",
+    "weight": "Column of the weights, or none.",
+}
+_OF = {
+    "interactions": ("user", "item", "rating", "timestamp", "weight", "duplicates", "allow_negative"),
+    "comparisons": ("user", "winner", "loser", "left", "right", "weight", "ties"),
+}
+_MAY_BE_NONE = {"interactions": ("rating", "timestamp"), "comparisons": ("user", "weight")}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What the options say about how to read files.
+
+    Attributes
+    ----------
+    kind
+        "interactions", "comparisons" or "auto".
+    header, text_ids
+        Whether a text file has a header (None: look), and whether ids are text.
+    given
+        The other options that were given.
+    """
+
+    kind: str
+    header: bool | None
+    text_ids: bool
+    given: dict[str, Any]
+
+    def options(self) -> list[str]:
+        """Return the options that were given, as they are spelled."""
+        names = [spelled(name) for name in self.given]
+        return (
+            names
+            + ["--kind"] * (self.kind != "auto")
+            + ["--text-ids"] * self.text_ids
+            + ([] if self.header is None else ["--header" if self.header else "--no-header"])
+        )
+
+    def read(self, file: Path, kind: str | None = None) -> Any:
+        """Read interactions, or comparisons where the file has columns of winners and losers.
+
+        A column of weights of interactions is not read here, see :meth:`weights`.
+        """
+        given = {name: value for name, value in self.given.items() if name != "weight"}
+        return self._read(file, kind or self.kind, given, self.given.get("weight"))
+
+    def interactions(self, file: Path) -> Any:
+        """Read interactions."""
+        if self.kind == "comparisons":
+            raise click.UsageError("this command reads interactions: leave out --kind comparisons")
+        return self.read(file, "interactions")
+
+    def weights(self, file: Path) -> Any:
+        """Return the weights of interactions, in place of ratings; None where no column is named."""
+        column = self.given.get("weight")
+        if column in (None, "none"):
+            return None
+        given = {name: value for name, value in self.given.items() if name != "weight"}
+        if given.get("duplicates") == "count":
+            given["duplicates"] = "sum"
+        try:
+            return self._read(file, "interactions", {**given, "rating": column})
+        except ValueError as error:
+            raise ValueError(f"--weight {column}: {error}") from None
+
+    def _read(self, file: Path, kind: str, given: dict[str, Any], weight: str | None = None) -> Any:
+        from sadrec import Comparisons, Interactions
+        from sadrec.data.tables import Table
+
+        with Table(file, self.header, self.text_ids) as table:
+            if kind == "auto":
+                named = {"winner", "loser", "left", "right", "ties"} & set(given)
+                kind = "comparisons" if named or holds_comparisons(table.columns or []) else "interactions"
+            if odd := [name for name in given if name not in _OF[kind]]:
+                fitting = ", ".join(name for name in _OF[kind] if name in _COLUMNS)
+                raise click.UsageError(f"{spelled(odd[0])} does not go with {kind}; their columns are {fitting}")
+            if kind == "comparisons" and weight is not None:
+                given = {**given, "weight": weight}
+            given = {
+                name: None if value == "none" and name in _MAY_BE_NONE[kind] else value for name, value in given.items()
+            }
+            reader: Any = Comparisons.read if kind == "comparisons" else Interactions.read
+            return reader(table, **given)
+
+
+def holds_comparisons(names: list[str]) -> bool:
+    """Tell by the names of its columns whether a file holds comparisons."""
+    from sadrec.data._columns import AUTO, find_column
+
+    roles = {
+        role
+        for role in ("winner", "loser", "left", "right")
+        if find_column(names, AUTO, role, required=False) is not None
+    }
+    # A column of labels alone is a rating of some kind; a column of winners is not.
+    return any(name.strip().lower() == "winner" for name in names) or (
+        "winner" in roles and ("loser" in roles or {"left", "right"} <= roles)
+    )
+
+
+def reading_options(command: Command) -> Command:
+    """Add the options that say what a file holds and where; the command takes them as ``reading``."""
+    options = [
+        click.option(
+            "--kind",
+            type=click.Choice(["auto", "interactions", "comparisons"]),
+            default="auto",
+            show_default=True,
+            help="What the file holds; auto looks for columns of winners and losers.",
+        ),
+        *(click.option(f"--{name}", name, metavar="COLUMN", help=text) for name, text in _COLUMNS.items()),
+        click.option("--header/--no-header", default=None, help="Whether the first line names the columns."),
+        click.option("--text-ids", is_flag=True, help="Read ids as text even when they look like numbers."),
+        click.option("--allow-negative", is_flag=True, default=None, help="Take negative ratings."),
+        click.option(
+            "--duplicates",
+            type=click.Choice(["last", "sum", "count", "max"]),
+            help="What becomes of a user and an item that occur together more than once.",
+        ),
+        click.option("--ties", type=click.Choice(["drop", "split"]), help="What becomes of comparisons nobody won."),
+    ]
+
+    @functools.wraps(command)
+    def with_reading(*arguments: Any, **values: Any) -> Any:
+        names = dict.fromkeys((*_OF["interactions"], *_OF["comparisons"]))
+        taken = {name: values.pop(name) for name in names}
+        given = {name: value for name, value in taken.items() if value is not None}
+        reading = Reading(values.pop("kind"), values.pop("header"), values.pop("text_ids"), given)
+        return command(*arguments, reading=reading, **values)
+
+    return _all(options, with_reading)
+
+
+def _all(options: Sequence[Callable[[Command], Command]], command: Command) -> Command:
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+# -- settings ---------------------------------------------------------------------------------------------------------
+
+
+def settings_options(declaration: type) -> Callable[[Command], Command]:
+    """Add an option for each setting that a class declares; the command takes those given as ``settings``."""
+    declared = _settings.declared(declaration)
+
+    def add(command: Command) -> Command:
+        @functools.wraps(command)
+        def with_settings(*arguments: Any, **values: Any) -> Any:
+            taken = {name: values.pop(name) for name in declared}
+            given = {name: value for name, value in taken.items() if value is not None}
+            return command(*arguments, settings=given, **values)
+
+        return _all([_option(name, entry) for name, entry in declared.items()], with_settings)
+
+    return add
+
+
+def _option(name: str, entry: Any) -> Callable[[Command], Command]:
+    rule, option = entry.metadata["rule"], spelled(name)
+    help = entry.metadata["help"].split(". ")[0].rstrip(".") + "."
+    kinds = {_settings.Number: float, _settings.Share: float}
+    kind: Any = kinds.get(type(rule), int)
+    if isinstance(rule, _settings.Flag):
+        option, kind = f"{option}/--no-{option[2:]}", bool
+    elif isinstance(rule, _settings.OneOf):
+        kind = click.Choice(rule.choices)
+    elif isinstance(rule, _settings.Seed):
+        kind, help = click.IntRange(min=0), "Random seed."
+    shown = False if entry.default is None else str(entry.default)
+    return click.option(option, name, type=kind, default=None, show_default=shown, help=help)

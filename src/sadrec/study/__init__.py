@@ -1,1 +1,0 @@
-"""What is left of the studies in the package: the demo."""
