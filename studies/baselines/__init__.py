@@ -11,7 +11,6 @@ from studies.baselines.baseline import Baseline, Where
 from studies.baselines.catalogue import BASELINES, BaselineSpec, find
 from studies.baselines.environments import install, installed, remove
 from studies.baselines.errors import BaselineError, BaselineTimeoutError, RegistryUnreachableError
-from studies.baselines.scored import ScoreModel
 from studies.baselines.settings import resolve_settings
 
 __all__ = [
@@ -23,7 +22,6 @@ __all__ = [
     "BaselineTimeoutError",
     "Popularity",
     "RegistryUnreachableError",
-    "ScoreModel",
     "install",
     "installed",
     "make",

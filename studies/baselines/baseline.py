@@ -1,7 +1,5 @@
 """A baseline behind the protocol: other people's library, run where it lives, its scores read from a file."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import logging
@@ -9,36 +7,47 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from sadrec.data import Interactions
-from sadrec.models.errors import NotFittedError
+from sadrec.data import Ids, as_interactions
+from sadrec.models import NotFittedError
 from studies.baselines import environments, programs
 from studies.baselines.catalogue import BaselineSpec, find
 from studies.baselines.errors import BaselineError, BaselineTimeoutError
 from studies.baselines.processes import run_logged, tail
 from studies.baselines.programs import exchange
 from studies.baselines.programs.run import run
-from studies.baselines.scored import Array, Rows, ScoreModel
 from studies.baselines.settings import resolve_settings
 
 logger = logging.getLogger(__name__)
 
+Array = NDArray[Any]
 Where = Literal["auto", "here", "environment"]
 
 _START = "import sys; sys.path.append(sys.argv[1]); from programs.run import main; main(sys.argv[2:])"
 _LOG = "log.txt"
 
 
-class Baseline(ScoreModel):
-    """One of other people's models, trained by its own library.
+@dataclass(frozen=True, eq=False)
+class _Fitted:
+    users: Ids
+    items: Ids
+    scores: Array
+    facts: Mapping[str, Any]
+    folder: tempfile.TemporaryDirectory[str]
+
+
+class Baseline:
+    """One of other people's models, trained by its own library, with the verbs that an evaluation asks for.
 
     The library runs as a program that reads the interactions from a file and writes a users x items file of
-    scores, which is memory-mapped here; the file goes when the baseline goes.
+    scores, which is memory-mapped here; the file is deleted with the model.
 
     Parameters
     ----------
@@ -62,12 +71,15 @@ class Baseline(ScoreModel):
 
     Examples
     --------
-    >>> baseline = Baseline("svd", factors=32, cells="sampled")
-    >>> baseline.settings["factors"]
+    >>> model = Baseline("svd", factors=32, cells="sampled")
+    >>> model.settings["factors"]
     32
-    >>> baseline.trained_on
+    >>> model.trained_on
     'every interaction as 1 and, drawn once, 4 empty cells as 0 for each'
     """
+
+    margins_are_differences = True
+    """Lets an evaluation ask for the scores of many users at a time."""
 
     def __init__(self, name: str, *, timeout: float | None = None, where: Where = "auto", **settings: Any) -> None:
         spec = find(name)
@@ -77,30 +89,48 @@ class Baseline(ScoreModel):
             raise ValueError(f"timeout={timeout!r} must be a number of seconds above 0, or None")
         if where not in ("auto", "here", "environment"):
             raise ValueError(f"where={where!r} must be 'auto', 'here' or 'environment'")
-        super().__init__(name, resolve_settings(name, spec.defaults, settings))
+        self.name = name
         self.spec: BaselineSpec = spec
         self.timeout = timeout
         self.where: Where = where
-        self._facts: Mapping[str, Any] | None = None
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self.settings: Mapping[str, Any] = MappingProxyType(resolve_settings(name, spec.defaults, settings))
+        self._fitted: _Fitted | None = None
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return everything the model was made with, by name."""
+        return {"name": self.name, "timeout": self.timeout, "where": self.where, **self.settings}
+
+    def clone(self, **changes: Any) -> Self:
+        """Return a model that is not fitted, with the same settings but for those given here."""
+        return type(self)(**{**self.get_params(), **changes})
+
+    def __repr__(self) -> str:
+        settings = "".join(f", {name}={value!r}" for name, value in self.settings.items())
+        return f"{type(self).__name__}({self.name!r}{settings})"
 
     @property
     def trained_on(self) -> str:
-        """What the baseline learns from, as a sentence for a table; with counts once it has."""
-        return self.spec.trained_on(self.settings) if self._facts is None else str(self._facts["trained_on"])
+        """What the baseline learns from, as a sentence for a table; with counts when it is fitted."""
+        return self.spec.trained_on(self.settings) if self._fitted is None else str(self._fitted.facts["trained_on"])
 
     @property
     def facts(self) -> Mapping[str, Any]:
         """What the program reports: ``trained_on``, ``versions``, ``fit_seconds``, ``score_seconds``."""
-        if self._facts is None:
-            raise NotFittedError(f"{self.name} has learnt nothing yet: call fit first")
-        return MappingProxyType(dict(self._facts))
+        return MappingProxyType(dict(self._known().facts))
 
-    def clone(self, **changes: Any) -> Self:
-        """Make the same baseline, not fitted, with some settings changed."""
-        return type(self)(self.name, timeout=self.timeout, where=self.where, **{**self.settings, **changes})
+    @property
+    def users(self) -> Array:
+        """Ids of the users, in row order."""
+        return self._known().users.array
 
-    def _learn(self, interactions: Interactions) -> None:
+    @property
+    def items(self) -> Array:
+        """Ids of the items, in column order."""
+        return self._known().items.array
+
+    def fit(self, data: Any, show_progress: bool = True) -> Self:
+        """Learn from interactions, in any form that :class:`~sadrec.SAD` takes, and return the model."""
+        interactions = as_interactions(data)
         python = self._choose_python()
         folder = tempfile.TemporaryDirectory(prefix=f"sadrec-{self.name}-", ignore_cleanup_errors=True)
         path = Path(folder.name)
@@ -125,10 +155,25 @@ class Baseline(ScoreModel):
         if scores.shape != matrix.shape:
             raise BaselineError(f"{self.name} wrote scores of shape {scores.shape} for a {matrix.shape} matrix")
         (path / exchange.TRAINING).unlink()
-        self._facts, self._folder, self._scores = facts, folder, scores
+        users, items = Ids(interactions.users, what="user"), Ids(interactions.items, what="item")
+        self._fitted = _Fitted(users, items, scores, facts, folder)
+        return self
 
-    def _block(self, rows: Rows) -> Array:
-        return np.asarray(self._scores[rows])
+    def scores(self, users: Any, /) -> Array:
+        """Scores of all ``items`` (columns) for ``users`` (rows); higher is better."""
+        known = self._known()
+        return np.asarray(known.scores[np.atleast_1d(known.users.positions(users))])
+
+    def margins(self, user: Any, items: Any, rivals: Any, /) -> Array:
+        """Score of each of ``items`` (rows) minus that of each of ``rivals`` (columns), for one user."""
+        row, ids = self.scores([user])[0], self._known().items
+        left, right = (row[np.atleast_1d(ids.positions(some))] for some in (items, rivals))
+        return np.asarray(left[:, None] - right[None, :])
+
+    def _known(self) -> "_Fitted":
+        if self._fitted is None:
+            raise NotFittedError(f"{self.name} is not fitted yet: call fit first")
+        return self._fitted
 
     def _choose_python(self) -> Path | None:
         """Find the Python that has the library; ``None`` means this very process."""

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-from sadrec.cli.output import resumable
-from studies.options import Study, data_option, output_option, quick_option, quiet_option
+from studies._options import Study, data_option, output_option, quick_option, quiet_option
+from studies._tools import resumable
 
 
 @click.command("comparisons", cls=Study)

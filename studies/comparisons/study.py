@@ -1,7 +1,7 @@
 """Stated comparisons: SAD, BPR and Bradley-Terry on what judges said, held-out.
 
-Every model appears once as it comes and once with the penalty that suits the data best, chosen on a validation part of
-the first split's training part; all models choose among as many values.
+Every model appears once with default settings and once with the penalty that suits the data best, chosen on a
+validation part of the first split's training part; all models choose among as many values.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,10 +14,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from sadrec import BPR, SAD, Comparisons
-from sadrec._files import fingerprint
 from sadrec.evaluation import evaluate_comparisons
-from sadrec.evaluation._store import write_atomically
-from studies.units import Record, Unit, run_units, settings_of, summarise, write_tables
+from studies._tools import Record, Unit, digest, run, settings_of, summarise, whole, write_tables, write_whole
 
 DATA = {
     "passage-crowdbt": "which text is harder to read",
@@ -26,11 +24,13 @@ DATA = {
 }
 PENALTIES = (0.003, 0.01, 0.02, 0.03, 0.05, 0.08)
 ALPHAS = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01)  # strongest first: each fit starts where the one before ended
-AS_IT_COMES = {"bradley-terry": {"alpha": 0.01}}
+DEFAULTS = {"bradley-terry": {"alpha": 0.01}}
 MEASURES = ("accuracy", "log_loss", "brier")
 
 # Part of every record: raise it when what is computed changes, and old records are computed again.
 FORMAT = 1
+
+Fit = Callable[[Comparisons, int, Any, Mapping[str, Any]], Any]
 
 # Comparisons with their judges under True, as said by one judge under False.
 Given = Mapping[bool, Comparisons]
@@ -58,19 +58,14 @@ class Contestant:
     per_judge: bool
     setting: str
     values: tuple[float, ...]
-    fit: Callable[[Comparisons, int, Any, Mapping[str, Any]], Any]
+    fit: Fit
 
 
-def _fit(kind: type[SAD], train: Comparisons, seed: int, settings: Mapping[str, Any]) -> SAD:
-    return kind(random_state=seed, num_threads=1, **settings).fit(train, show_progress=False)
+def _learner(kind: type[SAD]) -> Fit:
+    def fit(train: Comparisons, seed: int, start: Any, settings: Mapping[str, Any]) -> SAD:
+        return kind(random_state=seed, num_threads=1, **settings).fit(train, show_progress=False)
 
-
-def _sad(train: Comparisons, seed: int, start: Any, settings: Mapping[str, Any]) -> SAD:
-    return _fit(SAD, train, seed, settings)
-
-
-def _bpr(train: Comparisons, seed: int, start: Any, settings: Mapping[str, Any]) -> SAD:
-    return _fit(BPR, train, seed, settings)
+    return fit
 
 
 def bradley_terry(train: Comparisons, alpha: float, start: NDArray[np.float64] | None = None) -> BPR:
@@ -119,16 +114,16 @@ def _choix() -> Any:
 
 CONTESTANTS = {
     "bradley-terry": Contestant("Bradley-Terry (choix)", False, "alpha", ALPHAS, _bradley_terry),
-    "bpr-one": Contestant("T = 1, one judge", False, "regularization", PENALTIES, _bpr),
-    "sad-one": Contestant("SAD, one judge", False, "regularization", PENALTIES, _sad),
-    "bpr": Contestant("T = 1, per judge", True, "regularization", PENALTIES, _bpr),
-    "sad": Contestant("SAD, per judge", True, "regularization", PENALTIES, _sad),
+    "bpr-one": Contestant("T = 1, one judge", False, "regularization", PENALTIES, _learner(BPR)),
+    "sad-one": Contestant("SAD, one judge", False, "regularization", PENALTIES, _learner(SAD)),
+    "bpr": Contestant("T = 1, per judge", True, "regularization", PENALTIES, _learner(BPR)),
+    "sad": Contestant("SAD, per judge", True, "regularization", PENALTIES, _learner(SAD)),
 }
 
 
 @dataclass(frozen=True, eq=False)
 class ComparisonsStudy:
-    """What the study found.
+    """The results of the study.
 
     Attributes
     ----------
@@ -166,8 +161,7 @@ def comparisons_study(
     show_progress
         Whether to show a progress bar (on a terminal).
     """
-    if isinstance(splits, bool) or not isinstance(splits, int) or splits < 1:
-        raise ValueError(f"splits must be a whole number, at least 1, not {splits!r}")
+    whole(splits, "splits", least=1)
     _choix()  # say now, not after minutes, that it is missing
     folder = Path(folder)
     everything = {name: _both(Path(data_folder), name) for name in names}
@@ -182,7 +176,7 @@ def comparisons_study(
         settings = ", ".join(f"{CONTESTANTS[key].title}: {_shown(settings)}" for key, settings in chosen.items())
         pieces.append(f"## {name}: {DATA.get(name, '')}\n\n{facts}.\n\n{table}\nChosen: {settings}.\n")
     report = folder / "report.md"
-    write_atomically(report, "\n".join(pieces).encode())
+    write_whole(report, "\n".join(pieces))
     return ComparisonsStudy(summaries, report)
 
 
@@ -190,7 +184,7 @@ _INTRODUCTION = """# Held-out comparisons
 
 Mean and standard deviation over {splits} random splits, 80 % to train on; ties are left out. A coin has accuracy 50 %
 and log loss 0.693. "Chosen" models take the best of {values} penalties by log loss on a fifth of the first split's
-training part; the others are as they come (Bradley-Terry: alpha = 0.01).
+training part; the others have default settings (Bradley-Terry: alpha = 0.01).
 """
 
 
@@ -200,16 +194,6 @@ def _both(data_folder: Path, name: str) -> Given:
     if not path.is_file():
         raise FileNotFoundError(f"there are no comparisons {str(path)!r}: name the folder that holds {name}")
     return {True: Comparisons.read(path), False: Comparisons.read(path, user=None)}
-
-
-def _identity(train: Comparisons, held_out: Comparisons, key: str, settings: Mapping[str, Any], seed: int) -> Record:
-    """Return everything the record of a fit depends on."""
-    digests = [
-        fingerprint(part.user_index, part.winner_index, part.loser_index, part.weight) for part in (train, held_out)
-    ]
-    kind = {"sad": SAD, "bpr": BPR}.get(key.partition("-")[0])
-    resolved = settings if kind is None else settings_of(kind(random_state=seed, **settings), train)
-    return {"format": FORMAT, "data": digests, "model": key, "settings": resolved, "seed": seed}
 
 
 def _unit(
@@ -231,7 +215,10 @@ def _unit(
             before[key] = model
         return {"figures": dict(evaluate_comparisons(model, parts[1]))}
 
-    return Unit(name, _identity(*parts, key, settings, seed), compute)
+    kind = {"sad": SAD, "bpr": BPR}.get(key.partition("-")[0])
+    resolved = settings if kind is None else settings_of(kind(random_state=seed, **settings), parts[0])
+    identity = {"format": FORMAT, "data": digest(*parts), "model": key, "settings": resolved, "seed": seed}
+    return Unit(name, identity, compute)
 
 
 def _choose(folder: Path, name: str, given: Given, show_progress: bool) -> dict[str, dict[str, float]]:
@@ -245,7 +232,7 @@ def _choose(folder: Path, name: str, given: Given, show_progress: bool) -> dict[
             settings = {contestant.setting: value}
             units.append(_unit(f"{name}-{key}-validation-{value:g}", parts, key, settings, 0, before))
             places.append((key, settings))
-    records = run_units(folder, units, f"{name}, validation", show_progress)
+    records = run(folder, units, f"{name}, validation", show_progress=show_progress)
     best: dict[str, tuple[float, dict[str, float]]] = {}
     for (key, settings), record in zip(places, records, strict=True):
         loss = record["figures"]["log_loss"]
@@ -257,16 +244,16 @@ def _choose(folder: Path, name: str, given: Given, show_progress: bool) -> dict[
 def _measured(
     folder: Path, name: str, given: Given, chosen: Mapping[str, Mapping[str, float]], splits: int, show_progress: bool
 ) -> list[tuple[str, dict[str, float | None]]]:
-    """Fit every model, as it comes and as chosen, to every split."""
+    """Fit every model, with default and with chosen settings, to every split."""
     units, titles = [], []
-    for way, ending in (("as-it-comes", ""), ("chosen", ", chosen")):
+    for way, ending in (("default", ""), ("chosen", ", chosen")):
         for key, contestant in CONTESTANTS.items():
-            settings = chosen[key] if way == "chosen" else AS_IT_COMES.get(key, {})
+            settings = chosen[key] if way == "chosen" else DEFAULTS.get(key, {})
             for seed in range(splits):
                 parts = given[contestant.per_judge].split(test=0.2, seed=seed)
                 units.append(_unit(f"{name}-{key}-{way}-{seed}", parts, key, settings, seed, {}))
                 titles.append(contestant.title + ending)
-    records = run_units(folder, units, f"{name}, {splits} splits", show_progress)
+    records = run(folder, units, f"{name}, {splits} splits", show_progress=show_progress)
     return [
         (title, {measure: record["figures"][measure] for measure in MEASURES})
         for title, record in zip(titles, records, strict=True)

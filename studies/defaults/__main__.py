@@ -5,8 +5,7 @@ from pathlib import Path
 import click
 
 from sadrec import Interactions
-from sadrec.cli.output import resumable
-from studies.options import (
+from studies._options import (
     MOVIELENS,
     Study,
     data_option,
@@ -16,6 +15,7 @@ from studies.options import (
     quiet_option,
     threads_option,
 )
+from studies._tools import resumable
 
 TRAINING = (*MOVIELENS, "food-com-loo00")
 

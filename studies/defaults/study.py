@@ -8,15 +8,13 @@ from typing import Any
 import polars as pl
 
 from sadrec import BPR, SAD, Interactions
-from sadrec.evaluation import evaluate, evaluate_top_n
-from sadrec.evaluation._store import fingerprint, write_atomically
-from studies.baselines import make
-from studies.units import Record, Unit, run_units, settings_of, summarise, write_tables
+from sadrec.evaluation import EASE, Popularity, evaluate, evaluate_top_n
+from studies._tools import Record, Unit, digest, run, settings_of, summarise, write_tables, write_whole
 
 MEASURES = ("ndcg@10", "recall@50", "coverage@10", "m1", "m2", "unequal_accuracy")
 
 CANDIDATES: Mapping[str, Mapping[str, Any]] = {
-    "as it comes": {},
+    "default settings": {},
     "no bias": {"bias": False},
     "negatives as drawn": {"negative_candidates": 1},
     "hardest of 4": {"negative_candidates": 4},
@@ -38,7 +36,7 @@ FORMAT = 1
 
 @dataclass(frozen=True, eq=False)
 class DefaultsStudy:
-    """What the study found.
+    """The results of the study.
 
     Attributes
     ----------
@@ -79,14 +77,14 @@ def defaults_study(
     folder = Path(folder)
     summaries, pieces = {}, [_INTRODUCTION]
     for name, train in data.items():
-        models: dict[str, Any] = {"Popularity": make("popularity"), "EASE": make("ease")}
+        models: dict[str, Any] = {"Popularity": Popularity(), "EASE": EASE()}
         models["BPR()"] = BPR(num_threads=num_threads)
         for title, change in candidates.items():
             shown = "SAD()" if not change else f"SAD: {title}"
             models[shown] = SAD(**change, num_threads=num_threads)
         parts = train.split(test=0.125, seed=1)
         units = [_unit(f"{name}-{place:02d}", model, parts) for place, model in enumerate(models.values())]
-        records = run_units(folder, units, name, show_progress)
+        records = run(folder, units, name, show_progress=show_progress)
         rows = [(title, record["figures"]) for title, record in zip(models, records, strict=True)]
         summaries[name] = summarise(rows, {})
         table = write_tables(folder, name, summaries[name], MEASURES)
@@ -94,7 +92,7 @@ def defaults_study(
         shown = ", ".join(f"{setting} {used[setting]:.3g}" for setting in ("regularization", "negative_candidates"))
         pieces.append(f"## {name}\n\n{train!r}. By its size, `SAD()` takes {shown}.\n\n{table}")
     report = folder / "report.md"
-    write_atomically(report, "\n".join(pieces).encode())
+    write_whole(report, "\n".join(pieces))
     return DefaultsStudy(summaries, report)
 
 
@@ -109,17 +107,13 @@ items. `SAD: ...` is `SAD()` with that one change.
 def _unit(name: str, model: Any, parts: Sequence[Interactions]) -> Unit:
     """Return the unit that fits a model and evaluates it both ways."""
     train, held_out = parts
-    about = settings_of(model, train) if isinstance(model, SAD) else model.get_params()
 
     def compute() -> Record:
-        if isinstance(model, SAD):
-            model.fit(train, show_progress=False)
-        else:
-            model.fit(train)
+        model.fit(train, show_progress=False)
         lists = evaluate_top_n(model, train, held_out, N=(10, 50))
         pairs = evaluate(model, train, held_out)
         figures = {**lists, **pairs}
         return {"figures": {measure: figures[measure] for measure in MEASURES}}
 
-    identity = {"format": FORMAT, "data": fingerprint(train, held_out), "model": type(model).__name__}
-    return Unit(f"defaults-{name}", {**identity, "settings": about}, compute)
+    identity = {"format": FORMAT, "data": digest(train, held_out), "model": type(model).__name__}
+    return Unit(f"defaults-{name}", {**identity, "settings": settings_of(model, train)}, compute)

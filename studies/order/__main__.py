@@ -4,8 +4,7 @@ from pathlib import Path
 
 import click
 
-from sadrec.cli.output import resumable
-from studies.options import (
+from studies._options import (
     MOVIELENS,
     Study,
     data_option,
@@ -15,6 +14,7 @@ from studies.options import (
     quiet_option,
     threads_option,
 )
+from studies._tools import resumable
 
 
 @click.command("order", cls=Study)

@@ -6,18 +6,28 @@ draws the whole curve over q, and looks for one model that is good at both.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from sadrec import SAD, Interactions
-from sadrec.evaluation import evaluate
-from sadrec.evaluation._store import fingerprint, write_atomically
-from sadrec.evaluation.pictures import COLOURS, new_figure
-from studies.baselines import make
-from studies.units import Record, Unit, run_units, settings_of, summarise, write_tables
+from sadrec.evaluation import Popularity, evaluate
+from studies._tools import (
+    COLOURS,
+    Record,
+    Unit,
+    digest,
+    markdown_table,
+    new_figure,
+    png_of,
+    run,
+    settings_of,
+    summarise,
+    whole,
+    write_tables,
+    write_whole,
+)
 
 SHARES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.7)
 MEASURES = ("unequal_accuracy", "match", "match_per_user", "m1", "m2", "m_margin")
@@ -31,7 +41,7 @@ SETTINGS: Mapping[str, Any] = {
     "negative_candidates": 2,
     "bias": True,
 }
-"""Of every model of the curve; found on the validation split."""
+"""Of every model of the curve; chosen on the validation split."""
 
 CANDIDATES: Sequence[Mapping[str, Any]] = (
     {"order_share": 0.34},
@@ -51,7 +61,7 @@ FORMAT = 1
 
 @dataclass(frozen=True, eq=False)
 class OrderStudy:
-    """What the study found.
+    """The results of the study.
 
     Attributes
     ----------
@@ -104,8 +114,7 @@ def order_study(
     new_figure(1, 1)  # say now, not after minutes, that matplotlib is missing
     if not data.has_ratings:
         raise ValueError("the order inside ratings needs ratings, and the data has none")
-    if isinstance(splits, bool) or not isinstance(splits, int) or splits < 1:
-        raise ValueError(f"splits must be a whole number, at least 1, not {splits!r}")
+    whole(splits, "splits", least=1)
     if not shares or not candidates:
         raise ValueError("give at least one share and one candidate")
     folder = Path(folder)
@@ -115,7 +124,7 @@ def order_study(
         _unit(f"validation-{place}", {**settings, **change}, inner, 0, num_threads)
         for place, change in enumerate(candidates)
     ]
-    validation = run_units(folder, tried, "order, validation", show_progress)
+    validation = run(folder, tried, "order, validation", show_progress=show_progress)
     place = choose([record["figures"] for record in validation])
     chosen = {**settings, **candidates[place]}
 
@@ -129,7 +138,7 @@ def order_study(
     for seed, part in enumerate(parts):
         units.append(_unit(f"chosen-{seed}", chosen, part, seed, num_threads))
         titles.append(CHOSEN)
-    records = run_units(folder, units, "order, held out", show_progress)
+    records = run(folder, units, "order, held out", show_progress=show_progress)
     rows = [
         (title, {measure: record["figures"][measure] for measure in MEASURES})
         for title, record in zip(titles, records, strict=True)
@@ -138,7 +147,7 @@ def order_study(
     table = write_tables(folder, "curve", curve, MEASURES)
     _draw(folder / "curve.png", curve)
     report = folder / "report.md"
-    write_atomically(report, _report(data, settings, candidates, validation, place, table, splits).encode())
+    write_whole(report, _report(data, settings, candidates, validation, place, table, splits))
     return OrderStudy(curve, chosen, report)
 
 
@@ -163,20 +172,15 @@ def _unit(
 ) -> Unit:
     """Return the unit that fits a model (popularity, without settings) and evaluates it."""
     train, held_out = parts
-    model: Any = make("popularity")
-    about: Record | None = None
-    if settings is not None:
-        model = SAD(**settings, random_state=seed, num_threads=num_threads)
-        about = settings_of(model, train)
+    given = {**(settings or {}), "random_state": seed, "num_threads": num_threads}
+    model: Any = Popularity() if settings is None else SAD(**given)
 
     def compute() -> Record:
-        if isinstance(model, SAD):
-            model.fit(train, show_progress=False)
-        else:
-            model.fit(train)
+        model.fit(train, show_progress=False)
         return {"figures": dict(evaluate(model, train, held_out, seed=seed, num_threads=num_threads))}
 
-    identity = {"format": FORMAT, "data": fingerprint(train, held_out), "settings": about, "seed": seed}
+    about = {"model": type(model).__name__, "settings": settings_of(model, train)}
+    identity = {"format": FORMAT, "data": digest(train, held_out), **about, "seed": seed}
     return Unit(f"order-{name}", identity, compute)
 
 
@@ -203,9 +207,7 @@ def _draw(path: Path, curve: pl.DataFrame) -> None:
     panel.grid(color="#dddddd", linewidth=0.6)
     panel.spines[["top", "right"]].set_visible(False)
     panel.legend(frameon=False)
-    buffer = BytesIO()
-    figure.savefig(buffer, format="png", dpi=80)
-    write_atomically(path, buffer.getvalue())
+    write_whole(path, png_of(figure))
 
 
 def _report(
@@ -217,23 +219,22 @@ def _report(
     table: str,
     splits: int,
 ) -> str:
-    shown = ", ".join(f"{name}={value!r}" for name, value in settings.items())
-    lines = [
-        "# The order inside ratings",
-        "",
-        f"{data!r}, one item of each user held out. All models: `SAD({shown})`. The curve over q = `order_share` is "
-        f"measured on the first split, popularity and the chosen model on {splits}.",
-        "",
-        table,
-        "![M1 and M2 against accuracy over unequal pairs](curve.png)",
-        "",
-        f"Chosen on validation items (of the first training part) to be good at both: candidate {place + 1}.",
-        "",
-        "| Candidate | unequal pairs (%) | M1 (%) | M2 (%) |",
-        "|---|---:|---:|---:|",
+    names = ("unequal_accuracy", "m1", "m2")
+    rows = [
+        [_shown(change), *(f"{100 * record['figures'][name]:.1f}" for name in names)]
+        for change, record in zip(candidates, validation, strict=True)
     ]
-    for change, record in zip(candidates, validation, strict=True):
-        figures = record["figures"]
-        numbers = " | ".join(f"{100 * figures[name]:.1f}" for name in ("unequal_accuracy", "m1", "m2"))
-        lines.append(f"| {', '.join(f'{name}={value!r}' for name, value in change.items())} | {numbers} |")
-    return "\n".join(lines) + "\n"
+    parts = [
+        "# The order inside ratings",
+        f"{data!r}, one item of each user held out. All models: `SAD({_shown(settings)})`. The curve over "
+        f"q = `order_share` is measured on the first split, popularity and the chosen model on {splits}.",
+        table.rstrip(),
+        "![M1 and M2 against accuracy over unequal pairs](curve.png)",
+        f"Chosen on validation items (of the first training part) to be good at both: candidate {place + 1}.",
+        markdown_table(["Candidate", "unequal pairs (%)", "M1 (%)", "M2 (%)"], rows, numbers=(1, 2, 3)),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _shown(settings: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in settings.items())

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import click
 
-from sadrec.cli.output import resumable
-from studies.options import Study
+from studies._options import Study
+from studies._tools import resumable
 
 ALL_MISSING = tuple(range(0, 100, 10))
 QUICK_SEEDS, QUICK_MISSING = 2, (0, 50, 80)

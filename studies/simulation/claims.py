@@ -132,20 +132,20 @@ class _Judge:
         complete = self._values(self._sim2, "sad", setting, names, lambda missing: missing == 0)
         if not complete:
             return _NOT_RUN
-        found = complete[0]
-        return Verdict(min(found) >= 0.95, " and ".join(f"{value:.3f}" for value in found))
+        values = complete[0]
+        return Verdict(min(values) >= 0.95, " and ".join(f"{value:.3f}" for value in values))
 
     def sparsity_sim2(self, setting: str) -> Verdict:
         rows = self._values(self._sim2, "sad", setting, ("sparsity", "true_sparsity"), _medium)
         if not rows:
             return _NOT_RUN
-        found = [sparsity for sparsity, _ in rows]
+        values = [sparsity for sparsity, _ in rows]
         holds = all(abs(sparsity - true) <= 0.02 for sparsity, true in rows)
-        return Verdict(holds, f"{_percent(found)}, truth {rows[0][1]:.0%}")
+        return Verdict(holds, f"{_percent(values)}, truth {rows[0][1]:.0%}")
 
     def sparsity_sim1(self, setting: str) -> Verdict:
-        found = [row[0] for row in self._values("sim1", "sad", setting, ("sparsity",), _medium)]
-        return Verdict(min(found) >= 0.95, _percent(found)) if found else _NOT_RUN
+        values = [row[0] for row in self._values("sim1", "sad", setting, ("sparsity",), _medium)]
+        return Verdict(min(values) >= 0.95, _percent(values)) if values else _NOT_RUN
 
     def harder(self, setting: str) -> Verdict:
         easy = [row[0] for row in self._values("sim1", "sad", setting, ("sparsity",), _medium)]

@@ -1,19 +1,16 @@
 """The figures of the simulation study."""
 
 from collections.abc import Sequence
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from sadrec.evaluation._store import write_atomically
-from sadrec.evaluation.pictures import new_figure
-from studies.simulation.fits import MODELS, SCENARIOS, Record
+from studies._tools import Record, new_figure, png_of, write_whole
+from studies.simulation.fits import MODELS, SCENARIOS
 
 SETTINGS = {"The paper's setting": ("sad-paper", "bpr-paper"), "Ours": ("sad", "bpr")}
-_DPI = 80
 
 
 def draw_figures(folder: Path, records: Sequence[Record], curves: pl.DataFrame, final: pl.DataFrame) -> dict[str, str]:
@@ -36,7 +33,7 @@ def draw_figures(folder: Path, records: Sequence[Record], curves: pl.DataFrame, 
     captions: dict[str, str] = {}
 
     def keep(name: str, figure: Any, caption: str) -> None:
-        write_atomically(folder / f"{name}.png", png_of(figure))
+        write_whole(folder / f"{name}.png", png_of(figure))
         captions[name] = caption
 
     shown = _records_of_factors(records)
@@ -62,16 +59,6 @@ def draw_figures(folder: Path, records: Sequence[Record], curves: pl.DataFrame, 
         )
     keep("missing", missing_figure(final), "After the last epoch, by how much is missing; mean and standard deviation.")
     return captions
-
-
-def png_of(figure: Any) -> bytes:
-    """Return a figure as a PNG file of few colours, a third of the size."""
-    from PIL import Image  # comes with matplotlib
-
-    drawn, small = BytesIO(), BytesIO()
-    figure.savefig(drawn, format="png", dpi=_DPI)
-    Image.open(drawn).convert("RGB").quantize(64, dither=Image.Dither.NONE).save(small, "png", optimize=True)
-    return small.getvalue()
 
 
 def _figure(rows: int, columns: int, width: float, height: float, **options: Any) -> tuple[Any, Any]:

@@ -2,6 +2,7 @@
 
 import logging
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,17 +11,16 @@ from numpy.typing import NDArray
 
 import sadrec
 from sadrec import BPR, SAD
-from sadrec._files import fingerprint
 from sadrec.data import Simulation, simulate
+from sadrec.models import DivergedError
 from sadrec.ranking import Parameters
-from sadrec.training import trainer
-from sadrec.training.run import DivergedError
-from studies.alignment import HasFactors, align
+from sadrec.ranking.alignment import factors_of
+from studies._tools import Record, Unit, digest, fingerprint, settings_of
+from studies.simulation.alignment import HasFactors, align
 
 log = logging.getLogger("sadrec")
 
 Floats = NDArray[np.float64]
-Record = dict[str, Any]
 
 SCENARIOS = {
     "sim1": "Sim1, a fresh truth per seed",
@@ -44,7 +44,10 @@ PAPER: dict[str, Any] = {
 PAPER_RIVAL_REGULARIZATION = 0.01
 
 # Part of every record: raise it when what is computed changes, and old records are computed again.
-FORMAT = 2
+FORMAT = 3
+
+# An entry of T that is as close to 1 as this counts as 1, as in the history of a fit.
+SPARSE = 0.05
 
 
 @dataclass(frozen=True)
@@ -118,11 +121,8 @@ def make_model(name: str, simulation: Simulation, seed: int) -> tuple[SAD, SAD |
 
 def preferences(parameters: Parameters) -> Floats:
     """Return the whole tensor X, (users, items, items), anti-symmetric in its last two axes."""
-    xi, eta = (np.asarray(array, np.float64) for array in (parameters.user_factors, parameters.item_factors))
-    tau = np.ones_like(eta) if parameters.rival_factors is None else np.asarray(parameters.rival_factors, np.float64)
+    xi, eta, tau = factors_of(parameters.extended())
     half = (xi[:, None, :] * eta) @ tau.T
-    if parameters.item_bias is not None:
-        half = half + np.asarray(parameters.item_bias, np.float64)[:, None]
     return np.asarray(half - half.transpose(0, 2, 1))
 
 
@@ -149,9 +149,9 @@ class Watcher:
 
     def __call__(self, epoch: int, figures: Any, model: SAD) -> None:
         """Add a point to every curve."""
-        found = preferences(model.parameters)
-        self.curves["log_likelihood"].append(self.log_likelihood(found))
-        self.curves["mse"].append(float(np.mean((found - self._truth) ** 2)))
+        estimate = preferences(model.parameters)
+        self.curves["log_likelihood"].append(self.log_likelihood(estimate))
+        self.curves["mse"].append(float(np.mean((estimate - self._truth) ** 2)))
         self.curves["sparsity"].append(sparsity(model.rival_factors))
 
     def log_likelihood(self, preferences: Floats) -> float:
@@ -162,46 +162,32 @@ class Watcher:
 
 def sparsity(rival_factors: NDArray[Any]) -> float:
     """Return the share of T that counts as 1."""
-    return float(np.mean(np.abs(rival_factors - 1) < trainer.SPARSE))
+    return float(np.mean(np.abs(rival_factors - 1) < SPARSE))
 
 
-def identity(piece: Piece, name: str, simulation: Simulation) -> Record:
-    """Return everything the record of a fit depends on."""
+def unit(piece: Piece, name: str, simulation: Simulation) -> Unit:
+    """Return the unit that fits a model to a piece; ``simulation`` is what the piece makes."""
     model, start = make_model(name, simulation, piece.seed)
-    data = simulation.comparisons
-    settings = model.settings_for(data)
-    adaptive = [
-        trainer.ADAPTIVE_FLOOR,
-        trainer.ADAPTIVE_GAMMA,
-        trainer.ADAPTIVE_CAP,
-        trainer.ADAPTIVE_SHARE,
-    ]
     first = () if start is None else (start.user_factors, start.item_factors, start.rival_factors)
-    truth = simulation.user_factors, simulation.item_factors, simulation.rival_factors
-    return {
+    identity = {
         "format": FORMAT,
         "version": sadrec.__version__,
         "model": name,
-        "settings": settings.as_dict(),
-        "adaptive": adaptive if settings.adaptive else None,
-        "data": fingerprint(data.users, data.items, data.user_index, data.winner_index, data.loser_index),
-        "truth": fingerprint(*truth),
-        "start": fingerprint(*(np.ascontiguousarray(array) for array in first)),
+        "settings": settings_of(model, simulation.comparisons),
+        "data": digest(simulation.comparisons),
+        "truth": fingerprint(simulation.user_factors, simulation.item_factors, simulation.rival_factors),
+        "start": fingerprint(*first),
     }
+    title = f"{piece.scenario}-{piece.missing:02d}-{name}-{piece.seed:03d}"
+    return Unit(title, identity, partial(fit_and_watch, piece, name))
 
 
-def fit_and_watch(piece: Piece, name: str, simulation: Simulation) -> Record:
-    """Fit a model and return what the study tells of it, as plain values.
+def fit_and_watch(piece: Piece, name: str) -> Record:
+    """Fit a model to a piece and return what the study reports of it, as plain values.
 
     A fit that diverges is part of the study (the paper's learning rate does, on some truths): its record says so.
-
-    Parameters
-    ----------
-    piece, simulation
-        What it is fitted to.
-    name
-        One of :data:`MODELS`.
     """
+    simulation = piece.simulation()
     watcher = Watcher(simulation)
     model, start = make_model(name, simulation, piece.seed)
     untrained, _ = make_model(name, simulation, piece.seed)
@@ -226,22 +212,13 @@ def fit_and_watch(piece: Piece, name: str, simulation: Simulation) -> Record:
         "true_sparsity": sparsity(simulation.rival_factors),
         "variance": float(simulation.X.var()),
         "cells": simulation.X.size,
-        **{name: None if aligned is None else _plain(getattr(aligned, name)) for name in correlations},
+        **{name: None if aligned is None else getattr(aligned, name) for name in correlations},
         "aligned": _factors(aligned.parameters) if aligned is not None and shown else None,
         "truth": _factors(simulation) if shown else None,
     }
 
 
-def _factors(thing: HasFactors) -> dict[str, list[list[float]]]:
+def _factors(owner: HasFactors) -> dict[str, list[list[float]]]:
     """Return factors as plain numbers."""
-    arrays = {
-        "user_factors": thing.user_factors,
-        "item_factors": thing.item_factors,
-        "rival_factors": thing.rival_factors,
-    }
-    return {name: np.round(np.asarray(array, np.float64), 5).tolist() for name, array in arrays.items()}
-
-
-def _plain(value: float) -> float | None:
-    """Return a number that JSON can hold."""
-    return value if np.isfinite(value) else None
+    names = ("user_factors", "item_factors", "rival_factors")
+    return {name: np.round(np.asarray(getattr(owner, name), np.float64), 5).tolist() for name in names}

@@ -11,10 +11,12 @@ from tqdm import tqdm
 
 from sadrec import SAD
 from sadrec.data import simulate
-from sadrec.training.defaults import DEFAULTS
-from studies.options import Study
+from studies._options import Study
+from studies._tools import markdown_table, whole
 from studies.simulation.fits import preferences, sparsity
 
+# The default penalties at 1000 comparisons per vector.
+REGULARIZATION, RIVAL_REGULARIZATION = 0.0005, 0.01
 # Truths that the simulation study does not report on.
 FIRST_SEED = 100
 MISSING = (0, 50, 80, 90)
@@ -37,12 +39,11 @@ class Trial:
         simulation = simulate("sim1" if self.scenario == "sim1" else "sim2", missing=self.missing / 100, seed=self.seed)
         n, m, k = simulation.shape
         scarcity = 1000 * (n + m) / (3 * len(simulation.comparisons))
-        base = DEFAULTS["comparisons"]
         model = SAD(
             factors=k,
             adaptive=True,
-            regularization=base["regularization"] * scarcity**self.l2_power,
-            rival_regularization=base["rival_regularization"] * scarcity**self.l1_power,
+            regularization=REGULARIZATION * scarcity**self.l2_power,
+            rival_regularization=RIVAL_REGULARIZATION * scarcity**self.l1_power,
             random_state=self.seed,
             num_threads=1,
         ).fit(simulation.comparisons, False)
@@ -62,8 +63,7 @@ def penalties_study(seeds: int = 6, missing: tuple[int, ...] = MISSING, show_pro
     show_progress
         Whether to show a progress bar (on a terminal).
     """
-    if isinstance(seeds, bool) or not isinstance(seeds, int) or seeds < 1:
-        raise ValueError(f"seeds must be a whole number, at least 1, not {seeds!r}")
+    whole(seeds, "seeds", least=1)
     trials = [
         Trial(scenario, share, l2_power, l1_power, FIRST_SEED + seed)
         for scenario in ("sim2", "sim1")
@@ -97,11 +97,11 @@ def penalties_command(seeds: int, quiet: bool) -> None:
     """
     table = penalties_study(seeds, show_progress=not quiet)
     shares = table["missing"].unique(maintain_order=True).to_list()
-    click.echo("| scenario | l2 power | l1 power | " + " | ".join(f"{share} % missing" for share in shares) + " |")
-    click.echo("|" + " --- |" * (3 + len(shares)))
-    for (scenario, l2, l1), part in table.group_by(["scenario", "l2_power", "l1_power"], maintain_order=True):
-        cells = [f"{row['relative_mse']:.3f} ({row['sparsity']:.1%})" for row in part.iter_rows(named=True)]
-        click.echo(f"| {scenario} | {l2:g} | {l1:g} | " + " | ".join(cells) + " |")
+    rows = [
+        [*powers, *(f"{row['relative_mse']:.3f} ({row['sparsity']:.1%})" for row in part.iter_rows(named=True))]
+        for powers, part in table.group_by(["scenario", "l2_power", "l1_power"], maintain_order=True)
+    ]
+    click.echo(markdown_table(["scenario", "l2 power", "l1 power", *(f"{share} % missing" for share in shares)], rows))
 
 
 if __name__ == "__main__":

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import polars as pl
 
-from sadrec.evaluation._store import write_atomically
+from studies._tools import markdown_table, write_whole
 from studies.simulation.claims import SETTINGS, Claim
 from studies.simulation.fits import MODELS, SCENARIOS
-from studies.units import markdown_table
 
 _MARKS = {True: "holds", False: "does not hold", None: "not run"}
 
@@ -104,5 +103,5 @@ def write_report(folder: Path, claims: Sequence[Claim], final: pl.DataFrame, cap
     for name, caption in captions.items():
         parts += [f"![{name}]({name}.png)", caption]
     report = folder / "report.md"
-    write_atomically(report, ("\n\n".join(parts) + "\n").encode())
+    write_whole(report, "\n\n".join(parts) + "\n")
     return report

@@ -2,25 +2,22 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from io import StringIO
 from pathlib import Path
 
 import polars as pl
 
 from sadrec.data import Simulation
-from sadrec.evaluation._store import write_atomically
-from sadrec.evaluation.pictures import new_figure
+from studies._tools import Record, new_figure, run, whole, write_whole
 from studies.simulation.claims import Claim, check_claims
 from studies.simulation.figures import draw_figures
-from studies.simulation.fits import Piece
+from studies.simulation.fits import MODELS, Piece, unit
 from studies.simulation.report import write_report
-from studies.simulation.runs import load_records, run_pieces
 from studies.simulation.summary import curves_table, final_table
 
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """What the study found.
+    """The results of the study.
 
     Attributes
     ----------
@@ -32,15 +29,12 @@ class Study:
         The paper's claims, each with a verdict for the paper's setting and for ours.
     report
         The Markdown report; the figures and both tables are in the same folder.
-    fitted
-        How many fits were made; the others were there from an earlier run.
     """
 
     final: pl.DataFrame
     curves: pl.DataFrame
     claims: list[Claim]
     report: Path
-    fitted: int
 
 
 def simulation_study(
@@ -71,8 +65,7 @@ def simulation_study(
         Whether to show a progress bar (on a terminal).
     """
     new_figure(1, 1)  # say now, not after minutes, that matplotlib is missing
-    if isinstance(seeds, bool) or not isinstance(seeds, int) or seeds < 1:
-        raise ValueError(f"seeds must be a whole number, at least 1, not {seeds!r}")
+    whole(seeds, "seeds", least=1)
     shares = sorted(set(missing))
     if not shares or shares[0] < 0 or shares[-1] > 99:
         raise ValueError(f"missing must be percentages from 0 to 99, not {list(missing)}")
@@ -87,14 +80,20 @@ def simulation_study(
         for share in shares
         for scenario, file in scenarios.items()
     ]
-    fitted = run_pieces(folder, pieces, workers, show_progress)
-    records = load_records(folder, pieces)
+    records = run_pieces(folder, pieces, workers, show_progress)
     curves, final = curves_table(records), final_table(records)
     for name, table in (("curves", curves), ("final", final)):
-        text = StringIO()
-        table.write_csv(text)
-        write_atomically(folder / f"{name}.csv", text.getvalue().encode())
+        write_whole(folder / f"{name}.csv", table.write_csv())
     claims = check_claims(final)
     captions = draw_figures(folder, records, curves, final)
     report = write_report(folder, claims, final, captions)
-    return Study(final, curves, claims, report, fitted)
+    return Study(final, curves, claims, report)
+
+
+def run_pieces(folder: Path, pieces: Sequence[Piece], workers: int = 0, show_progress: bool = True) -> list[Record]:
+    """Fit all models to all pieces and return the records, piece by piece."""
+    units = []
+    for piece in pieces:
+        simulation = piece.simulation()
+        units += [unit(piece, model, simulation) for model in MODELS]
+    return run(folder, units, "simulation study", workers=workers, show_progress=show_progress)

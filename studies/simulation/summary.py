@@ -6,7 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from studies.simulation.fits import MODELS, SCENARIOS, Record
+from studies._tools import Record
+from studies.simulation.fits import MODELS, SCENARIOS
 
 KEYS = ["scenario", "model", "missing"]
 _DIGITS = 4

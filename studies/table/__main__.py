@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sadrec.cli.output import resumable
-from studies.options import Study
+from studies._options import Study
+from studies._tools import resumable
 
 if TYPE_CHECKING:
     from studies.table.study import Limits

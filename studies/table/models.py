@@ -11,8 +11,8 @@ import numpy as np
 from sadrec import BPR, SAD, Interactions
 from sadrec.evaluation.search import grid_points
 from sadrec.training.defaults import defaults
+from studies._tools import settings_of
 from studies.baselines import BASELINES, make
-from studies.units import settings_of
 
 OURS = ("sad", "bpr")
 DEFAULT_BASELINES = tuple(BASELINES)

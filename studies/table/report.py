@@ -5,19 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from importlib import metadata
-from io import BytesIO
 from pathlib import Path
 from platform import machine, python_version, system
 from typing import Any
 
 from sadrec.data.datasets import PUBLISHED
-from sadrec.evaluation._store import write_atomically
 from sadrec.evaluation.calibration import plot_calibration
 from sadrec.evaluation.measures import measure_of
+from studies._tools import markdown_table, png_of, write_whole
 from studies.table.claims import against_bpr, against_paper, bpr_sentence
 from studies.table.paper import MEASURES, PAPER, printed
 from studies.table.study import CHOSEN_BY, TableStudy
-from studies.units import markdown_table
 
 FURTHER = ("unequal_accuracy", "m_margin", "sampled_auc", "log_loss", "brier", "rated_log_loss")
 _PACKAGES = ("sadrec", "numpy", "scipy", "numba", "polars")
@@ -26,11 +24,11 @@ _PACKAGES = ("sadrec", "numpy", "scipy", "numba", "polars")
 def write_report(study: TableStudy, folder: str | Path, command: str = "") -> Path:
     """Write ``report.md``, ``results.csv`` and the pictures; return the path of the report."""
     folder = Path(folder)
-    write_atomically(folder / "measures.png", _png(study.comparison.plot(list(MEASURES))))
+    write_whole(folder / "measures.png", png_of(study.comparison.plot(list(MEASURES)), dpi=90))
     if study.calibrations:
-        write_atomically(folder / "calibration.png", _png(plot_calibration(dict(study.calibrations))))
-    write_atomically(folder / "results.csv", study.comparison.frame.write_csv().encode())
-    write_atomically(folder / "report.md", report_text(study, command).encode())
+        write_whole(folder / "calibration.png", png_of(plot_calibration(dict(study.calibrations)), dpi=90))
+    write_whole(folder / "results.csv", study.comparison.frame.write_csv())
+    write_whole(folder / "report.md", report_text(study, command))
     return folder / "report.md"
 
 
@@ -232,9 +230,3 @@ def _versions() -> str:
         f"Python {python_version()} on {system()} {machine()}; {named}. The baselines' libraries are pinned by their "
         "locked environments."
     )
-
-
-def _png(figure: Any) -> bytes:
-    buffer = BytesIO()
-    figure.savefig(buffer, format="png", dpi=90)
-    return buffer.getvalue()

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import click
 
-from sadrec.cli.output import resumable
-from studies.options import (
+from studies._options import (
     MOVIELENS,
     Study,
     data_option,
@@ -15,6 +14,7 @@ from studies.options import (
     quiet_option,
     threads_option,
 )
+from studies._tools import resumable
 
 # Trials of each model: a fit to the smaller data takes a tenth of the time.
 TRIALS = {"movielens-1m": 12, "movielens-100k": 30}

@@ -16,11 +16,21 @@ import polars as pl
 
 from sadrec import BPR, SAD, Interactions
 from sadrec.evaluation import evaluate_top_n
-from sadrec.evaluation._store import fingerprint, write_atomically
 from sadrec.evaluation.search import grid_points
 from sadrec.models import DivergedError
+from studies._tools import (
+    Record,
+    Unit,
+    digest,
+    markdown_table,
+    run,
+    settings_of,
+    summarise,
+    whole,
+    write_tables,
+    write_whole,
+)
 from studies.baselines import BASELINES, BaselineError, make
-from studies.units import Record, Unit, run_units, settings_of, summarise, write_tables
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +102,7 @@ FORMAT = 1
 
 @dataclass(frozen=True, eq=False)
 class TopNStudy:
-    """What the study found.
+    """The results of the study.
 
     Attributes
     ----------
@@ -149,9 +159,8 @@ def top_n_study(
     unknown = [model for model in models if model not in TITLES]
     if unknown or not models:
         raise ValueError(f"models must be some of {', '.join(TITLES)}, not {unknown or 'none'}")
-    for setting, value in (("trials", trials), ("seeds", seeds)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ValueError(f"{setting} must be a whole number, at least 1, not {value!r}")
+    whole(trials, "trials", least=1)
+    whole(seeds, "seeds", least=1)
     folder = Path(folder)
     study = _Study(folder, name, num_threads, show_progress)
     splits = [data.split(test=0.2, seed=seed) for seed in range(seeds)]
@@ -177,7 +186,7 @@ def top_n_study(
     summary = summarise(rows, notes)
     table = write_tables(folder, name, summary, MEASURES)
     report = folder / f"{name}-report.md"
-    write_atomically(report, _report(data, name, table, chosen, tried, notes, trials, seeds).encode())
+    write_whole(report, _report(data, name, table, chosen, tried, notes, trials, seeds))
     return TopNStudy(summary, chosen, report)
 
 
@@ -227,7 +236,7 @@ class _Study:
             self.unit(f"{key}-trial-{place:02d}", key, settings, parts, 0, final=False)
             for place, settings in enumerate(points)
         ]
-        return run_units(self.folder, units, f"{self.name}, tuning {key}", self.show_progress)
+        return run(self.folder, units, f"{self.name}, tuning {key}", show_progress=self.show_progress)
 
     def tested(
         self, name: str, key: str, settings: Mapping[str, Any], splits: Sequence[tuple[Interactions, Interactions]]
@@ -236,7 +245,7 @@ class _Study:
         units = [
             self.unit(f"{name}-{seed}", key, settings, parts, seed, final=True) for seed, parts in enumerate(splits)
         ]
-        records = run_units(self.folder, units, f"{self.name}, testing {key}", self.show_progress)
+        records = run(self.folder, units, f"{self.name}, testing {key}", show_progress=self.show_progress)
         return [
             {**{measure: record["figures"].get(measure) for measure in MEASURES}, "seconds": record["seconds"]}
             for record in records
@@ -254,13 +263,13 @@ class _Study:
         """Return the unit that fits a model and evaluates its lists."""
         train, held_out = parts
         model = _make(key, settings, seed, self.num_threads)
-        about = settings_of(model, train) if isinstance(model, SAD) else model.get_params()
+        about = settings_of(model, train)
         about.pop("num_threads", None)
 
         def compute() -> Record:
             begin = time.perf_counter()
             try:
-                model.fit(train, **({"show_progress": False} if isinstance(model, SAD) else {}))
+                model.fit(train, show_progress=False)
             except DivergedError:
                 if final:
                     raise
@@ -272,7 +281,7 @@ class _Study:
                 return {**record, "score": result[METRIC]}
             return {**record, "figures": dict(result), "error": result.errors[METRIC]}
 
-        identity = {"format": FORMAT, "data": fingerprint(train, held_out), "model": key, "settings": about}
+        identity = {"format": FORMAT, "data": digest(train, held_out), "model": key, "settings": about}
         return Unit(f"{self.name}-{name}", {**identity, "seed": seed, "final": final}, compute)
 
 
@@ -286,21 +295,19 @@ def _report(
     trials: int,
     seeds: int,
 ) -> str:
-    lines = [
+    rows = []
+    for key, settings in chosen.items():
+        shown = ", ".join(f"{setting}={value!r}" for setting, value in settings.items())
+        best = max(record["score"] for record in tried[key])
+        rows.append([TITLES[key], len(tried[key]), f"{best:.4f}", shown])
+    parts = [
         f"# Top-N on {name}",
-        "",
         f"{data!r}; random 80/20, mean and standard deviation over {seeds} seeds; what was seen in training is left "
         f"out of the lists, everything else competes. Each model tried up to {trials} settings on one validation split "
         "inside the training part of the first seed. A popularity bias of 0 means lists as popular as what people "
         "chose themselves; seconds are those of one fit, on a machine that may have been busy.",
-        "",
-        table,
-        "| Model | trials | best validation nDCG@10 | chosen |",
-        "|---|---:|---:|---|",
+        table.rstrip(),
+        markdown_table(["Model", "trials", "best validation nDCG@10", "chosen"], rows, numbers=(1, 2)),
+        *(f"{title}: {note}" for title, note in notes.items()),
     ]
-    for key, settings in chosen.items():
-        shown = ", ".join(f"{setting}={value!r}" for setting, value in settings.items())
-        best = max(record["score"] for record in tried[key])
-        lines.append(f"| {TITLES[key]} | {len(tried[key])} | {best:.4f} | {shown} |")
-    lines += [f"\n{title}: {note}" for title, note in notes.items()]
-    return "\n".join(lines) + "\n"
+    return "\n\n".join(parts) + "\n"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sadrec import BPR, SAD
 from sadrec.data import simulate
 from sadrec.ranking import Parameters
-from studies.alignment import align
+from studies.simulation.alignment import align
 from studies.simulation.fits import preferences
 
 SEEDS = st.integers(0, 2**32 - 1)

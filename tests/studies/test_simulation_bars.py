@@ -7,7 +7,7 @@ import pytest
 
 from sadrec import BPR, SAD
 from sadrec.data import Simulation, simulate
-from studies.alignment import align
+from studies.simulation.alignment import align
 from studies.simulation.fits import make_model, preferences, sparsity
 
 

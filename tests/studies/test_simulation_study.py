@@ -1,6 +1,5 @@
 """The simulation study as a whole: what it records, resumes and writes."""
 
-import json
 import os
 import re
 import signal
@@ -14,11 +13,13 @@ import pytest
 from click.testing import CliRunner
 
 from sadrec import SAD
+from sadrec._files import read_arrays
 from sadrec.data import simulate
+from studies.simulation import fits
 from studies.simulation.__main__ import find_authors_file, simulation_command
-from studies.simulation.fits import MODELS, PAPER, Piece, Watcher, fit_and_watch, identity, make_model, preferences
+from studies.simulation.fits import MODELS, PAPER, Piece, Watcher, fit_and_watch, make_model, preferences, unit
 from studies.simulation.report import divergence, final_rows
-from studies.simulation.runs import load_records, record_path, run_pieces
+from studies.simulation.study import run_pieces
 from studies.simulation.summary import curves_table, final_table
 
 PIECE = Piece("sim2", missing=95, seed=0)
@@ -26,7 +27,7 @@ PIECE = Piece("sim2", missing=95, seed=0)
 
 @pytest.fixture(scope="module")
 def record():
-    return fit_and_watch(PIECE, "sad", PIECE.simulation())
+    return fit_and_watch(PIECE, "sad")
 
 
 def test_at_the_truth_the_error_is_zero_and_the_likelihood_that_of_the_truth():
@@ -85,24 +86,32 @@ def test_an_unknown_scenario_or_model_is_refused_by_name():
 
 def test_records_are_the_same_with_one_process_and_with_two(tmp_path):
     pieces = [Piece("sim1", 97, 0), Piece("sim2", 97, 1)]
-    for workers in (1, 2):
-        assert run_pieces(tmp_path / str(workers), pieces, workers, show_progress=False) == 2 * len(MODELS)
-    assert load_records(tmp_path / "1", pieces) == load_records(tmp_path / "2", pieces)
+    one, two = (run_pieces(tmp_path / str(workers), pieces, workers, show_progress=False) for workers in (1, 2))
+    assert len(one) == 2 * len(MODELS)
+    assert one == two
 
 
-def test_only_what_is_missing_damaged_or_of_other_settings_is_fitted_again(tmp_path):
-    run_pieces(tmp_path, [PIECE], 1, show_progress=False)
-    assert run_pieces(tmp_path, [PIECE], 1, show_progress=False) == 0
-    before = load_records(tmp_path, [PIECE])
-    record_path(tmp_path, PIECE, "bpr").unlink()
-    cut = record_path(tmp_path, PIECE, "sad-paper")
-    cut.write_text(cut.read_text()[:100])
-    other = record_path(tmp_path, PIECE, "bpr-paper")
-    changed = json.loads(other.read_text())
-    changed["identity"]["settings"]["regularization"] = 0.006
-    other.write_text(json.dumps(changed))
-    assert run_pieces(tmp_path, [PIECE], 1, show_progress=False) == 3
-    assert load_records(tmp_path, [PIECE]) == before
+def test_only_what_is_missing_damaged_or_of_other_settings_is_fitted_again(tmp_path, monkeypatch):
+    fitted = []
+
+    def count(piece, name):
+        fitted.append(name)
+        return fit_and_watch(piece, name)
+
+    monkeypatch.setattr(fits, "fit_and_watch", count)
+    before = run_pieces(tmp_path, [PIECE], 1, show_progress=False)
+    assert fitted == list(MODELS)
+    fitted.clear()
+    assert run_pieces(tmp_path, [PIECE], 1, show_progress=False) == before
+    assert not fitted
+    (tmp_path / "runs" / "sim2-95-bpr-000.result").unlink()
+    cut = tmp_path / "runs" / "sim2-95-sad-paper-000.result"
+    cut.write_bytes(cut.read_bytes()[:100])
+    monkeypatch.setitem(PAPER, "regularization", 0.006)
+    other = run_pieces(tmp_path, [PIECE], 1, show_progress=False)
+    assert fitted == ["bpr", "sad-paper", "bpr-paper"]
+    assert other[:2] == before[:2]
+    assert other[3] != before[3]
 
 
 def test_a_record_knows_the_settings_it_was_made_with():
@@ -110,7 +119,7 @@ def test_a_record_knows_the_settings_it_was_made_with():
     for name in MODELS:
         model, start = make_model(name, simulation, 0)
         model.set_params(iterations=model.iterations).fit(simulation.comparisons, warm_start=start)
-        assert identity(PIECE, name, simulation)["settings"] == model.settings.as_dict()
+        assert unit(PIECE, name, simulation).identity["settings"] == model.settings.as_dict()
 
 
 def test_tables_hold_mean_and_spread_over_the_seeds(record):
@@ -132,7 +141,7 @@ def test_tables_hold_mean_and_spread_over_the_seeds(record):
 def test_a_fit_that_diverges_is_recorded_counted_and_in_no_mean(record, monkeypatch):
     monkeypatch.setitem(PAPER, "learning_rate", 90.0)
     piece = Piece("sim2", missing=0, seed=0)
-    lost = fit_and_watch(piece, "sad-paper", piece.simulation())
+    lost = fit_and_watch(piece, "sad-paper")
     assert lost["diverged"]
     assert len(lost["mse"]) <= PAPER["iterations"]
     kept = record | {"model": "sad-paper", "missing": 0, "seed": 1}
@@ -185,14 +194,14 @@ def test_an_interrupted_study_says_how_to_go_on_and_leaves_whole_records(tmp_pat
     command = [sys.executable, "-m", "studies.simulation", "--seeds", "40", "--workers", "2", "-o", str(tmp_path)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ, start_new_session=True)
     deadline = time.monotonic() + 120
-    while not list(tmp_path.glob("runs/*.json")) and time.monotonic() < deadline:
+    while not list(tmp_path.glob("runs/*.result")) and time.monotonic() < deadline:
         time.sleep(0.1)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers too
     _, errors = process.communicate(timeout=120)
     assert process.returncode == 130
     assert "Run the same command again" in errors
     assert "Traceback" not in errors
-    records = list(tmp_path.glob("runs/*"))
+    records = list(tmp_path.glob("runs/*.result"))
     assert records
     for path in records:
-        assert json.loads(path.read_text())["mse"]
+        assert read_arrays(path, "a result")[1]["values"]["mse"]

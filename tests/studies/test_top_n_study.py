@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from click.testing import CliRunner
 
 from sadrec import Interactions
+from sadrec._files import read_arrays
 from studies.baselines import BaselineError
 from studies.defaults.study import defaults_study
 from studies.top_n import study as top_n
@@ -57,7 +58,7 @@ def test_sad_and_bpr_are_tuned_over_the_same_space():
     assert {**SPACES["sad"], "rival_regularization": ()} == {**SPACES["bpr"], "rival_regularization": ()}
 
 
-def test_the_table_has_every_model_and_ours_as_they_come(study):
+def test_the_table_has_every_model_and_ours_with_default_settings(study):
     found = study()
     figures = found.summary.filter(pl.col("measure") == "ndcg@10")
     expected = {TITLES[key] for key in SMALL} | {"SAD, defaults", "BPR (ours), defaults"}
@@ -70,9 +71,8 @@ def test_the_table_has_every_model_and_ours_as_they_come(study):
 def test_the_best_validation_score_decides(study, tmp_path):
     found = study()
     folder = found.report.parent / "runs"
-    scores = {path: pl.read_json(path)["score"][0] for path in sorted(folder.glob("groups-ease-trial-*.json"))}
-    best = max(scores, key=scores.get)
-    assert found.chosen["ease"] == pl.read_json(best)["settings"][0]
+    results = [read_arrays(path, "a result")[1]["values"] for path in folder.glob("groups-ease-trial-*.result")]
+    assert found.chosen["ease"] == max(results, key=lambda result: result["score"])["settings"]
 
 
 def test_tuning_never_sees_test_data(monkeypatch, tmp_path):
@@ -100,11 +100,11 @@ def test_a_baseline_that_fails_gets_a_note_and_the_others_their_rows(monkeypatch
         model = real(key, **settings)
         fit = model.fit
 
-        def refuse(data):
+        def refuse(data, show_progress):
             if key == "ease" and len(fitted) == fits:
                 raise BaselineError("ease ran out of breath: give it more\nlong log")
             fitted.append(key)
-            return fit(data)
+            return fit(data, show_progress)
 
         monkeypatch.setattr(model, "fit", refuse)
         return model
@@ -136,7 +136,10 @@ def test_what_makes_no_sense_is_refused(tmp_path, option, value):
 
 def test_the_defaults_are_compared_with_alternatives(tmp_path):
     found = defaults_study(
-        tmp_path, {"groups": groups()}, candidates={"as it comes": {}, "no bias": {"bias": False}}, show_progress=False
+        tmp_path,
+        {"groups": groups()},
+        candidates={"default settings": {}, "no bias": {"bias": False}},
+        show_progress=False,
     )
     models = found.summaries["groups"]["model"].unique(maintain_order=True).to_list()
     assert models == ["Popularity", "EASE", "BPR()", "SAD()", "SAD: no bias"]
@@ -149,13 +152,13 @@ def test_an_interrupted_command_goes_on_where_it_was(tmp_path, data_folder):
     command = [sys.executable, "-m", "studies.top_n", *arguments, "--data", str(data_folder)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ, start_new_session=True)
     deadline = time.monotonic() + 120
-    while not list(tmp_path.glob("runs/*.json")) and time.monotonic() < deadline:
+    while not list(tmp_path.glob("runs/*.result")) and time.monotonic() < deadline:
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=120)
     assert process.returncode == 130
     assert "Run the same command again" in errors and "Traceback" not in errors
-    done = {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/*.json")}
+    done = {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/*.result")}
     assert 1 <= len(done) < 13
     result = CliRunner().invoke(top_n_command, [*arguments, "--data", str(data_folder)], catch_exceptions=False)
     assert result.exit_code == 0 and "| EASE |" in result.output

@@ -27,7 +27,8 @@ def test_every_value_of_a_grid_is_allowed(spec):
 
 @pytest.mark.parametrize("spec", SPECS, ids=NAMES)
 def test_defaults_are_allowed_and_complete(spec):
-    assert make(spec.name).get_params() == dict(spec.defaults)
+    params = make(spec.name).get_params()
+    assert {name: value for name, value in params.items() if name not in ("name", "timeout", "where")} == spec.defaults
 
 
 @pytest.mark.parametrize("spec", [spec for spec in SPECS if spec.environment], ids=lambda spec: spec.name)

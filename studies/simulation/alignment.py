@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sadrec.ranking import Parameters
-from sadrec.ranking.alignment import match
+from sadrec.ranking.alignment import factors_of, match
 
 Floats = NDArray[np.float64]
 
@@ -95,10 +95,10 @@ def align(estimate: HasFactors, truth: HasFactors) -> Alignment:
     ...     truth.item_factors[:, order] * signs / 2,
     ...     truth.rival_factors[:, order],
     ... )
-    >>> found = align(shuffled, truth)
-    >>> found.order
+    >>> aligned = align(shuffled, truth)
+    >>> aligned.order
     array([1, 2, 0])
-    >>> bool(np.allclose(found.parameters.item_factors, truth.item_factors))
+    >>> bool(np.allclose(aligned.parameters.item_factors, truth.item_factors))
     True
     """
     (xi, eta, tau), (xi0, eta0, tau0) = _factors(estimate), _factors(truth)
@@ -129,16 +129,14 @@ def align(estimate: HasFactors, truth: HasFactors) -> Alignment:
     )
 
 
-def _factors(thing: HasFactors) -> tuple[Floats, Floats, Floats]:
+def _factors(owner: HasFactors) -> tuple[Floats, Floats, Floats]:
     """Return Xi, H and T in double precision."""
-    xi, eta = (np.asarray(array, np.float64) for array in (thing.user_factors, thing.item_factors))
-    tau = thing.rival_factors
-    return xi, eta, np.ones_like(eta) if tau is None else np.asarray(tau, np.float64)
+    return factors_of(Parameters(owner.user_factors, owner.item_factors, owner.rival_factors))
 
 
-def _ratio(wanted: Floats, found: Floats) -> Floats:
+def _ratio(wanted: Floats, given: Floats) -> Floats:
     """Return the factor that gives each column the wanted length; 1 where one of them has none."""
-    long, short = np.linalg.norm(wanted, axis=0), np.linalg.norm(found, axis=0)
+    long, short = np.linalg.norm(wanted, axis=0), np.linalg.norm(given, axis=0)
     result: Floats = np.divide(long, short, out=np.ones_like(long), where=(long > 0) & (short > 0))
     return result
 
