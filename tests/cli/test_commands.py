@@ -241,3 +241,10 @@ def test_a_bar_for_wins_holds_for_the_picture_too(ring, tmp_path):
 
 def test_nobody_prefers_an_item_to_itself(model):
     assert "u1 is undecided between i2 and i2" in ask("prefer", model, "--user", "u1", "i2", "i2")
+
+
+def test_the_demo_shows_who_predicts_better_and_draws_a_cycle(tmp_path, monkeypatch):
+    monkeypatch.setattr("sadrec.cli.demo.PEOPLE", 320)
+    output = ask("demo", "-o", tmp_path / "demo")
+    assert "SAD (rivals learnt)" in output and "BPR finds none" in output
+    assert (tmp_path / "demo" / "demo.png").read_bytes()[:4] == b"\x89PNG"

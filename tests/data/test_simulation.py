@@ -105,14 +105,14 @@ def test_too_many_comparisons_are_refused_with_the_remedy() -> None:
     ("arguments", "message"),
     [
         ({"scenario": "sim3"}, "scenario must be"),
-        ({"n": 0}, "n must be a whole number, 1 or more"),
-        ({"m": 1}, "m must be a whole number, 2 or more"),
+        ({"n": 0}, "n must be a whole number, at least 1"),
+        ({"m": 1}, "m must be a whole number, at least 2"),
         ({"k": 2.5}, "k must be a whole number"),
-        ({"missing": 1}, "missing must be a share"),
+        ({"missing": 1}, "no comparison is left"),
         ({"missing": -0.1}, "missing must be a share"),
         ({"missing": 0.999999}, "no comparison is left"),
         ({"seed": -1}, "seed must be"),
-        ({"comparisons_per_user": 5000}, "between 1 and the number of pairs, 1225"),
+        ({"comparisons_per_user": 5000}, "must be a whole number, from 1 to 1225"),
     ],
 )
 def test_bad_arguments_are_refused(arguments: dict[str, object], message: str) -> None:
@@ -148,7 +148,7 @@ def test_observations_of_zero_are_missing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"T0": None}, "needs the arrays XI0, H0, T0, Obs0 and has H0, Obs0, XI0"),
+        ({"T0": None}, "it lacks the arrays T0; it has XI0, H0, Obs0"),
         ({"T0": np.ones((2, 5))}, "do not fit each other"),
         ({"Obs0": np.ones((3, 4, 4))}, "must hold -1, 0 and 1"),
         ({"Obs0": np.array([object()])}, "is not a simulation"),

@@ -9,8 +9,38 @@ from numpy.typing import NDArray
 QUANTILES = (0.0, 0.05, 0.5, 0.95, 1.0)
 
 
+class _Figures:
+    """Counts and how they are spread, as plain values and as text."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the figures as plain values, ready for JSON."""
+        return asdict(self)  # type: ignore[call-overload,no-any-return]
+
+    def __str__(self) -> str:
+        published = getattr(self, "published", None)
+        beside = published._cells() if published else {}
+        cells = self._cells()
+        width = max(9, *map(len, cells))
+        lines = [
+            f"{name:<{width}} {value}" + (f"   (published: {beside[name]})" if beside.get(name) else "")
+            for name, value in cells.items()
+        ]
+        return "\n".join([*lines, "(per user and per item: minimum/5 %/median/95 %/maximum)"])
+
+    def _cells(self) -> dict[str, str]:
+        """Return each figure as text, by its name."""
+        values = {name.replace("_", " "): value for name, value in vars(self).items() if name != "published"}
+        return {name: _text(name, value) for name, value in values.items()}
+
+
+def _text(name: str, value: Any) -> str:
+    if isinstance(value, tuple):
+        return "/".join(f"{entry:,.0f}" for entry in value)
+    return f"{value:.2%}" if name == "sparsity" else f"{value:,}"
+
+
 @dataclass(frozen=True)
-class Description:
+class Description(_Figures):
     """How many users, items and ratings, how sparse, and how they are spread.
 
     Attributes
@@ -33,34 +63,9 @@ class Description:
     per_item: tuple[float, ...] = ()
     published: "Description | None" = None
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the figures as plain values, ready for JSON."""
-        return asdict(self)
-
-    def __str__(self) -> str:
-        published = dict(self.published._cells()) if self.published else {}
-        lines = [
-            f"{name:<9} {value}" + (f"   (published: {published[name]})" if published.get(name) else "")
-            for name, value in self._cells()
-        ]
-        return "\n".join([*lines, _LEGEND])
-
-    def _cells(self) -> list[tuple[str, str]]:
-        return [
-            ("users", f"{self.users:,}"),
-            ("items", f"{self.items:,}"),
-            ("ratings", f"{self.ratings:,}"),
-            ("sparsity", f"{self.sparsity:.2%}"),
-            ("per user", _spread(self.per_user)),
-            ("per item", _spread(self.per_item)),
-        ]
-
-
-_LEGEND = "(per user and per item: minimum/5 %/median/95 %/maximum)"
-
 
 @dataclass(frozen=True)
-class PairsDescription:
+class PairsDescription(_Figures):
     """How many users, items and comparisons, and how they are spread.
 
     Attributes
@@ -79,19 +84,6 @@ class PairsDescription:
     pairs: int
     per_user: tuple[float, ...]
     per_item: tuple[float, ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the figures as plain values, ready for JSON."""
-        return asdict(self)
-
-    def __str__(self) -> str:
-        counts = [(name, f"{getattr(self, name):,}") for name in ("users", "items", "comparisons", "pairs")]
-        spreads = [("per user", _spread(self.per_user)), ("per item", _spread(self.per_item))]
-        return "\n".join([*(f"{name:<11} {value}" for name, value in counts + spreads), _LEGEND])
-
-
-def _spread(values: tuple[float, ...]) -> str:
-    return "/".join(f"{value:,.0f}" for value in values)
 
 
 def describe(matrix: Any, published: Description | None = None) -> Description:

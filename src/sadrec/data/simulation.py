@@ -9,10 +9,11 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from sadrec import _check
+from sadrec._types import Doubles
 from sadrec.data.comparisons import Comparisons
 
 Scenario = Literal["sim1", "sim2"]
-Floats = NDArray[np.float64]
 
 SHARE_OFF_ONE = 0.14
 """Share of T that is not 1 in the second scenario."""
@@ -42,9 +43,9 @@ class Simulation:
     """
 
     comparisons: Comparisons
-    user_factors: Floats
-    item_factors: Floats
-    rival_factors: Floats
+    user_factors: Doubles
+    item_factors: Doubles
+    rival_factors: Doubles
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -52,7 +53,7 @@ class Simulation:
         return (len(self.user_factors), len(self.item_factors), self.user_factors.shape[1])
 
     @cached_property
-    def X(self) -> Floats:
+    def X(self) -> Doubles:
         """The preferences of all users, (users, items, items); made when first asked for.
 
         Raises
@@ -74,12 +75,12 @@ class Simulation:
         tensor.flags.writeable = False
         return tensor
 
-    def margins(self, user: int) -> Floats:
+    def margins(self, user: int) -> Doubles:
         """Return the preferences of one user, (items, items)."""
         half = (self.item_factors * self.user_factors[user]) @ self.rival_factors.T
         return np.asarray(half - half.T)
 
-    def preference(self, user: Any, item: Any, rival: Any) -> Floats:
+    def preference(self, user: Any, item: Any, rival: Any) -> Doubles:
         """Return ``x_uij`` for rows of users, items and rivals; arrays broadcast."""
         return _preference(self.user_factors, self.item_factors, self.rival_factors, user, item, rival)
 
@@ -153,11 +154,9 @@ def simulate(
     >>> simulation.X.shape, float((simulation.rival_factors == 1).mean())
     ((20, 50, 50), 0.86)
     """
-    if scenario not in get_args(Scenario):
-        raise ValueError(f'scenario must be "sim1" or "sim2", not {scenario!r}')
+    _check.one_of(scenario, "scenario", get_args(Scenario))
     for name, value, least in (("n", n, 1), ("m", m, 2), ("k", k, 1)):
-        if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-            raise ValueError(f"{name} must be a whole number, {least} or more, not {value!r}")
+        _check.whole(value, name, least)
     rng = _stream(seed, _TRUTH)
     xi, eta = rng.random((n, k)) * 4 - 2, rng.random((m, k)) * 4 - 2
     tau = np.ones((m, k))
@@ -177,9 +176,7 @@ def simulate(
 
 def _draw_pairs(n: int, m: int, per_user: int | None, seed: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     pairs = m * (m - 1) // 2
-    if per_user is not None and not 1 <= per_user <= pairs:
-        raise ValueError(f"comparisons_per_user must be between 1 and the number of pairs, {pairs}, not {per_user!r}")
-    each = pairs if per_user is None else per_user
+    each = pairs if per_user is None else _check.whole(per_user, "comparisons_per_user", 1, pairs)
     if n * each > MAX_COMPARISONS:
         raise ValueError(
             f"{n} users with {each:,} comparisons each are {n * each:,}, more than {MAX_COMPARISONS:,}: "
@@ -203,15 +200,13 @@ def _compare(
     one: NDArray[Any],
     other: NDArray[Any],
     won: NDArray[np.bool_],
-    xi: Floats,
-    eta: Floats,
+    xi: Doubles,
+    eta: Doubles,
     missing: float,
     seed: int,
 ) -> Comparisons:
     """Make comparisons of ``one`` and ``other``, leaving a share out."""
-    if isinstance(missing, bool) or not isinstance(missing, (int, float, np.floating)) or not 0 <= missing < 1:
-        raise ValueError(f"missing must be a share, at least 0 and less than 1, not {missing!r}")
-    kept = len(user) - round(missing * len(user))
+    kept = len(user) - round(_check.share(missing, "missing") * len(user))
     if kept == 0:
         raise ValueError(f"no comparison is left of {len(user)} with missing={missing}")
     if kept < len(user):
@@ -227,24 +222,21 @@ def _compare(
     )
 
 
-def _preference(xi: Floats, eta: Floats, tau: Floats, user: Any, item: Any, rival: Any) -> Floats:
+def _preference(xi: Doubles, eta: Doubles, tau: Doubles, user: Any, item: Any, rival: Any) -> Doubles:
     difference = eta[item] * tau[rival] - eta[rival] * tau[item]
     return np.asarray((xi[user] * difference).sum(axis=-1))
 
 
 def _stream(seed: int, kind: int) -> np.random.Generator:
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise ValueError(f"seed must be a whole number, 0 or more, not {seed!r}")
-    return np.random.Generator(np.random.PCG64(np.random.SeedSequence([int(seed), kind])))
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence([_check.whole(seed, "seed"), kind])))
 
 
 def _load(path: Path) -> dict[str, NDArray[Any]]:
     names = ("XI0", "H0", "T0", "Obs0")
     try:
         with np.load(path, allow_pickle=False) as archive:
-            found = sorted(archive.files)
-            if any(name not in found for name in names):
-                raise ValueError(f"it needs the arrays {', '.join(names)} and has {', '.join(found)}")
+            if missing := set(names) - set(archive.files):
+                raise ValueError(f"it lacks the arrays {', '.join(sorted(missing))}; it has {', '.join(archive.files)}")
             return {name: archive[name] for name in names}
     except (ValueError, zipfile.BadZipFile, EOFError, AttributeError) as error:
         raise ValueError(f"{path} is not a simulation: {error}") from None

@@ -51,30 +51,26 @@ def load_split(path: str | Path, *, column: str = "split", train: str = "train")
         return {**find_interactions(columns, AUTO, AUTO, None, None), "part": column}
 
     with Table(path / "ratings.parquet" if folder else path) as table:
-        rows = table.read(choose, lambda width: [], _PartRows)
-        parts = pl.concat(rows.parts)
-    if train not in parts.unique().to_list():
-        raise ValueError(f"no row of {path} has {column} = {train!r}; there are {', '.join(map(repr, parts.unique()))}")
-    held = (parts != train).to_numpy()
-    row, item = (data.user_ids.positions(pl.concat(rows.users)), data.item_ids.positions(pl.concat(rows.items)))
+        rows = pl.concat(table.read(choose, lambda width: [], _Rows).frames)
+    parts = rows["part"].unique().to_list()
+    if train not in parts:
+        raise ValueError(f"no row of {path} has {column} = {train!r}; there are {', '.join(map(repr, parts))}")
+    held = rows.filter(pl.col("part") != train)
     width = data.shape[1]
     starts = np.repeat(np.arange(data.shape[0]), np.diff(data.matrix.indptr)) * width
+    cells = data.user_ids.positions(held["user"]) * width + data.item_ids.positions(held["item"])
     mask = np.zeros(len(data), dtype=np.bool_)
-    mask[np.searchsorted(starts + data.matrix.indices, row[held] * width + item[held])] = True
+    mask[np.searchsorted(starts + data.matrix.indices, cells)] = True
     return data._divide(mask)
 
 
-class _PartRows:
-    """Takes the users, the items and the parts of all rows."""
+class _Rows:
+    """Takes the rows as they are."""
 
     def __init__(self) -> None:
-        self.users: list[pl.Series] = []
-        self.items: list[pl.Series] = []
-        self.parts: list[pl.Series] = []
+        self.frames: list[pl.DataFrame] = []
         self.rows = 0
 
     def add(self, columns: dict[str, pl.Series], where: Where) -> None:
-        self.users.append(columns["user"])
-        self.items.append(columns["item"])
-        self.parts.append(columns["part"].cast(pl.String))
-        self.rows += len(columns["user"])
+        self.frames.append(pl.DataFrame(columns).with_columns(pl.col("part").cast(pl.String)))
+        self.rows += len(columns["part"])
