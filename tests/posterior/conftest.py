@@ -22,7 +22,7 @@ def settings():
 
 @pytest.fixture(scope="session")
 def answers():
-    """Two users with opposite tastes and one who answers in a circle, over five items."""
+    """Two users with opposite tastes and one who answers in a cycle, over five items."""
     rng = np.random.default_rng(0)
     rows = []
     for user, name in enumerate(("up", "down", "round")):

@@ -25,7 +25,7 @@ def small(users=2, items=4, factors=2, rows=40, seed=0):
 
 def preferences(state, triples):
     i, j = triples.by_user.winner, triples.by_user.loser
-    x = ((state.eta[i] * state.tau[j] - state.eta[j] * state.tau[i]) * state.xi[triples.user]).sum(1)
+    x = ((state.eta[i] * state.tau[j] - state.eta[j] * state.tau[i]) * state.xi[triples.by_user.user]).sum(1)
     return triples.by_user.root * x
 
 
@@ -71,7 +71,7 @@ def test_latent_margins_are_positive_and_the_residual_is_margin_minus_preference
 def test_an_items_precision_and_linear_term_are_those_of_the_regression_on_both_its_vectors():
     triples, state = small()
     residual = np.random.default_rng(1).normal(size=len(triples))
-    i, j, u = triples.by_user.winner, triples.by_user.loser, triples.user
+    i, j, u = triples.by_user.winner, triples.by_user.loser, triples.by_user.user
     for item in range(4):
         precision, linear = np.empty((4, 4)), np.empty(4)
         item_conditional(item, 4, state, triples.by_item, residual, precision, linear)

@@ -1,4 +1,4 @@
-"""Circles in the draws."""
+"""Cycles in the draws."""
 
 import itertools
 
@@ -8,14 +8,19 @@ import pytest
 from sadrec.posterior.cycles import ones
 
 
-def test_the_probability_of_a_circle_is_the_share_of_draws_that_have_it(posterior):
+def all_margins(posterior, user):
+    """Draws of all preferences of a user, (draws, items, items)."""
+    return posterior.preference(user, posterior.items[:, None], posterior.items[None, :])
+
+
+def test_the_probability_of_a_cycle_is_the_share_of_draws_that_have_it(posterior):
     path = ["a", "b", "c"]
     x = np.stack([posterior.preference("round", i, j) for i, j in (("a", "b"), ("b", "c"), ("c", "a"))])
     assert posterior.cycle_probability("round", path) == (x > 0).all(axis=0).mean()
     assert posterior.cycle_probability("up", path) < 0.2
 
 
-def test_a_user_who_answers_in_a_circle_has_credible_circles_and_others_do_not(posterior):
+def test_a_user_who_answers_in_a_cycle_has_credible_cycles_and_others_do_not(posterior):
     found = posterior.credible_cycles("round", least=0.5)
     assert found
     assert found[0].probability > 0.8
@@ -30,27 +35,27 @@ def test_a_user_who_answers_in_a_circle_has_credible_circles_and_others_do_not(p
         assert cycle.weakest == pytest.approx(min(beats))
 
 
-def test_all_circles_are_found(posterior):
+def test_all_cycles_are_found(posterior):
     found = {tuple(sorted(c.path)): c.probability for c in posterior.credible_cycles("round", least=0.0, N=None)}
     for triple in itertools.combinations("abcde", 3):
         both = [posterior.cycle_probability("round", order) for order in (triple, triple[::-1])]
         assert found[triple] == pytest.approx(max(both))
 
 
-def test_the_circles_of_the_crowd_are_those_of_the_mean_over_users(posterior):
+def test_the_cycles_of_the_crowd_are_those_of_the_mean_over_users(posterior):
     found = posterior.credible_cycles(None, least=0.0, N=None)
     assert len(found) == 10
     for cycle in found:
         pairs = zip(cycle.path, (*cycle.path[1:], cycle.path[0]), strict=True)
         x = np.stack([np.mean([posterior.preference(u, i, j) for u in posterior.users], axis=0) for i, j in pairs])
         assert cycle.probability == pytest.approx((x > 0).all(axis=0).mean(), abs=0.002)
-    expected = [sum(cycle.probability for cycle in found), posterior.cyclic_triads(None).mean()]
+    expected = [sum(cycle.probability for cycle in found), posterior.cyclic_triad_counts(None).mean()]
     assert expected[0] <= expected[1] + 1e-9
 
 
-def test_the_number_of_circles_in_a_draw_is_that_of_its_tournament(posterior):
-    counts = posterior.cyclic_triads("round")
-    x = posterior.drawn.margins(2, np.arange(5)) > 0
+def test_the_number_of_cycles_in_a_draw_is_that_of_its_tournament(posterior):
+    counts = posterior.cyclic_triad_counts("round")
+    x = all_margins(posterior, "round") > 0
     for d in range(0, 800, 37):
         slow = sum(
             (x[d, i, j] and x[d, j, k] and x[d, k, i]) or (x[d, j, i] and x[d, k, j] and x[d, i, k])
@@ -61,7 +66,7 @@ def test_the_number_of_circles_in_a_draw_is_that_of_its_tournament(posterior):
 
 def test_intransitivity_is_the_share_that_no_scores_explain(posterior):
     found = posterior.intransitivity("round")
-    x = posterior.drawn.margins(2, np.arange(5))
+    x = all_margins(posterior, "round")
     scores = x.mean(axis=2)
     rest = x - (scores[:, :, None] - scores[:, None, :])
     np.testing.assert_allclose(found, (rest**2).sum(axis=(1, 2)) / (x**2).sum(axis=(1, 2)), atol=1e-5)
@@ -73,7 +78,7 @@ def test_bits_are_counted():
         assert ones(np.uint64(word)) == bin(word).count("1")
 
 
-def test_a_circle_needs_three_different_items(posterior):
+def test_a_cycle_needs_three_different_items(posterior):
     with pytest.raises(ValueError, match="three"):
         posterior.cycle_probability("up", ["a", "b"])
     with pytest.raises(ValueError, match="twice"):

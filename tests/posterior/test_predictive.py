@@ -28,7 +28,7 @@ def fit(columns, **changes):
 def test_data_the_model_could_have_made_is_not_conspicuous():
     table = fit(truth(0)).predictive_check()
     assert table["statistic"].to_list() == [
-        "log_likelihood", "upsets", "item_spread", "user_upsets", "crowd_circles", "user_circles",
+        "log_likelihood", "upsets", "user_upsets", "item_spread", "crowd_cycles", "user_cycles",
     ]  # fmt: skip
     assert table["p_value"].is_between(0.01, 0.99).all()
 

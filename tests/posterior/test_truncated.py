@@ -5,7 +5,7 @@ import pytest
 from scipy import special, stats
 
 from sadrec._kernel import kernel
-from sadrec.posterior.counters import uniform
+from sadrec._random import uniform
 from sadrec.posterior.truncated import log_normal_cdf, normal_quantile_lower, positive_normal
 
 

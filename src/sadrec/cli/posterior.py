@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
+from sadrec import _check
 from sadrec.cli.options import (
     Reading,
     file_argument,
@@ -107,8 +108,6 @@ def posterior_command(
     draws so far say.
     """
     from sadrec.posterior import GibbsSAD
-    from sadrec.posterior.cycles import check_share
-    from sadrec.posterior.questions import check_level
 
     saved = file.suffix == SUFFIX
     if saved:
@@ -119,8 +118,8 @@ def posterior_command(
             raise click.UsageError(f"{names[0]} says how to sample, but {file.name} is sampled already: leave it out")
     data: Any = GibbsSAD.load(file) if saved else reading.read(file)
     # What is asked is checked before the sampling, which may take hours.
-    check_level(level)
-    check_share(least)
+    _check.share(level, "level", inside=True)
+    _check.share(least, "least")
     who = None if asked is None else parse_id(data.user_ids, asked)
     if who is not None:
         data.user_ids.positions(who)
@@ -150,7 +149,7 @@ def _fit(model: "GibbsSAD", data: Any, output: Path | None, checkpoint: Path | N
         if folder is not None:
             click.echo(f"Interrupted; the draws so far are in {folder}. Run the same command again to go on.", err=True)
             raise SystemExit(130) from None
-        if not model.fitted:
+        if not model.is_fitted:
             raise
         click.echo("Interrupted; this is what the draws so far say.", err=True)
     if output is not None:

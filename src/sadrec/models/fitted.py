@@ -88,15 +88,7 @@ class Fitted:
 
     def known_to(self, users: Positions, user_items: Any) -> Any:
         """Return what these users know, a CSR matrix with a row for each; None when nothing is known."""
-        if user_items is None:
-            return None if self.seen is None else self.seen[users]
-        known = sp.csr_matrix(user_items)
-        if known.shape != (len(users), len(self.item_ids)):
-            raise ValueError(
-                f"user_items must have a row for each of the {len(users)} users asked about and a column for each "
-                f"of the model's {len(self.item_ids)} items, not the shape {known.shape}"
-            )
-        return known if known.has_sorted_indices else known.sorted_indices()  # the caller's stays as it is
+        return known_to(self.seen, users, user_items, len(self.item_ids))
 
     # -- lists --------------------------------------------------------------------------------------------------------
 
@@ -123,9 +115,7 @@ class Fitted:
             index=self.index,
             **options,
         )
-        ids = self.item_ids.array[positions]
-        ids[positions < 0] = {"i": -1, "u": 0, "f": np.nan, "U": "", "M": np.datetime64("NaT")}[ids.dtype.kind]
-        return ids, scores
+        return named(self.item_ids, positions), scores
 
     def recommend_to_one(self, users: Any, N: int, known: Any, **options: Any) -> Scored:
         """Return the best N items for one user, without padding."""
@@ -194,3 +184,23 @@ def positions(ids: Ids, asked: Any) -> Any:
     """Return the position of one id, or the positions of an array of ids of any shape."""
     shape = np.shape(asked)
     return ids.positions(np.ravel(asked)).reshape(shape) if len(shape) > 1 else ids.positions(asked)
+
+
+def named(ids: Ids, positions: Positions) -> IdArray:
+    """Return the ids at some positions; for -1 an id that means nothing: -1 (0 if unsigned), NaN, NaT or ""."""
+    answer = ids.array[positions]
+    answer[positions < 0] = {"i": -1, "u": 0, "f": np.nan, "U": "", "M": np.datetime64("NaT")}[answer.dtype.kind]
+    return answer
+
+
+def known_to(seen: Any, users: Positions, user_items: Any, items: int) -> Any:
+    """Return what users know, a CSR matrix with a row for each, from ``user_items`` or what was seen; None: nothing."""
+    if user_items is None:
+        return None if seen is None else seen[users]
+    known = sp.csr_matrix(user_items)
+    if known.shape != (len(users), items):
+        raise ValueError(
+            f"user_items must have a row for each of the {len(users)} users asked about and a column for each "
+            f"of the model's {items} items, not the shape {known.shape}"
+        )
+    return known if known.has_sorted_indices else known.sorted_indices()  # the caller's stays as it is

@@ -6,9 +6,10 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from sadrec._types import Doubles
 from sadrec.posterior.hyper import draw_prior
 from sadrec.posterior.items import draw_items
-from sadrec.posterior.layout import Clock, Floats, State
+from sadrec.posterior.layout import Clock, State
 from sadrec.posterior.orbits import move_along_orbits
 from sadrec.posterior.settings import GibbsSettings
 from sadrec.posterior.triples import Triples
@@ -46,7 +47,7 @@ class Chain:
         self._residual = np.zeros(len(triples))
 
     @property
-    def scales(self) -> Floats:
+    def scales(self) -> Doubles:
         """Standard deviations of the prior of xi, eta and tau."""
         return np.asarray(self.state.prior[[0, 1, 3]] ** -0.5)
 

@@ -2,25 +2,23 @@
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sadrec._files import FileFormatError, read_arrays, write_arrays
-from sadrec.models import CheckpointError
+from sadrec._record import Arrays, Records
 from sadrec.posterior.chain import Chain
 from sadrec.posterior.draws import Draws
 
-FORMAT = 1
-_KIND = "a checkpoint of sadrec's sampler"
 logger = logging.getLogger("sadrec")
+
+_DRAWS, _STATE = ("user", "item", "rival", "scales"), ("xi", "eta", "tau", "prior", "mean")
 
 
 class DrawFiles:
-    """A folder with the parts of one run, each from one sweep to a later one.
+    """The parts of one run, each from one sweep to a later one, as records in a folder.
 
     Parameters
     ----------
@@ -30,19 +28,10 @@ class DrawFiles:
         What the draws depend on; the parts of another run are refused.
     seconds
         Write at most once in this time.
-
-    Raises
-    ------
-    ValueError
-        When there is a file in the place of the folder: now, not when the first part is written.
     """
 
-    def __init__(self, folder: str | Path, identity: dict[str, Any], seconds: float):
-        self.folder = Path(folder)
-        if self.folder.exists() and not self.folder.is_dir():
-            raise ValueError(f"checkpoint must be a folder, but {str(folder)!r} is a file: choose another name")
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self._identity = identity
+    def __init__(self, folder: str | Path, identity: Mapping[str, Any], seconds: float):
+        self._records = Records(folder, "draws", identity)
         self._seconds = seconds
         self._last = time.monotonic()
 
@@ -53,33 +42,17 @@ class DrawFiles:
     def save(self, chains: Sequence[Chain], draws: Draws, since: tuple[int, int], kept: int) -> None:
         """Write the draws made since (sweep, draws kept then), and the state of the chains."""
         sweep, first = since
-        part = slice(first, kept)
-        arrays: dict[str, NDArray[Any]] = {
-            "user": draws.user[:, part],
-            "item": draws.item[:, part],
-            "rival": draws.rival[:, part],
-            "scales": draws.scales[:, part],
-            "xi": np.stack([chain.state.xi for chain in chains]),
-            "eta": np.stack([chain.state.eta for chain in chains]),
-            "tau": np.stack([chain.state.tau for chain in chains]),
-            "prior": np.stack([chain.state.prior for chain in chains]),
-            "mean": np.stack([chain.state.mean for chain in chains]),
-        }
         last = chains[0].sweep
-        header = {
-            "kind": "gibbs checkpoint",
-            "format": FORMAT,
-            "identity": self._identity,
-            "sweeps": [sweep, last],
-            "draws": [first, kept],
-        }
-        write_arrays(self.folder / f"sweeps-{sweep:08d}-{last:08d}.checkpoint", arrays, header)
+        arrays = {name: getattr(draws, name)[:, first:kept] for name in _DRAWS}
+        arrays |= {name: np.stack([getattr(chain.state, name) for chain in chains]) for name in _STATE}
+        values = {"sweeps": [sweep, last], "draws": [first, kept]}
+        self._records.write(f"sweeps-{sweep:08d}-{last:08d}", values, arrays)
         self._last = time.monotonic()
 
     def load(self, chains: Sequence[Chain], draws: Draws, most_sweeps: int) -> int:
         """Bring the chains to where the parts end and fill in their draws; return how many draws each chain has.
 
-        A part that cannot be read, and those behind it, are made again.
+        A part that is damaged or does not fit, and those behind it, are made again.
 
         Raises
         ------
@@ -87,38 +60,53 @@ class DrawFiles:
             When the folder holds the parts of a run with other data or settings.
         """
         kept = 0
-        while True:
-            found = self._next(chains[0].sweep, most_sweeps)
-            if found is None:
-                return kept
-            arrays, header = found
-            if header["draws"][0] != kept:
-                return kept
-            first, kept = header["draws"]
-            for name in ("user", "item", "rival", "scales"):
-                getattr(draws, name)[:, first:kept] = arrays[name]
+        while (part := self._next(chains, draws, kept, most_sweeps)) is not None:
+            arrays, sweep, last = part
+            for name in _DRAWS:
+                getattr(draws, name)[:, kept:last] = arrays[name]
             for chain in chains:
-                for state in ("xi", "eta", "tau", "prior", "mean"):
-                    getattr(chain.state, state)[...] = arrays[state][chain.number]
-                chain.sweep = header["sweeps"][1]
+                for name in _STATE:
+                    getattr(chain.state, name)[...] = arrays[name][chain.number]
+                chain.sweep = sweep
+            kept = last
+        return kept
 
-    def _next(self, sweep: int, most_sweeps: int) -> tuple[dict[str, NDArray[Any]], dict[str, Any]] | None:
-        """Return the longest readable part that begins at a sweep and ends in time."""
-        for path in sorted(self.folder.glob(f"sweeps-{sweep:08d}-*.checkpoint"), reverse=True):
-            try:
-                arrays, header = read_arrays(path, _KIND)
-            except FileFormatError as error:
-                logger.warning("%s; these sweeps are made again", error)
+    def _next(
+        self, chains: Sequence[Chain], draws: Draws, kept: int, most_sweeps: int
+    ) -> tuple[Arrays, int, int] | None:
+        """Return the longest part that begins where the chains are and ends in time, its last sweep and draw."""
+        beginning = f"sweeps-{chains[0].sweep:08d}-"
+        for name in reversed(self._records.names()):
+            record = self._records.read(name) if name.startswith(beginning) else None
+            if record is None:
                 continue
-            if header.get("kind") != "gibbs checkpoint" or header.get("format") != FORMAT:
-                raise CheckpointError(f"{str(path)!r} is not {_KIND} of this version: choose another folder")
-            if header["identity"] != self._identity:
-                theirs = header["identity"]
-                changed = sorted(name for name in self._identity if theirs.get(name) != self._identity[name])
-                raise CheckpointError(
-                    f"the checkpoints in {str(self.folder)!r} belong to a run with other {', '.join(changed)}: "
-                    "choose another folder, or remove them to start again"
-                )
-            if sweep < header["sweeps"][1] <= most_sweeps:
-                return arrays, header
+            values, arrays = record
+            try:
+                sweep, last = _checked(values, arrays, chains, draws, kept)
+            except (KeyError, TypeError, ValueError) as error:
+                logger.warning("%s does not fit the run (%s); these sweeps are made again", name, error)
+                continue
+            if sweep <= most_sweeps:
+                return arrays, sweep, last
         return None
+
+
+def _checked(
+    values: Mapping[str, Any], arrays: Arrays, chains: Sequence[Chain], draws: Draws, kept: int
+) -> tuple[int, int]:
+    """Return the last sweep and the last draw of a part whose shapes, types and numbers are what they should be."""
+    (began, sweep), (first, last) = values["sweeps"], values["draws"]
+    settings = chains[0].settings
+    if began != chains[0].sweep or first != kept or sweep <= began:
+        raise ValueError("it begins elsewhere")
+    if last != max(0, sweep - settings.warmup) // settings.thin:
+        raise ValueError("its draws are not those of its sweeps")
+    shapes = {name: (len(chains), last - first, *getattr(draws, name).shape[2:]) for name in _DRAWS}
+    shapes |= {name: (len(chains), *getattr(chains[0].state, name).shape) for name in _STATE}
+    for name, shape in shapes.items():
+        array, dtype = arrays[name], np.float32 if name in _DRAWS else np.float64
+        if array.shape != shape or array.dtype != dtype:
+            raise ValueError(f"{name} has the shape {array.shape} and the type {array.dtype}")
+        if np.isnan(array).any() or (name != "prior" and not np.isfinite(array).all()):
+            raise ValueError(f"{name} holds numbers that are not finite")
+    return sweep, last

@@ -1,4 +1,4 @@
-"""Circles in the draws: how probable each is, and how much of a user's preferences no scores explain."""
+"""Cycles in the draws: how probable each is, and how many there are. User None is the crowd."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,11 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sadrec._kernel import kernel
+from sadrec._types import Doubles, Positions
 from sadrec.posterior.draws import Draws
-from sadrec.posterior.questions import Sampled, check_count
-from sadrec.posterior.settings import is_number
 
-Floats = NDArray[np.float64]
 Words = NDArray[np.uint64]
 
 MOST_ITEMS = 400
@@ -71,139 +69,61 @@ def count_triads(wins: Words, counts: NDArray[np.int32]) -> None:
                 row += 1
 
 
-def packed_wins(draws: Draws, user: int | None, rows: NDArray[np.int64]) -> tuple[Words, Floats]:
+def packed_wins(draws: Draws, user: int | None, items: Positions) -> tuple[Words, Doubles]:
     """Return who beats whom, a bit per draw, (items, items, words), and how often."""
     if user is None:
         draws, user = draws.crowd(), 0
     words = -(-len(draws) // 64)
-    packed, share = np.zeros((len(rows), len(rows), words * 8), np.uint8), np.zeros((len(rows), len(rows)))
-    for place, item in enumerate(rows):
-        bits = draws.preference(user, item, rows) > 0
+    packed, share = np.zeros((len(items), len(items), words * 8), np.uint8), np.zeros((len(items), len(items)))
+    for place, item in enumerate(items):
+        bits = draws.preference(user, item, items) > 0
         bits[:, place] = False
         share[place] = bits.mean(axis=0)
         packed[place, :, : -(-len(draws) // 8)] = np.packbits(bits, axis=0).T
     return packed.view(np.uint64), share
 
 
-def check_share(least: float) -> float:
-    """Return the smallest probability worth a mention, checked."""
-    if not is_number(least) or not 0 <= least <= 1:
-        raise ValueError(f"least must be a probability, a number from 0 to 1, not {least!r}")
-    return float(least)
+def cycle_probability(draws: Draws, user: int | None, path: Positions) -> float:
+    """Return the share of draws in which each item of a path beats the next, and the last the first."""
+    if len(path) < 3:
+        raise ValueError(f"a cycle has at least three items, not {len(path)}")
+    return float((draws.preference(user, path, np.roll(path, -1)) > 0).all(axis=1).mean())
 
 
-class CycleQuestions(Sampled):
-    """Whether taste runs in circles, and how surely. ``user=None`` is the mean over all users."""
-
-    def cycle_probability(self, user: Any, items: Any) -> float:
-        """Return the probability that a circle is real: each item preferred to the next, and the last to the first.
-
-        Parameters
-        ----------
-        user
-            An id, or None for the crowd.
-        items
-            Three or more ids, in the order of the circle.
-        """
-        rows = self._item_rows(items)
-        if len(rows) < 3:
-            raise ValueError(f"a circle has at least three items, not {len(rows)}")
-        x = self.drawn.preference(self._user_row(user), rows, np.roll(rows, -1))
-        return float((x > 0).all(axis=1).mean())
-
-    def credible_cycles(
-        self, user: Any = None, items: Any = None, least: float = 0.5, N: int | None = 20
-    ) -> list[CredibleCycle]:
-        """Return the circles of three items that are probably real, the most probable first.
-
-        Parameters
-        ----------
-        user
-            An id, or None for the crowd.
-        items
-            Ids to look among; None means all, at most 400.
-        least
-            Smallest probability worth a mention.
-        N
-            At most so many; None for no limit.
-        """
-        check_share(least)
-        if N is not None:
-            check_count("N", N)
-        rows = self._item_rows(items)
-        if len(rows) > MOST_ITEMS:
-            raise ValueError(
-                f"{len(rows)} items have too many triads: name at most {MOST_ITEMS} items, the best ones say"
-            )
-        if len(rows) < 3:
-            return []
-        wins, beats = packed_wins(self.drawn, self._user_row(user), rows)
-        counts = np.zeros((len(rows) * (len(rows) - 1) * (len(rows) - 2) // 6, 2), np.int32)
-        count_triads(wins, counts)
-        probability = counts.max(axis=1) / len(self.drawn)
-        order = np.argsort(-probability, kind="stable")
-        chosen = order[: np.count_nonzero(probability >= least)][:N]
-        triads = _triads(len(rows), chosen)
-        found = []
-        for row, (i, j, k) in zip(chosen, triads, strict=True):
-            path = (i, j, k) if counts[row, 0] >= counts[row, 1] else (i, k, j)
-            weakest = min(beats[a, b] for a, b in zip(path, (*path[1:], path[0]), strict=True))
-            ids = tuple(self.item_ids.array[rows[list(path)]].tolist())
-            found.append(CredibleCycle(ids, float(probability[row]), float(weakest)))
-        return found
-
-    def cyclic_triads(self, user: Any = None, items: Any = None) -> NDArray[np.int64]:
-        """Return draws of the number of circles of three among some items.
-
-        Where many items are nearly equal, some circle is in every draw without any one being probable: see
-        :meth:`credible_cycles`.
-
-        Parameters
-        ----------
-        user
-            An id, or None for the crowd.
-        items
-            Ids; None means all.
-        """
-        rows = self._item_rows(items)
-        row = self._user_row(user)
-        draws, row = (self.drawn.crowd(), 0) if row is None else (self.drawn, row)
-        wins = np.stack([(draws.preference(row, item, rows) > 0).sum(axis=1) for item in rows], axis=1)
-        count = len(rows)
-        # Every triad that is not a circle has exactly one item that beats both others.
-        return np.asarray(count * (count - 1) * (count - 2) // 6 - (wins * (wins - 1) // 2).sum(axis=1))
-
-    def intransitivity(self, user: Any = None) -> Floats:
-        """Return draws of the share of a user's preferences that no scores can explain, in [0, 1].
-
-        Parameters
-        ----------
-        user
-            An id, or None for the crowd.
-        """
-        xi = self.drawn.user_vectors(self._user_row(user))
-        _, eta, tau = self.drawn.flat()
-        result = np.empty(len(xi))
-        for d in range(len(xi)):
-            h, t = eta[d].astype(np.float64), tau[d].astype(np.float64)
-            mixed = h.T @ t
-            size = 2 * xi[d] @ ((h.T @ h) * (t.T @ t) - mixed * mixed.T) @ xi[d]
-            score = (h * xi[d]) @ t.mean(axis=0) - (t * xi[d]) @ h.mean(axis=0)
-            explained = 2 * len(h) * float(score @ score)
-            result[d] = 1 - explained / size if size > 1e-12 * max(explained, 1e-300) else 0.0
-        return result.clip(0, 1)
+def credible_cycles(
+    draws: Draws, user: int | None, items: Positions, least: float, N: int | None
+) -> list[CredibleCycle]:
+    """Return the cycles of three items, as rows, whose probability is at least ``least``, the most probable first."""
+    size = len(items)
+    if size > MOST_ITEMS:
+        raise ValueError(f"{size} items have too many triads: name at most {MOST_ITEMS} items, the best ones say")
+    if size < 3:
+        return []
+    wins, beats = packed_wins(draws, user, items)
+    counts = np.zeros((size * (size - 1) * (size - 2) // 6, 2), np.int32)
+    count_triads(wins, counts)
+    probability = counts.max(axis=1) / len(draws)
+    order = np.argsort(-probability, kind="stable")
+    chosen = order[: np.count_nonzero(probability >= least)][:N]
+    # Triads come in the order of their pairs i < j, each of which has one for every k > j.
+    first, second = np.triu_indices(size, 1)
+    ends = np.cumsum(size - 1 - second)
+    pair = np.searchsorted(ends, chosen, side="right")
+    triads = np.stack([first[pair], second[pair], size + chosen - ends[pair]], axis=1)
+    backward = counts[chosen, 0] < counts[chosen, 1]
+    triads[backward] = triads[backward][:, [0, 2, 1]]
+    weakest = beats[triads, np.roll(triads, -1, axis=1)].min(axis=1, initial=1.0)
+    return [
+        CredibleCycle(tuple(items[triad].tolist()), float(probability[row]), float(weak))
+        for triad, row, weak in zip(triads, chosen, weakest, strict=True)
+    ]
 
 
-def _triads(items: int, chosen: NDArray[np.int64]) -> list[tuple[int, int, int]]:
-    """Return the triads at some places of the order i < j < k."""
-    found = {}
-    wanted = set(chosen.tolist())
-    row = 0
-    for i in range(items - 2):
-        for j in range(i + 1, items - 1):
-            last = row + items - j - 1
-            for place in range(row, last):
-                if place in wanted:
-                    found[place] = (i, j, j + 1 + place - row)
-            row = last
-    return [found[place] for place in chosen.tolist()]
+def cyclic_triad_counts(draws: Draws, user: int | None, items: Positions) -> Positions:
+    """Return the number of cycles of three among some items in every draw."""
+    if user is None:
+        draws, user = draws.crowd(), 0
+    wins = np.stack([(draws.preference(user, item, items) > 0).sum(axis=1) for item in items], axis=1)
+    size = len(items)
+    # Every triad that is not a cycle has exactly one item that beats both others.
+    return np.asarray(size * (size - 1) * (size - 2) // 6 - (wins * (wins - 1) // 2).sum(axis=1))

@@ -1,21 +1,72 @@
-"""The draws of all chains, and preferences computed from them."""
+"""The draws of all chains, and preferences computed from them. Users and items are rows; user None is the crowd."""
 
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from itertools import pairwise
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Singles = NDArray[np.float32]
-Floats = NDArray[np.float64]
+from sadrec._kernel import kernel
+from sadrec._types import Doubles, Floats, Positions
+from sadrec.posterior.truncated import normal_cdf
+from sadrec.ranking import Parameters
+from sadrec.ranking.fold_in import average_user
+from sadrec.ranking.pairs import margins
+from sadrec.ranking.vectors import item_vectors
+
+Quantity = Literal["preference", "probability", "beats"]
+_QUANTITIES = {"preference": 0, "probability": 1, "beats": 2}
 
 _CHUNK = 1 << 22
 """How many numbers are held at a time while preferences are computed."""
+_WORTH_SHARING = 1 << 18
+"""Draws of preferences per thread below which handing work out costs more than it saves."""
+
+
+class Flat(NamedTuple):
+    """The draws of all chains in one axis, chain after chain."""
+
+    xi: Floats
+    eta: Floats
+    tau: Floats
+
+
+class Pairs(NamedTuple):
+    """Rows of users, items and rivals."""
+
+    user: Positions
+    item: Positions
+    rival: Positions
+
+
+@kernel
+def add_up(draws: Flat, pairs: Pairs, quantity: int, total: Doubles, first: int, last: int) -> None:
+    """Add to ``total`` what pairs first, ..., last - 1 have in every draw: x, Phi(x), or 1 where x > 0."""
+    xi, eta, tau = draws.xi, draws.eta, draws.tau
+    user, item, rival = pairs.user, pairs.item, pairs.rival
+    factors = eta.shape[2]
+    for d in range(eta.shape[0]):
+        for p in range(first, last):
+            one, eta_i, tau_i = xi[d, user[p]], eta[d, item[p]], tau[d, item[p]]
+            eta_j, tau_j = eta[d, rival[p]], tau[d, rival[p]]
+            x = 0.0
+            for h in range(factors):
+                x += np.float64(one[h]) * (np.float64(eta_i[h]) * tau_j[h] - np.float64(eta_j[h]) * tau_i[h])
+            if quantity == 0:
+                total[p] += x
+            elif quantity == 1:
+                total[p] += normal_cdf(x)
+            elif x > 0.0:
+                total[p] += 1.0
 
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """Draws from the posterior, in float32.
+    """Draws from the posterior, in float32. ``draws[d]`` is one of them, as parameters of a model.
 
     Attributes
     ----------
@@ -25,72 +76,69 @@ class Draws:
         (chains, draws, 3): standard deviations of the prior of xi, eta and tau.
     """
 
-    user: Singles
-    item: Singles
-    rival: Singles
-    scales: Singles
+    user: Floats
+    item: Floats
+    rival: Floats
+    scales: Floats
 
     @classmethod
     def empty(cls, chains: int, draws: int, users: int, items: int, factors: int) -> "Draws":
         """Make room for draws."""
-        return cls(
-            np.zeros((chains, draws, users, factors), np.float32),
-            np.zeros((chains, draws, items, factors), np.float32),
-            np.zeros((chains, draws, items, factors), np.float32),
-            np.zeros((chains, draws, 3), np.float32),
-        )
+        shapes = (users, factors), (items, factors), (items, factors), (3,)
+        return cls(*(np.zeros((chains, draws, *shape), np.float32) for shape in shapes))
 
     @property
     def chains(self) -> int:
         """How many chains there are."""
         return len(self.user)
 
+    @property
+    def per_chain(self) -> int:
+        """How many draws each chain has."""
+        return int(self.user.shape[1])
+
     def __len__(self) -> int:
         """How many draws there are, of all chains together."""
-        return len(self.user) * int(self.user.shape[1])
+        return self.chains * self.per_chain
+
+    def __getitem__(self, draw: int) -> Parameters:
+        if not 0 <= draw < len(self):
+            raise IndexError(f"there are {len(self)} draws, and no draw {draw}")
+        at = divmod(draw, self.per_chain)
+        return Parameters(self.user[at], self.item[at], self.rival[at])
+
+    def __iter__(self) -> Iterator[Parameters]:
+        """Iterate over the draws, chain after chain."""
+        return (self[draw] for draw in range(len(self)))
 
     @property
     def nbytes(self) -> int:
         """Bytes of memory."""
         return self.user.nbytes + self.item.nbytes + self.rival.nbytes + self.scales.nbytes
 
+    def _of_each_chain(self, chosen: Any) -> "Draws":
+        return Draws(self.user[:, chosen], self.item[:, chosen], self.rival[:, chosen], self.scales[:, chosen])
+
     def first(self, draws: int) -> "Draws":
         """Return the first draws of every chain."""
-        return Draws(self.user[:, :draws], self.item[:, :draws], self.rival[:, :draws], self.scales[:, :draws])
-
-    def one(self, chain: int, draw: int) -> "Draws":
-        """Return a single draw."""
-        at = slice(chain, chain + 1), slice(draw, draw + 1)
-        return Draws(self.user[at], self.item[at], self.rival[at], self.scales[at])
+        return self._of_each_chain(slice(draws))
 
     def at_most(self, count: int) -> "Draws":
         """Return evenly spaced draws of every chain, at most ``count`` altogether (but one per chain)."""
-        per_chain = self.user.shape[1]
-        keep = max(1, min(per_chain, count // self.chains))
-        chosen = np.linspace(0, per_chain - 1, keep).round().astype(np.int64)
-        return Draws(self.user[:, chosen], self.item[:, chosen], self.rival[:, chosen], self.scales[:, chosen])
+        keep = max(1, min(self.per_chain, count // self.chains))
+        return self._of_each_chain(np.linspace(0, self.per_chain - 1, keep).round().astype(np.int64))
 
     def crowd(self) -> "Draws":
         """Return the draws of a single user, the mean over all."""
         mean = self.user.mean(axis=2, keepdims=True, dtype=np.float64).astype(np.float32)
         return Draws(mean, self.item, self.rival, self.scales)
 
-    def flat(self) -> tuple[Singles, Singles, Singles]:
+    def flat(self) -> Flat:
         """Return xi, eta, tau with chains and draws in one axis, chain after chain."""
-        rows = len(self)
-        return (
-            self.user.reshape(rows, *self.user.shape[2:]),
-            self.item.reshape(rows, *self.item.shape[2:]),
-            self.rival.reshape(rows, *self.rival.shape[2:]),
-        )
+        return Flat(*(side.reshape(len(self), *side.shape[2:]) for side in (self.user, self.item, self.rival)))
 
-    def user_vectors(self, user: int | None) -> Floats:
-        """Return xi of a user, (draws, factors); for None the mean over all users."""
-        xi, _, _ = self.flat()
-        return np.asarray(xi.mean(axis=1, dtype=np.float64) if user is None else xi[:, user].astype(np.float64))
-
-    def preference(self, user: Any, item: Any, rival: Any) -> Floats:
-        """Return ``x_uij`` for rows that broadcast, (draws, ...); user None is the mean over all users."""
+    def preference(self, user: Any, item: Any, rival: Any) -> Doubles:
+        """Return ``x_uij`` for rows that broadcast, (draws, ...)."""
         if user is None:
             return self.crowd().preference(0, item, rival)
         xi, eta, tau = self.flat()
@@ -101,21 +149,49 @@ class Draws:
         for start in range(0, len(i), step):
             part = slice(start, start + step)
             a, b = i[part], j[part]
-            difference = eta[:, a].astype(np.float64) * tau[:, b] - eta[:, b].astype(np.float64) * tau[:, a]
-            result[:, part] = np.einsum("dpk,dpk->dp", difference, xi[:, u[part]])
+            wedge = eta[:, a].astype(np.float64) * tau[:, b] - eta[:, b].astype(np.float64) * tau[:, a]
+            result[:, part] = np.einsum("dpk,dpk->dp", wedge, xi[:, u[part]])
         return result.reshape(len(self), *shape)
 
-    def margins(self, user: int | None, items: NDArray[np.int64]) -> Floats:
-        """Return the preferences of a user among some items, (draws, items, items)."""
-        xi = self.user_vectors(user)
-        _, eta, tau = self.flat()
-        half = np.einsum("dik,djk->dij", eta[:, items] * xi[:, None], tau[:, items].astype(np.float64), optimize=True)
-        return np.asarray(half - half.transpose(0, 2, 1))
+    def mean(self, user: Any, item: Any, rival: Any, of: Quantity = "preference", num_threads: int = 0) -> Doubles:
+        """Return the mean over draws of x, of Phi(x) or of x > 0 ("beats"), for rows that broadcast.
 
-    def scores(self, user: int | None, items: NDArray[np.int64]) -> Floats:
-        """Return the mean margin of some items over each other (themselves included, as 0), (draws, items)."""
-        xi = self.user_vectors(user)
-        _, all_eta, all_tau = self.flat()
+        No draw of a preference is held, so any number of pairs may be asked for.
+        """
+        if user is None:
+            return self.crowd().mean(0, item, rival, of, num_threads)
+        rows = np.broadcast_arrays(user, item, rival)
+        pairs = Pairs(*(np.ascontiguousarray(side, np.int64).ravel() for side in rows))
+        total = np.zeros(pairs.user.size)
+        work = partial(add_up, self.flat(), pairs, _QUANTITIES[of], total)
+        most = max(1, total.size * len(self) // _WORTH_SHARING)
+        parts = min(num_threads or os.cpu_count() or 1, most, max(1, total.size))
+        bounds = np.linspace(0, total.size, parts + 1).astype(int).tolist()
+        if parts == 1:
+            work(0, total.size)
+        else:
+            with ThreadPoolExecutor(parts) as pool:
+                list(pool.map(lambda ends: work(*ends), pairwise(bounds)))
+        return (total / max(1, len(self))).reshape(rows[0].shape)
+
+    def margins(self, user: int | None, items: Positions, rivals: Positions) -> Doubles:
+        """Return the posterior mean margins of some items over some rivals, (items, rivals)."""
+        total = np.zeros((len(items), len(rivals)))
+        for one in self:
+            total += margins(one, average_user(one) if user is None else user, items, rivals)
+        return total / max(1, len(self))
+
+    def scores(self, user: int | None, items: Positions) -> Doubles:
+        """Return draws of the mean margin of some items over each other (themselves included, as 0), (draws, items)."""
+        all_xi, all_eta, all_tau = self.flat()
+        xi = (all_xi.mean(axis=1, dtype=np.float64) if user is None else all_xi[:, user]).astype(np.float64)
         eta, tau = all_eta[:, items].astype(np.float64), all_tau[:, items].astype(np.float64)
         score = np.einsum("dik,dk->di", eta, xi * tau.mean(axis=1))
         return np.asarray(score - np.einsum("dik,dk->di", tau, xi * eta.mean(axis=1)))
+
+    def mean_scores(self, users: Positions) -> Doubles:
+        """Return the posterior mean of the mean margin over the catalogue, (users, items)."""
+        total = np.zeros((len(users), self.item.shape[2]))
+        for one in self:
+            total += one.user_factors[users] @ item_vectors(one).T
+        return total / max(1, len(self))

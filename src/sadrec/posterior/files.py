@@ -6,40 +6,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec._files import FileFormatError, read_arrays, write_arrays
+from sadrec._files import read_arrays, write_arrays
 from sadrec.data.ids import Ids
 from sadrec.models import ModelFileError
-from sadrec.models.files import pack_ids, unpack_ids, unpack_seen
+from sadrec.models.files import pack_ids, pack_seen, refusing, unpack_ids, unpack_seen
 from sadrec.posterior.draws import Draws
-from sadrec.posterior.settings import GibbsSettings
+from sadrec.posterior.layout import ByUser
+from sadrec.posterior.settings import GibbsSettings, SamplerSettings, resolved
+from sadrec.posterior.triples import starts
 
 FORMAT = 1
 _KIND = "a sadrec posterior"
-Observed = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]
-"""User, winner and loser of every comparison learnt from, and the root of its precision."""
+_DRAWS, _OBSERVED = ("user", "item", "rival", "scales"), ("user", "winner", "loser", "root")
 
 
 def save_posterior(
-    path: str | Path, draws: Draws, users: Ids, items: Ids, observed: Observed, seen: Any, settings: GibbsSettings
+    path: str | Path, draws: Draws, users: Ids, items: Ids, observed: ByUser, seen: Any, settings: GibbsSettings
 ) -> None:
     """Write everything, whole or not at all."""
-    tensors: dict[str, NDArray[Any]] = {
-        "user_draws": draws.user,
-        "item_draws": draws.item,
-        "rival_draws": draws.rival,
-        "scale_draws": draws.scales,
-    }
-    for name, column in zip(("user", "winner", "loser", "root"), observed, strict=True):
-        tensors[f"observed_{name}"] = column
+    tensors: dict[str, NDArray[Any]] = {f"{name.removesuffix('s')}_draws": getattr(draws, name) for name in _DRAWS}
+    tensors |= {f"observed_{name}": getattr(observed, name) for name in _OBSERVED}
     kinds = {"users": pack_ids("users", users.array, tensors), "items": pack_ids("items", items.array, tensors)}
-    if seen is not None:
-        tensors["seen_indptr"], tensors["seen_indices"] = seen.indptr.astype(np.int64), seen.indices
-        tensors["seen_data"] = seen.data
     header = {"kind": "posterior", "format": FORMAT, "ids": kinds, "settings": settings.as_dict()}
-    write_arrays(Path(path), tensors, header)
+    write_arrays(Path(path), {**tensors, **pack_seen(seen)}, header)
 
 
-def load_posterior(path: str | Path) -> tuple[Draws, Ids, Ids, Observed, Any, GibbsSettings]:
+def load_posterior(path: str | Path) -> tuple[Draws, Ids, Ids, ByUser, Any, GibbsSettings]:
     """Return what :func:`save_posterior` wrote, checked; draws stay on the disk until they are used.
 
     Raises
@@ -47,7 +39,7 @@ def load_posterior(path: str | Path) -> tuple[Draws, Ids, Ids, Observed, Any, Gi
     ModelFileError
         When the file is not a posterior that this version can read.
     """
-    try:
+    with refusing(path, _KIND):
         tensors, header = read_arrays(Path(path), _KIND)
         if header.get("kind") != "posterior":
             raise ModelFileError(f"{str(path)!r} is not {_KIND} but {header.get('kind')!r}")
@@ -55,25 +47,29 @@ def load_posterior(path: str | Path) -> tuple[Draws, Ids, Ids, Observed, Any, Gi
             raise ModelFileError(
                 f"{str(path)!r} has the format {header.get('format')!r}, this version reads {FORMAT}: update sadrec"
             )
-        draws = Draws(*(tensors[f"{name}_draws"] for name in ("user", "item", "rival", "scale")))
-        settings = GibbsSettings(**header["settings"])
+        draws = Draws(*(tensors[f"{name.removesuffix('s')}_draws"] for name in _DRAWS))
+        given = dict(header["settings"])
+        settings = resolved(SamplerSettings(random_state=given.pop("seed"), **given))
         n, m = _check_draws(draws, settings.factors)
         users = Ids(unpack_ids("users", header["ids"]["users"], tensors, n), "user")
         items = Ids(unpack_ids("items", header["ids"]["items"], tensors, m), "item")
-        columns = [np.array(tensors[f"observed_{name}"]) for name in ("user", "winner", "loser", "root")]
-        for column, size in zip(columns, (n, m, m), strict=False):
-            if column.dtype != np.int32 or column.ndim != 1 or len(column) != len(columns[0]):
-                raise ValueError("the comparisons are cut short")
-            if len(column) and not 0 <= column.min() <= column.max() < size:
-                raise ValueError("the comparisons name users or items that do not exist")
-        if columns[3].shape != columns[0].shape or (np.diff(columns[0]) < 0).any():
-            raise ValueError("the comparisons are out of order")
-        observed = columns[0], columns[1], columns[2], columns[3].astype(np.float32)
+        observed = _observed([np.array(tensors[f"observed_{name}"]) for name in _OBSERVED], n, m)
         return draws, users, items, observed, unpack_seen(tensors, (n, m)), settings
-    except (ModelFileError, FileNotFoundError):
-        raise
-    except (FileFormatError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-        raise ModelFileError(f"{str(path)!r} cannot be read as {_KIND}: {error}") from error
+
+
+def _observed(columns: list[NDArray[Any]], n: int, m: int) -> ByUser:
+    """Return the comparisons learnt from, checked."""
+    user, winner, loser, root = columns
+    for column, size in ((user, n), (winner, m), (loser, m)):
+        if column.dtype != np.int32 or column.ndim != 1 or len(column) != len(user):
+            raise ValueError("the comparisons are cut short")
+        if len(column) and not 0 <= column.min() <= column.max() < size:
+            raise ValueError("the comparisons name users or items that do not exist")
+    if root.shape != user.shape or root.dtype != np.float32 or not np.isfinite(root).all():
+        raise ValueError("the weights of the comparisons are not finite float32 numbers")
+    if (np.diff(user) < 0).any():
+        raise ValueError("the comparisons are out of order")
+    return ByUser(starts(user, n), user, winner, loser, root)
 
 
 def _check_draws(draws: Draws, factors: int) -> tuple[int, int]:
@@ -86,7 +82,7 @@ def _check_draws(draws: Draws, factors: int) -> tuple[int, int]:
         raise ValueError("the draws of users, items and rivals do not fit each other")
     if draws.scales.shape != (chains, count, 3) or not len(draws):
         raise ValueError("there are no draws")
-    for array in (draws.user, draws.item, draws.rival):
+    for array in (draws.user, draws.item, draws.rival, draws.scales):
         if array.dtype != np.float32 or not np.isfinite(array).all():
             raise ValueError("the draws are not finite float32 numbers")
     return n, m

@@ -1,71 +1,81 @@
 """The full posterior of SAD under a probit model."""
 
-import inspect
 import logging
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from scipy.special import ndtr
 
+from sadrec import _check
 from sadrec._files import fingerprint
+from sadrec._record import locked
+from sadrec._types import Doubles, Positions
 from sadrec.data import Comparisons, Interactions, as_interactions
-from sadrec.data.ids import IdArray, Ids
-from sadrec.models import SAD, NotFittedError
+from sadrec.data.ids import Ids, is_scalar_id
+from sadrec.models import SAD
+from sadrec.models.base import Estimator, documented
+from sadrec.models.fitted import Scored, known_to, named, one_position, positions
+from sadrec.posterior import cycles as drawn_cycles
+from sadrec.posterior import diagnostics, lists, predictive
 from sadrec.posterior.checkpoints import DrawFiles
-from sadrec.posterior.cycles import CycleQuestions
-from sadrec.posterior.diagnostics import GOOD
+from sadrec.posterior.draws import Draws, Quantity
+from sadrec.posterior.factors import aligned
 from sadrec.posterior.files import load_posterior, save_posterior
 from sadrec.posterior.layout import ByUser
 from sadrec.posterior.mean import mean_factors
 from sadrec.posterior.pairs import as_pairs
-from sadrec.posterior.predictive import PredictiveChecks
-from sadrec.posterior.questions import LOGIT_PER_PROBIT, ListQuestions, PairQuestions
-from sadrec.posterior.rivals import RivalQuestions
 from sadrec.posterior.sampling import bytes_needed, check_memory, sample
-from sadrec.posterior.settings import GibbsSettings, Scale, is_number
+from sadrec.posterior.settings import GibbsSettings, SamplerSettings, resolved
 from sadrec.posterior.triples import as_triples
+from sadrec.ranking import Parameters
+from sadrec.ranking.alignment import Factors
+from sadrec.ranking.cycles import Cycle, CyclicTriads, cycles, cyclic_triads
+from sadrec.ranking.fold_in import average_user
+from sadrec.ranking.intransitivity import intransitivity
+from sadrec.ranking.rank import Method, Ranking, rank_margins
+from sadrec.ranking.top_n import best_of
+from sadrec.ranking.tournament import Tournament
+from sadrec.ranking.vectors import item_vectors, user_vectors
 
 logger = logging.getLogger("sadrec")
 
+LOGIT_PER_PROBIT = 1.702
+"""Phi(x) and sigmoid(1.702 x) differ by less than 0.01 everywhere (Haley, 1952)."""
 MISSED = 0.1
 """Share of the squared size of the mean preferences that a mean model may miss without a warning."""
-_FITTED = ("drawn", "user_ids", "item_ids", "seen", "observed", "settings", "_observed_user", "users", "items")
+_CHUNK = 1 << 23
+"""How many numbers are held at a time where many are asked for."""
+_ALIGNED = 1000
+"""How many draws are aligned."""
 
 
-class GibbsSAD(PairQuestions, ListQuestions, CycleQuestions, RivalQuestions, PredictiveChecks):
+@documented
+class GibbsSAD(SamplerSettings, Estimator):
     """The posterior of SAD, by Gibbs sampling: not one answer but how sure it is.
 
     ``x_uij = sum_h xi_uh (eta_ih tau_jh - eta_jh tau_ih)`` and ``P(i over j) = Phi(x_uij)``, with independent priors
     ``xi ~ N(user_mean, user_scale^2)``, ``eta ~ N(0, item_scale^2)`` and ``tau ~ N(rival_mean, rival_scale^2)``
     restricted to tau >= 0.
 
-    Parameters
-    ----------
-    factors
-        The length k of the vectors.
-    draws
-        How many draws each chain keeps.
-    warmup
-        Sweeps before the first draw is kept.
-    chains
-        Independent runs, from different starts; several are needed to see whether they agree.
-    thin
-        Keep every thin-th sweep.
-    user_scale, item_scale, rival_scale
-        Standard deviations of the prior: numbers (the paper's are 1), or "learn", which gives a scale a half-normal
-        prior with scale 1 of its own and samples it with the rest. ``rival_scale=0`` holds tau at ``rival_mean``: the
-        posterior of BPR.
-    user_mean
-        0 expects nothing of people in advance; 1 expects them to agree, each differing from all by ``user_scale``;
-        "learn" gives every factor a mean of its own, N(0, 1) in advance.
-    rival_mean
-        1 expects tau to be 1, as the paper's penalty does; 0 is what its appendix writes.
-    negatives
-        For interactions: how many untouched items each is compared with (drawn once, before the first sweep).
-    random_state
-        A whole number, a numpy generator, or None for a seed from the operating system.
-    num_threads
-        0 means all cores. The draws are the same, bit by bit, for any number.
+    {settings}
+
+    Notes
+    -----
+    The verbs are those of :class:`~sadrec.SAD`, with these differences:
+
+    - :meth:`preference` and :meth:`intransitivity` return draws, one number per draw; every other verb of SAD returns
+      what SAD returns, of posterior means.
+    - Preferences, margins and scores are in units of the probit. :meth:`tournament`, :meth:`cycles` and the models
+      (:meth:`mean_model`, :meth:`draw_model`) are in log-odds, as SAD is: 1.702 times as large.
+    - ``user=None`` is the crowd: somebody with the mean vector of all users.
+    - What needs one set of factors (``explain``, ``similar_items``, ``fold_in``, ...) is asked of :meth:`mean_model`.
 
     Examples
     --------
@@ -82,59 +92,18 @@ class GibbsSAD(PairQuestions, ListQuestions, CycleQuestions, RivalQuestions, Pre
     True
     """
 
-    _observed_user: Any
+    _learnt = ("drawn", "user_ids", "item_ids", "seen", "observed", "settings")
+    drawn: Draws
+    user_ids: Ids
+    item_ids: Ids
+    seen: Any
+    observed: ByUser
+    settings: GibbsSettings
 
-    def __init__(
-        self,
-        factors: int = 8,
-        draws: int = 1000,
-        warmup: int = 1000,
-        chains: int = 4,
-        thin: int = 1,
-        *,
-        user_scale: Scale = "learn",
-        item_scale: Scale = "learn",
-        rival_scale: Scale = "learn",
-        user_mean: Scale = "learn",
-        rival_mean: float = 1.0,
-        negatives: int = 1,
-        random_state: int | np.random.Generator | None = 0,
-        num_threads: int = 0,
-    ):
-        self.factors = factors
-        self.draws = draws
-        self.warmup = warmup
-        self.chains = chains
-        self.thin = thin
-        self.user_scale = user_scale
-        self.item_scale = item_scale
-        self.rival_scale = rival_scale
-        self.user_mean = user_mean
-        self.rival_mean = rival_mean
-        self.negatives = negatives
-        self.random_state = random_state
-        self.num_threads = num_threads
+    def _state(self) -> str:
+        return f", {len(self.drawn):,} draws" if self.is_fitted else ", not fitted"
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the settings as they were given (scikit-learn's convention)."""
-        return {name: getattr(self, name) for name in inspect.signature(GibbsSAD.__init__).parameters if name != "self"}
-
-    def __repr__(self) -> str:
-        defaults = {name: p.default for name, p in inspect.signature(GibbsSAD.__init__).parameters.items()}
-        given = ", ".join(f"{name}={value!r}" for name, value in self.get_params().items() if value != defaults[name])
-        state = f", {len(self.drawn):,} draws" if self.fitted else ", not fitted"
-        return f"<GibbsSAD({given}){state}>"
-
-    @property
-    def fitted(self) -> bool:
-        """Whether there are draws to ask."""
-        return "drawn" in self.__dict__
-
-    def __getattr__(self, name: str) -> Any:
-        # Only reached when an attribute is missing: before fit, these are.
-        if name in _FITTED:
-            raise NotFittedError("this GibbsSAD has no draws yet: call fit first")
-        raise AttributeError(f"GibbsSAD has no attribute {name!r}")
+    # -- learning -----------------------------------------------------------------------------------------------------
 
     def memory(self, data: Any) -> dict[str, int]:
         """Say beforehand how many bytes ``fit`` will take: "draws" for what it keeps, "running" beside that.
@@ -145,7 +114,7 @@ class GibbsSAD(PairQuestions, ListQuestions, CycleQuestions, RivalQuestions, Pre
             As for :meth:`fit`.
         """
         data = data if isinstance(data, Comparisons) else as_interactions(data)
-        settings = self._resolved()
+        settings = resolved(self)
         if isinstance(data, Interactions):
             triples = data.matrix.nnz * settings.negatives
         else:
@@ -175,7 +144,7 @@ class GibbsSAD(PairQuestions, ListQuestions, CycleQuestions, RivalQuestions, Pre
         show_progress
             Whether to show a progress bar on a terminal.
         checkpoint
-            A folder. Killed and run again with the same settings (or with more ``draws``), the run goes on from there
+            A folder. Killed and run again with the same settings (or with more ``draws``), the run continues from there
             and ends with the same bits as an undisturbed one.
         checkpoint_seconds
             Write a checkpoint at most so often.
@@ -185,11 +154,8 @@ class GibbsSAD(PairQuestions, ListQuestions, CycleQuestions, RivalQuestions, Pre
         ValueError
             For settings out of range, and when the draws would not fit into memory.
         """
-        settings = self._resolved()
-        if isinstance(self.num_threads, bool) or not isinstance(self.num_threads, int) or self.num_threads < 0:
-            raise ValueError(f"num_threads must be 0 (all cores) or more, not {self.num_threads!r}")
-        if not is_number(checkpoint_seconds) or checkpoint_seconds < 0:
-            raise ValueError(f"checkpoint_seconds must be a number, 0 or more, not {checkpoint_seconds!r}")
+        settings, threads = resolved(self), _check.threads(self.num_threads)
+        _check.number(checkpoint_seconds, "checkpoint_seconds")
         data = data if isinstance(data, Comparisons) else as_interactions(data)
         user, winner, loser, weight = as_pairs(data, settings.negatives, settings.seed)
         triples = as_triples(user, winner, loser, len(data.users), len(data.items), weight)
@@ -199,71 +165,539 @@ class GibbsSAD(PairQuestions, ListQuestions, CycleQuestions, RivalQuestions, Pre
         files = None
         if checkpoint is not None:
             identity = {name: value for name, value in settings.as_dict().items() if name != "draws"}
-            identity["data"] = fingerprint(
-                data.users,
-                data.items,
-                triples.user,
-                triples.by_user.winner,
-                triples.by_user.loser,
-                triples.by_user.root,
-            )
+            identity["data"] = fingerprint(data.users, data.items, *triples.by_user[1:])
             files = DrawFiles(checkpoint, identity, checkpoint_seconds)
-        drawn, whole = sample(triples, settings, self.num_threads, files=files, show_progress=show_progress)
+        with nullcontext() if checkpoint is None else locked(checkpoint):
+            drawn, whole = sample(triples, settings, threads, files=files, show_progress=show_progress)
         if len(drawn):
             seen = data.matrix if isinstance(data, Interactions) else None
-            self._hold(drawn, data.user_ids, data.item_ids, triples.user, triples.by_user, seen, settings)
+            self._hold(drawn, data.user_ids, data.item_ids, triples.by_user, seen, settings)
         if not whole:
             raise KeyboardInterrupt
         self._warn_if_apart()
         return self
 
-    def _hold(
-        self, drawn: Any, users: Ids, items: Ids, user: Any, observed: ByUser, seen: Any, settings: GibbsSettings
-    ) -> None:
+    def _hold(self, drawn: Draws, users: Ids, items: Ids, observed: ByUser, seen: Any, settings: GibbsSettings) -> None:
         self.drawn, self.user_ids, self.item_ids, self.seen = drawn, users, items, seen
-        self.observed, self._observed_user, self.settings = observed, user, settings
+        self.observed, self.settings = observed, settings
         self.__dict__.pop("_aligned", None)
 
     def _warn_if_apart(self) -> None:
         """Say so when the chains do not agree."""
-        if self.drawn.chains > 1 and self.drawn.user.shape[1] >= 4:
-            found = self.diagnose(200)
-            if found.share_good < 0.95:
+        if self.drawn.chains > 1 and self.drawn.per_chain >= 4:
+            diagnosis = self.diagnose(200)
+            if diagnosis.share_good < 0.95:
                 logger.warning(
                     "the chains do not agree yet: R-hat is above %s for %.0f %% of preferences (see diagnose()); raise "
                     "warmup and draws",
-                    GOOD,
-                    100 * (1 - found.share_good),
+                    diagnostics.GOOD,
+                    100 * (1 - diagnosis.share_good),
                 )
 
-    def _resolved(self) -> GibbsSettings:
-        """Return the settings checked, with a seed."""
-        given = self.get_params()
-        del given["num_threads"]
-        state = given.pop("random_state")
-        if state is None:
-            state = np.random.default_rng()
-        if isinstance(state, np.random.Generator):
-            state = int(state.integers(2**63 - 1))
-        plain = {name: value.item() if isinstance(value, np.generic) else value for name, value in given.items()}
-        return GibbsSettings(**plain, seed=state.item() if isinstance(state, np.generic) else state)
+    # -- one item against another -------------------------------------------------------------------------------------
 
-    @property
-    def users(self) -> IdArray:
-        """The users' ids, in row order."""
-        return self.user_ids.array
+    def preference(self, user: Any, item: Any, rival: Any) -> Doubles:
+        """Return draws of ``x_uij``, in units of the probit: the item is preferred with probability ``Phi(x)``.
 
-    @property
-    def items(self) -> IdArray:
-        """The items' ids, in row order."""
-        return self.item_ids.array
+        Parameters
+        ----------
+        user, item, rival
+            Ids; arrays of ids broadcast against each other. ``user=None`` is the mean over all users.
+
+        Returns
+        -------
+        ndarray
+            (draws, ...), chain after chain.
+        """
+        return self.drawn.preference(*self._rows(user, item, rival))
+
+    def probability(self, user: Any, item: Any, rival: Any) -> Any:
+        """Return the probability that a user prefers an item to a rival: the posterior mean of ``Phi(x_uij)``.
+
+        Parameters
+        ----------
+        user, item, rival
+            As for :meth:`preference`.
+
+        Returns
+        -------
+        float or ndarray
+            The chance that the next answer will be the item, all uncertainty counted in.
+        """
+        return self._mean(user, item, rival, "probability")
+
+    def probability_beats(self, user: Any, item: Any, rival: Any) -> Any:
+        """Return how sure it is that a user prefers an item to a rival at all: the probability that ``x_uij > 0``.
+
+        Parameters
+        ----------
+        user, item, rival
+            As for :meth:`preference`.
+        """
+        return self._mean(user, item, rival, "beats")
+
+    def mean(self, user: Any, item: Any, rival: Any, of: Quantity = "preference") -> Any:
+        """Return the posterior mean of a preference, or of its probability.
+
+        Parameters
+        ----------
+        user, item, rival
+            As for :meth:`preference`.
+        of
+            "preference" or "probability".
+        """
+        return self._mean(user, item, rival, _check.one_of(of, "of", ("preference", "probability")))
+
+    def interval(
+        self, user: Any, item: Any, rival: Any, level: float = 0.9, of: Quantity = "preference"
+    ) -> tuple[Any, Any]:
+        """Return the lower and the upper end of the interval that holds a preference with a given probability.
+
+        Parameters
+        ----------
+        user, item, rival
+            As for :meth:`preference`.
+        level
+            Probability content; as much is left out on either side.
+        of
+            "preference" or "probability".
+        """
+        ends = _ends(level)
+        probable = _check.one_of(of, "of", ("preference", "probability")) == "probability"
+        u, i, j = self._rows(user, item, rival)
+        drawn, u = (self.drawn.crowd(), 0) if u is None else (self.drawn, u)
+        rows = np.broadcast_arrays(u, i, j)
+        shape, step = rows[0].shape, max(1, _CHUNK // len(self.drawn))
+        flat = [side.ravel() for side in rows]
+        parts = [
+            np.quantile(drawn.preference(*(side[start : start + step] for side in flat)), ends, axis=0)
+            for start in range(0, max(1, flat[0].size), step)
+        ]
+        numbers = np.concatenate(parts, axis=-1)  # a quantile of Phi(x) is Phi of the quantile
+        low, high = ndtr(numbers) if probable else numbers
+        return (float(low[0]), float(high[0])) if shape == () else (low.reshape(shape), high.reshape(shape))
+
+    def margins(self, user: Any, items: Any, rivals: Any) -> Doubles:
+        """Return the posterior mean preferences of one user for all of some items over all of some rivals.
+
+        Parameters
+        ----------
+        user
+            An id, or None for the crowd.
+        items, rivals
+            Sequences of ids; None for the whole catalogue.
+
+        Returns
+        -------
+        ndarray
+            (items, rivals); entry (i, j) is positive when item i is preferred to rival j.
+        """
+        return self.drawn.margins(self._user(user), self._listed(items), self._listed(rivals))
+
+    def scores(self, users: Any) -> Doubles:
+        """Return, for some users, the posterior mean of the mean margin of every item over the catalogue.
+
+        Parameters
+        ----------
+        users
+            A sequence of ids.
+
+        Returns
+        -------
+        ndarray
+            (users, items), the items in the order of ``items``.
+        """
+        return self.drawn.mean_scores(np.atleast_1d(self.user_ids.positions(users)))
+
+    # -- many items at once -------------------------------------------------------------------------------------------
+
+    def ranking(self, user: Any = None, items: Any = None, level: float = 0.9) -> pl.DataFrame:
+        """Rank items by their mean margin over each other, with intervals.
+
+        Parameters
+        ----------
+        user
+            An id; None ranks for the crowd.
+        items
+            Ids of the items that compete; None means all.
+        level
+            Probability content of the intervals.
+
+        Returns
+        -------
+        polars.DataFrame
+            Best first: ``item``; ``score``, the posterior mean of the mean margin, with ``score_lower`` and
+            ``score_upper``; ``rank``, with ``rank_lower`` and ``rank_upper``, the interval of the item's place among
+            the draws; ``best``, the probability that it comes first.
+        """
+        _ends(level)
+        return lists.ranking(self.drawn, self._user(user), self._distinct(items), self.items, level)
+
+    def rank(self, user: Any = None, items: Any = None, method: Method = "margin", *, reference: Any = None) -> Ranking:
+        """Order items for a user by their posterior mean margins; :meth:`ranking` says how sure each place is.
+
+        Parameters
+        ----------
+        user
+            An id, or None for the crowd.
+        items
+            Ids, each once; None for the whole catalogue.
+        method, reference
+            As for :meth:`sadrec.SAD.rank`.
+        """
+        row, rows = self._user(user), self._distinct(items)
+        if reference is not None and method != "margin":
+            raise ValueError(f"reference is what the method 'margin' averages over; leave it out for {method!r}")
+        against = self._listed(reference) if method == "margin" and not isinstance(reference, str) else rows
+        if method == "liked" or (isinstance(reference, str) and reference == "liked"):
+            against = np.empty(0, np.int64) if row is None or self.seen is None else self.seen[row].indices
+            if not against.size:
+                raise ValueError(f"user {user!r} was seen with nothing to compare with: use method='margin' alone")
+        return rank_margins(self.drawn.margins(row, rows, against), method, labels=self.items[rows])
+
+    def recommend(
+        self,
+        user: Any,
+        user_items: Any = None,
+        N: int = 10,
+        filter_already_liked_items: bool = True,
+        filter_items: Any = None,
+        recalculate_user: bool = False,
+        items: Any = None,
+        *,
+        sample: bool = False,
+        random_state: int | np.random.Generator | None = None,
+    ) -> Scored:
+        """Return the best N items for a user, or for many users at once, by mean margin over the catalogue.
+
+        Parameters
+        ----------
+        user, user_items, N, filter_already_liked_items, filter_items, items
+            As for :meth:`sadrec.SAD.recommend`. Comparisons leave out nothing.
+        recalculate_user
+            Not for a posterior: ask :meth:`mean_model`.
+        sample
+            False ranks by the posterior mean. True takes one draw from the posterior and ranks by it (Thompson
+            sampling): an item comes first as often as it is probably the best, so that what is uncertain gets tried.
+        random_state
+            Chooses the draw; None takes a new one every time.
+
+        Returns
+        -------
+        ids, scores
+            For one user two arrays of at most N, best first; for many, arrays of shape (users, N), padded as SAD does.
+        """
+        if recalculate_user:
+            raise ValueError("recalculate_user needs one set of factors: ask mean_model().recommend(...)")
+        if items is not None and filter_items is not None:
+            raise ValueError("give items (the only ones to consider) or filter_items (to leave out), not both")
+        N, one = _check.whole(N, "N"), is_scalar_id(user)
+        users = np.atleast_1d(self.user_ids.positions([user] if one else user))
+        known = known_to(self.seen, users, user_items, len(self.item_ids))
+        draw = self.drawn[int(np.random.default_rng(random_state).integers(len(self.drawn)))] if sample else None
+        answers = []
+        step = max(1, _CHUNK // len(self.item_ids))
+        for start in range(0, len(users), step):
+            part = slice(start, start + step)
+            asked = users[part]
+            scores = user_vectors(draw, asked) @ item_vectors(draw).T if draw else self.drawn.mean_scores(asked)
+            answers.append(
+                best_of(
+                    scores,
+                    min(N, len(self.item_ids)) if one else N,
+                    seen=None if known is None or not filter_already_liked_items else known[part],
+                    allowed=None if items is None else self.item_ids.positions(items),
+                    blocked=None if filter_items is None else self.item_ids.positions(filter_items),
+                )
+            )
+        best = np.concatenate([rows for rows, _ in answers])
+        ids, values = named(self.item_ids, best), np.concatenate([values for _, values in answers])
+        if not one:
+            return ids, values
+        real = values[0] > -np.inf
+        return ids[0][real], values[0][real]
+
+    def ask_next(self, user: Any, items: Any = None, N: int = 1, most_draws: int = 1000) -> pl.DataFrame:
+        """Return the pairs to ask a user about next: those whose answer is expected to tell the most.
+
+        The expected information of an answer about the parameters is ``H(mean p) - mean H(p)``, with p the draws of
+        ``Phi(x)`` and H the entropy of a yes or no: an answer tells much when the model is unsure because it does not
+        know, not because the user is indifferent.
+
+        Parameters
+        ----------
+        user
+            An id.
+        items
+            Ids to choose from; None means all, which for many items takes time and memory by their square.
+        N
+            How many pairs.
+        most_draws
+            How many draws are used.
+
+        Returns
+        -------
+        polars.DataFrame
+            Most informative first: ``item``, ``rival``, ``bits``, and ``probability``, the chance that the item wins.
+        """
+        draws = self.drawn.at_most(_check.whole(most_draws, "most_draws", least=1))
+        row = one_position(self.user_ids, user)
+        return lists.ask_next(draws, row, self._distinct(items), self.items, _check.whole(N, "N", least=1))
+
+    # -- cycles -------------------------------------------------------------------------------------------------------
+
+    def tournament(self, user: Any = None, items: Any = None, N: int = 50) -> Tournament:
+        """Let items play each other for a user, by posterior mean margins, in log-odds.
+
+        Parameters
+        ----------
+        user
+            An id, or None for the crowd.
+        items
+            Ids; None for the user's best N, seen or not.
+        N
+            How many.
+        """
+        row, rows = self._user(user), self._distinct(items)
+        if items is None:
+            scores = self.drawn.scores(row, rows).mean(axis=0)
+            rows = rows[np.argsort(-scores, kind="stable")[: _check.whole(N, "N")]]
+        x = self.drawn.margins(row, rows, rows)
+        return Tournament(self.items[rows], LOGIT_PER_PROBIT * (x - x.T) / 2)
+
+    def cycles(self, user: Any = None, N: int = 50, *, items: Any = None, minimum: float = 0.0) -> list[Cycle]:
+        """Find the cycles of a user's posterior mean preferences: see :meth:`sadrec.SAD.cycles`.
+
+        How probable a cycle is, :meth:`credible_cycles` and :meth:`cycle_probability` tell.
+        """
+        return cycles(self.tournament(user, items, N), minimum)
+
+    def cyclic_triads(self, user: Any = None, N: int = 50, *, items: Any = None, strongest: int = 10) -> CyclicTriads:
+        """Count the cyclic triples of a user's posterior mean preferences: see :meth:`sadrec.SAD.cyclic_triads`."""
+        return cyclic_triads(self.tournament(user, items, N), strongest)
+
+    def cyclic_triad_counts(self, user: Any = None, items: Any = None) -> Positions:
+        """Return draws of the number of cycles of three among some items.
+
+        Where many items are nearly equal, some cycle is in every draw without any one being probable: see
+        :meth:`credible_cycles`.
+
+        Parameters
+        ----------
+        user
+            An id, or None for the crowd.
+        items
+            Ids; None means all.
+        """
+        return drawn_cycles.cyclic_triad_counts(self.drawn, self._user(user), self._distinct(items))
+
+    def cycle_probability(self, user: Any, items: Any) -> float:
+        """Return the probability that a cycle is real: each item preferred to the next, and the last to the first.
+
+        Parameters
+        ----------
+        user
+            An id, or None for the crowd.
+        items
+            Three or more ids, in the order of the cycle.
+        """
+        return drawn_cycles.cycle_probability(self.drawn, self._user(user), self._distinct(items))
+
+    def credible_cycles(
+        self, user: Any = None, items: Any = None, least: float = 0.5, N: int | None = 20
+    ) -> list[drawn_cycles.CredibleCycle]:
+        """Return the cycles of three items that are probably real, the most probable first.
+
+        Parameters
+        ----------
+        user
+            An id, or None for the crowd.
+        items
+            Ids to look among; None means all, at most 400.
+        least
+            Smallest probability worth a mention.
+        N
+            At most so many; None for no limit.
+        """
+        least, N = _check.share(least, "least"), None if N is None else _check.whole(N, "N", least=1)
+        credible = drawn_cycles.credible_cycles(self.drawn, self._user(user), self._distinct(items), least, N)
+        return [replace(cycle, path=tuple(self.items[list(cycle.path)].tolist())) for cycle in credible]
+
+    def intransitivity(self, user: Any = None) -> Doubles:
+        """Return draws of the share of a user's preferences that no scores can explain, in [0, 1].
+
+        Parameters
+        ----------
+        user
+            An id, or None for the crowd.
+        """
+        row = self._user(user)
+        return np.array([float(intransitivity(one, average_user(one) if row is None else row)) for one in self.drawn])
+
+    # -- rival factors ------------------------------------------------------------------------------------------------
+
+    def aligned_factors(self) -> Factors:
+        """Return draws of xi, eta and tau, (draws, rows, factors), that can be compared from draw to draw.
+
+        Factors are matched to those of the last draw, and each is written in that of its equivalent forms in which most
+        of tau is near 1. At most 1,000 draws; their preferences are those of the sampler. tau may fall below 0 here.
+        """
+        return self._aligned
+
+    @cached_property
+    def _aligned(self) -> Factors:
+        return aligned(self.drawn.at_most(_ALIGNED))
+
+    def rival_differs(self, item: Any, by: float = 0.5, factor: int | None = None) -> Any:
+        """Return the probability that tau of an item differs from 1 by more than ``by``.
+
+        tau as the sampler draws it is not identified: every factor has many forms with the same preferences. Asked is
+        the form in which most of tau is near 1 (see :meth:`aligned_factors`): a difference there is one that another
+        form of the factor could only exchange for more of them. The probability that tau is exactly 1 is zero under a
+        continuous prior, hence ``by``.
+
+        Parameters
+        ----------
+        item
+            An id, or a sequence of ids.
+        by
+            What counts as a difference.
+        factor
+            The number of a factor, in the order of :meth:`aligned_factors`; None asks whether tau differs in any.
+        """
+        _check.number(by, "by")
+        rows, tau = self.item_ids.positions(item), self.aligned_factors()[2]
+        differs = np.abs(tau[:, np.atleast_1d(rows)] - 1) > by
+        if factor is not None:
+            differs = differs[:, :, [_check.whole(factor, "factor", most=tau.shape[2] - 1)]]
+        share = differs.any(axis=2).mean(axis=0)
+        return float(share[0]) if np.ndim(rows) == 0 else share
+
+    def rival_interval(self, item: Any, level: float = 0.9) -> tuple[Doubles, Doubles]:
+        """Return the lower and upper ends of intervals of tau of an item, one per aligned factor.
+
+        Parameters
+        ----------
+        item
+            An id, or a sequence of ids.
+        level
+            Probability content.
+        """
+        low, high = np.quantile(self.aligned_factors()[2][:, self.item_ids.positions(item)], _ends(level), axis=0)
+        return low, high
+
+    # -- whether to trust the draws -----------------------------------------------------------------------------------
+
+    def observed_pairs(self, number: int | None = None, seed: int = 0) -> tuple[NDArray[np.int32], ...]:
+        """Return rows (user, winner, loser) of comparisons that were learnt from: all, or a random choice."""
+        rows = np.arange(len(self.observed.user))
+        if number is not None and _check.whole(number, "number", least=1) < len(rows):
+            rows = np.sort(np.random.default_rng(seed).choice(len(rows), number, replace=False))
+        return self.observed.user[rows], self.observed.winner[rows], self.observed.loser[rows]
+
+    def diagnose(self, number: int | None = 500, seed: int = 0) -> diagnostics.Diagnosis:
+        """Return R-hat and effective sample size of the preferences in some of the comparisons learnt from.
+
+        Parameters
+        ----------
+        number
+            How many comparisons, chosen at random; None means all.
+        seed
+            Of that choice.
+        """
+        return diagnostics.diagnose(self.drawn, *self.observed_pairs(number, seed))
+
+    def predictive_check(
+        self,
+        statistics: Mapping[str, predictive.Statistic] | None = None,
+        number: int = 200,
+        seed: int = 0,
+        level: float = 0.9,
+    ) -> pl.DataFrame:
+        """Compare what was observed with data sets simulated from the posterior.
+
+        The same users compare the same pairs again; the outcomes come from one draw per data set. A p-value near 0 or 1
+        means that the model does not produce data like that which was observed, in that respect. Fractions of
+        comparisons (the halves of ties) are left out: no data set has them.
+
+        Parameters
+        ----------
+        statistics
+            Functions of (user, winner, loser), arrays of rows, returning a number. None takes these:
+            ``log_likelihood`` of the comparisons under the draw; ``upsets``, the share won by the side the draw favours
+            less; ``user_upsets``, the standard deviation of the users' shares of upsets; ``item_spread``, the standard
+            deviation of the items' shares of wins; ``crowd_cycles``, the number of cycles of three items in the
+            majority of all answers; ``user_cycles``, the same inside each user's own answers, added up.
+        number
+            How many data sets.
+        seed
+            Of the simulation.
+        level
+            Probability content of the interval of simulated values.
+
+        Returns
+        -------
+        polars.DataFrame
+            A row per statistic: ``observed`` (the mean over draws where it depends on the draw), ``replicated`` with
+            ``lower`` and ``upper``, and ``p_value``, the share of data sets whose value is at least the observed one
+            (equal ones counted half).
+        """
+        _ends(level)
+        draws = self.drawn.at_most(_check.whole(number, "number", least=1))
+        return predictive.predictive_check(draws, self.observed, statistics, seed, level)
+
+    def to_arviz(self, pairs: Any = None, number: int = 200, seed: int = 0) -> Any:
+        """Return an ArviZ ``InferenceData`` with draws of preferences, which are identified; the factors are not.
+
+        Parameters
+        ----------
+        pairs
+            Ids or sequences of ids (users, items, rivals), users None for the crowd; None takes some of the comparisons
+            that were learnt from.
+        number, seed
+            How many of them, and the seed of the choice.
+
+        Returns
+        -------
+        arviz.InferenceData
+            With ``preference`` and ``probability``, (chain, draw, comparison), and ``prior_scale``.
+        """
+        rows: tuple[Any, ...] = self.observed_pairs(number, seed) if pairs is None else self._rows(*pairs)
+        crowd = rows[0] is None
+        user, item, rival = np.broadcast_arrays(*map(np.atleast_1d, (0 if crowd else rows[0], *rows[1:])))
+        who = np.full(len(user), "everybody") if crowd else self.users[user]
+        asked = zip(who, self.items[item], self.items[rival], strict=True)
+        names = [f"{one}: {i} over {j}" for one, i, j in asked]
+        return diagnostics.to_arviz(self.drawn, None if crowd else user, item, rival, names)
+
+    def trace_plot(self, user: Any, item: Any, rival: Any, path: str | Path | None = None) -> Any:
+        """Draw the chains of one preference, sweep by sweep, and its distribution in each.
+
+        Parameters
+        ----------
+        user, item, rival
+            Ids; ``user=None`` is the mean over all users.
+        path
+            Where to save the figure.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        x = self.preference(user, item, rival)
+        if x.ndim > 1:
+            raise ValueError(f"a trace shows one preference, not {x[0].size}: give one user, one item and one rival")
+        title = f"{'everybody' if user is None else user}: {item} over {rival}"
+        return diagnostics.trace_plot(x.reshape(self.drawn.chains, -1), title, path)
+
+    # -- models and files ---------------------------------------------------------------------------------------------
 
     def mean_model(self) -> SAD:
         """Return one SAD model that stands for all draws: its preferences are close to their posterior means.
 
         They are in log-odds, as those of any SAD model: the probit means times 1.702, for which ``sigmoid`` and ``Phi``
         agree to 0.01. Everything a model can do works on it. What its probabilities leave out is the uncertainty:
-        ``mean(..., of="probability")`` of the posterior is nearer to one half.
+        :meth:`probability` of the posterior is nearer to one half.
         """
         (xi, eta, tau), missed = mean_factors(self.drawn)
         logger.info("the mean model misses %.2g of the squared size of the posterior mean preferences", missed)
@@ -274,7 +708,7 @@ class GibbsSAD(PairQuestions, ListQuestions, CycleQuestions, RivalQuestions, Pre
                 100 * missed,
                 self.settings.factors,
             )
-        return SAD.from_factors(xi * LOGIT_PER_PROBIT, eta, tau, users=self.users, items=self.items, seen=self.seen)
+        return self._model(Parameters(xi, eta, tau))
 
     def draw_model(self, draw: int) -> SAD:
         """Return the model of a single draw, its preferences in log-odds like those of :meth:`mean_model`.
@@ -284,17 +718,16 @@ class GibbsSAD(PairQuestions, ListQuestions, CycleQuestions, RivalQuestions, Pre
         draw
             Its number, in the order of :meth:`preference`.
         """
-        if isinstance(draw, bool) or not isinstance(draw, int | np.integer) or not 0 <= draw < len(self.drawn):
-            raise ValueError(f"draw must be one of 0..{len(self.drawn) - 1}, not {draw!r}")
-        xi, eta, tau = (array[draw] for array in self.drawn.flat())
-        return SAD.from_factors(
-            xi * np.float32(LOGIT_PER_PROBIT), eta, tau, users=self.users, items=self.items, seen=self.seen
-        )
+        return self._model(self.drawn[_check.whole(draw, "draw", most=len(self.drawn) - 1)])
+
+    def _model(self, parameters: Parameters) -> SAD:
+        xi = parameters.user_factors * np.float32(LOGIT_PER_PROBIT)
+        known = {"users": self.users, "items": self.items, "seen": self.seen}
+        return SAD.from_factors(xi, parameters.item_factors, parameters.rival_factors, **known)
 
     def save(self, path: str | Path) -> None:
         """Write draws, ids, settings and what was observed to a file; an old file stays until all is written."""
-        observed = self._observed_user, self.observed.winner, self.observed.loser, self.observed.root
-        save_posterior(path, self.drawn, self.user_ids, self.item_ids, observed, self.seen, self.settings)
+        save_posterior(path, self.drawn, self.user_ids, self.item_ids, self.observed, self.seen, self.settings)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -305,9 +738,38 @@ class GibbsSAD(PairQuestions, ListQuestions, CycleQuestions, RivalQuestions, Pre
         ModelFileError
             When the file is something else, damaged, or of a newer version.
         """
-        drawn, users, items, (user, winner, loser, root), seen, settings = load_posterior(path)
+        drawn, users, items, observed, seen, settings = load_posterior(path)
         given = settings.as_dict()
-        found = cls(**{name: value for name, value in given.items() if name != "seed"}, random_state=given["seed"])
-        start = np.searchsorted(user, np.arange(len(users) + 1)).astype(np.int64)
-        found._hold(drawn, users, items, user, ByUser(start, winner, loser, root), seen, settings)
-        return found
+        posterior = cls(random_state=given.pop("seed"), **given)
+        posterior._hold(drawn, users, items, observed, seen, settings)
+        return posterior
+
+    # -- ids ----------------------------------------------------------------------------------------------------------
+
+    def _user(self, user: Any) -> int | None:
+        return None if user is None else one_position(self.user_ids, user)
+
+    def _listed(self, items: Any) -> Positions:
+        if items is None:
+            return np.arange(len(self.item_ids))
+        return np.atleast_1d(self.item_ids.positions(items))
+
+    def _distinct(self, items: Any) -> Positions:
+        rows = self._listed(items)
+        if len(np.unique(rows)) < len(rows):
+            raise ValueError("an item is named twice: give distinct items")
+        return rows
+
+    def _rows(self, user: Any, item: Any, rival: Any) -> tuple[Any, Any, Any]:
+        users = None if user is None else positions(self.user_ids, user)
+        return users, positions(self.item_ids, item), positions(self.item_ids, rival)
+
+    def _mean(self, user: Any, item: Any, rival: Any, of: Quantity) -> Any:
+        answer = self.drawn.mean(*self._rows(user, item, rival), of, _check.threads(self.num_threads))
+        return float(answer) if answer.ndim == 0 else answer
+
+
+def _ends(level: float) -> tuple[float, float]:
+    """Return between which quantiles a share ``level`` lies, as much being left out on either side."""
+    tail = (1 - _check.share(level, "level", inside=True)) / 2
+    return tail, 1 - tail

@@ -11,8 +11,9 @@ import math
 import numpy as np
 
 from sadrec._kernel import kernel
-from sadrec.posterior.counters import normal, stream, uniform
-from sadrec.posterior.layout import Clock, Floats, State
+from sadrec._random import normal, uniform
+from sadrec._types import Doubles
+from sadrec.posterior.layout import Clock, State, stream
 from sadrec.posterior.truncated import log_normal_cdf
 
 HYPER = 8
@@ -38,7 +39,7 @@ def scale_posterior(log_scale: float, count: float, squares: float, mean: float,
 
 
 @kernel
-def squares_about(values: Floats, means: Floats, mean: float) -> float:
+def squares_about(values: Doubles, means: Doubles, mean: float) -> float:
     """Return the sum of squared differences of a table from one mean per column, or from one for all of it."""
     total = 0.0
     for row in range(values.shape[0]):

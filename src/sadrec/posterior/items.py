@@ -18,8 +18,9 @@ import math
 import numpy as np
 
 from sadrec._kernel import kernel
-from sadrec.posterior.counters import normal, stream, uniform
-from sadrec.posterior.layout import ByItem, Clock, Floats, State
+from sadrec._random import normal, uniform
+from sadrec._types import Doubles
+from sadrec.posterior.layout import ByItem, Clock, State, stream
 from sadrec.posterior.linear import BLOCK, add_products, clear, factorise, solve_lower, solve_upper
 from sadrec.posterior.truncated import positive_normal
 from sadrec.posterior.users import fitted, log_scale_step
@@ -31,7 +32,7 @@ PASSES = 3
 
 
 @kernel
-def gather_item(first: int, last: int, state: State, data: ByItem, features: Floats) -> None:
+def gather_item(first: int, last: int, state: State, data: ByItem, features: Doubles) -> None:
     """Put the features of entries first, ..., last - 1 (at most a block) into columns; zeros behind them."""
     factors = state.xi.shape[1]
     for b in range(last - first):
@@ -50,7 +51,7 @@ def gather_item(first: int, last: int, state: State, data: ByItem, features: Flo
 
 @kernel
 def item_conditional(
-    i: int, size: int, state: State, data: ByItem, residual: Floats, precision: Floats, linear: Floats
+    i: int, size: int, state: State, data: ByItem, residual: Doubles, precision: Doubles, linear: Doubles
 ) -> None:
     """Write ``sum a a'`` (lower triangle) and ``sum a (residual + a . theta)`` for an item, without the prior.
 
@@ -77,7 +78,7 @@ def item_conditional(
 
 @kernel
 def draw_orthant(
-    i: int, key: np.uint64, coordinate_key: np.uint64, factor: Floats, rotated: Floats, current: Floats
+    i: int, key: np.uint64, coordinate_key: np.uint64, factor: Doubles, rotated: Doubles, current: Doubles
 ) -> None:
     """Draw tau_i >= 0 from the normal with precision ``L L'`` and mean ``L'^-1 rotated``, in place of ``current``."""
     size = current.shape[0]
@@ -112,7 +113,7 @@ def draw_orthant(
 
 
 @kernel
-def draw_items(clock: Clock, state: State, data: ByItem, residual: Floats) -> None:
+def draw_items(clock: Clock, state: State, data: ByItem, residual: Doubles) -> None:
     """Draw (eta_i, tau_i) for every item in turn, keeping ``residual = z - x``.
 
     A precision of infinity for tau means that tau stays as it is (BPR).

@@ -1,11 +1,13 @@
-"""The arrays that kernels work on, in named groups."""
+"""The arrays that kernels work on, in named groups, and the keys of their random numbers."""
 
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from sadrec._kernel import kernel
+from sadrec._random import _GAMMA, _MIX1, _MIX2, hashed
+from sadrec._types import Doubles
 
 
 class Clock(NamedTuple):
@@ -14,6 +16,15 @@ class Clock(NamedTuple):
     seed: int
     chain: int
     sweep: int
+
+
+@kernel
+def stream(clock: Clock, stage: int) -> np.uint64:
+    """Return the key of the random numbers of one stage of one sweep of one chain."""
+    key = hashed(np.uint64(clock.seed) + _GAMMA)
+    key = hashed(key ^ (np.uint64(clock.chain) * _MIX1 + _GAMMA))
+    key = hashed(key ^ (np.uint64(clock.sweep) * _MIX2 + _GAMMA))
+    return hashed(key ^ (np.uint64(stage) * _GAMMA + _MIX1))
 
 
 class State(NamedTuple):
@@ -25,11 +36,11 @@ class State(NamedTuple):
     """
 
     learn: NDArray[np.bool_]
-    prior: Floats
-    mean: Floats
-    xi: Floats
-    eta: Floats
-    tau: Floats
+    prior: Doubles
+    mean: Doubles
+    xi: Doubles
+    eta: Doubles
+    tau: Doubles
 
 
 class ByUser(NamedTuple):
@@ -40,6 +51,7 @@ class ByUser(NamedTuple):
     """
 
     start: NDArray[np.int64]
+    user: NDArray[np.int32]
     winner: NDArray[np.int32]
     loser: NDArray[np.int32]
     root: NDArray[np.float32]

@@ -2,20 +2,15 @@
 
 import math
 
-import numpy as np
-from numpy.typing import NDArray
-
 from sadrec._kernel import kernel
-
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
+from sadrec._types import Doubles
 
 BLOCK = 64
 """How many observations are gathered before their products are added up."""
 
 
 @kernel
-def clear(matrix: Matrix, vector: Vector) -> None:
+def clear(matrix: Doubles, vector: Doubles) -> None:
     """Set everything to zero."""
     for p in range(vector.shape[0]):
         vector[p] = 0.0
@@ -24,7 +19,7 @@ def clear(matrix: Matrix, vector: Vector) -> None:
 
 
 @kernel
-def factorise(precision: Matrix, size: int) -> None:
+def factorise(precision: Doubles, size: int) -> None:
     """Overwrite the lower triangle of the leading block with its Cholesky factor."""
     for p in range(size):
         row = precision[p]
@@ -41,7 +36,7 @@ def factorise(precision: Matrix, size: int) -> None:
 
 
 @kernel
-def solve_lower(factor: Matrix, vector: Vector, size: int) -> None:
+def solve_lower(factor: Doubles, vector: Doubles, size: int) -> None:
     """Overwrite ``vector`` with ``inverse(L) vector``."""
     for p in range(size):
         row = factor[p]
@@ -52,7 +47,7 @@ def solve_lower(factor: Matrix, vector: Vector, size: int) -> None:
 
 
 @kernel
-def solve_upper(factor: Matrix, vector: Vector, size: int) -> None:
+def solve_upper(factor: Doubles, vector: Doubles, size: int) -> None:
     """Overwrite ``vector`` with ``inverse(L') vector``."""
     for p in range(size - 1, -1, -1):
         row = factor[p]
@@ -63,7 +58,7 @@ def solve_upper(factor: Matrix, vector: Vector, size: int) -> None:
 
 
 @kernel
-def add_products(features: Matrix, targets: Vector, size: int, precision: Matrix, linear: Vector) -> None:
+def add_products(features: Doubles, targets: Doubles, size: int, precision: Doubles, linear: Doubles) -> None:
     """Add ``F F'`` to the lower triangle of ``precision`` and ``F y`` to ``linear``.
 
     ``features`` holds one row of length :data:`BLOCK` per coefficient, so that every sum runs along contiguous numbers,

@@ -15,8 +15,9 @@ import math
 import numpy as np
 
 from sadrec._kernel import kernel
-from sadrec.posterior.counters import normal, stream, uniform
-from sadrec.posterior.layout import Clock, Floats, State
+from sadrec._random import normal, uniform
+from sadrec._types import Doubles
+from sadrec.posterior.layout import Clock, State, stream
 
 ORBIT = 7
 """The stage that draws random numbers, for the key of its stream."""
@@ -26,7 +27,7 @@ _NUMBERS = 64  # positions of the stream reserved for one factor
 
 
 @kernel
-def scale_density(log_a: float, log_c: float, sums: Floats, prior: Floats) -> float:
+def scale_density(log_a: float, log_c: float, sums: Doubles, prior: Doubles) -> float:
     """Log density, on the lines of scales, of ``c xi``, ``(a / c) eta`` and ``tau / a``.
 
     ``sums`` holds the linear and the quadratic coefficient of c in the prior of xi, the sums over the factor of eta^2,
@@ -40,7 +41,7 @@ def scale_density(log_a: float, log_c: float, sums: Floats, prior: Floats) -> fl
 
 
 @kernel
-def add_up(h: int, state: State, sums: Floats) -> None:
+def add_up(h: int, state: State, sums: Doubles) -> None:
     """Fill in the sums of :func:`scale_density` for a factor. A learnt mean of xi is multiplied with xi."""
     for p in range(6):
         sums[p] = 0.0

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sadrec._kernel import kernel
+from sadrec._random import nth_absent, uniform
 from sadrec.data import Comparisons, Interactions
-from sadrec.posterior.counters import stream, uniform
-from sadrec.posterior.layout import Clock
+from sadrec.posterior.layout import Clock, stream
 
 logger = logging.getLogger("sadrec")
 
@@ -32,8 +32,7 @@ def draw_untouched(
 ) -> int:
     """Write (user, interacted, not interacted) for every interaction, ``negatives`` times; return how many there are.
 
-    A number r below the count of untouched items stands for the r-th of them, found by bisection among the touched
-    ones: no draw is thrown away.
+    A number r below the count of untouched items stands for the r-th of them: no draw is thrown away.
     """
     key = stream(clock, NEGATIVE)
     count = 0
@@ -45,16 +44,9 @@ def draw_untouched(
         for e in range(start, stop):
             for turn in range(negatives):
                 r = min(int(uniform(key, e * negatives + turn) * free), free - 1)
-                low, high = start, stop
-                while low < high:
-                    middle = (low + high) // 2
-                    if indices[middle] - (middle - start) <= r:
-                        low = middle + 1
-                    else:
-                        high = middle
                 user[count] = u
                 winner[count] = indices[e]
-                loser[count] = r + (low - start)
+                loser[count] = nth_absent(indices[start:stop], r)
                 count += 1
     return count
 

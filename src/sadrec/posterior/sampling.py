@@ -66,7 +66,7 @@ def size(count: int) -> str:
 def sample(
     triples: Triples,
     settings: GibbsSettings,
-    num_threads: int = 0,
+    threads: int = 1,
     *,
     files: DrawFiles | None = None,
     show_progress: bool = True,
@@ -93,7 +93,6 @@ def sample(
         if chains[0].sweep:
             logger.info("resumed after sweep %d of %d", chains[0].sweep, settings.sweeps)
     saved = chains[0].sweep, kept
-    threads = num_threads or os.cpu_count() or 1
     parts = shares(threads, settings.chains, len(triples))
     whole = True
     bar = tqdm(

@@ -1,4 +1,4 @@
-"""The settings of the sampler, checked."""
+"""The settings of the sampler, declared once."""
 
 import math
 from dataclasses import asdict, dataclass
@@ -7,26 +7,85 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from sadrec._check import is_number
+from sadrec._settings import Number, Rule, Seed, Threads, Whole, checked, setting
+from sadrec._types import Doubles
+
 Scale = float | Literal["learn"]
 
 
 @dataclass(frozen=True)
-class GibbsSettings:
-    """What a run of the sampler depends on, apart from the data.
+class Learnable(Rule):
+    """A number between two bounds, possibly 0, or the word "learn"."""
 
-    Attributes
-    ----------
-    factors, draws, warmup, chains, thin
-        Length of the vectors, kept draws per chain, sweeps before the first, chains, sweeps per kept draw.
-    user_scale, item_scale, rival_scale
-        Standard deviations of the prior of xi, eta and tau, or "learn". ``rival_scale=0`` holds tau at its mean.
-    user_mean, rival_mean
-        Means of the prior of xi (a number, or "learn") and tau (before it is cut at 0). That of eta is 0.
-    negatives
-        Items nobody touched drawn per interaction.
-    seed
-        Of all random numbers.
-    """
+    least: float = 1e-6
+    most: float = 1e6
+    zero: bool = False
+
+    def check(self, value: Any, name: str) -> Any:
+        """Return the number or the word."""
+        if isinstance(value, str) and value == "learn":
+            return value
+        if not is_number(value) or not (self.least <= value <= self.most or (self.zero and value == 0)):
+            raise ValueError(f"{name} must be {self.describe()}, not {value!r}")
+        return float(value)
+
+    def describe(self) -> str:
+        """Return the rule in words."""
+        return f"{'0, ' * self.zero}a number from {self.least:g} to {self.most:g} or 'learn'"
+
+
+@dataclass(eq=False, repr=False)
+class SamplerSettings:
+    """The settings of :class:`~sadrec.posterior.GibbsSAD` as they are given."""
+
+    factors: int = setting(8, Whole(1), "The length k of the vectors.", positional=True)
+    draws: int = setting(1000, Whole(1), "How many draws each chain keeps.", positional=True)
+    warmup: int = setting(1000, Whole(0), "Sweeps before the first draw is kept.", positional=True)
+    chains: int = setting(
+        4,
+        Whole(1),
+        "Independent runs, from different starts; several are needed to see whether they agree.",
+        positional=True,
+    )
+    thin: int = setting(1, Whole(1), "Keep every thin-th sweep.", positional=True)
+    user_scale: Scale = setting(
+        "learn",
+        Learnable(),
+        "Standard deviation of the prior of users: a number (the paper's is 1), or 'learn', which gives the scale a "
+        "half-normal prior with scale 1 of its own and samples it with the rest.",
+    )
+    item_scale: Scale = setting("learn", Learnable(), "The same for items.")
+    rival_scale: Scale = setting(
+        "learn",
+        Learnable(zero=True),
+        "The same for rival factors. 0 holds tau at rival_mean: the posterior of BPR.",
+    )
+    user_mean: Scale = setting(
+        "learn",
+        Learnable(-1e6),
+        "0 expects nothing of people in advance; 1 expects them to agree, each differing from all by user_scale; "
+        "'learn' gives every factor a mean of its own, N(0, 1) in advance.",
+    )
+    rival_mean: float = setting(
+        1.0, Number(0, 1e6), "1 expects tau to be 1, as the paper's penalty does; 0 is what its appendix writes."
+    )
+    negatives: int = setting(
+        1,
+        Whole(1),
+        "For interactions: how many untouched items each is compared with (drawn once, before the first sweep).",
+    )
+    random_state: int | np.random.Generator | None = setting(
+        0, Seed(), "A whole number, a numpy generator, or None for a seed from the operating system."
+    )
+    num_threads: int = setting(
+        0, Threads(), "How many threads; 0 means all cores. The draws are the same, bit by bit, for any number."
+    )
+
+
+@dataclass(frozen=True)
+class GibbsSettings:
+    """What a run of the sampler depends on, apart from the data; see :class:`SamplerSettings`."""
 
     factors: int
     draws: int
@@ -42,24 +101,6 @@ class GibbsSettings:
     seed: int
 
     def __post_init__(self) -> None:
-        for name, least in (("factors", 1), ("draws", 1), ("warmup", 0), ("chains", 1), ("thin", 1), ("negatives", 1)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise ValueError(f"{name} must be a whole number, {least} or more, not {value!r}")
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or not 0 <= self.seed < 2**63:
-            raise ValueError(f"random_state must be a whole number from 0 to 2**63 - 1, or None, not {self.seed!r}")
-        for name in ("user_scale", "item_scale", "rival_scale"):
-            value = getattr(self, name)
-            if value == "learn":
-                continue
-            least_scale = 0.0 if name == "rival_scale" else 1e-6
-            if not is_number(value) or not least_scale <= value <= 1e6 or 0 < value < 1e-6:
-                zero = "0 (no rival factors), " if name == "rival_scale" else ""
-                raise ValueError(f"{name} must be {zero}a number from 1e-6 to 1e6 or 'learn', not {value!r}")
-        if self.user_mean != "learn" and (not is_number(self.user_mean) or abs(self.user_mean) > 1e6):
-            raise ValueError(f"user_mean must be a number from -1e6 to 1e6 or 'learn', not {self.user_mean!r}")
-        if not is_number(self.rival_mean) or not 0 <= self.rival_mean <= 1e6:
-            raise ValueError(f"rival_mean must be a number from 0 to 1e6, not {self.rival_mean!r}")
         if self.rival_scale == 0 and self.rival_mean == 0:
             raise ValueError("rival_scale=0 holds tau at rival_mean=0, where every preference is 0: set rival_mean=1")
 
@@ -74,7 +115,7 @@ class GibbsSettings:
         given = self.user_scale, self.item_scale, self.rival_scale, self.user_mean
         return np.array([value == "learn" for value in given])
 
-    def prior(self) -> NDArray[np.float64]:
+    def prior(self) -> Doubles:
         """Return the precisions of xi and eta, and mean and precision of tau, as the kernels take them.
 
         Learnt scales start at 1.
@@ -85,7 +126,7 @@ class GibbsSettings:
         held = math.inf if rival == 0 else rival**-2
         return np.array([user**-2, item**-2, self.rival_mean, held])
 
-    def means(self) -> NDArray[np.float64]:
+    def means(self) -> Doubles:
         """Return the means of xi, one per factor; learnt ones start at 0."""
         return np.full(self.factors, 0.0 if self.user_mean == "learn" else float(self.user_mean))
 
@@ -94,6 +135,8 @@ class GibbsSettings:
         return asdict(self)
 
 
-def is_number(value: object) -> bool:
-    """Whether a value is a finite number."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+def resolved(settings: SamplerSettings) -> GibbsSettings:
+    """Return settings that were given, each checked by its rule, with a seed."""
+    given = checked(settings)
+    del given["num_threads"]
+    return GibbsSettings(seed=given.pop("random_state"), **given)

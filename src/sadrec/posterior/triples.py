@@ -11,8 +11,6 @@ from sadrec.posterior.layout import ByItem, ByUser
 MOST_ROWS = 2**31 - 1
 """Most comparisons, copies included, that the sampler takes."""
 
-Integers = NDArray[np.int32]
-
 
 @dataclass(frozen=True, eq=False)
 class Triples:
@@ -22,20 +20,19 @@ class Triples:
     ----------
     users, items
         How many there are.
-    user
-        Of each comparison; sorted by user, winner, loser and precision.
-    by_user, by_item
-        The rest, as the kernels take it.
+    by_user
+        Sorted by user, winner, loser and precision.
+    by_item
+        The same, item by item.
     """
 
     users: int
     items: int
-    user: Integers
     by_user: ByUser
     by_item: ByItem
 
     def __len__(self) -> int:
-        return len(self.user)
+        return len(self.by_user.user)
 
 
 def as_triples(
@@ -59,7 +56,7 @@ def as_triples(
     Examples
     --------
     >>> triples = as_triples(np.array([1, 0]), np.array([0, 2]), np.array([1, 0]), 2, 3, np.array([1.0, 2.5]))
-    >>> triples.user, triples.by_user.root.round(3)
+    >>> triples.by_user.user, triples.by_user.root.round(3)
     (array([0, 0, 0, 1], dtype=int32), array([0.707, 1.   , 1.   , 1.   ], dtype=float32))
     """
     rows = np.arange(len(user))
@@ -89,15 +86,18 @@ def as_triples(
     by_item = np.argsort(both, kind="stable")
     row = (by_item % len(order)).astype(np.int32) if len(order) else np.empty(0, np.int32)
     won = by_item < len(order)
-    by_user = ByUser(
-        np.searchsorted(sorted_user, np.arange(users + 1)).astype(np.int64), sorted_winner, sorted_loser, root
-    )
+    by_user = ByUser(starts(sorted_user, users), sorted_user, sorted_winner, sorted_loser, root)
     other = np.where(won, sorted_loser[row], sorted_winner[row]).astype(np.int32)
     by_entry = ByItem(
-        np.searchsorted(both[by_item], np.arange(items + 1)).astype(np.int64),
+        starts(both[by_item], items),
         row,
         sorted_user[row],
         other,
         np.where(won, root[row], -root[row]).astype(np.float32),
     )
-    return Triples(users, items, sorted_user, by_user, by_entry)
+    return Triples(users, items, by_user, by_entry)
+
+
+def starts(rows: NDArray[Any], count: int) -> NDArray[np.int64]:
+    """Return where the entries of each of ``count`` rows begin among sorted rows, and where the last ones end."""
+    return np.searchsorted(rows, np.arange(count + 1)).astype(np.int64)

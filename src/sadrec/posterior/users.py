@@ -16,8 +16,9 @@ import math
 import numpy as np
 
 from sadrec._kernel import kernel
-from sadrec.posterior.counters import normal, stream, uniform
-from sadrec.posterior.layout import ByUser, Clock, Floats, State
+from sadrec._random import normal, uniform
+from sadrec._types import Doubles
+from sadrec.posterior.layout import ByUser, Clock, State, stream
 from sadrec.posterior.linear import BLOCK, add_products, clear, factorise, solve_lower, solve_upper
 from sadrec.posterior.truncated import positive_normal
 
@@ -47,7 +48,7 @@ def log_scale_step(count: float, quadratic: float, linear: float, noise: float, 
 
 
 @kernel
-def gather_user(first: int, last: int, state: State, data: ByUser, features: Floats) -> None:
+def gather_user(first: int, last: int, state: State, data: ByUser, features: Doubles) -> None:
     """Put the features of comparisons first, ..., last - 1 (at most a block) into columns; zeros behind them."""
     factors = state.eta.shape[1]
     for b in range(last - first):
@@ -63,7 +64,7 @@ def gather_user(first: int, last: int, state: State, data: ByUser, features: Flo
 
 
 @kernel
-def fitted(features: Floats, coefficients: Floats, out: Floats) -> None:
+def fitted(features: Doubles, coefficients: Doubles, out: Doubles) -> None:
     """Write ``F' c`` to ``out``, for a block of features."""
     for b in range(BLOCK):
         out[b] = 0.0
@@ -79,9 +80,9 @@ def user_conditional(
     key: np.uint64,
     state: State,
     data: ByUser,
-    residual: Floats,
-    precision: Floats,
-    linear: Floats,
+    residual: Doubles,
+    precision: Doubles,
+    linear: Doubles,
 ) -> float:
     """Draw z for the comparisons of a user into ``residual``; return ``sum z^2``.
 
@@ -107,7 +108,7 @@ def user_conditional(
 
 
 @kernel
-def draw_users(first_user: int, last_user: int, clock: Clock, state: State, data: ByUser, residual: Floats) -> None:
+def draw_users(first_user: int, last_user: int, clock: Clock, state: State, data: ByUser, residual: Doubles) -> None:
     """Draw z and xi for some users; ``residual`` becomes ``z - x`` for their comparisons.
 
     Parameters

@@ -174,6 +174,36 @@ def rank_tournament(game: Tournament, method: Literal["wins", "markov", "nash"] 
     return Ranking(game.items[order], score[order], method)
 
 
+def rank_margins(margins: Doubles, method: Method, labels: ArrayLike) -> Ranking:
+    """Order items by given margins over rivals, (items, rivals); see :func:`rank`.
+
+    Parameters
+    ----------
+    margins
+        Over the reference for ``"margin"``, over the liked items for ``"liked"``, else over the items themselves.
+    method
+        As for :func:`rank`.
+    labels
+        What to call the items.
+
+    Examples
+    --------
+    >>> rank_margins(np.array([[0.0, -1.0], [1.0, 0.0]]), "margin", ["a", "b"])
+    Ranking of 2 items by margin
+      1.  b  0.5
+      2.  a -0.5
+    """
+    names = np.asarray(labels)
+    if method in ("wins", "markov", "nash"):
+        return rank_tournament(Tournament(names, (margins - margins.T) / 2), method)
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}, not {method!r}")
+    mean = margins.mean(axis=1)
+    score = mean if method == "margin" else (np.sign(margins).mean(axis=1) + 1) / 2
+    order = _order(score, mean)
+    return Ranking(names[order], score[order], method)
+
+
 def _order(score: Doubles, then: Doubles | None = None) -> Indices:
     """Return positions by falling score, then by the second score, then as they are."""
     return np.lexsort((-score,) if then is None else (-then, -score))

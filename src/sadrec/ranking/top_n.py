@@ -162,6 +162,34 @@ def top_n(
     )
 
 
+def best_of(
+    scores: NDArray[Any],
+    N: int = 10,
+    *,
+    seen: "csr_matrix | None" = None,
+    allowed: ArrayLike | None = None,
+    blocked: ArrayLike | None = None,
+) -> TopN:
+    """Return the N items with the largest of given scores, (users, items); the rest as for :meth:`ItemIndex.search`.
+
+    Examples
+    --------
+    >>> best_of(np.array([[1.0, 3.0, 2.0]]), N=2, blocked=[1])
+    (array([[2, 0]]), array([[2., 1.]], dtype=float32))
+    """
+    N, (users, catalogue) = count(N, "N"), scores.shape
+    hidden = np.ones(scores.shape, np.bool_)
+    hidden[:, _candidates(catalogue, allowed, blocked)[0]] = False
+    start, items = _seen(seen, users, catalogue)
+    hidden[np.repeat(np.arange(users), np.diff(start)), items] = True
+    open_scores = np.where(hidden, -np.inf, scores).astype(np.float32)
+    order = np.argsort(-open_scores, axis=1, kind="stable")[:, :N]
+    answer = np.full((users, N), -1, np.int64), np.full((users, N), -np.inf, np.float32)
+    best = np.take_along_axis(open_scores, order, axis=1)
+    answer[0][:, : order.shape[1]], answer[1][:, : order.shape[1]] = np.where(best > -np.inf, order, -1), best
+    return answer
+
+
 def _share(pool: ThreadPoolExecutor, work: Callable[[int, int], object], rows: int, threads: int) -> None:
     """Run ``work(first, last)`` on as many runs of rows as there are threads, one of them in this thread."""
     bounds = np.linspace(0, rows, min(threads, rows) + 1).astype(int).tolist()

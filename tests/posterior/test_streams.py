@@ -4,8 +4,8 @@ import numpy as np
 from scipy import stats
 
 from sadrec._kernel import kernel
-from sadrec.posterior.counters import normal, stream, uniform
-from sadrec.posterior.layout import Clock
+from sadrec._random import normal, uniform
+from sadrec.posterior.layout import Clock, stream
 
 
 @kernel
