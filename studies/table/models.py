@@ -10,12 +10,10 @@ import numpy as np
 
 from sadrec import BPR, SAD, Interactions
 from sadrec.evaluation.search import grid_points
-from sadrec.training.defaults import defaults
 from studies._tools import settings_of
 from studies.baselines import BASELINES, make
 
-OURS = ("sad", "bpr")
-DEFAULT_BASELINES = tuple(BASELINES)
+OURS = {"sad": SAD, "bpr": BPR}
 _DRAWN = "every interaction against {negative} drawn uniformly from those the user has not touched"
 
 # Tried in this order for SAD and BPR alike: from much data per user and item to little.
@@ -64,7 +62,7 @@ class StudyModel:
             chosen["factors"] = self.factors
         if self.name in OURS:
             # the paper masks ratings: their order is not for training
-            return (SAD if self.name == "sad" else BPR)(**{"order_share": 0.0, **chosen})
+            return OURS[self.name](**{"order_share": 0.0, **chosen})
         return make(self.name, **chosen)
 
     def check(self, settings: Mapping[str, Any], train: Interactions) -> None:
@@ -75,32 +73,25 @@ class StudyModel:
         ValueError
             Naming the model, the setting and what it may be.
         """
-        if self.name not in OURS:
-            self.make(settings)
-            return
-        known = (SAD if self.name == "sad" else BPR)().get_params()
-        if odd := sorted(set(self.fixed) - set(known)):
-            raise ValueError(f"{self.name} has no setting {odd[0]!r}: it has {', '.join(known)}")
+        if self.name in OURS:
+            known = OURS[self.name]().get_params()
+            if odd := sorted(set(self.fixed) - set(known)):
+                raise ValueError(f"{self.name} has no setting {odd[0]!r}: it has {', '.join(known)}")
         try:
-            settings_of(self.make(settings), train)
+            self.resolved(settings, train)
         except ValueError as error:
-            raise ValueError(f"{self.name}: {error}") from None
+            raise ValueError(f"{self.name}: {str(error).removeprefix(f'{self.name}: ')}") from None
 
-    def trained_on(self, settings: Mapping[str, Any], size: tuple[int, int, int]) -> str:
-        """Say what the model is trained on; ``size`` is that of the training part: users, items, interactions."""
+    def trained_on(self, settings: Mapping[str, Any], train: Interactions) -> str:
+        """Say what the model is trained on."""
         if self.name not in OURS:
             return BASELINES[self.name].trained_on({**settings, **self.fixed})
-        candidates = self.resolved(settings, size)["negative_candidates"]
+        candidates = self.resolved(settings, train)["negative_candidates"]
         return _DRAWN.format(negative="an item" if candidates == 1 else f"the hardest of {candidates} items")
 
-    def resolved(self, settings: Mapping[str, Any], size: tuple[int, int, int]) -> dict[str, Any]:
+    def resolved(self, settings: Mapping[str, Any], train: Interactions) -> dict[str, Any]:
         """Return the settings in full: given, chosen, and the defaults for the others."""
-        if self.name not in OURS:
-            return {**BASELINES[self.name].defaults, **settings, **self.fixed}
-        values = {**defaults("interactions", *size), "order_share": 0.0, **settings, **self.fixed}
-        if self.name == "bpr":
-            values.pop("rival_regularization", None)
-        return {"factors": self.factors, **values}
+        return settings_of(self.make(settings), train)
 
     def points(self, trials: int, seed: int = 0) -> list[dict[str, Any]]:
         """Return the settings to try, the first being what is used when there is nothing to choose.
@@ -120,11 +111,11 @@ class StudyModel:
 
 
 def _distinct(points: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+    distinct: list[dict[str, Any]] = []
     for point in points:
-        if point not in found:
-            found.append(point)
-    return found
+        if point not in distinct:
+            distinct.append(point)
+    return distinct
 
 
 def study_models(

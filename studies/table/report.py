@@ -18,6 +18,7 @@ from studies.table.paper import MEASURES, PAPER, printed
 from studies.table.study import CHOSEN_BY, TableStudy
 
 FURTHER = ("unequal_accuracy", "m_margin", "sampled_auc", "log_loss", "brier", "rated_log_loss")
+_NOT_SHOWN = ("num_threads", "seed", "learn_rivals", "name", "timeout", "where")
 _PACKAGES = ("sadrec", "numpy", "scipy", "numba", "polars")
 
 
@@ -194,13 +195,12 @@ def _examples(study: TableStudy) -> list[str]:
 
 def _model_table(study: TableStudy) -> str:
     rows = []
-    size = (*study.data.interactions.shape, study.comparison.runs[0].train_size)
     for model in study.models:
-        settings = model.resolved(study.settings[model.title], size)
-        shown = ", ".join(f"{name}={value}" for name, value in settings.items() if name != "num_threads")
+        chosen = study.settings[model.title]
+        settings = model.resolved(chosen, study.train)
+        shown = ", ".join(f"{name}={value}" for name, value in settings.items() if name not in _NOT_SHOWN)
         tried = len(study.searches[model.name].trials) if model.name in study.searches else 1
-        trained_on = model.trained_on(study.settings[model.title], size)
-        rows.append([model.title, model.library, trained_on, shown, str(tried)])
+        rows.append([model.title, model.library, model.trained_on(chosen, study.train), shown, str(tried)])
     return markdown_table(["Model", "Library", "Trained on", "Settings", "Settings tried"], rows, numbers=(4,))
 
 

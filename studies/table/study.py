@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sadrec import Interactions
 from sadrec.evaluation import Calibration, Comparison, Consistency, Search, calibration, compare, consistency_report
 from sadrec.evaluation import search as search_settings
 from studies.baselines import BASELINES
@@ -49,12 +50,14 @@ SPLITS, TRIALS, BUDGETS = Limits(20), Limits(6), Limits(1800)
 
 @dataclass(frozen=True)
 class TableStudy:
-    """What the study found.
+    """The results of the study.
 
     Attributes
     ----------
     data
         What it was made on.
+    train
+        The training part of the first leave-one-out set.
     models
         The rows of the table.
     settings
@@ -72,6 +75,7 @@ class TableStudy:
     """
 
     data: StudyData
+    train: Interactions
     models: list[StudyModel]
     settings: Mapping[str, Mapping[str, Any]]
     searches: Mapping[str, Search]
@@ -157,7 +161,7 @@ def table_study(
         sad, bpr = fitted.values()
         pairs = consistency_report(sad, bpr, train, held_out, names=("SAD", "BPR"))
     curves = {title: calibration(model, train, held_out, pairs="sampled", seed=seed) for title, model in fitted.items()}
-    return TableStudy(data, models, settings, searches, comparison, splits, trials, pairs, curves)
+    return TableStudy(data, train, models, settings, searches, comparison, splits, trials, pairs, curves)
 
 
 def _chosen(search: Search | None, points: Sequence[dict[str, Any]]) -> Mapping[str, Any]:

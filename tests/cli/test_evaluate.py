@@ -1,0 +1,85 @@
+"""``sadrec evaluate`` and ``sadrec compare`` on tiny data."""
+
+import numpy as np
+import polars as pl
+import pytest
+from click.testing import CliRunner
+from scipy.sparse import csr_matrix
+
+from sadrec import SAD, Interactions
+from sadrec.cli.evaluate import compare_command, evaluate_command, in_ids_of
+
+
+def ratings(users=40, items=150, seed=0):
+    rng = np.random.default_rng(seed)
+    dense = rng.integers(1, 6, (users, items)) * (rng.random((users, items)) < 0.1)
+    dense[:, 0] = 3
+    return Interactions.from_csr(csr_matrix(dense.astype(np.float32)))
+
+
+def test_evaluate_counts_what_the_model_does_not_know(tmp_path):
+    train, held_out = ratings().leave_one_out(seed=0)
+    SAD(factors=3, iterations=2).fit(train, show_progress=False).save(tmp_path / "m.sad")
+    train.to_frame().write_csv(tmp_path / "train.csv")
+    stranger = pl.DataFrame({"user": [999], "item": [0], "rating": [3.0]})
+    frame = held_out.to_frame().select("user", "item", "rating")
+    pl.concat([frame, stranger.cast(frame.schema)]).write_csv(tmp_path / "test.csv")
+    files = ["--train", str(tmp_path / "train.csv"), "--test", str(tmp_path / "test.csv")]
+    result = CliRunner().invoke(evaluate_command, [str(tmp_path / "m.sad"), *files, "--json"], catch_exceptions=False)
+    assert '"test": 1' in result.output
+    assert '"m1"' in result.output
+
+
+def test_a_file_of_which_the_model_knows_nothing_is_refused_by_name(tmp_path):
+    train, _ = ratings().leave_one_out(seed=0)
+    SAD(factors=3, iterations=2).fit(train, show_progress=False).save(tmp_path / "m.sad")
+    train.to_frame().write_csv(tmp_path / "train.csv")
+    (tmp_path / "other.csv").write_text("user,item,rating\n999,7,3\n")
+    files = ["--train", str(tmp_path / "train.csv"), "--test", str(tmp_path / "other.csv")]
+    result = CliRunner().invoke(evaluate_command, [str(tmp_path / "m.sad"), *files])
+    assert "other.csv holds nothing of users and items that the model knows: its users are such as 999" in str(
+        result.exception
+    )
+
+
+def test_a_model_is_not_judged_by_what_it_was_fitted_on(tmp_path):
+    train, held_out = ratings().leave_one_out(seed=0)
+    SAD(factors=3, iterations=2).fit(train, show_progress=False).save(tmp_path / "m.sad")
+    train.to_frame().write_csv(tmp_path / "train.csv")
+    held_out.to_frame().write_csv(tmp_path / "held-out.csv")
+    swapped = ["--train", str(tmp_path / "held-out.csv"), "--test", str(tmp_path / "train.csv")]
+    result = CliRunner().invoke(evaluate_command, [str(tmp_path / "m.sad"), *swapped])
+    assert "are what" in str(result.exception) and "was fitted on" in str(result.exception)
+
+
+def test_interactions_keep_their_ratings_in_the_ids_of_a_model():
+    data = ratings()
+
+    class Reversed:
+        users, items = data.users[::-1], data.items[::-1]
+
+    moved, left_out = in_ids_of(Reversed(), data)
+    assert left_out == 0
+    assert (moved.matrix[::-1, ::-1] != data.matrix).nnz == 0
+
+
+def test_compare_prints_a_table_of_the_models_asked_for(tmp_path):
+    file = tmp_path / "tiny.csv"
+    ratings().to_frame().write_csv(file)
+    options = [str(file), "--models", "ease,popularity", "--splits", "2", "--quiet"]
+    result = CliRunner().invoke(compare_command, options, catch_exceptions=False)
+    assert [line.split(" | ")[0] for line in result.output.splitlines()[2:4]] == ["| EASE", "| Popularity"]
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_an_interrupted_compare_says_how_to_go_on(tmp_path, monkeypatch, kept):
+    def interrupt(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sadrec.evaluation.compare", interrupt)
+    file = tmp_path / "tiny.csv"
+    ratings().to_frame().write_csv(file)
+    options = [str(file), "--models", "ease", *(["-o", str(tmp_path / "out")] if kept else [])]
+    result = CliRunner().invoke(compare_command, options)
+    assert result.exit_code == 130
+    assert ("Run the same command again" if kept else "give a folder with -o") in result.output
