@@ -252,7 +252,8 @@ def _coverage_table(results: Results) -> str:
         counts = np.histogram([record["rank"] / draws for record in some], bins)[0]
         # Ranks from 0 to the number of draws do not fill ten bins evenly.
         expected = np.histogram(np.arange(draws + 1) / draws, bins)[0] * (len(some) / (draws + 1))
-        p, width = stats.chisquare(counts, expected).pvalue, np.mean([record["width"] for record in some])
+        p = stats.chisquare(counts, expected).pvalue if expected.min() > 0 else float("nan")
+        width = np.mean([record["width"] for record in some])
         good = np.mean([record["share_r_hat_good"] for record in some])
         rows.append([kind, len(some), f"{share.mean():.1%}", f"{error:.1%}", f"{p:.2f}", f"{width:.2f}", f"{good:.1%}"])
     header = ["truth", "data sets", "coverage of 90 % intervals", "standard error", "ranks uniform: p", "mean width"]
