@@ -1,6 +1,8 @@
 """What people did: interactions, comparisons, one reader, splits, named data sets, simulation."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from sadrec._lazy import lazily
 
 if TYPE_CHECKING:
     from sadrec.data.comparisons import Comparisons, as_comparisons
@@ -24,29 +26,17 @@ __all__ = [
     "simulate",
 ]
 
-_PLACES = {
-    "Comparisons": "comparisons",
-    "as_comparisons": "comparisons",
-    "load": "datasets",
-    "load_split": "datasets",
-    "Ids": "ids",
-    "UnknownIdError": "ids",
-    "as_id_array": "ids",
-    "Interactions": "interactions",
-    "as_interactions": "interactions",
-    "Simulation": "simulation",
-    "simulate": "simulation",
-}
-"""The module of each name: imported when it is first asked for, because polars and SciPy take long to load."""
+__getattr__ = lazily(
+    __name__,
+    {
+        "comparisons": "Comparisons as_comparisons",
+        "datasets": "load load_split",
+        "ids": "Ids UnknownIdError as_id_array",
+        "interactions": "Interactions as_interactions",
+        "simulation": "Simulation simulate",
+    },
+)
 
 
 class DataWarning(UserWarning):
     """Something in the data was put right, and how."""
-
-
-def __getattr__(name: str) -> Any:
-    import importlib
-
-    if name not in _PLACES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_PLACES[name]}"), name)
