@@ -14,6 +14,7 @@ from sadrec._settings import declared
 from sadrec.cli import main
 from sadrec.cli.main import COMMANDS
 from sadrec.cli.options import spelled
+from sadrec.posterior import GibbsSAD
 
 READS = ("describe", "fit", "posterior", "evaluate", "compare")
 ODD = {"user": "cust", "item": "thing", "rating": "points"}
@@ -55,9 +56,10 @@ def test_no_command_has_another_spelling(command):
         assert option not in text
 
 
-@pytest.mark.parametrize("name", declared(SAD))
-def test_every_setting_is_an_option_of_fit(name):
-    assert spelled(name) in ask("fit", "--help").output
+@pytest.mark.parametrize(("command", "model"), [("fit", SAD), ("posterior", GibbsSAD)])
+def test_every_setting_is_an_option(command, model):
+    text = ask(command, "--help").output
+    assert [name for name in declared(model) if f"{spelled(name)} " not in text] == []
 
 
 def test_a_model_is_evaluated_on_files_with_the_columns_it_was_fitted_with(odd):
@@ -147,7 +149,7 @@ SLOW = {"numba", "scipy", "polars", "matplotlib", "optuna", "narwhals"}
 @pytest.mark.parametrize(
     "code",
     [
-        "import sadrec, sadrec.data",
+        "import sadrec, sadrec.data, sadrec.posterior",
         "from sadrec.cli import main; main(['--help'], standalone_mode=False)",
         *(f"from sadrec.cli import main; main([{name!r}, '--help'], standalone_mode=False)" for name in COMMANDS),
     ],

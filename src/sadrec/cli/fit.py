@@ -36,7 +36,7 @@ def describe_command(file: Path, reading: Reading, as_json: bool) -> None:
 @click.command("fit")
 @file_argument
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Where to write the model.")
-@click.option("--model", type=click.Choice(["sad", "bpr"]), show_default="sad")
+@click.option("--model", type=click.Choice(["sad", "bpr"]), help="Which model.  [default: sad]")
 @click.option("--settings", "settings_file", type=a_file, help="JSON file of settings, such as `sadrec tune` writes.")
 @settings_options(TrainingSettings)
 @click.option(

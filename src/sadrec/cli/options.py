@@ -223,13 +223,23 @@ def settings_options(declaration: type) -> Callable[[Command], Command]:
 def _option(name: str, entry: Any) -> Callable[[Command], Command]:
     rule, option = entry.metadata["rule"], spelled(name)
     help = entry.metadata["help"].split(". ")[0].rstrip(".") + "."
-    kinds = {_settings.Number: float, _settings.Share: float}
-    kind: Any = kinds.get(type(rule), int)
+    more: dict[str, Any] = {"type": float}
     if isinstance(rule, _settings.Flag):
-        option, kind = f"{option}/--no-{option[2:]}", bool
+        option, more = f"{option}/--no-{option[2:]}", {"type": bool}
     elif isinstance(rule, _settings.OneOf):
-        kind = click.Choice(rule.choices)
+        more = {"type": click.Choice(rule.choices)}
     elif isinstance(rule, _settings.Seed):
-        kind, help = click.IntRange(min=0), "Random seed."
-    shown = False if entry.default is None else str(entry.default)
-    return click.option(option, name, type=kind, default=None, show_default=shown, help=help)
+        more, help = {"type": click.IntRange(min=0)}, "Random seed."
+    elif isinstance(rule, _settings.Whole | _settings.Threads):
+        more = {"type": int}
+    elif not isinstance(rule, _settings.Number | _settings.Share):
+        more = {"type": str, "metavar": "NUMBER|learn", "callback": _number_or_word}
+    help += "" if entry.default is None else f"  [default: {entry.default}]"
+    return click.option(option, name, default=None, help=help, **more)
+
+
+def _number_or_word(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
+    try:
+        return value if value in (None, "learn") else float(str(value))
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is neither a number nor 'learn'") from None

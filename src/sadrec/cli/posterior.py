@@ -1,14 +1,13 @@
 """``sadrec posterior``: sample the posterior of a file, and say what is sure."""
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from sadrec import _check
+from sadrec._settings import checked
 from sadrec.cli.options import (
     Reading,
     file_argument,
@@ -17,30 +16,17 @@ from sadrec.cli.options import (
     parse_id,
     quiet_option,
     reading_options,
+    settings_options,
     spelled,
 )
 from sadrec.cli.output import print_json, print_table
+from sadrec.posterior.settings import SamplerSettings
 
 if TYPE_CHECKING:
     from sadrec.posterior import GibbsSAD
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
 SUFFIX = ".posterior"
 """A file with this ending is a posterior that was saved before."""
-
-
-def scale(ctx: click.Context, param: click.Parameter, value: str) -> Any:
-    """Return a number, or the word learn."""
-    try:
-        return value if value == "learn" else float(value)
-    except ValueError:
-        raise click.BadParameter(f"{value!r} is neither a number nor 'learn'") from None
-
-
-def scale_option(name: str, text: str) -> Callable[[Command], Command]:
-    """Make an option for a scale of the prior."""
-    return click.option(name, metavar="NUMBER|learn", callback=scale, default="learn", show_default=True, help=text)
 
 
 def output_name(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
@@ -59,19 +45,7 @@ def output_name(ctx: click.Context, param: click.Parameter, value: Path | None) 
     callback=output_name,
     help=f"Save it, as NAME{SUFFIX}.",
 )
-@click.option("--factors", type=int, default=8, show_default=True, help="Length of the vectors.")
-@click.option("--draws", type=int, default=1000, show_default=True, help="Draws each chain keeps.")
-@click.option("--warmup", type=int, default=1000, show_default=True, help="Sweeps before the first.")
-@click.option("--chains", type=int, default=4, show_default=True)
-@click.option("--thin", type=int, default=1, show_default=True, help="Sweeps per kept draw.")
-@scale_option("--user-scale", "Prior scale of users.")
-@scale_option("--item-scale", "Prior scale of items.")
-@scale_option("--rival-scale", "Prior scale of rivals; 0: BPR.")
-@scale_option("--user-mean", "Prior mean of users; 0: nothing in common.")
-@click.option("--rival-mean", type=float, default=1.0, show_default=True, help="0 is what the paper writes.")
-@click.option("--negatives", type=int, default=1, show_default=True, help="Untouched items per interaction.")
-@click.option("--seed", "random_state", type=click.IntRange(min=0), default=0, show_default=True)
-@click.option("--threads", "num_threads", type=click.IntRange(min=0), default=0, help="0 means all cores.")
+@settings_options(SamplerSettings)
 @click.option("--for", "asked", metavar="USER", help="Whose ranking and cycles; everybody's mean by default.")
 @number_option(20, "How many items to show.")
 @click.option("--level", type=float, default=0.9, show_default=True, help="Probability content of the intervals.")
@@ -84,12 +58,10 @@ def output_name(ctx: click.Context, param: click.Parameter, value: Path | None) 
 @quiet_option
 @reading_options
 @json_option
-@click.pass_context
 def posterior_command(
-    ctx: click.Context,
-    /,
     file: Path,
     output: Path | None,
+    settings: dict[str, Any],
     asked: str | None,
     N: int,
     level: float,
@@ -98,7 +70,6 @@ def posterior_command(
     quiet: bool,
     reading: Reading,
     as_json: bool,
-    **options: Any,
 ) -> None:
     """Show how sure the ranking in FILE is, and which cycles are real.
 
@@ -111,19 +82,18 @@ def posterior_command(
 
     saved = file.suffix == SUFFIX
     if saved:
-        given = [
-            name for name in (*options, "checkpoint") if ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        ]
-        if names := [*map(spelled, given), *reading.options()]:
-            raise click.UsageError(f"{names[0]} says how to sample, but {file.name} is sampled already: leave it out")
-    data: Any = GibbsSAD.load(file) if saved else reading.read(file)
+        given = [*map(spelled, settings), *["--checkpoint"] * (checkpoint is not None), *reading.options()]
+        if given:
+            raise click.UsageError(f"{given[0]} says how to sample, but {file.name} is sampled already: leave it out")
     # What is asked is checked before the sampling, which may take hours.
+    checked(unfitted := GibbsSAD(**settings))
+    data: Any = GibbsSAD.load(file) if saved else reading.read(file)
     _check.share(level, "level", inside=True)
     _check.share(least, "least")
     who = None if asked is None else parse_id(data.user_ids, asked)
     if who is not None:
         data.user_ids.positions(who)
-    model: GibbsSAD = data if saved else _fit(GibbsSAD(**options), data, output, checkpoint, quiet)
+    model: GibbsSAD = data if saved else _fit(unfitted, data, output, checkpoint, quiet)
     if saved and output is not None:
         model.save(output)
     report = _report(model, who, N, level, least)
