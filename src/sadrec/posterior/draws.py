@@ -14,7 +14,6 @@ from sadrec._kernel import kernel
 from sadrec._types import Doubles, Floats, Positions
 from sadrec.posterior.truncated import normal_cdf
 from sadrec.ranking import Parameters
-from sadrec.ranking.fold_in import average_user
 from sadrec.ranking.pairs import margins
 from sadrec.ranking.vectors import item_vectors
 
@@ -23,6 +22,8 @@ _QUANTITIES = {"preference": 0, "probability": 1, "beats": 2}
 
 _CHUNK = 1 << 22
 """How many numbers are held at a time while preferences are computed."""
+_TOGETHER = 64
+"""How many draws stand side by side where their mean is wanted: a matrix product of that many pays."""
 _WORTH_SHARING = 1 << 18
 """Draws of preferences per thread below which handing work out costs more than it saves."""
 
@@ -50,9 +51,10 @@ def add_up(draws: Flat, pairs: Pairs, quantity: int, total: Doubles, first: int,
     user, item, rival = pairs.user, pairs.item, pairs.rival
     factors = eta.shape[2]
     for d in range(eta.shape[0]):
+        users, appeal, effect = xi[d], eta[d], tau[d]
         for p in range(first, last):
-            one, eta_i, tau_i = xi[d, user[p]], eta[d, item[p]], tau[d, item[p]]
-            eta_j, tau_j = eta[d, rival[p]], tau[d, rival[p]]
+            one, i, j = users[user[p]], item[p], rival[p]
+            eta_i, tau_i, eta_j, tau_j = appeal[i], effect[i], appeal[j], effect[j]
             x = 0.0
             for h in range(factors):
                 x += np.float64(one[h]) * (np.float64(eta_i[h]) * tau_j[h] - np.float64(eta_j[h]) * tau_i[h])
@@ -174,12 +176,26 @@ class Draws:
                 list(pool.map(lambda ends: work(*ends), pairwise(bounds)))
         return (total / max(1, len(self))).reshape(rows[0].shape)
 
+    def side_by_side(self, users: Any = slice(None), items: Any = slice(None)) -> Iterator[Parameters]:
+        """Yield the posterior mean of X for some users and items in parts, whose X add up to it.
+
+        A part has the factors of several draws side by side, xi divided by the number of all draws.
+        """
+        xi, eta, tau = self.flat()
+        for start in range(0, len(self), _TOGETHER):
+            part = slice(start, start + _TOGETHER)
+            sides = xi[part, users] / np.float32(len(self)), eta[part, items], tau[part, items]
+            yield Parameters(*(side.transpose(1, 0, 2).reshape(side.shape[1], -1) for side in sides))
+
     def margins(self, user: int | None, items: Positions, rivals: Positions) -> Doubles:
         """Return the posterior mean margins of some items over some rivals, (items, rivals)."""
+        if user is None:
+            return self.crowd().margins(0, items, rivals)
         total = np.zeros((len(items), len(rivals)))
-        for one in self:
-            total += margins(one, average_user(one) if user is None else user, items, rivals)
-        return total / max(1, len(self))
+        places = np.arange(len(items) + len(rivals))
+        for part in self.side_by_side([user], np.concatenate([items, rivals])):
+            total += margins(part, 0, places[: len(items)], places[len(items) :])
+        return total
 
     def scores(self, user: int | None, items: Positions) -> Doubles:
         """Return draws of the mean margin of some items over each other (themselves included, as 0), (draws, items)."""
@@ -192,6 +208,6 @@ class Draws:
     def mean_scores(self, users: Positions) -> Doubles:
         """Return the posterior mean of the mean margin over the catalogue, (users, items)."""
         total = np.zeros((len(users), self.item.shape[2]))
-        for one in self:
-            total += one.user_factors[users] @ item_vectors(one).T
-        return total / max(1, len(self))
+        for part in self.side_by_side(users):
+            total += part.user_factors @ item_vectors(part).T
+        return total

@@ -5,7 +5,7 @@ import numpy as np
 from sadrec._types import Doubles
 from sadrec.posterior.draws import Draws
 from sadrec.posterior.factors import aligned
-from sadrec.ranking.alignment import Factors, contribution_products, wedge_products
+from sadrec.ranking.alignment import Factors, contribution_products, factors_of, wedge_products
 
 MOST_DRAWS = 400
 """How many draws stand for all of them."""
@@ -26,17 +26,17 @@ def mean_factors(draws: Draws) -> tuple[Factors, float]:
     mean itself is known through its factors, those of all draws side by side: no items x items matrix is made.
     """
     some = draws.at_most(MOST_DRAWS)
-    every = _side_by_side(some)
+    xi, all_eta, all_tau = (np.concatenate(side, 1) for side in zip(*map(factors_of, some.side_by_side()), strict=True))
+    every = xi, all_eta, all_tau
     size = _product(every, every)
 
     def missed(one: Factors) -> float:
         return (size - 2 * _product(every, one) + _product(one, one)) / max(size, 1e-300)
 
     _, eta, tau = aligned(some)
-    parts = zip(*(array.astype(np.float64) for array in some.flat()), strict=True)
-    _, nearest_eta, nearest_tau = min(parts, key=missed)
+    _, nearest_eta, nearest_tau = min(map(factors_of, some), key=missed)
     items = (eta.mean(axis=0), tau.mean(axis=0).clip(0)), (nearest_eta, nearest_tau)
-    best = min((_with_best_users(*pair, every) for pair in items), key=missed)
+    best = min((_with_best_users(one, other, every) for one, other in items), key=missed)
     rest = missed(best)
     held = bool(some.rival.min() == some.rival.max())  # BPR stays BPR
     for _ in range(ROUNDS):
@@ -51,17 +51,6 @@ def mean_factors(draws: Draws) -> tuple[Factors, float]:
 def _product(one: Factors, other: Factors) -> float:
     """Return the inner product of two tensors X."""
     return float(contribution_products(one, other).sum())
-
-
-def _side_by_side(draws: Draws) -> Factors:
-    """Return the mean of X as one set of factors: those of all draws, xi divided by their number."""
-    xi, eta, tau = (array.astype(np.float64).transpose(1, 0, 2) for array in draws.flat())
-    rows = len(draws)
-    return (
-        xi.reshape(len(xi), -1) / rows,
-        eta.reshape(len(eta), -1),
-        tau.reshape(len(tau), -1),
-    )
 
 
 def _with_best_users(eta: Doubles, tau: Doubles, every: Factors) -> Factors:
