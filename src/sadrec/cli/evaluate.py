@@ -46,7 +46,7 @@ def evaluate_command(
     if isinstance(data, Comparisons):
         if top_n is not None:
             raise click.UsageError(f"--top-n is for interactions, and {test} holds comparisons")
-        held_out, unknown["test"] = comparisons_in_ids_of(fitted, data, str(test))
+        held_out, unknown["test"] = in_ids_of(fitted, data, str(test))
         result = evaluate_comparisons(fitted, held_out)
     else:
         if train is None:
@@ -85,49 +85,38 @@ def positions_in(known: Any, ids: Any) -> Any:
 
 
 def in_ids_of(model: Any, data: Any, name: str = "the data") -> tuple[Any, int]:
-    """Return the interactions in the rows and columns of a model, and how many had to be left out.
+    """Return interactions or comparisons in the rows and columns of a model, and how many had to be left out.
 
     Raises
     ------
     ValueError
         When none is left; ``name`` says of what.
     """
+    import numpy as np
     from scipy.sparse import csr_matrix
 
-    from sadrec import Interactions
+    from sadrec import Comparisons, Interactions
 
-    matrix = data.matrix.tocoo()
-    rows, columns = positions_in(model.users, data.users)[matrix.row], positions_in(model.items, data.items)[matrix.col]
-    both = (rows >= 0) & (columns >= 0)
-    _refuse_strangers(model, data, both, name)
-    shape = (len(model.users), len(model.items))
-    kept = csr_matrix((matrix.data[both], (rows[both], columns[both])), shape=shape)
-    return Interactions.from_csr(kept, model.users, model.items, allow_negative=True), int((~both).sum())
-
-
-def comparisons_in_ids_of(model: Any, data: Any, name: str) -> tuple[Any, int]:
-    """Return the comparisons in the rows of a model, and how many had to be left out."""
-    from sadrec import Comparisons
-
-    items = positions_in(model.items, data.items)
-    user = positions_in(model.users, data.users)[data.user_index]
-    winner, loser = items[data.winner_index], items[data.loser_index]
-    both = (user >= 0) & (winner >= 0) & (loser >= 0)
-    _refuse_strangers(model, data, both, name)
-    weight = None if data.weight is None else data.weight[both]
-    kept = Comparisons.from_indices(
-        user[both], winner[both], loser[both], users=model.users, items=model.items, weight=weight
-    )
-    return kept, int((~both).sum())
-
-
-def _refuse_strangers(model: Any, data: Any, known: Any, name: str) -> None:
+    users, items = positions_in(model.users, data.users), positions_in(model.items, data.items)
+    if isinstance(data, Comparisons):
+        places = [users[data.user_index], items[data.winner_index], items[data.loser_index]]
+        values = data.weight
+    else:
+        entries = data.matrix.tocoo()
+        places, values = [users[entries.row], items[entries.col]], entries.data
+    known = np.all([place >= 0 for place in places], axis=0)
     if not known.any():
         raise ValueError(
             f"{name} holds nothing of users and items that the model knows: its users are such as "
             f"{data.users[0].item()!r}, its items such as {data.items[0].item()!r}, those of the model "
             f"{model.users[0].item()!r} and {model.items[0].item()!r}"
         )
+    places, values = [place[known] for place in places], None if values is None else values[known]
+    left_out = int((~known).sum())
+    if isinstance(data, Comparisons):
+        return Comparisons.from_indices(*places, users=model.users, items=model.items, weight=values), left_out
+    matrix = csr_matrix((values, tuple(places)), shape=(len(model.users), len(model.items)))
+    return Interactions.from_csr(matrix, model.users, model.items, allow_negative=True), left_out
 
 
 @click.command("compare")

@@ -64,10 +64,7 @@ def _with_ratings(source: Source) -> Iterator[Source]:
         yield source
         return
     with source.as_file(inner[0]) as path:
-        try:
-            yield Source(path)
-        except (ValueError, OSError) as error:  # the copy will be gone: name what it was made from
-            raise type(error)(str(error).replace(str(path), f"{inner[0]} in {source.path}")) from None
+        yield Source(path)
 
 
 def _draw_users(source: Source, n_users: int, max_movie_id: int | None, seed: int) -> pl.Series:

@@ -152,4 +152,7 @@ class Source:
                 copy = Path(folder) / Path(name).name
                 with closing(self.streams([name])) as streams, copy.open("wb") as file:
                     shutil.copyfileobj(next(streams), file, 2**20)
-                yield copy
+                try:
+                    yield copy
+                except (ValueError, OSError) as error:  # the copy will be gone: name what it was made from
+                    raise type(error)(str(error).replace(str(copy), f"{name} in {self.path}")) from None
