@@ -111,14 +111,14 @@ def main() -> None:
             if kind.endswith(".zst"):
                 path = packed(path)
             command = [sys.executable, __file__, "--read", str(path)]
-            found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-            found = {"format": kind, "rows": options.rows, **found}
+            measured = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+            measured = {"format": kind, "rows": options.rows, **measured}
             if options.json:
-                print(json.dumps(found))
+                print(json.dumps(measured))
             else:
                 print(
-                    f"{kind:<8} {options.rows:>12,} rows: kept {found['kept_bytes'] / 1e6:,.0f} MB, peak "
-                    f"{found['ratio']:.2f} times that, {found['seconds']:.1f} s"
+                    f"{kind:<8} {options.rows:>12,} rows: kept {measured['kept_bytes'] / 1e6:,.0f} MB, peak "
+                    f"{measured['ratio']:.2f} times that, {measured['seconds']:.1f} s"
                 )
             path.unlink()
 

@@ -65,7 +65,7 @@ def main():
     given = parser.parse_args()
     data, name = movielens()
     train, held_out = data.leave_one_out(seed=0)
-    found = {}
+    results = {}
     for model_name, model in models(data, given.factors).items():
         seconds = []
         for _ in range(given.turns):
@@ -76,14 +76,16 @@ def main():
         missing = [measure for measure in PAPER if not np.isfinite(result[measure])]
         if missing:
             sys.exit(f"{model_name}: no figure for {', '.join(missing)}")
-        found[model_name] = {"seconds": round(min(seconds), 2), "users": users, "limit": LIMIT}
+        results[model_name] = {"seconds": round(min(seconds), 2), "users": users, "limit": LIMIT}
     if given.json:
-        print(json.dumps({"data": name, "factors": given.factors, "cores": os.cpu_count(), "models": found}, indent=2))
+        print(
+            json.dumps({"data": name, "factors": given.factors, "cores": os.cpu_count(), "models": results}, indent=2)
+        )
     else:
         print(f"{name}, k = {given.factors}, {os.cpu_count()} cores; {', '.join(PAPER)} and the others")
-        for model_name, line in found.items():
+        for model_name, line in results.items():
             print(f"{model_name}: {line['users']:,} users in {line['seconds']:.1f} s (limit {LIMIT:.0f} s)")
-    if max(line["seconds"] for line in found.values()) > LIMIT:
+    if max(line["seconds"] for line in results.values()) > LIMIT:
         sys.exit(1)
 
 

@@ -3,7 +3,7 @@
     python benchmarks/recommend.py                       # top 10 for all users of MovieLens 1M, 64 and 500 factors
     python benchmarks/recommend.py --factors 64 --json out.json
     python benchmarks/recommend.py --only questions memory
-    python benchmarks/recommend.py --only refit          # is a folded-in vector what a fit would have found?
+    python benchmarks/recommend.py --only refit          # is a folded-in vector what a fit would have learnt?
 
 Contenders take turns in one run and the best of several turns counts, because machines are shared and noisy. All answer
 from the same vectors and leave out the same seen items. Ours starts from the three factor matrices every time; implicit
@@ -67,15 +67,15 @@ def random_parameters(users, items, factors):
 
 def numpy_top(queries, vectors, seen, N, rows=2048):
     """Return the best N of every user, with NumPy alone."""
-    found = np.empty((len(queries), N), np.int64)
+    best_rows = np.empty((len(queries), N), np.int64)
     for start in range(0, len(queries), rows):
         scores = queries[start : start + rows] @ vectors.T
         known = seen[start : start + rows]
         scores[np.repeat(np.arange(known.shape[0]), np.diff(known.indptr)), known.indices] = -np.inf
         best = np.argpartition(scores, -N, axis=1)[:, -N:]
         order = np.argsort(-np.take_along_axis(scores, best, 1), axis=1, kind="stable")
-        found[start : start + rows] = np.take_along_axis(best, order, 1)
-    return found
+        best_rows[start : start + rows] = np.take_along_axis(best, order, 1)
+    return best_rows
 
 
 def implicit_top(queries, vectors):

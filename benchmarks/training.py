@@ -5,8 +5,9 @@
     python benchmarks/training.py --only startup memory
 
 Contenders take turns in one run and the best of several turns counts, because machines are shared and noisy. All count
-updates really made: implicit and Cornac draw rivals the user has interacted with and skip them. The streaming limit is
-our loop without the arithmetic: it draws the same rivals and reads and writes the same rows in the same order, once.
+updates really made: implicit and Cornac sample negatives the user has interacted with and skip them. The streaming
+limit is our loop without the arithmetic: it samples the same negatives and reads and writes the same rows in the same
+order, once.
 
 MovieLens 1M is read from SADREC_DATA when it is there; otherwise interactions of its size are simulated.
 """
@@ -54,11 +55,11 @@ def interactions(name):
 
 @kernel
 def stream(cells, claimed, dealt, xi, rows, seed, epoch, one):
-    """Draw the same rivals, read and write the same rows in the same order, and compute nothing."""
+    """Sample the same negatives, read and write the same rows in the same order, and compute nothing."""
     shard_users, shard_start, block_items, block_start, row_start, run_start, place, longest = dealt
     k = xi.shape[1]
     who, what = np.empty(CHUNK + longest, np.int32), np.empty(CHUNK + longest, np.int32)
-    at, rivals = np.empty(CHUNK + longest, np.int64), np.empty((CHUNK + longest, 1), np.int32)
+    at, negatives = np.empty(CHUNK + longest, np.int64), np.empty((CHUNK + longest, 1), np.int32)
     taken = np.zeros(block_start[1], np.bool_)
     while True:
         c = claim(claimed)
@@ -72,7 +73,7 @@ def stream(cells, claimed, dealt, xi, rows, seed, epoch, one):
         while s < stop:
             s, drawn, state, _ = draw(
                 s, stop, block, shard_users, row_start, run_start, place,
-                block_items, start, size, None, state, 0, who, what, at, rivals, taken,
+                block_items, start, size, None, state, 0, who, what, at, negatives, taken,
             )  # fmt: skip
             for t in range(drawn):
                 coming = t + AHEAD
@@ -80,8 +81,8 @@ def stream(cells, claimed, dealt, xi, rows, seed, epoch, one):
                     if who[coming] != who[coming - 1]:
                         fetch(xi[who[coming]])
                     fetch(rows[what[coming]])
-                    fetch(rows[rivals[coming, 0]])
-                user, i, j = xi[who[t]], what[t], rivals[t, 0]
+                    fetch(rows[negatives[coming, 0]])
+                user, i, j = xi[who[t]], what[t], negatives[t, 0]
                 eta_i, tau_i, eta_j, tau_j = rows[i][:k], rows[i][k:], rows[j][:k], rows[j][k:]
                 for h in range(k):
                     user[h] = user[h] * one
@@ -200,16 +201,16 @@ class Cornac:
         return self.epochs * self.updates, max(seconds[1] - seconds[0], 1e-9)
 
 
-def peers():
-    """Return the peers that are installed."""
-    found = {}
+def baselines():
+    """Return the baselines that are installed."""
+    installed = {}
     for name, contender, module in (("implicit BPR", Implicit, "implicit"), ("Cornac BPR", Cornac, "cornac")):
         try:
             __import__(module)
-            found[name] = contender
+            installed[name] = contender
         except ImportError:
             print(f"{name} is not installed (pip install sadrec[bench]): left out", file=sys.stderr)
-    return found
+    return installed
 
 
 def speed(name, ranks, threads_list, repeats):
@@ -223,7 +224,7 @@ def speed(name, ranks, threads_list, repeats):
                 "SAD": Ours(SAD, matrix, k, threads, epochs),
                 "BPR": Ours(BPR, matrix, k, threads, epochs),
                 "streaming limit": Stream(matrix, k, threads, epochs),
-                **{peer: make(matrix, k, threads, epochs) for peer, make in peers().items()},
+                **{baseline: make(matrix, k, threads, epochs) for baseline, make in baselines().items()},
             }
             best = dict.fromkeys(contenders, 0.0)
             for _ in range(repeats):
@@ -240,13 +241,13 @@ def speed(name, ranks, threads_list, repeats):
 def print_speed(rows):
     """Print one group of contenders with the ratios that matter."""
     rate = {row["model"]: row["rate"] for row in rows}
-    peer = max((rate[name] for name in ("implicit BPR", "Cornac BPR") if name in rate), default=float("nan"))
+    baseline = max((rate[name] for name in ("implicit BPR", "Cornac BPR") if name in rate), default=float("nan"))
     head = f"{rows[0]['data']}, k = {rows[0]['k']}, {rows[0]['threads']} thread(s)"
     print(f"\n{head}: million updates/s")
     for label, value in rate.items():
         print(f"  {label:<16} {value:6.2f}")
     print(
-        f"  SAD / faster peer {rate['SAD'] / peer:.2f}   BPR / faster peer {rate['BPR'] / peer:.2f}   "
+        f"  SAD / faster baseline {rate['SAD'] / baseline:.2f}   BPR / faster baseline {rate['BPR'] / baseline:.2f}   "
         f"SAD / streaming limit {rate['SAD'] / rate['streaming limit']:.2f}"
     )
     sys.stdout.flush()
@@ -254,14 +255,14 @@ def print_speed(rows):
 
 def threading_gain(rows):
     """Print and return what a second thread brings SAD."""
-    found = []
+    results = []
     for row in rows:
         same = [r for r in rows if (r["model"], r["k"], r["data"]) == ("SAD", row["k"], row["data"])]
         single = next((r["rate"] for r in same if r["threads"] == 1), None)
         if single and row["model"] == "SAD" and row["threads"] == 2:
-            found.append({"data": row["data"], "k": row["k"], "gain": row["rate"] / single})
-            print(f"a second thread, {row['data']}, k = {row['k']}: {found[-1]['gain']:.2f}x")
-    return found
+            results.append({"data": row["data"], "k": row["k"], "gain": row["rate"] / single})
+            print(f"a second thread, {row['data']}, k = {row['k']}: {results[-1]['gain']:.2f}x")
+    return results
 
 
 def linearity(repeats):
@@ -276,10 +277,10 @@ def linearity(repeats):
         for name, contender in contenders.items():
             best[name] = faster([best.get(name, (0, 1)), contender.turn()])
     pace = {name: seconds / updates for name, (updates, seconds) in best.items()}
-    found = {name: 2 * pace["all"] / pace[name] for name in parts if name != "all"}
-    for name, ratio in found.items():
+    results = {name: 2 * pace["all"] / pace[name] for name in parts if name != "all"}
+    for name, ratio in results.items():
         print(f"\ntwice the interactions, of {name}, take {ratio:.2f} times as long")
-    return found
+    return results
 
 
 MEMORY = """
@@ -304,13 +305,13 @@ def memory(name, k):
     """Return the memory during fit over that of data and parameters, measured in a process of its own."""
     here = str(Path(__file__).parent)
     out = subprocess.run([sys.executable, "-c", MEMORY, here, name, str(k)], capture_output=True, text=True, check=True)
-    found = json.loads(out.stdout)
-    found["ratio"] = found["used"] / (found["data"] + found["parameters"])
+    results = json.loads(out.stdout)
+    results["ratio"] = results["used"] / (results["data"] + results["parameters"])
     print(
-        f"memory during fit, {name}, k = {k}: {found['used'] / 2**20:.0f} MiB, {found['ratio']:.2f} x "
-        f"(data {found['data'] / 2**20:.0f} + parameters {found['parameters'] / 2**20:.0f} MiB)"
+        f"memory during fit, {name}, k = {k}: {results['used'] / 2**20:.0f} MiB, {results['ratio']:.2f} x "
+        f"(data {results['data'] / 2**20:.0f} + parameters {results['parameters'] / 2**20:.0f} MiB)"
     )
-    return {"data_set": name, "k": k, **found}
+    return {"data_set": name, "k": k, **results}
 
 
 STARTUP = """
@@ -351,23 +352,23 @@ def main():
     parser.add_argument("--json", type=Path, help="also write the figures to this file")
     arguments = parser.parse_args()
     parts = arguments.only or ["startup", "speed", "linearity", "memory"]
-    found = {}
+    results = {}
     if "startup" in parts:
-        found["startup"] = startup()
+        results["startup"] = startup()
     if "speed" in parts:
         rows = []
         for name in arguments.data or (list(SIZES)[:1] if arguments.quick else SIZES):
             turns = 2 if name == "synthetic-20m" else 3 if arguments.quick else 7
             rows += speed(name, arguments.factors, arguments.threads, arguments.repeats or turns)
-        found["speed"] = rows
-        found["second thread"] = threading_gain(rows)
+        results["speed"] = rows
+        results["second thread"] = threading_gain(rows)
     if "linearity" in parts and not arguments.quick:
-        found["linearity"] = linearity(arguments.repeats or 4)
+        results["linearity"] = linearity(arguments.repeats or 4)
     if "memory" in parts:
         sets = [("movielens-1m", 64)] + ([] if arguments.quick else [("synthetic-20m", 64), ("synthetic-20m", 128)])
-        found["memory"] = [memory(*entry) for entry in sets]
+        results["memory"] = [memory(*entry) for entry in sets]
     if arguments.json:
-        arguments.json.write_text(json.dumps(found, indent=2))
+        arguments.json.write_text(json.dumps(results, indent=2))
 
 
 if __name__ == "__main__":
