@@ -128,6 +128,10 @@ class Span:
     high: float
     log: bool = False
 
+    def __post_init__(self) -> None:
+        if not self.low < self.high or (self.log and self.low <= 0):
+            raise ValueError(f"a span needs low < high, and low > 0 on a log scale; got {self.low} to {self.high}")
+
 
 def setting(
     default: Any,

@@ -70,7 +70,7 @@ def bpr_sentence(study: TableStudy) -> str:
     parts = []
     for factors in dict.fromkeys(factors for factors, _ in found):
         worse = [
-            f"{measure_of(measure).label} ({mean:+.3g}" + (f" ± {error:.2g})" if np.isfinite(error) else ", one set)")
+            f"{measure_of(measure).name} ({mean:+.3g}" + (f" ± {error:.2g})" if np.isfinite(error) else ", one set)")
             for (k, measure), (mean, error) in found.items()
             if k == factors and mean < -(error if np.isfinite(error) else 0.0) - ROUNDING
         ]

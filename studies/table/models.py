@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sadrec import BPR, SAD, Interactions
-from sadrec.evaluation.search import grid_points
+from sadrec.evaluation import grid_points
 from studies._tools import settings_of
 from studies.baselines import BASELINES, make
 
@@ -104,7 +104,7 @@ class StudyModel:
             return _distinct([{**point, **extra, **self.fixed} for point in _TRIALS])[:trials]
         spec = BASELINES[self.name]
         default = {name: spec.defaults[name] for name in spec.grid}
-        drawn = grid_points(lambda **_: None, spec.grid, 4 * trials, seed) if spec.grid else []
+        drawn = grid_points(spec.grid, 4 * trials, seed) if spec.grid else []
         # a grid of its own order would be cut at one end: points come in a random order
         order = np.random.default_rng(seed).permutation(len(drawn)).tolist()
         return _distinct([{**point, **self.fixed} for point in [default, *(drawn[at] for at in order)]])[:trials]

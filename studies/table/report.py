@@ -205,7 +205,7 @@ def _model_table(study: TableStudy) -> str:
 
 
 def _choice(study: TableStudy) -> str:
-    label = measure_of(CHOSEN_BY).label
+    label = measure_of(CHOSEN_BY).name
     parts = []
     for name, search in study.searches.items():
         scores = [trial.score for trial in search.trials if not math.isnan(trial.score)]

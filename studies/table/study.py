@@ -9,8 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from sadrec import Interactions
-from sadrec.evaluation import Calibration, Comparison, Consistency, Search, calibration, compare, consistency_report
-from sadrec.evaluation import search as search_settings
+from sadrec.evaluation import (
+    Calibration,
+    CompareResult,
+    Consistency,
+    TuneResult,
+    calibration,
+    compare,
+    consistency_report,
+    tune,
+)
 from studies.baselines import BASELINES
 from studies.table.data import StudyData
 from studies.table.models import OURS, StudyModel, study_models
@@ -78,8 +86,8 @@ class TableStudy:
     train: Interactions
     models: list[StudyModel]
     settings: Mapping[str, Mapping[str, Any]]
-    searches: Mapping[str, Search]
-    comparison: Comparison
+    searches: Mapping[str, TuneResult]
+    comparison: CompareResult
     splits: Limits
     trials: Limits
     consistency: Consistency | None
@@ -128,15 +136,15 @@ def table_study(
         limits.check(factors)
     for model in models:
         model.check(model.points(1, seed)[0], train)
-    searches: dict[str, Search] = {}
+    searches: dict[str, TuneResult] = {}
     settings: dict[str, Mapping[str, Any]] = {}
     for model in models:
         points = model.points(trials.of(model), seed)
         if len(points) > 1 and model.name not in searches:
             log.info("%s: trying %d settings", model.name, len(points))
-            searches[model.name] = search_settings(
-                model.make, [{"settings": point} for point in points], train,
-                by=CHOSEN_BY, rule="one_error", seed=seed, path=runs, budget=budgets.of(model), progress=progress,
+            searches[model.name] = tune(
+                model.make({}), train, metric=CHOSEN_BY, sampler="grid", space=points, rule="one_error", seed=seed,
+                path=runs, budget=budgets.of(model), prune=False, progress=progress,
             )  # fmt: skip
         settings[model.title] = _chosen(searches.get(model.name), points)
     comparison = compare(
@@ -164,7 +172,7 @@ def table_study(
     return TableStudy(data, train, models, settings, searches, comparison, splits, trials, pairs, curves)
 
 
-def _chosen(search: Search | None, points: Sequence[dict[str, Any]]) -> Mapping[str, Any]:
+def _chosen(search: TuneResult | None, points: Sequence[dict[str, Any]]) -> Mapping[str, Any]:
     if search is None or not any(trial.scores for trial in search.trials):
         return points[0] if points else {}
-    return dict(search.best["settings"])
+    return search.settings

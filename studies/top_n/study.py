@@ -15,8 +15,7 @@ from typing import Any
 import polars as pl
 
 from sadrec import BPR, SAD, Interactions
-from sadrec.evaluation import evaluate_top_n
-from sadrec.evaluation.search import grid_points
+from sadrec.evaluation import evaluate_top_n, grid_points
 from sadrec.models import DivergedError
 from studies._tools import (
     Record,
@@ -202,13 +201,9 @@ def settings_to_try(
     """
     points = [dict(start)]
     if space:
-        drawn = grid_points(_maker(key), space, trials, seed=sum(map(ord, key)))
+        drawn = grid_points(space, trials, seed=sum(map(ord, key)))
         points += [point for point in drawn if point != points[0]]
     return points[:trials]
-
-
-def _maker(key: str) -> Any:
-    return {"sad": SAD, "bpr": BPR}.get(key, make)
 
 
 def _make(key: str, settings: Mapping[str, Any], seed: int, num_threads: int) -> Any:

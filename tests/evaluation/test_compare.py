@@ -10,6 +10,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from sadrec import BPR, SAD, Comparisons
+from sadrec.evaluation import Popularity as PopularityOfItems
 from sadrec.evaluation.compare import compare
 from sadrec.evaluation.leave_one_out import evaluate
 from sadrec.evaluation.top_n import evaluate_top_n
@@ -26,7 +28,7 @@ class Popularity:
     def get_params(self):
         return {"power": self.power}
 
-    def fit(self, train):
+    def fit(self, train, show_progress=True):
         type(self).fits += 1
         self.users, self.items = train.users, train.items
         self.counts = np.bincount(train.matrix.indices, minlength=len(train.items)) ** self.power
@@ -36,14 +38,18 @@ class Popularity:
         return np.tile(self.counts, (len(users), 1))
 
 
-class Broken:
-    def fit(self, train):
+class Broken(Popularity):
+    def fit(self, train, show_progress=True):
         raise RuntimeError("no such luck\nand a second line")
 
 
-class Slow:
-    def fit(self, train):
-        time.sleep(5)
+class Slow(Popularity):
+    """Never ends by itself."""
+
+    def fit(self, train, show_progress=True):
+        type(self).fits += 1
+        while True:
+            time.sleep(0.01)
 
 
 class Diverged(Popularity):
@@ -67,7 +73,7 @@ def test_every_model_has_every_split_and_the_figures_of_evaluate(data):
 
 
 def test_the_top_n_protocol_splits_at_random(data):
-    result = compare({"up": Popularity}, data, splits=2, protocol="top_n", N=(5, 10), test=0.3, progress=False)
+    result = compare({"up": Popularity()}, data, splits=2, protocol="top_n", N=(5, 10), test=0.3, progress=False)
     train, test = data.split(test=0.3, seed=1)
     expected = evaluate_top_n(Popularity().fit(train), train, test, (5, 10), seed=1)
     assert result.values("up", "ndcg@10")[1] == expected["ndcg@10"]
@@ -75,7 +81,7 @@ def test_the_top_n_protocol_splits_at_random(data):
 
 def test_given_splits_are_used_as_they_are(data):
     pair = data.leave_one_out(seed=99)
-    result = compare({"up": Popularity}, splits=[pair, lambda: data.leave_one_out(seed=98)], progress=False)
+    result = compare({"up": Popularity()}, splits=[pair, lambda: data.leave_one_out(seed=98)], progress=False)
     assert result.values("up", "m1")[0] == evaluate(Popularity().fit(pair[0]), *pair, 0)["m1"]
     assert len(result.values("up", "m1")) == 2
 
@@ -90,21 +96,21 @@ def test_summary_is_mean_and_spread_over_splits(data):
 
 
 def test_a_model_that_fails_is_a_row_that_says_so(data):
-    models = {"up": Popularity(), "broken": Broken, "nan": Diverged(), "not a model": 7}
+    models = {"up": Popularity(), "broken": Broken(), "nan": Diverged(), "not a model": 7, "a class": Popularity}
     result = compare(models, data, splits=2, progress=False)
     bad = result.frame.filter(pl.col("status") == "failed")
-    assert set(bad["model"]) == {"broken", "nan", "not a model"}
-    assert bad["measure"].null_count() == len(bad) == 6
+    assert set(bad["model"]) == {"broken", "nan", "not a model", "a class"}
+    assert bad["measure"].null_count() == len(bad) == 8
     assert result.notes("broken") == "failed: RuntimeError: no such luck"
     assert "not finite" in result.notes("nan")
     assert "no such luck" in result.table()
+    assert "give a model, Popularity(...), not its class" in result.notes("a class")
+    assert "needs fit(data, show_progress=...) and get_params()" in result.notes("not a model")
     assert result.summary().filter(model="up", measure="m1")["splits"].item() == 2
 
 
 def test_a_model_over_its_time_budget_is_a_row_that_says_so(data):
-    start = time.perf_counter()
-    result = compare({"slow": Slow, "up": Popularity()}, data, splits=1, budget={"slow": 0.2}, progress=False)
-    assert time.perf_counter() - start < 4
+    result = compare({"slow": Slow(), "up": Popularity()}, data, splits=1, budget={"slow": 0.2}, progress=False)
     assert result.notes("slow").startswith("out of time: OutOfTimeError: took longer than its budget of 0.2 seconds")
     assert result.notes("up") == ""
 
@@ -129,8 +135,8 @@ def test_other_settings_other_data_and_damaged_files_are_computed_anew(data, mak
         Popularity.fits = 0
         compare(models, on, splits=1, path=tmp_path, progress=False)
         assert Popularity.fits == 1
-    for file in tmp_path.glob("*.json"):
-        file.write_text(file.read_text()[:50])
+    for file in tmp_path.glob("*.comparison"):
+        file.write_bytes(file.read_bytes()[:50])
     Popularity.fits = 0
     compare({"up": Popularity()}, data, splits=1, path=tmp_path, progress=False)
     assert Popularity.fits == 1
@@ -140,26 +146,26 @@ def test_failures_are_tried_again_and_timeouts_are_not(data, tmp_path):
     calls = []
 
     class Flaky(Popularity):
-        def fit(self, train):
+        def fit(self, train, show_progress=True):
             calls.append(1)
             if len(calls) == 1:
                 raise RuntimeError("once")
-            return super().fit(train)
+            return super().fit(train, show_progress)
 
     assert compare({"m": Flaky()}, data, splits=1, path=tmp_path, progress=False).notes("m")
     assert compare({"m": Flaky()}, data, splits=1, path=tmp_path, retry=False, progress=False).notes("m")
     assert not compare({"m": Flaky()}, data, splits=1, path=tmp_path, progress=False).notes("m")
+    Slow.fits = 0
     for _ in range(2):
-        start = time.perf_counter()
-        compare({"slow": Slow}, data, splits=1, path=tmp_path, budget=0.5, progress=False)
-    assert time.perf_counter() - start < 0.45
+        compare({"slow": Slow()}, data, splits=1, path=tmp_path, budget=0.1, progress=False)
+    assert Slow.fits == 1
 
 
 def test_a_larger_budget_gives_a_model_that_ran_out_of_time_another_try(data, tmp_path):
     class Late(Popularity):
-        def fit(self, train):
+        def fit(self, train, show_progress=True):
             time.sleep(0.3)
-            return super().fit(train)
+            return super().fit(train, show_progress)
 
     def notes(budget):
         return compare({"m": Late()}, data, splits=1, path=tmp_path, budget=budget, progress=False).notes("m")
@@ -189,8 +195,8 @@ def test_a_killed_comparison_goes_on_where_it_was(tmp_path):
             from sadrec.evaluation.compare import compare
 
             class Popularity:
-                def __init__(self): self.kind = "plain"
-                def fit(self, train):
+                def get_params(self): return {{}}
+                def fit(self, train, show_progress=True):
                     print("fit", flush=True)
                     marks.append(1)
                     if sys.argv[1] == "die" and len(marks) == 2:
@@ -203,7 +209,7 @@ def test_a_killed_comparison_goes_on_where_it_was(tmp_path):
 
             marks = []
             data = Interactions.from_csr(csr_matrix(np.random.default_rng(0).integers(0, 4, (30, 50))))
-            result = compare({{"m": Popularity}}, data, splits=3, path={str(tmp_path / "results")!r}, progress=False)
+            result = compare({{"m": Popularity()}}, data, splits=3, path={str(tmp_path / "results")!r}, progress=False)
             print(result.frame.filter(measure="m1")["value"].to_list())
             """
         )
@@ -217,7 +223,7 @@ def test_a_killed_comparison_goes_on_where_it_was(tmp_path):
     assert resumed.stdout.count("fit") == 2, resumed.stderr
     assert len(json.loads(resumed.stdout.splitlines()[-1])) == 3
     left = {file.suffix for file in (tmp_path / "results").iterdir()}
-    assert left == {".json", ".npz"}
+    assert left == {".comparison"}
 
 
 def test_paired_tests_over_splits_and_users(data):
@@ -241,15 +247,15 @@ def test_paired_tests_over_splits_and_users(data):
 
 
 def test_tables_in_three_formats(data):
-    models = {"a|b": Popularity(), "b_c": Popularity(-1.0), "broken": Broken}
+    models = {"a|b": Popularity(), "b_c": Popularity(-1.0), "broken": Broken()}
     result = compare(models, data, splits=2, progress=False)
     markdown = result.table(measures=["mean_margin", "m1"])
-    assert markdown.splitlines()[0] == "| Model | mean x | M1 (%) | Note |"
+    assert markdown.splitlines()[0] == "| Model | mean_margin | m1 (%) | Note |"
     assert r"a\|b" in markdown
     assert "±" in markdown
     assert markdown.count("**") == 4
     latex = result.table("latex", measures=["m1"])
-    assert r"M1 (\%)" in latex
+    assert r"m1 (\%)" in latex
     assert r"b\_c" in latex
     assert r"\mathbf" in latex
     table = pl.read_csv(result.table("csv", measures=["m1"]).encode())
@@ -261,7 +267,7 @@ def test_tables_in_three_formats(data):
 
 
 def test_everything_is_written_to_a_folder(data, tmp_path):
-    result = compare({"up": Popularity(), "broken": Broken}, data, splits=2, progress=False)
+    result = compare({"up": Popularity(), "broken": Broken()}, data, splits=2, progress=False)
     paths = result.save(tmp_path / "out", measures=["m1", "m2", "match", "mean_margin", "brier"])
     assert {path.name for path in paths} == {"table.md", "table.tex", "table.csv", "results.csv", "comparison.png"}
     assert (tmp_path / "out" / "comparison.png").read_bytes()[:4] == b"\x89PNG"
@@ -269,35 +275,78 @@ def test_everything_is_written_to_a_folder(data, tmp_path):
 
 def test_data_is_taken_in_every_form_that_fit_takes(data):
     options = {"splits": np.int64(1), "progress": False}
-    as_matrix = compare({"m": Popularity}, data.matrix, **options).values("m", "m1")
-    assert as_matrix == compare({"m": Popularity}, data, **options).values("m", "m1")
+    as_matrix = compare({"m": Popularity()}, data.matrix, **options).values("m", "m1")
+    assert as_matrix == compare({"m": Popularity()}, data, **options).values("m", "m1")
 
 
 def test_bad_input_is_refused(data, tmp_path):
     with pytest.raises(ValueError, match="no models"):
         compare({}, data)
     with pytest.raises(ValueError, match="splits must"):
-        compare({"m": Popularity}, data, splits=0)
+        compare({"m": Popularity()}, data, splits=0)
     with pytest.raises(ValueError, match="give data"):
-        compare({"m": Popularity})
+        compare({"m": Popularity()})
     with pytest.raises(ValueError, match="splits is empty"):
-        compare({"m": Popularity}, splits=[])
+        compare({"m": Popularity()}, splits=[])
     for odd in (2.5, "five"):
         with pytest.raises(TypeError, match="whole number or a list of"):
-            compare({"m": Popularity}, data, splits=odd)
+            compare({"m": Popularity()}, data, splits=odd)
     with pytest.raises(TypeError, match="models must be given by name"):
-        compare([Popularity], data)
+        compare([Popularity()], data)
     with pytest.raises(TypeError, match="models must be given by name"):
-        compare({1: Popularity}, data)
+        compare({1: Popularity()}, data)
     with pytest.raises(ValueError, match="budget names 'n', which is not among the models: m"):
-        compare({"m": Popularity}, data, budget={"n": 5.0})
+        compare({"m": Popularity()}, data, budget={"n": 5.0})
     with pytest.raises(ValueError, match=r"budget must be above 0, not -1 \(for 'm'\)"):
-        compare({"m": Popularity}, data, budget=-1)
+        compare({"m": Popularity()}, data, budget=-1)
     with pytest.raises(ValueError, match="at_most names 'n', which is not among the models: m"):
-        compare({"m": Popularity}, data, at_most={"n": 5})
+        compare({"m": Popularity()}, data, at_most={"n": 5})
     with pytest.raises(ValueError, match="protocol"):
-        compare({"m": Popularity}, data, protocol="bootstrap")
+        compare({"m": Popularity()}, data, protocol="bootstrap")
     file = tmp_path / "file"
     file.touch()
     with pytest.raises(ValueError, match="is a file"):
-        compare({"m": Popularity}, data, path=file)
+        compare({"m": Popularity()}, data, path=file)
+
+
+@pytest.fixture
+def games():
+    """Judges who agree with a strength of the items, most of the time."""
+    rng = np.random.default_rng(3)
+    first = rng.integers(0, 12, 600)
+    second = (first + rng.integers(1, 12, 600)) % 12
+    wins = rng.random(600) < 1 / (1 + np.exp(0.5 * (first - second)))
+    users = [f"judge {n}" for n in range(6)]
+    return Comparisons.from_indices(
+        rng.integers(0, 6, 600), np.where(wins, second, first), np.where(wins, first, second), users=users,
+        items=[f"item {n:02d}" for n in range(12)],
+    )  # fmt: skip
+
+
+def test_comparisons_are_split_and_evaluated_as_such(games, tmp_path):
+    options = {"factors": 3, "iterations": 20}
+    models = {"SAD": SAD(**options), "BPR": BPR(**options), "Popularity": PopularityOfItems()}
+    result = compare(models, games, splits=2, seed=5, test=0.25, path=tmp_path, progress=False)
+    train, test = games.split(test=0.25, seed=5)
+    expected = evaluate(SAD(**options).fit(train, show_progress=False), train, test)
+    assert result.values("SAD", "log_loss")[0] == expected["log_loss"]
+    assert result.values("Popularity", "accuracy")[0] > 0.7
+    assert result.notes("Popularity") == ""
+    again = compare(models, games, splits=2, seed=5, test=0.25, path=tmp_path, progress=False)
+    assert again.frame.equals(result.frame)
+    rows = again.significance("SAD", ["log_loss"], unit="rows").row(0, named=True)
+    difference = [
+        ours - again.per_row("BPR", "log_loss")[key] for key, ours in again.per_row("SAD", "log_loss").items()
+    ]
+    assert rows["n"] == 2 * len(test) == len(difference)
+    assert rows["difference"] == pytest.approx(np.mean(difference))
+    assert rows["error"] == pytest.approx(np.std(difference, ddof=1) / np.sqrt(len(difference)))
+    assert again.significance("SAD", ["accuracy"], unit="users")["n"].to_list() == [6, 6]
+    with pytest.raises(ValueError, match="protocol 'top_n' does not suit Comparisons"):
+        compare(models, games, protocol="top_n")
+
+
+def test_given_splits_of_comparisons_are_used(games):
+    pair = games.split(seed=4)
+    result = compare({"m": PopularityOfItems()}, splits=[pair], progress=False)
+    assert result.values("m", "accuracy")[0] == evaluate(PopularityOfItems().fit(pair[0]), *pair)["accuracy"]

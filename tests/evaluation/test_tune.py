@@ -1,13 +1,20 @@
 """Tuning: finds what is better, prunes by epoch, goes on after a kill, and sees training data only."""
 
 import builtins
+import itertools
+import time
 
 import numpy as np
 import pytest
 
+from sadrec.data import Comparisons
 from sadrec.evaluation import tune as tune_function
+from sadrec.evaluation.leave_one_out import evaluate
+from sadrec.evaluation.likelihood import log_likelihood
 from sadrec.evaluation.top_n import evaluate_top_n
-from sadrec.evaluation.tune import DEFAULT_SPACE, Range, tune
+from sadrec.evaluation.tune import PAPER_GRID, Scorer, Span, _space, grid_points, tune
+from sadrec.ranking import Parameters
+from sadrec.ranking.pairs import sigmoid
 
 
 class Learner:
@@ -49,127 +56,192 @@ def data(make_ratings):
     return make_ratings(users=60, items=120, share=0.2, popular=True)
 
 
-SPACE = {"rate": Range(0.01, 1.0, log=True), "iterations": (10, 20)}
+SPACE = {"rate": Span(0.01, 1.0, log=True), "iterations": (10, 20)}
 
 
 def test_the_best_of_the_trials_is_returned_with_its_validation_score(data):
-    result = tune(Learner, data, trials=12, metric="ndcg@5", space=SPACE, prune=False, progress=False)
+    result = tune(Learner(), data, trials=12, metric="ndcg@5", space=SPACE, prune=False, progress=False)
     assert len(result.trials) == 12
-    assert result.best_score == result.trials["score"].max()
+    assert result.score == result.frame["score"].max()
     train, held_out = data.split(test=0.1, seed=0)
-    model = Learner(**result.best).fit(train)
-    assert evaluate_top_n(model, train, held_out, 5)["ndcg"] == pytest.approx(result.best_score)
+    model = Learner(**result.settings).fit(train)
+    assert evaluate_top_n(model, train, held_out, 5)["ndcg"] == pytest.approx(result.score)
 
 
 def test_less_is_better_for_a_loss_and_start_settings_come_first(data):
     result = tune(
-        Learner, data, trials=4, metric="m1", space=SPACE, start=[{"rate": 0.1, "iterations": 10}], progress=False
+        Learner(), data, trials=4, metric="m1", space=SPACE, start=[{"rate": 0.1, "iterations": 10}], progress=False
     )
-    assert result.trials.row(0, named=True)["rate"] == 0.1
+    assert result.frame.row(0, named=True)["rate"] == 0.1
 
 
 def test_only_training_data_is_seen_and_a_part_is_kept_for_validation(data):
-    tune(Learner, data, trials=3, metric="ndcg@5", space=SPACE, test=0.25, progress=False)
+    tune(Learner(), data, trials=3, metric="ndcg@5", space=SPACE, test=0.25, progress=False)
     assert max(Learner.seen) == pytest.approx(0.75 * data.matrix.nnz, abs=1)
 
 
 def test_hopeless_trials_are_stopped_by_epoch(data):
     start = [{"rate": 0.1, "iterations": 20}] * 1 + [{"rate": 0.1 + 0.001 * i, "iterations": 20} for i in range(1, 6)]
     start += [{"rate": 0.99, "iterations": 20}]
-    result = tune(Learner, data, trials=7, metric="ndcg@10", space=SPACE, start=start, progress=False)
-    last = result.trials.filter(number=6).row(0, named=True)
-    assert last["state"] == "pruned"
+    result = tune(Learner(), data, trials=7, metric="ndcg@10", space=SPACE, start=start, progress=False)
+    last = result.frame.row(6, named=True)
+    assert last["status"] == "pruned"
     assert last["score"] is None
     assert Learner.epochs < 7 * 20
     assert len(result.trials) == 7
 
 
 def test_without_pruning_every_epoch_is_run(data):
-    tune(Learner, data, trials=4, space={"rate": Range(0.01, 1.0)}, prune=False, progress=False)
+    tune(Learner(), data, trials=4, space={"rate": Span(0.01, 1.0)}, prune=False, progress=False)
     assert Learner.epochs == 40
 
 
-def test_a_killed_study_goes_on_and_other_data_starts_anew(data, make_ratings, tmp_path):
-    path = tmp_path / "studies" / "journal.log"
-    tune(Learner, data, trials=3, metric="ndcg@5", space=SPACE, path=path, progress=False)
-    assert Learner.fits == 3
-    result = tune(Learner, data, trials=5, metric="ndcg@5", space=SPACE, path=path, progress=False)
-    assert Learner.fits == 5
-    assert len(result.trials) == 5
-    tune(Learner, data, trials=5, metric="ndcg@5", space=SPACE, path=path, progress=False)
-    assert Learner.fits == 5
-    tune(Learner, make_ratings(users=50), trials=2, metric="ndcg@5", space=SPACE, path=path, progress=False)
-    assert Learner.fits == 7
+@pytest.mark.parametrize("sampler", ["tpe", "random"])
+def test_what_is_finished_is_not_computed_again_and_other_data_starts_anew(data, make_ratings, tmp_path, sampler):
+    options = {"metric": "ndcg@5", "space": SPACE, "path": tmp_path / "new", "sampler": sampler, "progress": False}
+    whole = tune(Learner(), data, trials=14, **{**options, "path": None})
+    Learner.fits = 0
+    tune(Learner(), data, trials=12, **options)
+    assert Learner.fits == 12
+    result = tune(Learner(), data, trials=14, **options)
+    assert Learner.fits == 14
+    assert result.frame.drop("seconds").equals(whole.frame.drop("seconds"))
+    tune(Learner(), data, trials=14, **options)
+    assert Learner.fits == 14
+    tune(Learner(), make_ratings(users=50), trials=2, **options)
+    assert Learner.fits == 16
 
 
-def test_a_trial_left_open_by_a_kill_is_closed_and_not_counted(data, tmp_path, monkeypatch):
-    path = tmp_path / "journal.log"
-
-    class Killed(BaseException):
-        pass
-
+def test_an_interrupted_trial_is_not_counted_and_the_others_are_kept(data, tmp_path, monkeypatch):
     learn = Learner.fit
 
     def dies(self, train, show_progress=True, callbacks=()):
         if Learner.fits == 2:
-            raise Killed
+            raise KeyboardInterrupt
         return learn(self, train, show_progress, callbacks)
 
-    with monkeypatch.context() as patch, pytest.raises(Killed):
+    options = {"trials": 4, "metric": "ndcg@5", "space": SPACE, "path": tmp_path, "progress": False}
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(Learner, "fit", dies)
-        tune(Learner, data, trials=4, metric="ndcg@5", space=SPACE, path=path, progress=False)
-    result = tune(Learner, data, trials=4, metric="ndcg@5", space=SPACE, path=path, progress=False)
-    assert (result.trials["state"] != "failed").sum() == 4
+        tune(Learner(), data, **options)
+    result = tune(Learner(), data, **options)
+    assert result.frame["status"].to_list() == ["done"] * 4
     assert Learner.fits == 4
 
 
-def test_another_model_or_another_fixed_setting_starts_anew_in_the_same_file(data, tmp_path):
+def test_a_damaged_record_is_computed_again(data, tmp_path):
+    options = {"trials": 2, "metric": "ndcg@5", "space": SPACE, "path": tmp_path, "progress": False}
+    first = tune(Learner(), data, **options)
+    torn = sorted(tmp_path.iterdir())[0]
+    torn.write_bytes(torn.read_bytes()[:-3])
+    assert tune(Learner(), data, **options).frame.drop("seconds").equals(first.frame.drop("seconds"))
+    assert Learner.fits == 3
+
+
+def test_another_model_or_another_fixed_setting_starts_anew_in_the_same_folder(data, tmp_path):
     class Other(Learner):
         pass
 
-    options = {"trials": 2, "metric": "ndcg@5", "space": {"rate": (0.1, 0.2, 0.3)}, "progress": False}
-    models = [Learner, Other, Learner(iterations=3), Learner(iterations=4), Learner(iterations=4, num_threads=2)]
+    options = {"trials": 2, "metric": "ndcg@5", "space": {"rate": [0.1, 0.2]}, "sampler": "grid", "progress": False}
+    models = [Learner(), Other(), Learner(iterations=3), Learner(iterations=4), Learner(iterations=4, num_threads=2)]
     fits = []
     for model in models:
         Learner.fits = 0
-        tune(model, data, path=tmp_path / "journal.log", **options)
+        tune(model, data, path=tmp_path, **options)
         fits.append(Learner.fits)
     assert fits == [2, 2, 2, 2, 0]
 
 
 def test_trials_that_failed_by_themselves_are_not_repeated(data, tmp_path):
-    options = {"trials": 3, "metric": "ndcg@5", "space": {"rate": (0.1, 0.5)}, "progress": False}
-    start = [{"rate": 0.5}, {"rate": 0.1}]
-    first = tune(Learner, data, path=tmp_path / "journal.log", start=start, **options)
-    assert "failed" in first.trials["state"]
+    options = {"metric": "ndcg@5", "space": {"rate": [0.5, 0.1]}, "sampler": "grid", "progress": False}
+    first = tune(Learner(), data, path=tmp_path, **options)
+    assert first.frame["status"].to_list() == ["failed", "done"]
     fits = Learner.fits
-    again = tune(Learner, data, path=tmp_path / "journal.log", start=start, **options)
-    assert (Learner.fits, len(again.trials)) == (fits, 3)
+    again = tune(Learner(), data, path=tmp_path, **options)
+    assert (Learner.fits, len(again.trials)) == (fits, 2)
 
 
 def test_a_failed_trial_is_one_line_in_the_log(data, caplog, capfd):
-    space = {"rate": (0.1, 0.5)}
-    start = [{"rate": 0.5}, {"rate": 0.1}]
-    tune(Learner, data, trials=2, metric="ndcg@5", space=space, start=start, progress=False)
+    tune(Learner(), data, metric="ndcg@5", space=[{"rate": 0.5}, {"rate": 0.1}], progress=False)
     assert [record.getMessage() for record in caplog.records] == [
-        "trial 0 with {'rate': 0.5} failed: RuntimeError: diverged"
+        "trial with {'rate': 0.5}: failed (RuntimeError: diverged)"
     ]
     assert "Traceback" not in capfd.readouterr().err
 
 
-def test_failed_trials_do_not_stop_the_study(data):
-    space = {"rate": (0.1, 0.5)}
-    start = [{"rate": 0.5}, {"rate": 0.1}]
-    result = tune(Learner, data, trials=2, metric="ndcg@5", space=space, start=start, progress=False)
-    assert set(result.trials["state"]) == {"failed", "complete"}
-    assert result.best == {"rate": 0.1}
+def test_when_nothing_could_be_scored_the_reason_is_said(data):
+    result = tune(Learner(), data, trials=2, space={"rate": (0.5,)}, progress=False)
     with pytest.raises(ValueError, match="none of 2 trials could be scored by ndcg@10: RuntimeError: diverged"):
-        tune(Learner, data, trials=2, space={"rate": (0.5,)}, progress=False)
+        _ = result.settings
 
 
-def test_the_default_space_is_cut_to_what_the_model_has(data):
-    result = tune(Learner, data, trials=1, metric="ndcg@5", progress=False)
-    assert set(result.best) == {"iterations"} & set(DEFAULT_SPACE)
+def test_no_further_trial_is_started_after_the_timeout(data, monkeypatch):
+    clock = itertools.count()
+    monkeypatch.setattr(time, "perf_counter", lambda: float(next(clock)))
+    result = tune(Learner(), data, trials=50, space=SPACE, timeout=20.0, prune=False, progress=False)
+    assert 1 <= len(result.trials) < 20
+
+
+def test_the_default_space_is_what_the_settings_declare(data):
+    from sadrec import BPR, SAD
+    from sadrec.evaluation import EASE
+
+    assert {"factors", "learning_rate", "rival_regularization"} <= set(_space(SAD()))
+    assert "rival_regularization" not in _space(BPR())
+    result = tune(EASE(), data, sampler="grid", progress=False)
+    assert [trial.settings["regularization"] for trial in result.trials] == list(_space(EASE())["regularization"])
+    with pytest.raises(ValueError, match="space is empty"):
+        tune(Learner(), data)
+
+
+def test_the_result_is_a_model_and_a_file_of_settings(data, tmp_path):
+    import json
+
+    from sadrec import SAD
+
+    points = [{"iterations": 2}, {"iterations": 8}]
+    result = tune(SAD(factors=4, bias=True), data, space=points, progress=False)
+    assert not result.model.is_fitted
+    assert result.model.get_params() == SAD(factors=4, bias=True, **result.settings).get_params()
+    result.save(tmp_path / "best.json")
+    content = json.loads((tmp_path / "best.json").read_text())
+    assert content["model"] == "sad"
+    assert SAD(**content["settings"]).get_params() == result.model.get_params()
+    assert content["score"] == result.score
+
+
+@pytest.mark.parametrize("sampler", ["grid", "random", "tpe"])
+def test_comparisons_are_tuned_by_their_held_out_log_loss(sampler):
+    from sadrec import SAD
+    from sadrec.evaluation import evaluate_comparisons
+
+    rng = np.random.default_rng(0)
+    first = rng.integers(0, 8, 300)
+    games = Comparisons.from_indices(
+        rng.integers(0, 5, 300), first, (first + 1 + rng.integers(0, 3, 300)) % 8, users=range(5), items=range(8)
+    )
+    space = {"iterations": [2, 40]}
+    result = tune(SAD(factors=2), games, trials=2, sampler=sampler, space=space, seed=3, progress=False)
+    assert result.metric == "log_loss"
+    train, test = games.split(test=0.1, seed=3)
+    model = result.model.fit(train, show_progress=False)
+    assert evaluate_comparisons(model, test)["log_loss"] == pytest.approx(result.score)
+    assert result.score == min(trial.score for trial in result.trials)
+    with pytest.raises(ValueError, match="cannot tune 'ndcg@10' on comparisons"):
+        tune(SAD(), games, metric="ndcg@10")
+
+
+def test_random_points_lie_in_their_spans():
+    from sadrec.evaluation.tune import _random
+
+    spans = {"a": Span(1, 4), "b": Span(0.001, 1.0, log=True), "c": Span(1, 100, log=True)}
+    draw = _random({**spans, "d": ["x", "y"]}, 0)
+    points = [draw([None] * n) for n in range(300)]
+    assert {point["a"] for point in points} == {1, 2, 3, 4}
+    assert {type(point["c"]) for point in points} == {int} and {point["d"] for point in points} == {"x", "y"}
+    assert all(0.001 <= point["b"] <= 1.0 and 1 <= point["c"] <= 100 for point in points)
+    assert np.median([point["b"] for point in points]) == pytest.approx(0.0316, rel=0.5)
+    assert points == [draw([None] * n) for n in range(300)]
 
 
 def test_the_real_model_is_tuned_with_pruning_by_its_callbacks(data):
@@ -180,45 +252,54 @@ def test_the_real_model_is_tuned_with_pruning_by_its_callbacks(data):
         data,
         trials=2,
         metric="ndcg@10",
-        space={"iterations": Range(4, 6)},
+        space={"iterations": Span(4, 6)},
         progress=False,
     )
-    assert 4 <= result.best["iterations"] <= 6
+    assert 4 <= result.settings["iterations"] <= 6
 
 
 def test_bad_input_is_refused(data):
     with pytest.raises(ValueError, match="no setting 'rte'"):
-        tune(Learner, data, space={"rte": (1,)})
+        tune(Learner(), data, space={"rte": (1,)})
+    with pytest.raises(ValueError, match="no setting 'rte'"):
+        tune(Learner(), data, space=[{"rate": 1.0}, {"rte": 1.0}])
+    with pytest.raises(ValueError, match="no setting 'rte'"):
+        tune(Learner(), data, space=SPACE, start=[{"rte": 1}])
     with pytest.raises(ValueError, match="space is empty"):
-        tune(Learner, data, space={})
+        tune(Learner(), data, space={})
     with pytest.raises(ValueError, match="can only overfit"):
-        tune(Learner, data, metric="log_likelihood")
-    with pytest.raises(ValueError, match="trials"):
-        tune(Learner, data, trials=0)
-    with pytest.raises(ValueError, match=r"trials must be a whole number, at least 1, not 1\.5"):
-        tune(Learner, data, trials=1.5)
-    with pytest.raises(ValueError, match="timeout must be above 0 seconds"):
-        tune(Learner, data, timeout=-1.0)
-    with pytest.raises(ValueError, match="Range or a list of choices for 'rate', not 5"):
-        tune(Learner, data, space={"rate": 5})
-    with pytest.raises(ValueError, match="start gives 'rte', which is not tuned over"):
-        tune(Learner, data, space=SPACE, start=[{"rte": 1}])
-    with pytest.raises(TypeError, match="must be Interactions, not str"):
-        tune(Learner, "ratings.csv")
+        tune(Learner(), data, metric="log_likelihood", space=SPACE)
+    for bad in ({"trials": 0}, {"trials": 1.5}, {"folds": 0}, {"looks": 0}):
+        with pytest.raises(ValueError, match=f"{next(iter(bad))} must be a whole number, at least 1, not"):
+            tune(Learner(), data, space=SPACE, **bad)
+    for bad in ({"timeout": -1.0}, {"budget": 0}):
+        with pytest.raises(ValueError, match=f"{next(iter(bad))} must be above 0 seconds"):
+            tune(Learner(), data, space=SPACE, **bad)
+    with pytest.raises(ValueError, match="rule must be 'best' or 'one_error'"):
+        tune(Learner(), data, space=SPACE, rule="worst")
+    with pytest.raises(ValueError, match="sampler must be 'grid', 'random' or 'tpe'"):
+        tune(Learner(), data, space=SPACE, sampler="all")
+    for sampler in ("grid", "random", "tpe"):
+        with pytest.raises(ValueError, match="Span or a list of values for 'rate', not 5"):
+            tune(Learner(), data, space={"rate": 5}, sampler=sampler)
+    with pytest.raises(ValueError, match="a grid needs a list of values for 'rate'"):
+        tune(Learner(), data, space=SPACE, sampler="grid")
+    with pytest.raises(TypeError, match="cannot take interactions from list"):
+        tune(Learner(), [1, 2])
+    with pytest.raises(TypeError, match=r"give a model, Learner\(...\), not its class"):
+        tune(Learner, data)
     with pytest.raises(ValueError, match="low < high"):
-        Range(2, 1)
+        Span(2, 1)
     with pytest.raises(ValueError, match="log scale"):
-        Range(0.0, 1.0, log=True)
+        Span(0.0, 1.0, log=True)
 
 
-def test_a_path_that_is_no_journal_is_refused_and_left_alone(data, tmp_path):
+def test_a_file_in_the_place_of_the_folder_is_refused_and_left_alone(data, tmp_path):
     other = tmp_path / "ratings.csv"
     other.write_text("user,item\n1,2\n")
-    with pytest.raises(ValueError, match=r"ratings\.csv is not a journal of an earlier tuning"):
-        tune(Learner, data, path=other)
+    with pytest.raises(ValueError, match=r"ratings\.csv' is a file, and a folder is needed"):
+        tune(Learner(), data, space=SPACE, path=other)
     assert other.read_text() == "user,item\n1,2\n"
-    with pytest.raises(ValueError, match="is a folder; path must be a file"):
-        tune(Learner, data, path=tmp_path)
 
 
 def test_without_optuna_the_remedy_is_named(data, monkeypatch):
@@ -231,8 +312,181 @@ def test_without_optuna_the_remedy_is_named(data, monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", missing)
     with pytest.raises(ImportError, match=r"pip install 'sadrec\[tune\]'"):
-        tune(Learner, data)
+        tune(Learner(), data, space=SPACE)
+    assert tune(Learner(), data, trials=1, space=SPACE, sampler="random", progress=False).score
 
 
 def test_the_name_in_the_package_is_the_function():
     assert tune_function is tune
+
+
+# -- grids -------------------------------------------------------------------------------------------------------------
+
+
+class Power:
+    """Popularity to a power; knows what it was fitted on."""
+
+    fits = 0
+
+    def __init__(self, power=1.0, factors=8):
+        self.power, self.factors = power, factors
+
+    def get_params(self):
+        return {"power": self.power, "factors": self.factors}
+
+    def fit(self, train, show_progress=True):
+        type(self).fits += 1
+        if self.power == 13:
+            raise RuntimeError("bad luck")
+        self.train = train
+        self.users, self.items = train.users, train.items
+        counts = np.bincount(train.matrix.indices, minlength=len(train.items))
+        self.parameters = Parameters(
+            np.ones((len(train.users), 1)), (self.power * np.log1p(counts))[:, None].astype(float)
+        )
+        return self
+
+    def scores(self, users):
+        return np.tile(self.parameters.item_factors[:, 0], (len(users), 1))
+
+    def margins(self, user, items, rivals):
+        row = self.parameters.item_factors[:, 0]
+        at = {item: column for column, item in enumerate(self.items.tolist())}
+        i, j = (row[[at[item] for item in ids.tolist()]] for ids in (items, rivals))
+        return i[:, None] - j[None, :]
+
+    def probability(self, user, item, rival):
+        return sigmoid(self.margins(user, np.ravel(item), np.ravel(rival)))
+
+
+@pytest.fixture
+def ratings(make_ratings):
+    return make_ratings(users=60, items=80, popular=True)
+
+
+def test_scorers_compute_what_they_are_named_after(ratings):
+    for name in ("m1", "log_loss", "ndcg@7", "validation_log_likelihood", "log_likelihood"):
+        scorer = Scorer(name, ratings, test=0.3)
+        train, held_out = scorer.split(3)
+        model = Power().fit(train)
+        score, _ = scorer.score(model, train, held_out, 3)
+        if name == "ndcg@7":
+            assert train.matrix.nnz == pytest.approx(0.7 * ratings.matrix.nnz, abs=1)
+            assert score == evaluate_top_n(model, train, held_out, 7, seed=3)["ndcg"]
+        elif name == "log_likelihood":
+            assert train is ratings
+            assert score == log_likelihood(model, ratings, seed=3)
+        elif name == "validation_log_likelihood":
+            assert score == log_likelihood(model, held_out, train=train, seed=3)
+        else:
+            assert held_out.matrix.nnz <= 60
+            assert score == evaluate(model, train, held_out, 3)[name]
+    for bad in ("nonsense", "ndcg@0", "m1@10"):
+        with pytest.raises(ValueError, match="cannot tune"):
+            Scorer(bad, ratings)
+    with pytest.raises(ValueError, match="neither better nor worse"):
+        Scorer("novelty@10", ratings)
+
+
+def test_the_best_point_wins_whichever_way_is_better(ratings):
+    grid = {"power": [-1.0, 0.2, 1.0]}
+    up = tune(Power(), ratings, sampler="grid", space=grid, metric="m1", progress=False)
+    scores = [trial.score for trial in up.trials]
+    assert up.score == max(scores)
+    assert up.settings == {"power": grid["power"][int(np.argmax(scores))]}
+    down = tune(Power(), ratings, sampler="grid", space=grid, metric="log_loss", progress=False)
+    assert down.score == min(trial.score for trial in down.trials)
+    assert down.frame.columns[:2] == ["power", "score"]
+
+
+def test_the_papers_way_fits_all_the_data_and_scores_the_same(ratings):
+    result = tune(
+        Power(factors=3), ratings, metric="log_likelihood", sampler="grid", space={"power": [0.5]}, progress=False
+    )
+    model = Power(0.5).fit(ratings)
+    assert result.metric == "log_likelihood"
+    assert result.score == log_likelihood(model, ratings)
+
+
+def test_folds_are_different_splits_and_their_spread_is_the_error(ratings):
+    result = tune(
+        Power(), ratings, sampler="grid", space={"power": [1.0]}, metric="m1", folds=3, seed=5, progress=False
+    )
+    expected = []
+    for fold in range(3):
+        train, held_out = ratings.leave_one_out(seed=5 + fold)
+        expected.append(evaluate(Power().fit(train), train, held_out, 5 + fold)["m1"])
+    assert list(result.trials[0].scores) == expected
+    assert result.trials[0].error == pytest.approx(np.std(expected, ddof=1) / np.sqrt(3))
+
+
+def test_the_smallest_number_of_factors_within_one_error_is_chosen(ratings):
+    options = {"metric": "m1", "folds": 3, "rule": "one_error", "progress": False}
+    result = tune(Power(), ratings, sampler="grid", space={"factors": [4, 8, 16]}, **options)
+    assert result.settings == {"factors": 4}  # it makes no difference here
+
+
+def test_the_one_error_rule_stays_within_one_error(ratings):
+    grid = {"power": [-1.0, 0.9, 1.0]}
+    result = tune(
+        Power(), ratings, sampler="grid", space=grid, metric="sampled_auc", folds=3, rule="one_error", progress=False
+    )
+    assert result.settings == {"power": 0.9}  # orders items as 1.0 does; -1 is far off
+
+
+def test_a_part_of_the_grid_is_drawn_by_seed():
+    points = grid_points(PAPER_GRID)
+    assert len(points) == 7 * 5 * 4
+    part = grid_points(PAPER_GRID, 10, 1)
+    assert len(part) == 10
+    assert all(point in points for point in part)
+    assert part == grid_points(PAPER_GRID, 10, 1) != grid_points(PAPER_GRID, 10, 2)
+
+
+def test_points_that_fail_or_take_too_long_are_rows(ratings):
+    class Slow(Power):
+        def fit(self, train, show_progress=True):
+            while self.power == 2:
+                time.sleep(0.01)
+            return super().fit(train, show_progress)
+
+    result = tune(
+        Slow(), ratings, sampler="grid", space={"power": [1.0, 13.0, 2.0]}, metric="m1", budget=1.0, progress=False
+    )
+    assert result.frame["status"].to_list() == ["done", "failed", "out of time"]
+    assert "bad luck" in result.frame["message"][1]
+    assert result.settings == {"power": 1.0}
+    nothing = tune(Power(), ratings, sampler="grid", space={"power": [13.0]}, metric="m1", progress=False)
+    with pytest.raises(ValueError, match="bad luck"):
+        _ = nothing.settings
+
+
+def test_a_list_of_settings_is_tried_in_its_order(ratings):
+    points = [{"power": 2.0}, {"power": 0.5}, {"power": 1.0}]
+    result = tune(Power(), ratings, sampler="grid", space=points, metric="m1", trials=2, progress=False)
+    assert [trial.settings for trial in result.trials] == points[:2]
+    with pytest.raises(ValueError, match="no setting 'pwer'"):
+        tune(Power(), ratings, sampler="grid", space=[{"power": 1.0}, {"pwer": 1.0}])
+
+
+def test_a_grid_goes_on_where_it_was(ratings, tmp_path):
+    first = tune(
+        Power(), ratings, sampler="grid", space={"power": [1.0, 0.5]}, metric="m1", path=tmp_path, progress=False
+    )
+    Power.fits = 0
+    second = tune(
+        Power(), ratings, sampler="grid", space={"power": [1.0, 0.5, 2.0]}, metric="m1", path=tmp_path, progress=False
+    )
+    assert Power.fits == 1
+    assert second.frame.head(2).equals(first.frame)
+
+
+def test_the_papers_grid_fits_the_real_models(ratings):
+    from sadrec import BPR, SAD
+
+    small = {name: values[-1:] for name, values in PAPER_GRID.items()} | {"iterations": [2]}
+    assert tune(SAD(factors=4), ratings, metric="log_likelihood", sampler="grid", space=small, progress=False).score < 0
+    of_bpr = {name: values for name, values in small.items() if name != "rival_regularization"}
+    assert (
+        tune(BPR(), ratings, sampler="grid", space=of_bpr, metric="validation_log_likelihood", progress=False).score < 0
+    )

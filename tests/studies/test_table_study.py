@@ -86,13 +86,13 @@ def test_the_first_set_is_the_published_one_and_the_others_are_drawn(data):
 
 def test_the_held_out_items_of_the_first_set_have_no_say_in_the_settings(data, tmp_path, monkeypatch):
     seen = []
-    real = table_study_module.search_settings
+    real = table_study_module.tune
 
-    def spy(model, grid, train, **options):
+    def spy(model, train, **options):
         seen.append(train)
-        return real(model, grid, train, **options)
+        return real(model, train, **options)
 
-    monkeypatch.setattr(table_study_module, "search_settings", spy)
+    monkeypatch.setattr(table_study_module, "tune", spy)
     table_study(data, tmp_path, baselines=["ease"], factors=(2,), splits=Limits(1), trials=Limits(2), given=QUICK,
                 progress=False)  # fmt: skip
     held_out = data.published[1].matrix
@@ -106,9 +106,10 @@ def test_every_row_runs_on_the_sets_it_was_given(study):
 
 
 def test_a_second_run_computes_nothing_again(study, data, folder, monkeypatch):
-    for module in ("compare", "search"):
+    for work in ("compare._Work._done", "tune._Work._tried"):
+        module, kind, method = work.split(".")
         used = importlib.import_module(f"sadrec.evaluation.{module}")
-        monkeypatch.setattr(used, "fitted", lambda *_: pytest.fail("fitted again"))
+        monkeypatch.setattr(getattr(used, kind), method, lambda *_: pytest.fail("fitted again"))
     again = table_study(
         data, folder, baselines=["ease"], factors=(3, 5), splits=Limits(3, {"bpr@5": 2, "sad@5": 2}),
         trials=Limits(2), budgets=Limits(99), given=QUICK, progress=False,
@@ -150,7 +151,7 @@ def test_the_sentence_names_where_sad_is_worse_than_bpr(study, monkeypatch):
     )
     text = bpr_sentence(study)
     assert (
-        "At k=3 SAD is at least equal to BPR within one standard error of the paired difference, except on M1" in text
+        "At k=3 SAD is at least equal to BPR within one standard error of the paired difference, except on m1" in text
     )
     assert "M2" not in text
     assert "At k=5 SAD is at least equal to BPR within one standard error of the paired difference on every" in text

@@ -1,26 +1,27 @@
-"""How good it is: protocols, metrics, comparison of many models, search over settings."""
+"""How good it is: protocols, metrics, comparison of many models, choice of settings, simple baselines."""
 
+from sadrec._settings import Span
 from sadrec.evaluation.baselines import EASE, Implicit, Popularity
 from sadrec.evaluation.calibration import Calibration, calibration, plot_calibration
 from sadrec.evaluation.compare import compare
-from sadrec.evaluation.comparison import Comparison
+from sadrec.evaluation.compare_result import CompareResult
+from sadrec.evaluation.compare_with_bpr import BPRComparison, compare_with_bpr
+from sadrec.evaluation.comparisons import evaluate_comparisons
 from sadrec.evaluation.consistency import Consistency, consistency_report
 from sadrec.evaluation.leave_one_out import evaluate
 from sadrec.evaluation.likelihood import log_likelihood
 from sadrec.evaluation.protocol import EvaluatedModel, HasMargins, HasProbability, HasScores, as_evaluated
 from sadrec.evaluation.result import Evaluation
-from sadrec.evaluation.rivalry import Rivalry, rivalry
-from sadrec.evaluation.search import PAPER_GRID, Search, choose_factors, search
 from sadrec.evaluation.significance import PairedTest, paired_test
-from sadrec.evaluation.stated import evaluate_comparisons
 from sadrec.evaluation.top_n import evaluate_top_n
-from sadrec.evaluation.tune import Range, Tuned, tune
+from sadrec.evaluation.tune import PAPER_GRID, TuneResult, grid_points, tune
 
 __all__ = [
     "EASE",
     "PAPER_GRID",
+    "BPRComparison",
     "Calibration",
-    "Comparison",
+    "CompareResult",
     "Consistency",
     "EvaluatedModel",
     "Evaluation",
@@ -30,22 +31,19 @@ __all__ = [
     "Implicit",
     "PairedTest",
     "Popularity",
-    "Range",
-    "Rivalry",
-    "Search",
-    "Tuned",
+    "Span",
+    "TuneResult",
     "as_evaluated",
     "calibration",
-    "choose_factors",
     "compare",
+    "compare_with_bpr",
     "consistency_report",
     "evaluate",
     "evaluate_comparisons",
     "evaluate_top_n",
+    "grid_points",
     "log_likelihood",
     "paired_test",
     "plot_calibration",
-    "rivalry",
-    "search",
     "tune",
 ]

@@ -1,7 +1,5 @@
 """Calibration: when a model says 70 %, is it right in 70 of 100 cases."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -38,7 +36,7 @@ class Calibration:
     frame: pl.DataFrame
     error: float
 
-    def plot(self, label: str = "model") -> Figure:
+    def plot(self, label: str = "model") -> "Figure":
         """Draw observed over predicted shares with 95 % intervals; the diagonal is perfect calibration."""
         return plot_calibration({label: self})
 
@@ -134,7 +132,7 @@ def _sums(plan: Plan, kind: Kind, bins: int, rows: NDArray[Any]) -> NDArray[np.f
     return np.stack([x.sum(axis=0) for x in (weight, said, seen, count, seen * seen, seen * weight, weight * weight)])
 
 
-def plot_calibration(curves: dict[str, Calibration]) -> Figure:
+def plot_calibration(curves: dict[str, Calibration]) -> "Figure":
     """Draw the calibration of several models in one picture.
 
     Parameters

@@ -1,10 +1,9 @@
 """Every model on every split, resumable after a kill."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -12,26 +11,36 @@ from typing import Any, Literal
 import numpy as np
 from tqdm.auto import tqdm
 
-from sadrec.data import Interactions, as_interactions
-from sadrec.evaluation._fitting import OutOfTimeError, described, fitted, fresh, plain, time_limit
-from sadrec.evaluation._store import Arrays, Store, fingerprint, key_of
-from sadrec.evaluation.comparison import Comparison, Run
+from sadrec._files import plain
+from sadrec._record import Arrays
+from sadrec.data import Comparisons, Ids, Interactions, as_interactions
+from sadrec.evaluation._running import (
+    FinishedWork,
+    OutOfTimeError,
+    data_fingerprint,
+    said,
+    time_limit,
+    worth_another_try,
+)
+from sadrec.evaluation.compare_result import CompareResult, Run
 from sadrec.evaluation.leave_one_out import evaluate
+from sadrec.evaluation.protocol import about, copied
 from sadrec.evaluation.result import Evaluation
 from sadrec.evaluation.top_n import evaluate_top_n
 
 log = logging.getLogger(__name__)
-Protocol = Literal["leave_one_out", "top_n"]
-Split = tuple[Interactions, Interactions]
+Protocol = Literal["leave_one_out", "top_n", "comparisons"]
+Data = Interactions | Comparisons
+Split = tuple[Data, Data]
 Splits = int | Sequence[Split] | Sequence[Callable[[], Split]]
 
 
 def compare(
     models: Mapping[str, Any],
-    data: Interactions | None = None,
+    data: Any = None,
     splits: Splits = 20,
     *,
-    protocol: Protocol = "leave_one_out",
+    protocol: Protocol | None = None,
     N: int | Sequence[int] = 10,
     test: float = 0.2,
     seed: int = 0,
@@ -42,31 +51,33 @@ def compare(
     at_most: Mapping[str, int] | None = None,
     also: Mapping[str, Callable[[Any], float]] | None = None,
     progress: bool = True,
-) -> Comparison:
+) -> CompareResult:
     """Fit and evaluate every model on every split.
 
     Parameters
     ----------
     models
-        Name to model: something with ``fit(data)`` (copied by its settings, never changed), or a function without
-        arguments that makes one.
+        Name to model: copied by its settings, never changed. See :mod:`sadrec.evaluation.protocol` for models of your
+        own.
     data
-        What is split, in any form that ``fit`` takes; not needed when ``splits`` holds the splits themselves.
+        What is split: interactions in any form that ``fit`` takes, or Comparisons; not needed when ``splits`` holds
+        the splits themselves.
     splits
         How many random splits, or the splits: (train, test) pairs, or functions that make one when it is needed.
     protocol
         ``"leave_one_out"`` holds out one interaction per user and calls :func:`~sadrec.evaluation.evaluate`;
-        ``"top_n"`` holds out the share ``test`` and calls :func:`~sadrec.evaluation.evaluate_top_n` with ``N``.
+        ``"top_n"`` holds out the share ``test`` and calls :func:`~sadrec.evaluation.evaluate_top_n` with ``N``;
+        ``"comparisons"`` holds out the share ``test`` and calls :func:`~sadrec.evaluation.evaluate_comparisons`. By
+        default the first for interactions and the last for comparisons.
     seed
         Split s is drawn with ``seed + s``, and so are its sampled items; every model gets the same.
     path
         A folder for results: one small file per (model, split), keyed by the data, the model's settings and the
-        protocol. What is there already is not computed again, so a killed comparison goes on where it was. (What a
-        factory captures beyond the settings of the model it makes is not seen.)
+        protocol. What is there already is not computed again, so a killed comparison goes on where it was.
     budget
         Seconds that a fit and its evaluation may take, for all models or by name.
     per_user
-        Keep every user's values, which tests over users need.
+        Keep the values of every user (and held-out comparison), which tests over users (and rows) need.
     retry
         Whether rows that failed in an earlier run are tried again; those that ran out of time are when the budget is
         larger than what they took.
@@ -79,7 +90,7 @@ def compare(
 
     Returns
     -------
-    Comparison
+    CompareResult
         Tidy frame, means and spreads, paired tests, tables and pictures. A model that failed or ran out of time has a
         row that says so.
 
@@ -87,42 +98,35 @@ def compare(
     --------
     >>> from scipy.sparse import csr_matrix
     >>> data = Interactions.from_csr(csr_matrix(np.random.default_rng(0).integers(0, 6, (30, 40))))
-    >>> class Popularity:
-    ...     def fit(self, train):
-    ...         self.users, self.items = train.users, train.items
-    ...         self.counts = np.bincount(train.matrix.indices, minlength=40).astype(float)
-    ...     def scores(self, users):
-    ...         return np.tile(self.counts, (len(users), 1))
-    >>> result = compare({"popularity": Popularity}, data, splits=2, progress=False)
+    >>> from sadrec.evaluation import Popularity
+    >>> result = compare({"popularity": Popularity()}, data, splits=2, progress=False)
     >>> result.summary().filter(measure="match").select("model", "splits").rows()
     [('popularity', 2)]
     """
-    if protocol not in ("leave_one_out", "top_n"):
-        raise ValueError(f"protocol must be 'leave_one_out' or 'top_n', got {protocol!r}")
     _check_models(models, budget, at_most or {})
-    pieces = _splits(data, splits, protocol, test, seed)
+    pieces, protocol = _splits(data, splits, protocol, test, seed)
     most = {name: min((at_most or {}).get(name, len(pieces)), len(pieces)) for name in models}
     further = dict(also or {})
-    settings = {"protocol": protocol, "also": sorted(further)} | ({"N": plain(N)} if protocol == "top_n" else {})
-    store = Store(path)
+    question = {"protocol": protocol, "also": sorted(further)} | ({"N": plain(N)} if protocol == "top_n" else {})
+    finished = FinishedWork(path, "comparison")
     runs: list[Run] = []
     kept: dict[tuple[str, int], Arrays] = {}
     with tqdm(total=sum(most.values()), disable=not progress, desc="compare") as bar:
         for number, make in enumerate(pieces):
             train, held_out = make()
-            data_key = fingerprint(train, held_out)
+            data_key = data_fingerprint(train, held_out)
             for name, model in models.items():
                 if number >= most[name]:
                     continue
                 bar.set_postfix_str(f"{name}, split {number}")
                 limit = budget.get(name) if isinstance(budget, Mapping) else budget
-                work = _Work(name, number, model, train, held_out, settings, seed + number, limit, further)
-                run, arrays = work.result(store, data_key, N, per_user, retry)
+                work = _Work(name, number, train, held_out, protocol, N, seed + number, limit, further, per_user)
+                run, arrays = work.result(model, finished, (data_key, question), retry)
                 runs.append(run)
-                if arrays:
-                    kept[name, number] = arrays
+                if "user_rows" in arrays:
+                    kept[name, number] = arrays | {"users": train.users[arrays["user_rows"]]}
                 bar.update()
-    return Comparison(runs, kept)
+    return CompareResult(runs, kept)
 
 
 def _check_models(
@@ -143,110 +147,116 @@ def _check_models(
 
 
 def _splits(
-    data: Interactions | None, splits: Splits, protocol: Protocol, test: float, seed: int
-) -> list[Callable[[], Split]]:
+    data: Any, splits: Splits, protocol: Protocol | None, test: float, seed: int
+) -> tuple[list[Callable[[], Split]], Protocol]:
+    """Return functions that make the splits, and the protocol that suits them."""
+    if protocol not in (None, "leave_one_out", "top_n", "comparisons"):
+        raise ValueError(f"protocol must be 'leave_one_out', 'top_n' or 'comparisons', got {protocol!r}")
     if isinstance(splits, int | np.integer):
         if splits < 1:
             raise ValueError(f"splits must be at least 1, got {splits}")
         if data is None:
             raise ValueError("give data to split, or the splits themselves as (train, test) pairs")
-        data = as_interactions(data)
-        return [partial(_drawn, data, protocol, test, seed + number) for number in range(splits)]
+        whole = data if isinstance(data, Comparisons) else as_interactions(data)
+        chosen = _protocol(whole, protocol)
+        return [partial(_drawn, whole, chosen, test, seed + number) for number in range(splits)], chosen
     if not isinstance(splits, Sequence) or not all(callable(part) or len(part) == 2 for part in splits):
         raise TypeError(f"splits must be a whole number or a list of (train, test) pairs, not {splits!r}")
     if not splits:
         raise ValueError("splits is empty; give at least one (train, test) pair")
-    return [part if callable(part) else partial(_given, part) for part in splits]
+    given = [part if callable(part) else partial(_given, part) for part in splits]
+    return given, _protocol(given[0]()[0], protocol)
 
 
-def _drawn(data: Interactions, protocol: Protocol, test: float, seed: int) -> Split:
-    return data.leave_one_out(seed=seed) if protocol == "leave_one_out" else data.split(test=test, seed=seed)
+def _protocol(data: Data, protocol: Protocol | None) -> Protocol:
+    stated = isinstance(data, Comparisons)
+    if protocol is not None and (protocol == "comparisons") != stated:
+        raise ValueError(f"protocol {protocol!r} does not suit {type(data).__name__}")
+    return protocol or ("comparisons" if stated else "leave_one_out")
+
+
+def _drawn(data: Data, protocol: Protocol, test: float, seed: int) -> Split:
+    if isinstance(data, Comparisons) or protocol == "top_n":
+        return data.split(test=test, seed=seed)
+    return data.leave_one_out(seed=seed)
 
 
 def _given(split: Split) -> Split:
     return split
 
 
+@dataclass(frozen=True)
 class _Work:
     """One model on one split."""
 
-    def __init__(
-        self,
-        name: str,
-        split: int,
-        model: Any,
-        train: Interactions,
-        held_out: Interactions,
-        settings: Mapping[str, Any],
-        seed: int,
-        limit: float | None,
-        further: Mapping[str, Callable[[Any], float]],
-    ) -> None:
-        self.name, self.split, self.model = name, split, model
-        self.train, self.held_out = train, held_out
-        self.settings, self.seed, self.limit, self.further = settings, seed, limit, further
+    name: str
+    split: int
+    train: Data
+    held_out: Data
+    protocol: Protocol
+    N: int | Sequence[int]
+    seed: int
+    limit: float | None
+    further: Mapping[str, Callable[[Any], float]]
+    per_user: bool
 
-    def result(
-        self, store: Store, data_key: str, N: int | Sequence[int], per_user: bool, retry: bool
-    ) -> tuple[Run, Arrays]:
-        """Return what the store has, or do the work and store it."""
+    def result(self, model: Any, finished: FinishedWork, question: Any, retry: bool) -> tuple[Run, Arrays]:
+        """Return what is finished already, or do the work and keep it."""
         try:
-            model = fresh(self.model)
-            about = described(model)
+            model = copied(model)
+            described = about(model)
         except Exception as error:
             return self._failed("failed", error, {}, 0.0), {}
-        key = key_of(self.name, about, data_key, self.settings, self.seed, per_user)
-        found = store.load(key)
-        if found is not None and not self._again(found[0], retry):
-            return Run.from_record(found[0]), found[1]
-        run, arrays = self._done(model, about, N, per_user)
-        store.save(key, run.to_record(), arrays)
+        key = (self.name, described, question, self.seed, self.per_user)
+        before = finished.load(*key)
+        if before is not None:
+            run = Run.from_record(before[0])
+            if not worth_another_try(run.status, run.fit_seconds, self.limit, retry):
+                return run, before[1]
+        run, arrays = self._done(model, described)
+        finished.save(*key, values=run.to_record(), arrays=arrays)
         return run, arrays
 
-    def _again(self, record: Mapping[str, Any], retry: bool) -> bool:
-        """Whether a stored row is worth another try."""
-        if record["status"] == "out of time":
-            return self.limit is None or self.limit > record["fit_seconds"]
-        return retry and record["status"] == "failed"
-
-    def _done(self, model: Any, about: dict[str, Any], N: int | Sequence[int], per_user: bool) -> tuple[Run, Arrays]:
+    def _done(self, model: Any, described: dict[str, Any]) -> tuple[Run, Arrays]:
         start = time.perf_counter()
         try:
             with time_limit(self.limit):
-                model = fitted(model, self.train)
+                model.fit(self.train, show_progress=False)
                 trained = time.perf_counter()
-                result = self._evaluated(model, N)
+                result = self._evaluated(model)
                 figures = {name: float(value) for name, value in result.items()}
                 figures |= {name: float(figure(model)) for name, figure in self.further.items()}
                 end = time.perf_counter()
         except OutOfTimeError as error:
-            return self._failed("out of time", error, about, time.perf_counter() - start), {}
+            return self._failed("out of time", error, described, time.perf_counter() - start), {}
         except Exception as error:
             log.warning("%s failed on split %d: %s", self.name, self.split, error)
             log.debug("where it failed", exc_info=True)
-            return self._failed("failed", error, about, time.perf_counter() - start), {}
-        arrays: dict[str, Any] = {}
-        if per_user:
+            return self._failed("failed", error, described, time.perf_counter() - start), {}
+        arrays: Arrays = {}
+        if self.per_user:
             arrays = {f"of {name}": values.astype(np.float32) for name, values in result.per_user.items()}
-            arrays["users"] = np.asarray(result.users)
-        run = self._run("done", "", about, trained - start, end - trained, figures, result)
-        return run, arrays
+            arrays |= {f"row {name}": values.astype(np.float32) for name, values in result.per_row.items()}
+            arrays["user_rows"] = Ids(self.train.users).positions(result.users)
+        return self._run("done", "", described, trained - start, end - trained, figures, result), arrays
 
-    def _evaluated(self, model: Any, N: int | Sequence[int]) -> Evaluation:
-        if self.settings["protocol"] == "top_n":
-            return evaluate_top_n(model, self.train, self.held_out, N, seed=self.seed)
+    def _evaluated(self, model: Any) -> Evaluation:
+        if (
+            self.protocol == "top_n"
+            and isinstance(self.train, Interactions)
+            and isinstance(self.held_out, Interactions)
+        ):
+            return evaluate_top_n(model, self.train, self.held_out, self.N, seed=self.seed)
         return evaluate(model, self.train, self.held_out, self.seed)
 
-    def _failed(self, status: str, error: Exception, about: dict[str, Any], seconds: float) -> Run:
-        first = str(error).strip().splitlines()
-        message = f"{type(error).__name__}: {first[0]}" if first else type(error).__name__
-        return self._run(status, message, about, seconds, 0.0, {}, None)
+    def _failed(self, status: str, error: Exception, described: dict[str, Any], seconds: float) -> Run:
+        return self._run(status, said(error), described, seconds, 0.0, {}, None)
 
     def _run(
         self,
         status: str,
         message: str,
-        about: dict[str, Any],
+        described: dict[str, Any],
         fit_seconds: float,
         evaluate_seconds: float,
         figures: dict[str, float],
@@ -257,12 +267,16 @@ class _Work:
             split=self.split,
             status=status,
             message=message,
-            about=about,
+            about=described,
             fit_seconds=fit_seconds,
             evaluate_seconds=evaluate_seconds,
-            train_size=int(self.train.matrix.nnz),
-            test_size=int(self.held_out.matrix.nnz),
+            train_size=_size(self.train),
+            test_size=_size(self.held_out),
             figures=figures,
             errors={} if result is None else dict(result.errors),
             counts={} if result is None else dict(result.counts),
         )
+
+
+def _size(data: Data) -> int:
+    return len(data) if isinstance(data, Comparisons) else int(data.matrix.nnz)

@@ -1,7 +1,5 @@
 """Which held-out pairs one model orders rightly and another wrongly: the paper's examples table."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +13,7 @@ from sadrec.evaluation.plan import check_held_out
 from sadrec.evaluation.protocol import offers_probability
 from sadrec.evaluation.significance import PairedTest, paired_test
 from sadrec.evaluation.sources import Source, source_of
+from sadrec.evaluation.tables import markdown
 
 Titles = Mapping[Any, str] | Sequence[str] | NDArray[Any]
 
@@ -55,29 +54,30 @@ class Consistency:
         seed
             Of the draw.
         """
-        found = self.pairs.filter(pl.col("right") == self.names[0])
+        pairs = self.pairs.filter(pl.col("right") == self.names[0])
         if strongest:
             gap = (pl.col("item_rating") - pl.col("rival_rating")).alias("gap")
-            found = found.with_columns(gap, (pl.col("margin") - pl.col("rival_margin")).alias("swing"))
-            found = found.sort("gap", "swing", "user", descending=[True, True, False]).drop("gap", "swing")
-        elif len(found):
-            found = found[np.random.default_rng(seed).permutation(len(found))]
-        return found.unique("user", keep="first", maintain_order=True).head(n)
+            pairs = pairs.with_columns(gap, (pl.col("margin") - pl.col("rival_margin")).alias("swing"))
+            pairs = pairs.sort("gap", "swing", "user", descending=[True, True, False]).drop("gap", "swing")
+        elif len(pairs):
+            pairs = pairs[np.random.default_rng(seed).permutation(len(pairs))]
+        return pairs.unique("user", keep="first", maintain_order=True).head(n)
 
     def table(self, n: int = 10, *, strongest: bool = False, seed: int = 0) -> str:
         """Return :meth:`examples` in Markdown, as the paper prints them: x | p of either model."""
         first, second = self.names
-        lines = [f"| user | item (rating) | rival (rating) | {first} x, p | {second} x, p |", "|---|---|---|---:|---:|"]
-        for row in self.examples(n, strongest=strongest, seed=seed).iter_rows(named=True):
-            cells = [
+        rows = [
+            [
                 str(row["user"]),
                 f"{row['item_title']} ({row['item_rating']:g})",
                 f"{row['rival_title']} ({row['rival_rating']:g})",
                 _figures(row["margin"], row["probability"]),
                 _figures(row["rival_margin"], row["rival_probability"]),
             ]
-            lines.append("| " + " | ".join(cell.replace("|", r"\|") for cell in cells) + " |")
-        return "\n".join(lines) + "\n"
+            for row in self.examples(n, strongest=strongest, seed=seed).iter_rows(named=True)
+        ]
+        header = ["user", "item (rating)", "rival (rating)", f"{first} x, p", f"{second} x, p"]
+        return markdown(header, rows, left=3)
 
     def __str__(self) -> str:
         first, second = self.names
@@ -189,7 +189,7 @@ class _Ordered:
     ratings: NDArray[np.float64]  # pairs x (better, worse)
 
     @classmethod
-    def of(cls, train: Interactions, held_out: Interactions, row: int) -> _Ordered:
+    def of(cls, train: Interactions, held_out: Interactions, row: int) -> "_Ordered":
         parts = []
         for data in (held_out, train):
             span = slice(data.matrix.indptr[row], data.matrix.indptr[row + 1])

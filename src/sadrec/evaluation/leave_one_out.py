@@ -1,6 +1,4 @@
-"""The paper's evaluation: one interaction of every user held out."""
-
-from __future__ import annotations
+"""Evaluation on what was held out: interactions as the paper does, or comparisons."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -9,37 +7,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec.data import Interactions
-from sadrec.evaluation.metrics.brier import brier
-from sadrec.evaluation.metrics.contest import Contest
-from sadrec.evaluation.metrics.log_loss import log_loss
-from sadrec.evaluation.metrics.m1 import m1
-from sadrec.evaluation.metrics.m2 import m2
-from sadrec.evaluation.metrics.m_margin import m_margin
-from sadrec.evaluation.metrics.match import match
-from sadrec.evaluation.metrics.mean_margin import mean_margin
-from sadrec.evaluation.metrics.pairs import Floats, Pairs
-from sadrec.evaluation.metrics.rated_brier import rated_brier
-from sadrec.evaluation.metrics.rated_log_loss import rated_log_loss
-from sadrec.evaluation.metrics.sampled_auc import sampled_auc
-from sadrec.evaluation.metrics.unequal_accuracy import unequal_accuracy
+from sadrec._types import Doubles
+from sadrec.data import Comparisons, Interactions
+from sadrec.evaluation.comparisons import evaluate_comparisons
+from sadrec.evaluation.metrics import pairs, sampled
+from sadrec.evaluation.metrics.pairs import Pairs
+from sadrec.evaluation.metrics.sampled import Contest
 from sadrec.evaluation.plan import Plan
 from sadrec.evaluation.result import Evaluation, mean_and_error, median_and_error
 
-_PAIR_MEASURES: Mapping[str, Callable[[Pairs], Floats]] = {
-    "mean_margin": mean_margin,
-    "match": match,
-    "unequal_accuracy": unequal_accuracy,
-    "rated_brier": rated_brier,
-    "rated_log_loss": rated_log_loss,
+_PAIR_MEASURES: Mapping[str, Callable[[Pairs], Doubles]] = {
+    "mean_margin": pairs.mean_margin,
+    "match": pairs.match,
+    "unequal_accuracy": pairs.unequal_accuracy,
+    "rated_brier": pairs.rated_brier,
+    "rated_log_loss": pairs.rated_log_loss,
 }
-_CONTEST_MEASURES: Mapping[str, Callable[[Contest], Floats]] = {
-    "m1": m1,
-    "m2": m2,
-    "m_margin": m_margin,
-    "sampled_auc": sampled_auc,
-    "brier": brier,
-    "log_loss": log_loss,
+_CONTEST_MEASURES: Mapping[str, Callable[[Contest], Doubles]] = {
+    "m1": sampled.m1,
+    "m2": sampled.m2,
+    "m_margin": sampled.m_margin,
+    "sampled_auc": sampled.sampled_auc,
+    "brier": sampled.brier,
+    "log_loss": sampled.log_loss,
 }
 _OF_PROBABILITY = ("brier", "log_loss", "rated_brier", "rated_log_loss")
 MEASURES = (
@@ -60,8 +50,8 @@ MEASURES = (
 
 def evaluate(
     model: object,
-    train: Interactions,
-    held_out: Interactions,
+    train: Interactions | Comparisons,
+    held_out: Interactions | Comparisons,
     seed: int = 0,
     *,
     sampled: int = 100,
@@ -70,7 +60,7 @@ def evaluate(
     progress: bool = False,
     factors: bool = True,
 ) -> Evaluation:
-    """Evaluate a model on held-out interactions as the paper does, with its corrections.
+    """Evaluate a model on held-out interactions as the paper does, with its corrections; or on held-out comparisons.
 
     Consistency: the held-out item against the items the user kept in training, ordered by the user's own ratings.
     Recommendation: the held-out item among ``sampled`` items the user met neither in training nor in the held-out part,
@@ -83,7 +73,8 @@ def evaluate(
         A model with ``margins(user, items, rivals)`` or ``scores(users)``; see :mod:`sadrec.evaluation.protocol`.
     train, held_out
         The two parts of a split: same ids, same shape. A user may have several held-out items; users without one are
-        not evaluated.
+        not evaluated. Comparisons are handed to :func:`~sadrec.evaluation.evaluate_comparisons`, which needs none of
+        the other arguments.
     seed
         What the sampled items are keyed by.
     sampled, cut
@@ -121,6 +112,10 @@ def evaluate(
     >>> result["match"], result["unequal_accuracy"]
     (0.0, 0.5)
     """
+    if isinstance(held_out, Comparisons) or isinstance(train, Comparisons):
+        if not isinstance(held_out, Comparisons) or not isinstance(train, Comparisons):
+            raise TypeError("one part is interactions and the other comparisons; give the two parts of one split")
+        return evaluate_comparisons(model, held_out)
     plan = Plan.of(model, train, held_out, seed, sampled, cut, factors)
     parts = list(plan.each(partial(_measured, plan), num_threads, progress))
     per_user = {
@@ -130,7 +125,7 @@ def evaluate(
     return _summary(per_user, train.users[plan.rows])
 
 
-def _summary(per_user: dict[str, Floats], users: NDArray[Any]) -> Evaluation:
+def _summary(per_user: dict[str, Doubles], users: NDArray[Any]) -> Evaluation:
     figures, errors, counts = {}, {}, {}
     for name in MEASURES:
         summarise = median_and_error if name == "match_per_user" else mean_and_error
@@ -139,22 +134,22 @@ def _summary(per_user: dict[str, Floats], users: NDArray[Any]) -> Evaluation:
     return Evaluation(figures, errors, counts, users, per_user)
 
 
-def _measured(plan: Plan, rows: NDArray[Any]) -> dict[str, Floats]:
+def _measured(plan: Plan, rows: NDArray[Any]) -> dict[str, Doubles]:
     """Return every measure of the users in ``rows``, one value each."""
-    pairs, contest, user = plan.compared(rows)
-    figures: dict[str, Floats] = {}
+    rated, contest, user = plan.compared(rows)
+    figures: dict[str, Doubles] = {}
     for name, measure in _PAIR_MEASURES.items():
-        known = plan.train.has_ratings and (name not in _OF_PROBABILITY or pairs.probability is not None)
-        figures[name] = measure(pairs) if known else np.full(pairs.cases, np.nan)
+        known = plan.train.has_ratings and (name not in _OF_PROBABILITY or rated.probability is not None)
+        figures[name] = measure(rated) if known else np.full(rated.cases, np.nan)
     for name, rank in _CONTEST_MEASURES.items():
         known = name not in _OF_PROBABILITY or contest.probability is not None
         figures[name] = rank(contest) if known else np.full(contest.cases, np.nan)
-    if pairs.cases == len(rows):
+    if rated.cases == len(rows):
         return figures
     return {name: _mean_by(user, values, len(rows)) for name, values in figures.items()}
 
 
-def _mean_by(owner: NDArray[np.int64], values: Floats, users: int) -> Floats:
+def _mean_by(owner: NDArray[np.int64], values: Doubles, users: int) -> Doubles:
     known = ~np.isnan(values)
     total = np.bincount(owner[known], weights=values[known], minlength=users)
     with np.errstate(invalid="ignore", divide="ignore"):

@@ -1,16 +1,15 @@
 """The log likelihood of "what a person met is preferred to what they did not"."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from sadrec import _check
 from sadrec.data import Interactions
-from sadrec.evaluation._parallel import over_blocks, threads_of
-from sadrec.evaluation.metrics.log_loss import FLOOR
+from sadrec.evaluation._running import over_blocks
+from sadrec.evaluation.metrics.pairs import FLOOR
 from sadrec.evaluation.plan import check_split, union_pattern
 from sadrec.evaluation.protocol import offers_probability
 from sadrec.evaluation.sampling import subset, uniforms, unmet_items
@@ -70,7 +69,7 @@ def log_likelihood(
     plan = _Plan(source, data, met, seed, items, rivals)
     rows = np.flatnonzero(np.diff(data.matrix.indptr))
     blocks = [rows[start : start + _USERS_PER_BLOCK] for start in range(0, len(rows), _USERS_PER_BLOCK)]
-    threads = threads_of(num_threads) if source.concurrent else 1
+    threads = _check.threads(num_threads) if source.concurrent else 1
     parts = list(over_blocks(plan.sums, blocks, threads))
     total, weight = np.sum(parts, axis=0) if parts else (np.nan, np.nan)
     return float(total / weight)

@@ -1,7 +1,5 @@
 """Pictures of comparisons and of calibration (needs matplotlib: the ``plot`` extra)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +10,12 @@ from sadrec.evaluation.measures import measure_of
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from sadrec.evaluation.comparison import Comparison
+    from sadrec.evaluation.compare_result import CompareResult
 
 COLOURS = ("#1f5fa8", "#c4501b", "#3a7d44", "#7a4fa3", "#8c6d1f", "#a33b5e", "#4a4a4a")
 
 
-def new_figure(width: float, height: float) -> Figure:
+def new_figure(width: float, height: float) -> "Figure":
     """Make an empty figure without touching matplotlib's global state.
 
     Raises
@@ -32,7 +30,7 @@ def new_figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def dots_and_intervals(comparison: Comparison, measures: Sequence[str]) -> Figure:
+def dots_and_intervals(comparison: "CompareResult", measures: Sequence[str]) -> "Figure":
     """Draw a panel per measure: every split as a faint dot below the mean, the mean as a dot with its 95 % interval."""
     from scipy import stats
 

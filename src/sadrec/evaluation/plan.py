@@ -1,7 +1,5 @@
 """The comparisons behind the paper's measures: held-out against liked and against sampled items, block by block."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -10,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from sadrec import _check
 from sadrec.data import Interactions
-from sadrec.evaluation._parallel import over_blocks, threads_of
-from sadrec.evaluation.metrics.contest import Contest
+from sadrec.evaluation._running import over_blocks
 from sadrec.evaluation.metrics.pairs import Pairs
+from sadrec.evaluation.metrics.sampled import Contest
 from sadrec.evaluation.sampling import uniforms, unmet_items
 from sadrec.evaluation.sources import Source, source_of
 
@@ -91,7 +90,7 @@ class Plan:
         sampled: int = 100,
         cut: int = 20,
         factors: bool = True,
-    ) -> Plan:
+    ) -> "Plan":
         """Check a split and find out how the model is asked."""
         met = check_held_out(train, held_out)
         if sampled < 1 or not 0 < cut <= sampled:
@@ -108,7 +107,7 @@ class Plan:
         """Yield ``work(rows)`` for blocks of :attr:`rows`, in order."""
         rows = self.rows
         blocks = [rows[start : start + _USERS_PER_BLOCK] for start in range(0, len(rows), _USERS_PER_BLOCK)]
-        threads = threads_of(num_threads) if self.source.concurrent else 1
+        threads = _check.threads(num_threads) if self.source.concurrent else 1
         return over_blocks(work, blocks, threads, progress, "evaluate")
 
     def compared(self, rows: NDArray[Any]) -> tuple[Pairs, Contest, NDArray[np.int64]]:

@@ -1,14 +1,16 @@
-"""What an evaluated model must offer, and how half of it is made from the other half.
+"""What a model must offer to be evaluated, and to be fitted here; margins are made of scores, and scores of margins.
 
-A model is evaluated through ``margins(user, items, rivals)`` (an array items x rivals; above 0 the item is
-preferred) and ``scores(users)`` (an array users x ``model.items``; higher is better). A model that has only scores
-gets margins as differences of scores; one that has only margins gets scores as mean margins over its catalogue.
-Measures of probability apply only to a model that has ``probability(user, item, rival)``. A model that has both and
-whose margins are nothing but differences of its scores may say so with an attribute ``margins_are_differences = True``:
-it is then asked for the scores of many users at a time, which is faster.
+A fitted model is evaluated through ``margins(user, items, rivals)`` (an array items x rivals; above 0 the item is
+preferred) and ``scores(users)`` (an array users x ``model.items``; higher is better). One of the two is enough: margins
+are then differences of scores, or scores are mean margins over the catalogue. Measures of probability apply only to a
+model that has ``probability(user, item, rival)``. A model that has both and whose margins are nothing but differences
+of its scores may say so with an attribute ``margins_are_differences = True``: it is then asked for the scores of many
+users at a time, which is faster.
+
+``compare`` and ``tune`` also copy and fit models. Every :class:`~sadrec.models.base.Estimator` can be; a model of your
+own needs ``get_params()`` (scikit-learn's convention: the arguments of its constructor) and
+``fit(data, show_progress=...)``.
 """
-
-from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
@@ -16,6 +18,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from sadrec._files import plain
 from sadrec.data.ids import Ids
 
 Array = NDArray[Any]
@@ -169,3 +172,33 @@ def as_evaluated(model: Any) -> EvaluatedModel:
 def offers_probability(model: object) -> bool:
     """Whether measures of probability (Brier score, log loss, calibration) apply to ``model``."""
     return isinstance(model, HasProbability)
+
+
+def copied(model: Any, **settings: Any) -> Any:
+    """Return a model that is not fitted, with the settings of ``model`` but for those given here.
+
+    Raises
+    ------
+    TypeError
+        When ``model`` is a class, or has no ``fit`` or no ``get_params``.
+    ValueError
+        When it has no such setting.
+    """
+    if isinstance(model, type):
+        raise TypeError(f"give a model, {model.__name__}(...), not its class")
+    if not hasattr(model, "fit") or not hasattr(model, "get_params"):
+        raise TypeError(
+            f"cannot copy and fit {type(model).__name__}: a model needs fit(data, show_progress=...) and get_params(), "
+            "which returns the arguments of its constructor"
+        )
+    known = model.get_params()
+    for name in settings:
+        if name not in known:
+            raise ValueError(f"the model has no setting {name!r}; it has {', '.join(known)}")
+    return model.clone(**settings) if hasattr(model, "clone") else type(model)(**{**known, **settings})
+
+
+def about(model: Any) -> dict[str, Any]:
+    """Return class and settings of a model in plain values, as they stand in a results file."""
+    kind = type(model)
+    return {"class": f"{kind.__module__}.{kind.__qualname__}", "settings": plain(model.get_params())}

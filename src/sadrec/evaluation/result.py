@@ -1,7 +1,5 @@
 """What an evaluation returns: a mapping of figures that also knows their uncertainty."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,6 +25,8 @@ class Evaluation(Mapping[str, float]):
         Ids of the users evaluated, in the order of ``per_user``.
     per_user
         One array per figure that is an average over users: the value of each user, NaN where it has none.
+    per_row
+        Of comparisons: one array per figure, the value of each held-out comparison in its order, for paired tests.
     """
 
     figures: Mapping[str, float]
@@ -34,6 +34,7 @@ class Evaluation(Mapping[str, float]):
     counts: Mapping[str, int]
     users: NDArray[Any]
     per_user: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    per_row: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> float:
         return self.figures[name]

@@ -1,7 +1,5 @@
 """Paired tests: whether one model is better than another on the same questions."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Where margins come from: factor matrices, scores, or a model's own ``margins``; rows and columns of the data in."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Protocol
 

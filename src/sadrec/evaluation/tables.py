@@ -1,7 +1,5 @@
 """A summary of models by measures as text: Markdown, LaTeX, CSV."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Sequence
@@ -31,7 +29,7 @@ def render(
     Parameters
     ----------
     summary
-        Columns model, measure, mean, sd, splits and note, as :meth:`Comparison.summary` makes them.
+        Columns model, measure, mean, sd, splits and note, as :meth:`CompareResult.summary` makes them.
     models, measures
         Rows and columns, in order.
     format
@@ -57,15 +55,11 @@ def render(
             cell = cells.get((model, measure.name))
             row.append("" if cell is None else _cell(cell, measure, model in best[measure.name], format))
         rows.append(row + ([notes.get(model, "")] if with_notes else []))
-    return _markdown(header, rows, caption) if format == "markdown" else _latex(header, rows, caption)
-
-
-def _digits(measure: Measure) -> int:
-    return 1 if measure.share else 3
+    return markdown(header, rows, caption) if format == "markdown" else _latex(header, rows, caption)
 
 
 def _cell(cell: dict[str, Any], measure: Measure, bold: bool, format: TableFormat) -> str:
-    digits = _digits(measure)
+    digits = measure.digits
     text = f"{measure.shown(cell['mean']):.{digits}f}"
     plus = r"\pm" if format == "latex" else "±"
     if cell["sd"] is not None:
@@ -79,19 +73,27 @@ def _best(cells: dict[Any, dict[str, Any]], models: Sequence[str], measure: Meas
     if not measure.better:
         return set()
     means = {
-        model: round(measure.better * measure.shown(cells[model, measure.name]["mean"]), _digits(measure))
+        model: round(measure.better * measure.shown(cells[model, measure.name]["mean"]), measure.digits)
         for model in models
         if (model, measure.name) in cells
     }
     return {model for model, mean in means.items() if mean == max(means.values())} if len(means) > 1 else set()
 
 
-def _markdown(header: list[str], rows: list[list[str]], caption: str | None) -> str:
+def markdown(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str | None = None, left: int = 1) -> str:
+    """Return a Markdown table; the first ``left`` columns and a column "Note" are texts, the others numbers.
+
+    Examples
+    --------
+    >>> print(markdown(["Model", "m1 (%)"], [["SAD", "89.1"]]), end="")
+    | Model | m1 (%) |
+    |---|---:|
+    | SAD | 89.1 |
+    """
     lines = [f"{caption}\n"] if caption else []
-    escaped = [[text.replace("|", r"\|") for text in row] for row in [header, *rows]]
-    lines.append("| " + " | ".join(escaped[0]) + " |")
-    lines.append("|---|" + "".join("---|" if name == "Note" else "---:|" for name in header[1:]))
-    lines += ["| " + " | ".join(row) + " |" for row in escaped[1:]]
+    escaped = [" | ".join(text.replace("|", r"\|") for text in row) for row in [header, *rows]]
+    rule = "".join("---|" if place < left or name == "Note" else "---:|" for place, name in enumerate(header))
+    lines += [f"| {escaped[0]} |", f"|{rule}", *(f"| {row} |" for row in escaped[1:])]
     return "\n".join(lines) + "\n"
 
 

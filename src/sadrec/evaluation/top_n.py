@@ -1,7 +1,5 @@
 """Evaluation of lists: the best N of the whole catalogue, what was seen in training left out."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,20 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sadrec._types import Doubles
 from sadrec.data import Interactions
-from sadrec.evaluation._parallel import over_blocks
-from sadrec.evaluation.metrics.average_precision import average_precision
-from sadrec.evaluation.metrics.coverage import coverage
-from sadrec.evaluation.metrics.gini import gini
-from sadrec.evaluation.metrics.hit_rate import hit_rate
-from sadrec.evaluation.metrics.hits import Floats, Hits
-from sadrec.evaluation.metrics.mean_popularity import mean_popularity
-from sadrec.evaluation.metrics.mrr import mrr
-from sadrec.evaluation.metrics.ndcg import ndcg
-from sadrec.evaluation.metrics.novelty import novelty
-from sadrec.evaluation.metrics.popularity_bias import popularity_bias
-from sadrec.evaluation.metrics.precision import precision
-from sadrec.evaluation.metrics.recall import recall
+from sadrec.evaluation._running import over_blocks
+from sadrec.evaluation.metrics import lists
+from sadrec.evaluation.metrics.lists import Hits
 from sadrec.evaluation.plan import check_held_out
 from sadrec.evaluation.protocol import EvaluatedModel, as_evaluated
 from sadrec.evaluation.result import Evaluation, mean_and_error
@@ -30,13 +19,13 @@ from sadrec.evaluation.sources import positions
 
 # Scores held at a time, in numbers.
 _BLOCK = 1 << 22
-_LIST_MEASURES: Mapping[str, Callable[[Hits], Floats]] = {
-    "ndcg": ndcg,
-    "recall": recall,
-    "precision": precision,
-    "hit_rate": hit_rate,
-    "mrr": mrr,
-    "map": average_precision,
+_LIST_MEASURES: Mapping[str, Callable[[Hits], Doubles]] = {
+    "ndcg": lists.ndcg,
+    "recall": lists.recall,
+    "precision": lists.precision,
+    "hit_rate": lists.hit_rate,
+    "mrr": lists.mrr,
+    "map": lists.average_precision,
 }
 TOP_N_MEASURES = (*_LIST_MEASURES, "coverage", "novelty", "popularity_bias", "mean_popularity", "gini")
 
@@ -106,27 +95,27 @@ def evaluate_top_n(
     figures: dict[str, float] = {}
     errors: dict[str, float] = {}
     counts: dict[str, int] = {}
-    per_user: dict[str, Floats] = {}
+    per_user: dict[str, Doubles] = {}
     for n in lengths:
         suffix = "" if isinstance(N, int | np.integer) else f"@{n}"
         hits = everything.first(n)
         exposure = hits.exposure(train.matrix.shape[1])
         values = {name: measure(hits) for name, measure in _LIST_MEASURES.items()}
-        values["novelty"] = novelty(hits, plan.popularity, train.matrix.shape[0])
-        values["popularity_bias"] = popularity_bias(hits, plan.popularity, own)
-        values["mean_popularity"] = mean_popularity(hits, plan.popularity)
+        values["novelty"] = lists.novelty(hits, plan.popularity, train.matrix.shape[0])
+        values["popularity_bias"] = lists.popularity_bias(hits, plan.popularity, own)
+        values["mean_popularity"] = lists.mean_popularity(hits, plan.popularity)
         for name in TOP_N_MEASURES:
             key = name + suffix
             if name in values:
                 per_user[key] = values[name]
                 figures[key], errors[key], counts[key] = mean_and_error(values[name])
             else:
-                figures[key] = coverage(exposure) if name == "coverage" else gini(exposure)
+                figures[key] = lists.coverage(exposure) if name == "coverage" else lists.gini(exposure)
                 counts[key] = len(rows)
     return Evaluation(figures, errors, counts, train.users[rows], per_user)
 
 
-def _own_popularity(train: Interactions, popularity: NDArray[Any]) -> Floats:
+def _own_popularity(train: Interactions, popularity: NDArray[Any]) -> Doubles:
     matrix = train.matrix
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
     total = np.bincount(rows, weights=popularity[matrix.indices], minlength=matrix.shape[0])
@@ -145,7 +134,7 @@ class _Plan:
     popularity: NDArray[Any]
 
     @classmethod
-    def of(cls, model: EvaluatedModel, train: Interactions, test: Interactions, length: int, seed: int) -> _Plan:
+    def of(cls, model: EvaluatedModel, train: Interactions, test: Interactions, length: int, seed: int) -> "_Plan":
         _, columns = positions(model, train)
         order = np.random.default_rng(seed).permutation(train.matrix.shape[1])
         popularity = np.bincount(train.matrix.indices, minlength=train.matrix.shape[1])

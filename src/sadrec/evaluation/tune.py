@@ -1,363 +1,575 @@
-"""Tuning with Optuna: resumable, pruned by epoch, on training data only (needs the ``tune`` extra)."""
+"""Choosing settings on a validation part of the training data: by grid, at random, or with Optuna's TPE."""
 
-from __future__ import annotations
-
+import inspect
+import itertools
+import json
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
 import polars as pl
 from tqdm.auto import tqdm
 
-from sadrec.data import Interactions
-from sadrec.evaluation._fitting import accepted, described, fitted, plain, takes, variant
-from sadrec.evaluation._store import fingerprint, key_of
-from sadrec.evaluation.scoring import Scorer
+from sadrec import _check
+from sadrec._files import plain, write_whole
+from sadrec._settings import Span, declared
+from sadrec.data import Comparisons, Interactions, as_interactions
+from sadrec.evaluation._running import (
+    FinishedWork,
+    OutOfTimeError,
+    data_fingerprint,
+    said,
+    time_limit,
+    worth_another_try,
+)
+from sadrec.evaluation.leave_one_out import MEASURES, evaluate
+from sadrec.evaluation.likelihood import log_likelihood
+from sadrec.evaluation.measures import measure_of
+from sadrec.evaluation.protocol import about, copied
+from sadrec.evaluation.top_n import TOP_N_MEASURES, evaluate_top_n
 
 log = logging.getLogger(__name__)
-_ERROR = "error"
+Data = Interactions | Comparisons
+Sampler = Literal["grid", "random", "tpe"]
+Rule = Literal["best", "one_error"]
+Point = dict[str, Any]
+Space = Mapping[str, Span | Sequence[Any]]
+
+PAPER_GRID: Mapping[str, Sequence[Any]] = {
+    "learning_rate": (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1),
+    "iterations": (2, 5, 10, 20, 50),
+    "regularization": (0.05, 0.01, 0.005, 0.001),
+    "rival_regularization": (0.01,),
+}
+"""The grid of the paper's appendix for SAD; without the last line, for BPR."""
+
+_LIKELIHOODS = ("log_likelihood", "validation_log_likelihood")
+_OF_COMPARISONS = ("log_loss", "accuracy", "brier", "mean_margin")
+# A trial is pruned against the others only when there are so many of them.
+_ENOUGH = 5
 
 
 @dataclass(frozen=True)
-class Range:
-    """An interval of numbers to tune over, whole ones when both ends are whole.
+class Trial:
+    """One point of the space: its settings, its score on every fold, or why there is none.
 
-    Attributes
-    ----------
-    low, high
-        The ends, both included.
-    log
-        Whether orders of magnitude count alike.
+    ``status`` is "done", "pruned", "failed" or "out of time"; ``looks`` are the scores in the course of the first fit.
     """
 
-    low: float
-    high: float
-    log: bool = False
+    settings: Mapping[str, Any]
+    scores: tuple[float, ...] = ()
+    error: float = math.nan
+    seconds: float = 0.0
+    status: str = "done"
+    message: str = ""
+    looks: tuple[float, ...] = ()
 
-    def __post_init__(self) -> None:
-        if not self.low < self.high or (self.log and self.low <= 0):
-            raise ValueError(f"a range needs low < high, and low > 0 on a log scale; got {self.low} to {self.high}")
-
-    def suggested(self, trial: Any, name: str) -> float | int:
-        """Ask an Optuna trial for a value."""
-        if isinstance(self.low, int) and isinstance(self.high, int):
-            return int(trial.suggest_int(name, self.low, self.high, log=self.log))
-        return float(trial.suggest_float(name, self.low, self.high, log=self.log))
-
-
-Space = Mapping[str, Range | Sequence[Any]]
-
-DEFAULT_SPACE: Space = {
-    "factors": (32, 64, 128, 256),
-    "iterations": Range(10, 100, log=True),
-    "learning_rate": Range(0.01, 0.3, log=True),
-    "regularization": Range(0.0005, 0.1, log=True),
-    "rival_regularization": Range(0.0001, 0.03, log=True),
-    "negative_candidates": (1, 2, 4, 8, 16),
-    "bias": (False, True),
-    "user_balance": (0.0, 0.15, 0.3, 0.45),
-}
-"""What :func:`tune` looks through by default, as far as the model has such settings."""
+    @property
+    def score(self) -> float:
+        """Mean over folds; NaN when the trial has none."""
+        return float(np.mean(self.scores)) if self.scores else math.nan
 
 
-@dataclass(frozen=True)
-class Tuned:
+class TuneResult:
     """The outcome of tuning.
 
     Attributes
     ----------
-    best
-        The settings with the best score on the validation split.
-    best_score
-        That score (of ``metric``; on validation data, so a little flattering).
+    trials
+        One per point that was tried, in order.
     metric
         What was tuned.
-    trials
-        One row per trial: number, score (null if it has none), state (complete, pruned, failed), seconds and settings.
+    model
+        The model with the chosen settings, not fitted: ``result.model.fit(data)``.
     """
 
-    best: Mapping[str, Any]
-    best_score: float
-    metric: str
-    trials: pl.DataFrame
+    def __init__(self, model: Any, trials: Sequence[Trial], metric: str, better: int, rule: Rule = "best") -> None:
+        self._given, self.trials, self.metric, self._better, self.rule = model, list(trials), metric, better, rule
+
+    @property
+    def best_trial(self) -> Trial:
+        """The chosen trial: the best score, or the first within one standard error of it (see ``rule``).
+
+        Raises
+        ------
+        ValueError
+            When no trial has a score.
+        """
+        scored = [trial for trial in self.trials if math.isfinite(trial.score)]
+        if not scored:
+            reasons = sorted({trial.message for trial in self.trials if trial.message})
+            raise ValueError(
+                f"none of {len(self.trials)} trials could be scored by {self.metric}"
+                + (f": {'; '.join(reasons)}" if reasons else "")
+            )
+        top = max(scored, key=lambda trial: self._better * trial.score)
+        if self.rule == "best" or not math.isfinite(top.error):
+            return top
+        return next(trial for trial in scored if self._better * (top.score - trial.score) <= top.error)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The chosen settings."""
+        return dict(self.best_trial.settings)
+
+    @property
+    def score(self) -> float:
+        """The score of the chosen settings (on validation data that chose them, so a little flattering)."""
+        return self.best_trial.score
+
+    @property
+    def model(self) -> Any:
+        """The model with the chosen settings, not fitted."""
+        return copied(self._given, **self.settings)
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """One row per trial: its settings, score, error, seconds, status and message."""
+        numbers = ("score", "error", "seconds")
+        rows = [
+            {
+                **{name: plain(value) for name, value in trial.settings.items()},
+                **{name: plain(float(getattr(trial, name))) for name in numbers},
+                "status": trial.status,
+                "message": trial.message,
+            }
+            for trial in self.trials
+        ]
+        return pl.DataFrame(rows, schema_overrides=dict.fromkeys(numbers, pl.Float64), infer_schema_length=None)
+
+    def save(self, path: str | Path) -> None:
+        """Write the chosen model's settings as JSON, which ``sadrec fit --settings`` takes."""
+        settings = {name: plain(value) for name, value in self.model.get_params().items() if value is not None}
+        content: dict[str, Any] = {"model": type(self._given).__name__.lower(), "settings": settings}
+        content |= {"metric": self.metric, "score": self.score, "trials": len(self.trials)}
+        write_whole(path, json.dumps(content, indent=1) + "\n")
 
     def __repr__(self) -> str:
-        return f"Tuned({self.metric} {self.best_score:.4f} after {len(self.trials)} trials with {dict(self.best)})"
+        return f"TuneResult({len(self.trials)} trials by {self.metric}; best {self.score:.4f} with {self.settings})"
 
 
 def tune(
     model: Any,
-    data: Interactions,
-    trials: int = 50,
-    metric: str = "ndcg@10",
+    data: Any,
+    trials: int | None = None,
+    metric: str | None = None,
     *,
-    space: Space | None = None,
+    sampler: Sampler = "tpe",
+    space: Space | Sequence[Mapping[str, Any]] | None = None,
     start: Sequence[Mapping[str, Any]] = (),
+    folds: int = 1,
     test: float = 0.1,
+    rule: Rule = "best",
     seed: int = 0,
     path: str | Path | None = None,
+    budget: float | None = None,
+    timeout: float | None = None,
     prune: bool = True,
     looks: int = 4,
-    timeout: float | None = None,
     progress: bool = True,
-) -> Tuned:
-    """Tune the settings of a model on a validation split of the training data.
+) -> TuneResult:
+    """Try settings of a model and choose among them, without ever seeing test data.
 
-    Split first and hand in the training part: test data is never seen here.
+    Split first and hand in the training part; what is needed for validation is split off it here, before anything is
+    fitted.
 
     Parameters
     ----------
     model
-        A class or function that makes a model from settings, or a model whose other settings stay as they are.
+        The model; settings that are not tuned stay as they are.
     data
-        The training part.
+        The training part: interactions in any form that ``fit`` takes, or Comparisons.
     trials
-        How many settings to try in all, those of an earlier run with the same ``path`` included.
+        How many settings to try in all, those of an earlier run with the same ``path`` included; by default 50, or the
+        whole grid. A smaller part of a grid is drawn at random with ``seed``.
     metric
-        What to tune: a measure of :func:`~sadrec.evaluation.evaluate_top_n` with its length (``"ndcg@10"``), one of
-        :func:`~sadrec.evaluation.evaluate` (``"m1"``), or ``"validation_log_likelihood"``.
+        For interactions a measure of :func:`~sadrec.evaluation.evaluate_top_n` with its length (``"ndcg@10"``, the
+        default), one of :func:`~sadrec.evaluation.evaluate` (``"m1"``), ``"validation_log_likelihood"``, or, with a
+        grid, ``"log_likelihood"``: goodness of fit on the training data, the paper's choice. For comparisons
+        ``"log_loss"`` (the default), ``"accuracy"`` or ``"brier"``.
+    sampler
+        ``"grid"``: every combination, in order; ``"random"``; ``"tpe"``: Optuna's tree-structured Parzen estimator
+        (needs the extra ``tune``).
     space
-        A :class:`Range` or a list of choices by setting; :data:`DEFAULT_SPACE` by default.
+        By setting a list of values or, but for a grid, a :class:`Span` of numbers (whole ones when both ends are); or a
+        list of settings to try in this order. By default what the model's settings declare.
     start
-        Settings to try first, such as the defaults.
+        Settings to try first, such as the defaults: ``[{}]``.
+    folds
+        Over how many random validation splits a score is averaged (cross-validation by repeated splits).
     test
-        Share of ``data`` split off for validation when ``metric`` is one of lists.
+        Share split off for validation; measures of ``evaluate`` leave one out instead.
+    rule
+        ``"best"``, or ``"one_error"``: the first point within one standard error of the best, so that a grid in order
+        of size gives the smallest model that is as good (Breiman et al., "Classification and Regression Trees", 1984).
     seed
-        Of the split and of the sampler.
+        Of the splits and of the sampler.
     path
-        A journal file. Killed and run again, tuning goes on with the trials that are there; another model, other data,
-        metric or space start a study of their own in the same file. (Of a function that makes models only the name is
-        seen.)
+        A folder for results. Killed or interrupted, the same call goes on where it was and ends with the same result;
+        another model, other data or another metric may use the same folder.
+    budget
+        Seconds that one trial may take.
+    timeout
+        Start no further trial after so many seconds.
     prune
         Stop a trial early when it is worse than the median of the others at the same share of its epochs; needs a model
         whose ``fit`` takes ``callbacks``.
     looks
         At how many points of a fit, evenly spread over its epochs, the metric is looked at for pruning.
-    timeout
-        Start no further trial after so many seconds.
     progress
         Show a progress bar.
 
     Raises
     ------
     ImportError
-        When Optuna is not installed, with the command that installs it.
+        When Optuna is needed and not installed, with the command that installs it.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_matrix
+    >>> from sadrec.evaluation import EASE
+    >>> data = Interactions.from_csr(csr_matrix(np.random.default_rng(0).integers(0, 2, (30, 40))))
+    >>> result = tune(EASE(), data, sampler="grid", space={"regularization": [10.0, 100.0]}, progress=False)
+    >>> len(result.trials), result.model.is_fitted
+    (2, False)
     """
-    optuna = _optuna()
-    scorer = Scorer(metric, test)
-    if metric == "log_likelihood":
+    data = data if isinstance(data, Comparisons) else as_interactions(data)
+    copied(model)
+    _check.one_of(sampler, "sampler", ("grid", "random", "tpe"))
+    _check.one_of(rule, "rule", ("best", "one_error"))
+    for what, count in (("folds", folds), ("looks", looks), *([] if trials is None else [("trials", trials)])):
+        _check.whole(count, what, 1)
+    for what, seconds in (("budget", budget), ("timeout", timeout)):
+        if seconds is not None and not seconds > 0:
+            raise ValueError(f"{what} must be above 0 seconds, or None for no limit, not {seconds!r}")
+    scorer = Scorer(metric or ("log_loss" if isinstance(data, Comparisons) else "ndcg@10"), data, test)
+    if scorer.name == "log_likelihood" and sampler != "grid":
         raise ValueError("the log likelihood of the training data can only overfit; tune 'validation_log_likelihood'")
-    if not isinstance(data, Interactions):
-        raise TypeError(f"data must be Interactions, not {type(data).__name__}: Interactions.read(...) makes them")
-    for what, count in (("trials", trials), ("looks", looks)):
-        if not isinstance(count, int) or count < 1:
-            raise ValueError(f"{what} must be a whole number, at least 1, not {count!r}")
-    if timeout is not None and not timeout > 0:
-        raise ValueError(f"timeout must be above 0 seconds, or None for no limit, not {timeout!r}")
-    chosen = _space(model, space)
-    for settings in start:
-        if odd := sorted(set(settings) - set(chosen)):
-            raise ValueError(f"start gives {odd[0]!r}, which is not tuned over; the space has {', '.join(chosen)}")
-    train, held_out = scorer.split(data, seed)
-    name = key_of(_about(model, chosen), fingerprint(data), scorer.name, scorer.test, seed)
-    study = _study(optuna, name, scorer, seed, path)
-    finished = _settled(optuna, study)
-    if not finished:
-        for settings in start:
-            study.enqueue_trial(dict(settings), skip_if_exists=True)
-    objective = _Objective(optuna, model, chosen, scorer, train, held_out, seed, looks if prune else 0)
-    with tqdm(total=trials, initial=min(finished, trials), desc="tune", disable=not progress) as bar:
-
-        def after(study: Any, trial: Any) -> None:
+    proposals = _proposals(model, sampler, space, [dict(point) for point in start], trials, seed, scorer.better)
+    parts = [scorer.split(seed + fold) for fold in range(1 if scorer.name == "log_likelihood" else folds)]
+    work = _Work(model, scorer, parts, seed, budget, looks if prune else 0)
+    finished = FinishedWork(path, "trial")
+    question = (data_fingerprint(data), scorer.name, test, folds, seed)
+    done: list[Trial] = []
+    end = math.inf if timeout is None else time.perf_counter() + timeout
+    with tqdm(total=proposals.total, desc="tune", disable=not progress) as bar:
+        while time.perf_counter() < end and (settings := proposals.next(done)) is not None:
+            done.append(work.result(settings, done, finished, question))
             bar.update()
-            if any(t.state == optuna.trial.TrialState.COMPLETE for t in study.get_trials(deepcopy=False)):
-                bar.set_postfix_str(f"best {metric} {study.best_value:.4f}")
+            scores = [scorer.better * trial.score for trial in done if trial.scores]
+            if scores:
+                bar.set_postfix_str(f"best {scorer.name} {scorer.better * max(scores):.4f}")
+    return TuneResult(model, done, scorer.name, scorer.better, rule)
 
-        if finished < trials:
-            study.optimize(
-                objective, n_trials=trials - finished, timeout=timeout, callbacks=[after], catch=(Exception,)
+
+class Scorer:
+    """What settings are chosen by: how data is validated, the score computed, and which way is better.
+
+    Examples
+    --------
+    >>> data = Interactions.from_csr(np.eye(3))
+    >>> Scorer("ndcg@10", data).better, Scorer("log_loss", data).better
+    (1, -1)
+    """
+
+    def __init__(self, name: str, data: Data, test: float = 0.1) -> None:
+        self.name, self.data, self.test = name, data, test
+        base, _, length = name.partition("@")
+        lists = base in TOP_N_MEASURES and (not length or (length.isdecimal() and int(length) > 0))
+        if isinstance(data, Comparisons):
+            if name not in _OF_COMPARISONS:
+                raise ValueError(f"cannot tune {name!r} on comparisons; choose one of {', '.join(_OF_COMPARISONS)}")
+        elif name not in (*_LIKELIHOODS, *MEASURES) and not lists:
+            raise ValueError(
+                f"cannot tune {name!r}; choose {', '.join(_LIKELIHOODS)}, one of {', '.join(MEASURES)}, or one of "
+                f"{', '.join(TOP_N_MEASURES)} with a length such as 'ndcg@10'"
             )
-    return _outcome(optuna, study, metric)
+        self.better = 1 if name in _LIKELIHOODS else measure_of(name).better
+        if not self.better:
+            raise ValueError(f"settings cannot be chosen by {name!r}: more of it is neither better nor worse")
 
+    def split(self, seed: int) -> tuple[Data, Data]:
+        """Divide the data into what is fitted and what is looked at afterwards."""
+        if isinstance(self.data, Comparisons):
+            return self.data.split(test=self.test, seed=seed)
+        if self.name == "log_likelihood":
+            return self.data, self.data
+        if self.name in MEASURES:
+            return self.data.leave_one_out(seed=seed)
+        return self.data.split(test=self.test, seed=seed)
 
-def _optuna() -> Any:
-    try:
-        import optuna
-    except ImportError as error:
-        raise ImportError("tuning needs Optuna: pip install 'sadrec[tune]'") from error
-    # A failed trial is said in one line here, without Optuna's traceback.
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    return optuna
-
-
-def _space(model: Any, space: Space | None) -> Space:
-    known = accepted(model)
-    if space is None:
-        return {name: values for name, values in DEFAULT_SPACE.items() if known is None or name in known}
-    if not space:
-        raise ValueError("the space is empty; give a Range or a list of choices by setting")
-    for name, values in space.items():
-        if known is not None and name not in known:
-            raise ValueError(f"the model has no setting {name!r}; it has {', '.join(sorted(known))}")
-        if not isinstance(values, Range) and (
-            isinstance(values, str) or not isinstance(values, Sequence) or not values
-        ):
-            raise ValueError(f"give a Range or a list of choices for {name!r}, not {values!r}")
-    return space
-
-
-def _about(model: Any, space: Space) -> dict[str, Any]:
-    """Say what is tuned: the model, the settings that stay as they are, and the space of the others."""
-    if isinstance(model, type) or not hasattr(model, "fit"):
-        fixed: dict[str, Any] = {"class": f"{getattr(model, '__module__', '')}.{getattr(model, '__qualname__', '')}"}
-    else:
-        fixed = described(model)
-        if isinstance(fixed["settings"], Mapping):
-            moot = {"num_threads", *space}
-            fixed["settings"] = {name: value for name, value in fixed["settings"].items() if name not in moot}
-    return {**fixed, "space": {name: plain(values) for name, values in space.items()}}
-
-
-def _journal(path: Path) -> Any:
-    from optuna.storages import JournalStorage
-    from optuna.storages.journal import JournalFileBackend
-
-    if path.is_dir():
-        raise ValueError(f"{path} is a folder; path must be a file, such as {path / 'tune.log'}")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        return JournalStorage(JournalFileBackend(str(path)))
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise ValueError(f"{path} is not a journal of an earlier tuning; choose another path") from None
-
-
-def _study(optuna: Any, name: str, scorer: Scorer, seed: int, path: str | Path | None) -> Any:
-    study = optuna.create_study(
-        storage=None if path is None else _journal(Path(path)),
-        study_name=name,
-        load_if_exists=True,
-        direction="maximize" if scorer.better > 0 else "minimize",
-        # Deaf to what the other half of the settings does, the plain sampler wastes trials on a space like this one.
-        sampler=optuna.samplers.TPESampler(multivariate=True, seed=seed),
-        pruner=optuna.pruners.MedianPruner(n_startup_trials=5, n_warmup_steps=1),
-    )
-    if len(study.trials):
-        study.sampler = optuna.samplers.TPESampler(multivariate=True, seed=seed + len(study.trials))
-    return study
-
-
-def _settled(optuna: Any, study: Any) -> int:
-    """Close what a killed run left open; return the number of finished trials, those that failed by themselves too."""
-    state = optuna.trial.TrialState
-    for trial in study.get_trials(deepcopy=False, states=(state.RUNNING,)):
-        study.tell(trial.number, state=state.FAIL)
-    ended = study.get_trials(deepcopy=False, states=(state.COMPLETE, state.PRUNED, state.FAIL))
-    return sum(trial.state != state.FAIL or _ERROR in trial.user_attrs for trial in ended)
+    def score(self, model: Any, train: Data, held_out: Data, seed: int) -> tuple[float, float]:
+        """Return the score of a fitted model and its standard error (NaN where there is none)."""
+        if isinstance(held_out, Comparisons) or isinstance(train, Comparisons):
+            result = evaluate(model, train, held_out)
+        elif self.name == "log_likelihood":
+            return log_likelihood(model, train, seed=seed), math.nan
+        elif self.name == "validation_log_likelihood":
+            return log_likelihood(model, held_out, train=train, seed=seed), math.nan
+        elif self.name in MEASURES:
+            result = evaluate(model, train, held_out, seed)
+        else:
+            base, _, length = self.name.partition("@")
+            result = evaluate_top_n(model, train, held_out, int(length or 10), seed=seed)
+            return result[base], result.errors.get(base, math.nan)
+        return result[self.name], result.errors.get(self.name, math.nan)
 
 
 @dataclass(frozen=True)
-class _Objective:
-    optuna: Any
+class _Work:
+    """Fits and scores one trial after the other."""
+
     model: Any
-    space: Space
     scorer: Scorer
-    train: Interactions
-    held_out: Interactions
+    parts: Sequence[tuple[Data, Data]]
     seed: int
+    budget: float | None
     looks: int
 
-    def __call__(self, trial: Any) -> float:
+    def result(self, settings: Point, before: Sequence[Trial], finished: FinishedWork, question: Any) -> Trial:
+        """Return a trial that is finished already, or do the work and keep it."""
         try:
-            return self._tried(trial)
-        except self.optuna.TrialPruned:
-            raise
+            model = copied(self.model, **settings)
+            described = about(model)
         except Exception as error:
-            message = f"{type(error).__name__}: {error}".partition("\n")[0]
-            trial.set_user_attr(_ERROR, message)
-            log.warning("trial %d with %s failed: %s", trial.number, trial.params, message)
+            return Trial(settings, status="failed", message=said(error))
+        described["settings"].pop("num_threads", None)  # the result does not depend on it
+        kept = finished.load(described, question)
+        if kept is not None:
+            trial = _from_record(settings, kept[0])
+            again = trial.status == "pruned" and not self.looks
+            if not again and not worth_another_try(trial.status, trial.seconds, self.budget, retry=False):
+                return trial
+        trial = self._tried(model, settings, [trial for trial in before if trial.status == "done"])
+        finished.save(described, question, values=plain(asdict(trial)))
+        return trial
+
+    def _tried(self, model: Any, settings: Point, others: Sequence[Trial]) -> Trial:
+        start = time.perf_counter()
+        scores, errors = [], []
+        looks: list[float] = []
+        status, message = "done", ""
+        try:
+            with time_limit(self.budget):
+                for fold, (train, held_out) in enumerate(self.parts):
+                    fitted = model if fold == 0 else copied(model)
+                    options: dict[str, Any] = {}
+                    pruned: list[bool] = []
+                    if fold == 0 and self.looks and "callbacks" in inspect.signature(model.fit).parameters:
+                        options["callbacks"] = [self._looking(others, looks, pruned)]
+                    fitted.fit(train, show_progress=False, **options)
+                    if pruned:
+                        status = "pruned"
+                        break
+                    score, error = self.scorer.score(fitted, train, held_out, self.seed + fold)
+                    if not math.isfinite(score):
+                        raise ValueError(f"{self.scorer.name} is not defined on the validation split")
+                    scores.append(score)
+                    errors.append(error)
+        except Exception as error:
+            status = "out of time" if isinstance(error, OutOfTimeError) else "failed"
+            message = said(error)
+            log.warning("trial with %s: %s (%s)", settings, status, message)
             log.debug("where it failed", exc_info=True)
-            raise
+        seconds = time.perf_counter() - start
+        if status != "done":
+            return Trial(settings, (), math.nan, seconds, status, message, tuple(looks))
+        spread = float(np.std(scores, ddof=1) / np.sqrt(len(scores))) if len(scores) > 1 else errors[0]
+        return Trial(settings, tuple(scores), spread, seconds, looks=tuple(looks))
 
-    def _tried(self, trial: Any) -> float:
-        settings = {
-            name: values.suggested(trial, name) if isinstance(values, Range) else _chosen(trial, name, values)
-            for name, values in self.space.items()
-        }
-        model = variant(self.model, settings)
-        pruned: list[bool] = []
-        callbacks = []
-        if self.looks and "callbacks" in takes(model.fit):
-            callbacks.append(self._looking(trial, pruned))
-        made = fitted(model, self.train, callbacks)
-        if pruned:
-            raise self.optuna.TrialPruned()
-        score = self._score(made)
-        if not math.isfinite(score):
-            raise ValueError(f"{self.scorer.name} is not defined on the validation split")
-        return score
-
-    def _score(self, model: Any) -> float:
-        return self.scorer.score(model, self.train, self.held_out, self.seed)[0]
-
-    def _looking(self, trial: Any, pruned: list[bool]) -> Callable[[int, Any, Any], bool]:
-        points: dict[int, int] = {}
-        calls: list[int] = []
+    def _looking(
+        self, others: Sequence[Trial], looks: list[float], pruned: list[bool]
+    ) -> Callable[[int, Any, Any], bool]:
+        """Return a callback that looks at the score a few times and stops a fit that is worse than the median."""
+        train, held_out = self.parts[0]
+        calls = 0
+        points: set[int] = set()
 
         def look(epoch: int, figures: Any, model: Any) -> bool:
-            # Counted here: whether a model numbers its epochs from 0 or from 1 is its own affair.
-            calls.append(epoch)
-            if len(calls) == 1:
-                points.update(self._points(_epochs(model)))
-            step = points.get(len(calls))
-            if step is None:
+            # Epochs are counted here: whether a model counts them from 0 or from 1 is its own affair.
+            nonlocal calls
+            calls += 1
+            if calls == 1:
+                epochs = int(_epochs(model) or 0)
+                points.update(round(epochs * place / (self.looks + 1)) for place in range(1, self.looks + 1))
+                points.discard(epochs)
+            if calls not in points:
                 return False
-            trial.report(self._score(model), step)
-            if trial.should_prune():
+            looks.append(self.scorer.score(model, train, held_out, self.seed)[0])
+            rest = [trial.looks[len(looks) - 1] for trial in others if len(trial.looks) >= len(looks)]
+            better = self.scorer.better
+            if len(rest) >= _ENOUGH and len(looks) > 1 and better * looks[-1] < better * float(np.median(rest)):
                 pruned.append(True)
             return bool(pruned)
 
         return look
 
-    def _points(self, epochs: int) -> dict[int, int]:
-        """Epochs after which to look, evenly spread, the last one left out: it is looked at anyway."""
-        places = [(round(epochs * look / (self.looks + 1)), look) for look in range(1, self.looks + 1)]
-        return {epoch: look for epoch, look in places if 0 < epoch < epochs}
 
-
-def _epochs(model: Any) -> int:
+def _epochs(model: Any) -> Any:
     given = getattr(model, "iterations", None)
-    if given is None:
-        given = getattr(getattr(model, "settings", None), "iterations", None)
-    return int(given or 0)
+    return getattr(getattr(model, "settings", None), "iterations", None) if given is None else given
 
 
-def _chosen(trial: Any, name: str, values: Sequence[Any]) -> Any:
-    return trial.suggest_categorical(name, list(values))
+def _from_record(settings: Point, record: Mapping[str, Any]) -> Trial:
+    values = {**record, "settings": settings}
+    for name in ("scores", "looks"):
+        values[name] = tuple(math.nan if value is None else value for value in record[name])
+    values["error"] = math.nan if record["error"] is None else record["error"]
+    return Trial(**values)
 
 
-def _outcome(optuna: Any, study: Any, metric: str) -> Tuned:
-    state = optuna.trial.TrialState
-    names = {state.COMPLETE: "complete", state.PRUNED: "pruned", state.FAIL: "failed"}
-    everything = study.get_trials(deepcopy=False)
-    rows = [
-        {
-            "number": trial.number,
-            "score": trial.value if trial.state == state.COMPLETE else None,
-            "state": names.get(trial.state, "open"),
-            "seconds": trial.duration.total_seconds() if trial.duration is not None else None,
-            **trial.params,
-        }
-        for trial in everything
-        if trial.state in names
-    ]
-    types = {"number": pl.Int64, "score": pl.Float64, "state": pl.String, "seconds": pl.Float64}
-    frame = pl.DataFrame(rows, schema_overrides=types, infer_schema_length=None) if rows else pl.DataFrame(schema=types)
-    if not any(trial.state == state.COMPLETE for trial in everything):
-        why = [trial.user_attrs[_ERROR] for trial in everything if _ERROR in trial.user_attrs]
-        raise ValueError(
-            f"none of {len(rows)} trials could be scored by {metric}{': ' if why else ''}{''.join(why[:1])}"
-        )
-    return Tuned(dict(study.best_params), float(study.best_value), metric, frame)
+# -- which settings are tried ------------------------------------------------------------------------------------------
+
+
+class _Proposals:
+    """Points in an order that depends only on the seed and on the scores of the trials before."""
+
+    def __init__(self, points: Sequence[Point], more: Callable[[Sequence[Trial]], Point] | None, total: int) -> None:
+        self._points, self._more, self.total = points, more, total
+
+    def next(self, done: Sequence[Trial]) -> Point | None:
+        """Return the next point, or None when there are no more."""
+        if len(done) >= self.total:
+            return None
+        if len(done) < len(self._points):
+            return self._points[len(done)]
+        return None if self._more is None else self._more(done)
+
+
+def _proposals(
+    model: Any,
+    sampler: Sampler,
+    space: Space | Sequence[Mapping[str, Any]] | None,
+    start: list[Point],
+    trials: int | None,
+    seed: int,
+    better: int,
+) -> _Proposals:
+    known = model.get_params()
+    points = [dict(point) for point in space] if isinstance(space, Sequence) else None
+    chosen = _space(model) if space is None else dict(space) if isinstance(space, Mapping) else {}
+    if not chosen and not points:
+        raise ValueError("the space is empty; give values by setting, e.g. {'learning_rate': [0.01, 0.1]}")
+    for name in [*chosen, *(name for point in [*start, *(points or [])] for name in point)]:
+        if name not in known:
+            raise ValueError(f"the model has no setting {name!r}; it has {', '.join(known)}")
+    if points is None and sampler == "grid":
+        points = grid_points(chosen, trials, seed)
+    if points is not None:
+        points = [*start, *(point for point in points if point not in start)]
+        return _Proposals(points, None, min(trials or len(points), len(points)))
+    for name, values in chosen.items():
+        if not isinstance(values, Span):
+            _listed(name, values)
+    more = _random(chosen, seed) if sampler == "random" else _tpe(chosen, seed, better)
+    return _Proposals(start, more, trials or 50)
+
+
+def _space(model: Any) -> dict[str, Any]:
+    """Return what the settings of a model declare to be worth tuning."""
+    entries = declared(model) if is_dataclass(model) else {}
+    return {
+        name: entry.metadata["search"] for name, entry in entries.items() if entry.metadata.get("search") is not None
+    }
+
+
+def _listed(name: str, values: Any) -> list[Any]:
+    if isinstance(values, str) or not isinstance(values, Iterable) or not len(listed := list(values)):
+        raise ValueError(f"give a Span or a list of values for {name!r}, not {values!r}")
+    return listed
+
+
+def grid_points(space: Mapping[str, Any], trials: int | None = None, seed: int = 0) -> list[Point]:
+    """Return all combinations of values in order, or so many of them, drawn at random.
+
+    Examples
+    --------
+    >>> grid_points({"a": [1, 2], "b": [3]})
+    [{'a': 1, 'b': 3}, {'a': 2, 'b': 3}]
+    """
+    for name, values in space.items():
+        if isinstance(values, Span):
+            raise ValueError(f"a grid needs a list of values for {name!r}, not {values}; sampler='random' takes spans")
+    listed = {name: _listed(name, values) for name, values in space.items()}
+    points = [dict(zip(listed, values, strict=True)) for values in itertools.product(*listed.values())]
+    if trials is None or trials >= len(points):
+        return points
+    chosen = np.random.default_rng(seed).choice(len(points), trials, replace=False)
+    return [points[index] for index in sorted(chosen.tolist())]
+
+
+def _random(space: Mapping[str, Any], seed: int) -> Callable[[Sequence[Trial]], Point]:
+    """Return a sampler whose n-th point depends on (seed, n) alone."""
+
+    def more(done: Sequence[Trial]) -> Point:
+        rng = np.random.default_rng((seed, len(done)))
+        point = {}
+        for name, values in space.items():
+            if isinstance(values, Span):
+                low, high = (math.log(end) if values.log else end for end in (values.low, values.high))
+                whole = _is_whole(values)
+                value = rng.uniform(low, high) if values.log or not whole else rng.integers(int(low), int(high) + 1)
+                value = math.exp(value) if values.log else value
+                point[name] = round(value) if whole else float(value)
+            else:
+                listed = _listed(name, values)
+                point[name] = listed[int(rng.integers(len(listed)))]
+        return point
+
+    return more
+
+
+def _is_whole(span: Span) -> bool:
+    return isinstance(span.low, int) and isinstance(span.high, int)
+
+
+def _tpe(space: Mapping[str, Any], seed: int, better: int) -> Callable[[Sequence[Trial]], Point]:
+    """Return a sampler that asks Optuna, telling it of all trials before; the n-th point is drawn with (seed, n)."""
+    try:
+        import optuna
+    except ImportError as error:
+        raise ImportError("TPE needs Optuna: pip install 'sadrec[tune]', or choose sampler='random'") from error
+    kinds = optuna.distributions
+    distributions: dict[str, Any] = {}
+    for name, values in space.items():
+        if not isinstance(values, Span):
+            distributions[name] = kinds.CategoricalDistribution(list(values))
+        elif _is_whole(values):
+            distributions[name] = kinds.IntDistribution(int(values.low), int(values.high), log=values.log)
+        else:
+            distributions[name] = kinds.FloatDistribution(values.low, values.high, log=values.log)
+    verbosity = optuna.logging.get_verbosity()
+
+    def more(done: Sequence[Trial]) -> Point:
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        try:
+            # Deaf to what the other half of the settings does, the plain sampler wastes trials on a space like this.
+            study = optuna.create_study(
+                direction="maximize" if better > 0 else "minimize",
+                sampler=optuna.samplers.TPESampler(multivariate=True, seed=seed + len(done)),
+            )
+            for trial in done:
+                if set(trial.settings) != set(space) or trial.status not in ("done", "pruned"):
+                    continue  # the sampler learns from points of its own space only
+                pruned = trial.status == "pruned"
+                state = optuna.trial.TrialState.PRUNED if pruned else optuna.trial.TrialState.COMPLETE
+                with suppress(ValueError):  # a start that lies outside the space
+                    told = optuna.trial.create_trial(
+                        state=state,
+                        value=None if pruned else trial.score,
+                        params=dict(trial.settings),
+                        distributions=distributions,
+                        intermediate_values=dict(enumerate(trial.looks, 1)),
+                    )
+                    study.add_trial(told)
+            return dict(study.ask(distributions).params)
+        finally:
+            optuna.logging.set_verbosity(verbosity)
+
+    return more

@@ -1,1 +1,1 @@
-"""One measure per file: its formula, its source, and a function from arrays to one value per user."""
+"""The measures, with formula and source: pairs (consistency), sampled items (recommendation), lists."""

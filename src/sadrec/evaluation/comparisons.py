@@ -1,12 +1,10 @@
 """Evaluation on stated comparisons: how often, and how surely, the winner is named."""
 
-from __future__ import annotations
-
 import numpy as np
-from numpy.typing import NDArray
 
+from sadrec._types import Doubles
 from sadrec.data import Comparisons
-from sadrec.evaluation.metrics.log_loss import FLOOR
+from sadrec.evaluation.metrics.pairs import FLOOR
 from sadrec.evaluation.result import Evaluation, mean_and_error
 from sadrec.evaluation.sources import source_of
 
@@ -30,7 +28,8 @@ def evaluate_comparisons(model: object, held_out: Comparisons) -> Evaluation:
     -------
     Evaluation
         ``accuracy``: share with :math:`x_{uwl} > 0`, a margin of exactly 0 counting half; ``mean_margin``; ``brier``
-        and ``log_loss`` of P(winner preferred), NaN for a model without ``probability``. ``.counts`` are comparisons.
+        and ``log_loss`` of P(winner preferred), NaN for a model without ``probability``. ``.counts`` are comparisons;
+        ``.per_row`` has the value of each of them, ``.per_user`` the means of the judges.
 
     Examples
     --------
@@ -48,7 +47,7 @@ def evaluate_comparisons(model: object, held_out: Comparisons) -> Evaluation:
         raise ValueError("there are no comparisons to evaluate on")
     source = source_of(model, held_out)
     margin = np.empty(len(held_out))
-    probability: NDArray[np.float64] | None = np.empty(len(held_out))
+    probability: Doubles | None = np.empty(len(held_out))
     order = np.argsort(held_out.user_index, kind="stable")
     starts = np.flatnonzero(np.diff(held_out.user_index[order], prepend=-1))
     for group in np.split(order, starts[1:]):
@@ -70,14 +69,21 @@ def evaluate_comparisons(model: object, held_out: Comparisons) -> Evaluation:
     return _summary(margin, probability, held_out)
 
 
-def _summary(margin: NDArray[np.float64], p: NDArray[np.float64] | None, held_out: Comparisons) -> Evaluation:
-    values = {"accuracy": (margin > 0) + 0.5 * np.equal(margin, 0), "mean_margin": margin}
+def _summary(margin: Doubles, p: Doubles | None, held_out: Comparisons) -> Evaluation:
     nothing = np.full(len(margin), np.nan)
-    values["brier"] = nothing if p is None else (1.0 - p) ** 2
-    values["log_loss"] = nothing if p is None else -np.log(np.maximum(p, FLOOR))
+    per_row = {
+        "accuracy": (margin > 0) + 0.5 * np.equal(margin, 0),
+        "mean_margin": margin,
+        "brier": nothing if p is None else (1.0 - p) ** 2,
+        "log_loss": nothing if p is None else -np.log(np.maximum(p, FLOOR)),
+    }
     weight = np.ones(len(margin)) if held_out.weight is None else np.asarray(held_out.weight, dtype=np.float64)
-    figures, errors, counts = {}, {}, {}
-    for name, value in values.items():
+    judges, judge = np.unique(held_out.user_index, return_inverse=True)
+    total = np.bincount(judge, weights=weight)
+    figures, errors, counts, per_user = {}, {}, {}, {}
+    for name, value in per_row.items():
         _, errors[name], counts[name] = mean_and_error(value)
         figures[name] = float(value @ weight / weight.sum())
-    return Evaluation(figures, errors, counts, held_out.users)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            per_user[name] = np.bincount(judge, weights=value * weight) / total
+    return Evaluation(figures, errors, counts, held_out.users[judges], per_user, per_row)

@@ -1,8 +1,5 @@
 """Whether T is worth it: SAD against the same model with all rival factors at 1, on the same splits and settings."""
 
-from __future__ import annotations
-
-import importlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,22 +8,26 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from sadrec import _check
+from sadrec._types import Doubles
 from sadrec.data import Comparisons, Interactions, as_interactions
 from sadrec.data.ids import Ids
-from sadrec.evaluation._fitting import accepted, variant
 from sadrec.evaluation.compare import compare
-from sadrec.evaluation.comparison import Comparison
+from sadrec.evaluation.compare_result import CompareResult
 from sadrec.evaluation.measures import measure_of
+from sadrec.evaluation.protocol import copied
 from sadrec.evaluation.significance import holm
+from sadrec.evaluation.tables import markdown
 
 # What the advice rests on. The mean margin does not count: it grows with the scale of the factors alone.
 _DECISIVE = ("match", "unequal_accuracy", "m1", "m2", "sampled_auc", "log_loss", "rated_log_loss")
+_OF_COMPARISONS = ("log_loss",)
 _SAD, _BPR = "SAD", "T = 1"
 _GAIN = "sampled_auc"
 
 
 @dataclass(frozen=True, repr=False)
-class Rivalry:
+class BPRComparison:
     """What learning T brings on this data; as text, one sentence to act on.
 
     Attributes
@@ -34,14 +35,15 @@ class Rivalry:
     advice
         ``"learn"``, ``"keep at 1"`` or ``"it depends"``.
     tests
-        One row per measure: measure, sad, bpr (means over splits), difference, low, high (95 % interval), p (paired
-        over splits, corrected for overlapping training parts), p_holm (over the measures), p_users (paired over users).
+        One row per measure: measure, sad, bpr (means over splits), difference, error, low, high (95 % interval), p
+        (paired over splits, corrected for overlapping training parts; of comparisons, paired over those held out),
+        p_holm (over the measures), p_users (paired over users).
     sparsity
         Share of T within 0.05 of 1, mean over splits.
     items
         One row per held-out item: item, title, users (held out for how many), difference (in the share of sampled items
         it beats, for the users it was held out from), error, z; those that gain most surely first. Of many items some
-        gain by chance: under no difference one in forty has z above 2.
+        gain by chance: under no difference one in forty has z above 2. Empty for comparisons.
     users
         One row per user: user, splits, difference in the same share, error, z; those that gain most surely first.
     comparison
@@ -53,7 +55,7 @@ class Rivalry:
     sparsity: float
     items: pl.DataFrame
     users: pl.DataFrame
-    comparison: Comparison
+    comparison: CompareResult
 
     def __repr__(self) -> str:
         splits = len({run.split for run in self.comparison.runs})
@@ -82,8 +84,7 @@ class Rivalry:
 
     def table(self) -> str:
         """Return the tests in Markdown."""
-        lines = ["| measure | SAD | T = 1 | difference | 95 % interval | p | p (Holm) | p (users) |"]
-        lines.append("|---|---:|---:|---:|---:|---:|---:|---:|")
+        rows = []
         for row in self.tests.iter_rows(named=True):
             measure = measure_of(row["measure"])
             sad, bpr, difference, low, high = (
@@ -91,13 +92,12 @@ class Rivalry:
                 for name, sign in (("sad", ""), ("bpr", ""), ("difference", "+"), ("low", "+"), ("high", "+"))
             )
             p = ["" if row[name] is None else f"{row[name]:.2g}" for name in ("p", "p_holm", "p_users")]
-            interval = f"{low} to {high}" if low else ""
-            lines.append("| " + " | ".join([measure.heading, sad, bpr, difference, interval, *p]) + " |")
-        return "\n".join(lines) + "\n"
+            rows.append([measure.heading, sad, bpr, difference, f"{low} to {high}" if low else "", *p])
+        return markdown(["measure", "sad", "bpr", "difference", "95 % interval", "p", "p_holm", "p_users"], rows)
 
 
-def rivalry(
-    train: Any,
+def compare_with_bpr(
+    data: Any,
     splits: int = 5,
     *,
     models: tuple[Any, Any] | None = None,
@@ -105,20 +105,20 @@ def rivalry(
     path: str | Path | None = None,
     progress: bool = True,
     **settings: Any,
-) -> Rivalry:
+) -> BPRComparison:
     """Find out whether learning T is worth it on this data.
 
-    SAD and BPR (SAD with T = 1) are fitted with the same settings on the same leave-one-out splits of ``train`` and
-    evaluated on what was held out.
+    SAD and BPR (SAD with T = 1) are fitted with the same settings on the same splits and evaluated on what was held
+    out: one interaction of every user; or a share of the comparisons, each comparison once, by their log loss.
 
     Parameters
     ----------
-    train
-        The data to decide for, as interactions in any form; keep your own test data out of it.
+    data
+        The data to decide for: interactions in any form, or Comparisons; keep your own test data out of it.
     splits
-        How many leave-one-out splits, at least 2: a difference is judged by how it varies over them.
+        How many splits, at least 2: a difference is judged by how it varies over them.
     models
-        The two models to compare, instead of :class:`sadrec.SAD` and :class:`sadrec.BPR`: classes, functions or models.
+        The two models to compare, instead of :class:`sadrec.SAD` and :class:`sadrec.BPR`.
     seed
         Of the splits.
     path
@@ -130,7 +130,7 @@ def rivalry(
 
     Returns
     -------
-    Rivalry
+    BPRComparison
         ``str()`` of it is one sentence; ``.table()``, ``.items``, ``.users`` and ``.comparison`` hold the reasons.
 
     Raises
@@ -138,32 +138,26 @@ def rivalry(
     ValueError
         When a setting is unknown to both models, or one of the models failed on every split, with its reason.
     """
-    if isinstance(train, Comparisons):
-        raise TypeError(
-            "rivalry holds out interactions, and these are comparisons: fit SAD and BPR on some of them and compare "
-            "both by evaluate_comparisons on the rest"
-        )
-    train = as_interactions(train)
-    if isinstance(splits, bool) or not isinstance(splits, int) or splits < 2:
-        raise ValueError(f"splits must be a whole number of at least 2, not {splits!r}")
+    known = data if isinstance(data, Comparisons) else as_interactions(data)
+    _check.whole(splits, "splits", 2)
     if models is None:
-        # Looked up when called: evaluation knows models by protocol only and must not depend on them.
-        package = importlib.import_module("sadrec")
-        models = (package.SAD, package.BPR)
+        from sadrec.models import BPR, SAD
+
+        models = (SAD(), BPR())
     if len(models) != 2:
         raise ValueError(f"models must be two, one that learns T and one with T = 1, not {len(models)}")
-    _refuse_unknown(models, settings)
-    pair = {name: _made(model, settings) for name, model in zip((_SAD, _BPR), models, strict=True)}
-    result = compare(pair, train, splits, seed=seed, path=path, progress=progress, also={"sparsity": sparsity_of})
+    pair = _with_settings(models, settings)
+    parts = _folds(known, splits, seed) if isinstance(known, Comparisons) else splits
+    result = compare(pair, known, parts, seed=seed, path=path, progress=progress, also={"sparsity": sparsity_of})
     for name in pair:
-        if not result.values(name, "m1"):
+        if not any(run.status == "done" for run in result.runs if run.model == name):
             raise ValueError(f"{name} could not be evaluated on any split: {result.notes(name)}")
-    tests = _tests(result)
+    tests = _tests(result, isinstance(known, Comparisons))
     better, worse = _decided(tests)
     advice = "it depends" if len(better) and len(worse) else "learn" if len(better) else "keep at 1"
-    items, users = _gains(result, train, splits, seed)
+    items, users = _gains(result, known, splits, seed)
     sparsity = float(np.mean(list(result.values(_SAD, "sparsity").values()) or [np.nan]))
-    return Rivalry(advice, tests, sparsity, items, users, result)
+    return BPRComparison(advice, tests, sparsity, items, users, result)
 
 
 def sparsity_of(model: Any) -> float:
@@ -179,42 +173,51 @@ def sparsity_of(model: Any) -> float:
     return 1.0 if rivals is None else float((np.abs(np.asarray(rivals) - 1.0) < 0.05).mean())
 
 
-def _refuse_unknown(models: tuple[Any, Any], settings: dict[str, Any]) -> None:
-    """Refuse a setting that neither model has: left out of both, it would seem to make no difference."""
-    known = [accepted(model) for model in models]
-    if any(names is None for names in known):
-        return
-    both = sorted(set().union(*(names or () for names in known)))
+def _with_settings(models: tuple[Any, Any], settings: dict[str, Any]) -> dict[str, Any]:
+    """Return both models with what each has of the settings; one that neither has is refused.
+
+    Left out of both, it would seem to make no difference.
+    """
+    known = [set(copied(model).get_params()) for model in models]
     for name in settings:
-        if name not in both:
-            raise ValueError(f"unknown setting {name!r}: the models have {', '.join(both)}")
+        if name not in known[0] | known[1]:
+            raise ValueError(f"unknown setting {name!r}: the models have {', '.join(sorted(known[0] | known[1]))}")
+    return {
+        title: copied(model, **{name: value for name, value in settings.items() if name in names})
+        for title, model, names in zip((_SAD, _BPR), models, known, strict=True)
+    }
 
 
-def _made(model: Any, settings: dict[str, Any]) -> Any:
-    known = accepted(model)
-    return variant(model, {name: value for name, value in settings.items() if known is None or name in known})
+def _folds(data: Comparisons, splits: int, seed: int) -> list[tuple[Comparisons, Comparisons]]:
+    """Hold out every comparison once, at random."""
+    fold = np.random.default_rng(seed).permutation(len(data)) % splits
+
+    def part(rows: NDArray[np.bool_]) -> Comparisons:
+        columns = (data.user_index[rows], data.winner_index[rows], data.loser_index[rows])
+        weight = None if data.weight is None else data.weight[rows]
+        return Comparisons.from_indices(*columns, users=data.users, items=data.items, weight=weight)
+
+    return [(part(fold != number), part(fold == number)) for number in range(splits)]
 
 
-def _tests(result: Comparison) -> pl.DataFrame:
+def _tests(result: CompareResult, stated: bool) -> pl.DataFrame:
     measures = [name for name in result.measures if name != "sparsity"]
-    over_splits = result.significance(_SAD, measures)
+    paired = result.significance(_SAD, measures, unit="rows" if stated else "splits")
     over_users = result.significance(_SAD, measures, unit="users")
     means = {
         name: [float(np.mean(list(result.values(model, name).values()) or [np.nan])) for model in (_SAD, _BPR)]
         for name in measures
     }
-    decisive = np.array([name in _DECISIVE for name in measures])
-    p = over_splits["p_t"].cast(pl.Float64).fill_null(float("nan")).to_numpy()
-    adjusted = holm(np.where(decisive, p, np.nan))
+    p = paired["p_t"].cast(pl.Float64).fill_null(float("nan")).to_numpy()
+    decisive = _OF_COMPARISONS if stated else _DECISIVE
+    adjusted = holm(np.where([name in decisive for name in measures], p, np.nan))
     return pl.DataFrame(
         {
             "measure": measures,
             "sad": [means[name][0] for name in measures],
             "bpr": [means[name][1] for name in measures],
-            "difference": over_splits["difference"],
-            "low": over_splits["low"],
-            "high": over_splits["high"],
-            "p": over_splits["p_t"],
+            **{name: paired[name] for name in ("difference", "error", "low", "high")},
+            "p": paired["p_t"],
             "p_holm": adjusted,
             "p_users": over_users["p_t"],
         }
@@ -233,16 +236,20 @@ def _listed(tests: pl.DataFrame) -> str:
     parts = []
     for row in tests.iter_rows(named=True):
         measure = measure_of(row["measure"])
-        shown = measure.shown(row["difference"])
-        change = f"{shown:+.1f} points" if measure.share else f"{shown:+.2g}"
-        parts.append(f"{measure.label} ({change}, p = {row['p_holm']:.2g})")
+        shown, error = (measure.shown(row[name] or 0.0) for name in ("difference", "error"))
+        change = f"{shown:+.1f} ± {error:.1f} points" if measure.share else f"{shown:+.2g} ± {error:.1g}"
+        parts.append(f"{measure.name} ({change}, p = {row['p_holm']:.2g})")
     return ", ".join(parts)
 
 
-def _gains(result: Comparison, train: Interactions, splits: int, seed: int) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _gains(
+    result: CompareResult, train: Interactions | Comparisons, splits: int, seed: int
+) -> tuple[pl.DataFrame, pl.DataFrame]:
     rows, columns, differences = [], [], []
     ids = Ids(train.users)
     for split in range(splits):
+        if isinstance(train, Comparisons):
+            break
         (users, ours), (others, theirs) = (result.of_split(name, split, _GAIN) for name in (_SAD, _BPR))
         if not len(users) or not np.array_equal(users, others):
             continue
@@ -254,14 +261,14 @@ def _gains(result: Comparison, train: Interactions, splits: int, seed: int) -> t
     difference = np.concatenate([np.empty(0), *differences])
     nothing = np.empty(0, dtype=np.int64)
     items = _gain_frame("item", "users", np.concatenate([nothing, *columns]), difference, train.items)
-    if train.item_titles is not None:
+    if isinstance(train, Interactions) and train.item_titles is not None:
         titles = pl.DataFrame({"item": train.items, "title": train.item_titles})
         items = items.join(titles, on="item", how="left", maintain_order="left")
     return items, _gain_frame("user", "splits", np.concatenate([nothing, *rows]), difference, train.users)
 
 
 def _gain_frame(
-    name: str, count_name: str, where: NDArray[Any], difference: NDArray[np.float64], ids: NDArray[Any]
+    name: str, count_name: str, where: NDArray[Any], difference: Doubles, ids: NDArray[Any]
 ) -> pl.DataFrame:
     known = ~np.isnan(difference)
     where, difference = where[known], difference[known]

@@ -7,8 +7,9 @@ import polars as pl
 import pytest
 
 from sadrec.data import Comparisons
-from sadrec.evaluation import stated
-from sadrec.evaluation.stated import evaluate_comparisons
+from sadrec.evaluation import comparisons as module
+from sadrec.evaluation import evaluate
+from sadrec.evaluation.comparisons import evaluate_comparisons
 
 
 @pytest.fixture
@@ -27,7 +28,7 @@ def comparisons():
 
 @pytest.mark.parametrize("at_once", [512, 5])
 def test_every_figure_is_what_a_plain_loop_gives(comparisons, factor_model, monkeypatch, at_once):
-    monkeypatch.setattr(stated, "_AT_ONCE", at_once)
+    monkeypatch.setattr(module, "_AT_ONCE", at_once)
 
     class Shape:
         users, items = comparisons.users, comparisons.items
@@ -46,6 +47,19 @@ def test_every_figure_is_what_a_plain_loop_gives(comparisons, factor_model, monk
     assert result["log_loss"] == pytest.approx(np.mean([math.log1p(math.exp(-v)) for v in x]), abs=1e-5)
     assert result["brier"] == pytest.approx(np.mean([(1 / (1 + math.exp(v))) ** 2 for v in x]), abs=1e-5)
     assert result.counts["accuracy"] == 400
+    np.testing.assert_allclose(result.per_row["mean_margin"], x, atol=1e-5)
+    of_judge = {user: np.mean([v for v, u in zip(x, comparisons.user_index, strict=True) if u == row])
+                for row, user in enumerate(comparisons.users.tolist())}  # fmt: skip
+    assert dict(zip(result.users.tolist(), result.per_user["mean_margin"], strict=True)) == pytest.approx(
+        of_judge, abs=1e-5
+    )
+    assert dict(evaluate(model, comparisons, comparisons)) == dict(result)
+
+
+def test_a_split_is_of_one_kind(comparisons, make_ratings, scores_model):
+    data = make_ratings()
+    with pytest.raises(TypeError, match="one part is interactions and the other comparisons"):
+        evaluate(scores_model(data, np.zeros(data.matrix.shape)), data, comparisons)
 
 
 def test_scores_only_models_have_an_accuracy_and_no_log_loss(comparisons, scores_model):

@@ -1,8 +1,6 @@
-"""The outcome of a comparison: tidy frame, summary, paired tests, tables, pictures."""
+"""What ``compare`` returns: tidy frame, summary, paired tests, tables, pictures."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,8 +9,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from sadrec.evaluation._fitting import plain
-from sadrec.evaluation._store import Arrays, write_atomically
+from sadrec._files import plain, write_whole
+from sadrec._record import Arrays
 from sadrec.evaluation.significance import holm, paired_test
 from sadrec.evaluation.tables import TableFormat, render
 
@@ -42,7 +40,7 @@ class Run:
         return dict(plain(asdict(self)))
 
     @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> Run:
+    def from_record(cls, record: Mapping[str, Any]) -> "Run":
         """Return the run that :meth:`to_record` wrote."""
         values = {entry.name: record[entry.name] for entry in fields(cls)}
         for name in ("figures", "errors"):
@@ -64,7 +62,7 @@ _SCHEMA = {
 }
 
 
-class Comparison:
+class CompareResult:
     """Models by splits by measures, and what follows from them.
 
     Attributes
@@ -130,11 +128,11 @@ class Comparison:
             seconds = [run.fit_seconds for run in self.runs if run.model == model and run.status == "done"]
             fit = float(np.mean(seconds)) if seconds else None
             for measure in self.measures:
-                found = np.array(list(self.values(model, measure).values()))
-                if len(found):
-                    sd = float(found.std(ddof=1)) if len(found) > 1 else None
-                    error = None if sd is None else sd / np.sqrt(len(found))
-                    rows.append((model, measure, float(found.mean()), sd, error, len(found), fit, note))
+                values = np.array(list(self.values(model, measure).values()))
+                if len(values):
+                    sd = float(values.std(ddof=1)) if len(values) > 1 else None
+                    error = None if sd is None else sd / np.sqrt(len(values))
+                    rows.append((model, measure, float(values.mean()), sd, error, len(values), fit, note))
             if not seconds:
                 rows.append((model, None, None, None, None, 0, None, note))
         schema = {
@@ -153,7 +151,7 @@ class Comparison:
         self,
         against: str | None = None,
         measures: Sequence[str] | None = None,
-        unit: Literal["splits", "users"] = "splits",
+        unit: Literal["splits", "users", "rows"] = "splits",
     ) -> pl.DataFrame:
         """Test every other model against one, paired.
 
@@ -167,7 +165,7 @@ class Comparison:
         unit
             ``"splits"``: pairs are splits, with the variance corrected for overlapping training parts (Nadeau and
             Bengio, 2003). ``"users"``: pairs are users, each averaged over the splits first; says whether the
-            difference would hold for other users of the same kind.
+            difference would hold for other users of the same kind. ``"rows"``: pairs are held-out comparisons.
 
         Returns
         -------
@@ -205,6 +203,16 @@ class Comparison:
                     count[user] = count.get(user, 0) + 1
         return {user: total[user] / count[user] for user in total}
 
+    def per_row(self, model: str, measure: str) -> dict[tuple[int, int], float]:
+        """Return the figure of every held-out comparison, by split and place in its test part."""
+        return {
+            (split, row): value
+            for (name, split), arrays in self._per_user.items()
+            if name == model and f"row {measure}" in arrays
+            for row, value in enumerate(arrays[f"row {measure}"].tolist())
+            if value == value
+        }
+
     def of_split(self, model: str, split: int, measure: str) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return ids and figures of the users of one split; both empty when the model has none."""
         arrays = self._per_user.get((model, split), {})
@@ -218,7 +226,7 @@ class Comparison:
         """Return mean ± spread over splits as text: ``"markdown"``, ``"latex"`` or ``"csv"``; the best in bold."""
         return render(self.summary(), self.models, list(measures or self.measures), format, caption)
 
-    def plot(self, measures: Sequence[str] | None = None) -> Figure:
+    def plot(self, measures: Sequence[str] | None = None) -> "Figure":
         """Draw one panel per measure: a dot for each model's mean, its 95 % interval, and every split behind it."""
         from sadrec.evaluation.pictures import dots_and_intervals
 
@@ -240,12 +248,12 @@ class Comparison:
             self.plot(measures).savefig(buffer, format="png", dpi=120)
             contents["comparison.png"] = buffer.getvalue()
         for name, content in contents.items():
-            write_atomically(folder / name, content)
+            write_whole(folder / name, content)
         return [folder / name for name in contents]
 
     def __repr__(self) -> str:
         splits = len({run.split for run in self.runs})
-        return f"Comparison({len(self.models)} models, {splits} splits)\n{self.table()}"
+        return f"CompareResult({len(self.models)} models, {splits} splits)\n{self.table()}"
 
     def _known(self, model: str) -> str:
         if model not in self.models:
@@ -255,13 +263,15 @@ class Comparison:
     def _pairs(
         self, first: str, second: str, measure: str, unit: str
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-        if unit == "users":
-            ours, theirs = self.per_user(first, measure), self.per_user(second, measure)
-            ratio = 0.0
-        elif unit == "splits":
-            ours, theirs = self.values(first, measure), self.values(second, measure)
-            ratio = float(np.mean([run.test_size / max(1, run.train_size) for run in self.runs]))
-        else:
-            raise ValueError(f"unit must be 'splits' or 'users', got {unit!r}")
+        kinds: dict[str, Callable[[str, str], Mapping[Any, float]]] = {
+            "splits": self.values,
+            "users": self.per_user,
+            "rows": self.per_row,
+        }
+        if unit not in kinds:
+            raise ValueError(f"unit must be 'splits', 'users' or 'rows', got {unit!r}")
+        ours, theirs = (kinds[unit](model, measure) for model in (first, second))
+        overlap = np.mean([run.test_size / max(1, run.train_size) for run in self.runs])
+        ratio = float(overlap) if unit == "splits" else 0.0
         common = [key for key in ours if key in theirs]
         return np.array([ours[key] for key in common]), np.array([theirs[key] for key in common]), ratio

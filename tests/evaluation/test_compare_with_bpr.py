@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from sadrec.data import Interactions, simulate
-from sadrec.evaluation.rivalry import rivalry, sparsity_of
+from sadrec import BPR, SAD
+from sadrec.data import Comparisons, Interactions
+from sadrec.evaluation import evaluate
+from sadrec.evaluation.compare_with_bpr import _folds, compare_with_bpr, sparsity_of
 from sadrec.ranking import Parameters
 
 
@@ -18,7 +20,7 @@ class Known:
     def get_params(self):
         return {"truth": self.truth, "skill": self.skill, "noise_seed": self.noise_seed, "tau": self.tau}
 
-    def fit(self, train):
+    def fit(self, train, show_progress=True):
         self.users, self.items = train.users, train.items
         noise = np.random.default_rng(self.noise_seed).normal(size=self.truth.shape)
         self.table = self.skill * self.truth + noise
@@ -39,22 +41,22 @@ def data(truth):
     return Interactions.from_csr(csr_matrix(truth * rng.integers(1, 6, truth.shape)))
 
 
-def test_a_rival_that_is_better_is_recommended(data, truth):
-    result = rivalry(data, splits=4, models=(Known(truth, 3.0), Known(truth, 0.5)), progress=False)
+def test_a_better_model_is_recommended(data, truth):
+    result = compare_with_bpr(data, splits=4, models=(Known(truth, 3.0), Known(truth, 0.5)), progress=False)
     assert result.advice == "learn"
     assert str(result).startswith("Learn T (use SAD): over 4 splits it is better than T = 1 on")
-    assert "M1 (+" in str(result)
+    assert "m1 (+" in str(result)
     assert "\n" not in str(result)
 
 
-def test_a_rival_that_is_worse_is_not(data, truth):
-    result = rivalry(data, splits=4, models=(Known(truth, 0.5), Known(truth, 3.0)), progress=False)
+def test_a_worse_model_is_not(data, truth):
+    result = compare_with_bpr(data, splits=4, models=(Known(truth, 0.5), Known(truth, 3.0)), progress=False)
     assert result.advice == "keep at 1"
     assert "learning T is worse on" in str(result)
 
 
 def test_no_difference_means_the_simpler_model(data, truth):
-    result = rivalry(data, splits=4, models=(Known(truth, 1.0), Known(truth, 1.0)), progress=False)
+    result = compare_with_bpr(data, splits=4, models=(Known(truth, 1.0), Known(truth, 1.0)), progress=False)
     assert result.advice == "keep at 1"
     assert "no measure differs beyond chance" in str(result)
     assert result.items["difference"].abs().max() == 0
@@ -64,23 +66,23 @@ def test_better_on_one_and_worse_on_another_is_said(data, truth):
     """One knows what people meet, the other how they rate it."""
     ratings = data.matrix.toarray()
     ordered = np.where(truth > 0, -100.0, 0.0) + 10 * ratings
-    result = rivalry(data, splits=4, models=(Known(truth, 8.0), Known(ordered, 1.0)), progress=False)
+    result = compare_with_bpr(data, splits=4, models=(Known(truth, 8.0), Known(ordered, 1.0)), progress=False)
     assert result.advice == "it depends"
     assert "but worse on" in str(result)
 
 
 def test_tests_have_both_means_and_the_table_shows_them(data, truth):
-    result = rivalry(data, splits=3, models=(Known(truth, 2.0), Known(truth, 1.0)), progress=False)
+    result = compare_with_bpr(data, splits=3, models=(Known(truth, 2.0), Known(truth, 1.0)), progress=False)
     row = result.tests.filter(measure="m1").row(0, named=True)
     assert row["difference"] == pytest.approx(row["sad"] - row["bpr"])
     assert row["low"] <= row["difference"] <= row["high"]
-    assert "| M1 (%) |" in result.table()
+    assert "| m1 (%) |" in result.table()
     assert set(result.comparison.models) == {"SAD", "T = 1"}
 
 
 def test_items_and_users_that_gain_are_averages_of_their_cases(data, truth):
     splits = 3
-    result = rivalry(data, splits=splits, models=(Known(truth, 2.0), Known(truth, 1.0)), progress=False)
+    result = compare_with_bpr(data, splits=splits, models=(Known(truth, 2.0), Known(truth, 1.0)), progress=False)
     by_item, by_user = {}, {}
     for split in range(splits):
         users, ours = result.comparison.of_split("SAD", split, "sampled_auc")
@@ -99,36 +101,34 @@ def test_items_and_users_that_gain_are_averages_of_their_cases(data, truth):
 
 def test_a_model_that_never_works_is_an_error_with_its_reason(data, truth):
     class Broken(Known):
-        def fit(self, train):
+        def fit(self, train, show_progress=True):
             raise RuntimeError("out of luck")
 
     with pytest.raises(ValueError, match="out of luck"):
-        rivalry(data, splits=2, models=(Known(truth), Broken(truth)), progress=False)
+        compare_with_bpr(data, splits=2, models=(Known(truth), Broken(truth)), progress=False)
 
 
 def test_it_shows_as_its_sentence(data, truth):
-    result = rivalry(data, splits=2, models=(Known(truth), Known(truth)), progress=False)
+    result = compare_with_bpr(data, splits=2, models=(Known(truth), Known(truth)), progress=False)
     assert repr(result) == str(result) and str(result).startswith("Keep T at 1")
 
 
 def test_data_of_any_form_is_taken(data, truth):
     models = (Known(truth, 2.0), Known(truth, 1.0))
-    ours, matrix = (rivalry(form, splits=2, models=models, progress=False) for form in (data, data.matrix))
+    ours, matrix = (compare_with_bpr(form, splits=2, models=models, progress=False) for form in (data, data.matrix))
     assert ours.tests.equals(matrix.tests)
 
 
 def test_what_is_wrong_is_named_before_anything_is_fitted(data):
     with pytest.raises(ValueError, match="unknown setting 'factor': the models have adaptive, bias"):
-        rivalry(data, factor=8)
+        compare_with_bpr(data, factor=8)
     for splits in (0, 1, 2.5, True):
-        with pytest.raises(ValueError, match=f"splits must be a whole number of at least 2, not {splits}"):
-            rivalry(data, splits)
+        with pytest.raises(ValueError, match=f"splits must be a whole number, at least 2, not {splits}"):
+            compare_with_bpr(data, splits)
     with pytest.raises(ValueError, match=r"models must be two, .*, not 1"):
-        rivalry(data, models=(Known,))
-    with pytest.raises(TypeError, match="evaluate_comparisons"):
-        rivalry(simulate("sim2", n=4, m=5, k=2).comparisons)
+        compare_with_bpr(data, models=(SAD(),))
     with pytest.raises(TypeError, match="cannot take interactions from list"):
-        rivalry([1, 2])
+        compare_with_bpr([1, 2])
 
 
 def test_sparsity_is_the_share_of_rivals_near_one():
@@ -141,10 +141,57 @@ def test_sparsity_is_the_share_of_rivals_near_one():
 
 def test_the_real_models_with_settings_for_both(make_ratings):
     data = make_ratings(users=60, items=80)
-    result = rivalry(data, splits=2, factors=4, iterations=5, rival_regularization=0.001, progress=False)
+    result = compare_with_bpr(data, splits=2, factors=4, iterations=5, rival_regularization=0.001, progress=False)
     about = {run.model: run.about for run in result.comparison.runs}
     assert about["SAD"]["settings"]["rival_regularization"] == 0.001
     assert "rival_regularization" not in about["T = 1"]["settings"]
     assert about["SAD"]["settings"]["factors"] == about["T = 1"]["settings"]["factors"] == 4
     assert 0 <= result.sparsity <= 1
     assert "of T stayed within 0.05 of 1" in str(result)
+
+
+def rock_paper_scissors(judges=30, times=20):
+    """Everybody prefers rock to scissors, scissors to paper and paper to rock, most of the time."""
+    rng = np.random.default_rng(0)
+    user = np.repeat(np.arange(judges), 3 * times)
+    winner = np.tile([0, 1, 2], judges * times)
+    loser = (winner + 1) % 3
+    upset = rng.random(len(user)) < 0.1
+    winner, loser = np.where(upset, loser, winner), np.where(upset, winner, loser)
+    return Comparisons.from_indices(user, winner, loser, users=np.arange(judges), items=["rock", "scissors", "paper"])
+
+
+def test_cycles_in_comparisons_are_worth_learning_t():
+    games = rock_paper_scissors()
+    settings = {"factors": 3, "iterations": 60, "learning_rate": 0.1, "regularization": 0.02}
+    result = compare_with_bpr(games, splits=3, rival_regularization=0.0, progress=False, **settings)
+    assert result.advice == "learn"
+    assert "log_loss (-" in str(result)
+    row = result.tests.filter(measure="log_loss").row(0, named=True)
+    losses = {"sad": [], "bpr": []}
+    held_out = 0
+    for train, test in _folds(games, 3, 0):
+        held_out += len(test)
+        assert len(train) + len(test) == len(games)
+        for name, model in (("sad", SAD(rival_regularization=0.0, **settings)), ("bpr", BPR(**settings))):
+            losses[name].append(evaluate(model.fit(train, show_progress=False), train, test).per_row["log_loss"])
+    assert held_out == len(games)
+    assert row["sad"] == pytest.approx(np.mean([part.mean() for part in losses["sad"]]))
+    difference = np.concatenate(losses["sad"]) - np.concatenate(losses["bpr"])
+    assert row["difference"] == pytest.approx(difference.mean(), rel=1e-4)
+    assert row["error"] == pytest.approx(difference.std(ddof=1) / np.sqrt(len(difference)), rel=1e-4)
+    assert row["p"] < 1e-6
+    assert len(result.items) == len(result.users) == 0
+
+
+def test_a_straight_line_in_comparisons_needs_no_t():
+    rng = np.random.default_rng(0)
+    first, second = rng.integers(0, 5, 800), rng.integers(0, 5, 800)
+    keep = first != second
+    games = Comparisons.from_indices(
+        rng.integers(0, 10, 800)[keep], np.minimum(first, second)[keep], np.maximum(first, second)[keep],
+        users=np.arange(10), items=list("abcde"),
+    )  # fmt: skip
+    result = compare_with_bpr(games, splits=2, factors=2, iterations=20, progress=False)
+    assert result.advice == "keep at 1"
+    assert str(result).startswith("Keep T at 1 (use BPR")

@@ -1,0 +1,132 @@
+"""How work is done here: blocks of users by several threads, a fit within a time limit, finished work kept by key."""
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any, TypeVar
+
+import numpy as np
+from tqdm.auto import tqdm
+
+from sadrec._files import fingerprint
+from sadrec._record import Arrays, Records
+from sadrec.data import Comparisons, Interactions
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def over_blocks(
+    work: Callable[[T], R], blocks: Sequence[T], threads: int, progress: bool = False, title: str = ""
+) -> Iterator[R]:
+    """Yield ``work(block)`` for every block, in order, whichever thread did it.
+
+    BLAS is held to one thread meanwhile: its products here are small, and its threads would wait for each other and
+    for ours (ten times slower on a busy machine, and the bits could depend on the number of cores).
+    """
+    from threadpoolctl import threadpool_limits
+
+    with (
+        threadpool_limits(1, user_api="blas"),
+        tqdm(total=len(blocks), desc=title, disable=not progress, leave=False) as bar,
+    ):
+        if threads <= 1 or len(blocks) <= 1:
+            for block in blocks:
+                yield work(block)
+                bar.update()
+            return
+        with ThreadPoolExecutor(threads) as pool:
+            for result in pool.map(work, blocks):
+                yield result
+                bar.update()
+
+
+class OutOfTimeError(RuntimeError):
+    """A model took longer than its time budget."""
+
+
+@contextmanager
+def time_limit(seconds: float | None) -> Iterator[None]:
+    """Raise :class:`OutOfTimeError` inside the block after so many seconds.
+
+    In the main thread of a Unix process the block is interrupted; elsewhere it runs to its end and the error comes
+    then.
+    """
+    if seconds is None:
+        yield
+        return
+    message = f"took longer than its budget of {seconds:g} seconds"
+    if hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread():
+
+        def expire(number: int, frame: FrameType | None) -> None:
+            raise OutOfTimeError(message)
+
+        before = signal.signal(signal.SIGALRM, expire)
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+        return
+    start = time.perf_counter()
+    yield
+    if time.perf_counter() - start > seconds:
+        raise OutOfTimeError(message)
+
+
+def data_fingerprint(*parts: Interactions | Comparisons) -> str:
+    """Return a digest of ids, positions and values: the same for the same data, whenever it is read.
+
+    Examples
+    --------
+    >>> data = Interactions.from_csr(np.eye(3))
+    >>> data_fingerprint(data) == data_fingerprint(Interactions.from_csr(np.eye(3)))
+    True
+    """
+    arrays: list[Any] = []
+    for part in parts:
+        arrays += [part.users, part.items]
+        if isinstance(part, Comparisons):
+            arrays += [part.user_index, part.winner_index, part.loser_index, part.weight]
+        else:
+            matrix = part.matrix
+            arrays += [matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64), matrix.data]
+    return fingerprint(*arrays)
+
+
+class FinishedWork:
+    """Records of finished pieces in a folder, each under the digest of all it depends on; without a folder, none.
+
+    So one folder may hold results of several data sets, models and settings.
+    """
+
+    def __init__(self, folder: str | Path | None, kind: str) -> None:
+        self._records = None if folder is None else Records(folder, kind, {})
+
+    def load(self, *about: Any) -> tuple[dict[str, Any], Arrays] | None:
+        """Return a finished piece, or None; a damaged one counts as not there."""
+        return None if self._records is None else self._records.read(fingerprint(*about))
+
+    def save(self, *about: Any, values: Mapping[str, Any], arrays: Arrays | None = None) -> None:
+        """Keep a piece, whole or not at all."""
+        if self._records is not None:
+            self._records.write(fingerprint(*about), values, arrays)
+
+
+def worth_another_try(status: str, seconds: float, limit: float | None, retry: bool = True) -> bool:
+    """Whether a piece is computed again: it failed, or it ran out of time and there is more now."""
+    if status == "out of time":
+        return limit is None or limit > seconds
+    return retry and status == "failed"
+
+
+def said(error: Exception) -> str:
+    """Return an error in one line."""
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
