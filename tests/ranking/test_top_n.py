@@ -6,7 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix, random_array
 
-from sadrec.ranking.top_n import ItemIndex, top_n
+from sadrec.ranking.top_n import ItemIndex, best_of
+
+
+def top_n(queries, vectors, N, **options):
+    return ItemIndex(vectors).search(queries, N, **options)
 
 
 def _brute_force(queries, vectors, N, seen=None, allowed=None, blocked=()):
@@ -128,9 +132,9 @@ def test_what_is_wrong_is_named():
     index = ItemIndex(np.ones((3, 2)))
     with pytest.raises(ValueError, match=r"queries.*users, 2"):
         index.search(np.ones((1, 3)))
-    with pytest.raises(ValueError, match="N must be at least 0"):
+    with pytest.raises(ValueError, match="N must be a whole number, at least 0"):
         index.search(np.ones((1, 2)), -1)
-    with pytest.raises(TypeError, match="N must be a whole number"):
+    with pytest.raises(ValueError, match="N must be a whole number"):
         index.search(np.ones((1, 2)), 2.5)
     with pytest.raises(ValueError, match="seen"):
         index.search(np.ones((1, 2)), seen=csr_matrix((2, 3)))
@@ -140,3 +144,14 @@ def test_what_is_wrong_is_named():
         index.search(np.ones((1, 2)), blocked=[-1])
     with pytest.raises(ValueError, match="items, factors"):
         ItemIndex(np.ones(3))
+
+
+def test_the_best_of_given_scores_are_those_of_a_search(crowd):
+    queries, vectors, seen = crowd
+    some, blocked = slice(0, 40), [3, 5, 8]
+    items, scores = best_of(queries[some] @ vectors.T, 12, seen=seen[some], blocked=blocked)
+    expected = top_n(queries[some], vectors, 12, seen=seen[some], blocked=blocked)
+    assert np.array_equal(items, expected[0])
+    np.testing.assert_allclose(scores, expected[1], rtol=1e-5)
+    items, scores = best_of(np.array([[1.0, 2.0]]), 3, allowed=[0])
+    assert items.tolist() == [[0, -1, -1]] and scores.tolist() == [[1.0, -np.inf, -np.inf]]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sadrec.ranking import Parameters
-from sadrec.ranking.top_n import top_n
+from sadrec.ranking.top_n import ItemIndex
 from sadrec.ranking.vectors import duel_query, duel_vectors, item_vectors, user_vectors
 
 hnswlib = pytest.importorskip("hnswlib", reason="needs a vector index: pip install hnswlib")
@@ -27,7 +27,7 @@ def _recall(vectors, queries):
     index.add_items(vectors, num_threads=1)
     index.set_ef(100)
     found, _ = index.knn_query(queries, k=10, num_threads=1)
-    exact, _ = top_n(queries, vectors, 10)
+    exact, _ = ItemIndex(vectors).search(queries, 10)
     return np.mean([len(set(a) & set(b)) / 10 for a, b in zip(found, exact, strict=True)])
 
 

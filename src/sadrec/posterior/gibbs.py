@@ -30,10 +30,9 @@ from sadrec.posterior.factors import aligned
 from sadrec.posterior.files import load_posterior, save_posterior
 from sadrec.posterior.layout import ByUser
 from sadrec.posterior.mean import mean_factors
-from sadrec.posterior.pairs import as_pairs
 from sadrec.posterior.sampling import bytes_needed, check_memory, sample
 from sadrec.posterior.settings import GibbsSettings, SamplerSettings, resolved
-from sadrec.posterior.triples import as_triples
+from sadrec.posterior.triples import as_pairs, as_triples
 from sadrec.ranking import Parameters
 from sadrec.ranking.alignment import Factors
 from sadrec.ranking.cycles import Cycle, CyclicTriads, cycles, cyclic_triads
@@ -106,13 +105,7 @@ class GibbsSAD(SamplerSettings, Estimator):
     # -- learning -----------------------------------------------------------------------------------------------------
 
     def memory(self, data: Any) -> dict[str, int]:
-        """Say beforehand how many bytes ``fit`` will take: "draws" for what it keeps, "running" beside that.
-
-        Parameters
-        ----------
-        data
-            As for :meth:`fit`.
-        """
+        """Say beforehand how many bytes ``fit`` will take: "draws" for what it keeps, "running" beside that."""
         data = data if isinstance(data, Comparisons) else as_interactions(data)
         settings = resolved(self)
         if isinstance(data, Interactions):
@@ -141,8 +134,6 @@ class GibbsSAD(SamplerSettings, Estimator):
             at x = 0 tells f times as much as a whole one. Or interactions (or a frame, a sparse matrix, a path), each
             of which is taken as preferred to ``negatives`` items the user never touched. That likelihood is made up,
             not observed: what comes out is a pseudo-posterior, and its intervals depend on ``negatives``.
-        show_progress
-            Whether to show a progress bar on a terminal.
         checkpoint
             A folder. Killed and run again with the same settings (or with more ``draws``), the run continues from there
             and ends with the same bits as an undisturbed one.
@@ -214,11 +205,6 @@ class GibbsSAD(SamplerSettings, Estimator):
     def probability(self, user: Any, item: Any, rival: Any) -> Any:
         """Return the probability that a user prefers an item to a rival: the posterior mean of ``Phi(x_uij)``.
 
-        Parameters
-        ----------
-        user, item, rival
-            As for :meth:`preference`.
-
         Returns
         -------
         float or ndarray
@@ -227,13 +213,7 @@ class GibbsSAD(SamplerSettings, Estimator):
         return self._mean(user, item, rival, "probability")
 
     def probability_beats(self, user: Any, item: Any, rival: Any) -> Any:
-        """Return how sure it is that a user prefers an item to a rival at all: the probability that ``x_uij > 0``.
-
-        Parameters
-        ----------
-        user, item, rival
-            As for :meth:`preference`.
-        """
+        """Return how sure it is that a user prefers an item to a rival at all: the probability that ``x_uij > 0``."""
         return self._mean(user, item, rival, "beats")
 
     def mean(self, user: Any, item: Any, rival: Any, of: Quantity = "preference") -> Any:
@@ -241,8 +221,6 @@ class GibbsSAD(SamplerSettings, Estimator):
 
         Parameters
         ----------
-        user, item, rival
-            As for :meth:`preference`.
         of
             "preference" or "probability".
         """
@@ -255,8 +233,6 @@ class GibbsSAD(SamplerSettings, Estimator):
 
         Parameters
         ----------
-        user, item, rival
-            As for :meth:`preference`.
         level
             Probability content; as much is left out on either side.
         of
@@ -282,8 +258,6 @@ class GibbsSAD(SamplerSettings, Estimator):
 
         Parameters
         ----------
-        user
-            An id, or None for the crowd.
         items, rivals
             Sequences of ids; None for the whole catalogue.
 
@@ -320,8 +294,6 @@ class GibbsSAD(SamplerSettings, Estimator):
             An id; None ranks for the crowd.
         items
             Ids of the items that compete; None means all.
-        level
-            Probability content of the intervals.
 
         Returns
         -------
@@ -338,8 +310,6 @@ class GibbsSAD(SamplerSettings, Estimator):
 
         Parameters
         ----------
-        user
-            An id, or None for the crowd.
         items
             Ids, each once; None for the whole catalogue.
         method, reference
@@ -426,12 +396,8 @@ class GibbsSAD(SamplerSettings, Estimator):
 
         Parameters
         ----------
-        user
-            An id.
         items
             Ids to choose from; None means all, which for many items takes time and memory by their square.
-        N
-            How many pairs.
         most_draws
             How many draws are used.
 
@@ -451,12 +417,8 @@ class GibbsSAD(SamplerSettings, Estimator):
 
         Parameters
         ----------
-        user
-            An id, or None for the crowd.
         items
             Ids; None for the user's best N, seen or not.
-        N
-            How many.
         """
         row, rows = self._user(user), self._distinct(items)
         if items is None:
@@ -481,13 +443,6 @@ class GibbsSAD(SamplerSettings, Estimator):
 
         Where many items are nearly equal, some cycle is in every draw without any one being probable: see
         :meth:`credible_cycles`.
-
-        Parameters
-        ----------
-        user
-            An id, or None for the crowd.
-        items
-            Ids; None means all.
         """
         return drawn_cycles.cyclic_triad_counts(self.drawn, self._user(user), self._distinct(items))
 
@@ -496,8 +451,6 @@ class GibbsSAD(SamplerSettings, Estimator):
 
         Parameters
         ----------
-        user
-            An id, or None for the crowd.
         items
             Three or more ids, in the order of the cycle.
         """
@@ -510,8 +463,6 @@ class GibbsSAD(SamplerSettings, Estimator):
 
         Parameters
         ----------
-        user
-            An id, or None for the crowd.
         items
             Ids to look among; None means all, at most 400.
         least
@@ -524,13 +475,7 @@ class GibbsSAD(SamplerSettings, Estimator):
         return [replace(cycle, path=tuple(self.items[list(cycle.path)].tolist())) for cycle in credible]
 
     def intransitivity(self, user: Any = None) -> Doubles:
-        """Return draws of the share of a user's preferences that no scores can explain, in [0, 1].
-
-        Parameters
-        ----------
-        user
-            An id, or None for the crowd.
-        """
+        """Return draws of the share of a user's preferences that no scores can explain, in [0, 1]."""
         row = self._user(user)
         return np.array([float(intransitivity(one, average_user(one) if row is None else row)) for one in self.drawn])
 
@@ -558,8 +503,6 @@ class GibbsSAD(SamplerSettings, Estimator):
 
         Parameters
         ----------
-        item
-            An id, or a sequence of ids.
         by
             What counts as a difference.
         factor
@@ -574,15 +517,7 @@ class GibbsSAD(SamplerSettings, Estimator):
         return float(share[0]) if np.ndim(rows) == 0 else share
 
     def rival_interval(self, item: Any, level: float = 0.9) -> tuple[Doubles, Doubles]:
-        """Return the lower and upper ends of intervals of tau of an item, one per aligned factor.
-
-        Parameters
-        ----------
-        item
-            An id, or a sequence of ids.
-        level
-            Probability content.
-        """
+        """Return the lower and upper ends of intervals of tau of an item, one per aligned factor."""
         low, high = np.quantile(self.aligned_factors()[2][:, self.item_ids.positions(item)], _ends(level), axis=0)
         return low, high
 
@@ -602,8 +537,6 @@ class GibbsSAD(SamplerSettings, Estimator):
         ----------
         number
             How many comparisons, chosen at random; None means all.
-        seed
-            Of that choice.
         """
         return diagnostics.diagnose(self.drawn, *self.observed_pairs(number, seed))
 
@@ -628,10 +561,6 @@ class GibbsSAD(SamplerSettings, Estimator):
             less; ``user_upsets``, the standard deviation of the users' shares of upsets; ``item_spread``, the standard
             deviation of the items' shares of wins; ``crowd_cycles``, the number of cycles of three items in the
             majority of all answers; ``user_cycles``, the same inside each user's own answers, added up.
-        number
-            How many data sets.
-        seed
-            Of the simulation.
         level
             Probability content of the interval of simulated values.
 
@@ -654,8 +583,6 @@ class GibbsSAD(SamplerSettings, Estimator):
         pairs
             Ids or sequences of ids (users, items, rivals), users None for the crowd; None takes some of the comparisons
             that were learnt from.
-        number, seed
-            How many of them, and the seed of the choice.
 
         Returns
         -------
@@ -672,13 +599,6 @@ class GibbsSAD(SamplerSettings, Estimator):
 
     def trace_plot(self, user: Any, item: Any, rival: Any, path: str | Path | None = None) -> Any:
         """Draw the chains of one preference, sweep by sweep, and its distribution in each.
-
-        Parameters
-        ----------
-        user, item, rival
-            Ids; ``user=None`` is the mean over all users.
-        path
-            Where to save the figure.
 
         Returns
         -------

@@ -3,6 +3,7 @@
 ===================  ================================================================================================
 module               answers
 ===================  ================================================================================================
+``parameters``       what they all take; x_uij is written there, once
 ``pairs``            by how much is one item preferred to another, and how surely
 ``vectors``          mean margins as inner products, for one's own index
 ``top_n``            the best N of a catalogue, for any number of users
@@ -18,7 +19,15 @@ module               answers
 ``plots``            pictures of it (needs matplotlib)
 ===================  ================================================================================================
 
-A user is a position, or a vector of floats: every function serves somebody new like anybody else.
+The arguments that most functions have mean the same everywhere and are not described again:
+
+- ``parameters``: of the model.
+- ``user``: a position, or a vector of floats, so that every function serves somebody new like anybody else; ``users``:
+  positions, or vectors (users, factors); None for all users.
+- ``items``, ``rivals``: positions; None for the whole catalogue. ``labels``: what to call the items in the answer.
+- ``game``: a tournament. ``minimum``: the margin that a win needs to count.
+- ``N``: how many. ``num_threads``: 0 for all cores; no answer depends on it. ``progress``: called with the number of
+  users answered since the last call. ``regularization``: as the model was trained with, more than 0.
 """
 
 from sadrec.ranking.parameters import Parameters

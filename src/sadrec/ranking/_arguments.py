@@ -62,19 +62,3 @@ def user_vector(parameters: Parameters, user: User) -> NDArray[Any]:
     if not np.isfinite(vector).all():
         raise ValueError("a user's vector must be finite, but this one holds NaN or infinity")
     return vector.astype(parameters.dtype, copy=False)
-
-
-def least_margin(value: float) -> float:
-    """Return ``value``, the margin that a win needs to count, of at least 0."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating) or not value >= 0:
-        raise ValueError(f"minimum must be a margin of at least 0, not {value!r}")
-    return float(value)
-
-
-def count(value: int, name: str, least: int = 0) -> int:
-    """Return ``value`` as an int of at least ``least``."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise TypeError(f"{name} must be a whole number of at least {least}, not {value!r}")
-    if value < least:
-        raise ValueError(f"{name} must be at least {least}, not {value}")
-    return int(value)

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sadrec._check import number, whole
 from sadrec._types import Doubles
-from sadrec.ranking._arguments import Indices, count, least_margin
+from sadrec.ranking._arguments import Indices
 from sadrec.ranking.pairs import sigmoid
 from sadrec.ranking.tournament import Tournament, strong_components
 
@@ -75,8 +76,6 @@ def cycles(game: Tournament, minimum: float = 0.0) -> list[Cycle]:
 
     Parameters
     ----------
-    game
-        As from :func:`~sadrec.ranking.tournament.tournament`.
     minimum
         The margin a win needs to count. A higher one splits large components into their strong cores.
 
@@ -96,7 +95,7 @@ def cycles(game: Tournament, minimum: float = 0.0) -> list[Cycle]:
       scissors  beats  paper     by 3      (95 %)
       paper     beats  rock      by 1      (73 %)]
     """
-    minimum = least_margin(minimum)
+    minimum = number(minimum, "minimum")
     margins = game.margins
     answer = []
     for part in cyclic_components(margins, minimum):
@@ -211,13 +210,6 @@ def cyclic_triads(game: Tournament, strongest: int = 10) -> CyclicTriads:
     Without ties the count comes from the win counts d_i alone: ``C(n, 3) - sum C(d_i, 2)`` (Kendall and Babington
     Smith, 1940). A triple with a tie in it is no cycle.
 
-    Parameters
-    ----------
-    game
-        As from :func:`~sadrec.ranking.tournament.tournament`.
-    strongest
-        How many to list.
-
     Examples
     --------
     >>> game = Tournament(np.array(["rock", "paper", "scissors", "air"]), np.array(
@@ -232,7 +224,7 @@ def cyclic_triads(game: Tournament, strongest: int = 10) -> CyclicTriads:
     if np.count_nonzero(margins == 0) > size:
         beats = (margins > 0).astype(np.float64)
         number = round(float(((beats @ beats) * beats.T).sum()) / 3)
-    triads, strengths = _strongest(margins, min(count(strongest, "strongest"), number))
+    triads, strengths = _strongest(margins, min(whole(strongest, "strongest"), number))
     return CyclicTriads(number, comb(size, 3), game.items[triads], strengths)
 
 

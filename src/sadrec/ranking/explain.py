@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sadrec._check import whole
 from sadrec._types import Doubles
-from sadrec.ranking._arguments import User, count, item_positions, positions, user_vector
+from sadrec.ranking._arguments import User, item_positions, positions, user_vector
 from sadrec.ranking.fold_in import hardest, liked_pairs, pair_design
 from sadrec.ranking.logistic import check_regularization, curvature
 from sadrec.ranking.pairs import contributions, sigmoid
@@ -63,18 +64,18 @@ class Explanation:
     def factors(self, N: int = 5) -> list[tuple[int, float]]:
         """Return the N factors that contribute most, in either direction, with what they contribute."""
         own = self.contributions[: self.contributions.size - self.has_bias]
-        return [(int(h), float(own[h])) for h in np.argsort(-np.abs(own), kind="stable")[: count(N, "N")]]
+        return [(int(h), float(own[h])) for h in np.argsort(-np.abs(own), kind="stable")[: whole(N, "N")]]
 
     def supporters(self, N: int = 5) -> list[tuple[Any, float]]:
         """Return the liked items that speak most for the item, with their influence, which is positive."""
         return [
-            (self.liked[n], float(self.influences[n])) for n in np.flatnonzero(self.influences > 0)[: count(N, "N")]
+            (self.liked[n], float(self.influences[n])) for n in np.flatnonzero(self.influences > 0)[: whole(N, "N")]
         ]
 
     def opponents(self, N: int = 5) -> list[tuple[Any, float]]:
         """Return the liked items that speak most for the rival, with their influence, which is negative."""
         against = np.flatnonzero(self.influences < 0)[::-1]
-        return [(self.liked[n], float(self.influences[n])) for n in against[: count(N, "N")]]
+        return [(self.liked[n], float(self.influences[n])) for n in against[: whole(N, "N")]]
 
     def __repr__(self) -> str:
         lines = [f"{self.item} over {self.rival}: margin {self.margin:.3g} ({100 * self.probability:.0f} %)"]
@@ -103,16 +104,8 @@ def explain(
 
     Parameters
     ----------
-    parameters
-        Of the model.
-    user
-        A position, or a vector of floats for somebody new.
-    item, rival
-        Positions.
     liked
         Positions of the items that the user liked, whose influence is wanted.
-    regularization
-        As the model was trained with; more than 0.
     rivals, popularity, candidates
         Which rivals each liked item meets, as in :func:`~sadrec.ranking.fold_in.fold_in`.
 
@@ -139,7 +132,7 @@ def explain(
         check_regularization(regularization)
         influence = np.zeros(known.size)
         if 0 < known.size < parameters.n_items:
-            candidates = count(candidates, "candidates", least=1)
+            candidates = whole(candidates, "candidates", least=1)
             winners, losers, each = liked_pairs(parameters, known, rivals, popularity, candidates)
             if candidates > 1:
                 losers = hardest(parameters, xi.astype(np.float64), winners, losers)

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sadrec._check import whole
 from sadrec._types import Doubles
-from sadrec.ranking._arguments import Indices, count, item_positions
+from sadrec.ranking._arguments import Indices, item_positions
 from sadrec.ranking.logistic import Estimate, check_regularization, maximise, maximise_hardest
 from sadrec.ranking.parameters import Parameters
 
@@ -79,12 +80,8 @@ def fold_in(
 
     Parameters
     ----------
-    parameters
-        Of the model.
     liked
         Positions of the items, at least one.
-    regularization
-        As the model was trained with; more than 0.
     rivals
         How many rivals each liked item meets: the catalogue in even steps, always the same ones. ``None`` for about
         4096 pairs in all, which is more than training draws in 30 epochs for most users; from the number of other
@@ -113,7 +110,7 @@ def fold_in(
             "average_user gives the vector whose margins are everybody's mean"
         )
     check_regularization(regularization)
-    candidates = count(candidates, "candidates", least=1)
+    candidates = whole(candidates, "candidates", least=1)
     winners, pool, each = liked_pairs(parameters, chosen, rivals, popularity, candidates)
     penalty = np.full(parameters.n_factors, regularization * chosen.size)
     weight = np.full(winners.size, 1.0 / each)
@@ -148,8 +145,6 @@ def fold_in_comparisons(
 
     Parameters
     ----------
-    parameters
-        Of the model.
     winners, losers
         Positions, one of each per comparison.
     weight
@@ -218,7 +213,7 @@ def liked_pairs(
     others = np.setdiff1d(np.arange(parameters.n_items), liked, assume_unique=True)
     if not others.size:
         raise ValueError(f"liked holds all {parameters.n_items} items: there is no rival to compare them with")
-    each = max(_FEWEST, -(-_PAIRS // liked.size)) if rivals is None else count(rivals, "rivals", least=1)
+    each = max(_FEWEST, -(-_PAIRS // liked.size)) if rivals is None else whole(rivals, "rivals", least=1)
     plain = popularity is None and candidates == 1
     if plain:
         each = min(each, others.size)

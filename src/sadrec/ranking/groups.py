@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec.ranking._arguments import Indices, count, least_margin
+from sadrec._check import number, whole
+from sadrec.ranking._arguments import Indices
 from sadrec.ranking.cycles import best_cycle, cyclic_components
 from sadrec.ranking.tournament import Tournament
 
@@ -60,8 +61,6 @@ def recommend_groups(
     largest
         How many items a slate holds at most. A larger group is split into its strongest cycles, by raising the margin
         that a win needs to count; ``None`` for no limit.
-    minimum
-        The margin a win needs to count.
 
     Returns
     -------
@@ -75,9 +74,9 @@ def recommend_groups(
     >>> recommend_groups(game)
     [rock | scissors | paper   (a cycle of strength 1; 2 wins), air   (0 wins)]
     """
-    N = len(game) if N is None else count(N, "N")
-    largest = len(game) if largest is None else count(largest, "largest", least=1)
-    minimum = least_margin(minimum)
+    N = len(game) if N is None else whole(N, "N")
+    largest = len(game) if largest is None else whole(largest, "largest", least=1)
+    minimum = number(minimum, "minimum")
     wins, mean = game.wins(), game.mean_margins()
     groups = []
     for part in _split(game, largest, minimum):

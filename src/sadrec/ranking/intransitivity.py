@@ -19,21 +19,15 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sadrec._check import whole
 from sadrec._types import Doubles
-from sadrec.ranking._arguments import User, count, user_vector
+from sadrec.ranking._arguments import User, user_vector
 from sadrec.ranking.parameters import Parameters
 from sadrec.ranking.vectors import user_vectors
 
 
 def intransitivity(parameters: Parameters, users: User | ArrayLike | None = None) -> Doubles:
     """Compute the share of users' preferences that no scores can explain: from 0 (a ranking says it all) to 1.
-
-    Parameters
-    ----------
-    parameters
-        Of the model.
-    users
-        A position, positions, the vector of anybody, vectors (users, factors), or ``None`` for all users.
 
     Returns
     -------
@@ -55,13 +49,6 @@ def intransitivity(parameters: Parameters, users: User | ArrayLike | None = None
 
 def factor_shares(parameters: Parameters, user: User) -> Doubles:
     """Split a user's intransitivity among the factors.
-
-    Parameters
-    ----------
-    parameters
-        Of the model.
-    user
-        A position, or a vector of floats for somebody new.
 
     Returns
     -------
@@ -106,7 +93,7 @@ class ItemCounterEffects:
 
     def strongest(self, N: int = 10) -> NDArray[np.int64]:
         """Return the positions of the N items with the largest counter-effect, largest first."""
-        return np.argsort(-self.size, kind="stable")[: count(N, "N")]
+        return np.argsort(-self.size, kind="stable")[: whole(N, "N")]
 
     def __repr__(self) -> str:
         if not self.size.size:
@@ -120,13 +107,6 @@ class ItemCounterEffects:
 
 def item_counter_effects(parameters: Parameters, users: User | ArrayLike | None = None) -> ItemCounterEffects:
     """Measure how much of each item's margins no scores can explain: the norm of its row of R.
-
-    Parameters
-    ----------
-    parameters
-        Of the model.
-    users
-        A position, positions, the vector of anybody, vectors (users, factors), or ``None`` for all users together.
 
     Returns
     -------

@@ -57,9 +57,9 @@ def objective(vector: Doubles, design: Doubles, offset: Doubles, weight: Doubles
     penalty
         One number per entry of the vector.
     """
-    margin = _margins(vector, design, offset)
-    # log sigmoid(x) = min(x, 0) - log(1 + exp(-|x|))
-    return float(weight @ (np.minimum(margin, 0) - np.log1p(np.exp(-np.abs(margin)))) - penalty @ vector**2)
+    from scipy.special import log_expit
+
+    return float(weight @ log_expit(_margins(vector, design, offset)) - penalty @ vector**2)
 
 
 def gradient(vector: Doubles, design: Doubles, offset: Doubles, weight: Doubles, penalty: Doubles) -> Doubles:
@@ -98,24 +98,30 @@ def maximise(
     """
     vector = np.zeros(design.shape[1]) if start is None else start
     problem = (design, offset, weight, penalty)
-    height = objective(vector, *problem)
-    steps = 0
+    height, steps = objective(vector, *problem), 0
     while True:
         slope, shape = gradient(vector, *problem), curvature(vector, *problem)
-        direction = np.linalg.solve(shape, slope)
+        direction = np.asarray(np.linalg.solve(shape, slope), np.float64)
         # Twice what the step would gain if the objective were a parabola.
         promise = float(slope @ direction)
         if promise <= _NEAR * (1 + abs(height)) or steps == _STEPS:
             # So near, a last step squares the distance, and the shape is what it will be there.
             return Estimate(vector + direction, np.asarray(np.linalg.inv(shape), np.float64), steps + 1)
-        length = 1.0
-        while True:
-            moved = vector + length * direction
-            reached = objective(moved, *problem)
-            if reached >= height + 1e-4 * length * promise or length < 1e-8:
-                break
-            length /= 2
-        vector, height, steps = moved, max(reached, height), steps + 1
+        vector, height = _climb(lambda moved: objective(moved, *problem), vector, height, direction, promise)
+        steps += 1
+
+
+def _climb(
+    height_at: Callable[[Doubles], float], vector: Doubles, height: float, direction: Doubles, promise: float
+) -> tuple[Doubles, float]:
+    """Go along a direction, half as far until the gain is a fair part of what was promised; return where, how high."""
+    length = 1.0
+    while True:
+        moved = vector + length * direction
+        reached = height_at(moved)
+        if reached >= height + 1e-4 * length * promise or length < 1e-8:
+            return moved, max(reached, height)
+        length /= 2
 
 
 def maximise_hardest(
@@ -142,7 +148,7 @@ def maximise_hardest(
     problem = (*pairs(vector), weight, penalty)
     while True:
         slope, shape = gradient(vector, *problem), curvature(vector, *problem)
-        direction = np.linalg.solve(shape, slope)
+        direction = np.asarray(np.linalg.solve(shape, slope), np.float64)
         promise = float(slope @ direction)
         if promise <= _ROUGHLY * (1 + abs(objective(vector, *problem))) or steps == turns:
             return Estimate(vector, np.asarray(np.linalg.inv(shape), np.float64), steps)
@@ -173,22 +179,19 @@ def maximise_sparse(
 
     vector = np.zeros(design.shape[1])
     problem = (design, offset, weight, penalty)
-    height = objective(vector, *problem)
-    steps = 0
+
+    def height_at(moved: Doubles) -> float:
+        return objective(moved, *problem) - float(l1 @ np.abs(moved))
+
+    height, steps = height_at(vector), 0
     while True:
         slope, shape = gradient(vector, *problem), curvature(vector, *problem)
         direction = top_of_parabola(slope, shape, vector, l1, lowest, 1e-9) - vector
         promise = float(slope @ direction - l1 @ (np.abs(vector + direction) - np.abs(vector)))
         if promise <= 1e-12 * (1 + abs(height)) or steps == _STEPS:
             break
-        length = 1.0
-        while True:
-            moved = vector + length * direction
-            reached = objective(moved, *problem) - float(l1 @ np.abs(moved))
-            if reached >= height + 1e-4 * length * promise or length < 1e-8:
-                break
-            length /= 2
-        vector, height, steps = moved, max(reached, height), steps + 1
+        vector, height = _climb(height_at, vector, height, direction, promise)
+        steps += 1
     free = penalty > 0
     covariance = np.zeros(shape.shape)
     covariance[np.ix_(free, free)] = np.linalg.inv(shape[np.ix_(free, free)])

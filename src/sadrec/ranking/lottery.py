@@ -21,11 +21,6 @@ def rank_centrality(margins: Doubles) -> Doubles:
     ``sigmoid(x_ji)`` that it is preferred. Where the margins are differences of scores (BPR) the distribution is the
     softmax of the scores (Negahban, Oh and Shah, 2017).
 
-    Parameters
-    ----------
-    margins
-        (items, items), anti-symmetric.
-
     Returns
     -------
     ndarray
@@ -61,11 +56,6 @@ def maximal_lottery(margins: Doubles) -> Doubles:
     Weights p >= 0 with ``sum p = 1`` and ``X p <= 0`` always exist: they are the optimal strategy of the symmetric game
     X. Nearly always they are unique; otherwise the centre of all such weights is returned, so that copies of an item
     share alike. An item that beats all others gets 1; rock, paper and scissors share.
-
-    Parameters
-    ----------
-    margins
-        (items, items), anti-symmetric.
 
     Returns
     -------

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sadrec.ranking._arguments import User, count, is_vector, positions, user_vector
+from sadrec._check import whole
+from sadrec.ranking._arguments import User, is_vector, positions, user_vector
 from sadrec.ranking.parameters import Parameters
 from sadrec.ranking.top_n import ItemIndex
 from sadrec.ranking.vectors import item_vectors
@@ -22,14 +23,10 @@ def similar_items(parameters: Parameters, item: ArrayLike, N: int = 10, *, num_t
 
     Parameters
     ----------
-    parameters
-        Of the model.
     item
         A position, or several.
     N
         How many, the item itself included, whose cosine is 1.
-    num_threads
-        0 for all cores.
 
     Returns
     -------
@@ -50,14 +47,10 @@ def similar_users(parameters: Parameters, user: User | ArrayLike, N: int = 10, *
 
     Parameters
     ----------
-    parameters
-        Of the model.
     user
         A position, or several; or the vector of somebody new.
     N
         How many; a known user is among its own neighbours.
-    num_threads
-        0 for all cores.
 
     Returns
     -------
@@ -77,7 +70,7 @@ def _nearest(vectors: NDArray[Any], asked: NDArray[np.int64], N: int, num_thread
 
 def _search(vectors: NDArray[Any], queries: NDArray[Any], N: int, num_threads: int, single: bool) -> Neighbours:
     """Return the nearest rows to some vectors."""
-    N = min(count(N, "N"), len(vectors))
+    N = min(whole(N, "N"), len(vectors))
     found, cosines = ItemIndex(_unit(vectors)).search(_unit(queries), N, num_threads=num_threads)
     cosines = np.clip(cosines, -1.0, 1.0)
     return (found[0], cosines[0]) if single else (found, cosines)

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sadrec._check import whole
 from sadrec._types import Doubles, Positions
-from sadrec.ranking._arguments import count, positions
+from sadrec.ranking._arguments import positions
 from sadrec.ranking.fold_in import draw, even_points
 from sadrec.ranking.logistic import check_regularization, maximise, maximise_sparse
 from sadrec.ranking.parameters import Parameters
@@ -101,7 +102,7 @@ def fold_in_item(
     check_regularization(regularization)
     if not 0 <= rival_regularization < np.inf:
         raise ValueError(f"rival_regularization must be a number of at least 0, not {rival_regularization!r}")
-    pairs = count(pairs, "pairs", least=1)
+    pairs = whole(pairs, "pairs", least=1)
     known = liked.tocsr().astype(bool).astype(np.float64)
     sizes = np.diff(known.indptr).astype(np.int64)
 

@@ -19,13 +19,6 @@ _CHUNK = 1 << 20
 def contributions(parameters: Parameters, user: User | ArrayLike, item: ArrayLike, rival: ArrayLike) -> Doubles:
     """Split preferences into what each factor contributes.
 
-    Parameters
-    ----------
-    parameters
-        Of the model.
-    user, item, rival
-        Positions, which broadcast against each other; a user may also be one vector of floats.
-
     Returns
     -------
     ndarray
@@ -47,13 +40,6 @@ def preference(parameters: Parameters, user: User | ArrayLike, item: ArrayLike, 
     """Compute ``x_uij``: by how much a user prefers an item to a rival, in log-odds.
 
     Exchanging item and rival changes the sign and nothing else, to the last bit.
-
-    Parameters
-    ----------
-    parameters
-        Of the model.
-    user, item, rival
-        Positions, which broadcast against each other; a user may also be one vector of floats.
 
     Returns
     -------
@@ -92,15 +78,6 @@ def margins(parameters: Parameters, user: User, items: ArrayLike | None, rivals:
     """Compute ``x_uij`` for all of some items against all of some rivals, by two matrix products.
 
     ``(H_I * xi) T_J' - (T_I * xi) H_J'``; with all-ones rival factors (BPR) a difference of scores.
-
-    Parameters
-    ----------
-    parameters
-        Of the model.
-    user
-        A position, or a vector of floats for somebody new.
-    items, rivals
-        Positions; ``None`` for the whole catalogue.
 
     Returns
     -------

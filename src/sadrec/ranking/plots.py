@@ -40,8 +40,6 @@ def plot_tournament(
         The cycle to draw; default, the strongest one of the tournament, if there is any.
     names
         What to write for each item of the tournament; default, its label.
-    title
-        Above the picture.
     minimum
         The margin a win needs to count in the search for that cycle.
 
@@ -81,8 +79,6 @@ def plot_intransitivity(shares: ArrayLike, title: str | None = None) -> "Figure"
     ----------
     shares
         As from :func:`~sadrec.ranking.intransitivity.intransitivity`, one number from 0 to 1 per user.
-    title
-        Above the picture.
 
     Returns
     -------

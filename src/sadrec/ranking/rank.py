@@ -80,10 +80,6 @@ def rank(
 
     Parameters
     ----------
-    parameters
-        Of the model.
-    user
-        A position, or a vector of floats for somebody new.
     items
         Positions, without repetition; ``None`` for the whole catalogue.
     method
@@ -103,8 +99,6 @@ def rank(
         Positions of the items the user liked: needed for the method ``"liked"``.
     reference
         Positions of the rivals that ``"margin"`` averages over; ``None`` for the whole catalogue.
-    labels
-        What to call the items in the answer: ids. Default: their positions.
 
     Returns
     -------
@@ -181,8 +175,6 @@ def rank_margins(margins: Doubles, method: Method, labels: ArrayLike) -> Ranking
     ----------
     margins
         Over the reference for ``"margin"``, over the liked items for ``"liked"``, else over the items themselves.
-    method
-        As for :func:`rank`.
     labels
         What to call the items.
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sadrec.ranking._arguments import count
+from sadrec._check import whole
 from sadrec.ranking.parameters import Parameters
 from sadrec.ranking.rank import METHODS, Method, rank
 from sadrec.ranking.top_n import ItemIndex, TopN
@@ -38,12 +38,6 @@ def recommend(
 
     Parameters
     ----------
-    parameters
-        Of the model.
-    users
-        Positions, or vectors (users, factors) of anybody; ``None`` for all users.
-    N
-        How many.
     method
         How the best candidates are ordered: see :func:`~sadrec.ranking.rank.rank`. With ``"margin"`` the first stage is
         all there is. A user with no liked items gets the order of ``"margin"`` from ``"liked"`` too.
@@ -53,14 +47,8 @@ def recommend(
         What these users liked, one row per user asked about.
     leave_out_liked
         Whether to recommend only other items.
-    allowed, blocked
-        Positions of the only items to consider, and of items to leave out.
     index
         Of :func:`~sadrec.ranking.vectors.item_vectors`, if there is one already.
-    num_threads
-        0 for all cores. The answer does not depend on it.
-    progress
-        Called with the number of users answered since the last call.
 
     Returns
     -------
@@ -76,7 +64,7 @@ def recommend(
     """
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}, not {method!r}")
-    N, candidates = count(N, "N"), count(candidates, "candidates", least=1)
+    N, candidates = whole(N, "N"), whole(candidates, "candidates", least=1)
     asked = parameters.user_factors if users is None else np.atleast_1d(np.asarray(users))
     if liked is not None:
         liked = liked.tocsr()

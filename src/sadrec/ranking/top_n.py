@@ -4,7 +4,6 @@ Scores are made a tile at a time by a matrix product and swept at once by a comp
 so far. What is needed besides the answer is one tile, whatever the number of users or items.
 """
 
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -14,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sadrec.ranking._arguments import Indices, count, positions
+from sadrec._check import threads, whole
+from sadrec.ranking._arguments import Indices, positions
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -77,18 +77,12 @@ class ItemIndex:
         ----------
         queries
             (users, factors), as from :func:`~sadrec.ranking.vectors.user_vectors`.
-        N
-            How many.
         seen
             Items to leave out, user by user: row r belongs to query r.
         allowed
             Positions of the only items to consider; ``None`` for all.
         blocked
             Positions of items to leave out for everybody.
-        num_threads
-            0 for all cores. The answer does not depend on it.
-        progress
-            Called with the number of users answered since the last call.
 
         Returns
         -------
@@ -96,8 +90,8 @@ class ItemIndex:
             (users, N) each, best first, equal scores in order of position. Where fewer than N items are left, the
             rest of the row is -1 with the score -inf.
         """
-        N = count(N, "N")
-        threads = count(num_threads, "num_threads") or (os.cpu_count() or 1)
+        N = whole(N, "N")
+        num_threads = threads(num_threads)
         queries = np.ascontiguousarray(queries, np.float32)
         if queries.ndim != 2 or queries.shape[1] != self.factors:
             raise ValueError(f"queries must be a matrix (users, {self.factors}), not of shape {queries.shape}")
@@ -117,7 +111,7 @@ class ItemIndex:
         tile = np.empty((rows, columns), np.float32)
         best_scores = np.empty((rows, kept), np.float32)
         best_items = np.empty((rows, kept), np.int64)
-        with ThreadPoolExecutor(threads) as pool:
+        with ThreadPoolExecutor(num_threads) as pool:
             for start in range(0, users, rows):
                 asked = queries[start : start + rows]
                 block = slice(start, start + len(asked))
@@ -128,38 +122,14 @@ class ItemIndex:
                     ids = candidates[left : left + columns]
                     np.matmul(asked, vectors[left : left + columns].T, out=tile[: len(asked), : ids.size])
                     look = partial(sweep, tile, ids, marks, seen_items, best_scores, best_items)
-                    _share(pool, look, len(asked), threads)
+                    _share(pool, look, len(asked), num_threads)
                 finish = partial(settle, asked, vectors, places, best_scores, best_items)
-                _share(pool, finish, len(asked), threads)
+                _share(pool, finish, len(asked), num_threads)
                 items[block, :width] = best_items[: len(asked), :width]
                 scores[block, :width] = best_scores[: len(asked), :width]
                 if progress is not None:
                     progress(len(asked))
         return items, scores
-
-
-def top_n(
-    queries: NDArray[Any],
-    vectors: NDArray[Any],
-    N: int = 10,
-    *,
-    seen: "csr_matrix | None" = None,
-    allowed: ArrayLike | None = None,
-    blocked: ArrayLike | None = None,
-    num_threads: int = 0,
-    progress: Callable[[int], object] | None = None,
-) -> TopN:
-    """Find the N items with the largest inner product: :meth:`ItemIndex.search` without keeping the index.
-
-    Examples
-    --------
-    >>> top_n(np.eye(2), np.array([[1.0, 0.0], [0.0, 3.0], [2.0, 1.0]]), N=2, blocked=[1])[0]
-    array([[2, 0],
-           [2, 0]])
-    """
-    return ItemIndex(vectors).search(
-        queries, N, seen=seen, allowed=allowed, blocked=blocked, num_threads=num_threads, progress=progress
-    )
 
 
 def best_of(
@@ -177,7 +147,7 @@ def best_of(
     >>> best_of(np.array([[1.0, 3.0, 2.0]]), N=2, blocked=[1])
     (array([[2, 0]]), array([[2., 1.]], dtype=float32))
     """
-    N, (users, catalogue) = count(N, "N"), scores.shape
+    N, (users, catalogue) = whole(N, "N"), scores.shape
     hidden = np.ones(scores.shape, np.bool_)
     hidden[:, _candidates(catalogue, allowed, blocked)[0]] = False
     start, items = _seen(seen, users, catalogue)
@@ -190,9 +160,9 @@ def best_of(
     return answer
 
 
-def _share(pool: ThreadPoolExecutor, work: Callable[[int, int], object], rows: int, threads: int) -> None:
+def _share(pool: ThreadPoolExecutor, work: Callable[[int, int], object], rows: int, num_threads: int) -> None:
     """Run ``work(first, last)`` on as many runs of rows as there are threads, one of them in this thread."""
-    bounds = np.linspace(0, rows, min(threads, rows) + 1).astype(int).tolist()
+    bounds = np.linspace(0, rows, min(num_threads, rows) + 1).astype(int).tolist()
     others = [pool.submit(work, first, last) for first, last in pairwise(bounds[1:])]
     work(bounds[0], bounds[1])
     for other in others:

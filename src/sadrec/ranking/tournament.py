@@ -96,14 +96,8 @@ def tournament(
 
     Parameters
     ----------
-    parameters
-        Of the model.
-    user
-        A position, or a vector of floats for somebody new.
     items
         Positions, without repetition; ``None`` for the whole catalogue (items x items numbers are held).
-    labels
-        What to call the items in the tournament: ids. Default: their positions.
 
     Examples
     --------
@@ -121,17 +115,7 @@ def tournament(
 
 
 def count_wins(parameters: Parameters, user: User, items: ArrayLike | None) -> Doubles:
-    """Count how many of the other items each item beats, half for a tie, in bounded memory for any number of items.
-
-    Parameters
-    ----------
-    parameters
-        Of the model.
-    user
-        A position, or a vector of floats for somebody new.
-    items
-        Positions; ``None`` for the whole catalogue.
-    """
+    """Count how many of the other items each item beats, half for a tie, in bounded memory for any number of items."""
     chosen = item_positions(parameters, items)
     players = _Players(parameters, user, chosen)
     if players.scores is not None:
@@ -151,19 +135,7 @@ def count_wins(parameters: Parameters, user: User, items: ArrayLike | None) -> D
 
 
 def share_beaten(parameters: Parameters, user: User, items: ArrayLike | None, rivals: ArrayLike) -> Doubles:
-    """Compute the share of some rivals that each item beats, half for a tie (M2, if these are the user's liked items).
-
-    Parameters
-    ----------
-    parameters
-        Of the model.
-    user
-        A position, or a vector of floats for somebody new.
-    items
-        Positions; ``None`` for the whole catalogue.
-    rivals
-        Positions of at least one rival.
-    """
+    """Compute the share of some rivals that each item beats, half for a tie (M2 for the user's liked items)."""
     chosen, opponents = item_positions(parameters, items), item_positions(parameters, rivals, "rivals")
     if not opponents.size:
         raise ValueError("rivals is empty, but a share of them needs at least one")

@@ -25,8 +25,6 @@ def item_vectors(parameters: Parameters, rivals: ArrayLike | None = None) -> NDA
 
     Parameters
     ----------
-    parameters
-        Of the model.
     rivals
         Positions of the items that margins are averaged over; ``None`` for the whole catalogue, the item itself
         included (its margin against itself is 0).
@@ -58,8 +56,6 @@ def user_vectors(parameters: Parameters, users: ArrayLike | None = None) -> NDAr
 
     Parameters
     ----------
-    parameters
-        Of the model.
     users
         Positions of users, or the vectors (users, factors) of anybody; ``None`` for all users.
 
@@ -107,15 +103,6 @@ def duel_query(parameters: Parameters, user: User, rivals: ArrayLike | None) -> 
     """Compute the vector that asks how items fare, for this user, against these rivals on average.
 
     Its inner product with row i of :func:`duel_vectors` is ``mean_j x_uij`` over the rivals.
-
-    Parameters
-    ----------
-    parameters
-        Of the model.
-    user
-        A position, or a vector of floats for somebody new.
-    rivals
-        Positions of at least one opponent; ``None`` for the whole catalogue.
     """
     xi = parameters.extend_users(user_vector(parameters, user)[None, :])[0].astype(np.float64)
     mean_eta, mean_tau = parameters.mean_items(_rivals(parameters, rivals))
@@ -128,17 +115,6 @@ def mean_margins(
     parameters: Parameters, user: User, items: ArrayLike | None, rivals: ArrayLike | None = None
 ) -> Doubles:
     """Compute the mean margin of items against a set of rivals, in double precision.
-
-    Parameters
-    ----------
-    parameters
-        Of the model.
-    user
-        A position, or a vector of floats for somebody new.
-    items
-        Positions; ``None`` for the whole catalogue.
-    rivals
-        Positions of at least one opponent; ``None`` for the whole catalogue.
 
     Examples
     --------
