@@ -1,5 +1,7 @@
 """Popularity, EASE and what implicit offers."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
@@ -8,6 +10,7 @@ from sadrec.data import Comparisons, Interactions, UnknownIdError
 from sadrec.evaluation import EASE, Implicit, Popularity
 from sadrec.models import ModelFileError
 from sadrec.models.errors import NotFittedError
+from tests.contract import EstimatorContract, named_checkerboard
 
 MODELS = [Popularity(), EASE(20.0), Implicit("als", factors=4, iterations=3), Implicit("bpr", factors=4, iterations=3)]
 
@@ -101,3 +104,40 @@ def test_quality_on_movielens_100k(model, floor, data_folder):
     data = Interactions.read(data_folder / "movielens-100k" / "ratings.parquet")
     train, held_out = data.leave_one_out(seed=0)
     assert evaluate(model.clone().fit(train), train, held_out)["sampled_auc"] > floor
+
+
+class TestPopularity(EstimatorContract):
+    model = Popularity
+    personal = False
+
+    def learnt(self, model):
+        return [model.item_scores]
+
+
+class TestEASE(EstimatorContract):
+    model = EASE
+    settings: ClassVar = {"regularization": 1.0}
+    another = ("regularization", 2.5)
+
+    def learnt(self, model):
+        return [model.weights]
+
+
+class TestImplicitALS(EstimatorContract):
+    model = Implicit
+    settings: ClassVar = {"algorithm": "als", "factors": 4, "iterations": 10}
+    another = ("regularization", 0.125)
+
+    @pytest.fixture(autouse=True)
+    @staticmethod
+    def library():
+        pytest.importorskip("implicit")
+
+
+class TestImplicitBPR(TestImplicitALS):
+    settings: ClassVar = {"algorithm": "bpr", "factors": 4, "iterations": 300}
+
+    def test_the_same_seed_gives_the_same_bits_on_any_number_of_threads(self):
+        """Its threads write over each other: the same bits come from one thread only."""
+        models = [self.make(num_threads=1).fit(named_checkerboard(), show_progress=False) for _ in range(2)]
+        np.testing.assert_array_equal(models[0].item_factors, models[1].item_factors)

@@ -63,8 +63,9 @@ class ScoreModel(Estimator):
 
     def save(self, path: str | Path) -> None:
         """Write the model to a file, whole or not at all."""
-        arrays = {name: np.asarray(getattr(self, name)) for name in self._arrays}
+        arrays: dict[str, Array] = {}
         kinds = {name: pack_ids(name, getattr(self, name), arrays) for name in ("users", "items")}
+        arrays |= {name: np.asarray(getattr(self, name)) for name in self._arrays}
         header = {"class": type(self).__name__, "params": plain(self.get_params()), "ids": kinds}
         arrays |= pack_seen(self._seen)
         write_arrays(Path(path), arrays, {"kind": "baseline", "format": FORMAT, **header})
