@@ -16,7 +16,7 @@ from sadrec.cli.main import COMMANDS
 from sadrec.cli.options import spelled
 from sadrec.posterior import GibbsSAD
 
-READS = ("describe", "fit", "posterior", "evaluate", "compare")
+READS = ("describe", "fit", "tune", "posterior", "evaluate", "compare")
 ODD = {"user": "cust", "item": "thing", "rating": "points"}
 
 
@@ -56,7 +56,7 @@ def test_no_command_has_another_spelling(command):
         assert option not in text
 
 
-@pytest.mark.parametrize(("command", "model"), [("fit", SAD), ("posterior", GibbsSAD)])
+@pytest.mark.parametrize(("command", "model"), [("fit", SAD), ("tune", SAD), ("posterior", GibbsSAD)])
 def test_every_setting_is_an_option(command, model):
     text = ask(command, "--help").output
     assert [name for name in declared(model) if f"{spelled(name)} " not in text] == []

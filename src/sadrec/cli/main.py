@@ -14,6 +14,7 @@ COMMANDS = {
     "demo": "sadrec.cli.demo:demo_command",
     "describe": "sadrec.cli.fit:describe_command",
     "fit": "sadrec.cli.fit:fit_command",
+    "tune": "sadrec.cli.tune:tune_command",
     "recommend": "sadrec.cli.ask:recommend_command",
     "prefer": "sadrec.cli.ask:prefer_command",
     "cycles": "sadrec.cli.ask:cycles_command",

@@ -1,0 +1,139 @@
+"""``sadrec tune``: choose settings on a validation part of a file."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sadrec import _settings
+from sadrec.cli.fit import new_model
+from sadrec.cli.options import (
+    Reading,
+    file_argument,
+    json_option,
+    quiet_option,
+    reading_options,
+    settings_options,
+    spelled,
+)
+from sadrec.cli.output import print_json, print_table, resumable
+from sadrec.training.settings import TrainingSettings
+
+
+@click.command("tune")
+@file_argument
+@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), required=True,
+              help="JSON file for the best settings, which `sadrec fit --settings` takes.")  # fmt: skip
+@click.option("--model", type=click.Choice(["sad", "bpr"]), help="Which model.  [default: sad]")
+@click.option("--sampler", type=click.Choice(["tpe", "random", "grid"]), default="tpe", show_default=True,
+              help="tpe needs the extra `tune`; grid tries every combination of --try.")  # fmt: skip
+@click.option("--try", "tries", multiple=True, metavar="NAME=VALUES",
+              help="Values of a setting to try: factors=16,32 or regularization=0.001..0.1; may be repeated. By "
+              "default what the settings declare, but for those given by options.")  # fmt: skip
+@click.option("--trials", type=click.IntRange(min=1), help="How many settings to try in all.")
+@click.option("--metric", help="Such as ndcg@10, m1 or validation_log_likelihood; accuracy of comparisons.")
+@click.option("--folds", type=click.IntRange(min=1), default=1, show_default=True, help="Validation parts to average.")
+@click.option("--test", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.1, show_default=True,
+              help="The share that is held out for validation.")  # fmt: skip
+@click.option("--rule", type=click.Choice(["best", "one-error"]), default="best", show_default=True,
+              help="one-error takes the first settings within a standard error of the best.")  # fmt: skip
+@click.option("--budget", type=click.FloatRange(min=0, min_open=True), help="Seconds that one trial may take.")
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds after which no trial starts.")
+@settings_options(TrainingSettings)
+@quiet_option
+@reading_options
+@json_option
+def tune_command(
+    file: Path,
+    output: Path,
+    model: str | None,
+    sampler: Any,
+    tries: tuple[str, ...],
+    rule: str,
+    settings: dict[str, Any],
+    quiet: bool,
+    reading: Reading,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Choose the settings of a model on a validation part of FILE, and write them to OUTPUT.
+
+    Hold out your test data before: FILE is what may be trained on. Interrupted with Ctrl-C or killed, the same command
+    goes on; finished trials are kept in OUTPUT.trials, so that a larger --trials adds to them.
+    """
+    from sadrec.evaluation import tune
+
+    estimator = new_model(model, settings)
+    space = tried(estimator, tries, settings, sampler)
+    data = reading.read(file)
+    folder = output.with_name(f"{output.name}.trials")
+    with resumable(folder):
+        result = tune(
+            estimator,
+            data,
+            sampler=sampler,
+            space=space,
+            rule="one_error" if rule == "one-error" else "best",
+            seed=estimator.random_state,
+            path=folder,
+            progress=not quiet,
+            **options,
+        )
+    result.save(output)
+    if as_json:
+        content = {"settings": result.settings, "metric": result.metric, "score": result.score}
+        print_json({"output": str(output), **content, "trials": result.frame.to_dicts()})
+        return
+    print_table(("setting", "value"), list(result.settings.items()))
+    click.echo(
+        f"{result.metric} {result.score:.4g} after {len(result.trials)} trials; settings written to {output}, "
+        f"trials in {folder}"
+    )
+
+
+def tried(model: Any, tries: tuple[str, ...], settings: dict[str, Any], sampler: str) -> dict[str, Any]:
+    """Return what to try: the values given, or else what the settings declare that were not given.
+
+    Examples
+    --------
+    >>> from sadrec import SAD
+    >>> tried(SAD(), ("factors=16,32", "bias=yes,no"), {}, "grid")
+    {'factors': [16, 32], 'bias': [True, False]}
+    >>> tried(SAD(), ("regularization=0.001..0.1",), {}, "random")
+    {'regularization': Span(low=0.001, high=0.1, log=True)}
+    """
+    known = {spelled(name)[2:]: entry for name, entry in _settings.declared(model).items()}
+    if not tries:
+        if sampler == "grid":
+            raise click.UsageError("--sampler grid needs what to try: --try factors=16,32 --try bias=yes,no")
+        searched = {entry.name: entry.metadata["search"] for entry in known.values() if entry.name not in settings}
+        return {name: search for name, search in searched.items() if search is not None}
+    space: dict[str, Any] = {}
+    for text in tries:
+        name, _, values = text.partition("=")
+        entry = known.get(name.replace("_", "-"))
+        if entry is None or not values:
+            raise click.UsageError(f"--try {text}: it must be NAME=VALUES, with one of {', '.join(known)}")
+        low, dots, high = values.partition("..")
+        if dots:
+            search = entry.metadata["search"]
+            log = search.log if isinstance(search, _settings.Span) else False
+            space[entry.name] = _settings.Span(_value(entry, low), _value(entry, high), log)
+        else:
+            space[entry.name] = [_value(entry, value) for value in values.split(",")]
+    return space
+
+
+def _value(entry: Any, text: str) -> Any:
+    rule, value = entry.metadata["rule"], text.strip()
+    words = {"yes": True, "true": True, "no": False, "false": False}
+    try:
+        if isinstance(rule, _settings.Flag):
+            return words[value.lower()]
+        if isinstance(rule, _settings.OneOf):
+            return rule.check(value, entry.name)
+        if isinstance(rule, (_settings.Number, _settings.Share)):
+            return rule.check(float(value), entry.name)
+        return rule.check(int(value), entry.name)
+    except (ValueError, KeyError):
+        raise click.UsageError(f"--try {entry.name}: {text!r} does not fit: {rule.describe()}") from None
