@@ -226,7 +226,7 @@ def test_the_matrix_given_stays_as_it_is(fitted):
         (lambda m: m.rank(["ann"]), r"user must be one id, not \['ann'\]"),
         (lambda m: m.cycles(["ann", "bob"]), r"user must be one id, not \['ann', 'bob'\]"),
         (lambda m: m.cycles("ann", items="rock"), "items must be a sequence of ids, not 'rock'"),
-        (lambda m: m.cycles("ann", minimum="a lot"), "minimum must be a margin of at least 0, not 'a lot'"),
+        (lambda m: m.cycles("ann", minimum="a lot"), "minimum must be a finite number, 0 or more, not 'a lot'"),
         (lambda m: m.margins("ann", "rock", ["air"]), "items must be a sequence of ids, not 'rock'"),
         (lambda m: m.margins("ann", None, "air"), "rivals must be a sequence of ids, not 'air'"),
         (lambda m: m.explain("ann", ["rock"], "air"), r"item must be one id, not \['rock'\]"),

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sadrec.ranking import Parameters
-from sadrec.ranking.fold_in import average_user, draw, fold_in, fold_in_comparisons, hardest, liked_pairs
+from sadrec.ranking.fold_in import Pool, average_user, draw, fold_in, fold_in_comparisons, liked_pairs, pair_design
 from sadrec.ranking.pairs import margins, preference, sigmoid
 from sadrec.ranking.vectors import mean_margins
 
@@ -169,16 +169,22 @@ def test_the_hardest_of_some_rivals_is_the_one_beaten_by_least(data, some_parame
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
     winners, pool = rng.integers(0, p.n_items, 7), rng.integers(0, p.n_items, (7, 3))
     x = preference(p, p.user_factors[0], winners[:, None], pool)
-    found = preference(p, p.user_factors[0], winners, hardest(p, p.user_factors[0], winners, pool))
-    np.testing.assert_allclose(found, x.min(axis=1), atol=1e-5)
+    rivals, design, offset = Pool(p, winners, pool).hardest(p.user_factors[0])
+    np.testing.assert_allclose(preference(p, p.user_factors[0], winners, rivals), x.min(axis=1), atol=1e-5)
+    for side, expected in zip((design, offset), pair_design(p, winners, rivals), strict=True):
+        assert np.array_equal(side, expected)
 
 
-def test_hard_rivals_are_chosen_in_parts_as_at_once(catalogue, monkeypatch):
+def test_hard_rivals_of_a_large_catalogue_are_those_of_the_few_items_that_occur(catalogue):
     rng = np.random.default_rng(0)
-    winners, pool = rng.integers(0, 600, 100), rng.integers(0, 600, (100, 5))
-    whole = hardest(catalogue, catalogue.user_factors[0], winners, pool)
-    monkeypatch.setattr("sadrec.ranking.fold_in._CHUNK", 7 * 5 * 8)
-    assert np.array_equal(hardest(catalogue, catalogue.user_factors[0], winners, pool), whole)
+    winners, pool = rng.integers(0, 600, 40), rng.integers(0, 600, (40, 5))
+    few, many = Pool(catalogue, winners, pool), Pool(catalogue, np.tile(winners, 4), np.tile(pool, (4, 1)))
+    assert len(few.items) < len(many.items) == 600
+    whole = many.hardest(catalogue.user_factors[0])
+    for part, expected in zip(few.hardest(catalogue.user_factors[0]), whole, strict=True):
+        assert np.array_equal(part, expected[:40])
+    for part, expected in zip(many.hardest(catalogue.user_factors[0], 4), whole, strict=True):
+        assert np.array_equal(part, expected[::4])
 
 
 def test_the_average_user_has_the_average_margins(catalogue):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from sadrec._kernel import kernel
-from sadrec._types import Doubles
+from sadrec._types import Doubles, Floats, Positions
 
 _SWEEPS = 1000
 """Rounds over the entries, at most."""
@@ -74,3 +74,58 @@ def top_of_parabola(
         if largest <= precision:
             break
     return point
+
+
+@kernel
+def hardest_pairs(
+    xi: Floats,
+    items: tuple[Floats, Floats, Floats],
+    winners: Positions,
+    pool: Positions,
+    chosen: Positions,
+    design: Doubles,
+    offset: Doubles,
+) -> None:
+    """Choose, for each pair, the one of its rivals in ``pool``, (pairs, rivals), that the winner beats by least.
+
+    Parameters
+    ----------
+    xi
+        The user's vector.
+    items
+        eta, tau and bias; the last two are empty for a model without.
+    chosen, design, offset
+        Filled with the rivals, and with the wedges and differences of bias of the pairs.
+    """
+    eta, tau, bias = items
+    factors, rivals = xi.shape[0], tau.shape[0] > 0
+    strength, effect = np.zeros(factors, np.float32), xi.copy()
+    last = np.int64(-1)
+    for p in range(winners.shape[0]):
+        i = winners[p]
+        if rivals and i != last:
+            for h in range(factors):
+                strength[h] = xi[h] * eta[i, h]
+                effect[h] = xi[h] * tau[i, h]
+            last = i
+        least, j = np.float32(np.inf), pool[p, 0]
+        for c in range(pool.shape[1]):
+            candidate = pool[p, c]
+            eta_c = eta[candidate]
+            x = np.float32(0.0)
+            for h in range(factors):
+                x -= effect[h] * eta_c[h]
+            if rivals:
+                tau_c = tau[candidate]
+                for h in range(factors):
+                    x += strength[h] * tau_c[h]
+            if bias.shape[0]:
+                x -= bias[candidate]
+            if x < least:
+                least, j = x, candidate
+        chosen[p] = j
+        row = design[p]
+        for h in range(factors):
+            row[h] = np.float64(eta[i, h]) * (np.float64(tau[j, h]) if rivals else 1.0)
+            row[h] -= np.float64(eta[j, h]) * (np.float64(tau[i, h]) if rivals else 1.0)
+        offset[p] = np.float64(bias[i]) - np.float64(bias[j]) if bias.shape[0] else 0.0

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sadrec._check import whole
 from sadrec._types import Doubles
 from sadrec.ranking._arguments import User, item_positions, positions, user_vector
-from sadrec.ranking.fold_in import hardest, liked_pairs, pair_design
+from sadrec.ranking.fold_in import Pool, liked_pairs, pair_design
 from sadrec.ranking.logistic import check_regularization, curvature
 from sadrec.ranking.pairs import contributions, sigmoid
 from sadrec.ranking.parameters import Parameters
@@ -135,7 +135,7 @@ def explain(
             candidates = whole(candidates, "candidates", least=1)
             winners, losers, each = liked_pairs(parameters, known, rivals, popularity, candidates)
             if candidates > 1:
-                losers = hardest(parameters, xi.astype(np.float64), winners, losers)
+                losers, *_ = Pool(parameters, winners, losers).hardest(xi.astype(np.float64))
             pairs = pair_design(parameters, winners, losers)
             wanted = pair_design(parameters, np.array([i]), np.array([j]))[0][0]
             influence = _influences(xi.astype(np.float64), *pairs, wanted, each, regularization)

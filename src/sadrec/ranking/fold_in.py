@@ -27,9 +27,6 @@ _PAIRS, _FEWEST = 4096, 8
 _MANY = 2048
 """Pairs from which on it pays to start with a quarter of them."""
 
-_CHUNK = 1 << 18
-"""Numbers to gather at a time where margins against many rivals are wanted: they stay near the processor."""
-
 _GOLDEN = (5**0.5 - 1) / 2
 
 
@@ -118,14 +115,11 @@ def fold_in(
         estimate = _solve(*pair_design(parameters, winners, pool), weight, penalty)
         return FoldIn(estimate.vector, estimate.covariance, winners.size, estimate.steps)
 
+    pairs = Pool(parameters, winners, pool)
+
     def search(every: int, start: Doubles, turns: int) -> Estimate:
-        item, rivals = winners[::every], pool[::every]
         return maximise_hardest(
-            lambda vector: pair_design(parameters, item, hardest(parameters, vector, item, rivals)),
-            every * weight[::every],
-            penalty,
-            start,
-            turns,
+            lambda vector: pairs.hardest(vector, every)[1:], every * weight[::every], penalty, start, turns
         )
 
     rough = search(4 if winners.size >= _MANY else 1, np.zeros(parameters.n_factors), 12)
@@ -256,23 +250,41 @@ def _solve(design: Doubles, offset: Doubles, weight: Doubles, penalty: Doubles) 
     return maximise(design, offset, weight, penalty, start)
 
 
-def hardest(parameters: Parameters, vector: Doubles, winners: Indices, pool: Indices) -> Indices:
-    """Return, for each pair, the one of its rivals in ``pool``, (pairs, rivals), that the winner beats by least."""
-    eta, tau, bias = parameters.item_factors, parameters.rival_factors, parameters.item_bias
-    xi = vector.astype(parameters.dtype)
-    margin = np.empty(pool.shape, parameters.dtype)
-    step = max(1, _CHUNK // (pool.shape[1] * xi.size))
-    for start in range(0, len(pool), step):
-        part = slice(start, start + step)
-        item, rivals = winners[part], pool[part]
-        if tau is None:
-            margin[part] = -(eta[rivals] @ xi)
-        else:
-            margin[part] = (tau[rivals] @ (xi * eta[item])[:, :, None])[:, :, 0]
-            margin[part] -= (eta[rivals] @ (xi * tau[item])[:, :, None])[:, :, 0]
-    if bias is not None:
-        margin -= bias[pool]
-    return np.asarray(pool[np.arange(len(pool)), margin.argmin(axis=1)])
+class Pool:
+    """Pairs of a winner and several rivals, of which the hardest counts: the one that the winner beats by least.
+
+    Parameters
+    ----------
+    parameters
+        Of the model; the rows of the items that occur are copied once.
+    winners, rivals
+        Positions, (pairs,) and (pairs, rivals).
+    """
+
+    def __init__(self, parameters: Parameters, winners: Indices, rivals: Indices) -> None:
+        self.items = np.arange(parameters.n_items)
+        if rivals.size < parameters.n_items:
+            self.items = np.unique(np.append(rivals, winners))
+            winners, rivals = np.searchsorted(self.items, winners), np.searchsorted(self.items, rivals)
+        self.winners, self.rivals = winners, rivals
+        eta, tau, bias = (
+            np.empty((0,) * dimensions, np.float32) if side is None else side[self.items].astype(np.float32)
+            for side, dimensions in (
+                (parameters.item_factors, 2),
+                (parameters.rival_factors, 2),
+                (parameters.item_bias, 1),
+            )
+        )
+        self._tables = eta, tau, bias
+
+    def hardest(self, vector: Doubles, every: int = 1) -> tuple[Indices, Doubles, Doubles]:
+        """Return the hardest rivals of the pairs, or of every so-many-th, with :func:`pair_design` of these pairs."""
+        from sadrec.ranking._descent import hardest_pairs  # numba is worth loading only now
+
+        winners, rivals = self.winners[::every], np.ascontiguousarray(self.rivals[::every])
+        chosen, design, offset = np.empty_like(winners), np.empty((winners.size, vector.size)), np.empty(winners.size)
+        hardest_pairs(vector.astype(np.float32), self._tables, winners, rivals, chosen, design, offset)
+        return self.items[chosen], design, offset
 
 
 def _shares(parameters: Parameters, popularity: ArrayLike, others: Indices) -> Doubles:

@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 from sadrec._types import Doubles
 
+_CHUNK = 1 << 15
+"""Numbers gathered at a time: they stay near the processor."""
+
 
 @dataclass(frozen=True, eq=False)
 class Parameters:
@@ -138,11 +141,14 @@ class Parameters:
         # Products of doubles that hold floats are exact, and both sides of the difference are rounded alike whichever
         # item comes first.
         parts = np.empty((len(items), factors + (bias is not None)))
-        if tau is None:
-            np.subtract(eta[items], eta[rivals], out=parts[:, :factors], dtype=np.float64)
-        else:
-            np.multiply(eta[items], tau[rivals], out=parts[:, :factors], dtype=np.float64)
-            parts[:, :factors] -= np.multiply(eta[rivals], tau[items], dtype=np.float64)
+        step = max(1, _CHUNK // factors)
+        for start in range(0, len(items), step):
+            i, j, part = items[start : start + step], rivals[start : start + step], parts[start : start + step]
+            if tau is None:
+                np.subtract(eta[i], eta[j], out=part[:, :factors], dtype=np.float64)
+            else:
+                np.multiply(eta[i], tau[j], out=part[:, :factors], dtype=np.float64)
+                part[:, :factors] -= np.multiply(eta[j], tau[i], dtype=np.float64)
         if bias is not None:
             np.subtract(bias[items], bias[rivals], out=parts[:, factors], dtype=np.float64)
         return parts
