@@ -22,12 +22,16 @@ from sadrec._files import fingerprint, plain, write_whole
 from sadrec._record import CheckpointError, Records, locked
 from sadrec.cli.output import resumable
 from sadrec.evaluation.pictures import COLOURS, new_figure
+from sadrec.evaluation.plan import check_held_out
+from sadrec.evaluation.sources import Source, source_of
 from sadrec.evaluation.tables import render
 
 __all__ = [
     "COLOURS",
     "Record",
+    "Source",
     "Unit",
+    "check_held_out",
     "digest",
     "fingerprint",
     "markdown_table",
@@ -37,6 +41,7 @@ __all__ = [
     "resumable",
     "run",
     "settings_of",
+    "source_of",
     "summarise",
     "whole",
     "write_tables",

@@ -12,14 +12,13 @@ from sadrec import Interactions
 from sadrec.evaluation import (
     Calibration,
     CompareResult,
-    Consistency,
     TuneResult,
     calibration,
     compare,
-    consistency_report,
     tune,
 )
 from studies.baselines import BASELINES
+from studies.table.consistency import Consistency, consistency_report
 from studies.table.data import StudyData
 from studies.table.models import OURS, StudyModel, study_models
 

@@ -6,11 +6,9 @@ import pytest
 from sadrec.evaluation.protocol import (
     EvaluatedModel,
     HasMargins,
+    HasProbability,
     HasScores,
-    WithMargins,
-    WithScores,
     as_evaluated,
-    offers_probability,
 )
 
 
@@ -26,7 +24,6 @@ def test_a_scores_only_model_gets_margins_as_differences(make_ratings, scores_mo
     assert isinstance(model, HasScores)
     assert not isinstance(model, HasMargins)
     whole = as_evaluated(model)
-    assert isinstance(whole, WithMargins)
     x = whole.margins(data.users[2], data.items[[4, 0]], data.items[[1, 0, 6]])
     row = model.table[2]
     assert x.tolist() == [[row[i] - row[j] for j in (1, 0, 6)] for i in (4, 0)]
@@ -36,14 +33,14 @@ def test_a_margins_only_model_gets_scores_as_mean_margins(make_ratings, factor_m
     data = make_ratings(users=5, items=7)
     model = factor_model(data)
     whole = as_evaluated(margins_model(model))
-    assert isinstance(whole, WithScores)
+    assert isinstance(whole, EvaluatedModel)
     np.testing.assert_allclose(whole.scores(data.users[[3, 1]]), model.scores(data.users[[3, 1]]), atol=1e-6)
 
 
 def test_probability_is_optional(make_ratings, factor_model, scores_model):
     data = make_ratings()
-    assert offers_probability(factor_model(data))
-    assert not offers_probability(scores_model(data, np.zeros(data.matrix.shape)))
+    assert isinstance(factor_model(data), HasProbability)
+    assert not isinstance(scores_model(data, np.zeros(data.matrix.shape)), HasProbability)
 
 
 def test_anything_else_is_refused_with_what_it_lacks():

@@ -7,7 +7,6 @@ from sadrec.evaluation.compare import compare
 from sadrec.evaluation.compare_result import CompareResult
 from sadrec.evaluation.compare_with_bpr import BPRComparison, compare_with_bpr
 from sadrec.evaluation.comparisons import evaluate_comparisons
-from sadrec.evaluation.consistency import Consistency, consistency_report
 from sadrec.evaluation.leave_one_out import evaluate
 from sadrec.evaluation.likelihood import log_likelihood
 from sadrec.evaluation.protocol import EvaluatedModel, HasMargins, HasProbability, HasScores, as_evaluated
@@ -22,7 +21,6 @@ __all__ = [
     "BPRComparison",
     "Calibration",
     "CompareResult",
-    "Consistency",
     "EvaluatedModel",
     "Evaluation",
     "HasMargins",
@@ -37,7 +35,6 @@ __all__ = [
     "calibration",
     "compare",
     "compare_with_bpr",
-    "consistency_report",
     "evaluate",
     "evaluate_comparisons",
     "evaluate_top_n",

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sadrec.data import Interactions
 from sadrec.evaluation.plan import Plan
-from sadrec.evaluation.protocol import offers_probability
+from sadrec.evaluation.protocol import HasProbability
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -75,7 +75,7 @@ def calibration(
     ValueError
         When the model offers no probability, or no pair has a known order.
     """
-    if not offers_probability(model):
+    if not isinstance(model, HasProbability):
         raise ValueError(
             f"{type(model).__name__} offers no probability(user, item, rival); there is nothing to calibrate"
         )

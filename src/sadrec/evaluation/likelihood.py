@@ -11,7 +11,7 @@ from sadrec.data import Interactions
 from sadrec.evaluation._running import over_blocks
 from sadrec.evaluation.metrics.pairs import FLOOR
 from sadrec.evaluation.plan import check_split, union_pattern
-from sadrec.evaluation.protocol import offers_probability
+from sadrec.evaluation.protocol import HasProbability
 from sadrec.evaluation.sampling import subset, uniforms, unmet_items
 from sadrec.evaluation.sources import Source, source_of
 
@@ -55,7 +55,7 @@ def log_likelihood(
     ValueError
         When the model offers no probability.
     """
-    if not offers_probability(model):
+    if not isinstance(model, HasProbability):
         raise ValueError(
             f"{type(model).__name__} offers no probability(user, item, rival), so it has no likelihood; select by a "
             "measure such as 'm1' instead"

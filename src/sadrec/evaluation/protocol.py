@@ -22,13 +22,12 @@ from sadrec._files import plain
 from sadrec.data.ids import Ids
 
 Array = NDArray[Any]
-# One block of margins (items x rivals) that ``WithScores`` holds at a time.
+# The numbers in one block of margins (items x rivals).
 _BLOCK = 1 << 22
 
 
-@runtime_checkable
-class HasMargins(Protocol):
-    """A model that compares items pair by pair."""
+class HasIds(Protocol):
+    """Data, or a model, of users and items."""
 
     @property
     def users(self) -> Array:
@@ -37,22 +36,19 @@ class HasMargins(Protocol):
     @property
     def items(self) -> Array:
         """Ids of the items, in column order."""
+
+
+@runtime_checkable
+class HasMargins(HasIds, Protocol):
+    """A model that compares items pair by pair."""
 
     def margins(self, user: Any, items: Any, rivals: Any, /) -> Array:
         """Margins x of ``items`` (rows) over ``rivals`` (columns) for one user."""
 
 
 @runtime_checkable
-class HasScores(Protocol):
+class HasScores(HasIds, Protocol):
     """A model that gives every item a score."""
-
-    @property
-    def users(self) -> Array:
-        """Ids of the users, in row order."""
-
-    @property
-    def items(self) -> Array:
-        """Ids of the items, in column order."""
 
     def scores(self, users: Any, /) -> Array:
         """Scores of all ``items`` (columns) for ``users`` (rows)."""
@@ -71,84 +67,52 @@ class HasProbability(Protocol):
         """Probability that ``user`` prefers ``item`` to ``rival``."""
 
 
-class WithMargins:
-    """A scores-only model that answers ``margins`` with differences of its scores.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> class Popularity:
-    ...     users, items = np.array([7]), np.array(["a", "b", "c"])
-    ...     def scores(self, users):
-    ...         return np.tile([3.0, 1.0, 2.0], (len(users), 1))
-    >>> WithMargins(Popularity()).margins(7, ["a", "b"], ["c"])
-    array([[ 1.],
-           [-1.]])
-    """
+class _WithMargins:
+    """A scores-only model that answers ``margins`` with differences of its scores."""
 
     def __init__(self, model: HasScores) -> None:
-        self.model = model
+        self.users, self.items, self.scores = model.users, model.items, model.scores
         self._ids = Ids(model.items)
-
-    @property
-    def users(self) -> Array:
-        """Ids of the users, in row order."""
-        return self.model.users
-
-    @property
-    def items(self) -> Array:
-        """Ids of the items, in column order."""
-        return self.model.items
-
-    def scores(self, users: Any, /) -> Array:
-        """Scores of the model, unchanged."""
-        return self.model.scores(users)
 
     def margins(self, user: Any, items: Any, rivals: Any, /) -> Array:
         """Differences of scores, items x rivals."""
-        row = np.asarray(self.model.scores(np.asarray([user])))[0]
-        left = row[np.atleast_1d(self._ids.positions(items))]
-        right = row[np.atleast_1d(self._ids.positions(rivals))]
+        row = np.asarray(self.scores(np.asarray([user])))[0]
+        left, right = (row[np.atleast_1d(self._ids.positions(ids))] for ids in (items, rivals))
         return np.asarray(left[:, None] - right[None, :])
 
 
-class WithScores:
+class _WithScores:
     """A margins-only model that answers ``scores`` with mean margins over its catalogue.
 
     The item itself counts as a rival with margin 0, so the mean is over all items: ``s_i = mean_j x_uij``.
     """
 
     def __init__(self, model: HasMargins) -> None:
-        self.model = model
-
-    @property
-    def users(self) -> Array:
-        """Ids of the users, in row order."""
-        return self.model.users
-
-    @property
-    def items(self) -> Array:
-        """Ids of the items, in column order."""
-        return self.model.items
-
-    def margins(self, user: Any, items: Any, rivals: Any, /) -> Array:
-        """Margins of the model, unchanged."""
-        return self.model.margins(user, items, rivals)
+        self.users, self.items, self.margins = model.users, model.items, model.margins
 
     def scores(self, users: Sequence[Any] | Array, /) -> Array:
         """Mean margins over the catalogue, users x items, computed a block of items at a time."""
-        items = self.model.items
-        step = max(1, _BLOCK // max(1, len(items)))
-        out = np.empty((len(users), len(items)))
+        step = max(1, _BLOCK // max(1, len(self.items)))
+        out = np.empty((len(users), len(self.items)))
         for row, user in enumerate(users):
-            for start in range(0, len(items), step):
-                block = self.model.margins(user, items[start : start + step], items)
+            for start in range(0, len(self.items), step):
+                block = self.margins(user, self.items[start : start + step], self.items)
                 out[row, start : start + step] = np.asarray(block).mean(axis=1)
         return out
 
 
 def as_evaluated(model: Any) -> EvaluatedModel:
     """Give ``model`` whichever of ``margins`` and ``scores`` it lacks.
+
+    Examples
+    --------
+    >>> class Popularity:
+    ...     users, items = np.array([7]), np.array(["a", "b", "c"])
+    ...     def scores(self, users):
+    ...         return np.tile([3.0, 1.0, 2.0], (len(users), 1))
+    >>> as_evaluated(Popularity()).margins(7, ["a", "b"], ["c"])
+    array([[ 1.],
+           [-1.]])
 
     Raises
     ------
@@ -158,20 +122,15 @@ def as_evaluated(model: Any) -> EvaluatedModel:
     if isinstance(model, EvaluatedModel):
         return model
     if isinstance(model, HasScores):
-        return WithMargins(model)
+        return _WithMargins(model)
     if isinstance(model, HasMargins):
-        return WithScores(model)
+        return _WithScores(model)
     if hasattr(type(model), "users"):
         _ = model.users  # a model that is not fitted says so itself
     raise TypeError(
         f"cannot evaluate {type(model).__name__}: it must have the id arrays 'users' and 'items' and at least one "
         "of margins(user, items, rivals) and scores(users)"
     )
-
-
-def offers_probability(model: object) -> bool:
-    """Whether measures of probability (Brier score, log loss, calibration) apply to ``model``."""
-    return isinstance(model, HasProbability)
 
 
 def copied(model: Any, **settings: Any) -> Any:

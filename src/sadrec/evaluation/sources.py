@@ -7,25 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sadrec.data.ids import Ids
-from sadrec.evaluation.protocol import EvaluatedModel, HasMargins, HasProbability, HasScores, as_evaluated
+from sadrec.evaluation.protocol import EvaluatedModel, HasIds, HasMargins, HasProbability, HasScores, as_evaluated
 from sadrec.ranking import Parameters
 from sadrec.ranking.pairs import sigmoid
 
 Array = NDArray[Any]
 # (position in the block, columns of items, columns of rivals) -> margins, items x rivals
 Block = Callable[[int, Array, Array], Array]
-
-
-class HasIds(Protocol):
-    """Data with users and items: interactions or comparisons."""
-
-    @property
-    def users(self) -> Array:
-        """Ids of the users, in row order."""
-
-    @property
-    def items(self) -> Array:
-        """Ids of the items, in column order."""
 
 
 class Source(Protocol):

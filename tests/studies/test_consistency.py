@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 
-from sadrec.evaluation.consistency import consistency_report
-from sadrec.evaluation.leave_one_out import evaluate
+from sadrec.evaluation import evaluate
+from studies.table.consistency import consistency_report
+from tests.evaluation import conftest as shared
+
+make_ratings, factor_model, scores_model = shared.make_ratings, shared.factor_model, shared.scores_model
 
 
 @pytest.fixture
@@ -82,3 +85,9 @@ def test_refusals(make_ratings, case):
     alike = make_ratings(ratings=False)
     with pytest.raises(ValueError, match="needs ratings"):
         consistency_report(first, second, *alike.leave_one_out(seed=0))
+
+
+def test_what_was_trained_on_cannot_be_held_out(case):
+    _, train, _, first, second = case
+    with pytest.raises(ValueError, match="held-out interactions are in the training part too"):
+        consistency_report(first, second, train, train)

@@ -9,11 +9,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from sadrec.data import Interactions
-from sadrec.evaluation.plan import check_held_out
-from sadrec.evaluation.protocol import offers_probability
-from sadrec.evaluation.significance import PairedTest, paired_test
-from sadrec.evaluation.sources import Source, source_of
-from sadrec.evaluation.tables import markdown
+from sadrec.evaluation import HasProbability, PairedTest, paired_test
+from studies._tools import Source, check_held_out, markdown_table, source_of
 
 Titles = Mapping[Any, str] | Sequence[str] | NDArray[Any]
 
@@ -77,7 +74,7 @@ class Consistency:
             for row in self.examples(n, strongest=strongest, seed=seed).iter_rows(named=True)
         ]
         header = ["user", "item (rating)", "rival (rating)", f"{first} x, p", f"{second} x, p"]
-        return markdown(header, rows, left=3)
+        return markdown_table(header, rows, numbers=(3, 4)) + "\n"
 
     def __str__(self) -> str:
         first, second = self.names
@@ -153,7 +150,7 @@ def consistency_report(
     both = counts_frame["both"].to_numpy() / counts_frame["pairs"].to_numpy()
     columns = ["user", "item", "item_title", "item_rating", "rival", "rival_title", "rival_rating"]
     columns += ["margin", "probability", "rival_margin", "rival_probability", "right"]
-    probable = [pl.Float64 if offers_probability(m) else pl.Null for m in (first, second)]
+    probable = [pl.Float64 if isinstance(m, HasProbability) else pl.Null for m in (first, second)]
     frame = pl.DataFrame(
         pairs,
         schema=columns,
