@@ -20,19 +20,19 @@ def test_the_log_likelihood_is_the_mean_over_all_pairs_when_nothing_is_left_undr
         rest = np.setdiff1d(np.arange(80), met)
         total += np.log(np.maximum(sigmoid(model.tensor(row)[np.ix_(met, rest)]), 1e-15)).mean() * len(met)
         weight += len(met)
-    assert log_likelihood(model, data, items=80, rivals=80) == pytest.approx(total / weight, abs=1e-5)
+    assert log_likelihood(model, data, items=80, negatives=80) == pytest.approx(total / weight, abs=1e-5)
 
 
 def test_the_drawn_log_likelihood_is_close_and_the_same_for_any_threads(make_ratings, factor_model):
     data = make_ratings(users=400, items=80)
     model = factor_model(data, factors=2, scale=0.5)
-    whole = log_likelihood(model, data, items=80, rivals=80)
+    whole = log_likelihood(model, data, items=80, negatives=80)
     assert log_likelihood(model, data) == pytest.approx(whole, abs=0.06)
     assert log_likelihood(model, data, num_threads=1) == log_likelihood(model, data, num_threads=3)
 
 
 def test_held_out_likelihood_never_takes_a_training_item_for_never_met(data):
-    """Scores put training items far above all others: as rivals they would cost dearly."""
+    """Scores put training items far above all others: as negatives they would cost dearly."""
     train, test = data.split(test=0.2, seed=0)
 
     place = {user: row for row, user in enumerate(data.users.tolist())}
@@ -51,8 +51,8 @@ def test_held_out_likelihood_never_takes_a_training_item_for_never_met(data):
             j = row[[at[name] for name in np.ravel(rival).tolist()]]
             return sigmoid(i[:, None] - j[None, :])
 
-    assert log_likelihood(Memory(), test, train=train, items=80, rivals=80) == pytest.approx(np.log(0.5))
-    assert log_likelihood(Memory(), test, items=80, rivals=80) < -1
+    assert log_likelihood(Memory(), test, train=train, items=80, negatives=80) == pytest.approx(np.log(0.5))
+    assert log_likelihood(Memory(), test, items=80, negatives=80) < -1
 
 
 def test_a_model_without_probability_has_no_likelihood(data, scores_model):

@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal
@@ -202,22 +202,23 @@ class _Work:
 
     def result(self, model: Any, finished: FinishedWork, question: Any, retry: bool) -> tuple[Run, Arrays]:
         """Return what is finished already, or do the work and keep it."""
+        run = Run(self.name, self.split, train_size=_size(self.train), test_size=_size(self.held_out))
         try:
             model = copied(model)
-            described = about(model)
+            run = replace(run, about=about(model))
         except Exception as error:
-            return self._failed("failed", error, {}, 0.0), {}
-        key = (self.name, described, question, self.seed, self.per_user)
+            return replace(run, status="failed", message=said(error)), {}
+        key = (self.name, run.about, question, self.seed, self.per_user)
         before = finished.load(*key)
         if before is not None:
-            run = Run.from_record(before[0])
-            if not worth_another_try(run.status, run.fit_seconds, self.limit, retry):
-                return run, before[1]
-        run, arrays = self._done(model, described)
+            known = Run.from_record(before[0])
+            if not worth_another_try(known.status, known.fit_seconds, self.limit, retry):
+                return known, before[1]
+        run, arrays = self._done(model, run)
         finished.save(*key, values=run.to_record(), arrays=arrays)
         return run, arrays
 
-    def _done(self, model: Any, described: dict[str, Any]) -> tuple[Run, Arrays]:
+    def _done(self, model: Any, run: Run) -> tuple[Run, Arrays]:
         start = time.perf_counter()
         try:
             with time_limit(self.limit):
@@ -227,55 +228,25 @@ class _Work:
                 figures = {name: float(value) for name, value in result.items()}
                 figures |= {name: float(figure(model)) for name, figure in self.further.items()}
                 end = time.perf_counter()
-        except OutOfTimeError as error:
-            return self._failed("out of time", error, described, time.perf_counter() - start), {}
         except Exception as error:
-            log.warning("%s failed on split %d: %s", self.name, self.split, error)
+            status = "out of time" if isinstance(error, OutOfTimeError) else "failed"
+            log.warning("%s, split %d: %s (%s)", self.name, self.split, status, error)
             log.debug("where it failed", exc_info=True)
-            return self._failed("failed", error, described, time.perf_counter() - start), {}
+            seconds = time.perf_counter() - start
+            return replace(run, status=status, message=said(error), fit_seconds=seconds), {}
         arrays: Arrays = {}
         if self.per_user:
             arrays = {f"of {name}": values.astype(np.float32) for name, values in result.per_user.items()}
             arrays |= {f"row {name}": values.astype(np.float32) for name, values in result.per_row.items()}
             arrays["user_rows"] = Ids(self.train.users).positions(result.users)
-        return self._run("done", "", described, trained - start, end - trained, figures, result), arrays
+        run = replace(run, fit_seconds=trained - start, evaluate_seconds=end - trained)
+        return replace(run, figures=figures, errors=dict(result.errors), counts=dict(result.counts)), arrays
 
     def _evaluated(self, model: Any) -> Evaluation:
-        if (
-            self.protocol == "top_n"
-            and isinstance(self.train, Interactions)
-            and isinstance(self.held_out, Interactions)
-        ):
-            return evaluate_top_n(model, self.train, self.held_out, self.N, seed=self.seed)
-        return evaluate(model, self.train, self.held_out, self.seed)
-
-    def _failed(self, status: str, error: Exception, described: dict[str, Any], seconds: float) -> Run:
-        return self._run(status, said(error), described, seconds, 0.0, {}, None)
-
-    def _run(
-        self,
-        status: str,
-        message: str,
-        described: dict[str, Any],
-        fit_seconds: float,
-        evaluate_seconds: float,
-        figures: dict[str, float],
-        result: Evaluation | None,
-    ) -> Run:
-        return Run(
-            model=self.name,
-            split=self.split,
-            status=status,
-            message=message,
-            about=described,
-            fit_seconds=fit_seconds,
-            evaluate_seconds=evaluate_seconds,
-            train_size=_size(self.train),
-            test_size=_size(self.held_out),
-            figures=figures,
-            errors={} if result is None else dict(result.errors),
-            counts={} if result is None else dict(result.counts),
-        )
+        train, held_out = self.train, self.held_out
+        if self.protocol == "top_n" and isinstance(train, Interactions) and isinstance(held_out, Interactions):
+            return evaluate_top_n(model, train, held_out, self.N, seed=self.seed)
+        return evaluate(model, train, held_out, self.seed)
 
 
 def _size(data: Data) -> int:

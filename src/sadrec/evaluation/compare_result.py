@@ -24,14 +24,14 @@ class Run:
 
     model: str
     split: int
-    status: str
-    message: str
-    about: Mapping[str, Any]
-    fit_seconds: float
-    evaluate_seconds: float
-    train_size: int
-    test_size: int
-    figures: Mapping[str, float]
+    status: str = "done"
+    message: str = ""
+    about: Mapping[str, Any] = field(default_factory=dict)
+    fit_seconds: float = 0.0
+    evaluate_seconds: float = 0.0
+    train_size: int = 0
+    test_size: int = 0
+    figures: Mapping[str, float] = field(default_factory=dict)
     errors: Mapping[str, float] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
 

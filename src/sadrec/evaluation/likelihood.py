@@ -25,17 +25,17 @@ def log_likelihood(
     train: Interactions | None = None,
     seed: int = 0,
     items: int = 10,
-    rivals: int = 10,
+    negatives: int = 10,
     num_threads: int = 0,
 ) -> float:
     r"""Mean log probability of an interaction being preferred to a non-interaction of the same user.
 
     .. math:: \frac{1}{|D|} \sum_{(u, i) \in D} E_j \log p_{uij}, \qquad j \text{ never met by } u
 
-    estimated from up to ``items`` interactions and ``rivals`` items never met for every user, drawn by (seed, user) and
-    the same for every model; a user counts by the number of interactions. On the training data it is the goodness of
-    fit the paper selects models by (its log likelihood, per observation); on held-out data, with ``train`` given, it
-    says how well that carries over.
+    estimated from up to ``items`` interactions and ``negatives`` items never met for every user, drawn by (seed, user)
+    and the same for every model; a user counts by the number of interactions. On the training data it is the goodness
+    of fit by which the paper chooses models; on held-out data, with ``train`` given, it says how well that carries
+    over.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ def log_likelihood(
         The interactions D.
     train
         When ``data`` is held out: the training part, whose items are not drawn as never met.
-    seed, items, rivals
+    seed, items, negatives
         What is drawn.
     num_threads
         0 means all cores. The result does not depend on it.
@@ -60,13 +60,13 @@ def log_likelihood(
             f"{type(model).__name__} offers no probability(user, item, rival), so it has no likelihood; select by a "
             "measure such as 'm1' instead"
         )
-    if items < 1 or rivals < 1:
-        raise ValueError(f"items and rivals must be at least 1, got {items} and {rivals}")
+    if items < 1 or negatives < 1:
+        raise ValueError(f"items and negatives must be at least 1, got {items} and {negatives}")
     if train is not None:
         check_split(train, data)
     source = source_of(model, data)
     met = union_pattern(data) if train is None else union_pattern(data, train)
-    plan = _Plan(source, data, met, seed, items, rivals)
+    plan = _Plan(source, data, met, seed, items, negatives)
     rows = np.flatnonzero(np.diff(data.matrix.indptr))
     blocks = [rows[start : start + _USERS_PER_BLOCK] for start in range(0, len(rows), _USERS_PER_BLOCK)]
     threads = _check.threads(num_threads) if source.concurrent else 1
@@ -82,12 +82,12 @@ class _Plan:
     met: sparse.csr_matrix
     seed: int
     items: int
-    rivals: int
+    negatives: int
 
     def sums(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the weighted sum of log probabilities and the sum of weights."""
         block = self.source.block(rows)
-        numbers = uniforms(self.seed, rows, self.items + self.rivals)
+        numbers = uniforms(self.seed, rows, self.items + self.negatives)
         total = np.zeros(2)
         for position, row in enumerate(rows.tolist()):
             own = self.data.matrix.indices[self.data.matrix.indptr[row] : self.data.matrix.indptr[row + 1]]
@@ -96,7 +96,7 @@ class _Plan:
             if len(own) > self.items:
                 drawn = own[subset(len(own), numbers[position, : self.items])]
             rest = numbers[position, self.items :]
-            others = unmet_items(self.seed, row, met, self.met.shape[1], self.rivals, rest)
+            others = unmet_items(self.seed, row, met, self.met.shape[1], self.negatives, rest)
             if not len(others):
                 continue
             p = self.source.probability(row, drawn, others, block(position, drawn, others))
