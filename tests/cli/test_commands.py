@@ -116,7 +116,7 @@ def test_recommendations_for_all_users_go_to_a_file(model, tmp_path):
     assert "give --user ID, or --all" in refused("recommend", model, code=2)
 
 
-def test_circles_reasons_and_neighbours_agree_with_the_model(model, tmp_path):
+def test_cycles_reasons_and_neighbours_agree_with_the_model(model, tmp_path):
     fitted = SAD.load(model)
     answer = json.loads(ask("cycles", model, "--user", "u1", "-n", 10, "--json"))
     assert len(answer["cycles"]) == len(fitted.cycles("u1", N=10))
@@ -222,7 +222,7 @@ def ring(tmp_path):
     return path
 
 
-def test_the_picture_shows_the_circle_that_was_found_however_large(ring, tmp_path, monkeypatch):
+def test_the_picture_shows_the_whole_cycle_however_large(ring, tmp_path, monkeypatch):
     drawn = []
     plots = pytest.importorskip("sadrec.ranking.plots")
     monkeypatch.setattr(plots, "draw_cycle", lambda axes, cycle, texts: drawn.append((cycle, texts)))

@@ -28,16 +28,16 @@ def run(*arguments):
     return CliRunner().invoke(main, ["posterior", *arguments])
 
 
-def test_a_circle_is_found_and_shown(games):
-    found = run(games, *COLUMNS, *QUICK)
-    assert found.exit_code == 0, found.output
-    assert "rank interval" in found.output
-    assert "Cycles with a probability" in found.output
+def test_a_cycle_is_shown(games):
+    result = run(games, *COLUMNS, *QUICK)
+    assert result.exit_code == 0, result.output
+    assert "rank interval" in result.output
+    assert "Cycles with a probability" in result.output
 
 
 def test_json_holds_everything(games):
-    found = run(games, *COLUMNS, *QUICK, "--json", "--for", "ann")
-    report = json.loads(found.output)
+    result = run(games, *COLUMNS, *QUICK, "--json", "--for", "ann")
+    report = json.loads(result.output)
     assert {row["item"] for row in report["ranking"]} == {"rock", "paper", "scissors"}
     assert report["cycles"][0]["probability"] > 0.9
     assert report["draws"] == 120
@@ -56,9 +56,9 @@ def test_a_saved_posterior_can_be_asked_again(games, tmp_path):
 def test_interactions_are_recognised(tmp_path):
     path = tmp_path / "seen.csv"
     pl.DataFrame({"user": [1, 1, 2, 2, 3], "item": ["a", "b", "a", "c", "b"]}).write_csv(path)
-    found = run(str(path), *QUICK, "--json")
-    assert found.exit_code == 0, found.output
-    assert len(json.loads(found.output)["ranking"]) == 3
+    result = run(str(path), *QUICK, "--json")
+    assert result.exit_code == 0, result.output
+    assert len(json.loads(result.output)["ranking"]) == 3
 
 
 @pytest.mark.parametrize(
@@ -74,16 +74,16 @@ def test_interactions_are_recognised(tmp_path):
     ],
 )
 def test_errors_are_one_line(games, arguments, message):
-    found = run(games, *COLUMNS, *QUICK, *arguments)
-    assert found.exit_code != 0
-    assert message in found.output
-    assert "Traceback" not in found.output
+    result = run(games, *COLUMNS, *QUICK, *arguments)
+    assert result.exit_code != 0
+    assert message in result.output
+    assert "Traceback" not in result.output
 
 
 @pytest.mark.parametrize("arguments", [["--for", "bob"], ["--level", "2"], ["--least", "7"]])
 def test_what_cannot_be_answered_is_refused_before_the_sampling(games, tmp_path, arguments):
-    found = run(games, *COLUMNS, *QUICK, "-o", str(tmp_path / "games.posterior"), *arguments)
-    assert found.exit_code != 0
+    result = run(games, *COLUMNS, *QUICK, "-o", str(tmp_path / "games.posterior"), *arguments)
+    assert result.exit_code != 0
     assert [path.name for path in tmp_path.iterdir()] == ["games.csv"]
 
 
@@ -91,17 +91,17 @@ def test_a_user_may_be_a_date(tmp_path):
     path = tmp_path / "days.parquet"
     days = [date(2024, 5, 31), date(2024, 6, 1)]
     pl.DataFrame({"user": days, "winner": ["a", "b"], "loser": ["b", "c"]}).write_parquet(path)
-    found = run(str(path), *QUICK, "--for", "2024-06-01")
-    assert found.exit_code == 0, found.output
+    result = run(str(path), *QUICK, "--for", "2024-06-01")
+    assert result.exit_code == 0, result.output
     assert "is not a date" in run(str(path), *QUICK, "--for", "tomorrow").output
 
 
 def test_ctrl_c_shows_what_the_draws_so_far_say(games, monkeypatch, interrupt_after):
     interrupt_after(monkeypatch, 50, KeyboardInterrupt())
-    found = run(games, *COLUMNS, *QUICK)
-    assert found.exit_code == 0, found.output
-    assert "Interrupted" in found.output
-    assert "20 draws." in found.output
+    result = run(games, *COLUMNS, *QUICK)
+    assert result.exit_code == 0, result.output
+    assert "Interrupted" in result.output
+    assert "20 draws." in result.output
 
 
 def test_ctrl_c_with_a_place_to_save_leaves_what_the_same_command_goes_on_from(
@@ -111,8 +111,8 @@ def test_ctrl_c_with_a_place_to_save_leaves_what_the_same_command_goes_on_from(
     whole = run(games, *COLUMNS, *QUICK, "--json")
     with monkeypatch.context() as patch:
         interrupt_after(patch, 50, KeyboardInterrupt())
-        found = run(games, *COLUMNS, *QUICK, "-o", str(saved))
-    assert found.exit_code == 130
+        result = run(games, *COLUMNS, *QUICK, "-o", str(saved))
+    assert result.exit_code == 130
     assert not saved.exists()
     again = run(games, *COLUMNS, *QUICK, "-o", str(saved), "--json")
     assert json.loads(again.output)["ranking"] == json.loads(whole.output)["ranking"]

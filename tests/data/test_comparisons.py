@@ -220,11 +220,11 @@ def test_where_no_column_looks_like_the_judge_the_argument_is_named() -> None:
 
 def test_the_description_counts_comparisons_and_pairs_of_items() -> None:
     frame = pl.DataFrame({"user": [1, 1, 2], "winner": ["x", "y", "z"], "loser": ["y", "x", "x"]})
-    found = Comparisons.from_frame(frame).describe()
-    assert (found.users, found.items, found.comparisons, found.pairs) == (2, 3, 3, 2)
-    assert found.per_user == pytest.approx((1, 1.05, 1.5, 1.95, 2))
-    assert found.per_item[0] == 1 and found.per_item[-1] == 3
-    assert "comparisons 3\npairs       2" in str(found)
+    result = Comparisons.from_frame(frame).describe()
+    assert (result.users, result.items, result.comparisons, result.pairs) == (2, 3, 3, 2)
+    assert result.per_user == pytest.approx((1, 1.05, 1.5, 1.95, 2))
+    assert result.per_item[0] == 1 and result.per_item[-1] == 3
+    assert "comparisons 3\npairs       2" in str(result)
 
 
 @settings(deadline=None)

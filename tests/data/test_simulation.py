@@ -148,7 +148,7 @@ def test_observations_of_zero_are_missing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"T0": None}, "it lacks the arrays T0; it has XI0, H0, Obs0"),
+        ({"T0": None}, "it has no arrays T0; it has XI0, H0, Obs0"),
         ({"T0": np.ones((2, 5))}, "do not fit each other"),
         ({"Obs0": np.ones((3, 4, 4))}, "must hold -1, 0 and 1"),
         ({"Obs0": np.array([object()])}, "is not a simulation"),

@@ -165,7 +165,7 @@ def tidy_rows(
 
 @kernel
 def draw_exactly(wanted: int, left: int, uniforms: NDArray[np.float64], out: NDArray[np.bool_]) -> int:
-    """Select ``wanted`` of the next ``left`` entries, every set equally likely; return how many lack."""
+    """Select ``wanted`` of the next ``left`` entries, every set equally likely; return how many are left to select."""
     for entry in range(out.shape[0]):
         take = uniforms[entry] * left < wanted
         out[entry] = take

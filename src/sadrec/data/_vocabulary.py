@@ -30,7 +30,7 @@ class Vocabulary:
             )
         if isinstance(self._numbers, _Text):
             return self._numbers.encode(ids)
-        # Numbers and dates are told apart by their 64 bits.
+        # Numbers and dates are compared by their 64 bits.
         return self._numbers.encode(ids.to_physical().to_numpy().view(np.int64))
 
     def finish(self) -> tuple[IdArray, NDArray[np.int32]]:

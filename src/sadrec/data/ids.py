@@ -230,9 +230,9 @@ class Ids:
 
     def _locate(self, ids: Any) -> NDArray[np.int64]:
         query = self._query(ids)
-        rows, found = self._find(query)
-        if not found.all():
-            self._refuse(query[int((~found).argmax())])
+        rows, known = self._find(query)
+        if not known.all():
+            self._refuse(query[int((~known).argmax())])
         return rows
 
     def _query(self, ids: Any) -> IdArray:
@@ -259,9 +259,9 @@ class Ids:
             possible = (converted == query) & ((converted < 0) == (query < 0))
             query = converted
         places = np.minimum(np.searchsorted(ours, query), len(self) - 1)
-        found = possible & (ours[places] == query)
+        known = possible & (ours[places] == query)
         rows = places if self._order is None else self._order[places]
-        return rows.astype(np.int64, copy=False), found
+        return rows.astype(np.int64, copy=False), known
 
     def _refuse(self, value: Any) -> None:
         value = value.item() if isinstance(value, np.generic) and value.dtype.kind != "M" else value

@@ -236,7 +236,7 @@ def _load(path: Path) -> dict[str, NDArray[Any]]:
     try:
         with np.load(path, allow_pickle=False) as archive:
             if missing := set(names) - set(archive.files):
-                raise ValueError(f"it lacks the arrays {', '.join(sorted(missing))}; it has {', '.join(archive.files)}")
+                raise ValueError(f"it has no arrays {', '.join(sorted(missing))}; it has {', '.join(archive.files)}")
             return {name: archive[name] for name in names}
     except (ValueError, zipfile.BadZipFile, EOFError, AttributeError) as error:
         raise ValueError(f"{path} is not a simulation: {error}") from None
