@@ -78,8 +78,8 @@ def test_probabilities_that_are_right_are_calibrated(make_ratings):
             item, rival = np.broadcast_arrays(item, rival)
             keys = zip(item.ravel().tolist(), rival.ravel().tolist(), strict=True)
             row = row_of[int(user)]
-            found = [p_of.get((row, column_of[i], column_of[j]), 0.5) for i, j in keys]
-            return np.array(found).reshape(item.shape)
+            given = [p_of.get((row, column_of[i], column_of[j]), 0.5) for i, j in keys]
+            return np.array(given).reshape(item.shape)
 
     frame = calibration(Oracle(), train, held_out, bins=5).frame
     gaps = (frame["observed"] - frame["predicted"]) / frame["error"]

@@ -68,8 +68,8 @@ def test_every_model_has_every_split_and_the_figures_of_evaluate(data):
     for split in range(3):
         train, held_out = data.leave_one_out(seed=7 + split)
         expected = evaluate(Popularity().fit(train), train, held_out, 7 + split)
-        found = dict(result.frame.filter(model="up", split=split).select("measure", "value").rows())
-        assert found == {k: (None if np.isnan(v) else v) for k, v in expected.items()}
+        by_measure = dict(result.frame.filter(model="up", split=split).select("measure", "value").rows())
+        assert by_measure == {k: (None if np.isnan(v) else v) for k, v in expected.items()}
 
 
 def test_the_top_n_protocol_splits_at_random(data):

@@ -11,6 +11,7 @@ from types import FrameType
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 from tqdm.auto import tqdm
 
 from sadrec._files import fingerprint
@@ -44,6 +45,11 @@ def over_blocks(
             for result in pool.map(work, blocks):
                 yield result
                 bar.update()
+
+
+def user_blocks(rows: NDArray[Any], size: int) -> list[NDArray[Any]]:
+    """Divide rows of users into blocks."""
+    return [rows[start : start + size] for start in range(0, len(rows), size)]
 
 
 class OutOfTimeError(RuntimeError):

@@ -16,36 +16,13 @@ from sadrec.evaluation.metrics.sampled import Contest
 from sadrec.evaluation.plan import Plan
 from sadrec.evaluation.result import Evaluation, mean_and_error, median_and_error
 
-_PAIR_MEASURES: Mapping[str, Callable[[Pairs], Doubles]] = {
-    "mean_margin": pairs.mean_margin,
-    "match": pairs.match,
-    "unequal_accuracy": pairs.unequal_accuracy,
-    "rated_brier": pairs.rated_brier,
-    "rated_log_loss": pairs.rated_log_loss,
-}
-_CONTEST_MEASURES: Mapping[str, Callable[[Contest], Doubles]] = {
-    "m1": sampled.m1,
-    "m2": sampled.m2,
-    "m_margin": sampled.m_margin,
-    "sampled_auc": sampled.sampled_auc,
-    "brier": sampled.brier,
-    "log_loss": sampled.log_loss,
-}
+_RATED = (pairs.mean_margin, pairs.match, pairs.unequal_accuracy, pairs.rated_brier, pairs.rated_log_loss)
+_SAMPLED = (sampled.m1, sampled.m2, sampled.m_margin, sampled.sampled_auc, sampled.brier, sampled.log_loss)
+_PAIR_MEASURES: Mapping[str, Callable[[Pairs], Doubles]] = {measure.__name__: measure for measure in _RATED}
+_CONTEST_MEASURES: Mapping[str, Callable[[Contest], Doubles]] = {measure.__name__: measure for measure in _SAMPLED}
 _OF_PROBABILITY = ("brier", "log_loss", "rated_brier", "rated_log_loss")
-MEASURES = (
-    "mean_margin",
-    "match",
-    "match_per_user",
-    "unequal_accuracy",
-    "m1",
-    "m2",
-    "m_margin",
-    "sampled_auc",
-    "brier",
-    "log_loss",
-    "rated_brier",
-    "rated_log_loss",
-)
+_CONSISTENCY = ("mean_margin", "match", "match_per_user", "unequal_accuracy")
+MEASURES = (*_CONSISTENCY, *_CONTEST_MEASURES, "rated_brier", "rated_log_loss")
 
 
 def evaluate(

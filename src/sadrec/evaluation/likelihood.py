@@ -8,14 +8,12 @@ from scipy import sparse
 
 from sadrec import _check
 from sadrec.data import Interactions
-from sadrec.evaluation._running import over_blocks
+from sadrec.evaluation._running import over_blocks, user_blocks
 from sadrec.evaluation.metrics.pairs import FLOOR
-from sadrec.evaluation.plan import check_split, union_pattern
+from sadrec.evaluation.plan import USERS_PER_BLOCK, check_split, union_pattern
 from sadrec.evaluation.protocol import HasProbability
 from sadrec.evaluation.sampling import subset, uniforms, unmet_items
 from sadrec.evaluation.sources import Source, source_of
-
-_USERS_PER_BLOCK = 64
 
 
 def log_likelihood(
@@ -68,9 +66,8 @@ def log_likelihood(
     met = union_pattern(data) if train is None else union_pattern(data, train)
     plan = _Plan(source, data, met, seed, items, negatives)
     rows = np.flatnonzero(np.diff(data.matrix.indptr))
-    blocks = [rows[start : start + _USERS_PER_BLOCK] for start in range(0, len(rows), _USERS_PER_BLOCK)]
     threads = _check.threads(num_threads) if source.concurrent else 1
-    parts = list(over_blocks(plan.sums, blocks, threads))
+    parts = list(over_blocks(plan.sums, user_blocks(rows, USERS_PER_BLOCK), threads))
     total, weight = np.sum(parts, axis=0) if parts else (np.nan, np.nan)
     return float(total / weight)
 

@@ -10,13 +10,13 @@ from scipy import sparse
 
 from sadrec import _check
 from sadrec.data import Interactions
-from sadrec.evaluation._running import over_blocks
+from sadrec.evaluation._running import over_blocks, user_blocks
 from sadrec.evaluation.metrics.pairs import Pairs
 from sadrec.evaluation.metrics.sampled import Contest
 from sadrec.evaluation.sampling import uniforms, unmet_items
 from sadrec.evaluation.sources import Source, source_of
 
-_USERS_PER_BLOCK = 64
+USERS_PER_BLOCK = 64
 R = TypeVar("R")
 
 
@@ -105,8 +105,7 @@ class Plan:
 
     def each(self, work: Callable[[NDArray[np.int64]], R], num_threads: int = 0, progress: bool = False) -> Iterator[R]:
         """Yield ``work(rows)`` for blocks of :attr:`rows`, in order."""
-        rows = self.rows
-        blocks = [rows[start : start + _USERS_PER_BLOCK] for start in range(0, len(rows), _USERS_PER_BLOCK)]
+        blocks = user_blocks(self.rows, USERS_PER_BLOCK)
         threads = _check.threads(num_threads) if self.source.concurrent else 1
         return over_blocks(work, blocks, threads, progress, "evaluate")
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sadrec._types import Doubles
 from sadrec.data import Interactions
-from sadrec.evaluation._running import over_blocks
+from sadrec.evaluation._running import over_blocks, user_blocks
 from sadrec.evaluation.metrics import lists
 from sadrec.evaluation.metrics.lists import Hits
 from sadrec.evaluation.plan import check_held_out
@@ -84,8 +84,7 @@ def evaluate_top_n(
     plan = _Plan.of(given, train, test, max(lengths), seed)
     rows = np.flatnonzero(np.diff(test.matrix.indptr))
     step = max(1, _BLOCK // max(1, train.matrix.shape[1]))
-    blocks = [rows[start : start + step] for start in range(0, len(rows), step)]
-    parts = list(over_blocks(plan.hits, blocks, 1, progress, "evaluate"))
+    parts = list(over_blocks(plan.hits, user_blocks(rows, step), 1, progress, "evaluate"))
     everything = Hits(
         np.concatenate([part.hit for part in parts]) if parts else np.empty((0, max(lengths)), dtype=bool),
         np.diff(test.matrix.indptr)[rows],

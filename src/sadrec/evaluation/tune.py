@@ -560,14 +560,14 @@ def _tpe(space: Mapping[str, Any], seed: int, better: int) -> Callable[[Sequence
                 pruned = trial.status == "pruned"
                 state = optuna.trial.TrialState.PRUNED if pruned else optuna.trial.TrialState.COMPLETE
                 with suppress(ValueError):  # a start that lies outside the space
-                    told = optuna.trial.create_trial(
+                    known = optuna.trial.create_trial(
                         state=state,
                         value=None if pruned else trial.score,
                         params=dict(trial.settings),
                         distributions=distributions,
                         intermediate_values=dict(enumerate(trial.looks, 1)),
                     )
-                    study.add_trial(told)
+                    study.add_trial(known)
             return dict(study.ask(distributions).params)
         finally:
             optuna.logging.set_verbosity(verbosity)
