@@ -155,7 +155,7 @@ def _report(model: "GibbsSAD", user: Any, N: int, level: float, least: float) ->
 def _show(report: dict[str, Any], who: str, level: float, least: float) -> None:
     """Print the report for people."""
     click.echo(f"{report['draws']:,} draws. {report.get('diagnosis', 'One chain: nothing to compare it with.')}")
-    click.echo(f"\nThe ranking of {who}, by mean margin, with {level:.0%} intervals:")
+    click.echo(f"\nThe ranking of {who}, by score (mean margin), with {level:.0%} intervals:")
     rows = [
         (
             row["rank"],
@@ -167,13 +167,13 @@ def _show(report: dict[str, Any], who: str, level: float, least: float) -> None:
         )
         for row in report["ranking"]
     ]
-    print_table(("rank", "item", "margin", "interval", "rank interval", "is best"), rows)
+    print_table(("rank", "item", "score", "score interval", "rank interval", "best"), rows)
     click.echo(f"\nShare of the preferences no scores explain: {report['intransitivity']:.1%}.")
     if not report["cycles"]:
         click.echo(f"No cycle of three items has a probability of {least:g} or more.")
         return
     click.echo(f"Cycles with a probability of at least {least:g}:")
     print_table(
-        ("cycle", "probability", "weakest link"),
+        ("path", "probability", "weakest"),
         [(" > ".join(map(str, c["path"])), float(c["probability"]), float(c["weakest"])) for c in report["cycles"]],
     )

@@ -25,12 +25,11 @@ class _Figures:
             f"{name:<{width}} {value}" + (f"   (published: {beside[name]})" if beside.get(name) else "")
             for name, value in cells.items()
         ]
-        return "\n".join([*lines, "(per user and per item: minimum/5 %/median/95 %/maximum)"])
+        return "\n".join([*lines, "(per_user and per_item: minimum/5 %/median/95 %/maximum)"])
 
     def _cells(self) -> dict[str, str]:
         """Return each figure as text, by its name."""
-        values = {name.replace("_", " "): value for name, value in vars(self).items() if name != "published"}
-        return {name: _text(name, value) for name, value in values.items()}
+        return {name: _text(name, value) for name, value in vars(self).items() if name != "published"}
 
 
 def _text(name: str, value: Any) -> str:
