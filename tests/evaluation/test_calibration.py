@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from sadrec.data import Comparisons
 from sadrec.evaluation.calibration import calibration, plot_calibration
 from sadrec.evaluation.sampling import unmet_items
 
@@ -103,3 +104,33 @@ def test_pictures_and_refusals(make_ratings, factor_model, scores_model):
     alike = make_ratings(ratings=False)
     with pytest.raises(ValueError, match="no held-out pair"):
         calibration(factor_model(alike), *alike.leave_one_out(seed=0))
+
+
+def test_comparisons_are_calibrated_by_their_winners(factor_model):
+    rng = np.random.default_rng(0)
+    first = rng.integers(0, 12, 500)
+    games = Comparisons.from_indices(
+        rng.integers(0, 9, 500), first, (first + rng.integers(1, 12, 500)) % 12, users=range(9), items=range(12)
+    )
+
+    class Shape:
+        users, items = games.users, games.items
+        matrix = np.empty((9, 12))
+
+    model = factor_model(Shape(), scale=0.3)
+    train, test = games.split(seed=0)
+    result = calibration(model, train, test, bins=5)
+    weight, said, right = np.zeros(5), np.zeros(5), np.zeros(5)
+    each = np.bincount(test.user_index, minlength=9)
+    for user, winner, loser in zip(test.user_index, test.winner_index, test.loser_index, strict=True):
+        p = 1 / (1 + np.exp(-model.tensor(user)[winner, loser]))
+        bin_, share = min(int((max(p, 1 - p) - 0.5) * 10), 4), 1 / each[user]
+        weight[bin_] += share
+        said[bin_] += share * max(p, 1 - p)
+        right[bin_] += share * (p > 0.5)
+    filled = weight > 0
+    np.testing.assert_allclose(result.frame["predicted"], (said / np.where(filled, weight, 1))[filled], atol=1e-6)
+    np.testing.assert_allclose(result.frame["observed"], (right / np.where(filled, weight, 1))[filled], atol=1e-6)
+    assert result.frame["pairs"].sum() == len(test)
+    with pytest.raises(TypeError, match="one part is interactions"):
+        calibration(model, games, train.users)

@@ -8,7 +8,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from sadrec.data import Interactions
+from sadrec._types import Doubles
+from sadrec.data import Comparisons, Interactions
+from sadrec.evaluation.comparisons import margins_and_probabilities
 from sadrec.evaluation.plan import Plan
 from sadrec.evaluation.protocol import HasProbability
 
@@ -43,8 +45,8 @@ class Calibration:
 
 def calibration(
     model: object,
-    train: Interactions,
-    held_out: Interactions,
+    train: Interactions | Comparisons,
+    held_out: Interactions | Comparisons,
     *,
     pairs: Kind = "rated",
     bins: int = 10,
@@ -61,7 +63,7 @@ def calibration(
     model
         A model with ``probability(user, item, rival)``.
     train, held_out
-        The two parts of a split.
+        The two parts of a split. Held-out comparisons are the pairs themselves.
     pairs
         ``"rated"``: held-out against liked items whose ratings differ; ``"sampled"``: held-out against sampled items,
         where the held-out one is taken to win.
@@ -83,8 +85,14 @@ def calibration(
         raise ValueError(f"bins must be at least 1, got {bins}")
     if pairs not in ("rated", "sampled"):
         raise ValueError(f"pairs must be 'rated' or 'sampled', got {pairs!r}")
-    plan = Plan.of(model, train, held_out, seed)
-    sums = sum(plan.each(partial(_sums, plan, pairs, bins), num_threads), np.zeros((_SUMS, bins)))
+    if isinstance(held_out, Comparisons) or isinstance(train, Comparisons):
+        if not isinstance(held_out, Comparisons):
+            raise TypeError("one part is interactions and the other comparisons; give the two parts of one split")
+        _, p = margins_and_probabilities(model, held_out)
+        sums = _binned(p, held_out.user_index, np.ones(len(held_out)), len(held_out.users), bins)
+    else:
+        plan = Plan.of(model, train, held_out, seed)
+        sums = sum(plan.each(partial(_sums, plan, pairs, bins), num_threads), np.zeros((_SUMS, bins)))
     weight, said, seen, count, seen2, cross, weight2 = sums
     if not weight.sum():
         raise ValueError("no held-out pair has a known order: the ratings of every user are all alike")
@@ -109,7 +117,7 @@ def calibration(
     return Calibration(frame, gap)
 
 
-def _sums(plan: Plan, kind: Kind, bins: int, rows: NDArray[Any]) -> NDArray[np.float64]:
+def _sums(plan: Plan, kind: Kind, bins: int, rows: NDArray[Any]) -> Doubles:
     pairs, contest, owner = plan.compared(rows)
     if kind == "rated":
         known = pairs.unequal
@@ -117,14 +125,19 @@ def _sums(plan: Plan, kind: Kind, bins: int, rows: NDArray[Any]) -> NDArray[np.f
     else:
         p, user = contest.probability, owner[contest.case]
         known, won = np.ones(len(user), dtype=bool), np.ones(len(user))
+    return _binned(None if p is None else p[known], user[known], won[known], len(rows), bins)
+
+
+def _binned(p: NDArray[Any] | None, user: NDArray[Any], won: Doubles, users: int, bins: int) -> Doubles:
+    """Return seven sums over users by bin, of probabilities p that ``won`` says were right or not."""
     if p is None:
         raise ValueError("the model offers no probability")
-    p, user, won = np.asarray(p, dtype=np.float64)[known], user[known], won[known]
+    p = np.asarray(p, dtype=np.float64)
     sure = np.maximum(p, 1 - p)
     right = np.where(p > 0.5, won, np.where(p < 0.5, 1 - won, 0.5))
-    share = 1.0 / np.bincount(user, minlength=len(rows))[user] if len(user) else np.empty(0)
+    share = 1.0 / np.bincount(user, minlength=users)[user] if len(user) else np.empty(0)
     place = np.minimum(((sure - 0.5) * 2 * bins).astype(np.int64), bins - 1)
-    cell, size = user * bins + place, len(rows) * bins
+    cell, size = user * np.int64(bins) + place, users * bins
     weight, said, seen, count = (
         np.bincount(cell, weights=values, minlength=size).reshape(-1, bins)
         for values in (share, share * sure, share * right, np.ones(len(cell)))

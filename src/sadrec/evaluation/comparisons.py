@@ -43,6 +43,11 @@ def evaluate_comparisons(model: object, held_out: Comparisons) -> Evaluation:
     >>> evaluate_comparisons(Fixed(), held_out)["accuracy"]
     0.5
     """
+    return _summary(*margins_and_probabilities(model, held_out), held_out)
+
+
+def margins_and_probabilities(model: object, held_out: Comparisons) -> tuple[Doubles, Doubles | None]:
+    """Return the margin of each comparison's winner and its probability (None for a model without)."""
     if len(held_out) == 0:
         raise ValueError("there are no comparisons to evaluate on")
     source = source_of(model, held_out)
@@ -66,7 +71,7 @@ def evaluate_comparisons(model: object, held_out: Comparisons) -> Evaluation:
                 probability[part] = p[left, right]
     if not np.isfinite(margin).all():
         raise ValueError("the model gives margins that are not finite: its training has diverged")
-    return _summary(margin, probability, held_out)
+    return margin, probability
 
 
 def _summary(margin: Doubles, p: Doubles | None, held_out: Comparisons) -> Evaluation:
