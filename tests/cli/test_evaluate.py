@@ -83,3 +83,17 @@ def test_an_interrupted_compare_says_how_to_go_on(tmp_path, monkeypatch, kept):
     result = CliRunner().invoke(compare_command, options)
     assert result.exit_code == 130
     assert ("Run the same command again" if kept else "give a folder with -o") in result.output
+
+
+def test_compare_takes_comparisons(tmp_path):
+    rng = np.random.default_rng(0)
+    first = rng.integers(0, 6, 300)
+    frame = pl.DataFrame({"user": rng.integers(0, 9, 300), "winner": first, "loser": (first + 1) % 6})
+    frame.write_csv(tmp_path / "games.csv")
+    options = [str(tmp_path / "games.csv"), "--splits", "2", "--factors", "2", "--quiet"]
+    result = CliRunner().invoke(compare_command, options, catch_exceptions=False)
+    lines = result.output.splitlines()
+    assert lines[0] == "| Model | accuracy (%) | mean_margin | brier | log_loss |"
+    assert [line.split(" | ")[0] for line in lines[2:5]] == ["| SAD (k=2)", "| BPR (k=2)", "| Popularity"]
+    refused = CliRunner().invoke(compare_command, [*options, "--top-n", "5"])
+    assert "--top-n is for interactions" in refused.output

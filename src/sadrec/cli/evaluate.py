@@ -123,9 +123,8 @@ def in_ids_of(model: Any, data: Any, name: str = "the data") -> tuple[Any, int]:
 @click.argument("file", type=click.Path(exists=True, path_type=Path))
 @click.option(
     "--models",
-    default="sad,bpr,ease,popularity",
-    show_default=True,
-    help="Names, separated by commas; implicit-als and implicit-bpr where implicit is installed.",
+    help="Names, separated by commas: sad, bpr, gibbs, ease, popularity, and implicit-als and implicit-bpr where "
+    "implicit is installed.  [default: sad,bpr,ease,popularity; of comparisons sad,bpr,popularity]",
 )
 @click.option("--splits", type=click.IntRange(min=1), default=5, show_default=True)
 @click.option("--factors", type=click.IntRange(min=1), default=64, show_default=True, help="Of models with factors.")
@@ -143,7 +142,7 @@ def in_ids_of(model: Any, data: Any, name: str = "the data") -> tuple[Any, int]:
 @json_option
 def compare_command(
     file: Path,
-    models: str,
+    models: str | None,
     splits: int,
     factors: int,
     top_n: int | None,
@@ -156,26 +155,31 @@ def compare_command(
 ) -> None:
     """Fit several models on random splits of FILE and compare them, with their default settings.
 
-    FILE holds interactions, or is a folder with such a ratings.parquet.
+    FILE holds interactions or comparisons, or is a folder with a ratings.parquet.
     """
+    from sadrec import Comparisons
     from sadrec.evaluation import compare
 
+    data = reading.read(file / "ratings.parquet" if file.is_dir() else file)
+    stated = isinstance(data, Comparisons)
+    if stated and top_n is not None:
+        raise click.UsageError(f"--top-n is for interactions, and {file} holds comparisons")
+    models = models or ("sad,bpr,popularity" if stated else "sad,bpr,ease,popularity")
     names = [name.strip() for name in models.split(",") if name.strip()]
     compared = compared_models(names, factors)
-    data = reading.interactions(file / "ratings.parquet" if file.is_dir() else file)
     with resumable(output):
         result = compare(
             compared,
             data,
             splits,
-            protocol="top_n" if top_n else "leave_one_out",
+            protocol="top_n" if top_n else None,
             N=top_n or 10,
             seed=seed,
             path=None if output is None else output / "runs",
             budget=budget,
             progress=not quiet,
         )
-    shown = None if top_n else [name for name in PAPER_MEASURES if name in result.measures]
+    shown = None if top_n or stated else [name for name in PAPER_MEASURES if name in result.measures]
     if output is not None:
         result.save(output)
     if as_json:
@@ -188,11 +192,13 @@ def compared_models(names: Sequence[str], factors: int) -> dict[str, Any]:
     """Make the models to compare, by the titles of the table; ``factors`` are those of models that have factors."""
     from sadrec import BPR, SAD
     from sadrec.evaluation import EASE, Implicit, Popularity
+    from sadrec.posterior import GibbsSAD
 
     makers: dict[str, tuple[str, Callable[[], Any]]] = {
         # ratings are masked: their order is not for training
         "sad": (f"SAD (k={factors})", lambda: SAD(factors=factors, order_share=0.0)),
         "bpr": (f"BPR (k={factors})", lambda: BPR(factors=factors, order_share=0.0)),
+        "gibbs": (f"GibbsSAD (k={factors})", lambda: GibbsSAD(factors=factors)),
         "ease": ("EASE", EASE),
         "popularity": ("Popularity", Popularity),
         "implicit-als": (f"implicit ALS (k={factors})", lambda: Implicit("als", factors=factors)),
