@@ -21,7 +21,8 @@ def posterior_command(data_folder: Path | None, output: Path, parts: tuple[str, 
     The authors' simulation and the sets of comparisons are read from --data; without it the former is simulated anew
     and the latter are left out. Interrupted with Ctrl-C or killed, the same command continues.
     """
-    length = Length(draws=200, warmup=100, data_sets=2) if quick else Length()
+    quickly = Length(draws=100, warmup=50, data_sets=2, priors=1, factors=(1,), real=1)
+    length = quickly if quick else Length()
     with resumable(output):
         report = posterior_study(output, data_folder, parts=parts or PARTS, length=length, show_progress=not quiet)
     click.echo(report.read_text())

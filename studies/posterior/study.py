@@ -44,11 +44,16 @@ class Length:
         Of the chains of the convergence part; the other parts take fixed shares of them.
     data_sets
         Simulated data sets per kind of truth in the coverage part.
+    priors, factors, real
+        How many priors, which numbers of factors and how many sets of real comparisons in the predicting part.
     """
 
     draws: int = 2000
     warmup: int = 1000
     data_sets: int = 60
+    priors: int = len(PRIORS)
+    factors: tuple[int, ...] = (1, 2, 4, 16)
+    real: int = len(DATA)
 
 
 def sim2(source: str, missing: float, data_folder: Path | None) -> Simulation:
@@ -175,10 +180,10 @@ def pieces(length: Length, data_folder: Path | None) -> Iterator[tuple[str, tupl
     for kind in TRUTHS:
         for number in range(length.data_sets):
             yield "coverage", (kind, number)
-    for name in DATA if data_folder is not None else ():
-        for prior in PRIORS:
+    for name in DATA[: length.real if data_folder is not None else 0]:
+        for prior in list(PRIORS)[: length.priors]:
             yield "predicting", (name, prior, 8, 0)
-        for factors in (1, 2, 4, 16):
+        for factors in length.factors:
             yield "predicting", (name, "learnt", factors, 0)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 from sadrec import BPR, SAD, Interactions
-from sadrec.evaluation import evaluate_top_n, grid_points
+from sadrec.evaluation import TuneResult, evaluate_top_n, grid_points, tune
 from sadrec.models import DivergedError
 from studies._tools import (
     Record,
@@ -96,7 +96,7 @@ METRIC = "ndcg@10"
 MEASURES = ("ndcg@10", "recall@10", "recall@50", "hit_rate@10", "coverage@10", "popularity_bias@10", "seconds")
 
 # Part of every record: raise it when what is computed changes, and old records are computed again.
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,14 +107,14 @@ class TopNStudy:
     ----------
     summary
         Mean and spread of every measure of every model over the seeds, on test data.
-    chosen
-        The settings of each model, chosen on validation data.
+    tuned
+        The trials of each model on validation data, and the settings chosen.
     report
         The Markdown report; tables lie beside it.
     """
 
     summary: pl.DataFrame
-    chosen: Mapping[str, Mapping[str, Any]]
+    tuned: Mapping[str, TuneResult]
     report: Path
 
 
@@ -161,32 +161,55 @@ def top_n_study(
     whole(trials, "trials", least=1)
     whole(seeds, "seeds", least=1)
     folder = Path(folder)
-    study = _Study(folder, name, num_threads, show_progress)
     splits = [data.split(test=0.2, seed=seed) for seed in range(seeds)]
-    inner = splits[0][0].split(test=0.125, seed=1)
-    chosen: dict[str, Mapping[str, Any]] = {}
-    tried: dict[str, list[Record]] = {}
+    tuned: dict[str, TuneResult] = {}
     notes: dict[str, str] = {}
     rows: list[tuple[str, Mapping[str, float | None]]] = []
+
+    def measure(key: str, title: str, settings: Mapping[str, Any]) -> None:
+        """Fit a model to the training part of every seed and measure it on test data."""
+        units = [
+            _unit(
+                f"{name}-{key}-{'chosen' if settings else 'default'}-{seed}",
+                _make(key, settings, seed, num_threads),
+                parts,
+                seed,
+            )
+            for seed, parts in enumerate(splits)
+        ]
+        records = run(folder, units, f"{name}, {title}", show_progress=show_progress)
+        rows.extend((title, record["figures"]) for record in records)
+
     for key in dict.fromkeys(models):
-        points = settings_to_try(key, spaces[key], start[key], trials)
+        result = tune(
+            _make(key, {}, 0, num_threads),
+            splits[0][0],
+            metric=METRIC,
+            sampler="grid",
+            space=settings_to_try(key, spaces[key], start[key], trials),
+            test=0.125,
+            seed=1,
+            path=folder / "runs",
+            prune=False,
+            progress=show_progress,
+        )
         try:
-            tried[key] = study.tried(key, points, inner)
-            scores = [record["score"] for record in tried[key]]
-            best = points[scores.index(max(scores))]
-            rows += [(TITLES[key], row) for row in study.tested(f"{key}-test", key, best, splits)]
-            chosen[key] = best
+            if not any(trial.scores for trial in result.trials):
+                raise BaselineError(result.trials[0].message)
+            measure(key, TITLES[key], result.settings)
         except (BaselineError, DivergedError) as error:
             notes[TITLES[key]] = str(error).splitlines()[0]
             log.warning("%s is left out: %s", key, notes[TITLES[key]])
+        else:
+            tuned[key] = result
     for key, title in UNTUNED.items():
-        if key in chosen:
-            rows += [(title, row) for row in study.tested(f"{key}-default-test", key, {}, splits)]
+        if key in tuned:
+            measure(key, title, {})
     summary = summarise(rows, notes)
     table = write_tables(folder, name, summary, MEASURES)
     report = folder / f"{name}-report.md"
-    write_whole(report, _report(data, name, table, chosen, tried, notes, trials, seeds))
-    return TopNStudy(summary, chosen, report)
+    write_whole(report, _report(data, name, table, tuned, notes, trials, seeds))
+    return TopNStudy(summary, tuned, report)
 
 
 def settings_to_try(
@@ -216,85 +239,36 @@ def _make(key: str, settings: Mapping[str, Any], seed: int, num_threads: int) ->
     return make(key, **settings, **known)
 
 
-@dataclass(frozen=True)
-class _Study:
-    folder: Path
-    name: str
-    num_threads: int
-    show_progress: bool
+def _unit(name: str, model: Any, parts: tuple[Interactions, Interactions], seed: int) -> Unit:
+    """Return the unit that fits a model and evaluates its lists."""
+    train, held_out = parts
+    settings = {name: value for name, value in settings_of(model, train).items() if name != "num_threads"}
+    about = {"model": type(model).__name__, "settings": settings}
 
-    def tried(
-        self, key: str, points: Sequence[Mapping[str, Any]], parts: tuple[Interactions, Interactions]
-    ) -> list[Record]:
-        """Score settings on the validation split."""
-        units = [
-            self.unit(f"{key}-trial-{place:02d}", key, settings, parts, 0, final=False)
-            for place, settings in enumerate(points)
-        ]
-        return run(self.folder, units, f"{self.name}, tuning {key}", show_progress=self.show_progress)
+    def compute() -> Record:
+        begin = time.perf_counter()
+        model.fit(train, show_progress=False)
+        seconds = getattr(model, "facts", {}).get("fit_seconds", time.perf_counter() - begin)
+        figures = {**evaluate_top_n(model, train, held_out, N=(10, 50), seed=seed), "seconds": round(seconds, 2)}
+        return {"figures": {measure: figures.get(measure) for measure in MEASURES}}
 
-    def tested(
-        self, name: str, key: str, settings: Mapping[str, Any], splits: Sequence[tuple[Interactions, Interactions]]
-    ) -> list[dict[str, float | None]]:
-        """Fit settings to the training part of every seed and measure them on test data."""
-        units = [
-            self.unit(f"{name}-{seed}", key, settings, parts, seed, final=True) for seed, parts in enumerate(splits)
-        ]
-        records = run(self.folder, units, f"{self.name}, testing {key}", show_progress=self.show_progress)
-        return [
-            {**{measure: record["figures"].get(measure) for measure in MEASURES}, "seconds": record["seconds"]}
-            for record in records
-        ]
-
-    def unit(
-        self,
-        name: str,
-        key: str,
-        settings: Mapping[str, Any],
-        parts: tuple[Interactions, Interactions],
-        seed: int,
-        final: bool,
-    ) -> Unit:
-        """Return the unit that fits a model and evaluates its lists."""
-        train, held_out = parts
-        model = _make(key, settings, seed, self.num_threads)
-        about = settings_of(model, train)
-        about.pop("num_threads", None)
-
-        def compute() -> Record:
-            begin = time.perf_counter()
-            try:
-                model.fit(train, show_progress=False)
-            except DivergedError:
-                if final:
-                    raise
-                return {"settings": dict(settings), "seconds": round(time.perf_counter() - begin, 2), "score": 0.0}
-            seconds = getattr(model, "facts", {}).get("fit_seconds", time.perf_counter() - begin)
-            result = evaluate_top_n(model, train, held_out, N=(10, 50), seed=seed)
-            record = {"settings": dict(settings), "seconds": round(seconds, 2)}
-            if not final:
-                return {**record, "score": result[METRIC]}
-            return {**record, "figures": dict(result), "error": result.errors[METRIC]}
-
-        identity = {"format": FORMAT, "data": digest(train, held_out), "model": key, "settings": about}
-        return Unit(f"{self.name}-{name}", {**identity, "seed": seed, "final": final}, compute)
+    identity = {"format": FORMAT, "data": digest(train, held_out), **about, "seed": seed}
+    return Unit(name, identity, compute)
 
 
 def _report(
     data: Interactions,
     name: str,
     table: str,
-    chosen: Mapping[str, Mapping[str, Any]],
-    tried: Mapping[str, Sequence[Record]],
+    tuned: Mapping[str, TuneResult],
     notes: Mapping[str, str],
     trials: int,
     seeds: int,
 ) -> str:
     rows = []
-    for key, settings in chosen.items():
-        shown = ", ".join(f"{setting}={value!r}" for setting, value in settings.items())
-        best = max(record["score"] for record in tried[key])
-        rows.append([TITLES[key], len(tried[key]), f"{best:.4f}", shown])
+    for key, result in tuned.items():
+        shown = ", ".join(f"{setting}={value!r}" for setting, value in result.settings.items())
+        rows.append([TITLES[key], len(result.trials), f"{result.score:.4f}", shown])
     parts = [
         f"# Top-N on {name}",
         f"{data!r}; random 80/20, mean and standard deviation over {seeds} seeds; what was seen in training is left "

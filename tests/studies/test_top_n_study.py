@@ -1,5 +1,6 @@
 """Top-N: how models are tuned alike, what the table holds, and that test data is seen once."""
 
+import importlib
 import os
 import signal
 import subprocess
@@ -13,7 +14,7 @@ import scipy.sparse as sp
 from click.testing import CliRunner
 
 from sadrec import Interactions
-from sadrec._files import read_arrays
+from sadrec.evaluation import EASE
 from studies.baselines import BaselineError
 from studies.defaults.study import defaults_study
 from studies.top_n import study as top_n
@@ -68,11 +69,12 @@ def test_the_table_has_every_model_and_ours_with_default_settings(study):
     assert means["EASE"] > means["Popularity"] + 0.05
 
 
-def test_the_best_validation_score_decides(study, tmp_path):
+def test_the_best_validation_score_decides(study):
     found = study()
-    folder = found.report.parent / "runs"
-    results = [read_arrays(path, "a result")[1]["values"] for path in folder.glob("groups-ease-trial-*.result")]
-    assert found.chosen["ease"] == max(results, key=lambda result: result["score"])["settings"]
+    for key, result in found.tuned.items():
+        best = max(result.trials, key=lambda trial: trial.score)
+        assert result.settings == best.settings
+        assert f"| {TITLES[key]} | {len(result.trials)} | {best.score:.4f} |" in found.report.read_text()
 
 
 def test_tuning_never_sees_test_data(monkeypatch, tmp_path):
@@ -81,11 +83,12 @@ def test_tuning_never_sees_test_data(monkeypatch, tmp_path):
     seen = []
     real = top_n.evaluate_top_n
 
-    def watched(model, train, held_out, **options):
+    def watched(model, train, held_out, *lengths, **options):
         seen.append((train.matrix.multiply(test.matrix).nnz, held_out.matrix.multiply(test.matrix).nnz))
-        return real(model, train, held_out, **options)
+        return real(model, train, held_out, *lengths, **options)
 
     monkeypatch.setattr(top_n, "evaluate_top_n", watched)
+    monkeypatch.setattr(importlib.import_module("sadrec.evaluation.tune"), "evaluate_top_n", watched)
     top_n_study(
         tmp_path, data, "groups", models=["ease"], trials=3, seeds=1, spaces=SMALL, start=FIRST, show_progress=False
     )
@@ -94,27 +97,20 @@ def test_tuning_never_sees_test_data(monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("fits", [0, 1], ids=["in a trial", "in the last fit"])
 def test_a_baseline_that_fails_gets_a_note_and_the_others_their_rows(monkeypatch, tmp_path, fits):
-    real, fitted = top_n.make, []
+    real, fitted = EASE.fit, []
 
-    def failing(key, **settings):
-        model = real(key, **settings)
-        fit = model.fit
+    def failing(self, data, show_progress=True):
+        if len(fitted) == fits:
+            raise BaselineError("ease ran out of breath: give it more\nlong log")
+        fitted.append(self)
+        return real(self, data, show_progress)
 
-        def refuse(data, show_progress):
-            if key == "ease" and len(fitted) == fits:
-                raise BaselineError("ease ran out of breath: give it more\nlong log")
-            fitted.append(key)
-            return fit(data, show_progress)
-
-        monkeypatch.setattr(model, "fit", refuse)
-        return model
-
-    monkeypatch.setattr(top_n, "make", failing)
+    monkeypatch.setattr(EASE, "fit", failing)
     found = top_n_study(
         tmp_path, groups(), "groups", models=["ease", "popularity"], trials=1, seeds=1, show_progress=False
     )
     assert found.summary["model"].unique().to_list() == ["Popularity"]
-    assert "EASE: ease ran out of breath" in found.report.read_text()
+    assert "ease ran out of breath" in found.report.read_text()
     assert "long log" not in found.report.read_text()
 
 
@@ -124,7 +120,7 @@ def test_settings_that_diverge_are_a_bad_trial(tmp_path):
         tmp_path, groups(), "groups", models=["sad"], trials=3, seeds=1, spaces=SMALL, start={"sad": wild},
         num_threads=1, show_progress=False,
     )  # fmt: skip
-    assert "learning_rate" not in found.chosen["sad"]
+    assert "learning_rate" not in found.tuned["sad"].settings
 
 
 @pytest.mark.parametrize(("option", "value"), [("trials", 0), ("seeds", 0), ("models", ["oracle"]), ("models", [])])
@@ -152,13 +148,13 @@ def test_an_interrupted_command_goes_on_where_it_was(tmp_path, data_folder):
     command = [sys.executable, "-m", "studies.top_n", *arguments, "--data", str(data_folder)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ, start_new_session=True)
     deadline = time.monotonic() + 120
-    while not list(tmp_path.glob("runs/*.result")) and time.monotonic() < deadline:
+    while not list(tmp_path.glob("runs/*.*")) and time.monotonic() < deadline:
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=120)
     assert process.returncode == 130
     assert "Run the same command again" in errors and "Traceback" not in errors
-    done = {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/*.result")}
+    done = {path: path.stat().st_mtime_ns for path in tmp_path.glob("runs/[!.]*")}
     assert 1 <= len(done) < 13
     result = CliRunner().invoke(top_n_command, [*arguments, "--data", str(data_folder)], catch_exceptions=False)
     assert result.exit_code == 0 and "| EASE |" in result.output
