@@ -110,6 +110,9 @@ def test_weights_on_the_command_line_are_those_of_fit(odd):
     plain = fitted(odd / "w.csv", *COLUMNS)
     assert (plain.user_factors != model.user_factors).any()
     fitted(odd / "w.csv", *COLUMNS, "--weight", "w", "--validation", 0.2)
+    frame.with_columns(w=-pl.col("w")).write_csv(odd / "w.csv")
+    refusal = ask("fit", odd / "w.csv", "-o", odd / "x.sad", *COLUMNS, "--weight", "w", code=1).output
+    assert "--weight w: " in refusal and "a weight is -2, and weights must not be negative" in refusal
 
 
 def test_dislikes_on_the_command_line_are_those_of_fit(odd):

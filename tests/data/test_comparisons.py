@@ -214,7 +214,7 @@ def test_as_comparisons_takes_every_form(tmp_path: Path) -> None:
 
 
 def test_where_no_column_looks_like_the_judge_the_argument_is_named() -> None:
-    with pytest.raises(ValueError, match=r"name the right one, user=\.\.\., or user=None"):
+    with pytest.raises(ValueError, match=r"name the right one, user=\.\.\. \(--user COLUMN\), or none where one judge"):
         Comparisons.from_frame(STATED.drop("judge"))
 
 

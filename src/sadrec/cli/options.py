@@ -123,9 +123,12 @@ class Reading:
         if given.get("duplicates") == "count":
             given["duplicates"] = "sum"
         try:
-            return self._read(file, "interactions", {**given, "rating": column})
+            weights = self._read(file, "interactions", {**given, "rating": column, "allow_negative": True})
+            if (least := weights.matrix.data.min()) < 0:
+                raise ValueError(f"{file}: a weight is {least:g}, and weights must not be negative")
         except ValueError as error:
             raise ValueError(f"--weight {column}: {error}") from None
+        return weights
 
     def _read(self, file: Path, kind: str, given: dict[str, Any], weight: str | None = None) -> Any:
         from sadrec import Comparisons, Interactions

@@ -74,7 +74,8 @@ def find_column(columns: Sequence[str], wanted: str | None, role: str, *, requir
             return by_plain_name[alias]
     if not required:
         return None
-    remedy = "user=..., or user=None where one judge said it all" if role == "judge" else f"{role}=..."
+    name = "user" if role == "judge" else role
+    remedy = f"{name}=... (--{name} COLUMN)" + (", or none where one judge made all comparisons" * (role == "judge"))
     raise ValueError(
         f"no column looks like the {role}; the columns found are {known}; name the right one, {remedy}, or rename it"
     )
