@@ -16,6 +16,7 @@ from sadrec._files import plain, read_arrays, write_arrays
 from sadrec._settings import Number, OneOf, Seed, Threads, Whole, checked, setting
 from sadrec._types import Floats, Positions
 from sadrec.data import Comparisons, Ids, Interactions, as_interactions
+from sadrec.evaluation.plan import pattern
 from sadrec.models.base import Estimator, documented
 from sadrec.models.errors import ModelFileError
 from sadrec.models.files import pack_ids, pack_seen, refusing, unpack_ids, unpack_seen
@@ -231,11 +232,3 @@ class Implicit(ScoreModel):
 
     def _scores(self, rows: Positions) -> Array:
         return np.asarray(self.user_factors[rows] @ self.item_factors.T)
-
-
-def pattern(data: Interactions) -> Any:
-    """Return the interactions as a sparse matrix of ones, an explicit 0 included."""
-    from scipy import sparse
-
-    given = data.matrix
-    return sparse.csr_matrix((np.ones(given.nnz, np.float32), given.indices, given.indptr), shape=given.shape)

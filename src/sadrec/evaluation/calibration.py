@@ -91,7 +91,7 @@ def calibration(
         _, p = margins_and_probabilities(model, held_out)
         sums = _binned(p, held_out.user_index, np.ones(len(held_out)), len(held_out.users), bins)
     else:
-        plan = Plan.of(model, train, held_out, seed)
+        plan = Plan(model, train, held_out, seed)
         sums = sum(plan.each(partial(_sums, plan, pairs, bins), num_threads), np.zeros((_SUMS, bins)))
     weight, said, seen, count, seen2, cross, weight2 = sums
     if not weight.sum():

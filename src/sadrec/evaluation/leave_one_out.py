@@ -93,7 +93,7 @@ def evaluate(
         if not isinstance(held_out, Comparisons) or not isinstance(train, Comparisons):
             raise TypeError("one part is interactions and the other comparisons; give the two parts of one split")
         return evaluate_comparisons(model, held_out)
-    plan = Plan.of(model, train, held_out, seed, sampled, cut, factors)
+    plan = Plan(model, train, held_out, seed, sampled, cut, factors)
     parts = list(plan.each(partial(_measured, plan), num_threads, progress))
     per_user = {
         name: np.concatenate([part[name] for part in parts]) if parts else np.empty(0)

@@ -1,19 +1,17 @@
 """The log likelihood of "what a person met is preferred to what they did not"."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from sadrec import _check
+from sadrec._types import Doubles
 from sadrec.data import Interactions
 from sadrec.evaluation._running import over_blocks, user_blocks
 from sadrec.evaluation.metrics.pairs import FLOOR
 from sadrec.evaluation.plan import USERS_PER_BLOCK, check_split, union_pattern
 from sadrec.evaluation.protocol import HasProbability
 from sadrec.evaluation.sampling import subset, uniforms, unmet_items
-from sadrec.evaluation.sources import Source, source_of
+from sadrec.evaluation.sources import source_of
 
 
 def log_likelihood(
@@ -64,40 +62,28 @@ def log_likelihood(
         check_split(train, data)
     source = source_of(model, data)
     met = union_pattern(data) if train is None else union_pattern(data, train)
-    plan = _Plan(source, data, met, seed, items, negatives)
-    rows = np.flatnonzero(np.diff(data.matrix.indptr))
-    threads = _check.threads(num_threads) if source.concurrent else 1
-    parts = list(over_blocks(plan.sums, user_blocks(rows, USERS_PER_BLOCK), threads))
-    total, weight = np.sum(parts, axis=0) if parts else (np.nan, np.nan)
-    return float(total / weight)
 
-
-@dataclass(frozen=True)
-class _Plan:
-    source: Source
-    data: Interactions
-    met: sparse.csr_matrix
-    seed: int
-    items: int
-    negatives: int
-
-    def sums(self, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    def sums(rows: NDArray[np.int64]) -> Doubles:
         """Return the weighted sum of log probabilities and the sum of weights."""
-        block = self.source.block(rows)
-        numbers = uniforms(self.seed, rows, self.items + self.negatives)
+        block = source.block(rows)
+        numbers = uniforms(seed, rows, items + negatives)
         total = np.zeros(2)
         for position, row in enumerate(rows.tolist()):
-            own = self.data.matrix.indices[self.data.matrix.indptr[row] : self.data.matrix.indptr[row + 1]]
-            met = self.met.indices[self.met.indptr[row] : self.met.indptr[row + 1]]
+            own = data.matrix.indices[data.matrix.indptr[row] : data.matrix.indptr[row + 1]]
             drawn = own
-            if len(own) > self.items:
-                drawn = own[subset(len(own), numbers[position, : self.items])]
-            rest = numbers[position, self.items :]
-            others = unmet_items(self.seed, row, met, self.met.shape[1], self.negatives, rest)
+            if len(own) > items:
+                drawn = own[subset(len(own), numbers[position, :items])]
+            known = met.indices[met.indptr[row] : met.indptr[row + 1]]
+            others = unmet_items(seed, row, known, met.shape[1], negatives, numbers[position, items:])
             if not len(others):
                 continue
-            p = self.source.probability(row, drawn, others, block(position, drawn, others))
+            p = source.probability(row, drawn, others, block(position, drawn, others))
             if p is None:
                 raise ValueError("the model offers no probability")
             total += len(own) * np.array([np.log(np.maximum(p, FLOOR)).mean(), 1.0])
         return total
+
+    blocks = user_blocks(np.flatnonzero(np.diff(data.matrix.indptr)), USERS_PER_BLOCK)
+    parts = list(over_blocks(sums, blocks, _check.threads(num_threads) if source.concurrent else 1))
+    total, weight = np.sum(parts, axis=0) if parts else (np.nan, np.nan)
+    return float(total / weight)

@@ -1,7 +1,6 @@
 """The comparisons behind the paper's measures: held-out against liked and against sampled items, block by block."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,7 +13,7 @@ from sadrec.evaluation._running import over_blocks, user_blocks
 from sadrec.evaluation.metrics.pairs import Pairs
 from sadrec.evaluation.metrics.sampled import Contest
 from sadrec.evaluation.sampling import uniforms, unmet_items
-from sadrec.evaluation.sources import Source, source_of
+from sadrec.evaluation.sources import source_of
 
 USERS_PER_BLOCK = 64
 R = TypeVar("R")
@@ -54,35 +53,26 @@ def check_held_out(train: Interactions, test: Interactions) -> sparse.csr_matrix
     return met
 
 
-def union_pattern(*parts: Interactions) -> sparse.csr_matrix:
-    """Return a matrix whose stored entries are all interactions of ``parts``, sorted within rows."""
-    total = None
-    for part in parts:
-        matrix = part.matrix
-        ones = np.ones(len(matrix.indices), dtype=np.int32)
-        pattern = sparse.csr_matrix((ones, matrix.indices, matrix.indptr), shape=matrix.shape)
-        total = pattern if total is None else total + pattern
-    if total is None:
-        raise ValueError("need at least one part")
+def pattern(data: Interactions) -> sparse.csr_matrix:
+    """Return the interactions as a sparse matrix of ones, an explicit 0 included."""
+    given = data.matrix
+    return sparse.csr_matrix((np.ones(given.nnz, np.float32), given.indices, given.indptr), shape=given.shape)
+
+
+def union_pattern(first: Interactions, *others: Interactions) -> sparse.csr_matrix:
+    """Return a matrix whose stored entries are all interactions of the parts, sorted within rows."""
+    total = pattern(first)
+    for part in others:
+        total = total + pattern(part)
     total.sort_indices()
     return total
 
 
-@dataclass(frozen=True)
 class Plan:
     """Which items of a split are compared with which, for every user, and by which model."""
 
-    source: Source
-    train: Interactions
-    held_out: Interactions
-    met: sparse.csr_matrix
-    seed: int
-    sampled: int
-    cut: int
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         model: object,
         train: Interactions,
         held_out: Interactions,
@@ -90,13 +80,12 @@ class Plan:
         sampled: int = 100,
         cut: int = 20,
         factors: bool = True,
-    ) -> "Plan":
-        """Check a split and find out how the model is asked."""
-        met = check_held_out(train, held_out)
+    ) -> None:
+        self.met = check_held_out(train, held_out)
         if sampled < 1 or not 0 < cut <= sampled:
             raise ValueError(f"need sampled >= 1 and 0 < cut <= sampled, got sampled={sampled} and cut={cut}")
-        source = source_of(model, train, factors=factors)
-        return cls(source, train, held_out, met, seed, sampled, cut)
+        self.source = source_of(model, train, factors=factors)
+        self.train, self.held_out, self.seed, self.sampled, self.cut = train, held_out, seed, sampled, cut
 
     @property
     def rows(self) -> NDArray[np.int64]:

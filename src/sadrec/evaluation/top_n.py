@@ -1,7 +1,6 @@
 """Evaluation of lists: the best N of the whole catalogue, what was seen in training left out."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -81,7 +80,7 @@ def evaluate_top_n(
     if not lengths or min(lengths) < 1:
         raise ValueError(f"N must be at least 1, or several such numbers, got {N!r}")
     given = as_evaluated(model)
-    plan = _Plan.of(given, train, test, max(lengths), seed)
+    plan = _Lists(given, train, test, max(lengths), seed)
     rows = np.flatnonzero(np.diff(test.matrix.indptr))
     step = max(1, _BLOCK // max(1, train.matrix.shape[1]))
     parts = list(over_blocks(plan.hits, user_blocks(rows, step), 1, progress, "evaluate"))
@@ -122,22 +121,14 @@ def _own_popularity(train: Interactions, popularity: NDArray[Any]) -> Doubles:
         return np.asarray(total / np.diff(matrix.indptr), dtype=np.float64)
 
 
-@dataclass(frozen=True)
-class _Plan:
-    model: EvaluatedModel
-    train: Interactions
-    test: Interactions
-    length: int
-    order: NDArray[np.int64]
-    columns: NDArray[Any]
-    popularity: NDArray[Any]
+class _Lists:
+    """The lists of a model, a block of users at a time."""
 
-    @classmethod
-    def of(cls, model: EvaluatedModel, train: Interactions, test: Interactions, length: int, seed: int) -> "_Plan":
-        _, columns = positions(model, train)
-        order = np.random.default_rng(seed).permutation(train.matrix.shape[1])
-        popularity = np.bincount(train.matrix.indices, minlength=train.matrix.shape[1])
-        return cls(model, train, test, length, order, columns, popularity)
+    def __init__(self, model: EvaluatedModel, train: Interactions, test: Interactions, length: int, seed: int) -> None:
+        self.model, self.train, self.test, self.length = model, train, test, length
+        _, self.columns = positions(model, train)
+        self.order = np.random.default_rng(seed).permutation(train.matrix.shape[1])
+        self.popularity = np.bincount(train.matrix.indices, minlength=train.matrix.shape[1])
 
     def hits(self, rows: NDArray[Any]) -> Hits:
         """Return the lists of the users in ``rows`` and which of their items came true."""

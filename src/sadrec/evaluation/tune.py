@@ -251,16 +251,16 @@ def tune(
     scorer = Scorer(metric or ("log_loss" if isinstance(data, Comparisons) else "ndcg@10"), data, test)
     if scorer.name == "log_likelihood" and sampler != "grid":
         raise ValueError("the log likelihood of the training data can only overfit; tune 'validation_log_likelihood'")
-    proposals = _proposals(model, sampler, space, [dict(point) for point in start], trials, seed, scorer.better)
+    total, proposed = _proposals(model, sampler, space, [dict(point) for point in start], trials, seed, scorer.better)
     parts = [scorer.split(seed + fold) for fold in range(1 if scorer.name == "log_likelihood" else folds)]
     work = _Work(model, scorer, parts, seed, budget, looks if prune else 0)
     finished = FinishedWork(path, "trial")
     question = (data_fingerprint(data), scorer.name, test, folds, seed)
     done: list[Trial] = []
     end = math.inf if timeout is None else time.perf_counter() + timeout
-    with tqdm(total=proposals.total, desc="tune", disable=not progress) as bar:
-        while time.perf_counter() < end and (settings := proposals.next(done)) is not None:
-            done.append(work.result(settings, done, finished, question))
+    with tqdm(total=total, desc="tune", disable=not progress) as bar:
+        while len(done) < total and time.perf_counter() < end:
+            done.append(work.result(proposed(done), done, finished, question))
             bar.update()
             scores = [scorer.better * trial.score for trial in done if trial.scores]
             if scores:
@@ -427,21 +427,6 @@ def _from_record(settings: Point, record: Mapping[str, Any]) -> Trial:
 # -- which settings are tried ------------------------------------------------------------------------------------------
 
 
-class _Proposals:
-    """Points in an order that depends only on the seed and on the scores of the trials before."""
-
-    def __init__(self, points: Sequence[Point], more: Callable[[Sequence[Trial]], Point] | None, total: int) -> None:
-        self._points, self._more, self.total = points, more, total
-
-    def next(self, done: Sequence[Trial]) -> Point | None:
-        """Return the next point, or None when there are no more."""
-        if len(done) >= self.total:
-            return None
-        if len(done) < len(self._points):
-            return self._points[len(done)]
-        return None if self._more is None else self._more(done)
-
-
 def _proposals(
     model: Any,
     sampler: Sampler,
@@ -450,7 +435,11 @@ def _proposals(
     trials: int | None,
     seed: int,
     better: int,
-) -> _Proposals:
+) -> tuple[int, Callable[[Sequence[Trial]], Point]]:
+    """Return how many points there are, and a function that gives the next of them.
+
+    Which one it is depends on the seed and on the scores of the trials before, and on nothing else.
+    """
     known = model.get_params()
     points = [dict(point) for point in space] if isinstance(space, Sequence) else None
     chosen = _space(model) if space is None else dict(space) if isinstance(space, Mapping) else {}
@@ -462,13 +451,13 @@ def _proposals(
     if points is None and sampler == "grid":
         points = grid_points(chosen, trials, seed)
     if points is not None:
-        points = [*start, *(point for point in points if point not in start)]
-        return _Proposals(points, None, min(trials or len(points), len(points)))
+        listed = [*start, *(point for point in points if point not in start)]
+        return min(trials or len(listed), len(listed)), lambda done: listed[len(done)]
     for name, values in chosen.items():
         if not isinstance(values, Span):
             _listed(name, values)
     more = _random(chosen, seed) if sampler == "random" else _tpe(chosen, seed, better)
-    return _Proposals(start, more, trials or 50)
+    return trials or 50, lambda done: start[len(done)] if len(done) < len(start) else more(done)
 
 
 def _space(model: Any) -> dict[str, Any]:
