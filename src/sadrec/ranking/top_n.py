@@ -107,7 +107,8 @@ class ItemIndex:
 
         kept = min(N + _SPARE, candidates.size)
         width = min(N, kept)
-        rows, columns = min(_ROWS, users), min(_COLUMNS, candidates.size)
+        rows = min(_ROWS, users)
+        columns = min(_ROWS * _COLUMNS // rows, candidates.size)
         tile = np.empty((rows, columns), np.float32)
         best_scores = np.empty((rows, kept), np.float32)
         best_items = np.empty((rows, kept), np.int64)
@@ -162,6 +163,9 @@ def best_of(
 
 def _share(pool: ThreadPoolExecutor, work: Callable[[int, int], object], rows: int, num_threads: int) -> None:
     """Run ``work(first, last)`` on as many runs of rows as there are threads, one of them in this thread."""
+    if min(rows, num_threads) == 1:
+        work(0, rows)
+        return
     bounds = np.linspace(0, rows, min(num_threads, rows) + 1).astype(int).tolist()
     others = [pool.submit(work, first, last) for first, last in pairwise(bounds[1:])]
     work(bounds[0], bounds[1])
