@@ -67,9 +67,9 @@ def _liked_by(p, user, count=25):
 
 def test_few_rivals_find_nearly_what_all_find(catalogue):
     liked = _liked_by(catalogue, 0)
-    everything = fold_in(catalogue, liked, rivals=600)
+    everything = fold_in(catalogue, liked, negatives=600)
     assert everything.pairs == 25 * 575
-    some = fold_in(catalogue, liked, rivals=100)
+    some = fold_in(catalogue, liked, negatives=100)
     cosine = some.vector @ everything.vector / np.linalg.norm(some.vector) / np.linalg.norm(everything.vector)
     assert cosine > 0.999
 
@@ -126,8 +126,8 @@ def test_popular_rivals_matter_more_if_drawn_more_often(catalogue):
 
 def test_equal_popularity_is_no_popularity(catalogue):
     liked = _liked_by(catalogue, 0)
-    even = fold_in(catalogue, liked, popularity=np.full(600, 7.0), rivals=50).vector
-    np.testing.assert_allclose(even, fold_in(catalogue, liked, rivals=50).vector, atol=1e-6)
+    even = fold_in(catalogue, liked, popularity=np.full(600, 7.0), negatives=50).vector
+    np.testing.assert_allclose(even, fold_in(catalogue, liked, negatives=50).vector, atol=1e-6)
 
 
 def test_hard_rivals_are_harder(catalogue):
@@ -207,7 +207,7 @@ def test_repr():
 def test_what_is_wrong_is_named(catalogue):
     with pytest.raises(ValueError, match="average_user"):
         fold_in(catalogue, [])
-    with pytest.raises(ValueError, match="no rival"):
+    with pytest.raises(ValueError, match="no other item"):
         fold_in(catalogue, np.arange(600))
     with pytest.raises(ValueError, match="liked holds 600"):
         fold_in(catalogue, [600])

@@ -83,13 +83,6 @@ def aligned(draws: Draws, reference: int = -1) -> tuple[Doubles, Doubles, Double
     """Return xi, eta, tau of all draws, factors in the order of one draw and in one form, most of tau near 1.
 
     The preferences of every draw stay what they are.
-
-    Parameters
-    ----------
-    draws
-        The draws.
-    reference
-        The draw that gives the order.
     """
     all_xi, all_eta, all_tau = (array.astype(np.float64) for array in draws.flat())
     target = all_xi[reference].copy(), all_eta[reference].copy(), all_tau[reference].copy()

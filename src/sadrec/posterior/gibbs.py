@@ -73,7 +73,8 @@ class GibbsSAD(SamplerSettings, Estimator):
       what SAD returns, of posterior means.
     - Preferences, margins and scores are in units of the probit. :meth:`tournament`, :meth:`cycles` and the models
       (:meth:`mean_model`, :meth:`draw_model`) are in log-odds, as SAD is: 1.702 times as large.
-    - ``user=None`` is the crowd: somebody with the mean vector of all users.
+    - ``user=None`` is the crowd: somebody with the mean vector of all users. ``items=None`` means all items.
+    - ``level`` is the probability content of an interval, from which as much is left out on either side.
     - What needs one set of factors (``explain``, ``similar_items``, ``fold_in``, ...) is asked of :meth:`mean_model`.
 
     Examples
@@ -217,27 +218,13 @@ class GibbsSAD(SamplerSettings, Estimator):
         return self._mean(user, item, rival, "beats")
 
     def mean(self, user: Any, item: Any, rival: Any, of: Quantity = "preference") -> Any:
-        """Return the posterior mean of a preference, or of its probability.
-
-        Parameters
-        ----------
-        of
-            "preference" or "probability".
-        """
+        """Return the posterior mean of a preference, or of its "probability"."""
         return self._mean(user, item, rival, _check.one_of(of, "of", ("preference", "probability")))
 
     def interval(
         self, user: Any, item: Any, rival: Any, level: float = 0.9, of: Quantity = "preference"
     ) -> tuple[Any, Any]:
-        """Return the lower and the upper end of the interval that holds a preference with a given probability.
-
-        Parameters
-        ----------
-        level
-            Probability content; as much is left out on either side.
-        of
-            "preference" or "probability".
-        """
+        """Return the lower and the upper end of the interval that holds a preference, or its "probability"."""
         ends = _ends(level)
         probable = _check.one_of(of, "of", ("preference", "probability")) == "probability"
         u, i, j = self._rows(user, item, rival)
@@ -256,11 +243,6 @@ class GibbsSAD(SamplerSettings, Estimator):
     def margins(self, user: Any, items: Any, rivals: Any) -> Doubles:
         """Return the posterior mean preferences of one user for all of some items over all of some rivals.
 
-        Parameters
-        ----------
-        items, rivals
-            Sequences of ids; None for the whole catalogue.
-
         Returns
         -------
         ndarray
@@ -270,11 +252,6 @@ class GibbsSAD(SamplerSettings, Estimator):
 
     def scores(self, users: Any) -> Doubles:
         """Return, for some users, the posterior mean of the mean margin of every item over the catalogue.
-
-        Parameters
-        ----------
-        users
-            A sequence of ids.
 
         Returns
         -------
@@ -288,13 +265,6 @@ class GibbsSAD(SamplerSettings, Estimator):
     def ranking(self, user: Any = None, items: Any = None, level: float = 0.9) -> pl.DataFrame:
         """Rank items by their mean margin over each other, with intervals.
 
-        Parameters
-        ----------
-        user
-            An id; None ranks for the crowd.
-        items
-            Ids of the items that compete; None means all.
-
         Returns
         -------
         polars.DataFrame
@@ -306,23 +276,16 @@ class GibbsSAD(SamplerSettings, Estimator):
         return lists.ranking(self.drawn, self._user(user), self._distinct(items), self.items, level)
 
     def rank(self, user: Any = None, items: Any = None, method: Method = "margin", *, reference: Any = None) -> Ranking:
-        """Order items for a user by their posterior mean margins; :meth:`ranking` says how sure each place is.
-
-        Parameters
-        ----------
-        items
-            Ids, each once; None for the whole catalogue.
-        method, reference
-            As for :meth:`sadrec.SAD.rank`.
-        """
+        """Order items for a user by their posterior mean margins; :meth:`ranking` says how sure each place is."""
         row, rows = self._user(user), self._distinct(items)
         if reference is not None and method != "margin":
             raise ValueError(f"reference is what the method 'margin' averages over; leave it out for {method!r}")
-        against = self._listed(reference) if method == "margin" and not isinstance(reference, str) else rows
         if method == "liked" or (isinstance(reference, str) and reference == "liked"):
             against = np.empty(0, np.int64) if row is None or self.seen is None else self.seen[row].indices
             if not against.size:
                 raise ValueError(f"user {user!r} was seen with nothing to compare with: use method='margin' alone")
+        else:
+            against = self._listed(reference) if method == "margin" else rows
         return rank_margins(self.drawn.margins(row, rows, against), method, labels=self.items[rows])
 
     def recommend(
@@ -398,8 +361,6 @@ class GibbsSAD(SamplerSettings, Estimator):
         ----------
         items
             Ids to choose from; None means all, which for many items takes time and memory by their square.
-        most_draws
-            How many draws are used.
 
         Returns
         -------
@@ -413,13 +374,7 @@ class GibbsSAD(SamplerSettings, Estimator):
     # -- cycles -------------------------------------------------------------------------------------------------------
 
     def tournament(self, user: Any = None, items: Any = None, N: int = 50) -> Tournament:
-        """Let items play each other for a user, by posterior mean margins, in log-odds.
-
-        Parameters
-        ----------
-        items
-            Ids; None for the user's best N, seen or not.
-        """
+        """Let items play each other for a user, by posterior mean margins, in log-odds."""
         row, rows = self._user(user), self._distinct(items)
         if items is None:
             scores = self.drawn.scores(row, rows).mean(axis=0)
@@ -531,13 +486,7 @@ class GibbsSAD(SamplerSettings, Estimator):
         return self.observed.user[rows], self.observed.winner[rows], self.observed.loser[rows]
 
     def diagnose(self, number: int | None = 500, seed: int = 0) -> diagnostics.Diagnosis:
-        """Return R-hat and effective sample size of the preferences in some of the comparisons learnt from.
-
-        Parameters
-        ----------
-        number
-            How many comparisons, chosen at random; None means all.
-        """
+        """Return R-hat and effective sample size of the preferences in some of the comparisons learnt from."""
         return diagnostics.diagnose(self.drawn, *self.observed_pairs(number, seed))
 
     def predictive_check(
@@ -561,8 +510,6 @@ class GibbsSAD(SamplerSettings, Estimator):
             less; ``user_upsets``, the standard deviation of the users' shares of upsets; ``item_spread``, the standard
             deviation of the items' shares of wins; ``crowd_cycles``, the number of cycles of three items in the
             majority of all answers; ``user_cycles``, the same inside each user's own answers, added up.
-        level
-            Probability content of the interval of simulated values.
 
         Returns
         -------
@@ -672,7 +619,9 @@ class GibbsSAD(SamplerSettings, Estimator):
     def _listed(self, items: Any) -> Positions:
         if items is None:
             return np.arange(len(self.item_ids))
-        return np.atleast_1d(self.item_ids.positions(items))
+        if is_scalar_id(items):
+            raise TypeError(f"items must be a sequence of ids, not {items!r}: put a single id into a list")
+        return np.asarray(self.item_ids.positions(items))
 
     def _distinct(self, items: Any) -> Positions:
         rows = self._listed(items)

@@ -166,8 +166,8 @@ def draw_items(clock: Clock, state: State, data: ByItem, residual: Doubles) -> N
                 quadratic += item_weight * eta[i, h] * eta[i, h] + rival_weight * tau[i, h] * tau[i, h]
                 total += tau[i, h]
             count = float(data.start[i + 1] - data.start[i] + 2 * factors)
-            pull = rival_weight * rival_mean * total
-            g = log_scale_step(count, quadratic, pull, normal(scale_key, 2 * i), uniform(scale_key, 4 * i + 2))
+            prior_term = rival_weight * rival_mean * total
+            g = log_scale_step(count, quadratic, prior_term, normal(scale_key, 2 * i), uniform(scale_key, 4 * i + 2))
             if g != 1.0:
                 for h in range(factors):
                     eta[i, h] *= g

@@ -135,11 +135,11 @@ def draw_users(first_user: int, last_user: int, clock: Clock, state: State, data
         for h in range(factors):
             explained += rough[h] * rough[h]
         solve_upper(precision, rough, factors)
-        pull = 0.0
+        prior_term = 0.0
         for h in range(factors):
-            pull += weight * mean[h] * rough[h]
+            prior_term += weight * mean[h] * rough[h]
         count = float(data.start[u + 1] - data.start[u])
-        g = log_scale_step(count, squares - explained, pull, normal(scaling, 2 * u), uniform(scaling, 4 * u + 2))
+        g = log_scale_step(count, squares - explained, prior_term, normal(scaling, 2 * u), uniform(scaling, 4 * u + 2))
         for h in range(factors):
             linear[h] = g * linear[h] + weight * mean[h]
         solve_lower(precision, linear, factors)

@@ -96,7 +96,7 @@ def explain(
     *,
     liked: ArrayLike | None = None,
     regularization: float = 0.01,
-    rivals: int | None = None,
+    negatives: int | None = None,
     popularity: ArrayLike | None = None,
     candidates: int = 1,
 ) -> Explanation:
@@ -106,8 +106,8 @@ def explain(
     ----------
     liked
         Positions of the items that the user liked, whose influence is wanted.
-    rivals, popularity, candidates
-        Which rivals each liked item meets, as in :func:`~sadrec.ranking.fold_in.fold_in`.
+    negatives, popularity, candidates
+        Which negatives each liked item meets, as in :func:`~sadrec.ranking.fold_in.fold_in`.
 
     Notes
     -----
@@ -133,7 +133,7 @@ def explain(
         influence = np.zeros(known.size)
         if 0 < known.size < parameters.n_items:
             candidates = whole(candidates, "candidates", least=1)
-            winners, losers, each = liked_pairs(parameters, known, rivals, popularity, candidates)
+            winners, losers, each = liked_pairs(parameters, known, negatives, popularity, candidates)
             if candidates > 1:
                 losers, *_ = Pool(parameters, winners, losers).hardest(xi.astype(np.float64))
             pairs = pair_design(parameters, winners, losers)
@@ -152,5 +152,5 @@ def _influences(
     weight = np.full(len(design), 1.0 / each)
     shape = curvature(xi, design, offset, weight, np.full(xi.size, regularization * items))
     moved = design @ np.linalg.solve(shape, wanted)
-    pull = weight * sigmoid(-(design @ xi + offset))
-    return np.asarray((pull * moved).reshape(items, each).sum(axis=1))
+    scale = weight * sigmoid(-(design @ xi + offset))
+    return np.asarray((scale * moved).reshape(items, each).sum(axis=1))

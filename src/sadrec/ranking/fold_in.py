@@ -1,12 +1,12 @@
 """A vector for somebody new: from what they liked, or from what they said they prefer.
 
-With the items' parameters fixed, the likelihood in a user's vector is that of a logistic regression, and what training
-does to a user's vector has a fixed point: each liked item meets a rival drawn among the others, once per epoch, and
-pays ``regularization * |xi|^2`` each time. So the vector of somebody new maximises
+With the items' parameters fixed, the likelihood in a user's vector is that of a logistic regression. In training each
+liked item meets one sampled negative per epoch and pays ``regularization * |xi|^2`` each time. So the vector of
+somebody new maximises
 
-``sum_i [ mean_j log sigmoid(x_ij) - regularization |xi|^2 ]``, i over the liked items and j over their rivals,
+``sum_i [ mean_j log sigmoid(x_ij) - regularization |xi|^2 ]``, i over the liked items and j over their negatives,
 
-which is concave and has one answer. It is found by Newton's method in a few steps of factors squared times pairs.
+which is concave and has one maximum. Newton's method reaches it in a few steps of factors squared times pairs.
 """
 
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ from sadrec.ranking.logistic import Estimate, check_regularization, maximise, ma
 from sadrec.ranking.parameters import Parameters
 
 _PAIRS, _FEWEST = 4096, 8
-"""Pairs for a user, and at least how many rivals for each liked item, when the number of rivals is left open."""
+"""Pairs for a user, and at least how many negatives for each liked item, when their number is left open."""
 
 _MANY = 2048
 """Pairs from which on it pays to start with a quarter of them."""
@@ -41,7 +41,7 @@ class FoldIn:
     covariance
         (factors, factors): how uncertain the vector is (Laplace's approximation).
     pairs
-        How many pairs it was found from.
+        How many pairs it was computed from.
     steps
         How many steps Newton's method took.
     """
@@ -69,7 +69,7 @@ def fold_in(
     liked: ArrayLike,
     *,
     regularization: float = 0.01,
-    rivals: int | None = None,
+    negatives: int | None = None,
     popularity: ArrayLike | None = None,
     candidates: int = 1,
 ) -> FoldIn:
@@ -79,15 +79,15 @@ def fold_in(
     ----------
     liked
         Positions of the items, at least one.
-    rivals
-        How many rivals each liked item meets: the catalogue in even steps, always the same ones. ``None`` for about
+    negatives
+        How many negatives each liked item meets: the catalogue in even steps, always the same ones. ``None`` for about
         4096 pairs in all, which is more than training draws in 30 epochs for most users; from the number of other
         items on, all of them.
     popularity
-        How often each item is drawn as a rival, (items,), for a model trained so. ``None``: all equally often.
+        How often each item is drawn as a negative, (items,), for a model trained so. ``None``: all equally often.
     candidates
-        For a model trained against the hardest of that many rivals: each pair is the hardest of as many, for the
-        vector that is found, and the problem stays concave.
+        For a model trained against the hardest of that many negatives: each pair is the hardest of as many, for the
+        resulting vector, and the problem stays concave.
 
     Returns
     -------
@@ -108,7 +108,7 @@ def fold_in(
         )
     check_regularization(regularization)
     candidates = whole(candidates, "candidates", least=1)
-    winners, pool, each = liked_pairs(parameters, chosen, rivals, popularity, candidates)
+    winners, pool, each = liked_pairs(parameters, chosen, negatives, popularity, candidates)
     penalty = np.full(parameters.n_factors, regularization * chosen.size)
     weight = np.full(winners.size, 1.0 / each)
     if candidates == 1:
@@ -192,22 +192,21 @@ def pair_design(parameters: Parameters, items: Indices, rivals: Indices) -> tupl
 def liked_pairs(
     parameters: Parameters,
     liked: Indices,
-    rivals: int | None = None,
+    negatives: int | None = None,
     popularity: ArrayLike | None = None,
     candidates: int = 1,
 ) -> tuple[Indices, Indices, int]:
-    """Pair liked items with rivals among all other items, as training would, but without chance.
+    """Pair liked items with negatives among all other items, as training would, but without chance.
 
     Returns
     -------
     winners, losers, each
-        Every liked item ``each`` times in a row, and a rival for each; ``candidates`` of them, (pairs, candidates), if
-        that is more than 1.
+        Every liked item ``each`` times in a row, and a negative for each, or (pairs, candidates) of them.
     """
     others = np.setdiff1d(np.arange(parameters.n_items), liked, assume_unique=True)
     if not others.size:
-        raise ValueError(f"liked holds all {parameters.n_items} items: there is no rival to compare them with")
-    each = max(_FEWEST, -(-_PAIRS // liked.size)) if rivals is None else whole(rivals, "rivals", least=1)
+        raise ValueError(f"liked holds all {parameters.n_items} items: there is no other item to compare them with")
+    each = max(_FEWEST, -(-_PAIRS // liked.size)) if negatives is None else whole(negatives, "negatives", least=1)
     plain = popularity is None and candidates == 1
     if plain:
         each = min(each, others.size)
@@ -294,5 +293,5 @@ def _shares(parameters: Parameters, popularity: ArrayLike, others: Indices) -> D
         raise ValueError(f"popularity must hold one number, 0 or more, for each of the {parameters.n_items} items")
     total = given[others].sum()
     if not total > 0:
-        raise ValueError("popularity is 0 for every item that could be a rival")
+        raise ValueError("popularity is 0 for every item that could be a negative")
     return np.asarray(given[others] / total)

@@ -1,4 +1,4 @@
-"""The concave problem behind every vector that is found after training: a penalised logistic regression."""
+"""The concave problem behind every vector that is computed after training: a penalised logistic regression."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

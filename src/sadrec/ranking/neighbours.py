@@ -71,9 +71,9 @@ def _nearest(vectors: NDArray[Any], asked: NDArray[np.int64], N: int, num_thread
 def _search(vectors: NDArray[Any], queries: NDArray[Any], N: int, num_threads: int, single: bool) -> Neighbours:
     """Return the nearest rows to some vectors."""
     N = min(whole(N, "N"), len(vectors))
-    found, cosines = ItemIndex(_unit(vectors)).search(_unit(queries), N, num_threads=num_threads)
+    nearest, cosines = ItemIndex(_unit(vectors)).search(_unit(queries), N, num_threads=num_threads)
     cosines = np.clip(cosines, -1.0, 1.0)
-    return (found[0], cosines[0]) if single else (found, cosines)
+    return (nearest[0], cosines[0]) if single else (nearest, cosines)
 
 
 def _unit(vectors: NDArray[Any]) -> NDArray[np.float32]:

@@ -2,9 +2,9 @@
 
 With all else fixed, x is linear in the item's eta, tau and bias together: a logistic regression again, with the
 penalties of training (l2 on eta and the bias, l1 on tau around 1, tau >= 0). As in training the item plays both parts.
-It wins against rivals of the users who liked it, and it is a rival to the liked items of everybody else, as often as a
-uniform draw among the items a user has not liked brings it up: without the second part a new item would look better
-than any old one.
+It wins against negatives of the users who liked it, and it is a negative for the liked items of everybody else, as
+often as a uniform draw among the items a user has not liked brings it up: without the second part a new item would look
+better than any old one.
 """
 
 from dataclasses import dataclass, field
@@ -106,7 +106,7 @@ def fold_in_item(
     known = liked.tocsr().astype(bool).astype(np.float64)
     sizes = np.diff(known.indptr).astype(np.int64)
 
-    # As the winner: each fan once per epoch, against rivals spread over what the fan has not liked.
+    # As the winner: each fan once per epoch, against negatives spread over what the fan has not liked.
     each = min(parameters.n_items, max(1, pairs // fans.size))
     winner_users = np.repeat(fans, each)
     rivals = draw(winner_users.size, parameters.n_items)
@@ -114,7 +114,7 @@ def fold_in_item(
     winner_users, rivals = winner_users[fresh], rivals[fresh]
     winner_weight = 1.0 / np.bincount(winner_users, minlength=parameters.n_users)[winner_users]
 
-    # As the rival: user by user, each liked item brings the new one up with probability 1 / (items not liked).
+    # As the negative: user by user, each liked item brings the new one up with probability 1 / (items not liked).
     others = np.setdiff1d(np.flatnonzero(sizes > 0), fans, assume_unique=True)
     meetings = sizes[others] / np.maximum(parameters.n_items + 1 - sizes[others], 1)
     total = float(meetings.sum())

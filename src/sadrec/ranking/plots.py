@@ -28,7 +28,7 @@ def plot_tournament(
 ) -> "Figure":
     """Draw who beats whom, with a cycle as a ring.
 
-    On the left the items of the cycle stand on a circle, each beating the next in the direction of the arrows, whose
+    On the left the items of the cycle stand in a ring, each beating the next in the direction of the arrows, whose
     width is the margin. On the right are the margins of all items, in order of wins; a dot marks a win of a lower item
     over a higher one.
 
@@ -57,8 +57,7 @@ def plot_tournament(
     if len(texts) != len(game):
         raise ValueError(f"names must name each of the {len(game)} items, but there are {len(texts)}")
     if cycle is None:
-        found = cycles(game, minimum)
-        cycle = found[0] if found else None
+        cycle = next(iter(cycles(game, minimum)), None)
     figure = Figure(figsize=(13.5, 5.8), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=[1, 1.25])
     if cycle is None:
@@ -119,7 +118,7 @@ def plot_intransitivity(shares: ArrayLike, title: str | None = None) -> "Figure"
 
 
 def draw_cycle(axes: "Axes", cycle: Cycle, texts: list[str]) -> None:
-    """Draw the path of a cycle clockwise on a circle, with a text for each of its items."""
+    """Draw the path of a cycle clockwise as a ring, with a text for each of its items."""
     from matplotlib.patches import FancyArrowPatch
 
     size = len(texts)

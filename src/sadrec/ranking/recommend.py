@@ -80,7 +80,7 @@ def recommend(
         block = slice(start, start + _BLOCK)
         queries = user_vectors(parameters, asked[block])
         known = liked if liked is None or len(asked) <= _BLOCK else liked[block]
-        found, margins = index.search(
+        best, margins = index.search(
             queries,
             N if method == "margin" else max(N, min(candidates, parameters.n_items)),
             seen=known if leave_out_liked else None,
@@ -90,12 +90,12 @@ def recommend(
             progress=progress if method == "margin" else None,
         )
         if method == "margin":
-            items[block], scores[block] = found, margins
+            items[block], scores[block] = best, margins
             continue
         for row, vector in enumerate(queries[:, : parameters.n_factors]):
             met = _row(known, row) if method == "liked" else np.empty(0, np.int64)
             way: Method = "margin" if method == "liked" and not met.size else method
-            order = rank(parameters, vector, found[row][found[row] >= 0], way, liked=met)
+            order = rank(parameters, vector, best[row][best[row] >= 0], way, liked=met)
             width = min(N, len(order))
             items[start + row, :width] = order.items[:width]
             scores[start + row, :width] = order.scores[:width]
