@@ -22,25 +22,16 @@ Rows = NDArray[np.int32]
 _TEXT = (pl.String, pl.Categorical, pl.Enum)
 
 
-def find_comparisons(
-    columns: list[str],
-    user: str | None,
-    winner: str,
-    loser: str | None,
-    left: str | None,
-    right: str | None,
-    weight: str | None,
-) -> dict[str, str]:
+def find_comparisons(columns: list[str], wanted: dict[str, str | None]) -> dict[str, str]:
     """Find the columns for each role: winner and loser, or left, right and winner."""
     chosen = {
-        "user": find_column(columns, user, "judge"),
-        "winner": find_column(columns, winner, "winner"),
-        "weight": find_column(columns, weight, "weight", required=False),
+        "user": find_column(columns, wanted["user"], "judge"),
+        "winner": find_column(columns, wanted["winner"], "winner"),
+        "weight": find_column(columns, wanted["weight"], "weight", required=False),
     }
-    stated = find_column(columns, loser, "loser", required=False)
-    sides = [find_column(columns, side, role, required=False) for side, role in ((left, "left"), (right, "right"))]
-    if stated is not None and (loser != AUTO or AUTO in (left, right)):
-        chosen["loser"] = stated
+    loser, *sides = (find_column(columns, wanted[role], role, required=False) for role in ("loser", "left", "right"))
+    if loser is not None and (wanted["loser"] != AUTO or AUTO in (wanted["left"], wanted["right"])):
+        chosen["loser"] = loser
     elif None in sides:
         raise ValueError(
             f"comparisons need a column of losers, or columns left and right; the columns found are "

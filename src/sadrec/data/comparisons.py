@@ -1,6 +1,7 @@
 """What people said when asked: which of two items they prefer."""
 
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -100,12 +101,10 @@ class Comparisons:
         header, text_ids
             As in :meth:`Interactions.read`.
         """
+        wanted = {"user": user, "winner": winner, "loser": loser, "left": left, "right": right, "weight": weight}
         with opened(path, header, text_ids) as table:
-            rows = table.read(
-                lambda columns: find_comparisons(columns, user, winner, loser, left, right, weight),
-                names_without_header,
-                lambda: ComparisonRows(ties),
-            )
+            choose = partial(find_comparisons, wanted=wanted)
+            rows = table.read(choose, names_without_header, partial(ComparisonRows, ties))
             with table.naming():
                 return cls(*rows.finish())
 
@@ -123,12 +122,13 @@ class Comparisons:
         ties: Ties = "drop",
     ) -> "Comparisons":
         """Take a data frame of pandas, polars, Arrow or any kind narwhals knows; arguments as in :meth:`read`."""
+        wanted = {"user": user, "winner": winner, "loser": loser, "left": left, "right": right, "weight": weight}
         rows = ComparisonRows(ties)
         table = open_frame(frame)
         columns = list(table.columns)
         if len(table) == 0:
             raise ValueError(f"there are no comparisons: the table has no rows (columns {columns})")
-        rows.add(take_columns(table, find_comparisons(columns, user, winner, loser, left, right, weight)))
+        rows.add(take_columns(table, find_comparisons(columns, wanted)))
         return cls(*rows.finish())
 
     @classmethod

@@ -28,23 +28,7 @@ def fetch(url: str, md5: str, *, folder: Path | None = None, progress: bool = Tr
     """Return the cached copy of a file, fetching it first if need be.
 
     An interrupted download goes on where it stopped. The file appears under its name only when it is complete and
-    its checksum is right.
-
-    Parameters
-    ----------
-    url
-        Where the file is published.
-    md5
-        Its checksum.
-    folder
-        Where to keep it; :func:`cache_folder` by default.
-    progress
-        Whether to show a progress bar.
-
-    Raises
-    ------
-    DownloadError
-        When the file cannot be fetched, or is not the published one.
+    its checksum is right; :class:`DownloadError` says why it is not.
     """
     from http.client import HTTPException
 

@@ -11,18 +11,10 @@ MIN_PER_ITEM = 50
 
 
 def food_com(source: Source, *, top_users: int | None = TOP_USERS, min_per_item: int = MIN_PER_ITEM) -> Interactions:
-    """Read the original file and keep the most active users and the recipes often reviewed by them.
+    """Read the original file; keep the most active users, and the recipes that enough of them reviewed.
 
-    A rating of 0 is a review without stars; it stays (``drop_zeros`` leaves it out).
-
-    Parameters
-    ----------
-    source
-        The file, its folder or the archive; titles come from ``RAW_recipes.csv`` where it is there.
-    top_users
-        Number of users with most reviews that are kept; ``None`` keeps all.
-    min_per_item
-        Recipes with fewer reviews by those users are left out, and users who then have none.
+    A rating of 0 is a review without stars; it stays (``drop_zeros`` leaves it out). Titles come from
+    ``RAW_recipes.csv`` where it is there.
     """
     with source.as_file(source.one("RAW_interactions.csv")) as file:
         data = Interactions.read(file, user="user_id", item="recipe_id", rating="rating", timestamp="date")

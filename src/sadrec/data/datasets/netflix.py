@@ -25,18 +25,9 @@ _TYPES: dict[int, pl.DataType] = {0: pl.Int64(), 1: pl.Float32(), 2: pl.Date()}
 def netflix(
     source: Source, *, n_users: int | None = USERS, max_movie_id: int | None = MAX_MOVIE_ID, seed: int = 0
 ) -> Interactions:
-    """Read the original files and take a sample of the users.
+    """Read the original files; take ``n_users`` users at random and movies up to an id (None: all of them).
 
-    Parameters
-    ----------
-    source
-        The files; titles come from ``movie_titles.txt`` (or ``.csv``) where it is among them.
-    n_users
-        Number of users drawn at random; ``None`` takes all.
-    max_movie_id
-        Largest movie id taken; ``None`` takes all.
-    seed
-        Seed of the draw.
+    Titles come from ``movie_titles.txt`` (or ``.csv``) where it is among the files.
     """
     for name, value in (("n_users", n_users), ("max_movie_id", max_movie_id)):
         if value is not None:
