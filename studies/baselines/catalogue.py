@@ -1,10 +1,7 @@
 """The baselines by name: what each is, where it comes from, what it learns from, and what may be searched over."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 # The grids of the paper's appendix.
@@ -74,192 +71,84 @@ class BaselineSpec:
         return self.learns_from.format(**chosen)
 
 
+_CELL_VALUE = "predicted value of the cell, not clipped"
+_SGD = {"factors": 64, "iterations": 20, "learning_rate": 0.02, "regularization": 0.01}
+_CELLS = {"cells": "all", "zeros": 4, "random_state": 0}
+_THREADS = {"num_threads": 0, "random_state": 0}
+_BATCH_GRID = {"iterations": _ITERATIONS, "batch_size": _BATCHES}
+_NCF = {
+    "factors": 64,
+    "iterations": 10,
+    "learning_rate": 0.001,
+    "batch_size": 1024,
+    "layers": [128, 64, 32],
+    "zeros": 4,
+}
+_VAE = {"factors": 64, "iterations": 50, "beta": 0.01, "batch_size": 128, "hidden": 512}
+
 _SPECS = (
     BaselineSpec(
-        name="popularity",
-        title="Popularity",
-        library="sadrec",
-        learns_from="how often each item was touched",
-        score="logarithm of one more than the count",
-        defaults={},
-        grid={},
+        "popularity", "Popularity", "sadrec",
+        "how often each item was touched", "logarithm of one more than the count",
+        defaults={}, grid={},
     ),
     BaselineSpec(
-        name="svd",
-        title="SVD",
-        library="scikit-surprise",
-        learns_from=_EVERY_CELL,
-        score="predicted value of the cell, not clipped",
-        defaults={
-            "factors": 64,
-            "iterations": 20,
-            "learning_rate": 0.02,
-            "regularization": 0.01,
-            "cells": "all",
-            "zeros": 4,
-            "random_state": 0,
-        },
-        grid=_SGD_GRID,
-        paper="SVD",
-        environment="light",
-        program="svd",
-        modules=("surprise",),
+        "svd", "SVD", "scikit-surprise", _EVERY_CELL, _CELL_VALUE,
+        defaults={**_SGD, **_CELLS}, grid=_SGD_GRID,
+        paper="SVD", environment="light", program="svd", modules=("surprise",),
     ),
     BaselineSpec(
-        name="mf",
-        title="MF",
-        library="cornac",
-        learns_from=_EVERY_CELL,
-        score="predicted value of the cell, not clipped",
-        defaults={
-            "factors": 64,
-            "iterations": 20,
-            "learning_rate": 0.02,
-            "regularization": 0.01,
-            "cells": "all",
-            "zeros": 4,
-            "random_state": 0,
-        },
-        grid=_SGD_GRID,
-        paper="MF",
-        environment="light",
-        program="mf",
-        modules=("cornac",),
+        "mf", "MF", "cornac", _EVERY_CELL, _CELL_VALUE,
+        defaults={**_SGD, **_CELLS}, grid=_SGD_GRID,
+        paper="MF", environment="light", program="mf", modules=("cornac",),
     ),
     BaselineSpec(
-        name="pmf",
-        title="PMF",
-        library="cornac",
-        learns_from=_EVERY_CELL,
-        score="log odds of the predicted value of the cell",
-        defaults={
-            "factors": 64,
-            "iterations": 10,
-            "learning_rate": 0.005,
-            "regularization": 0.001,
-            "cells": "all",
-            "zeros": 4,
-            "random_state": 0,
-        },
-        grid=_SGD_GRID,
-        paper="PMF",
-        environment="light",
-        program="pmf",
-        modules=("cornac",),
+        "pmf", "PMF", "cornac", _EVERY_CELL, "log odds of the predicted value of the cell",
+        defaults={**_SGD, "iterations": 10, "learning_rate": 0.005, "regularization": 0.001, **_CELLS}, grid=_SGD_GRID,
+        paper="PMF", environment="light", program="pmf", modules=("cornac",),
     ),
     BaselineSpec(
-        name="fm",
-        title="FM",
-        library="rankfm",
-        learns_from="every interaction against an item drawn uniformly from those the user has not touched",
-        score="utility: item bias plus inner product",
-        defaults={
-            "factors": 64,
-            "iterations": 20,
-            "learning_rate": 0.05,
-            "regularization": 0.01,
-            "loss": "bpr",
-            "random_state": 0,
-        },
-        grid=_SGD_GRID,
-        paper="FM",
-        environment="rankfm",
-        program="fm",
-        modules=("rankfm",),
+        "fm", "FM", "rankfm",
+        "every interaction against an item drawn uniformly from those the user has not touched",
+        "utility: item bias plus inner product",
+        defaults={**_SGD, "learning_rate": 0.05, "loss": "bpr", "random_state": 0}, grid=_SGD_GRID,
+        paper="FM", environment="rankfm", program="fm", modules=("rankfm",),
     ),
     BaselineSpec(
-        name="ncf",
-        title="NCF",
-        library="recommenders",
-        learns_from="every interaction as 1 and, drawn anew every epoch, {zeros} empty cells as 0 for each",
-        score="log odds of an interaction",
-        defaults={
-            "factors": 64,
-            "iterations": 10,
-            "learning_rate": 0.001,
-            "batch_size": 1024,
-            "layers": [128, 64, 32],
-            "zeros": 4,
-            "num_threads": 0,
-            "random_state": 0,
-        },
-        grid={"learning_rate": _RATES, "iterations": _ITERATIONS, "batch_size": _BATCHES},
-        paper="NCF",
-        environment="recommenders",
-        program="ncf",
-        modules=("recommenders", "tensorflow", "tf_slim"),
+        "ncf", "NCF", "recommenders",
+        "every interaction as 1 and, drawn anew every epoch, {zeros} empty cells as 0 for each",
+        "log odds of an interaction",
+        defaults={**_NCF, "layers": [128, 64, 32], "zeros": 4, **_THREADS}, grid={"learning_rate": _RATES, **_BATCH_GRID},
+        paper="NCF", environment="recommenders", program="ncf", modules=("recommenders", "tensorflow", "tf_slim"),
     ),
     BaselineSpec(
-        name="vae",
-        title="beta-VAE",
-        library="recommenders",
-        learns_from="every user's row of the matrix: an interaction is 1, any other cell is 0",
-        score="logarithm of the decoded probability, up to a constant of the user",
-        defaults={
-            "factors": 64,
-            "iterations": 50,
-            "beta": 0.01,
-            "batch_size": 128,
-            "hidden": 512,
-            "num_threads": 0,
-            "random_state": 0,
-        },
-        grid={"beta": _RATES, "iterations": _ITERATIONS, "batch_size": _BATCHES},
-        paper="beta-VAE",
-        environment="recommenders",
-        program="vae",
-        modules=("recommenders", "tensorflow"),
+        "vae", "beta-VAE", "recommenders",
+        "every user's row of the matrix: an interaction is 1, any other cell is 0",
+        "logarithm of the decoded probability, up to a constant of the user",
+        defaults={**_VAE, **_THREADS}, grid={"beta": _RATES, **_BATCH_GRID},
+        paper="beta-VAE", environment="recommenders", program="vae", modules=("recommenders", "tensorflow"),
     ),
     BaselineSpec(
-        name="implicit-bpr",
-        title="BPR (implicit)",
-        library="implicit",
-        learns_from="every interaction against an item drawn by popularity",
-        score="inner product plus item bias",
-        defaults={
-            "factors": 64,
-            "iterations": 100,
-            "learning_rate": 0.01,
-            "regularization": 0.01,
-            "num_threads": 0,
-            "random_state": 0,
-        },
-        grid=_SGD_GRID,
-        environment="light",
-        program="implicit_bpr",
-        modules=("implicit",),
+        "implicit-bpr", "BPR (implicit)", "implicit",
+        "every interaction against an item drawn by popularity", "inner product plus item bias",
+        defaults={**_SGD, "iterations": 100, "learning_rate": 0.01, **_THREADS}, grid=_SGD_GRID,
+        environment="light", program="implicit_bpr", modules=("implicit",),
     ),
     BaselineSpec(
-        name="als",
-        title="ALS (implicit)",
-        library="implicit",
-        learns_from="every cell of the matrix: an interaction is 1 and weighs {alpha:g}, any other cell is 0, weight 1",
-        score="inner product: the predicted value of the cell",
-        defaults={
-            "factors": 64,
-            "iterations": 15,
-            "regularization": 0.05,
-            "alpha": 10.0,
-            "num_threads": 0,
-            "random_state": 0,
-        },
+        "als", "ALS (implicit)", "implicit",
+        "every cell of the matrix: an interaction is 1 and weighs {alpha:g}, any other cell is 0, weight 1",
+        "inner product: the predicted value of the cell",
+        defaults={"factors": 64, "iterations": 15, "regularization": 0.05, "alpha": 10.0, **_THREADS},
         grid={"regularization": (0.01, 0.05, 1.0, 10.0), "alpha": (1.0, 5.0, 10.0, 40.0), "iterations": (15,)},
-        environment="light",
-        program="als",
-        modules=("implicit", "threadpoolctl"),
+        environment="light", program="als", modules=("implicit", "threadpoolctl"),
     ),
     BaselineSpec(
-        name="ease",
-        title="EASE",
-        library="sadrec",
-        learns_from=_EVERY_CELL,
-        score="predicted value of the cell",
-        defaults={"regularization": 500.0},
-        grid={"regularization": (50.0, 100.0, 200.0, 500.0, 1000.0)},
+        "ease", "EASE", "sadrec", _EVERY_CELL, "predicted value of the cell",
+        defaults={"regularization": 500.0}, grid={"regularization": (50.0, 100.0, 200.0, 500.0, 1000.0)},
     ),
-)
+)  # fmt: skip
 
-BASELINES: Mapping[str, BaselineSpec] = MappingProxyType({spec.name: spec for spec in _SPECS})
+BASELINES: Mapping[str, BaselineSpec] = {spec.name: spec for spec in _SPECS}
 """All baselines by name, in the order of a table: the floor, the paper's, today's."""
 
 

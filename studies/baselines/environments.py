@@ -3,7 +3,7 @@
 The libraries of the baselines do not fit into one environment. So each group gets its own, made the first time it is
 needed from a list of exact versions with their hashes (the folder ``requirements``). An environment is made under
 another name and renamed when it works, so there is either all of it or nothing. ``uv`` makes it if it is installed,
-and otherwise ``venv`` and ``pip``; both keep what they have fetched, so an interrupted build soon goes on.
+and otherwise ``venv`` and ``pip``; both keep what they have fetched, so building again after an interruption is quick.
 """
 
 import hashlib
@@ -196,8 +196,8 @@ def _failure(environment: Environment, said: str, log: Path) -> BaselineError:
 
 def find_uv() -> Path | None:
     """Return the program uv, on the PATH or beside this Python."""
-    found = shutil.which("uv") or shutil.which("uv", path=Path(sys.executable).parent)
-    return None if found is None else Path(found)
+    program = shutil.which("uv") or shutil.which("uv", path=Path(sys.executable).parent)
+    return None if program is None else Path(program)
 
 
 def _base_python(environment: Environment) -> str:

@@ -4,8 +4,6 @@ RankFM 0.2.5 ships a C file made by an old Cython that newer Pythons refuse, and
 would be needed to make the C file again. This deletes the one, adds the other and compiles.
 """
 
-from __future__ import annotations
-
 import hashlib
 import shutil
 import tarfile
@@ -22,7 +20,7 @@ cdef extern from "mt19937ar/mt19937ar.h" nogil:
     void init_genrand(unsigned long seed)
     unsigned long genrand_int32()
 """
-"""What RankFM uses of the Mersenne twister that lies beside it."""
+"""What RankFM uses of the Mersenne twister in its own folder."""
 
 
 def build(python: Path, folder: Path, step: Callable[[list[str | Path]], None]) -> None:
@@ -43,9 +41,9 @@ def build(python: Path, folder: Path, step: Callable[[list[str | Path]], None]) 
     from_source = ["--no-deps", "--no-build-isolation", "--no-binary", "rankfm"]
     step([*pip, "download", *from_source, "--dest", work, REQUIREMENT])
     archive = next(work.glob("rankfm-*.tar.gz"))
-    found = hashlib.sha256(archive.read_bytes()).hexdigest()
-    if found != ARCHIVE:
-        raise BaselineError(f"{archive.name} is not the archive we know: its SHA-256 is {found}, not {ARCHIVE}")
+    digest = hashlib.sha256(archive.read_bytes()).hexdigest()
+    if digest != ARCHIVE:
+        raise BaselineError(f"{archive.name} is not the archive we know: its SHA-256 is {digest}, not {ARCHIVE}")
     with tarfile.open(archive) as file:
         file.extractall(work, filter="data")
     source = work / archive.name.removesuffix(".tar.gz")

@@ -20,7 +20,7 @@ def comparisons_command(
 ) -> None:
     """Predict held-out comparisons: SAD, T = 1 and Bradley-Terry.
 
-    With and without knowing the judges. Interrupted with Ctrl-C or killed, the same command goes on where it was.
+    With and without knowing the judges. Interrupted with Ctrl-C or killed, the same command continues.
     """
     from studies.comparisons.study import DATA, comparisons_study
 

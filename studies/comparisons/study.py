@@ -151,7 +151,7 @@ def comparisons_study(
     ----------
     folder
         Where tables and report are written; records of finished fits are kept in ``runs``, and a study that was killed
-        goes on from them.
+        continues from them.
     data_folder
         Has ``NAME/comparisons.parquet`` for each data set.
     names

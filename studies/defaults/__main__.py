@@ -43,7 +43,7 @@ def defaults_command(
 ) -> None:
     """Compare the defaults of SAD with alternatives, on validation data.
 
-    Interrupted with Ctrl-C or killed, the same command goes on where it was.
+    Interrupted with Ctrl-C or killed, the same command continues.
     """
     from studies.defaults.study import CANDIDATES, defaults_study
 

@@ -43,7 +43,7 @@ class DefaultsStudy:
     summaries
         By data set: every measure of every candidate.
     report
-        The Markdown report; tables lie beside it.
+        The Markdown report; tables are in the same folder.
     """
 
     summaries: Mapping[str, pl.DataFrame]
@@ -64,7 +64,7 @@ def defaults_study(
     ----------
     folder
         Where tables and report are written; records of finished fits are kept in ``runs``, and a study that was killed
-        goes on from them.
+        continues from them.
     data
         Training parts by name: an eighth of each is split off for validation.
     candidates

@@ -30,7 +30,7 @@ def order_command(
     """Learn the order inside ratings: what it gains and what it costs.
 
     MovieLens 1M (100K when quick), one item of each user left out, a curve over the share of ordered pairs. Interrupted
-    with Ctrl-C or killed, the same command goes on where it was.
+    with Ctrl-C or killed, the same command continues.
     """
     from studies.order.study import CANDIDATES, SETTINGS, SHARES, order_study
 

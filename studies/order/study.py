@@ -70,7 +70,7 @@ class OrderStudy:
     chosen
         The settings of the chosen model.
     report
-        The Markdown report; table and figure lie beside it.
+        The Markdown report; table and figure are in the same folder.
     """
 
     curve: pl.DataFrame
@@ -95,7 +95,7 @@ def order_study(
     ----------
     folder
         Where table, figure and report are written; records of finished fits are kept in ``runs``, and a study that was
-        killed goes on from them.
+        killed continues from them.
     data
         Interactions with ratings.
     shares

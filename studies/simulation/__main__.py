@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from studies._options import Study
+from studies._options import Study, output_option, quiet_option
 from studies._tools import resumable
 
 ALL_MISSING = tuple(range(0, 100, 10))
@@ -14,14 +14,7 @@ QUICK_SEEDS, QUICK_MISSING = 2, (0, 50, 80)
 
 @click.command("simulation", cls=Study)
 @click.option("--seeds", type=click.IntRange(min=1), help="How many seeds.  [default: 20]")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("simulation-study"),
-    show_default=True,
-    help="Folder for figures, tables and the report.",
-)
+@output_option("simulation-study")
 @click.option("--missing", metavar="LIST", help="Percentages left out, e.g. 0,50,80.  [default: 0,10,...,90]")
 @click.option(
     "--authors-file",
@@ -30,7 +23,7 @@ QUICK_SEEDS, QUICK_MISSING = 2, (0, 50, 80)
 )
 @click.option("--quick", is_flag=True, help="By default two seeds, and 0, 50 and 80 percent missing.")
 @click.option("--workers", type=click.IntRange(min=0), default=0, help="Processes; 0 means one per core.")
-@click.option("--quiet", is_flag=True, help="No progress bar.")
+@quiet_option
 def simulation_command(
     seeds: int | None,
     output: Path,
@@ -44,7 +37,7 @@ def simulation_command(
 
     Simulates people who compare items, fits SAD and BPR with the paper's settings and with ours, and writes figures
     (PNG), their numbers (CSV) and a Markdown report that says which of the paper's claims hold. Interrupted
-    with Ctrl-C or killed, the same command goes on where it was.
+    with Ctrl-C or killed, the same command continues.
     """
     from studies.simulation.study import simulation_study
 

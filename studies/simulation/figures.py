@@ -70,7 +70,7 @@ def _figure(rows: int, columns: int, width: float, height: float, **options: Any
 def _records_of_factors(records: Sequence[Record]) -> list[Record]:
     """Return the records, SAD of both settings, whose factors are drawn: complete data of Sim2, seed 0."""
     for scenario in ("authors", "sim2"):
-        found = [
+        shown = [
             record
             for name in ("sad-paper", "sad")
             for record in records
@@ -79,8 +79,8 @@ def _records_of_factors(records: Sequence[Record]) -> list[Record]:
             and record["missing"] == 0
             and record["aligned"] is not None
         ]
-        if found:
-            return found
+        if shown:
+            return shown
     return []
 
 
@@ -105,10 +105,10 @@ def factors_figure(records: Sequence[Record]) -> Any:
         for axis, (symbol, name) in zip(
             row, (("Ξ", "user_factors"), ("H", "item_factors"), ("T", "rival_factors")), strict=True
         ):
-            true, found = (np.array(record[side][name]).ravel() for side in ("truth", "aligned"))
-            low, high = min(true.min(), found.min()), max(true.max(), found.max())
+            true, estimate = (np.array(record[side][name]).ravel() for side in ("truth", "aligned"))
+            low, high = min(true.min(), estimate.min()), max(true.max(), estimate.max())
             axis.plot([low, high], [low, high], color="0.6", linewidth=1)
-            axis.plot(true, found, ".", markersize=3)
+            axis.plot(true, estimate, ".", markersize=3)
             axis.set(xlabel=f"{symbol}, true", ylabel="estimated")
             axis.set_title(f"{symbol}: {MODELS[record['model']]}", fontsize=9)
     return figure

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from studies._options import Study
+from studies._options import Study, output_option, quiet_option
 from studies._tools import resumable
 
 if TYPE_CHECKING:
@@ -34,9 +34,8 @@ if TYPE_CHECKING:
 @click.option("--set", "given", multiple=True, metavar="MODEL.SETTING=VALUE",
               help="A setting that is not searched over, e.g. svd.cells=sampled.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
-@click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path), default=Path("evaluation-study"),
-              show_default=True, help="Folder for the report, its pictures and finished work.")  # fmt: skip
-@click.option("--quiet", is_flag=True, help="No progress bars.")
+@output_option("table-study")
+@quiet_option
 def table_command(
     dataset: str,
     path: Path | None,
@@ -54,7 +53,7 @@ def table_command(
 
     Settings are chosen on a validation set inside the training part, every model is fitted on every leave-one-out set,
     and the Markdown report shows the paper's figures beside ours. A baseline that
-    fails or runs out of time is a row that says so. Interrupted or killed, the same command goes on where it was.
+    fails or runs out of time is a row that says so. Interrupted or killed, the same command continues.
     """
     from studies.baselines import BASELINES
     from studies.table.data import load_study_data
@@ -121,17 +120,17 @@ def parse_given(texts: Sequence[str]) -> dict[str, dict[str, Any]]:
     >>> parse_given(["svd.cells=sampled", "svd.iterations=5", "sad.bias=true"])
     {'svd': {'cells': 'sampled', 'iterations': 5}, 'sad': {'bias': True}}
     """
-    found: dict[str, dict[str, Any]] = {}
+    settings: dict[str, dict[str, Any]] = {}
     for text in texts:
         place, equals, value = text.partition("=")
         model, dot, name = place.partition(".")
         if not (equals and dot and model and name):
             raise click.BadParameter(f"{text!r} is not MODEL.SETTING=VALUE", param_hint="--set")
         try:
-            found.setdefault(model, {})[name] = json.loads(value)
+            settings.setdefault(model, {})[name] = json.loads(value)
         except json.JSONDecodeError:
-            found.setdefault(model, {})[name] = value
-    return found
+            settings.setdefault(model, {})[name] = value
+    return settings
 
 
 if __name__ == "__main__":

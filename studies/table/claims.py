@@ -1,7 +1,5 @@
 """What the figures say: SAD against the best of the paper's models, and against our own BPR."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from sadrec.evaluation.measures import measure_of
@@ -31,7 +29,7 @@ def against_paper(study: TableStudy) -> tuple[list[str], list[list[str]]] | None
 
 def differences(study: TableStudy) -> dict[tuple[int, str], tuple[float, float]]:
     """Return mean and standard error of SAD minus BPR over common sets, by factors and measure; better is positive."""
-    found = {}
+    gaps_by_measure = {}
     titles = {(model.name, model.factors): model.title for model in study.models}
     for (name, factors), title in titles.items():
         if name != "sad" or factors is None:
@@ -44,20 +42,20 @@ def differences(study: TableStudy) -> dict[tuple[int, str], tuple[float, float]]
                 shown = measure_of(measure)
                 gaps = np.array([shown.better * (shown.shown(sad[at]) - shown.shown(bpr[at])) for at in common])
                 error = float(gaps.std(ddof=1) / np.sqrt(len(gaps))) if len(gaps) > 1 else float("nan")
-                found[factors, measure] = float(gaps.mean()), error
-    return found
+                gaps_by_measure[factors, measure] = float(gaps.mean()), error
+    return gaps_by_measure
 
 
 def against_bpr(study: TableStudy) -> tuple[list[str], list[list[str]]]:
     """Return header and rows: SAD minus BPR with its standard error over sets, for every number of factors."""
-    found = differences(study)
-    sizes = list(dict.fromkeys(factors for factors, _ in found))
+    gaps_by_measure = differences(study)
+    sizes = list(dict.fromkeys(factors for factors, _ in gaps_by_measure))
     rows = []
-    for measure in dict.fromkeys(measure for _, measure in found):
+    for measure in dict.fromkeys(measure for _, measure in gaps_by_measure):
         shown = measure_of(measure)
         cells = [shown.heading + (" (BPR minus SAD)" if shown.better < 0 else "")]
         for factors in sizes:
-            mean, error = found.get((factors, measure), (float("nan"), float("nan")))
+            mean, error = gaps_by_measure.get((factors, measure), (float("nan"), float("nan")))
             digits = 2 if shown.share else 4
             cells.append(f"{mean:+.{digits}f}" + (f" ± {error:.{digits}f}" if np.isfinite(error) else ""))
         rows.append(cells)
@@ -66,12 +64,12 @@ def against_bpr(study: TableStudy) -> tuple[list[str], list[list[str]]]:
 
 def bpr_sentence(study: TableStudy) -> str:
     """Say plainly where SAD is not at least equal to BPR within one standard error."""
-    found = differences(study)
+    gaps_by_measure = differences(study)
     parts = []
-    for factors in dict.fromkeys(factors for factors, _ in found):
+    for factors in dict.fromkeys(factors for factors, _ in gaps_by_measure):
         worse = [
             f"{measure_of(measure).name} ({mean:+.3g}" + (f" ± {error:.2g})" if np.isfinite(error) else ", one set)")
-            for (k, measure), (mean, error) in found.items()
+            for (k, measure), (mean, error) in gaps_by_measure.items()
             if k == factors and mean < -(error if np.isfinite(error) else 0.0) - ROUNDING
         ]
         where = f"At k={factors} SAD is at least equal to BPR within one standard error of the paired difference"

@@ -1,7 +1,5 @@
 """The report of the study: one page of Markdown, and its pictures."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from importlib import metadata
@@ -75,15 +73,15 @@ _FURTHER_LEGEND = (
 
 
 def _properties(study: TableStudy) -> str:
-    found = study.data.interactions.describe(PUBLISHED.get(study.data.name))
+    facts = study.data.interactions.describe(PUBLISHED.get(study.data.name))
     names = ("users", "items", "ratings", "sparsity", "ratings per user: min/5 %/median/95 %/max", "per item")
 
     def cells(what: Any) -> list[str]:
         spread = ["/".join(f"{value:,.0f}" for value in values) for values in (what.per_user, what.per_item)]
         return [f"{what.users:,}", f"{what.items:,}", f"{what.ratings:,}", f"{what.sparsity:.2%}", *spread]
 
-    published = cells(found.published) if found.published is not None else [""] * len(names)
-    rows = [list(row) for row in zip(names, cells(found), published, strict=True)]
+    published = cells(facts.published) if facts.published is not None else [""] * len(names)
+    rows = [list(row) for row in zip(names, cells(facts), published, strict=True)]
     return _figures_table(["", "here", "published"], rows)
 
 
@@ -142,10 +140,10 @@ def _means(study: TableStudy) -> dict[tuple[str, str], tuple[float, float | None
 
 
 def _cell(means: Mapping[tuple[str, str], tuple[float, float | None]], study: TableStudy, title: str, name: str) -> str:
-    found = means.get((title, name))
-    if found is None:
+    cell = means.get((title, name))
+    if cell is None:
         return ""
-    measure, (mean, sd) = measure_of(name), found
+    measure, (mean, sd) = measure_of(name), cell
     text = _figure(name, mean) + ("" if sd is None else f" ± {_figure(name, sd)}")
     everyone = [means[model.title, name][0] for model in study.models if (model.title, name) in means]
     best = max(everyone, key=lambda value: measure.better * value)
@@ -173,23 +171,11 @@ def _legend(study: TableStudy) -> str:
 def _examples(study: TableStudy) -> list[str]:
     if study.consistency is None:
         return []
-    header = ["user", "item (rating)", "rival (rating)", "SAD x, p", "BPR x, p"]
-    rows = [
-        [
-            str(row["user"]),
-            f"{row['item_title']} ({row['item_rating']:g})",
-            f"{row['rival_title']} ({row['rival_rating']:g})",
-            f"{row['margin']:.2f}, {row['probability']:.2f}",
-            f"{row['rival_margin']:.2f}, {row['rival_probability']:.2f}",
-        ]
-        for row in study.consistency.examples(10, strongest=True).iter_rows(named=True)
-    ]
-    text = "The item rated higher comes first; these are the pairs with the widest gap of ratings, then of margins."
     return [
         "## Examples: SAD right, BPR wrong",
         f"First set. {study.consistency}",
-        markdown_table(header, rows, numbers=(3, 4)),
-        text,
+        study.consistency.table(10, strongest=True).rstrip(),
+        "The item rated higher comes first; these are the pairs with the widest gap of ratings, then of margins.",
     ]
 
 

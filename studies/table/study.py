@@ -116,7 +116,7 @@ def table_study(
     data
         See :func:`~studies.table.data.load_study_data`.
     folder
-        Finished pieces of work are kept in ``runs`` below it, so that a killed study goes on where it was.
+        Finished pieces of work are kept in ``runs`` below it, so that a killed study continues.
     baselines, factors, given
         See :func:`~studies.table.models.study_models`.
     splits, trials, budgets

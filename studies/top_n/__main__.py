@@ -46,7 +46,7 @@ def top_n_command(
     """Compare the best N of the whole catalogue with EASE, ALS and others.
 
     All models are tuned with as many trials on the same validation split. Interrupted with Ctrl-C or killed, the same
-    command goes on where it was.
+    command continues.
     """
     from studies.top_n.study import TITLES, top_n_study
 

@@ -110,7 +110,7 @@ class TopNStudy:
     tuned
         The trials of each model on validation data, and the settings chosen.
     report
-        The Markdown report; tables lie beside it.
+        The Markdown report; tables are in the same folder.
     """
 
     summary: pl.DataFrame
@@ -137,7 +137,7 @@ def top_n_study(
     ----------
     folder
         Where tables and report are written; records of finished fits are kept in ``runs``, and a study that was killed
-        goes on from them.
+        continues from them.
     data
         What people did.
     name

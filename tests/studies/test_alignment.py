@@ -37,12 +37,12 @@ def test_a_permuted_flipped_scaled_and_sheared_truth_is_recovered(seed, sheared)
         truth.item_factors[:, order] * sign / (a * c) + tau * shear,
         tau,
     )
-    found = align(other, truth)
-    assert (order[found.order] == np.arange(k)).all()
-    np.testing.assert_allclose(found.similarity, 1, atol=1e-9)
+    aligned = align(other, truth)
+    assert (order[aligned.order] == np.arange(k)).all()
+    np.testing.assert_allclose(aligned.similarity, 1, atol=1e-9)
     for name in ("user_factors", "item_factors", "rival_factors"):
-        np.testing.assert_allclose(getattr(found.parameters, name), getattr(truth, name), atol=1e-8)
-    np.testing.assert_allclose([found.user_correlation, found.item_correlation, found.rival_correlation], 1)
+        np.testing.assert_allclose(getattr(aligned.parameters, name), getattr(truth, name), atol=1e-8)
+    np.testing.assert_allclose([aligned.user_correlation, aligned.item_correlation, aligned.rival_correlation], 1)
 
 
 @settings(deadline=None, max_examples=40)
@@ -58,27 +58,27 @@ def test_alignment_never_changes_the_preferences(seed):
 def test_two_factors_are_paired_by_their_contributions_even_where_their_t_is_the_same():
     rng = np.random.default_rng(0)
     xi, eta, tau = rng.normal(size=(6, 2)), rng.normal(size=(8, 2)), rng.exponential(size=(8, 1)).repeat(2, axis=1)
-    found = align(Parameters(xi[:, ::-1], eta[:, ::-1], tau), Parameters(xi, eta, tau))
-    assert found.order.tolist() == [1, 0]
+    aligned = align(Parameters(xi[:, ::-1], eta[:, ::-1], tau), Parameters(xi, eta, tau))
+    assert aligned.order.tolist() == [1, 0]
 
 
 def test_a_factor_that_learnt_nothing_is_left_alone():
     truth = truth_of(3)
     xi, eta, tau = (np.array(array) for array in (truth.user_factors, truth.item_factors, truth.rival_factors))
     xi[:, 2] = eta[:, 2] = 0
-    found = align(Parameters(xi, eta, tau), truth)
-    assert found.order.tolist() == [0, 1, 2, 3]
-    assert found.similarity[2] == 0
-    assert np.isfinite(found.parameters.item_factors).all()
+    aligned = align(Parameters(xi, eta, tau), truth)
+    assert aligned.order.tolist() == [0, 1, 2, 3]
+    assert aligned.similarity[2] == 0
+    assert np.isfinite(aligned.parameters.item_factors).all()
 
 
 def test_bpr_is_aligned_as_rivals_of_one_and_their_correlation_does_not_exist():
     simulation = simulate("sim1", n=6, m=8, k=2)
     model = BPR.from_factors(simulation.user_factors[:, ::-1], simulation.item_factors[:, ::-1])
-    found = align(model, simulation)
-    assert found.order.tolist() == [1, 0]
-    np.testing.assert_allclose(found.parameters.item_factors, simulation.item_factors, atol=1e-5)
-    assert np.isnan(found.rival_correlation)
+    aligned = align(model, simulation)
+    assert aligned.order.tolist() == [1, 0]
+    np.testing.assert_allclose(aligned.parameters.item_factors, simulation.item_factors, atol=1e-5)
+    assert np.isnan(aligned.rival_correlation)
 
 
 def test_noise_lowers_the_correlations_and_leaves_the_order():
@@ -89,9 +89,9 @@ def test_noise_lowers_the_correlations_and_leaves_the_order():
         simulation.item_factors + rng.normal(0, 0.2, simulation.item_factors.shape),
         np.maximum(simulation.rival_factors + rng.normal(0, 0.2, simulation.rival_factors.shape), 0),
     )
-    found = align(model, simulation)
-    assert found.order.tolist() == [0, 1, 2, 3, 4]
-    for correlation in (found.user_correlation, found.item_correlation, found.rival_correlation):
+    aligned = align(model, simulation)
+    assert aligned.order.tolist() == [0, 1, 2, 3, 4]
+    for correlation in (aligned.user_correlation, aligned.item_correlation, aligned.rival_correlation):
         assert 0.9 < correlation < 0.999
 
 

@@ -33,9 +33,9 @@ def test_counts_and_pairs_are_what_a_plain_loop_gives(case):
                 if right[0] != right[1]:
                     expected.add((user, data.items[i], data.items[k], "SAD" if right[0] else "BPR"))
     assert set(report.pairs.select("user", "item", "rival", "right").rows()) == expected
-    found = {row["user"]: row for row in report.users.iter_rows(named=True)}
+    rows = {row["user"]: row for row in report.users.iter_rows(named=True)}
     for user, by in counts.items():
-        row = found[user]
+        row = rows[user]
         assert (row["both"], row["first"], row["second"], row["neither"]) == (
             by[1, 1],
             by[1, 0],

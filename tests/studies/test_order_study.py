@@ -46,14 +46,14 @@ def study(tmp_path_factory):
 
 
 def test_the_study_writes_a_curve_with_popularity_and_the_chosen_model(study):
-    found = study()
-    assert found.curve["model"].unique(maintain_order=True).to_list() == [POPULARITY, "q = 0", "q = 0.3", CHOSEN]
-    splits = dict(found.curve.filter(pl.col("measure") == "m1").select("model", "splits").iter_rows())
+    result = study()
+    assert result.curve["model"].unique(maintain_order=True).to_list() == [POPULARITY, "q = 0", "q = 0.3", CHOSEN]
+    splits = dict(result.curve.filter(pl.col("measure") == "m1").select("model", "splits").iter_rows())
     assert splits == {POPULARITY: 2, "q = 0": 1, "q = 0.3": 1, CHOSEN: 2}
-    assert found.chosen["order_share"] in (0.2, 0.5)
-    text = found.report.read_text()
-    assert "](curve.png)" in text and (found.report.parent / "curve.png").stat().st_size > 1000
-    assert found.curve["mean"].is_not_null().all()
+    assert result.chosen["order_share"] in (0.2, 0.5)
+    text = result.report.read_text()
+    assert "](curve.png)" in text and (result.report.parent / "curve.png").stat().st_size > 1000
+    assert result.curve["mean"].is_not_null().all()
 
 
 def test_run_again_it_fits_nothing(study, monkeypatch):

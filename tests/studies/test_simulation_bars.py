@@ -80,8 +80,8 @@ def test_with_comparisons_missing(authors, relative_error, missing, most):
 @pytest.mark.parametrize("missing", [0.0, 0.5, 0.8])
 def test_ten_fresh_truths_are_found_as_well_as_the_authors(relative_error, missing):
     fresh = [simulate("sim2", missing=missing, seed=seed) for seed in range(10)]
-    found = np.mean([mse(ours(piece, seed), piece) / piece.X.var() for seed, piece in enumerate(fresh)])
-    assert found <= 1.5 * relative_error(missing)
+    error = np.mean([mse(ours(piece, seed), piece) / piece.X.var() for seed, piece in enumerate(fresh)])
+    assert error <= 1.5 * relative_error(missing)
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.3, 0.5])

@@ -60,8 +60,8 @@ def test_sad_and_bpr_are_tuned_over_the_same_space():
 
 
 def test_the_table_has_every_model_and_ours_with_default_settings(study):
-    found = study()
-    figures = found.summary.filter(pl.col("measure") == "ndcg@10")
+    result = study()
+    figures = result.summary.filter(pl.col("measure") == "ndcg@10")
     expected = {TITLES[key] for key in SMALL} | {"SAD, defaults", "BPR (ours), defaults"}
     assert set(figures["model"]) == expected
     assert set(figures["splits"]) == {2}
@@ -70,11 +70,11 @@ def test_the_table_has_every_model_and_ours_with_default_settings(study):
 
 
 def test_the_best_validation_score_decides(study):
-    found = study()
-    for key, result in found.tuned.items():
-        best = max(result.trials, key=lambda trial: trial.score)
-        assert result.settings == best.settings
-        assert f"| {TITLES[key]} | {len(result.trials)} | {best.score:.4f} |" in found.report.read_text()
+    result = study()
+    for key, tuned in result.tuned.items():
+        best = max(tuned.trials, key=lambda trial: trial.score)
+        assert tuned.settings == best.settings
+        assert f"| {TITLES[key]} | {len(tuned.trials)} | {best.score:.4f} |" in result.report.read_text()
 
 
 def test_tuning_never_sees_test_data(monkeypatch, tmp_path):
@@ -106,21 +106,21 @@ def test_a_baseline_that_fails_gets_a_note_and_the_others_their_rows(monkeypatch
         return real(self, data, show_progress)
 
     monkeypatch.setattr(EASE, "fit", failing)
-    found = top_n_study(
+    result = top_n_study(
         tmp_path, groups(), "groups", models=["ease", "popularity"], trials=1, seeds=1, show_progress=False
     )
-    assert found.summary["model"].unique().to_list() == ["Popularity"]
-    assert "ease ran out of breath" in found.report.read_text()
-    assert "long log" not in found.report.read_text()
+    assert result.summary["model"].unique().to_list() == ["Popularity"]
+    assert "ease ran out of breath" in result.report.read_text()
+    assert "long log" not in result.report.read_text()
 
 
 def test_settings_that_diverge_are_a_bad_trial(tmp_path):
     wild = {"factors": 4, "iterations": 5, "learning_rate": 1e30, "regularization": 0.0}
-    found = top_n_study(
+    result = top_n_study(
         tmp_path, groups(), "groups", models=["sad"], trials=3, seeds=1, spaces=SMALL, start={"sad": wild},
         num_threads=1, show_progress=False,
     )  # fmt: skip
-    assert "learning_rate" not in found.tuned["sad"].settings
+    assert "learning_rate" not in result.tuned["sad"].settings
 
 
 @pytest.mark.parametrize(("option", "value"), [("trials", 0), ("seeds", 0), ("models", ["oracle"]), ("models", [])])
@@ -131,15 +131,15 @@ def test_what_makes_no_sense_is_refused(tmp_path, option, value):
 
 
 def test_the_defaults_are_compared_with_alternatives(tmp_path):
-    found = defaults_study(
+    result = defaults_study(
         tmp_path,
         {"groups": groups()},
         candidates={"default settings": {}, "no bias": {"bias": False}},
         show_progress=False,
     )
-    models = found.summaries["groups"]["model"].unique(maintain_order=True).to_list()
+    models = result.summaries["groups"]["model"].unique(maintain_order=True).to_list()
     assert models == ["Popularity", "EASE", "BPR()", "SAD()", "SAD: no bias"]
-    assert "By its size, `SAD()` takes regularization 0.03" in found.report.read_text()
+    assert "By its size, `SAD()` takes regularization 0.03" in result.report.read_text()
 
 
 @pytest.mark.data
