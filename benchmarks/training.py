@@ -25,11 +25,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from sadrec import BPR, SAD, Interactions
-from sadrec._kernel import claim, kernel
+from sadrec._kernel import kernel
 from sadrec._random import stream_key
 from sadrec.training import schedule
 from sadrec.training.defaults import default_blocks
-from sadrec.training.drawn import AHEAD, CHUNK, deal, draw, fetch
+from sadrec.training.drawn import AHEAD, claimed_cells, deal, draw, fetch, room_for_triples
 from sadrec.training.factors import initial_factors
 
 SIZES = {"movielens-1m": (6_040, 3_706, 1_000_209), "synthetic-20m": (138_493, 26_744, 20_000_000)}
@@ -54,27 +54,16 @@ def interactions(name):
 
 
 @kernel
-def stream(cells, claimed, dealt, xi, rows, seed, epoch, one):
+def stream(cells, claimed, dealt, xi, rows, one):
     """Sample the same negatives, read and write the same rows in the same order, and compute nothing."""
-    shard_users, shard_start, block_items, block_start, row_start, run_start, place, longest = dealt
     k = xi.shape[1]
-    who, what = np.empty(CHUNK + longest, np.int32), np.empty(CHUNK + longest, np.int32)
-    at, negatives = np.empty(CHUNK + longest, np.int64), np.empty((CHUNK + longest, 1), np.int32)
-    taken = np.zeros(block_start[1], np.bool_)
-    while True:
-        c = claim(claimed)
-        if c >= cells.shape[0]:
-            break
-        number, shard, block = cells[c, 0], cells[c, 1], cells[c, 2]
-        state = stream_key(seed, epoch, number, 0)
-        start = block_start[block]
-        size = block_start[block + 1] - start
-        s, stop = shard_start[shard], shard_start[shard + 1]
+    triples = room_for_triples(dealt)
+    who, what, _, negatives, _ = triples
+    for number, shard, block in claimed_cells(cells, claimed):
+        state = stream_key(dealt.seed, dealt.epoch, number, 0)
+        s, stop = dealt.shard_start[shard], dealt.shard_start[shard + 1]
         while s < stop:
-            s, drawn, state, _ = draw(
-                s, stop, block, shard_users, row_start, run_start, place,
-                block_items, start, size, None, state, 0, who, what, at, negatives, taken,
-            )  # fmt: skip
+            s, drawn, state, _ = draw(s, stop, block, dealt, state, 0, triples)
             for t in range(drawn):
                 coming = t + AHEAD
                 if coming < drawn:
@@ -131,16 +120,13 @@ class Stream:
         blocks = default_blocks("interactions", *matrix.shape, matrix.nnz)
         indptr = matrix.indptr.astype(np.int64)
         spread = map if threads == 1 else self.pool.map
-        rng = np.random.default_rng(0)
-        dealt = deal(indptr, matrix.indices, None, matrix.shape[1], blocks, rng, self.place, spread)
+        dealt = deal((indptr, matrix.indices, None), matrix.shape[1], blocks, 1, 0, 0, self.place, spread)
         self.place = dealt.place
-        parts = (dealt.shard_users, dealt.shard_start, dealt.block_items, dealt.block_start, dealt.row_start)
-        parts += (dealt.run_start, dealt.place, dealt.longest)
 
         def run(cells, claimed):
-            stream(cells, claimed, parts, self.factors.users, self.factors.items, np.uint64(0), 0, np.float32(1))
+            stream(cells, claimed, dealt, self.factors.users, self.factors.items, np.float32(1))
 
-        for cells in schedule.drawn_rivals(blocks):
+        for cells in schedule.drawn_negatives(blocks):
             list(spread(run, [cells] * threads, [np.zeros(1, np.int64)] * threads))
         return matrix.nnz, time.perf_counter() - began
 

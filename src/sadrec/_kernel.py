@@ -39,8 +39,8 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
-    """Like :func:`kernel`, for a small function that its callers absorb."""
-    return _compiled(function, fastmath=_RELAXED, inline="always")
+    """Like :func:`kernel`, for a small function that its callers absorb; a test for None is gone by then."""
+    return _compiled(function, fastmath=_RELAXED, forceinline=True)
 
 
 def _compiled(function: Callable[P, R], **options: Any) -> Callable[P, R]:

@@ -320,7 +320,7 @@ def test_dislikes_lose_without_unseen_items_being_disliked():
             SAD().fit(liked * 5.0, dislikes=wrong)
 
 
-def test_popular_rivals_make_popularity_count_less():
+def test_popular_negatives_make_popularity_count_less():
     data = clicks(100, 40)
     popularity = np.asarray(data.sum(axis=0)).ravel()
     top = {}
@@ -379,7 +379,7 @@ def test_going_on_keeps_the_settings_of_the_first_fit_whatever_the_size_of_what_
     assert again.item_bias is not None
 
 
-def test_popular_rivals_are_taken_as_drawn_by_default():
+def test_popular_negatives_are_taken_as_drawn_by_default():
     data = np.ones((40, 40)) - np.eye(40)
     assert SAD(factors=2, iterations=1).fit(data).settings.negative_candidates > 1
     popular = SAD(factors=2, iterations=1, negative_sampling="popular").fit(data)

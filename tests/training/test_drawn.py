@@ -1,4 +1,4 @@
-"""Drawn rivals: the deal, the visits, the negatives."""
+"""Drawn negatives: the deal, the visits, the negatives."""
 
 import numpy as np
 import pytest
@@ -53,22 +53,22 @@ def test_the_deal_holds_every_positive_once_sorted_inside_its_block(n, m, blocks
     rng = np.random.default_rng(seed)
     matrix = sp.csr_matrix(rng.random((n, m)) < 0.3)
     weights = rng.random(matrix.nnz).astype(np.float32)
-    dealt = deal(matrix.indptr.astype(np.int64), matrix.indices, weights, m, blocks, rng)
+    dealt = deal((matrix.indptr.astype(np.int64), matrix.indices, weights), m, blocks, 1, seed, 0)
     assert sorted(dealt.shard_users) == list(range(n)) and sorted(dealt.block_items) == list(range(m))
     assert np.diff(dealt.block_start).max() - np.diff(dealt.block_start).min() <= 1
     for u in range(n):
-        found = []
+        entries = []
         lo = matrix.indptr[u]
         for b in range(blocks):
             run = dealt.place[lo + dealt.run_start[u, b] : lo + dealt.run_start[u, b + 1]].astype(int)
             assert (np.diff(run) > 0).all() and len(run) <= dealt.longest
-            found += zip(
+            entries += zip(
                 dealt.block_items[dealt.block_start[b] + run].tolist(),
                 dealt.weight[lo + dealt.run_start[u, b] : lo + dealt.run_start[u, b + 1]].tolist(),
                 strict=True,
             )
         row = slice(matrix.indptr[u], matrix.indptr[u + 1])
-        assert sorted(found) == sorted(zip(matrix.indices[row].tolist(), weights[row].tolist(), strict=True))
+        assert sorted(entries) == sorted(zip(matrix.indices[row].tolist(), weights[row].tolist(), strict=True))
 
 
 @given(st.sets(st.integers(0, 60)), st.integers(0, 60))
@@ -100,7 +100,7 @@ def test_every_positive_is_visited_exactly_once_an_epoch():
 
 
 @pytest.mark.parametrize("touched", [[0, 3, 4, 9], [0, 1, 2, 3, 5, 6, 8, 9, 11]], ids=["few", "most"])
-def test_rivals_are_uniform_over_what_was_not_touched(touched):
+def test_negatives_are_uniform_over_what_was_not_touched(touched):
     # One draw per seed: draws of one epoch are clustered in blocks and not independent.
     matrix = np.zeros((3, 12), bool)
     matrix[1, touched] = True
@@ -129,10 +129,10 @@ def test_every_positive_counts_with_its_own_weight(blocks, candidates):
     assert figures["updates"] == np.count_nonzero(weights)
     by_item = np.zeros(matrix.shape)
     by_item[matrix] = weights
-    gained = visits(trainer) - by_item.sum(axis=0)  # what is left is what the items lost as rivals
+    gained = visits(trainer) - by_item.sum(axis=0)  # what is left is what the items lost as negatives
     assert gained.max() < 1e-2
     np.testing.assert_allclose(gained.sum(), -weights.sum(), rtol=1e-3)
-    both = matrix[0] & matrix[1]  # rivals in the one triple of user 2 alone
+    both = matrix[0] & matrix[1]  # negatives in the one triple of user 2 alone
     assert np.count_nonzero(np.abs(gained[both]) > 1e-2) <= 1
 
 

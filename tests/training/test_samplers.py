@@ -82,7 +82,7 @@ def test_what_is_disliked_loses_to_what_is_liked_and_to_what_is_unknown():
     assert met == {0: {0, 1, 3, 4, 5}, 1: {0, 2, 3, 4, 5}, 2: {0, 1, 2, 3, 4}}
 
 
-def test_popular_rivals_are_drawn_in_proportion_to_their_popularity():
+def test_popular_negatives_are_drawn_in_proportion_to_their_popularity():
     matrix = np.zeros((40, 5), bool)
     matrix[:20, 0] = matrix[20:30, 1] = matrix[30:35, 2] = matrix[35:, 4] = True
     counts = np.zeros(5)
@@ -95,7 +95,7 @@ def test_popular_rivals_are_drawn_in_proportion_to_their_popularity():
     assert chisquare(counts[:3], counts.sum() * np.array([20, 10, 5]) / 35).pvalue > 1e-3
 
 
-def test_popular_rivals_leave_out_what_has_no_weight_and_who_knows_everything():
+def test_popular_negatives_leave_out_what_has_no_weight_and_who_knows_everything():
     matrix = np.array([[1, 1, 0], [1, 1, 1]], bool)
     pairs = PopularNegatives(rows(matrix), np.array([2, 0, 1, 1, 1], np.float32), 3).pairs(0, 0)
     assert pairs.user.tolist() == [0] and pairs.winner.tolist() == [0] and pairs.loser.tolist() == [2]

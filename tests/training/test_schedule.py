@@ -10,8 +10,8 @@ from sadrec.training.given import Pairs, arrange
 
 
 @given(st.integers(1, 40))
-def test_drawn_rivals_meet_every_cell_once_and_share_nothing(blocks):
-    plan = schedule.drawn_rivals(blocks)
+def test_drawn_negatives_meet_every_cell_once_and_share_nothing(blocks):
+    plan = schedule.drawn_negatives(blocks)
     assert all(len(set(cells[:, 1])) == len(set(cells[:, 2])) == blocks for cells in plan)
     numbers = np.concatenate(plan)
     assert sorted(numbers[:, 0]) == list(range(blocks * blocks))
@@ -64,9 +64,9 @@ def test_given_pairs_are_each_in_one_cell_and_cells_share_no_row(users, items, s
 
 
 def test_interleaving_keeps_the_order_of_each_schedule_and_mixes_them():
-    mixed = schedule.interleave(schedule.drawn_rivals(4), schedule.given_pairs(2))
+    mixed = schedule.interleave(schedule.drawn_negatives(4), schedule.given_pairs(2))
     assert [which for which, _ in mixed].count(0) == 4 and [which for which, _ in mixed].count(1) == 6
-    for which, plan in enumerate((schedule.drawn_rivals(4), schedule.given_pairs(2))):
+    for which, plan in enumerate((schedule.drawn_negatives(4), schedule.given_pairs(2))):
         mine = [cells for source, cells in mixed if source == which]
         assert all((a == b).all() for a, b in zip(mine, plan, strict=True))
     assert {which for which, _ in mixed[:3]} == {0, 1}

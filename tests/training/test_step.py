@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from sadrec.training.step import chance, margin, move
+from sadrec.training.step import Penalties, likelihood_of, margin, update
 
 K, ITEMS = 7, 5
 RATE, L2, L1 = 0.05, 0.02, 0.3
 
 
 def step(xi, items, bias, i, j, weight, rate, l2, l1, l1_weights):
-    likelihood, lack = chance(xi, items, bias, i, j, l1)
-    move(xi, items, bias, i, j, weight * lack, rate, l2, l1, l1_weights)
+    likelihood, residual = likelihood_of(xi, items, bias, i, j, l1)
+    update(xi, items, bias, i, j, weight * residual, rate, Penalties(l2, l1, l1_weights))
     return likelihood
 
 

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from sadrec.training.defaults import default_blocks
 from sadrec.training.factors import initial_factors
 from sadrec.training.given import Pairs
 from sadrec.training.samplers import Ordered, Stated
-from sadrec.training.settings import Settings, default_blocks
+from sadrec.training.settings import Settings
 from sadrec.training.trainer import Trainer, adaptive_weights
 
 USERS, ITEMS = 90, 130

@@ -12,12 +12,11 @@ from sadrec._types import Doubles, Floats
 from sadrec.data import Comparisons, Interactions
 from sadrec.data._matrix import align_ids, entry_keys, join_ids, kernel_rows, mark_disliked, masked, merged
 from sadrec.data.ids import IdArray, Ids
+from sadrec.training.drawn import Positives
 from sadrec.training.given import Pairs
 from sadrec.training.samplers import Disliked, Ordered, PairSource, PopularNegatives, Stated
 from sadrec.training.settings import Kind, Settings
 from sadrec.training.validation import held_out_pairs
-
-Positives = tuple[NDArray[np.int64], NDArray[np.int32], Floats | None]
 
 
 @dataclass(frozen=True)

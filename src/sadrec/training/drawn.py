@@ -1,29 +1,31 @@
-"""Drawn rivals: what somebody did, against something drawn from what they did not.
+"""Drawn negatives: what somebody did, against something drawn from what they did not.
 
 Every epoch deals the users into shards and the items into as many blocks. A *cell* is one shard and one block:
-the positives of these users among these items, each against a rival drawn from the same block. Cells that run
+the positives of these users among these items, each against a negative drawn from the same block. Cells that run
 at the same time share neither a user nor an item (:mod:`sadrec.training.schedule`), so nothing depends on
 which thread runs them, or when.
 
 What a cell needs is laid out by :func:`deal` in place of the CSR: in every user's row the items are grouped by
 block and, inside a block, sorted by their place in it. So a user's positives inside a block are a short sorted
-run. A rival is drawn from the block until it is not in the run, or, when the run is most of the block, from the
+run. A negative is drawn from the block until it is not in the run, or, when the run is most of the block, from the
 complement directly. Triples are drawn some time before they are trained on, so that their rows can be fetched.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 from math import log
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec._kernel import claim, kernel, prefetch
+from sadrec._kernel import claim, inlined, kernel, prefetch
 from sadrec._random import advance, below, hashed, nth_absent, stream_key
-from sadrec.training.step import chance, margin, move
+from sadrec._types import Floats
+from sadrec.training.factors import Factors
+from sadrec.training.step import Penalties, add_log, bias_of, likelihood_of, margin, update, weight_of
 
+Positives = tuple[NDArray[np.int64], NDArray[np.int32], Floats | None]
 Spread = Callable[..., Iterable[Any]]  # like map, perhaps on several threads
 
 CHUNK = 128  # at least so many triples are drawn before they are trained on
@@ -32,9 +34,8 @@ _FETCHED = 256  # and of each so many numbers; the processor sees to the rest it
 _PIECES = 32  # in which the users are dealt, each by a thread that is free
 
 
-@dataclass(frozen=True)
-class Deal:
-    """The positives of one epoch, grouped into cells."""
+class Deal(NamedTuple):
+    """The positives of one epoch, grouped into cells, and how negatives are drawn for them."""
 
     shard_users: NDArray[np.int32]  # users, shard after shard
     shard_start: NDArray[np.int64]  # (blocks + 1)
@@ -43,17 +44,30 @@ class Deal:
     row_start: NDArray[np.int64]  # (n + 1): a user's positives, as in the CSR
     run_start: NDArray[np.int32]  # (n, blocks + 1): where a block's run starts in the row
     place: NDArray[Any]  # per positive: its item's place inside the block (uint16, or int32 for huge blocks)
+    weight: Floats | None  # per positive
     longest: int  # the most positives of one user in one block
-    weight: NDArray[np.float32] | None  # per positive
+    candidates: int  # negatives drawn for each positive, of which the hardest is trained against
+    seed: np.uint64
+    epoch: int
+
+
+class Triples(NamedTuple):
+    """Triples that are drawn before they are trained on."""
+
+    user: NDArray[np.int32]
+    item: NDArray[np.int32]
+    at: NDArray[np.int64]  # where the item lies among the positives
+    negatives: NDArray[np.int32]  # (triples, candidates)
+    taken: NDArray[np.bool_]  # by place in the block; all False before and after drawing
 
 
 def deal(
-    indptr: NDArray[Any],
-    indices: NDArray[Any],
-    weights: NDArray[np.float32] | None,
+    positives: Positives,
     items: int,
     blocks: int,
-    rng: np.random.Generator,
+    candidates: int,
+    seed: int,
+    epoch: int,
     place: NDArray[Any] | None = None,
     spread: Spread = map,
 ) -> Deal:
@@ -61,21 +75,23 @@ def deal(
 
     Parameters
     ----------
-    indptr, indices
-        The positives, CSR with sorted rows.
-    weights
-        One per positive, or None.
+    positives
+        ``(indptr, indices, weights)``, CSR with sorted rows; weights, one per positive, may be None.
     items
         How many items there are.
     blocks
         How many shards, and how many blocks.
-    rng
-        Where the shuffles come from.
+    candidates
+        How many negatives to draw for each positive.
+    seed, epoch
+        What all random numbers are keyed by.
     place
         An array to write the places to (that of the last epoch), or None for a new one.
     spread
         What maps a function over its arguments, perhaps on several threads.
     """
+    indptr, indices, weights = positives
+    rng = np.random.default_rng((seed, epoch, 0))
     users = len(indptr) - 1
     block_of = rng.permutation(items).astype(np.int32) % np.int32(blocks)
     order = np.argsort(block_of, kind="stable").astype(np.int32)
@@ -98,8 +114,11 @@ def deal(
         row_start=indptr,
         run_start=run_start,
         place=place,
-        longest=longest,
         weight=None if weights is None else dealt,
+        longest=longest,
+        candidates=candidates,
+        seed=np.uint64(seed),
+        epoch=epoch,
     )
 
 
@@ -149,17 +168,30 @@ def group_by_block(
 
 
 @kernel
-def draw(
-    s: int, stop: int, block: int, shard_users: Any, row_start: Any, run_start: Any, place: Any,
-    block_items: Any, start: int, size: int, weights: Any, state: Any, skipped: int,
-    who: Any, what: Any, at: Any, rivals: Any, taken: Any,
-) -> Any:  # fmt: skip
+def room_for_triples(dealt: Deal) -> Triples:
+    """Return arrays for all triples that :func:`draw` draws at a time."""
+    most = CHUNK + dealt.longest
+    return Triples(
+        np.empty(most, np.int32),
+        np.empty(most, np.int32),
+        np.empty(most, np.int64),
+        np.empty((most, dealt.candidates), np.int32),
+        np.zeros(dealt.block_start[1], np.bool_),
+    )
+
+
+@kernel
+def draw(s: int, stop: int, block: int, dealt: Deal, state: Any, skipped: int, triples: Triples) -> Any:
     """Draw the triples of users of a shard in a block: from the s-th user on, until there are ``CHUNK``.
 
-    Written are each triple's user, item, where this lies among the positives, and the rivals to choose from; ``taken``
-    is all False before and after. Returned are the next ``s``, how many triples there are, the state of the random
-    numbers, and how many positives were skipped.
+    Returned are the next ``s``, how many triples there are, the state of the random numbers, and how many positives
+    were skipped.
     """
+    shard_users, row_start, run_start, place = dealt.shard_users, dealt.row_start, dealt.run_start, dealt.place
+    users, items, at, negatives, taken = triples
+    block_items, weights, candidates = dealt.block_items, dealt.weight, dealt.candidates
+    start = dealt.block_start[block]
+    size = dealt.block_start[block + 1] - start
     drawn = 0
     while s < stop and drawn < CHUNK:
         if s + 8 < stop:  # users come in random order, and what belongs to them seldom is in the cache
@@ -180,9 +212,8 @@ def draw(
         run = place[lo : lo + count]
         first = drawn
         for t in range(count):
-            if weights is not None:  # noqa: SIM102 (the compiler takes out a test for None that stands alone)
-                if weights[lo + t] == 0:
-                    continue
+            if weight_of(weights, lo + t) == 0:
+                continue
             state = advance(state)
             other = first + below(hashed(state), drawn - first + 1)
             at[drawn] = at[other]
@@ -193,22 +224,35 @@ def draw(
             for t in range(count):
                 taken[run[t]] = True
         for t in range(first, drawn):
-            who[t] = u
-            what[t] = block_items[start + place[at[t]]]
-            for candidate in range(rivals.shape[1]):
+            users[t] = u
+            items[t] = block_items[start + place[at[t]]]
+            for candidate in range(candidates):
                 state = advance(state)
                 if crowded:
-                    rival = nth_absent(run, below(hashed(state), free))
+                    negative = nth_absent(run, below(hashed(state), free))
                 else:
-                    rival = below(hashed(state), size)
-                    while taken[rival]:
+                    negative = below(hashed(state), size)
+                    while taken[negative]:
                         state = advance(state)
-                        rival = below(hashed(state), size)
-                rivals[t, candidate] = block_items[start + rival]
+                        negative = below(hashed(state), size)
+                negatives[t, candidate] = block_items[start + negative]
         if not crowded:
             for t in range(count):
                 taken[run[t]] = False
     return s, drawn, state, skipped
+
+
+@kernel
+def hardest(xi: Any, items: Any, bias: Any, i: int, negatives: Any, l1: Any) -> Any:
+    """Return the negative that the user likes best."""
+    j = negatives[0]
+    least = margin(xi, items[i], items[j], l1) - bias_of(bias, j)
+    for candidate in range(1, negatives.shape[0]):
+        other = negatives[candidate]
+        x = margin(xi, items[i], items[other], l1) - bias_of(bias, other)
+        if x < least:
+            least, j = x, other
+    return j
 
 
 @kernel
@@ -218,80 +262,47 @@ def fetch(row: Any) -> None:
         prefetch(row, h)
 
 
-@kernel
-def train_drawn(
-    cells: Any,
-    claimed: Any,
-    shard_users: Any,
-    shard_start: Any,
-    block_items: Any,
-    block_start: Any,
-    row_start: Any,
-    run_start: Any,
-    place: Any,
-    longest: int,
-    weights: Any,
-    xi: Any,
-    items: Any,
-    bias: Any,
-    rate: Any,
-    l2: Any,
-    l1: Any,
-    l1_weights: Any,
-    candidates: int,
-    seed: Any,
-    epoch: int,
-    figures: Any,
-) -> None:
-    """Train the cells given as rows (number, shard, block); write (updates, skipped, log likelihood) of each."""
-    who, what = np.empty(CHUNK + longest, np.int32), np.empty(CHUNK + longest, np.int32)
-    at, rivals = np.empty(CHUNK + longest, np.int64), np.empty((CHUNK + longest, candidates), np.int32)
-    taken = np.zeros(block_start[1], np.bool_)
+@inlined  # the machine code of a generator cannot be kept on disk
+def claimed_cells(cells: Any, claimed: Any) -> Any:
+    """Yield the cells of a sub-epoch that no other thread has taken, as rows (number, shard, block)."""
     while True:
         c = claim(claimed)
         if c >= cells.shape[0]:
             break
-        number, shard, block = cells[c, 0], cells[c, 1], cells[c, 2]
-        state = stream_key(seed, epoch, number, 0)
-        start = block_start[block]
-        size = block_start[block + 1] - start
+        yield cells[c]
+
+
+@kernel
+def train_drawn(
+    cells: Any, claimed: Any, dealt: Deal, factors: Factors, penalties: Penalties, rate: float, figures: Any
+) -> None:
+    """Train cells against drawn negatives; write (updates, skipped, log likelihood) of each."""
+    (rows, items, bias), l1 = factors, penalties.l1
+    triples = room_for_triples(dealt)
+    drawn_users, drawn_items, at, negatives, _ = triples
+    weights, candidates = dealt.weight, dealt.candidates
+    for number, shard, block in claimed_cells(cells, claimed):
+        state = stream_key(dealt.seed, dealt.epoch, number, 0)
         updates, skipped, total, product = 0, 0, 0.0, 1.0
-        s, stop = shard_start[shard], shard_start[shard + 1]
+        s, stop = dealt.shard_start[shard], dealt.shard_start[shard + 1]
         while s < stop:
-            s, drawn, state, skipped = draw(
-                s, stop, block, shard_users, row_start, run_start, place,
-                block_items, start, size, weights, state, skipped, who, what, at, rivals, taken,
-            )  # fmt: skip
+            s, drawn, state, skipped = draw(s, stop, block, dealt, state, skipped, triples)
             updates += drawn
             for t in range(drawn):
-                user, i, j = xi[who[t]], what[t], rivals[t, 0]
-                if candidates > 1:
-                    hardest = margin(user, items[i], items[j], l1)
-                    if bias is not None:
-                        hardest -= bias[j]
-                    for candidate in range(1, candidates):
-                        other = rivals[t, candidate]
-                        x = margin(user, items[i], items[other], l1)
-                        if bias is not None:
-                            x -= bias[other]
-                        if x < hardest:
-                            hardest, j = x, other
-                weight = np.float32(1.0)
-                if weights is not None:
-                    weight = weights[at[t]]
-                likelihood, lack = chance(user, items, bias, i, j, l1)
+                xi, i, j = rows[drawn_users[t]], drawn_items[t], negatives[t, 0]
+                if candidates > 1:  # a test of its own: making the slice takes time
+                    j = hardest(xi, items, bias, i, negatives[t], l1)
+                weight = weight_of(weights, at[t])
+                likelihood, residual = likelihood_of(xi, items, bias, i, j, l1)
                 coming = t + AHEAD
                 if coming < drawn:
-                    if who[coming] != who[coming - 1]:
-                        fetch(xi[who[coming]])
-                    fetch(items[what[coming]])
+                    if drawn_users[coming] != drawn_users[coming - 1]:
+                        fetch(rows[drawn_users[coming]])
+                    fetch(items[drawn_items[coming]])
                     for candidate in range(candidates):
-                        fetch(items[rivals[coming, candidate]])
-                move(user, items, bias, i, j, weight * lack, rate, l2, l1, l1_weights)
-                product *= likelihood
-                if product < 1e-100:
-                    total += log(product)
-                    product = 1.0
+                        fetch(items[negatives[coming, candidate]])
+                update(xi, items, bias, i, j, weight * residual, rate, penalties)
+                total, product = add_log(total, product, likelihood)
         figures[number, 0] = updates
         figures[number, 1] = skipped
         figures[number, 2] = total + log(product)

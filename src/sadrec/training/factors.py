@@ -1,16 +1,15 @@
 """The parameters as training holds them: an item's eta and tau side by side in memory."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float32]
+from sadrec._types import Floats
+
 CACHE_LINE = 64
 
 
-@dataclass(frozen=True)
-class Factors:
+class Factors(NamedTuple):
     """Parameters in the layout of the kernels; training changes the arrays in place.
 
     Attributes

@@ -7,16 +7,17 @@ one block joins a random cell that holds it.
 
 from dataclasses import dataclass
 from math import log
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec._kernel import claim, kernel
+from sadrec._kernel import kernel
 from sadrec._random import below, hashed, stream_key
-from sadrec.training.drawn import AHEAD, fetch
+from sadrec.training.drawn import AHEAD, claimed_cells, fetch
+from sadrec.training.factors import Factors
 from sadrec.training.schedule import matching_of, round_robin
-from sadrec.training.step import chance, move
+from sadrec.training.step import Penalties, add_log, likelihood_of, update, weight_of
 
 
 @dataclass(frozen=True)
@@ -48,11 +49,13 @@ class Pairs:
         )
 
 
-@dataclass(frozen=True)
-class Round:
+class Round(NamedTuple):
     """The pairs of one epoch, grouped into cells."""
 
-    pairs: Pairs
+    user: NDArray[np.int32]
+    winner: NDArray[np.int32]
+    loser: NDArray[np.int32]
+    weight: NDArray[np.float32] | None
     order: NDArray[np.int32]  # pairs, cell after cell, shuffled inside one
     cell_start: NDArray[np.int64]  # (cells + 1)
 
@@ -82,7 +85,7 @@ def arrange(pairs: Pairs, users: int, items: int, shards: int, seed: int, epoch:
     np.cumsum(np.bincount(cell, minlength=len(cell_start) - 1), out=cell_start[1:])
     order = np.empty(len(pairs), np.int32)
     sort_by_cell(cell, shuffled, cell_start, order)
-    return Round(pairs, order, cell_start)
+    return Round(pairs.user, pairs.winner, pairs.loser, pairs.weight, order, cell_start)
 
 
 @kernel
@@ -123,47 +126,26 @@ def sort_by_cell(cell: Any, shuffled: Any, cell_start: Any, order: Any) -> None:
 
 @kernel
 def train_given(
-    cells: Any,
-    claimed: Any,
-    order: Any,
-    cell_start: Any,
-    users: Any,
-    winners: Any,
-    losers: Any,
-    weights: Any,
-    xi: Any,
-    items: Any,
-    bias: Any,
-    rate: Any,
-    l2: Any,
-    l1: Any,
-    l1_weights: Any,
-    figures: Any,
+    cells: Any, claimed: Any, given: Round, factors: Factors, penalties: Penalties, rate: float, figures: Any
 ) -> None:
-    """Train the cells given as rows (number, ...); write (updates, skipped, log likelihood) of each."""
-    while True:
-        c = claim(claimed)
-        if c >= cells.shape[0]:
-            break
-        number = cells[c, 0]
+    """Train cells on given pairs; write (updates, skipped, log likelihood) of each."""
+    (rows, items, bias), l1 = factors, penalties.l1
+    user, winner, loser, weights, order, cell_start = given
+    for number, _, _ in claimed_cells(cells, claimed):
         total, product = 0.0, 1.0
-        for position in range(cell_start[number], cell_start[number + 1]):
+        first, last = cell_start[number], cell_start[number + 1]
+        for position in range(first, last):
             t = order[position]
-            weight = np.float32(1.0)
-            if weights is not None:
-                weight = weights[t]
-            user, i, j = xi[users[t]], winners[t], losers[t]
-            likelihood, lack = chance(user, items, bias, i, j, l1)
-            if position + AHEAD < cell_start[number + 1]:
+            xi, i, j = rows[user[t]], winner[t], loser[t]
+            weight = weight_of(weights, t)
+            likelihood, residual = likelihood_of(xi, items, bias, i, j, l1)
+            if position + AHEAD < last:
                 coming = order[position + AHEAD]
-                fetch(xi[users[coming]])
-                fetch(items[winners[coming]])
-                fetch(items[losers[coming]])
-            move(user, items, bias, i, j, weight * lack, rate, l2, l1, l1_weights)
-            product *= likelihood
-            if product < 1e-100:
-                total += log(product)
-                product = 1.0
-        figures[number, 0] = cell_start[number + 1] - cell_start[number]
+                fetch(rows[user[coming]])
+                fetch(items[winner[coming]])
+                fetch(items[loser[coming]])
+            update(xi, items, bias, i, j, weight * residual, rate, penalties)
+            total, product = add_log(total, product, likelihood)
+        figures[number, 0] = last - first
         figures[number, 1] = 0
         figures[number, 2] = total + log(product)

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 Cells = NDArray[np.int64]
 
 
-def drawn_rivals(blocks: int) -> list[Cells]:
+def drawn_negatives(blocks: int) -> list[Cells]:
     """Return the sub-epochs in which shard p meets block ``(p + s) mod blocks``, s = 0, 1, ...
 
     Every (shard, block) is met exactly once.
 
-    >>> [cells.tolist() for cells in drawn_rivals(2)]
+    >>> [cells.tolist() for cells in drawn_negatives(2)]
     [[[0, 0, 0], [1, 1, 1]], [[2, 0, 1], [3, 1, 0]]]
     """
     p = np.arange(blocks)

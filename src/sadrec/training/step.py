@@ -4,16 +4,18 @@ With :math:`x = \sum_h \xi_h (\eta_{ih} \tau_{jh} - \eta_{jh} \tau_{ih}) + b_i -
 the step goes up the gradient of :math:`\log \sigma(x)` with l2 on xi, eta and b (``- 2 w2 theta``, as in the paper)
 and a proximal l1 step around 1 for tau, ``max(min(tau + s, 1), tau - s)``, which is then projected on ``tau >= 0``.
 
-An item's row holds ``eta | tau`` side by side; for BPR it holds ``eta`` only. What a model does not have is passed as
-``None``, and the compiler removes the code for it: BPR's step never touches tau.
+An item's row holds ``eta | tau`` side by side; for BPR it holds ``eta`` only. What a model does not have is ``None``,
+and the compiler removes the code for it in every function that gets it as an argument of its own: BPR's step never
+touches tau.
 """
 
-from math import exp
-from typing import Any
+from math import exp, log
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from sadrec._kernel import inlined, kernel
+from sadrec._types import Floats
 
 _ONE = np.float32(1.0)
 _ZERO = np.float32(0.0)
@@ -37,24 +39,65 @@ def margin(xi: Any, first: Any, second: Any, l1: Any) -> Any:
     return x
 
 
-@inlined
-def chance(xi: Any, items: Any, bias: Any, i: int, j: int, l1: Any) -> Any:
-    """Return the likelihood of the triple, ``sigmoid(x)``, and what it lacks to 1, ``sigmoid(-x)``.
+class Penalties(NamedTuple):
+    """What holds the parameters back.
 
-    The arguments are those of :func:`move`, which makes the step. Between the two a kernel does something that needs
-    neither: the processor waits for the second number otherwise.
+    Attributes
+    ----------
+    l2
+        On xi, eta and the bias.
+    l1
+        Towards tau = 1; None for BPR, where tau is 1 and stays it.
+    l1_weights
+        A factor on l1 for each entry of tau, (m, k), or None for 1.
     """
-    x = margin(xi, items[i], items[j], l1)
-    if bias is not None:
-        x += bias[i] - bias[j]
+
+    l2: float
+    l1: float | None
+    l1_weights: Floats | None
+
+
+@inlined
+def likelihood_of(xi: Any, items: Any, bias: Any, i: int, j: int, l1: Any) -> Any:
+    """Return the likelihood of the triple, ``sigmoid(x)``, and the residual, ``sigmoid(-x)``.
+
+    The step itself is :func:`update`. Between the two a kernel does something that needs neither: the processor waits
+    for the second number otherwise.
+    """
+    x = margin(xi, items[i], items[j], l1) + (bias_of(bias, i) - bias_of(bias, j))
     odds = exp(-min(max(x, -_LIMIT), _LIMIT))
     likelihood = _ONE / (_ONE + odds)
     return likelihood, odds * likelihood
 
 
 @inlined
-def move(
-    xi: Any, items: Any, bias: Any, i: int, j: int, pull: Any, rate: Any, l2: Any, l1: Any, l1_weights: Any
+def bias_of(bias: Any, i: int) -> Any:
+    """Return the bias of an item; 0 where there is none."""
+    if bias is None:
+        return _ZERO
+    return bias[i]
+
+
+@inlined
+def weight_of(weights: Any, t: int) -> Any:
+    """Return how much a triple counts; 1 where there are no weights."""
+    if weights is None:
+        return _ONE
+    return weights[t]
+
+
+@inlined
+def add_log(total: float, product: float, likelihood: Any) -> tuple[float, float]:
+    """Add the logarithm of a likelihood to ``total + log(product)``; a logarithm is taken once in many calls."""
+    product *= likelihood
+    if product < 1e-100:
+        return total + log(product), 1.0
+    return total, product
+
+
+@inlined
+def update(
+    xi: Any, items: Any, bias: Any, i: int, j: int, gradient_scale: Any, rate: float, penalties: Penalties
 ) -> None:
     """Update the parameters in place for one triple.
 
@@ -63,24 +106,36 @@ def move(
     xi
         The user's row, (k,).
     items
-        Rows ``eta | tau``, (m, 2k), or ``eta`` alone, (m, k), when ``l1`` is None.
+        Rows ``eta | tau``, (m, 2k), or ``eta`` alone, (m, k), when ``penalties.l1`` is None.
     bias
         (m,) or None.
     i, j
         The item preferred and its rival, never the same.
-    pull
-        What the likelihood lacks to 1 (see :func:`chance`), times how much the triple counts.
-    rate, l2, l1
-        Learning rate and penalties. ``l1=None``: tau is 1 and stays it.
-    l1_weights
-        A factor on l1 for each entry of tau, (m, k), or None for 1.
+    gradient_scale
+        The residual (see :func:`likelihood_of`), times how much the triple counts.
+    rate
+        Learning rate.
+    penalties
+        Of the model.
     """
-    k = xi.shape[0]
-    g = np.float32(rate) * pull
-    decay = np.float32(1.0 - 2.0 * rate * l2)
+    g = np.float32(rate) * gradient_scale
+    decay = np.float32(1.0 - 2.0 * rate * penalties.l2)
+    update_bias(bias, i, j, g, decay)
+    update_rows(xi, items, i, j, g, decay, rate, penalties.l1, penalties.l1_weights)
+
+
+@inlined
+def update_bias(bias: Any, i: int, j: int, g: Any, decay: Any) -> None:
+    """Update the bias of both items, if there is one."""
     if bias is not None:
         bias[i] = decay * bias[i] + g
         bias[j] = decay * bias[j] - g
+
+
+@inlined
+def update_rows(xi: Any, items: Any, i: int, j: int, g: Any, decay: Any, rate: float, l1: Any, l1_weights: Any) -> None:
+    """Update the rows of the user and of both items."""
+    k = xi.shape[0]
     if l1 is None:
         eta_i, eta_j = items[i], items[j]
         for h in range(k):

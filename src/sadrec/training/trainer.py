@@ -11,16 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sadrec._types import Floats
 from sadrec.training import schedule
-from sadrec.training.drawn import Spread, deal, train_drawn
-from sadrec.training.factors import Factors, Floats
+from sadrec.training.drawn import Positives, Spread, deal, train_drawn
+from sadrec.training.factors import Factors
 from sadrec.training.given import Pairs, arrange, train_given
 from sadrec.training.samplers import PairSource
 from sadrec.training.settings import Settings
+from sadrec.training.step import Penalties
 
 Figures = dict[str, float]
-Claimed = NDArray[np.int64]  # one number: how many cells of a sub-epoch some thread has taken on
-CellRunner = Callable[[schedule.Cells, Claimed, float, NDArray[np.float64]], None]
+Part = tuple[Callable[..., None], Any, list[schedule.Cells]]
 
 # Adaptive l1: an entry of tau is held to 1 by l1 / max(|tau - 1|, FLOOR)^GAMMA, at most CAP times l1, with l1 halved.
 ADAPTIVE_FLOOR, ADAPTIVE_GAMMA, ADAPTIVE_CAP, ADAPTIVE_SHARE = 0.02, 2.0, 50.0, 0.5
@@ -39,8 +40,8 @@ class Trainer:
     settings
         What to do.
     positives
-        ``(indptr, indices, weights)`` of what people did, CSR with sorted rows, trained against drawn rivals; weights
-        may be None. An entry of weight 0 is known, so never drawn as a rival, but not trained on.
+        ``(indptr, indices, weights)`` of what people did, CSR with sorted rows, trained against drawn negatives;
+        weights may be None. An entry of weight 0 is known, so never drawn as a negative, but not trained on.
     sources
         Where given pairs come from.
     num_threads
@@ -51,7 +52,7 @@ class Trainer:
         self,
         factors: Factors,
         settings: Settings,
-        positives: tuple[NDArray[Any], NDArray[Any], Floats | None] | None = None,
+        positives: Positives | None = None,
         sources: list[PairSource] | None = None,
         num_threads: int = 0,
     ):
@@ -89,16 +90,20 @@ class Trainer:
         began = time.perf_counter()
         if self.epoch == self.settings.iterations and self.epochs > self.epoch:
             self.l1_weights = adaptive_weights(self.factors)
-        rate = self._rate(0.0)
+        first_rate, penalties = self._rate(0.0), self._penalties()
         with self._workers() as spread:
-            parts = [part for part in (self._drawn_rivals(spread), self._given_pairs()) if part is not None]
-            plan = schedule.interleave(*(cells for _, cells in parts))
-            figures = [np.zeros((sum(map(len, cells)), 3)) for _, cells in parts]
+            parts = [] if self._positives is None else [self._drawn_negatives(self._positives, spread)]
+            parts += [self._given_pairs()] if self._sources else []
+            plan = schedule.interleave(*(cells for _, _, cells in parts))
+            figures = [np.zeros((sum(map(len, cells)), 3)) for _, _, cells in parts]
             for position, (which, cells) in enumerate(plan):
                 between()
-                same = (cells, np.zeros(1, np.int64), self._rate(position / len(plan)), figures[which])
+                kernel, work, _ = parts[which]
+                rate = self._rate(position / len(plan))
+                claimed = np.zeros(1, np.int64)  # how many cells of the sub-epoch some thread has taken on
+                same = (cells, claimed, work, self.factors, penalties, rate, figures[which])
                 # Every thread is given the same and takes on cell after cell, until none is left.
-                list(spread(parts[which][0], *(repeat(value, min(self._threads, len(cells))) for value in same)))
+                list(spread(kernel, *(repeat(value, min(self._threads, len(cells))) for value in same)))
         self.epoch += 1
         updates, skipped, likelihood = np.concatenate(figures).sum(axis=0)
         seconds = time.perf_counter() - began
@@ -106,7 +111,7 @@ class Trainer:
             "log_likelihood": float(likelihood / max(updates, 1)),
             "updates": float(updates),
             "skipped": float(skipped),
-            "learning_rate": rate,
+            "learning_rate": first_rate,
             "seconds": seconds,
             "updates_per_second": float(updates / seconds),
             **size_of(self.factors),
@@ -120,83 +125,28 @@ class Trainer:
         iterations = max(self.settings.iterations, 1)
         return rate * (1.0 - (self.epoch % iterations + through) / iterations)
 
-    def _penalties(self) -> tuple[float, float | None, Floats | None]:
-        """Return l2, l1 (None when tau stays 1) and the weights of l1."""
+    def _penalties(self) -> Penalties:
+        """Return the penalties of this epoch."""
         if not self.settings.learn_rivals:
-            return self.settings.regularization, None, None
+            return Penalties(self.settings.regularization, None, None)
         share = 1.0 if self.l1_weights is None else ADAPTIVE_SHARE
-        return self.settings.regularization, share * self.settings.rival_regularization, self.l1_weights
+        return Penalties(self.settings.regularization, share * self.settings.rival_regularization, self.l1_weights)
 
-    def _drawn_rivals(self, spread: Spread) -> tuple[CellRunner, list[schedule.Cells]] | None:
-        """Deal the positives for this epoch; return what trains some cells, and the sub-epochs."""
-        if self._positives is None:
-            return None
-        indptr, indices, weights = self._positives
-        factors, settings, epoch = self.factors, self.settings, self.epoch
-        rng = np.random.default_rng((settings.seed, epoch, 0))
-        dealt = deal(indptr, indices, weights, len(factors.items), settings.blocks, rng, self._place, spread)
+    def _drawn_negatives(self, positives: Positives, spread: Spread) -> Part:
+        """Deal the positives for this epoch; return the kernel, what it works on, and the sub-epochs."""
+        settings = self.settings
+        how = settings.blocks, settings.negative_candidates, settings.seed, self.epoch
+        dealt = deal(positives, len(self.factors.items), *how, self._place, spread)
         self._place = dealt.place
-        l2, l1, l1_weights = self._penalties()
+        return train_drawn, dealt, schedule.drawn_negatives(settings.blocks)
 
-        def run(cells: schedule.Cells, claimed: Claimed, rate: float, figures: NDArray[np.float64]) -> None:
-            train_drawn(
-                cells,
-                claimed,
-                dealt.shard_users,
-                dealt.shard_start,
-                dealt.block_items,
-                dealt.block_start,
-                dealt.row_start,
-                dealt.run_start,
-                dealt.place,
-                dealt.longest,
-                dealt.weight,
-                factors.users,
-                factors.items,
-                factors.bias,
-                rate,
-                l2,
-                l1,
-                l1_weights,
-                settings.negative_candidates,
-                np.uint64(settings.seed),
-                epoch,
-                figures,
-            )
-
-        return run, schedule.drawn_rivals(settings.blocks)
-
-    def _given_pairs(self) -> tuple[CellRunner, list[schedule.Cells]] | None:
-        """Draw and arrange the given pairs of this epoch; return what trains some cells, and the sub-epochs."""
-        if not self._sources:
-            return None
-        factors, settings = self.factors, self.settings
-        pairs = Pairs.concatenate([source.pairs(settings.seed, self.epoch) for source in self._sources])
-        shards = max(settings.blocks // 2, 1)
-        arranged = arrange(pairs, len(factors.users), len(factors.items), shards, settings.seed, self.epoch)
-        l2, l1, l1_weights = self._penalties()
-
-        def run(cells: schedule.Cells, claimed: Claimed, rate: float, figures: NDArray[np.float64]) -> None:
-            train_given(
-                cells,
-                claimed,
-                arranged.order,
-                arranged.cell_start,
-                pairs.user,
-                pairs.winner,
-                pairs.loser,
-                pairs.weight,
-                factors.users,
-                factors.items,
-                factors.bias,
-                rate,
-                l2,
-                l1,
-                l1_weights,
-                figures,
-            )
-
-        return run, schedule.given_pairs(shards)
+    def _given_pairs(self) -> Part:
+        """Draw and arrange the given pairs of this epoch; return the kernel, what it works on, and the sub-epochs."""
+        factors, seed = self.factors, self.settings.seed
+        pairs = Pairs.concatenate([source.pairs(seed, self.epoch) for source in self._sources])
+        shards = max(self.settings.blocks // 2, 1)
+        arranged = arrange(pairs, len(factors.users), len(factors.items), shards, seed, self.epoch)
+        return train_given, arranged, schedule.given_pairs(shards)
 
     @contextmanager
     def _workers(self) -> Iterator[Spread]:
