@@ -48,18 +48,15 @@ class Run:
         return cls(**values)
 
 
-_SCHEMA = {
-    "model": pl.String,
-    "split": pl.Int64,
-    "measure": pl.String,
-    "value": pl.Float64,
-    "error": pl.Float64,
-    "users": pl.Int64,
-    "fit_seconds": pl.Float64,
-    "evaluate_seconds": pl.Float64,
-    "status": pl.String,
-    "message": pl.String,
-}
+_TEXTS = ("model", "measure", "status", "message", "note")
+_COUNTS = ("split", "splits", "users", "n")
+
+
+def _frame(rows: Sequence[tuple[Any, ...]], *columns: str) -> pl.DataFrame:
+    """Return rows as a frame whose columns have a type even where all is null; NaN becomes null."""
+    types: dict[str, Any] = dict.fromkeys(_TEXTS, pl.String) | dict.fromkeys(_COUNTS, pl.Int64)
+    schema = {name: types.get(name, pl.Float64) for name in columns}
+    return pl.DataFrame(rows, schema=schema, orient="row").with_columns(pl.selectors.float().fill_nan(None))
 
 
 class CompareResult:
@@ -85,9 +82,8 @@ class CompareResult:
                 rows.append((run.model, run.split, name, value, error, users, *about))
             if not run.figures:
                 rows.append((run.model, run.split, None, None, None, None, *about))
-        self.frame = pl.DataFrame(rows, schema=_SCHEMA, orient="row").with_columns(
-            pl.col("value", "error").fill_nan(None)
-        )
+        times = ("fit_seconds", "evaluate_seconds", "status", "message")
+        self.frame = _frame(rows, "model", "split", "measure", "value", "error", "users", *times)
 
     @property
     def models(self) -> list[str]:
@@ -135,17 +131,7 @@ class CompareResult:
                     rows.append((model, measure, float(values.mean()), sd, error, len(values), fit, note))
             if not seconds:
                 rows.append((model, None, None, None, None, 0, None, note))
-        schema = {
-            "model": pl.String,
-            "measure": pl.String,
-            "mean": pl.Float64,
-            "sd": pl.Float64,
-            "error": pl.Float64,
-            "splits": pl.Int64,
-            "fit_seconds": pl.Float64,
-            "note": pl.String,
-        }
-        return pl.DataFrame(rows, schema=schema, orient="row")
+        return _frame(rows, "model", "measure", "mean", "sd", "error", "splits", "fit_seconds", "note")
 
     def significance(
         self,
@@ -185,9 +171,8 @@ class CompareResult:
             for model, test, p in zip(others, tests, adjusted.tolist(), strict=True):
                 figures = (test.difference, test.error, test.low, test.high, test.p_t, test.p_wilcoxon, p)
                 rows.append((model, measure, *figures, test.n))
-        names = ("difference", "error", "low", "high", "p_t", "p_wilcoxon", "p_holm")
-        schema = {"model": pl.String, "measure": pl.String, **dict.fromkeys(names, pl.Float64), "n": pl.Int64}
-        return pl.DataFrame(rows, schema=schema, orient="row").with_columns(pl.col(names).fill_nan(None))
+        names = ("difference", "error", "low", "high", "p_t", "p_wilcoxon", "p_holm", "n")
+        return _frame(rows, "model", "measure", *names)
 
     def per_user(self, model: str, measure: str) -> dict[Any, float]:
         """Return every user's figure, averaged over the splits in which the user has one."""

@@ -61,26 +61,19 @@ class BPRComparison:
         splits = len({run.split for run in self.comparison.runs})
         better, worse = _decided(self.tests)
         known = f"{100 * self.sparsity:.0f} % of T stayed within 0.05 of 1"
+        over = f"over {splits} splits"
         if self.advice == "learn":
-            return (
-                f"Learn T (use SAD): over {splits} splits it is better than T = 1 on {_listed(better)} and worse on no "
-                f"measure; {known}."
-            )
-        if self.advice == "it depends":
-            return (
-                f"It depends on what you need: over {splits} splits learning T is better on {_listed(better)} but "
-                f"worse on {_listed(worse)} than T = 1 (BPR); {known}."
-            )
-        if len(worse):
-            return (
-                f"Keep T at 1 (use BPR): over {splits} splits learning T is worse on {_listed(worse)} and better on no "
-                f"measure; {known}."
-            )
-        largest = self.tests.drop_nulls("p_holm").sort("p_holm").head(1)
-        return (
-            f"Keep T at 1 (use BPR, which is smaller and faster): over {splits} splits no measure differs beyond "
-            f"chance (closest: {_listed(largest) or 'none could be tested'}); {known}."
-        )
+            text = f"Learn T (use SAD): {over} it is better than T = 1 on {_listed(better)} and worse on no measure"
+        elif self.advice == "it depends":
+            text = f"It depends on what you need: {over} learning T is better on {_listed(better)} but worse on "
+            text += f"{_listed(worse)} than T = 1 (BPR)"
+        elif len(worse):
+            text = f"Keep T at 1 (use BPR): {over} learning T is worse on {_listed(worse)} and better on no measure"
+        else:
+            closest = _listed(self.tests.drop_nulls("p_holm").sort("p_holm").head(1)) or "none could be tested"
+            text = f"Keep T at 1 (use BPR, which is smaller and faster): {over} no measure differs beyond chance "
+            text += f"(closest: {closest})"
+        return f"{text}; {known}."
 
     def table(self) -> str:
         """Return the tests in Markdown."""
@@ -270,15 +263,15 @@ def _gains(
 def _gain_frame(
     name: str, count_name: str, where: NDArray[Any], difference: Doubles, ids: NDArray[Any]
 ) -> pl.DataFrame:
-    known = ~np.isnan(difference)
-    where, difference = where[known], difference[known]
-    count = np.bincount(where, minlength=len(ids))
-    met = np.flatnonzero(count)
-    n = count[met]
-    mean = np.bincount(where, weights=difference, minlength=len(ids))[met] / n
+    """Average the differences of each user or item, those that gain most surely first."""
+    cases = pl.DataFrame({"at": where, "difference": difference}).filter(pl.col("difference").is_not_nan())
     # One spread for all: that of two or three values says nothing.
-    spread = float(difference.std()) if len(difference) else 0.0
-    error = spread / np.sqrt(n)
-    z = mean / error if spread > 0 else np.zeros(len(met))
-    frame = pl.DataFrame({name: ids[met], count_name: n, "difference": mean, "error": error, "z": z})
-    return frame.sort("z", name, descending=[True, False])
+    spread = cases["difference"].std(ddof=0) or 0.0
+    error = spread / pl.col(count_name).cast(pl.Float64).sqrt()
+    frame = cases.group_by("at", maintain_order=True).agg(
+        pl.len().cast(pl.Int64).alias(count_name), pl.col("difference").mean()
+    )
+    frame = frame.with_columns(error.alias("error"), pl.Series(name, ids[frame["at"].to_numpy()]))
+    z = pl.col("difference") / pl.col("error") if spread else pl.lit(0.0)
+    columns = (name, count_name, "difference", "error", z.alias("z"))
+    return frame.select(columns).sort("z", name, descending=[True, False])
