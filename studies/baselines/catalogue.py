@@ -118,7 +118,8 @@ _SPECS = (
         "ncf", "NCF", "recommenders",
         "every interaction as 1 and, drawn anew every epoch, {zeros} empty cells as 0 for each",
         "log odds of an interaction",
-        defaults={**_NCF, "layers": [128, 64, 32], "zeros": 4, **_THREADS}, grid={"learning_rate": _RATES, **_BATCH_GRID},
+        defaults={**_NCF, "layers": [128, 64, 32], "zeros": 4, **_THREADS},
+        grid={"learning_rate": _RATES, **_BATCH_GRID},
         paper="NCF", environment="recommenders", program="ncf", modules=("recommenders", "tensorflow", "tf_slim"),
     ),
     BaselineSpec(
