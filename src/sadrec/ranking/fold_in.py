@@ -9,7 +9,7 @@ somebody new maximises
 which is concave and has one maximum. Newton's method reaches it in a few steps of factors squared times pairs.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ _PAIRS, _FEWEST = 4096, 8
 """Pairs for a user, and at least how many negatives for each liked item, when their number is left open."""
 
 _MANY = 2048
-"""Pairs from which on it pays to start with a quarter of them."""
+"""Pairs from which on it pays to start with a quarter of them, against hard negatives."""
 
 _GOLDEN = (5**0.5 - 1) / 2
 
@@ -112,7 +112,7 @@ def fold_in(
     penalty = np.full(parameters.n_factors, regularization * chosen.size)
     weight = np.full(winners.size, 1.0 / each)
     if candidates == 1:
-        estimate = _solve(*pair_design(parameters, winners, pool), weight, penalty)
+        estimate = maximise(*pair_design(parameters, winners, pool), weight, penalty)
         return FoldIn(estimate.vector, estimate.covariance, winners.size, estimate.steps)
 
     pairs = Pool(parameters, winners, pool)
@@ -165,7 +165,7 @@ def fold_in_comparisons(
     if weights.shape != i.shape or not (np.isfinite(weights) & (weights >= 0)).all():
         raise ValueError(f"weight must hold one number, 0 or more, for each of the {i.size} comparisons")
     penalty = np.full(parameters.n_factors, regularization * i.size)
-    estimate = _solve(*pair_design(parameters, i, j), weights, penalty)
+    estimate = maximise(*pair_design(parameters, i, j), weights, penalty)
     return FoldIn(estimate.vector, estimate.covariance, i.size, estimate.steps)
 
 
@@ -184,9 +184,9 @@ def average_user(parameters: Parameters) -> Doubles:
 
 def pair_design(parameters: Parameters, items: Indices, rivals: Indices) -> tuple[Doubles, Doubles]:
     """Return what a user's vector is multiplied with to give margins, (pairs, factors), and what is added: the bias."""
-    wedge = parameters.wedge(items, rivals)
-    factors = parameters.n_factors
-    return np.ascontiguousarray(wedge[:, :factors]), wedge[:, factors:].sum(axis=1)
+    bias = parameters.item_bias
+    offset = np.zeros(len(items)) if bias is None else np.subtract(bias[items], bias[rivals], dtype=np.float64)
+    return replace(parameters, item_bias=None).wedge(items, rivals), offset
 
 
 def liked_pairs(
@@ -238,15 +238,6 @@ def draw(number: int, size: int, shares: Doubles | None = None) -> Indices:
 def even_points(number: int, step: float = _GOLDEN) -> Doubles:
     """Return points of [0, 1), each run of which covers it evenly: multiples of an irrational number."""
     return np.asarray(((np.arange(number) + 0.5) * step) % 1.0, np.float64)
-
-
-def _solve(design: Doubles, offset: Doubles, weight: Doubles, penalty: Doubles) -> Estimate:
-    """Find the best vector; where there are many pairs, a few of them lead most of the way."""
-    start = None
-    if len(design) >= _MANY:
-        few = slice(None, None, 4)
-        start = maximise(design[few], offset[few], 4 * weight[few], penalty).vector
-    return maximise(design, offset, weight, penalty, start)
 
 
 class Pool:
