@@ -322,15 +322,8 @@ class SAD(TrainingSettings, Estimator):
     def preference(self, user: Any, item: Any, rival: Any) -> Any:
         """Return how strongly a user prefers an item to a rival: ``x_uij``, the log-odds.
 
-        Parameters
-        ----------
-        user, item, rival
-            Ids; arrays of ids broadcast against each other.
-
-        Returns
-        -------
-        float or ndarray
-            Positive when the item is preferred. Exchanging item and rival changes the sign and nothing else.
+        It is positive when the item is preferred; exchanging item and rival changes the sign and nothing else. Arrays
+        of ids broadcast against each other.
 
         Examples
         --------
@@ -346,30 +339,14 @@ class SAD(TrainingSettings, Estimator):
         return float(x) if x.ndim == 0 else x
 
     def probability(self, user: Any, item: Any, rival: Any) -> Any:
-        """Return the probability that a user prefers an item to a rival: ``sigmoid(x_uij)``.
-
-        Parameters
-        ----------
-        user, item, rival
-            Ids; arrays of ids broadcast against each other.
-        """
+        """Return the probability that a user prefers an item to a rival: ``sigmoid(x_uij)`` of :meth:`preference`."""
         p = sigmoid(self.preference(user, item, rival))
         return float(p) if np.ndim(p) == 0 else p
 
     def margins(self, user: Any, items: Any, rivals: Any) -> NDArray[Any]:
-        """Return the preferences of one user for all of some items over all of some rivals.
+        """Return the preferences of one user for some items (rows) over some rivals (columns).
 
-        Parameters
-        ----------
-        user
-            An id.
-        items, rivals
-            Sequences of ids; None for the whole catalogue.
-
-        Returns
-        -------
-        ndarray
-            (items, rivals); entry (i, j) is positive when item i is preferred to rival j.
+        Items and rivals are sequences of ids; None stands for the whole catalogue.
         """
         known = self._fitted
         asked = {"items": items, "rivals": rivals}
@@ -377,17 +354,9 @@ class SAD(TrainingSettings, Estimator):
         return margins(known.parameters, known.user(user), *sides)
 
     def scores(self, users: Any) -> NDArray[Any]:
-        """Return, for some users, the mean margin of every item over the catalogue.
+        """Return, for some users (rows), the mean margin of every item (columns) over the catalogue.
 
-        Parameters
-        ----------
-        users
-            A sequence of ids.
-
-        Returns
-        -------
-        ndarray
-            (users, items), the items in the order of ``model.items``. For BPR these are the usual scores, centred.
+        For BPR these are the usual scores, centred.
         """
         known = self._fitted
         return np.asarray(user_vectors(known.parameters, known.users(users)) @ item_vectors(known.parameters).T)
@@ -441,21 +410,10 @@ class SAD(TrainingSettings, Estimator):
         return rank(known.parameters, row, asked, method, liked=liked, reference=against, labels=labels)
 
     def tournament(self, user: Any, items: Any = None, N: int = 50) -> Tournament:
-        """Let items play each other for a user.
+        """Let items play each other for a user: the given ids, or the user's best N, seen or not.
 
-        Parameters
-        ----------
-        user
-            An id.
-        items
-            Ids; None for the user's best N, seen or not.
-        N
-            How many.
-
-        Returns
-        -------
-        Tournament
-            With ``items``, ``margins``, and the methods ``wins``, ``condorcet_winner``, ``smith_set``, ``components``.
+        The answer has ``items``, ``margins`` and the methods ``wins``, ``condorcet_winner``, ``smith_set``,
+        ``components``.
         """
         known = self._fitted
         row = known.user(user)
@@ -465,24 +423,11 @@ class SAD(TrainingSettings, Estimator):
         return tournament(known.parameters, row, asked, known.item_ids.array[asked])
 
     def cycles(self, user: Any, N: int = 50, *, items: Any = None, minimum: float = 0.0) -> list[Cycle]:
-        """Find where a user's taste runs in a cycle among their best N items.
+        """Find where a user's taste runs in a cycle among their best N items (seen or not), or among the given ones.
 
-        Parameters
-        ----------
-        user
-            An id.
-        N
-            Among how many of the best items, seen or not.
-        items
-            Ids of the items to look at instead.
-        minimum
-            The margin a win needs to count.
-
-        Returns
-        -------
-        list of Cycle
-            One for each group of items that beat each other in cycles, strongest first: ``members`` (ids), ``path``
-            (the strongest cycle, in order), ``margins`` and ``probabilities`` of its steps, ``strength`` (the weakest).
+        A win counts from a margin of ``minimum`` on. There is a Cycle for each group of items that beat each other in
+        cycles, strongest first: ``members`` (ids), ``path`` (the strongest cycle, in order), ``margins`` and
+        ``probabilities`` of its steps, ``strength`` (the weakest step).
 
         Examples
         --------
@@ -497,39 +442,17 @@ class SAD(TrainingSettings, Estimator):
         return cycles(self.tournament(user, items, N), minimum)
 
     def cyclic_triads(self, user: Any, N: int = 50, *, items: Any = None, strongest: int = 10) -> CyclicTriads:
-        """Count the triples among a user's best N items that form a cycle; list the strongest.
+        """Count the triples among a user's best N items, or the given ones, that form a cycle; list the strongest.
 
-        Parameters
-        ----------
-        user
-            An id.
-        N, items
-            As for :meth:`cycles`.
-        strongest
-            How many to list.
-
-        Returns
-        -------
-        CyclicTriads
-            With ``count``, ``total``, ``share``, ``strongest`` and ``strengths``.
+        The answer has ``count``, ``total``, ``share``, ``strongest`` and ``strengths``.
         """
         return cyclic_triads(self.tournament(user, items, N), strongest)
 
     def intransitivity(self, user: Any = None) -> Any:
-        """Return the share of preferences that no scores can explain, 0 to 1; 0 for BPR.
+        """Return the share of preferences that no scores can explain, 0 to 1, of one user, several or (None) all.
 
-        It is the curl of a user's preferences over the whole catalogue, in squares. It can be positive without a single
-        cycle in the signs: :meth:`cyclic_triads` counts those.
-
-        Parameters
-        ----------
-        user
-            An id, a sequence of ids, or None for all users.
-
-        Returns
-        -------
-        float or ndarray
-            A number for one user, else an array.
+        It is the curl of a user's preferences over the whole catalogue, in squares: 0 for BPR. It can be positive
+        without a single cycle in the signs: :meth:`cyclic_triads` counts those.
         """
         known = self._fitted
         if user is None:
@@ -538,19 +461,9 @@ class SAD(TrainingSettings, Estimator):
         return float(share) if is_scalar_id(user) else share
 
     def counter_effects(self, user: Any = None, N: int = 10) -> tuple[IdArray, Doubles]:
-        """Return the N items whose margins scores explain least, for a user or for all, and by how much.
+        """Return the N items whose margins scores explain least, for one user, several or (None) all, and by how much.
 
-        Parameters
-        ----------
-        user
-            An id, a sequence of ids, or None for all users together.
-        N
-            How many.
-
-        Returns
-        -------
-        ids, sizes
-            Largest first; the size is the root mean square of what scores leave unexplained of the item's margins.
+        The size is the root mean square of what scores leave unexplained of the item's margins; largest first.
         """
         known = self._fitted
         effects = item_counter_effects(known.parameters, None if user is None else known.user_ids.positions(user))
@@ -686,18 +599,8 @@ class SAD(TrainingSettings, Estimator):
     ) -> list[Group]:
         """Return slates: items that form a cycle are shown together, in the place their group earned.
 
-        Parameters
-        ----------
-        user
-            An id.
-        N
-            How many items to show at least.
-        candidates
-            Among how many of the best new items cycles are looked for.
-        largest
-            How many items a slate holds at most; None for no limit.
-        minimum
-            The margin a win needs to count.
+        At least N items are shown. Cycles are looked for among the best ``candidates`` new items, counting wins by a
+        margin of ``minimum``; a slate holds at most ``largest`` items (None for no limit).
         """
         known = self._fitted
         among = max(_check.whole(N, "N"), _check.whole(candidates, "candidates", least=1))
@@ -718,11 +621,6 @@ class SAD(TrainingSettings, Estimator):
             Ids of liked items, or Comparisons of one user.
         return_covariance
             Also return how uncertain the vector is (Laplace's approximation), (factors, factors).
-
-        Returns
-        -------
-        vector, or (vector, covariance)
-            The vector has length ``factors`` and goes with ``item_vectors()``.
         """
         folded = self._fitted.fold_in(items)
         vector = folded.vector.astype(np.float32)
@@ -748,17 +646,9 @@ class SAD(TrainingSettings, Estimator):
     def explain(self, user: Any, item: Any, rival: Any) -> Explanation:
         """Explain why a user prefers an item to a rival, or does not.
 
-        Parameters
-        ----------
-        user, item, rival
-            Ids.
-
-        Returns
-        -------
-        Explanation
-            ``contributions`` has one number per factor, and a last one for the bias if there is one; they sum to
-            ``margin``, which is the preference, exactly. ``supporters()`` and ``opponents()`` are the items the user
-            was seen with that speak most for either side.
+        ``contributions`` of the answer has one number per factor, and a last one for the bias if there is one; they sum
+        to ``margin``, which is the preference, exactly. ``supporters()`` and ``opponents()`` are the items the user was
+        seen with that speak most for either side.
 
         Examples
         --------
@@ -783,30 +673,14 @@ class SAD(TrainingSettings, Estimator):
         return replace(explanation, item=ids[pair[0]], rival=ids[pair[1]], liked=ids[explanation.liked])
 
     def similar_items(self, item: Any, N: int = 10) -> Scored:
-        """Return the N items most alike, by the cosine of their :meth:`item_vectors`, and the cosines.
-
-        Parameters
-        ----------
-        item
-            An id, or a sequence of ids. The item itself comes first.
-        N
-            How many.
-        """
+        """Return the N items most alike to one or several, by the cosine of their vectors; an item itself is first."""
         known = self._fitted
         asked = known.item_ids.positions(item)
         nearest, cosines = similar_items(known.parameters, asked, N, num_threads=self.num_threads)
         return known.item_ids.array[nearest], cosines
 
     def similar_users(self, user: Any, N: int = 10) -> Scored:
-        """Return the N users most alike, by the cosine of their vectors, and the cosines.
-
-        Parameters
-        ----------
-        user
-            An id, or a sequence of ids. The user comes first.
-        N
-            How many.
-        """
+        """Return the N users most alike to one or several, by the cosine of their vectors; a user comes first."""
         known = self._fitted
         asked = known.user_ids.positions(user)
         nearest, cosines = similar_users(known.parameters, asked, N, num_threads=self.num_threads)

@@ -103,7 +103,7 @@ def deal(
         place = np.empty(len(indices), place_dtype(items, blocks))
     run_start = np.empty((users, blocks + 1), np.int32)
     dealt = np.empty(0 if weights is None else len(weights), np.float32)
-    group = partial(group_by_block, indptr, indices, weights, block_of, place_of, run_start, place, dealt)
+    group = partial(group_by_block, (indptr, indices), weights, block_of, place_of, run_start, place, dealt)
     bounds = np.linspace(0, users, 1 + min(users, _PIECES)).astype(np.int64)
     longest = max(spread(group, bounds[:-1], bounds[1:]), default=0)
     return Deal(
@@ -129,18 +129,10 @@ def place_dtype(items: int, blocks: int) -> type[np.uint16] | type[np.int32]:
 
 @kernel
 def group_by_block(
-    indptr: Any,
-    indices: Any,
-    weights: Any,
-    block_of: Any,
-    place_of: Any,
-    run_start: Any,
-    place: Any,
-    dealt: Any,
-    first: int,
-    last: int,
+    rows: Any, weights: Any, block_of: Any, place_of: Any, run_start: Any, place: Any, dealt: Any, first: int, last: int
 ) -> int:
     """Group these users' rows by block, keeping the order of items in one; return the length of the longest run."""
+    indptr, indices = rows
     blocks = run_start.shape[1] - 1
     fill = np.empty(blocks, np.int64)
     longest = 0

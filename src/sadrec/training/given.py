@@ -5,6 +5,7 @@ to the cell in which its shard meets these two blocks (:func:`sadrec.training.sc
 one block joins a random cell that holds it.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import log
 from typing import Any, NamedTuple
@@ -49,6 +50,13 @@ class Pairs:
         )
 
 
+def drawn_pairs(draw: Callable[..., int], most: int, *arguments: Any) -> Pairs:
+    """Return the triples that a kernel writes: called with ``arguments, user, winner, loser``, it returns how many."""
+    user, winner, loser = (np.empty(most, np.int32) for _ in range(3))
+    count = draw(*arguments, user, winner, loser)
+    return Pairs(user[:count], winner[:count], loser[:count])
+
+
 class Round(NamedTuple):
     """The pairs of one epoch, grouped into cells."""
 
@@ -69,18 +77,8 @@ def arrange(pairs: Pairs, users: int, items: int, shards: int, seed: int, epoch:
     rng.shuffle(shuffled)
     pair_in = round_robin(2 * shards)
     cell = np.empty(len(pairs), np.int32)
-    place_in_cells(
-        pairs.user,
-        pairs.winner,
-        pairs.loser,
-        shard_of,
-        block_of,
-        pair_in,
-        matching_of(pair_in),
-        np.uint64(seed),
-        epoch,
-        cell,
-    )
+    triples, dealt = (pairs.user, pairs.winner, pairs.loser), (shard_of, block_of)
+    place_in_cells(triples, dealt, pair_in, matching_of(pair_in), np.uint64(seed), epoch, cell)
     cell_start = np.zeros((2 * shards - 1) * shards * shards + 1, np.int64)
     np.cumsum(np.bincount(cell, minlength=len(cell_start) - 1), out=cell_start[1:])
     order = np.empty(len(pairs), np.int32)
@@ -89,19 +87,9 @@ def arrange(pairs: Pairs, users: int, items: int, shards: int, seed: int, epoch:
 
 
 @kernel
-def place_in_cells(
-    user: Any,
-    winner: Any,
-    loser: Any,
-    shard_of: Any,
-    block_of: Any,
-    pair_in: Any,
-    met_in: Any,
-    seed: Any,
-    epoch: int,
-    cell: Any,
-) -> None:
+def place_in_cells(triples: Any, dealt: Any, pair_in: Any, met_in: Any, seed: Any, epoch: int, cell: Any) -> None:
     """Write the number of each pair's cell."""
+    (user, winner, loser), (shard_of, block_of) = triples, dealt
     matchings, blocks = pair_in.shape
     shards = blocks // 2
     for t in range(user.shape[0]):

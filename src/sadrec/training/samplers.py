@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sadrec._kernel import kernel
 from sadrec._random import advance, below, hashed, nth_absent, stream_key
-from sadrec.training.given import Pairs
+from sadrec.training.given import Pairs, drawn_pairs
 
 Rows = tuple[NDArray[Any], NDArray[Any]]
 
@@ -63,34 +63,14 @@ class Ordered:
     def pairs(self, seed: int, epoch: int) -> Pairs:
         """Draw this epoch's pairs."""
         most = int(np.ceil(self._per_item)) * len(self._indices)
-        user, winner, loser = (np.empty(most, np.int32) for _ in range(3))
-        count = draw_ordered(
-            self._indptr,
-            self._indices,
-            self._ratings,
-            self._per_item,
-            np.uint64(seed),
-            epoch,
-            user,
-            winner,
-            loser,
-        )
-        return Pairs(user[:count], winner[:count], loser[:count])
+        rows = self._indptr, self._indices, self._ratings
+        return drawn_pairs(draw_ordered, most, rows, self._per_item, np.uint64(seed), epoch)
 
 
 @kernel
-def draw_ordered(
-    indptr: Any,
-    indices: Any,
-    ratings: Any,
-    per_item: float,
-    seed: Any,
-    epoch: int,
-    user: Any,
-    winner: Any,
-    loser: Any,
-) -> int:
+def draw_ordered(rows: Any, per_item: float, seed: Any, epoch: int, user: Any, winner: Any, loser: Any) -> int:
     """Write the drawn pairs and return how many there are; rows are sorted by rating."""
+    indptr, indices, ratings = rows
     count = 0
     whole = int(per_item)
     rest = per_item - whole
@@ -137,48 +117,36 @@ class Disliked:
     """
 
     def __init__(self, liked: Rows, known: Rows, disliked: Rows, items: int):
-        self._rows = (*liked, *known, *disliked)
+        self._rows = (liked, known, disliked)
         self._items = items
         self._most = 2 * len(disliked[1])
 
     def pairs(self, seed: int, epoch: int) -> Pairs:
         """Draw this epoch's pairs."""
-        user, winner, loser = (np.empty(self._most, np.int32) for _ in range(3))
-        count = draw_over_disliked(*self._rows, self._items, np.uint64(seed), epoch, user, winner, loser)
-        return Pairs(user[:count], winner[:count], loser[:count])
+        return drawn_pairs(draw_over_disliked, self._most, *self._rows, self._items, np.uint64(seed), epoch)
 
 
 @kernel
 def draw_over_disliked(
-    liked_start: Any,
-    liked: Any,
-    known_start: Any,
-    known: Any,
-    disliked_start: Any,
-    disliked: Any,
-    items: int,
-    seed: Any,
-    epoch: int,
-    user: Any,
-    winner: Any,
-    loser: Any,
+    liked: Any, known: Any, disliked: Any, items: int, seed: Any, epoch: int, user: Any, winner: Any, loser: Any
 ) -> int:
     """Write the drawn pairs and return how many there are."""
+    (liked_start, liked_items), (known_start, known_items), (start, disliked_items) = liked, known, disliked
     count = 0
-    for u in range(disliked_start.shape[0] - 1):
+    for u in range(start.shape[0] - 1):
         state = stream_key(seed, epoch, u, 5)
         likes = liked_start[u + 1] - liked_start[u]
-        row = known[known_start[u] : known_start[u + 1]]
+        row = known_items[known_start[u] : known_start[u + 1]]
         unknown = items - row.shape[0]
-        for t in range(disliked_start[u], disliked_start[u + 1]):
+        for t in range(start[u], start[u + 1]):
             if likes > 0:
                 state = advance(state)
-                user[count], loser[count] = u, disliked[t]
-                winner[count] = liked[liked_start[u] + below(hashed(state), likes)]
+                user[count], loser[count] = u, disliked_items[t]
+                winner[count] = liked_items[liked_start[u] + below(hashed(state), likes)]
                 count += 1
             if unknown > 0:
                 state = advance(state)
-                user[count], loser[count] = u, disliked[t]
+                user[count], loser[count] = u, disliked_items[t]
                 winner[count] = nth_absent(row, below(hashed(state), unknown))
                 count += 1
     return count
@@ -209,7 +177,7 @@ class PopularNegatives:
         user, winner, loser = (np.empty(most, np.int32) for _ in range(3))
         weight = np.empty(most if self._weights is not None else 0, np.float32)
         count = draw_popular(
-            *self._known, self._weights, self._items, np.uint64(seed), epoch, user, winner, loser, weight
+            self._known, self._weights, self._items, np.uint64(seed), epoch, user, winner, loser, weight
         )
         return Pairs(user[:count], winner[:count], loser[:count], None if self._weights is None else weight[:count])
 
@@ -220,18 +188,10 @@ _TRIES = 64
 
 @kernel
 def draw_popular(
-    start: Any,
-    indices: Any,
-    weights: Any,
-    items: int,
-    seed: Any,
-    epoch: int,
-    user: Any,
-    winner: Any,
-    loser: Any,
-    weight: Any,
+    known: Any, weights: Any, items: int, seed: Any, epoch: int, user: Any, winner: Any, loser: Any, weight: Any
 ) -> int:
     """Write a pair for every positive and return how many there are; a random interaction's item is a popular one."""
+    start, indices = known
     count = 0
     total = indices.shape[0]
     for u in range(start.shape[0] - 1):

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from sadrec._kernel import kernel
 from sadrec._random import advance, below, hashed, nth_absent, stream_key
 from sadrec.training.factors import Factors
-from sadrec.training.given import Pairs
+from sadrec.training.given import Pairs, drawn_pairs
 from sadrec.training.step import margin
 
-# Rivals drawn for each held-out interaction: enough to compare epochs, cheap beside an epoch.
-RIVALS = 4
+# Negatives drawn for each held-out interaction: enough to compare epochs, cheap beside an epoch.
+NEGATIVES = 4
 
 
 def held_out_pairs(
@@ -33,37 +33,27 @@ def held_out_pairs(
     items
         How many items there are.
     seed
-        The same seed gives the same rivals.
+        The same seed gives the same negatives.
     """
-    most = RIVALS * len(held_out[1])
-    user, winner, loser = (np.empty(most, np.int32) for _ in range(3))
-    count = draw_unknown(*known, *held_out, items, np.uint64(seed), RIVALS, user, winner, loser)
-    return Pairs(user[:count], winner[:count], loser[:count])
+    most = NEGATIVES * len(held_out[1])
+    return drawn_pairs(draw_unknown, most, known, held_out, items, np.uint64(seed), NEGATIVES)
 
 
 @kernel
 def draw_unknown(
-    known_start: Any,
-    known: Any,
-    held_start: Any,
-    held: Any,
-    items: int,
-    seed: Any,
-    rivals: int,
-    user: Any,
-    winner: Any,
-    loser: Any,
+    known: Any, held_out: Any, items: int, seed: Any, negatives: int, user: Any, winner: Any, loser: Any
 ) -> int:
-    """Write ``rivals`` triples for each held-out interaction and return how many there are."""
+    """Write ``negatives`` triples for each held-out interaction and return how many there are."""
+    (known_start, known_items), (held_start, held) = known, held_out
     count = 0
     for u in range(held_start.shape[0] - 1):
-        run = known[known_start[u] : known_start[u + 1]]
+        run = known_items[known_start[u] : known_start[u + 1]]
         free = items - run.shape[0]
         if free <= 0:
             continue
         state = stream_key(seed, u, 0, 4)
         for t in range(held_start[u], held_start[u + 1]):
-            for _ in range(rivals):
+            for _ in range(negatives):
                 state = advance(state)
                 user[count] = u
                 winner[count] = held[t]
