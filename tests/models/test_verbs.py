@@ -1,11 +1,14 @@
 """The verbs, on SAD and BPR alike, and hand-made cycles."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
 import scipy.sparse as sp
 
 from sadrec import BPR, SAD, Comparisons
+from sadrec.data.ids import Ids
 from tests.contract import checkerboard
 
 
@@ -242,3 +245,31 @@ def test_the_matrix_given_stays_as_it_is(fitted):
 def test_what_is_wrong_is_named_in_terms_of_ids(game, ask, message):
     with pytest.raises((ValueError, TypeError), match=message):
         ask(game)
+
+
+@pytest.mark.parametrize(
+    ("which", "ask"),
+    [
+        ("user_ids", lambda m: m.recommend([0, 1], N=5)),
+        ("user_ids", lambda m: m.recommend(0, N=5, method="wins")),
+        ("item_ids", lambda m: m.recommend_for([1, 3], N=5)),
+        ("item_ids", lambda m: m.similar_items(3, N=5)),
+        ("user_ids", lambda m: [m.scores([0, 1])]),
+        ("user_ids", lambda m: [m.margins(0, [1, 2], None)]),
+    ],
+)
+def test_an_answer_during_which_the_model_is_refitted_is_all_of_the_old_model(which, ask):
+    model = SAD(factors=3, iterations=2).fit(checkerboard()[0])
+    larger = SAD(factors=3, iterations=1).fit(np.eye(90))
+    before = ask(model)
+
+    class Refitting(Ids):
+        def positions(self, ids):
+            model._fitted = larger._fitted  # what another thread does when its fit begins
+            return super().positions(ids)
+
+    ids = getattr(model, which)
+    model._fitted = replace(model._fitted, **{which: Refitting(ids.array, ids.what)})
+    for one, two in zip(ask(model), before, strict=True):
+        np.testing.assert_array_equal(one, two)
+    assert len(model.users) == 90
