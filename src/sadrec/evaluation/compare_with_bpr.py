@@ -268,9 +268,8 @@ def _gain_frame(
     # One spread for all: that of two or three values says nothing.
     spread = cases["difference"].std(ddof=0) or 0.0
     error = spread / pl.col(count_name).cast(pl.Float64).sqrt()
-    frame = cases.group_by("at", maintain_order=True).agg(
-        pl.len().cast(pl.Int64).alias(count_name), pl.col("difference").mean()
-    )
+    count = pl.len().cast(pl.Int64).alias(count_name)
+    frame = cases.group_by("at", maintain_order=True).agg(count, pl.col("difference").mean())
     frame = frame.with_columns(error.alias("error"), pl.Series(name, ids[frame["at"].to_numpy()]))
     z = pl.col("difference") / pl.col("error") if spread else pl.lit(0.0)
     columns = (name, count_name, "difference", "error", z.alias("z"))
