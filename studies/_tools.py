@@ -126,11 +126,11 @@ def _result(folder: Path, unit: Unit) -> Record:
         known = records.read(unit.name)
     except CheckpointError:  # of other settings or other data
         known = None
-    if known is None:
-        records.write(unit.name, unit.compute())
-        known = records.read(unit.name)
-        assert known is not None
-    return known[0]
+    if known is not None:
+        return known[0]
+    result: Record = plain(unit.compute())
+    records.write(unit.name, result)
+    return result
 
 
 def _ignore_interrupts() -> None:

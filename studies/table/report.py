@@ -8,7 +8,7 @@ from platform import machine, python_version, system
 from typing import Any
 
 from sadrec.data.datasets import PUBLISHED
-from sadrec.evaluation.calibration import plot_calibration
+from sadrec.evaluation import plot_calibration
 from sadrec.evaluation.measures import measure_of
 from studies._tools import markdown_table, png_of, write_whole
 from studies.table.claims import against_bpr, against_paper, bpr_sentence
