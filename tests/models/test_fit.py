@@ -356,8 +356,27 @@ def test_what_a_callback_is_told_is_of_this_epoch():
     assert not np.array_equal(lists[0], lists[1]) and not np.array_equal(lists[1], lists[2])
 
 
+def interrupt(epoch, figures, model):
+    raise KeyboardInterrupt
+
+
+def test_an_interrupted_fit_that_learnt_nothing_leaves_the_model_as_it_was(monkeypatch):
+    model = SAD(factors=4, iterations=2).fit(clicks())
+    before = model._fitted
+    monkeypatch.setattr("sadrec.training.trainer.Trainer.train_epoch", lambda *given: interrupt(*given, None))
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(clicks(60, 20))
+    assert model._fitted is before
+    with pytest.raises(KeyboardInterrupt):
+        SAD(factors=4).fit(clicks())
+
+
 def test_fitted_parameters_cannot_be_written_to():
-    model = SAD(factors=4, iterations=1).fit(clicks())
+    model, interrupted = SAD(factors=4, iterations=1).fit(clicks()), SAD(factors=4, iterations=3)
+    with pytest.raises(KeyboardInterrupt):
+        interrupted.fit(clicks(), callbacks=[interrupt])
+    with pytest.raises(ValueError, match="read-only"):
+        interrupted.user_factors[0, 0] = 1
     for array in (model.user_factors, model.item_factors, model.rival_factors):
         with pytest.raises(ValueError, match="read-only"):
             array[0, 0] = 1

@@ -273,12 +273,17 @@ class SAD(TrainingSettings, Estimator):
                 "stopping": [patience, monitor],
             }
             checkpoints = Checkpoints(checkpoint, identity, checkpoint_seconds)
-        before = self.__dict__.get("_fitted")
         seen = seen_before if data.matrix is None else data.seen()
-        self._fitted = Fitted(_parameters(factors), data.users, data.items, seen, settings)
+        fitted = Fitted(_parameters(factors), data.users, data.items, seen, settings)
+
+        def take_over(finished: bool = False) -> None:
+            for array in factors.arrays:
+                array.flags.writeable = not finished
+            # A new object for every epoch: what was derived from the factors of the last one is not kept.
+            self._fitted = replace(fitted, parameters=_parameters(factors))
 
         def after_epoch(epoch: int, figures: Figures) -> bool:
-            self._fitted = replace(self._fitted, parameters=_parameters(factors))
+            take_over()
             answers = [callback(epoch, figures, self) for callback in callbacks]
             return any(answers)
 
@@ -292,17 +297,13 @@ class SAD(TrainingSettings, Estimator):
                 checkpoints=checkpoints,
                 show_progress=show_progress,
                 title=type(self).__name__,
-                history=self.history,
+                history=fitted.history,
             )
         except BaseException:
-            if trainer.epoch:
-                self._keep(factors)
-            else:  # nothing was learnt: the model is what it was before
-                del self._fitted
-                if before is not None:
-                    self._fitted = before
+            if trainer.epoch:  # else nothing was learnt, and the model is what it was before
+                take_over(finished=True)
             raise
-        self._keep(factors)
+        take_over(finished=True)
         if self.history and not any(figures["updates"] for figures in self.history):
             warnings.warn(
                 "nothing was learnt: no user has both an item (of a weight above 0) and one that they did not touch",
@@ -310,12 +311,6 @@ class SAD(TrainingSettings, Estimator):
                 stacklevel=3,
             )
         return self
-
-    def _keep(self, factors: Factors) -> None:
-        """Take over the factors when training is over; nobody writes to them any more."""
-        for array in factors.arrays:
-            array.flags.writeable = False
-        self._fitted = replace(self._fitted, parameters=_parameters(factors))
 
     # -- one item against another -------------------------------------------------------------------------------------
 
