@@ -7,6 +7,8 @@ import time
 import numpy as np
 import pytest
 
+from sadrec._files import read_arrays, write_arrays
+from sadrec._record import locked
 from sadrec.data import simulate
 from sadrec.models import CheckpointError
 from sadrec.posterior import GibbsSAD, sampling
@@ -174,3 +176,29 @@ def test_chains_that_disagree_are_reported(data, caplog):
     with caplog.at_level(logging.WARNING, "sadrec"):
         quick(draws=4, warmup=0).fit(data, show_progress=False)
     assert "do not agree" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("xi", lambda array: array[:, :-1]),
+        ("tau", lambda array: array.astype(np.float32)),
+        ("eta", lambda array: np.full_like(array, np.inf)),
+        ("user", lambda array: np.full_like(array, np.nan)),
+        ("item", lambda array: array[:, :3]),
+    ],
+)
+def test_a_checkpoint_of_the_wrong_shape_type_or_numbers_is_made_again(data, tmp_path, caplog, name, change):
+    whole = quick().fit(data, show_progress=False, checkpoint=tmp_path)
+    (part,) = tmp_path.glob("*.draws")
+    arrays, header = read_arrays(part, "draws")
+    write_arrays(part, {**{key: np.array(value) for key, value in arrays.items()}, name: change(arrays[name])}, header)
+    with caplog.at_level(logging.WARNING, "sadrec"):
+        same(whole, quick().fit(data, show_progress=False, checkpoint=tmp_path))
+    assert f"({name} " in caplog.text and "made again" in caplog.text
+
+
+def test_a_folder_that_another_run_uses_is_refused(data, tmp_path):
+    with locked(tmp_path), pytest.raises(CheckpointError, match="in use"):
+        quick().fit(data, show_progress=False, checkpoint=tmp_path)
+    assert quick().fit(data, show_progress=False, checkpoint=tmp_path).is_fitted
