@@ -37,7 +37,7 @@ def test_a_users_vector_has_the_moments_of_its_probit_posterior():
     for sweep in range(30_000):
         draw_users(0, 1, Clock(1, 0, sweep), state, triples.by_user, residual)
         draws.append(state.xi[0].copy())
-    found = np.array(draws[100:])
+    result = np.array(draws[100:])
     axis = np.linspace(-4, 4.5, 300)
     grid = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
     i, j = triples.by_user.winner, triples.by_user.loser
@@ -47,8 +47,8 @@ def test_a_users_vector_has_the_moments_of_its_probit_posterior():
     weight /= weight.sum()
     mean = weight @ grid
     covariance = (grid - mean).T @ ((grid - mean) * weight[:, None])
-    np.testing.assert_allclose(found.mean(0), mean, atol=0.03)
-    np.testing.assert_allclose(np.cov(found.T), covariance, atol=0.03)
+    np.testing.assert_allclose(result.mean(0), mean, atol=0.03)
+    np.testing.assert_allclose(np.cov(result.T), covariance, atol=0.03)
 
 
 def test_latent_margins_are_positive_and_the_residual_is_margin_minus_preference():
@@ -99,13 +99,13 @@ def test_tau_has_the_moments_of_the_normal_cut_to_the_orthant(mean):
     for turn in range(40_000):
         draw_orthant(turn, np.uint64(5), np.uint64(6), factor, factor.T @ np.array(mean), current)
         draws.append(current.copy())
-    found = np.array(draws)
-    assert (found >= 0).all()
+    result = np.array(draws)
+    assert (result >= 0).all()
     rng = np.random.default_rng(0)
     wanted = rng.multivariate_normal(mean, np.linalg.inv(precision), 3_000_000)
     wanted = wanted[(wanted >= 0).all(1)]
-    np.testing.assert_allclose(found.mean(0), wanted.mean(0), atol=0.025)
-    np.testing.assert_allclose(np.cov(found.T), np.cov(wanted.T), atol=0.04)
+    np.testing.assert_allclose(result.mean(0), wanted.mean(0), atol=0.025)
+    np.testing.assert_allclose(np.cov(result.T), np.cov(wanted.T), atol=0.04)
 
 
 @pytest.mark.parametrize(("count", "quadratic", "linear"), [(2.0, 1.5, 0.0), (30.0, 40.0, 6.0), (5.0, 2.0, -3.0)])
@@ -158,5 +158,5 @@ def test_all_stages_together_have_the_moments_of_the_posterior(changes, settings
         chain.advance(1)
         state = chain.state
         draws.append(np.tanh(x(state.xi, state.eta[None], state.tau[None], *pairs))[0])
-    found = np.array(draws[200:])
-    np.testing.assert_allclose(np.concatenate((found.mean(0), (found**2).mean(0))), wanted, atol=0.025)
+    result = np.array(draws[200:])
+    np.testing.assert_allclose(np.concatenate((result.mean(0), (result**2).mean(0))), wanted, atol=0.025)

@@ -26,9 +26,9 @@ def test_intervals_cover_the_truth_as_often_as_they_say():
     inside = []
     for number in range(60):
         said, asked, x = one_data_set(number)
-        found = GibbsSAD(factors=2, draws=500, warmup=200, chains=1, random_state=number, **PRIOR)
-        found.fit(said, show_progress=False)
-        low, high = found.interval(*asked, 0.9)
+        result = GibbsSAD(factors=2, draws=500, warmup=200, chains=1, random_state=number, **PRIOR)
+        result.fit(said, show_progress=False)
+        low, high = result.interval(*asked, 0.9)
         inside.append(((low <= x) & (x <= high)).mean())
     assert 0.87 <= np.mean(inside) <= 0.93
 
@@ -36,10 +36,10 @@ def test_intervals_cover_the_truth_as_often_as_they_say():
 def test_chains_agree_with_each_other_and_with_the_truth_on_a_small_second_simulation():
     truth = simulate("sim2", n=10, m=20, k=3, seed=3)
     said = truth.comparisons
-    found = GibbsSAD(factors=3, draws=600, warmup=400, chains=4).fit(said, show_progress=False)
-    assert found.diagnose(400).share_good > 0.8
+    result = GibbsSAD(factors=3, draws=600, warmup=400, chains=4).fit(said, show_progress=False)
+    assert result.diagnose(400).share_good > 0.8
     user, one = said.user_index, np.minimum(said.winner_index, said.loser_index)
     other = np.maximum(said.winner_index, said.loser_index)
-    x = found.mean(user, one, other)
+    x = result.mean(user, one, other)
     assert np.corrcoef(x, truth.X[user, one, other])[0, 1] > 0.93
-    assert np.corrcoef(x, found.mean_model().preference(user, one, other))[0, 1] > 0.999
+    assert np.corrcoef(x, result.mean_model().preference(user, one, other))[0, 1] > 0.999

@@ -21,12 +21,12 @@ def test_the_probability_of_a_cycle_is_the_share_of_draws_that_have_it(posterior
 
 
 def test_a_user_who_answers_in_a_cycle_has_credible_cycles_and_others_do_not(posterior):
-    found = posterior.credible_cycles("round", least=0.5)
-    assert found
-    assert found[0].probability > 0.8
-    assert [cycle.probability for cycle in found] == sorted((cycle.probability for cycle in found), reverse=True)
+    result = posterior.credible_cycles("round", least=0.5)
+    assert result
+    assert result[0].probability > 0.8
+    assert [cycle.probability for cycle in result] == sorted((cycle.probability for cycle in result), reverse=True)
     assert not posterior.credible_cycles("up", least=0.5)
-    for cycle in found:
+    for cycle in result:
         assert cycle.probability == pytest.approx(posterior.cycle_probability("round", cycle.path))
         beats = [
             posterior.probability_beats("round", i, j)
@@ -36,20 +36,20 @@ def test_a_user_who_answers_in_a_cycle_has_credible_cycles_and_others_do_not(pos
 
 
 def test_all_cycles_are_found(posterior):
-    found = {tuple(sorted(c.path)): c.probability for c in posterior.credible_cycles("round", least=0.0, N=None)}
+    result = {tuple(sorted(c.path)): c.probability for c in posterior.credible_cycles("round", least=0.0, N=None)}
     for triple in itertools.combinations("abcde", 3):
         both = [posterior.cycle_probability("round", order) for order in (triple, triple[::-1])]
-        assert found[triple] == pytest.approx(max(both))
+        assert result[triple] == pytest.approx(max(both))
 
 
 def test_the_cycles_of_the_crowd_are_those_of_the_mean_over_users(posterior):
-    found = posterior.credible_cycles(None, least=0.0, N=None)
-    assert len(found) == 10
-    for cycle in found:
+    result = posterior.credible_cycles(None, least=0.0, N=None)
+    assert len(result) == 10
+    for cycle in result:
         pairs = zip(cycle.path, (*cycle.path[1:], cycle.path[0]), strict=True)
         x = np.stack([np.mean([posterior.preference(u, i, j) for u in posterior.users], axis=0) for i, j in pairs])
         assert cycle.probability == pytest.approx((x > 0).all(axis=0).mean(), abs=0.002)
-    expected = [sum(cycle.probability for cycle in found), posterior.cyclic_triad_counts(None).mean()]
+    expected = [sum(cycle.probability for cycle in result), posterior.cyclic_triad_counts(None).mean()]
     assert expected[0] <= expected[1] + 1e-9
 
 
@@ -65,12 +65,12 @@ def test_the_number_of_cycles_in_a_draw_is_that_of_its_tournament(posterior):
 
 
 def test_intransitivity_is_the_share_that_no_scores_explain(posterior):
-    found = posterior.intransitivity("round")
+    result = posterior.intransitivity("round")
     x = all_margins(posterior, "round")
     scores = x.mean(axis=2)
     rest = x - (scores[:, :, None] - scores[:, None, :])
-    np.testing.assert_allclose(found, (rest**2).sum(axis=(1, 2)) / (x**2).sum(axis=(1, 2)), atol=1e-5)
-    assert found.mean() > posterior.intransitivity("up").mean()
+    np.testing.assert_allclose(result, (rest**2).sum(axis=(1, 2)) / (x**2).sum(axis=(1, 2)), atol=1e-5)
+    assert result.mean() > posterior.intransitivity("up").mean()
 
 
 def test_bits_are_counted():

@@ -39,10 +39,10 @@ def test_too_few_draws_are_refused():
 
 def test_a_diagnosis_covers_the_comparisons_asked_for(posterior, answers):
     assert len(posterior.diagnose(number=None).r_hat) == len(answers)
-    found = posterior.diagnose(number=50)
-    assert len(found.r_hat) == 50
-    assert 0 <= found.share_good <= 1
-    assert "R-hat" in str(found)
+    result = posterior.diagnose(number=50)
+    assert len(result.r_hat) == 50
+    assert 0 <= result.share_good <= 1
+    assert "R-hat" in str(result)
 
 
 def test_arviz_receives_preferences_with_their_names(posterior):

@@ -54,8 +54,8 @@ def test_a_sparse_tau_is_found_again_from_any_of_its_forms():
     other_xi, other_eta, other_tau = scrambled(rng, xi, eta, tau)
     other_tau = other_tau + 0.3 * other_eta  # a shear the sampler's prior would not forbid either
     order, _ = match((xi, eta, tau), (other_xi, other_eta, other_tau))
-    _, found = closest_to_one(other_eta[:, order], other_tau[:, order])
-    np.testing.assert_allclose(found, tau, atol=0.02)
+    _, result = closest_to_one(other_eta[:, order], other_tau[:, order])
+    np.testing.assert_allclose(result, tau, atol=0.02)
 
 
 def test_alignment_keeps_every_preference_and_brings_equal_draws_together():
@@ -81,9 +81,9 @@ def test_the_mean_model_of_equal_draws_is_that_draw():
         *(np.stack([part[which] for part in parts])[None].astype(np.float32) for which in range(3)),
         np.ones((1, 4, 3), np.float32),
     )
-    found, missed = mean_factors(drawn)
+    result, missed = mean_factors(drawn)
     assert missed < 1e-5
-    np.testing.assert_allclose(tensor(*found), tensor(*base), atol=0.02)
+    np.testing.assert_allclose(tensor(*result), tensor(*base), atol=0.02)
 
 
 def apart(rng, draws=12, tau=None):
@@ -98,13 +98,13 @@ def test_no_small_step_from_the_mean_model_comes_nearer_to_the_mean(monkeypatch)
     monkeypatch.setattr(mean, "ROUNDS", 400)
     drawn = apart(np.random.default_rng(3))
     target = np.mean([tensor(*(array[d].astype(float) for array in drawn.flat())) for d in range(12)], axis=0)
-    found, missed = mean_factors(drawn)
-    assert missed == pytest.approx(((tensor(*found) - target) ** 2).sum() / (target**2).sum())
-    assert found[2].min() >= 0
+    result, missed = mean_factors(drawn)
+    assert missed == pytest.approx(((tensor(*result) - target) ** 2).sum() / (target**2).sum())
+    assert result[2].min() >= 0
     rng = np.random.default_rng(4)
     for size in (1e-1, 1e-2, 1e-3):
         for _ in range(100):
-            other = [part + size * rng.normal(size=part.shape) for part in found]
+            other = [part + size * rng.normal(size=part.shape) for part in result]
             other[2] = other[2].clip(0)
             assert ((tensor(*other) - target) ** 2).sum() / (target**2).sum() > missed - 1e-6
 
@@ -113,31 +113,31 @@ def test_the_mean_model_is_nearer_to_the_mean_than_any_draw():
     drawn = apart(np.random.default_rng(5))
     parts = [tensor(*(array[d].astype(float) for array in drawn.flat())) for d in range(12)]
     target = np.mean(parts, axis=0)
-    found, _ = mean_factors(drawn)
+    result, _ = mean_factors(drawn)
     nearest = min(((part - target) ** 2).sum() for part in parts)
-    assert ((tensor(*found) - target) ** 2).sum() < 0.5 * nearest
+    assert ((tensor(*result) - target) ** 2).sum() < 0.5 * nearest
 
 
 def test_the_mean_model_of_bpr_is_bpr():
-    found, _ = mean_factors(apart(np.random.default_rng(6), tau=1.0))
-    np.testing.assert_allclose(found[2], 1.0, atol=1e-6)
+    result, _ = mean_factors(apart(np.random.default_rng(6), tau=1.0))
+    np.testing.assert_allclose(result[2], 1.0, atol=1e-6)
 
 
 def test_rivals_that_differ_are_told_from_those_that_do_not():
     from sadrec.data import simulate
 
     simulation = simulate(n=15, m=20, k=2, seed=5)
-    found = GibbsSAD(factors=2, draws=150, warmup=300, chains=2).fit(simulation.comparisons, show_progress=False)
+    result = GibbsSAD(factors=2, draws=150, warmup=300, chains=2).fit(simulation.comparisons, show_progress=False)
     truth = simulation.rival_factors
     differs = (np.abs(truth - 1) > 0.05).any(axis=1)
-    p = found.rival_differs(np.arange(20), by=0.5)
+    p = result.rival_differs(np.arange(20), by=0.5)
     assert p[differs].mean() > 0.9
     assert p[~differs].mean() < 0.3
-    one = found.rival_differs(int(np.flatnonzero(differs)[0]))
+    one = result.rival_differs(int(np.flatnonzero(differs)[0]))
     assert one == p[differs][0]
-    per_factor = np.stack([found.rival_differs(np.arange(20), factor=h) for h in range(2)], axis=1)
+    per_factor = np.stack([result.rival_differs(np.arange(20), factor=h) for h in range(2)], axis=1)
     assert (per_factor.max(axis=1) <= p + 1e-12).all()
-    low, high = found.rival_interval([0, 1])
+    low, high = result.rival_interval([0, 1])
     assert (low < high).all()
     with pytest.raises(ValueError, match="factor must"):
-        found.rival_differs(0, factor=2)
+        result.rival_differs(0, factor=2)

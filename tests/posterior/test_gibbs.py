@@ -79,8 +79,8 @@ def test_the_next_question_is_one_whose_answer_is_open(answers):
     # Nothing is known of item e, everything of a and b: asking about e tells more.
     rows = [(0, 0, 1)] * 40 + [(0, 2, 3)]
     said = Comparisons.from_indices(*np.array(rows).T, users=["u"], items=list("abcde"))
-    found = quick(draws=400, warmup=100).fit(said, show_progress=False)
-    table = found.ask_next("u", N=10)
+    result = quick(draws=400, warmup=100).fit(said, show_progress=False)
+    table = result.ask_next("u", N=10)
     assert table["bits"].is_sorted(descending=True)
     assert table["bits"].max() < 1
     pairs = list(zip(table["item"], table["rival"], strict=True))
@@ -105,17 +105,17 @@ def test_the_mean_model_has_the_mean_preferences_in_log_odds(posterior):
     ids = np.array(list("abcde"))
     for user in ("up", "down", "round"):
         wanted = posterior.mean(user, ids[one], ids[other])
-        found = model.preference(user, ids[one], ids[other]) / 1.702
-        assert np.corrcoef(wanted, found)[0, 1] > 0.9
-        assert np.abs(wanted - found).mean() < 0.3 * np.abs(wanted).mean()
+        result = model.preference(user, ids[one], ids[other]) / 1.702
+        assert np.corrcoef(wanted, result)[0, 1] > 0.9
+        assert np.abs(wanted - result).mean() < 0.3 * np.abs(wanted).mean()
 
 
 def test_a_mean_that_no_model_comes_close_to_is_reported(caplog):
     # Four answers about six items: draws have little in common.
     said = Comparisons.from_indices([0, 1, 2, 3], [0, 1, 2, 3], [4, 5, 4, 5], users=list("uvwx"), items=list("abcdef"))
-    found = quick(draws=60, warmup=30, factors=1).fit(said, show_progress=False)
+    result = quick(draws=60, warmup=30, factors=1).fit(said, show_progress=False)
     with caplog.at_level("WARNING", "sadrec"):
-        found.mean_model()
+        result.mean_model()
     assert "ask the posterior itself" in caplog.text
 
 
@@ -125,41 +125,41 @@ def test_a_draw_is_a_model(posterior):
 
 
 def test_a_fixed_tau_is_bpr(answers):
-    found = quick(rival_scale=0.0, draws=200, warmup=200).fit(answers, show_progress=False)
-    assert (found.drawn.rival == 1).all()
-    cycle = found.preference("round", list("abc"), list("bca"))
+    result = quick(rival_scale=0.0, draws=200, warmup=200).fit(answers, show_progress=False)
+    assert (result.drawn.rival == 1).all()
+    cycle = result.preference("round", list("abc"), list("bca"))
     np.testing.assert_allclose(cycle.sum(axis=1), 0, atol=1e-5)
-    assert found.intransitivity("round").max() < 1e-6
+    assert result.intransitivity("round").max() < 1e-6
 
 
 def test_learnt_scales_vary_and_given_ones_do_not(answers):
-    found = quick(item_scale=1.0, rival_scale=0.5).fit(answers, show_progress=False)
-    assert found.drawn.scales[..., 0].std() > 0
-    assert (found.drawn.scales[..., 1:] == (1, 0.5)).all()
+    result = quick(item_scale=1.0, rival_scale=0.5).fit(answers, show_progress=False)
+    assert result.drawn.scales[..., 0].std() > 0
+    assert (result.drawn.scales[..., 1:] == (1, 0.5)).all()
 
 
 def test_interactions_are_preferred_to_untouched_items():
     # Two groups, each with its own half of the items.
     frame = pl.DataFrame([{"user": u, "item": i} for u in range(8) for i in range(12) if i % 2 == u % 2 and i != u])
     data = Interactions.from_frame(frame)
-    found = quick(negatives=4, draws=150, warmup=150).fit(data, show_progress=False)
+    result = quick(negatives=4, draws=150, warmup=150).fit(data, show_progress=False)
     matrix = data.matrix.toarray() > 0
-    assert len(found.observed.user) == 4 * data.matrix.nnz
-    assert matrix[found.observed.user, found.observed.winner].all()
-    assert not matrix[found.observed.user, found.observed.loser].any()
-    ids, _ = found.recommend(2, N=1)
+    assert len(result.observed.user) == 4 * data.matrix.nnz
+    assert matrix[result.observed.user, result.observed.winner].all()
+    assert not matrix[result.observed.user, result.observed.loser].any()
+    ids, _ = result.recommend(2, N=1)
     assert ids.tolist() == [2]
-    assert len(found.recommend(2, N=50)[0]) == 12 - matrix[2].sum()
+    assert len(result.recommend(2, N=50)[0]) == 12 - matrix[2].sum()
 
 
 def test_untouched_items_are_drawn_uniformly():
     data = Interactions.from_frame(pl.DataFrame({"user": [0, 0, 1], "item": [1, 3, 5]}))
-    found = quick(negatives=3000, draws=1, warmup=0, chains=1).fit(data, show_progress=False)
-    losers = found.observed.loser[found.observed.user == 0]
+    result = quick(negatives=3000, draws=1, warmup=0, chains=1).fit(data, show_progress=False)
+    losers = result.observed.loser[result.observed.user == 0]
     assert np.bincount(losers, minlength=3).tolist() == [0, 0, 6000]
     wide = Interactions.from_frame(pl.DataFrame({"user": [0, 0, *range(1, 9)], "item": [2, 5, *range(8)]}))
-    found = quick(negatives=3000, draws=1, warmup=0, chains=1).fit(wide, show_progress=False)
-    counts = np.bincount(found.observed.loser[found.observed.user == 0], minlength=8)
+    result = quick(negatives=3000, draws=1, warmup=0, chains=1).fit(wide, show_progress=False)
+    counts = np.bincount(result.observed.loser[result.observed.user == 0], minlength=8)
     assert counts[[2, 5]].sum() == 0
     assert np.abs(counts[[0, 1, 3, 4, 6, 7]] - 1000).max() < 150
 
@@ -176,9 +176,9 @@ def test_a_tie_in_halves_pulls_towards_indifference():
         {"user": ["u"] * 60, "left": ["a"] * 60, "right": ["b"] * 60, "winner": [None] * 58 + ["a", "b"]}
     )
     said = Comparisons.from_frame(frame, ties="split")
-    found = quick(draws=400, warmup=100).fit(said, show_progress=False)
-    assert abs(found.mean("u", "a", "b")) < 0.2
-    low, high = found.interval("u", "a", "b")
+    result = quick(draws=400, warmup=100).fit(said, show_progress=False)
+    assert abs(result.mean("u", "a", "b")) < 0.2
+    low, high = result.interval("u", "a", "b")
     assert low < 0 < high < 0.6
 
 

@@ -12,19 +12,19 @@ from sadrec.posterior import GibbsSAD
 def test_saved_is_loaded(posterior, tmp_path):
     path = tmp_path / "answers.posterior"
     posterior.save(path)
-    found = GibbsSAD.load(path)
-    np.testing.assert_array_equal(found.preference("up", "a", "b"), posterior.preference("up", "a", "b"))
-    assert found.ranking("round").equals(posterior.ranking("round"))
-    assert found.predictive_check(number=20).equals(posterior.predictive_check(number=20))
-    assert found.settings == posterior.settings
-    assert found.get_params() == posterior.get_params()
-    assert found.mean_model().preference("up", "a", "b") == posterior.mean_model().preference("up", "a", "b")
+    result = GibbsSAD.load(path)
+    np.testing.assert_array_equal(result.preference("up", "a", "b"), posterior.preference("up", "a", "b"))
+    assert result.ranking("round").equals(posterior.ranking("round"))
+    assert result.predictive_check(number=20).equals(posterior.predictive_check(number=20))
+    assert result.settings == posterior.settings
+    assert result.get_params() == posterior.get_params()
+    assert result.mean_model().preference("up", "a", "b") == posterior.mean_model().preference("up", "a", "b")
 
 
 def test_what_was_seen_is_kept(tmp_path):
     data = Interactions.from_frame(pl.DataFrame({"user": [5, 5, 7], "item": ["x", "y", "z"]}))
-    found = GibbsSAD(factors=1, draws=8, warmup=2, chains=1).fit(data, show_progress=False)
-    found.save(tmp_path / "p")
+    result = GibbsSAD(factors=1, draws=8, warmup=2, chains=1).fit(data, show_progress=False)
+    result.save(tmp_path / "p")
     assert GibbsSAD.load(tmp_path / "p").recommend(5)[0].tolist() == ["z"]
 
 

@@ -44,9 +44,9 @@ def test_answers_without_noise_are_conspicuous_to_a_model_that_cannot_be_sure():
 
 
 def test_own_statistics_are_used():
-    found = fit(truth(1))
-    table = found.predictive_check({"first": lambda user, winner, loser: float((winner < loser).mean())}, number=40)
-    _, winner, loser = found.observed_pairs()
+    result = fit(truth(1))
+    table = result.predictive_check({"first": lambda user, winner, loser: float((winner < loser).mean())}, number=40)
+    _, winner, loser = result.observed_pairs()
     assert table["observed"].to_list() == pytest.approx([(winner < loser).mean()])
     assert 0 < table["p_value"][0] < 1
 
@@ -56,6 +56,6 @@ def test_fractions_of_comparisons_are_left_out():
     said = Comparisons.from_indices(
         user, winner, loser, users=np.arange(8), items=np.arange(8), weight=np.full(len(user), 0.5)
     )
-    found = GibbsSAD(factors=1, draws=10, warmup=0, chains=1).fit(said, show_progress=False)
+    result = GibbsSAD(factors=1, draws=10, warmup=0, chains=1).fit(said, show_progress=False)
     with pytest.raises(ValueError, match="fractional"):
-        found.predictive_check()
+        result.predictive_check()

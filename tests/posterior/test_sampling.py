@@ -81,23 +81,23 @@ def test_a_killed_run_goes_on_and_ends_with_the_same_bits(data, tmp_path, monkey
 
 def test_ctrl_c_keeps_the_draws_so_far_and_the_run_can_go_on(data, tmp_path, monkeypatch, interrupt_after):
     whole = quick().fit(data, show_progress=False)
-    found = quick()
+    result = quick()
     with monkeypatch.context() as patch:
         interrupt_after(patch, 9, KeyboardInterrupt())
         with pytest.raises(KeyboardInterrupt):
-            found.fit(data, show_progress=False, checkpoint=tmp_path)
-    assert found.drawn.user.shape[1] == 4
-    np.testing.assert_array_equal(found.drawn.user, whole.drawn.user[:, :4])
-    assert np.isfinite(found.preference(0, 1, 2)).all()
+            result.fit(data, show_progress=False, checkpoint=tmp_path)
+    assert result.drawn.user.shape[1] == 4
+    np.testing.assert_array_equal(result.drawn.user, whole.drawn.user[:, :4])
+    assert np.isfinite(result.preference(0, 1, 2)).all()
     same(whole, quick().fit(data, show_progress=False, checkpoint=tmp_path))
 
 
 def test_ctrl_c_before_the_first_draw_leaves_the_object_as_it_was(data, monkeypatch, interrupt_after):
-    found = quick()
+    result = quick()
     interrupt_after(monkeypatch, 2, KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
-        found.fit(data, show_progress=False)
-    assert "not fitted" in repr(found)
+        result.fit(data, show_progress=False)
+    assert "not fitted" in repr(result)
 
 
 def test_ctrl_c_before_all_chains_began_their_turn_keeps_only_what_all_have(data, tmp_path, monkeypatch):
@@ -110,13 +110,13 @@ def test_ctrl_c_before_all_chains_began_their_turn_keeps_only_what_all_have(data
         real(chains[:1], *rest)
         raise KeyboardInterrupt
 
-    found = quick()
+    result = quick()
     with monkeypatch.context() as patch:
         patch.setattr(sampling, "_turn", turn)
         patch.setattr(sampling, "_ROUND_SECONDS", 0.0)
         with pytest.raises(KeyboardInterrupt):
-            found.fit(data, show_progress=False, checkpoint=tmp_path)
-    np.testing.assert_array_equal(found.drawn.user, whole.drawn.user[:, :4])
+            result.fit(data, show_progress=False, checkpoint=tmp_path)
+    np.testing.assert_array_equal(result.drawn.user, whole.drawn.user[:, :4])
     same(whole, quick().fit(data, show_progress=False, checkpoint=tmp_path))
 
 
@@ -132,13 +132,13 @@ def test_a_real_ctrl_c_is_heard_within_seconds(data):
     import _thread
 
     timer = threading.Timer(1.0, _thread.interrupt_main)
-    found = quick(draws=10**5)
+    result = quick(draws=10**5)
     timer.start()
     began = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        found.fit(data, show_progress=False)
+        result.fit(data, show_progress=False)
     assert time.monotonic() - began < 30
-    assert 0 < found.drawn.user.shape[1] < 10**5
+    assert 0 < result.drawn.user.shape[1] < 10**5
 
 
 def test_more_draws_continue_a_finished_run(data, tmp_path):
@@ -163,8 +163,8 @@ def test_checkpoints_of_another_run_are_refused(data, tmp_path):
 
 def test_memory_is_stated_and_too_much_is_refused(data, caplog):
     need = quick().memory(data)
-    found = quick().fit(data, show_progress=False)
-    assert need["draws"] == found.drawn.nbytes
+    result = quick().fit(data, show_progress=False)
+    assert need["draws"] == result.drawn.nbytes
     with caplog.at_level(logging.INFO, "sadrec"):
         quick().fit(data, show_progress=False)
     assert "KiB of memory" in caplog.text

@@ -25,8 +25,8 @@ def _all_cycles(x, members):
 def test_each_cycle_is_the_best_of_its_component(data, games):
     game = data.draw(games)
     x = game.margins
-    found = cycles(game)
-    for cycle in found:
+    result = cycles(game)
+    for cycle in result:
         members, path = list(cycle.members - 100), list(cycle.path - 100)
         steps = [x[i, j] for i, j in zip(path, path[1:] + path[:1], strict=True)]
         assert list(cycle.margins) == steps
@@ -37,7 +37,7 @@ def test_each_cycle_is_the_best_of_its_component(data, games):
             (min(x[i, j] for i, j in zip(p, p[1:] + p[:1], strict=True)), -len(p)) for p in _all_cycles(x, members)
         ]
         assert (cycle.strength, -len(path)) == max(known)
-    assert [c.strength for c in found] == sorted((c.strength for c in found), reverse=True)
+    assert [c.strength for c in result] == sorted((c.strength for c in result), reverse=True)
 
 
 @settings(deadline=None, max_examples=80)
@@ -50,8 +50,8 @@ def test_members_are_strongly_connected_components(data, games):
         for i, j in beats:
             reach[i] |= reach[j]
     expected = {frozenset(j for j in reach[i] if i in reach[j]) for i in reach}
-    found = {frozenset(cycle.members - 100) for cycle in cycles(game)}
-    assert found == {part for part in expected if len(part) > 1}
+    result = {frozenset(cycle.members - 100) for cycle in cycles(game)}
+    assert result == {part for part in expected if len(part) > 1}
 
 
 def test_rock_paper_scissors(rock_paper_scissors):
@@ -67,9 +67,9 @@ def test_rock_paper_scissors(rock_paper_scissors):
 def test_two_games_side_by_side_strongest_first():
     weak = np.array([[0.0, -1, 1], [1, 0, -1], [-1, 1, 0]])
     x = np.block([[weak, np.full((3, 3), 9.0)], [np.full((3, 3), -9.0), 2 * weak]])
-    found = cycles(Tournament(np.array(list("abcdef")), x))
-    assert ["".join(sorted(cycle.members)) for cycle in found] == ["def", "abc"]
-    assert [cycle.strength for cycle in found] == [2, 1]
+    result = cycles(Tournament(np.array(list("abcdef")), x))
+    assert ["".join(sorted(cycle.members)) for cycle in result] == ["def", "abc"]
+    assert [cycle.strength for cycle in result] == [2, 1]
 
 
 def test_a_long_cycle_may_be_stronger_than_a_short_one():
@@ -114,12 +114,12 @@ def test_one_factor_with_positive_rival_factors_has_no_cycles(seed):
 
 
 def test_two_factors_can_have_one():
-    def found(seed):
+    def result(seed):
         rng = np.random.default_rng(seed)
         p = Parameters(np.ones((1, 2)), rng.standard_normal((3, 2)), rng.random((3, 2)) + 0.01)
         return len(cycles(tournament(p, 0, None)))
 
-    assert sum(map(found, range(200))) > 0
+    assert sum(map(result, range(200))) > 0
 
 
 def test_with_one_factor_a_zero_in_tau_makes_a_tie_that_closes_no_cycle():

@@ -48,11 +48,11 @@ def test_against_hard_rivals_all_influences_together_are_held_by_the_penalty():
     rng = np.random.default_rng(0)
     p = Parameters(rng.standard_normal((1, 3)), rng.standard_normal((400, 3)), rng.random((400, 3)) + 0.5)
     liked = np.argsort(-p.item_factors[:, 0])[:12]
-    found = fold_in(p, liked, regularization=0.1, candidates=6)
+    result = fold_in(p, liked, regularization=0.1, candidates=6)
     # At the optimum the pulls of all pairs add up to 2 * penalty * xi, and C times that is how far they move it.
     z = pair_design(p, np.array([0]), np.array([2]))[0][0]
-    together = 2 * 0.1 * liked.size * z @ found.covariance @ found.vector
-    hard, plain = (explain(p, found.vector, 0, 2, liked=liked, regularization=0.1, candidates=n) for n in (6, 1))
+    together = 2 * 0.1 * liked.size * z @ result.covariance @ result.vector
+    hard, plain = (explain(p, result.vector, 0, 2, liked=liked, regularization=0.1, candidates=n) for n in (6, 1))
     assert hard.influences.sum() == pytest.approx(together, rel=0.02)
     assert plain.influences.sum() != pytest.approx(together, rel=0.1)
 

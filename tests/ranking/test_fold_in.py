@@ -28,12 +28,12 @@ def _doubles(p):
 def test_no_other_vector_explains_the_liked_items_better(data, some_parameters):
     p = _doubles(data.draw(some_parameters))
     liked = data.draw(st.lists(st.integers(0, p.n_items - 1), min_size=1, max_size=p.n_items - 1, unique=True))
-    found = fold_in(p, liked, regularization=0.05).vector
-    best = _objective(p, found, liked, 0.05)
+    result = fold_in(p, liked, regularization=0.05).vector
+    best = _objective(p, result, liked, 0.05)
     rng = np.random.default_rng(0)
     for size in (1e-3, 1e-1, 1.0):
         for _ in range(5):
-            assert _objective(p, found + size * rng.standard_normal(p.n_factors), liked, 0.05) <= best + 1e-9
+            assert _objective(p, result + size * rng.standard_normal(p.n_factors), liked, 0.05) <= best + 1e-9
 
 
 @settings(deadline=None, max_examples=60)
@@ -47,10 +47,10 @@ def test_comparisons_are_explained_as_well_as_can_be(data, some_parameters):
     def likelihood(xi):
         return (weight * np.log(sigmoid(preference(p, xi, i, j)))).sum() - 0.1 * i.size * (xi**2).sum()
 
-    found = fold_in_comparisons(p, i, j, weight=weight, regularization=0.1).vector
+    result = fold_in_comparisons(p, i, j, weight=weight, regularization=0.1).vector
     rng = np.random.default_rng(0)
     for size in (1e-3, 1e-1, 1.0):
-        assert likelihood(found + size * rng.standard_normal(p.n_factors)) <= likelihood(found) + 1e-9
+        assert likelihood(result + size * rng.standard_normal(p.n_factors)) <= likelihood(result) + 1e-9
 
 
 @pytest.fixture(scope="module")
@@ -81,9 +81,9 @@ def test_left_alone_it_uses_about_four_thousand_pairs(catalogue):
 
 def test_the_vector_points_where_the_taste_lies(catalogue):
     for user in range(5):
-        found = fold_in(catalogue, _liked_by(catalogue, user)).vector
+        result = fold_in(catalogue, _liked_by(catalogue, user)).vector
         truth = catalogue.user_factors[user]
-        assert found @ truth / np.linalg.norm(found) / np.linalg.norm(truth) > 0.8
+        assert result @ truth / np.linalg.norm(result) / np.linalg.norm(truth) > 0.8
 
 
 def test_it_is_always_the_same(catalogue):
@@ -108,10 +108,10 @@ def test_uncertainty_falls_with_what_is_known(catalogue):
 
 
 def test_deviation_is_that_of_draws_from_the_posterior(catalogue):
-    found = fold_in(catalogue, _liked_by(catalogue, 4))
-    draws = np.random.default_rng(0).multivariate_normal(found.vector, found.covariance, 4000)
+    result = fold_in(catalogue, _liked_by(catalogue, 4))
+    draws = np.random.default_rng(0).multivariate_normal(result.vector, result.covariance, 4000)
     x = [preference(catalogue, xi, 10, 11) for xi in draws]
-    assert found.deviation(catalogue, 10, 11) == pytest.approx(np.std(x), rel=0.05)
+    assert result.deviation(catalogue, 10, 11) == pytest.approx(np.std(x), rel=0.05)
 
 
 def test_popular_rivals_matter_more_if_drawn_more_often(catalogue):
@@ -119,9 +119,9 @@ def test_popular_rivals_matter_more_if_drawn_more_often(catalogue):
     rival = int(np.setdiff1d(np.arange(600), liked)[0])
     often = np.ones(600)
     often[rival] = 1e6
-    found = fold_in(catalogue, liked, popularity=often).vector
+    result = fold_in(catalogue, liked, popularity=often).vector
     plain = fold_in(catalogue, liked).vector
-    assert preference(catalogue, found, liked, rival).mean() > preference(catalogue, plain, liked, rival).mean()
+    assert preference(catalogue, result, liked, rival).mean() > preference(catalogue, plain, liked, rival).mean()
 
 
 def test_equal_popularity_is_no_popularity(catalogue):
@@ -155,11 +155,11 @@ def test_against_hard_rivals_no_other_vector_does_better(catalogue):
             least = preference(catalogue, xi, winners[:, None], pool).min(axis=1)
             return np.log(sigmoid(least)).sum() / each - 0.01 * liked.size * (xi**2).sum()
 
-        found = fold_in(catalogue, liked, candidates=8).vector
-        best = objective(found)
+        result = fold_in(catalogue, liked, candidates=8).vector
+        best = objective(result)
         for size in (1e-2, 1e-1, 1.0):
             for _ in range(5):
-                assert objective(found + size * rng.standard_normal(8)) <= best + 1e-3 * abs(best)
+                assert objective(result + size * rng.standard_normal(8)) <= best + 1e-3 * abs(best)
 
 
 @settings(deadline=None, max_examples=40)

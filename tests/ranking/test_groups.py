@@ -26,8 +26,8 @@ def test_every_item_is_in_one_group_and_no_group_is_too_large(data, games):
 def test_without_a_limit_groups_are_the_members_of_cycles(data, games):
     game = data.draw(games)
     groups = recommend_groups(game, largest=None)
-    found = {frozenset(group.items): group.strength for group in groups if len(group) > 1}
-    assert found == {frozenset(cycle.members): cycle.strength for cycle in cycles(game)}
+    result = {frozenset(group.items): group.strength for group in groups if len(group) > 1}
+    assert result == {frozenset(cycle.members): cycle.strength for cycle in cycles(game)}
 
 
 @settings(deadline=None, max_examples=80)

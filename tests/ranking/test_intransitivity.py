@@ -92,11 +92,11 @@ def test_items_share_the_rest_out(data, some_parameters, brute_force):
         x = brute_force(p, user)
         rest = x - x.mean(1)[:, None] + x.mean(1)[None, :]
         squares += (rest**2).mean(1) / p.n_users
-    found = item_counter_effects(p)
-    np.testing.assert_allclose(found.size, np.sqrt(squares), atol=1e-5)
+    result = item_counter_effects(p)
+    np.testing.assert_allclose(result.size, np.sqrt(squares), atol=1e-5)
     if squares.sum() > 1e-9:
-        np.testing.assert_allclose(found.share, squares / squares.sum(), atol=1e-6)
-        np.testing.assert_allclose(found.share.sum(), 1.0)
+        np.testing.assert_allclose(result.share, squares / squares.sum(), atol=1e-6)
+        np.testing.assert_allclose(result.share.sum(), 1.0)
     one = item_counter_effects(p, 0)
     x = brute_force(p, 0)
     rest = x - x.mean(1)[:, None] + x.mean(1)[None, :]

@@ -35,9 +35,9 @@ def test_gradient_and_curvature_are_those_of_finite_differences(seed):
 def test_the_optimum_is_where_the_gradient_vanishes(seed, scale):
     design, offset, weight, penalty = _problem(seed)
     problem = (scale * design, offset, weight, penalty)
-    found = maximise(*problem)
-    assert np.abs(gradient(found.vector, *problem)).max() < 1e-5 * (1 + scale)
-    np.testing.assert_allclose(found.covariance @ curvature(found.vector, *problem), np.eye(3), atol=1e-3)
+    result = maximise(*problem)
+    assert np.abs(gradient(result.vector, *problem)).max() < 1e-5 * (1 + scale)
+    np.testing.assert_allclose(result.covariance @ curvature(result.vector, *problem), np.eye(3), atol=1e-3)
 
 
 def test_it_agrees_with_another_library():
@@ -51,15 +51,15 @@ def test_it_agrees_with_another_library():
 
 
 def test_separable_data_have_an_answer_too():
-    found = maximise(np.full((5, 1), 50.0), np.zeros(5), np.ones(5), np.array([1e-4]))
-    assert 0 < found.vector[0] < 10
-    assert found.steps < 60
+    result = maximise(np.full((5, 1), 50.0), np.zeros(5), np.ones(5), np.array([1e-4]))
+    assert 0 < result.vector[0] < 10
+    assert result.steps < 60
 
 
 def test_no_pairs_leave_the_prior():
-    found = maximise(np.zeros((0, 2)), np.zeros(0), np.zeros(0), np.array([0.5, 2.0]))
-    assert not found.vector.any()
-    np.testing.assert_allclose(found.covariance, np.diag([1.0, 0.25]))
+    result = maximise(np.zeros((0, 2)), np.zeros(0), np.zeros(0), np.array([0.5, 2.0]))
+    assert not result.vector.any()
+    np.testing.assert_allclose(result.covariance, np.diag([1.0, 0.25]))
 
 
 @settings(deadline=None, max_examples=40)
@@ -72,22 +72,24 @@ def test_no_step_improves_the_sparse_optimum(seed, weight):
     def total(v):
         return objective(v, design, offset, counts, penalty) - l1 @ np.abs(v)
 
-    found = maximise_sparse(design, offset, counts, penalty, l1, lowest).vector
-    assert (found >= lowest).all()
+    result = maximise_sparse(design, offset, counts, penalty, l1, lowest).vector
+    assert (result >= lowest).all()
     for h in range(4):
         for step in (1e-4, -1e-4):
-            moved = found.copy()
+            moved = result.copy()
             moved[h] = max(moved[h] + step, lowest[h])
-            assert total(moved) <= total(found) + 1e-12
-    started = minimize(lambda v: -total(v), found, method="Nelder-Mead", bounds=[(None, None)] * 2 + [(-0.2, None)] * 2)
-    assert -started.fun <= total(found) + 1e-9
+            assert total(moved) <= total(result) + 1e-12
+    started = minimize(
+        lambda v: -total(v), result, method="Nelder-Mead", bounds=[(None, None)] * 2 + [(-0.2, None)] * 2
+    )
+    assert -started.fun <= total(result) + 1e-9
 
 
 def test_a_large_l1_weight_puts_entries_exactly_on_zero():
     design, offset, weight, penalty = _problem(0, size=4)
-    found = maximise_sparse(design, offset, weight, penalty, np.array([0, 0, 99.0, 99]), np.full(4, -np.inf))
-    assert (found.vector[2:] == 0).all()
-    assert found.vector[:2].all()
+    result = maximise_sparse(design, offset, weight, penalty, np.array([0, 0, 99.0, 99]), np.full(4, -np.inf))
+    assert (result.vector[2:] == 0).all()
+    assert result.vector[:2].all()
 
 
 def test_without_l1_it_is_the_smooth_optimum():

@@ -38,20 +38,20 @@ def test_it_is_liked_by_those_who_would_have_liked_it(rivals, bias):
     whole, known, liked = _world(rivals, bias)
     fans = liked[:, -1].nonzero()[0]
     new = fold_in_item(known, fans, liked[:, :-1], regularization=0.001)
-    found = new.added_to(known)
+    result = new.added_to(known)
     users = range(whole.n_users)
     truth = [mean_margins(whole, u, [79])[0] for u in users]
-    ours = [mean_margins(found, u, [79])[0] for u in users]
+    ours = [mean_margins(result, u, [79])[0] for u in users]
     assert np.corrcoef(truth, ours)[0, 1] > 0.9
 
 
 def test_what_is_added_has_the_shape_of_the_model():
     _, known, liked = _world(True, True)
     new = fold_in_item(known, [0, 1, 2], liked[:, :-1])
-    found = new.added_to(known)
-    assert found.n_items == 80
-    assert np.array_equal(found.item_factors[:-1], known.item_factors)
-    assert found.item_bias[-1] == pytest.approx(new.item_bias)
+    result = new.added_to(known)
+    assert result.n_items == 80
+    assert np.array_equal(result.item_factors[:-1], known.item_factors)
+    assert result.item_bias[-1] == pytest.approx(new.item_bias)
     assert new.covariance.shape == (5, 5)
     assert new.users == 3
     assert repr(new).startswith("NewItem(vector of 4 factors and length ")

@@ -33,9 +33,9 @@ def test_it_is_the_head_of_a_ranking_of_the_candidates(data, some_parameters):
         given_up = min(N, len(short))
         assert (items[user, given_up:] == -1).all()
         assert (scores[user, given_up:] == -np.inf).all()
-        found = items[user, :given_up]
-        assert len(set(found)) == given_up
-        assert not set(found) & set(known)
+        result = items[user, :given_up]
+        assert len(set(result)) == given_up
+        assert not set(result) & set(known)
         assert (np.diff(scores[user, :given_up]) <= 0).all()
         if wanted >= len(pool):
             order = rank(p, user, short, way, liked=known)

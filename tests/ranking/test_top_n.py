@@ -39,10 +39,10 @@ def test_it_is_the_head_of_a_sort(data):
     item = st.integers(0, max(0, catalogue - 1))
     lists = st.none() | st.lists(item, max_size=catalogue)
     allowed, blocked = data.draw(lists), data.draw(lists)
-    found = top_n(queries, vectors, N, seen=seen, allowed=allowed, blocked=blocked, num_threads=2)
+    result = top_n(queries, vectors, N, seen=seen, allowed=allowed, blocked=blocked, num_threads=2)
     expected = _brute_force(queries, vectors, N, seen, allowed, blocked or ())
-    assert np.array_equal(found[0], expected[0])
-    assert np.array_equal(found[1], expected[1])
+    assert np.array_equal(result[0], expected[0])
+    assert np.array_equal(result[1], expected[1])
 
 
 @pytest.fixture(scope="module")

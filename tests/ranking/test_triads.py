@@ -26,12 +26,12 @@ def test_count_and_listing_are_those_of_all_triples(data, games):
     game = data.draw(games)
     wanted = data.draw(st.integers(0, 12))
     known = dict(_triads(game.margins))
-    found = cyclic_triads(game, wanted)
-    assert found.count == len(known)
-    assert found.total == comb(len(game), 3)
-    assert found.strongest.shape == (min(wanted, len(known)), 3)
-    assert list(found.strengths) == sorted(known.values(), reverse=True)[:wanted]
-    assert [known[tuple(triad - 100)] for triad in found.strongest] == list(found.strengths)
+    result = cyclic_triads(game, wanted)
+    assert result.count == len(known)
+    assert result.total == comb(len(game), 3)
+    assert result.strongest.shape == (min(wanted, len(known)), 3)
+    assert list(result.strengths) == sorted(known.values(), reverse=True)[:wanted]
+    assert [known[tuple(triad - 100)] for triad in result.strongest] == list(result.strengths)
 
 
 @settings(deadline=None, max_examples=60)
@@ -43,11 +43,11 @@ def test_without_ties_win_counts_are_enough(size, seed):
 
 
 def test_rock_paper_scissors(rock_paper_scissors):
-    found = cyclic_triads(tournament(rock_paper_scissors, 0, None, ["rock", "paper", "scissors", "air"]))
-    assert found.count == 1
-    assert found.share == 0.25
-    assert found.strongest.tolist() == [["rock", "scissors", "paper"]]
-    assert "rock > scissors > paper > rock   strength 1" in repr(found)
+    result = cyclic_triads(tournament(rock_paper_scissors, 0, None, ["rock", "paper", "scissors", "air"]))
+    assert result.count == 1
+    assert result.share == 0.25
+    assert result.strongest.tolist() == [["rock", "scissors", "paper"]]
+    assert "rock > scissors > paper > rock   strength 1" in repr(result)
 
 
 def test_fewer_than_three_items_have_a_share_of_none():

@@ -26,9 +26,9 @@ def _recall(vectors, queries):
     index.init_index(max_elements=len(vectors), ef_construction=200, M=16, random_seed=0)
     index.add_items(vectors, num_threads=1)
     index.set_ef(100)
-    found, _ = index.knn_query(queries, k=10, num_threads=1)
+    result, _ = index.knn_query(queries, k=10, num_threads=1)
     exact, _ = ItemIndex(vectors).search(queries, 10)
-    return np.mean([len(set(a) & set(b)) / 10 for a, b in zip(found, exact, strict=True)])
+    return np.mean([len(set(a) & set(b)) / 10 for a, b in zip(result, exact, strict=True)])
 
 
 def test_recommendations_by_mean_margin(model):

@@ -34,8 +34,8 @@ def test_duel_vectors_serve_any_user_against_any_opponents(data, some_parameters
     p = data.draw(some_parameters)
     rivals = data.draw(st.lists(st.integers(0, p.n_items - 1), min_size=1, unique=True))
     for user in range(p.n_users):
-        found = duel_vectors(p) @ duel_query(p, user, rivals)
-        np.testing.assert_allclose(found, brute_force(p, user)[:, rivals].mean(axis=1), atol=5e-5)
+        result = duel_vectors(p) @ duel_query(p, user, rivals)
+        np.testing.assert_allclose(result, brute_force(p, user)[:, rivals].mean(axis=1), atol=5e-5)
 
 
 def test_duel_vectors_hold_eta_and_tau():
