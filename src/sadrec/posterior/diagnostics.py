@@ -29,13 +29,7 @@ def normal_scores(draws: Doubles) -> Doubles:
 
 
 def r_hat(draws: Doubles) -> Doubles:
-    """Return the rank-normalised split R-hat (Vehtari et al. 2021), one number per quantity.
-
-    Parameters
-    ----------
-    draws
-        (chains, draws, ...), at least four draws per chain.
-    """
+    """Return the rank-normalised split R-hat (Vehtari et al. 2021) of draws (chains, draws, ...), one per quantity."""
     if draws.shape[1] < 4:
         raise ValueError(f"R-hat needs four draws per chain, not {draws.shape[1]}")
     halves = split_chains(draws)
@@ -56,11 +50,6 @@ def effective_size(draws: Doubles) -> Doubles:
 
     Autocorrelations of the rank-normalised half chains are added up in pairs of neighbouring lags while the pairs are
     positive, each pair cut to the one before it (Geyer's initial monotone sequence).
-
-    Parameters
-    ----------
-    draws
-        (chains, draws, ...), at least four draws per chain.
     """
     if draws.shape[1] < 4:
         raise ValueError(f"the effective sample size needs four draws per chain, not {draws.shape[1]}")

@@ -60,7 +60,8 @@ class Ranking:
         width = max((len(name) for name in names), default=0)
         numbers = [f"{score: .4g}" for score in self.scores[:shown]]
         lines = [f"Ranking of {len(self)} item{'s' * (len(self) != 1)} by {self.method}"]
-        lines += [f"{place:3d}.  {name:<{width}} {number}" for place, name, number in _rows(names, numbers)]
+        pairs = enumerate(zip(names, numbers, strict=True), start=1)
+        lines += [f"{place:3d}.  {name:<{width}} {number}" for place, (name, number) in pairs]
         if len(self) > shown:
             lines.append(f"  ... and {len(self) - shown} more")
         return "\n".join(lines)
@@ -131,7 +132,12 @@ def rank(
         score = count_wins(parameters, user, chosen)
         order = _order(score, mean_margins(parameters, user, chosen, chosen) if chosen.size else score)
     elif method == "liked":
-        rivals = _liked(liked)
+        rivals = np.empty(0) if liked is None else np.asarray(liked)
+        if not rivals.size:
+            raise ValueError(
+                "method 'liked' compares with the items the user liked, but none are known; "
+                "give some as liked, or choose the method 'margin'"
+            )
         score = share_beaten(parameters, user, chosen, rivals)
         order = _order(score, mean_margins(parameters, user, chosen, rivals))
     else:
@@ -199,19 +205,3 @@ def rank_margins(margins: Doubles, method: Method, labels: ArrayLike) -> Ranking
 def _order(score: Doubles, then: Doubles | None = None) -> Indices:
     """Return positions by falling score, then by the second score, then as they are."""
     return np.lexsort((-score,) if then is None else (-then, -score))
-
-
-def _liked(liked: ArrayLike | None) -> NDArray[Any]:
-    """Return liked items, of which there must be one at least."""
-    rivals = np.empty(0) if liked is None else np.asarray(liked)
-    if not rivals.size:
-        raise ValueError(
-            "method 'liked' compares with the items the user liked, but none are known; "
-            "give some as liked, or choose the method 'margin'"
-        )
-    return rivals
-
-
-def _rows(names: list[str], numbers: list[str]) -> Iterator[tuple[int, str, str]]:
-    """Number names and scores from 1."""
-    return ((place, *pair) for place, pair in enumerate(zip(names, numbers, strict=True), start=1))
