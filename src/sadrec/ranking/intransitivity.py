@@ -135,7 +135,7 @@ class _Forms:
     def of(cls, parameters: Parameters) -> "_Forms":
         """Compute the forms, in double precision; without rival factors (BPR) there is no rest."""
         if parameters.rival_factors is None:
-            none = np.zeros((parameters.mean_items()[0].size,) * 2)
+            none = np.zeros((parameters.n_factors + (parameters.item_bias is not None),) * 2)
             return cls(none, none, parameters.n_items)
         eta, tau = (side.astype(np.float64) for side in parameters.extend_items())
         mean_eta, mean_tau = parameters.mean_items()
