@@ -25,19 +25,7 @@ _ID_KINDS = {"i": "<i8", "u": "<u8", "f": "<f8", "M": "<i8"}
 
 
 def save_model(path: str | Path, fitted: Fitted, class_name: str, params: Mapping[str, Any]) -> None:
-    """Write a model, whole or not at all.
-
-    Parameters
-    ----------
-    path
-        Where to.
-    fitted
-        What it has learnt.
-    class_name
-        SAD or BPR.
-    params
-        The settings as they were given.
-    """
+    """Write a model, whole or not at all: what it has learnt, its class and its settings as they were given."""
     arrays = {name: getattr(fitted.parameters, name) for name in _PARAMETERS}
     tensors = {name: array for name, array in arrays.items() if array is not None}
     ids = {"users": fitted.user_ids.array, "items": fitted.item_ids.array}

@@ -183,21 +183,7 @@ def training_data(
     users: IdArray | None = None,
     items: IdArray | None = None,
 ) -> TrainingData:
-    """Bring the data of one fit together.
-
-    Parameters
-    ----------
-    data
-        Interactions or comparisons.
-    comparisons
-        Comparisons beside interactions.
-    weights
-        One per interaction, in the order of ``data.matrix``.
-    dislikes
-        Ratings below this number, or these interactions, are disliked.
-    users, items
-        Ids that come first (those of a model to start from).
-    """
+    """Bring the data of one fit together: see ``SAD.fit``. ``users`` and ``items`` are ids that come first."""
     parts = [part for part in (data, comparisons, dislikes) if isinstance(part, Interactions | Comparisons)]
     all_users = Ids(join_ids(users, *(part.users for part in parts)), what="user")
     all_items = Ids(join_ids(items, *(part.items for part in parts)), what="item")

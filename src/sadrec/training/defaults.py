@@ -103,19 +103,7 @@ def default_blocks(kind: Kind, users: int, items: int, pairs: int) -> int:
 
 
 def resolve(given: Mapping[str, Any], data: TrainingData, learn_rivals: bool, seed: int) -> Settings:
-    """Replace settings left at None by what suits the data, and check all of them.
-
-    Parameters
-    ----------
-    given
-        The settings as they were given, by name.
-    data
-        What is trained on.
-    learn_rivals
-        Whether the rival factors are learnt; for BPR they are not.
-    seed
-        What ``random_state`` stands for.
-    """
+    """Replace settings left at None by what suits the data, and check all of them; BPR does not learn rivals."""
     values = {name: value for name, value in given.items() if name not in ("num_threads", "random_state")}
     size = len(data.users), len(data.items), data.triples
     wanted = {**defaults(data.kind, *size), "blocks": default_blocks(data.kind, *size), "adaptive": False}

@@ -71,24 +71,10 @@ def deal(
     place: NDArray[Any] | None = None,
     spread: Spread = map,
 ) -> Deal:
-    """Deal users into shards and items into blocks at random, and group the positives.
+    """Deal users into as many shards and items into as many blocks at random, and group the positives.
 
-    Parameters
-    ----------
-    positives
-        ``(indptr, indices, weights)``, CSR with sorted rows; weights, one per positive, may be None.
-    items
-        How many items there are.
-    blocks
-        How many shards, and how many blocks.
-    candidates
-        How many negatives to draw for each positive.
-    seed, epoch
-        What all random numbers are keyed by.
-    place
-        An array to write the places to (that of the last epoch), or None for a new one.
-    spread
-        What maps a function over its arguments, perhaps on several threads.
+    The positives are CSR with sorted rows, and weights or None. ``place`` is an array to write the places to (that of
+    the last epoch); ``spread`` maps a function over its arguments, perhaps on several threads.
     """
     indptr, indices, weights = positives
     rng = np.random.default_rng((seed, epoch, 0))

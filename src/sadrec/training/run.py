@@ -38,33 +38,11 @@ def run(
     """Train to the end and return the figures of every epoch.
 
     Whatever ends the run - the last epoch, early stopping, a callback, Ctrl-C, divergence - the trainer's factors are
-    those of a whole epoch: the best one when there is a validation set, else the last.
+    those of a whole epoch: the best one when there is a validation set, else the last. A parameter that stops being
+    finite raises a DivergedError.
 
-    Parameters
-    ----------
-    trainer
-        What to run; its factors change in place.
-    after_epoch
-        Called with (epoch, figures) after each epoch; returning True ends the run.
-    validation
-        Triples that are not trained on; their figures join those of the epoch, and the best epoch is kept.
-    patience
-        End the run when ``monitor`` has not risen for so many epochs.
-    monitor
-        The figure to watch.
-    checkpoints
-        Where to resume from and to write to.
-    show_progress
-        Whether to show a bar (on a terminal).
-    title
-        What the bar is called.
-    history
-        An empty list to fill with the figures as they come, those of before a resume first.
-
-    Raises
-    ------
-    DivergedError
-        When a parameter stops being finite.
+    The options are those of ``SAD.fit``. ``after_epoch(epoch, figures)`` ends the run by returning True, ``title`` is
+    that of the progress bar, ``history`` a list to fill with the figures as they come, those of before a resume first.
     """
     if patience is not None and (validation is None or patience < 1 or patience % 1):
         raise ValueError(f"patience ({patience!r}) must be a whole number from 1 and needs a validation set to watch")

@@ -40,14 +40,7 @@ class Ordered:
 
     For each of the user's items ``per_item`` partners (on average) are drawn among the items that the same user rated
     differently; the better rated one wins. Users whose ratings are all equal state no order and are left out; a
-    user with two unequal ratings gets its share like everybody else.
-
-    Parameters
-    ----------
-    indptr, indices, ratings
-        The user's items and ratings, CSR.
-    per_item
-        How many pairs start from each item in one epoch, on average.
+    user with two unequal ratings gets its share like everybody else. The users' items and ratings are given as CSR.
     """
 
     def __init__(self, indptr: NDArray[Any], indices: NDArray[Any], ratings: NDArray[np.float32], per_item: float):
@@ -106,14 +99,8 @@ class Disliked:
     """Pairs in which what somebody disliked loses: to something they like, and to something they do not know.
 
     Every epoch draws, for each disliked item, one item that the user likes and one that is unknown to them, and both
-    win. Unknown items are never taken for disliked ones.
-
-    Parameters
-    ----------
-    liked, known, disliked
-        ``(indptr, indices)`` of what each user likes, knows (everything they touched), and dislikes; sorted rows.
-    items
-        How many items there are.
+    win. Unknown items are never taken for disliked ones. What each user likes, knows (everything they touched) and
+    dislikes is given as ``(indptr, indices)`` with sorted rows.
     """
 
     def __init__(self, liked: Rows, known: Rows, disliked: Rows, items: int):
@@ -156,16 +143,8 @@ class PopularNegatives:
     """Interacted items against negatives sampled in proportion to their popularity.
 
     The negatives are sampled first, over the whole catalogue, and the pairs run as given ones: inside a block, the most
-    popular items would get a fraction of their weight.
-
-    Parameters
-    ----------
-    known
-        ``(indptr, indices)`` of what each user touched; sorted rows.
-    weights
-        One per entry, or None; entries of weight 0 are known but not trained on.
-    items
-        How many items there are.
+    popular items would get a fraction of their weight. What each user touched is given as ``(indptr, indices)`` with
+    sorted rows; entries of weight 0 are known but not trained on.
     """
 
     def __init__(self, known: Rows, weights: NDArray[np.float32] | None, items: int):

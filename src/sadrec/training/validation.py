@@ -22,18 +22,9 @@ def held_out_pairs(
     items: int,
     seed: int,
 ) -> Pairs:
-    """Turn held-out interactions into triples against items the user did not touch.
+    """Turn held-out interactions into triples against items the user did not touch, the same for the same seed.
 
-    Parameters
-    ----------
-    known
-        ``(indptr, indices)`` of everything the user touched, held-out items included; sorted rows.
-    held_out
-        ``(indptr, indices)`` of what was held out.
-    items
-        How many items there are.
-    seed
-        The same seed gives the same negatives.
+    ``known`` is everything the user touched, held-out items included; both are ``(indptr, indices)`` with sorted rows.
     """
     most = NEGATIVES * len(held_out[1])
     return drawn_pairs(draw_unknown, most, known, held_out, items, np.uint64(seed), NEGATIVES)
