@@ -148,7 +148,7 @@ def test_an_interrupted_command_goes_on_where_it_was(tmp_path, data_folder):
     command = [sys.executable, "-m", "studies.top_n", *arguments, "--data", str(data_folder)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ, start_new_session=True)
     deadline = time.monotonic() + 120
-    while not list(tmp_path.glob("runs/*.*")) and time.monotonic() < deadline:
+    while not list(tmp_path.glob("runs/[!.]*")) and time.monotonic() < deadline:
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGINT)
     _, errors = process.communicate(timeout=120)
