@@ -387,12 +387,12 @@ def test_going_on_keeps_the_settings_of_the_first_fit_whatever_the_size_of_what_
     rng = np.random.default_rng(0)
     users, winner, loser = rng.integers(0, 50, 500), rng.integers(0, 30, 500), rng.integers(30, 60, 500)
     ids = {"users": np.arange(50), "items": np.arange(60)}
-    model = SAD(factors=3, iterations=2).fit(Comparisons.from_indices(users, winner, loser, **ids))
+    model = SAD(factors=3, iterations=2, solver="sgd").fit(Comparisons.from_indices(users, winner, loser, **ids))
     before = model.settings
     assert before.bias
     model.partial_fit(Comparisons.from_indices(users[:5], winner[:5], loser[:5], **ids))
     assert model.settings == before
-    again = SAD(factors=3, iterations=2).fit(
+    again = SAD(factors=3, iterations=2, solver="sgd").fit(
         Comparisons.from_indices(users[:5], winner[:5], loser[:5], **ids), warm_start=model
     )
     assert again.item_bias is not None

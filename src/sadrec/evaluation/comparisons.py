@@ -5,6 +5,7 @@ import numpy as np
 from sadrec._types import Doubles
 from sadrec.data import Comparisons
 from sadrec.evaluation.metrics.pairs import FLOOR
+from sadrec.evaluation.protocol import HasProbability
 from sadrec.evaluation.result import Evaluation, mean_and_error
 from sadrec.evaluation.sources import source_of
 
@@ -51,8 +52,7 @@ def margins_and_probabilities(model: object, held_out: Comparisons) -> tuple[Dou
     if len(held_out) == 0:
         raise ValueError("there are no comparisons to evaluate on")
     source = source_of(model, held_out)
-    margin = np.empty(len(held_out))
-    probability: Doubles | None = np.empty(len(held_out))
+    margin, probability = np.empty(len(held_out)), np.empty(len(held_out))
     order = np.argsort(held_out.user_index, kind="stable")
     starts = np.flatnonzero(np.diff(held_out.user_index[order], prepend=-1))
     for group in np.split(order, starts[1:]):
@@ -62,16 +62,13 @@ def margins_and_probabilities(model: object, held_out: Comparisons) -> tuple[Dou
             part = group[start : start + _AT_ONCE]
             winners, left = np.unique(held_out.winner_index[part], return_inverse=True)
             losers, right = np.unique(held_out.loser_index[part], return_inverse=True)
-            x = block(0, winners, losers)
-            margin[part] = x[left, right]
-            p = source.probability(row, winners, losers, x)
-            if p is None or probability is None:
-                probability = None
-            else:
-                probability[part] = p[left, right]
+            margin[part] = block(0, winners, losers)[left, right]
+        if isinstance(model, HasProbability):
+            sides = (held_out.items[side[group]] for side in (held_out.winner_index, held_out.loser_index))
+            probability[group] = model.probability(held_out.users[row], *sides)
     if not np.isfinite(margin).all():
         raise ValueError("the model gives margins that are not finite: its training has diverged")
-    return margin, probability
+    return margin, probability if isinstance(model, HasProbability) else None
 
 
 def _summary(margin: Doubles, p: Doubles | None, held_out: Comparisons) -> Evaluation:

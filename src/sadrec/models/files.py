@@ -10,17 +10,20 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sadrec._check import number
 from sadrec._files import FileFormatError, plain, read_arrays, write_arrays
 from sadrec.data.ids import IdArray, Ids, text_ids
 from sadrec.models.errors import ModelFileError
 from sadrec.models.fitted import Fitted
 from sadrec.ranking import Parameters
+from sadrec.ranking.uncertainty import Uncertainty
 from sadrec.training.settings import Settings
 
 Tensors = dict[str, NDArray[Any]]
 
 FORMAT = 1
-_PARAMETERS = ("user_factors", "item_factors", "rival_factors", "item_bias")
+_PARAMETERS = ("user_factors", "item_factors", "rival_factors", "item_bias", "user_mean")
+_UNCERTAINTY = ("user_covariance", "item_covariance", "population", "pairings", "pairing_mean", "pairing_variance")
 _ID_KINDS = {"i": "<i8", "u": "<u8", "f": "<f8", "M": "<i8"}
 
 
@@ -37,7 +40,10 @@ def save_model(path: str | Path, fitted: Fitted, class_name: str, params: Mappin
         "params": plain(params),
         "settings": None if fitted.settings is None else fitted.settings.as_dict(),
         "history": fitted.history,
+        "pairing_scale": None if fitted.uncertainty is None else fitted.uncertainty.pairing_scale,
     }
+    if fitted.uncertainty is not None:
+        tensors |= {name: getattr(fitted.uncertainty, name) for name in _UNCERTAINTY}
     write_arrays(Path(path), {**tensors, **pack_seen(fitted.seen)}, header)
 
 
@@ -80,7 +86,9 @@ def load_model(path: str | Path, mmap: bool, verify: bool) -> tuple[Fitted, str,
         if not isinstance(params, dict) or not isinstance(name, str):
             raise ValueError("its settings are not a mapping, or its class has no name")
         lazily = mmap and not verify
-        return Fitted(parameters, users, items, seen if lazily else seen(), settings, history), name, params
+        uncertainty = _uncertainty(tensors, header.get("pairing_scale"), parameters, finite=verify or not mmap)
+        known = seen if lazily else seen()
+        return Fitted(parameters, users, items, known, settings, history, uncertainty), name, params
 
 
 @contextmanager
@@ -107,6 +115,29 @@ def _parameters(tensors: Tensors, finite: bool) -> Parameters:
     if finite and parameters.rival_factors is not None and parameters.rival_factors.min(initial=0) < 0:
         raise ValueError("rival_factors must not be negative")
     return parameters
+
+
+def _uncertainty(tensors: Tensors, scale: Any, parameters: Parameters, finite: bool) -> Uncertainty | None:
+    """Take out how sure the fit is and check that it fits the parameters; None where it does not know."""
+    if scale is None:
+        return None
+    n, m, k = parameters.n_users, parameters.n_items, parameters.n_factors + 1
+    pairings = tensors["pairings"]
+    shapes = {"user_covariance": (n, k, k), "item_covariance": (m, 2 * k, 2 * k), "population": (4, k - 1)}
+    shapes |= {"pairings": (pairings.size,), "pairing_mean": (pairings.size,), "pairing_variance": (pairings.size,)}
+    types = {"population": np.float64, "pairings": np.int64}
+    for name, shape in shapes.items():
+        array = tensors[name]
+        if array.shape != shape or array.dtype != types.get(name, np.float32):
+            raise ValueError(f"{name} does not fit the parameters")
+        if finite and not np.isfinite(array).all():
+            raise ValueError(f"{name} is not made of finite numbers")
+    if not pairings.size or (finite and (np.diff(pairings) <= 0).any()):
+        raise ValueError("the pairings are missing or out of order")
+    return Uncertainty(
+        **{name: tensors[name].view(np.ndarray) for name in _UNCERTAINTY},
+        pairing_scale=number(scale, "pairing_scale"),
+    )
 
 
 def pack_ids(name: str, ids: IdArray, tensors: Tensors) -> str:

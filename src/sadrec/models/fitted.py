@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from sadrec._types import Floats, Positions
+from sadrec._types import Doubles, Floats, Positions
 from sadrec.data import Comparisons
 from sadrec.data._matrix import drop_disliked
 from sadrec.data.ids import IdArray, Ids, is_scalar_id
@@ -16,6 +16,7 @@ from sadrec.ranking import Parameters
 from sadrec.ranking.fold_in import FoldIn, fold_in, fold_in_comparisons
 from sadrec.ranking.recommend import recommend
 from sadrec.ranking.top_n import ItemIndex
+from sadrec.ranking.uncertainty import Uncertainty
 from sadrec.ranking.vectors import item_vectors, user_vectors
 from sadrec.training.dataset import balance
 from sadrec.training.settings import Settings
@@ -40,6 +41,8 @@ class Fitted:
         What the fit used; None for given parameters.
     history
         The figures of every epoch.
+    uncertainty
+        How sure the fit is, or None where it does not know.
     """
 
     parameters: Parameters
@@ -48,6 +51,7 @@ class Fitted:
     stored_seen: Any = None
     settings: Settings | None = None
     history: list[Figures] = field(default_factory=list)
+    uncertainty: Uncertainty | None = None
 
     @cached_property
     def seen(self) -> Any:
@@ -73,6 +77,10 @@ class Fitted:
     def users(self, asked: Any) -> Positions:
         """Return the positions of one user or of several, as an array."""
         return np.atleast_1d(self.user_ids.positions(asked))
+
+    def triples(self, user: Any, item: Any, rival: Any) -> tuple[Any, Any, Any]:
+        """Return the positions of a user, an item and a rival, or of arrays of them."""
+        return positions(self.user_ids, user), positions(self.item_ids, item), positions(self.item_ids, rival)
 
     def items(self, asked: Any, name: str = "items") -> Positions:
         """Return the positions of a sequence of items, which ``name`` calls what it was given as."""
@@ -150,12 +158,19 @@ class Fitted:
         if len(np.unique(items.user_index)) > 1:
             raise ValueError("the comparisons are of several users, and a vector belongs to one: give those of one")
         sides = (self.item_ids.positions(items.items[side]) for side in (items.winner_index, items.loser_index))
-        return fold_in_comparisons(self.parameters, *sides, weight=items.weight, regularization=self.regularization)
+        return fold_in_comparisons(
+            self.parameters, *sides, weight=items.weight, regularization=self.regularization, spread=self._spread
+        )
 
     def fold_in_positions(self, liked: Positions) -> FoldIn:
         """Fold in somebody new from the positions of what they liked."""
         penalty = self.regularization / self._weight_of(len(liked))
-        return fold_in(self.parameters, liked, regularization=penalty, **self.sampling)
+        return fold_in(self.parameters, liked, regularization=penalty, spread=self._spread, **self.sampling)
+
+    @property
+    def _spread(self) -> Doubles | None:
+        """How much users differ in each factor, where the fit knows that."""
+        return None if self.uncertainty is None else self.uncertainty.population[1]
 
     def vectors_from(self, known: Any) -> Floats:
         """Return a vector for each row of liked items; zeros for a row of no items or of all items."""

@@ -20,7 +20,8 @@ from sadrec.data.ids import IdArray, Ids, as_id_array, is_scalar_id
 from sadrec.models.base import Estimator, documented
 from sadrec.models.errors import ModelFileError
 from sadrec.models.files import load_model, save_model
-from sadrec.models.fitted import Fitted, Scored, one_position, positions
+from sadrec.models.fitted import Fitted, Scored, one_position
+from sadrec.models.variational import Stopping, fit_comparisons
 from sadrec.ranking import Parameters
 from sadrec.ranking.cycles import Cycle, CyclicTriads, cycles, cyclic_triads
 from sadrec.ranking.explain import Explanation, explain
@@ -236,8 +237,8 @@ class SAD(TrainingSettings, Estimator):
         """Return the settings that ``fit`` would use for this data, with everything resolved."""
         return self._resolved(training_data(_feedback(data)), self.get_params())
 
-    def _resolved(self, data: TrainingData, given: dict[str, Any]) -> Settings:
-        return resolve(given, data, self._learn_rivals, _check.seed(self.random_state))
+    def _resolved(self, data: TrainingData, given: dict[str, Any], continues: bool = False) -> Settings:
+        return resolve(given, data, self._learn_rivals, _check.seed(self.random_state), continues)
 
     def _train(
         self,
@@ -256,9 +257,30 @@ class SAD(TrainingSettings, Estimator):
     ) -> Self:
         given = self.get_params()
         if start is not None:
-            given = as_before(given, settings_before, start.parameters.item_bias is not None)
-        settings = self._resolved(data, given)
+            continued = start.parameters
+            given = as_before(given, settings_before, continued.n_factors, continued.item_bias is not None)
+        settings = self._resolved(data, given, start is not None)
         threads = _check.threads(self.num_threads)
+        if settings.solver == "variational":
+
+            def keep(fitted: Fitted, sweep: int, figures: Figures) -> bool:
+                self._fitted = fitted
+                answers = [callback(sweep, figures, self) for callback in callbacks]
+                return any(answers)
+
+            held_out = None if validation is None else data.validation_pairs(_feedback(validation), settings.seed)
+            fit_comparisons(
+                data,
+                settings,
+                threads,
+                Stopping(held_out, monitor, patience),
+                keep,
+                checkpoint=checkpoint,
+                checkpoint_seconds=checkpoint_seconds,
+                show_progress=show_progress,
+                title=type(self).__name__,
+            )
+            return self
         factors = _first_factors(data, settings, start)
         held_out = None if validation is None else data.validation_pairs(_feedback(validation), settings.seed)
         trainer = Trainer(factors, settings, data.positives(settings), data.pair_sources(settings), threads)
@@ -267,7 +289,7 @@ class SAD(TrainingSettings, Estimator):
             identity = {
                 "class": type(self).__name__,
                 "data": data.fingerprint(),
-                "settings": settings.as_dict(),
+                "settings": settings.identity(),
                 "start": fingerprint(factors.users, factors.items, factors.bias),
                 "validation": None if held_out is None else fingerprint(held_out.user, held_out.winner, held_out.loser),
                 "stopping": [patience, monitor],
@@ -329,14 +351,35 @@ class SAD(TrainingSettings, Estimator):
         array([ 1.5, -1.5])
         """
         known = self._fitted
-        asked = ((known.user_ids, user), (known.item_ids, item), (known.item_ids, rival))
-        x = preference(known.parameters, *(positions(ids, values) for ids, values in asked))
+        x = preference(known.parameters, *known.triples(user, item, rival))
         return float(x) if x.ndim == 0 else x
 
     def probability(self, user: Any, item: Any, rival: Any) -> Any:
-        """Return the probability that a user prefers an item to a rival: ``sigmoid(x_uij)`` of :meth:`preference`."""
-        p = sigmoid(self.preference(user, item, rival))
+        """Return the probability that a user prefers an item to a rival: ``sigmoid(x_uij)``.
+
+        Where the fit knows how sure it is (``solver="variational"``, the default for comparisons), it is
+        ``E[sigmoid(x_uij)]``: nearer to one half the less is known, and with what the two items' own comparisons say
+        beside the factors. Ids, as for :meth:`preference`.
+        """
+        known = self._fitted
+        if known.uncertainty is None:
+            p = sigmoid(self.preference(user, item, rival))
+        else:
+            p = known.uncertainty.probability(known.parameters, *known.triples(user, item, rival))
         return float(p) if np.ndim(p) == 0 else p
+
+    def deviation(self, user: Any, item: Any, rival: Any) -> Any:
+        """Return the standard deviation of :meth:`preference`: how little is known of it.
+
+        Only fits with ``solver="variational"`` know it; others raise a ValueError.
+        """
+        known = self._fitted
+        if known.uncertainty is None:
+            raise ValueError(
+                "this fit does not know how sure it is: fit comparisons with solver='variational', or a GibbsSAD"
+            )
+        _, variance = known.uncertainty.distribution(known.parameters, *known.triples(user, item, rival))
+        return float(np.sqrt(variance)) if variance.ndim == 0 else np.sqrt(variance)
 
     def margins(self, user: Any, items: Any, rivals: Any) -> NDArray[Any]:
         """Return the preferences of one user for some items (rows) over some rivals (columns).

@@ -72,6 +72,7 @@ def fold_in(
     negatives: int | None = None,
     popularity: ArrayLike | None = None,
     candidates: int = 1,
+    spread: Doubles | None = None,
 ) -> FoldIn:
     """Find the vector of somebody of whom only the liked items are known.
 
@@ -112,7 +113,7 @@ def fold_in(
     penalty = np.full(parameters.n_factors, regularization * chosen.size)
     weight = np.full(winners.size, 1.0 / each)
     if candidates == 1:
-        estimate = maximise(*pair_design(parameters, winners, pool), weight, penalty)
+        estimate = _solve_around(parameters, winners, pool, weight, penalty, spread)
         return FoldIn(estimate.vector, estimate.covariance, winners.size, estimate.steps)
 
     pairs = Pool(parameters, winners, pool)
@@ -134,6 +135,7 @@ def fold_in_comparisons(
     *,
     weight: ArrayLike | None = None,
     regularization: float = 0.01,
+    spread: Doubles | None = None,
 ) -> FoldIn:
     """Find the vector of somebody who stated preferences between pairs of items.
 
@@ -145,6 +147,8 @@ def fold_in_comparisons(
         How much each comparison counts; ``None`` for 1.
     regularization
         As the model was trained with, paid once per comparison; more than 0.
+    spread
+        As for :func:`fold_in`.
 
     Examples
     --------
@@ -165,12 +169,12 @@ def fold_in_comparisons(
     if weights.shape != i.shape or not (np.isfinite(weights) & (weights >= 0)).all():
         raise ValueError(f"weight must hold one number, 0 or more, for each of the {i.size} comparisons")
     penalty = np.full(parameters.n_factors, regularization * i.size)
-    estimate = maximise(*pair_design(parameters, i, j), weights, penalty)
+    estimate = _solve_around(parameters, i, j, weights, penalty, spread)
     return FoldIn(estimate.vector, estimate.covariance, i.size, estimate.steps)
 
 
 def average_user(parameters: Parameters) -> Doubles:
-    """Return the vector of somebody of whom nothing is known: its margins are the means of all users' margins.
+    """Return the vector of somebody of whom nothing is known: what the model expects, or the mean of all users.
 
     What it ranks first is what everybody likes on average: popular by margin.
 
@@ -179,6 +183,8 @@ def average_user(parameters: Parameters) -> Doubles:
     >>> average_user(Parameters(np.array([[1.0, 0.0], [0.0, 3.0]]), np.eye(2)))
     array([0.5, 1.5])
     """
+    if parameters.user_mean is not None:
+        return parameters.user_mean.astype(np.float64)
     return np.asarray(parameters.user_factors.sum(axis=0, dtype=np.float64) / max(1, parameters.n_users))
 
 
@@ -238,6 +244,18 @@ def draw(number: int, size: int, shares: Doubles | None = None) -> Indices:
 def even_points(number: int, step: float = _GOLDEN) -> Doubles:
     """Return points of [0, 1), each run of which covers it evenly: multiples of an irrational number."""
     return np.asarray(((np.arange(number) + 0.5) * step) % 1.0, np.float64)
+
+
+def _solve_around(
+    parameters: Parameters, items: Indices, rivals: Indices, weight: Doubles, penalty: Doubles, spread: Doubles | None
+) -> Estimate:
+    """Find the best vector: near 0 by ``penalty``, or near the average user by how much users differ."""
+    design, offset = pair_design(parameters, items, rivals)
+    if spread is None:
+        return maximise(design, offset, weight, penalty)
+    average = average_user(parameters)
+    estimate = maximise(design, offset + design @ average, weight, 0.5 / np.maximum(spread, 1e-4) ** 2)
+    return Estimate(average + estimate.vector, estimate.covariance, estimate.steps)
 
 
 class Pool:

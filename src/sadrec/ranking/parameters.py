@@ -29,6 +29,8 @@ class Parameters:
         T, (items, factors), not negative: what an item does to its rivals. ``None`` means all ones, which is BPR.
     item_bias
         b, (items,). ``None`` means zero.
+    user_mean
+        (factors,): what is expected of a user of whom nothing is known. ``None`` means the mean of all users.
 
     Examples
     --------
@@ -40,6 +42,7 @@ class Parameters:
     item_factors: NDArray[Any]
     rival_factors: NDArray[Any] | None = None
     item_bias: NDArray[Any] | None = None
+    user_mean: NDArray[Any] | None = None
 
     def __post_init__(self) -> None:
         if self.item_factors.ndim != 2:
@@ -57,6 +60,10 @@ class Parameters:
             )
         if self.item_bias is not None and self.item_bias.shape != (items,):
             raise ValueError(f"item_bias must hold one number per item, shape {(items,)}, not {self.item_bias.shape}")
+        if self.user_mean is not None and self.user_mean.shape != (factors,):
+            raise ValueError(
+                f"user_mean must hold one number per factor, shape {(factors,)}, not {self.user_mean.shape}"
+            )
 
     @property
     def n_users(self) -> int:

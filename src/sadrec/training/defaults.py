@@ -4,8 +4,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from sadrec._settings import declared
 from sadrec.training.dataset import TrainingData
-from sadrec.training.settings import Kind, Settings
+from sadrec.training.settings import Kind, Settings, TrainingSettings
+from sadrec.training.variational import SWEEPS
 
 # What a setting left at None becomes. docs/defaults.md tells where the numbers come from. Some follow the size of the
 # data, see ``defaults``: l2 and candidates for interactions are those for 300 of them per vector, the penalties for
@@ -102,15 +104,65 @@ def default_blocks(kind: Kind, users: int, items: int, pairs: int) -> int:
     return max(blocks, 1)
 
 
-def resolve(given: Mapping[str, Any], data: TrainingData, learn_rivals: bool, seed: int) -> Settings:
-    """Replace settings left at None by what suits the data, and check all of them; BPR does not learn rivals."""
+# Settings of stochastic gradient ascent: where one of them is given for comparisons, the solver is "sgd".
+OF_SGD = ("learning_rate", "regularization", "rival_regularization", "init_scale", "blocks", "adaptive")
+
+# The variational solver holds a matrix for every user and item: so many numbers at most (8 bytes each).
+MOST_MOMENTS = 2**28
+FEW_FACTORS, FACTORS, MOST_FACTORS, SGD_FACTORS = 2, 8, 32, 64
+
+
+def resolve_solver(values: Mapping[str, Any], data: TrainingData, continues: bool) -> tuple[str, int]:
+    """Return the solver, and the number of factors that it starts with where none is given."""
+    users, items = len(data.users), len(data.items)
+    factors = FACTORS if data.triples >= 4 * (users + items) else FEW_FACTORS
+    length = 1 + (values.get("factors") or factors)
+    fits = (users + 4 * items) * length**2 <= MOST_MOMENTS
+    solver = values.get("solver")
+    if solver == "variational":
+        if data.kind != "comparisons":
+            raise ValueError("solver='variational' learns from comparisons alone: leave it out for interactions")
+        if continues:
+            raise ValueError("solver='variational' cannot continue a fitted model: fit anew, or set solver='sgd'")
+        if not fits:
+            raise ValueError(
+                f"solver='variational' with {users:,} users, {items:,} items and factors={length - 1} would need more "
+                f"than {8 * MOST_MOMENTS // 2**30} GiB: lower factors or set solver='sgd'"
+            )
+    if solver is None:
+        asked = values.get("bias") is False or bool(values.get("adaptive"))
+        asked = asked or any(values.get(name) is not None for name in OF_SGD if name != "adaptive")
+        sgd = asked or data.kind != "comparisons" or continues or not fits or length - 1 > MOST_FACTORS
+        solver = "sgd" if sgd else "variational"
+    return solver, SGD_FACTORS if solver == "sgd" else factors
+
+
+def resolve(
+    given: Mapping[str, Any], data: TrainingData, learn_rivals: bool, seed: int, continues: bool = False
+) -> Settings:
+    """Replace settings left at None by what suits the data, and check all of them.
+
+    BPR does not learn rivals; ``continues`` says that the fit starts from a fitted model.
+    """
     values = {name: value for name, value in given.items() if name not in ("num_threads", "random_state")}
     size = len(data.users), len(data.items), data.triples
+    solver, factors = resolve_solver(values, data, continues)
     wanted = {**defaults(data.kind, *size), "blocks": default_blocks(data.kind, *size), "adaptive": False}
+    wanted |= {"solver": solver, "factors": factors}
+    if solver == "variational":
+        wanted |= {"iterations": SWEEPS, "bias": True, "regularization": 0.0, "rival_regularization": 0.0}
+    declarations = declared(TrainingSettings)
+    origins = {
+        name: "given" if value is not None and value != declarations[name].default else "default"
+        for name, value in values.items()
+    }
+    origins |= {name: "data" for name in wanted if values.get(name) is None}
+    if solver == "variational":
+        origins |= {name: "not used" for name in (*OF_SGD, "schedule") if origins.get(name) != "given"}
     if values.get("negative_sampling") == "popular":
         wanted["negative_candidates"] = 1
     values |= {name: default for name, default in wanted.items() if values.get(name) is None}
-    settings = Settings(**values, learn_rivals=learn_rivals, seed=seed)
+    settings = Settings(**values, learn_rivals=learn_rivals, seed=seed, origins=origins)
     if settings.order_share > 0 and not data.has_ratings:
         raise ValueError(
             f"order_share={settings.order_share} asks for the order inside ratings, but the data has none: give "
@@ -125,11 +177,17 @@ def resolve(given: Mapping[str, Any], data: TrainingData, learn_rivals: bool, se
     return settings
 
 
-def as_before(given: Mapping[str, Any], before: Settings | None, bias: bool) -> dict[str, Any]:
-    """Fill settings left at None from the fit that is continued; a bias stays, or stays away, in any case."""
+def as_before(given: Mapping[str, Any], before: Settings | None, factors: int, bias: bool) -> dict[str, Any]:
+    """Fill settings left at None from the fit that is continued, whose factors and bias stay in any case.
+
+    A variational fit has no penalties to go on with, and keeps fewer factors than it was given.
+    """
     values = dict(given)
-    if before is not None:
+    variational = before is not None and before.solver == "variational"
+    if before is not None and not variational:
         values |= {name: getattr(before, name) for name in DEFAULTS["interactions"] if values.get(name) is None}
     if values.get("bias") is None:
         values["bias"] = bias
+    if values.get("factors") is None or variational:
+        values["factors"] = factors
     return values

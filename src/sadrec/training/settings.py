@@ -1,6 +1,6 @@
 """The settings of training, declared once."""
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
 import numpy as np
@@ -10,6 +10,7 @@ from sadrec._settings import Flag, Number, OneOf, Seed, Share, Span, Threads, Wh
 Schedule = Literal["linear", "constant"]
 NegativeSampling = Literal["uniform", "popular"]
 Kind = Literal["interactions", "comparisons"]
+Solver = Literal["sgd", "variational"]
 
 
 @dataclass(eq=False, repr=False)
@@ -19,7 +20,14 @@ class TrainingSettings:
     Nothing slow is imported with them: the command line reads its options here.
     """
 
-    factors: int = setting(64, Whole(1), "The length k of the vectors.", search=(32, 64, 128, 256), positional=True)
+    factors: int | None = setting(
+        None,
+        Whole(1),
+        "The length k of the vectors. Left at None it is 64; the variational solver starts with 8 (2 where there are "
+        "few comparisons per user and item) and keeps those that the data supports.",
+        search=(32, 64, 128, 256),
+        positional=True,
+    )
     iterations: int | None = setting(
         None,
         Whole(0),
@@ -93,6 +101,14 @@ class TrainingSettings:
         "nDCG, may gain most at about 0.3 (measured: docs/top_n.md).",
         search=(0.0, 0.15, 0.3, 0.45),
     )
+    solver: Solver | None = setting(
+        None,
+        OneOf("sgd", "variational"),
+        "How the parameters are found. 'variational' is for comparisons: it learns from them how much to shrink, and "
+        "knows how sure it is. 'sgd' takes the penalties that are given. Left at None, comparisons are learnt by "
+        "'variational' unless a setting of 'sgd' is given, a fitted model is continued, or there are too many users or "
+        "items; interactions are learnt by 'sgd'.",
+    )
 
 
 @dataclass(frozen=True)
@@ -118,12 +134,17 @@ class Settings:
     adaptive: bool
     negative_sampling: NegativeSampling = "uniform"
     user_balance: float = 0.0
+    solver: Solver = "sgd"
+    origins: dict[str, str] = field(default_factory=dict, compare=False)
+    """Where each value came from: "given", "default", "data" (a rule for data of this kind and size) or "not used"."""
 
     def __post_init__(self) -> None:
         """Check every value by its rule, and those that depend on each other."""
         rules = {name: entry.metadata["rule"] for name, entry in declared(TrainingSettings).items()}
         rules |= {"seed": Whole(0), "learn_rivals": Flag()}
         for entry in fields(self):
+            if entry.name == "origins":
+                continue
             value = rules[entry.name].check(getattr(self, entry.name), entry.name)
             object.__setattr__(self, entry.name, value)
         if self.negative_sampling == "popular" and self.negative_candidates > 1:
@@ -140,6 +161,10 @@ class Settings:
     def as_dict(self) -> dict[str, Any]:
         """Return the settings as plain values, fit for JSON."""
         return asdict(self)
+
+    def identity(self) -> dict[str, Any]:
+        """Return what the result depends on: the values, wherever they came from."""
+        return {name: value for name, value in self.as_dict().items() if name != "origins"}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "Settings":

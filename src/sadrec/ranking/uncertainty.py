@@ -1,0 +1,94 @@
+"""How sure a model is: the distribution of every margin, and probabilities that take it into account.
+
+A margin that is known to be 2 makes the item win in 88 % of the cases; one that may as well be 0 or 4 in fewer. So
+``P(i over j) = E[sigmoid(x_uij)]``, which is ``sigmoid(mean / sqrt(1 + pi variance / 8))`` but for a hundredth (MacKay,
+1992).
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sadrec._types import Doubles, Floats
+from sadrec.ranking.pairs import sigmoid
+from sadrec.ranking.parameters import Parameters
+
+
+@dataclass(frozen=True, eq=False)
+class Uncertainty:
+    """What is not known of the parameters of a model with an item bias, which is the first factor here.
+
+    Attributes
+    ----------
+    user_covariance
+        (users, 1 + k, 1 + k): of (1, xi).
+    item_covariance
+        (items, 2 + 2 k, 2 + 2 k): of (b, eta, 1, tau).
+    population
+        (4, k): mean and standard deviation of xi over users, standard deviations of eta around 0 and of tau around 1.
+    pairings, pairing_mean, pairing_variance
+        Pairs of items that were compared (by their keys), in order, and how much the item of lower position
+        is preferred beside what the factors say.
+    pairing_scale
+        The variance of such a margin for two items that were never compared.
+    """
+
+    user_covariance: Floats
+    item_covariance: Floats
+    population: Doubles
+    pairings: NDArray[np.int64]
+    pairing_mean: Floats
+    pairing_variance: Floats
+    pairing_scale: float
+
+    def distribution(self, parameters: Parameters, users: Any, items: Any, rivals: Any) -> tuple[Doubles, Doubles]:
+        """Return mean and variance of margins, for positions of equal shape (at most one dimension)."""
+        from sadrec._moments import margin_distribution, pairing_keys  # numba is worth loading only now
+
+        user, item, rival = np.broadcast_arrays(*(np.asarray(side, np.int64) for side in (users, items, rivals)))
+        shape = user.shape
+        sides = (np.ascontiguousarray(side.ravel()) for side in (user, item, rival))
+        mean, variance = np.empty(user.size), np.empty(user.size)
+        who, first, second = sides
+        margin_distribution(0, user.size, who, first, second, self._beliefs(parameters), mean, variance)
+        keys = pairing_keys(first, second, parameters.n_items)
+        at = np.minimum(np.searchsorted(self.pairings, keys), len(self.pairings) - 1)
+        compared = self.pairings[at] == keys
+        mean += np.where(compared, np.where(first < second, 1, -1) * self.pairing_mean[at], 0.0)
+        variance += np.where(compared, self.pairing_variance[at], self.pairing_scale)
+        same = first == second
+        mean[same], variance[same] = 0.0, 0.0
+        return mean.reshape(shape), variance.reshape(shape)
+
+    def probability(self, parameters: Parameters, users: Any, items: Any, rivals: Any) -> Doubles:
+        """Return the probability that users prefer items to rivals, averaged over what is not known."""
+        mean, variance = self.distribution(parameters, users, items, rivals)
+        return np.asarray(sigmoid(mean / np.sqrt(1 + np.pi * variance / 8)))
+
+    def _beliefs(self, parameters: Parameters) -> Any:
+        """Return means and second moments, as the kernel takes them; kept until other parameters are asked about."""
+        kept = self._kept
+        if not kept or kept[0] is not parameters:
+            from sadrec._moments import Beliefs
+
+            eta, tau, bias = parameters.item_factors, parameters.rival_factors, parameters.item_bias
+            if bias is None:
+                raise ValueError("the uncertainty belongs to a model with an item bias")
+            ones = np.ones((len(eta), 1))
+            rivals = np.ones(eta.shape) if tau is None else tau
+            users = np.hstack((np.ones((parameters.n_users, 1)), parameters.user_factors), dtype=np.float64)
+            items = np.hstack((bias[:, None], eta, ones, rivals), dtype=np.float64)
+            moments = (
+                covariance + mean[:, :, None] * mean[:, None, :]
+                for mean, covariance in ((users, self.user_covariance), (items, self.item_covariance))
+            )
+            user_moment, item_moment = (np.ascontiguousarray(moment) for moment in moments)
+            kept[:] = parameters, Beliefs(users, user_moment, items, item_moment)
+        return kept[1]
+
+    @cached_property
+    def _kept(self) -> list[Any]:
+        return []

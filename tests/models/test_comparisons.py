@@ -1,0 +1,164 @@
+"""SAD() and BPR() on comparisons with default settings: what is learnt, how sure it is, and files."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from sadrec import BPR, SAD, Comparisons
+from sadrec.evaluation import evaluate_comparisons
+from sadrec.models import ModelFileError
+
+
+def comparisons(users, winner, loser, n=None, m=None):
+    n, m = n or max(users) + 1, m or max(*winner, *loser) + 1
+    return Comparisons.from_indices(
+        np.asarray(users), np.asarray(winner), np.asarray(loser), users=np.arange(n), items=np.arange(m)
+    )
+
+
+def tournament(seed=0, items=20, count=3000, judges=1):
+    rng = np.random.default_rng(seed)
+    scores = rng.normal(size=items)
+    i, j = rng.integers(0, items, count), rng.integers(0, items, count)
+    i, j = i[i != j], j[i != j]
+    won = rng.random(len(i)) < 1 / (1 + np.exp(scores[j] - scores[i]))
+    return rng.integers(0, judges, len(i)), np.where(won, i, j), np.where(won, j, i)
+
+
+def test_bpr_with_one_judge_is_bradley_terry():
+    choix = pytest.importorskip("choix")
+    _, winner, loser = tournament(count=20_000)
+    model = BPR().fit(comparisons(np.zeros_like(winner), winner, loser), show_progress=False)
+    theirs = choix.opt_pairwise(20, list(zip(winner.tolist(), loser.tolist(), strict=True)), alpha=0.5)
+    ours = model.scores([0])[0]
+    assert model.settings.solver == "variational"
+    np.testing.assert_allclose(ours - ours.mean(), theirs - theirs.mean(), atol=0.05)
+
+
+def test_unknown_items_are_even_and_a_judge_without_data_is_an_average_one():
+    judges, winner, loser = tournament(judges=5)
+    model = SAD().fit(comparisons(judges, winner, loser, n=7, m=23), show_progress=False)
+    assert model.preference(0, 21, 22) == 0 and model.probability(0, 21, 22) == 0.5
+    np.testing.assert_array_equal(model.user_factors[6], model.parameters.user_mean)
+    order = np.argsort(-model.scores([6])[0][:20])
+    wins = np.bincount(winner, minlength=20) / np.maximum(np.bincount(loser, minlength=20), 1)
+    assert np.corrcoef(np.argsort(order), np.argsort(np.argsort(-wins)))[0, 1] > 0.9
+    likes_best = model.recommend_popular(N=1)[0][0]
+    assert likes_best in order[:3]
+
+
+def test_less_is_known_of_less_data():
+    judges, winner, loser = tournament()
+    few = SAD().fit(comparisons(judges[:150], winner[:150], loser[:150], m=20), show_progress=False)
+    many = SAD().fit(comparisons(judges, winner, loser, m=20), show_progress=False)
+    pairs = np.array([(i, j) for i in range(20) for j in range(i)]).T
+    assert many.deviation(0, *pairs).mean() < 0.6 * few.deviation(0, *pairs).mean()
+    p, x = few.probability(0, *pairs), few.preference(0, *pairs)
+    assert (np.abs(p - 0.5) <= np.abs(1 / (1 + np.exp(-x)) - 0.5) + 1e-3).mean() > 0.95  # nearer to one half
+
+
+def test_fold_in_starts_from_the_average_user():
+    judges, winner, loser = tournament(judges=30, count=6000)
+    model = SAD(factors=4).fit(comparisons(judges, winner, loser), show_progress=False)
+    one = comparisons([0], [winner[0]], [loser[0]], m=20)
+    np.testing.assert_allclose(model.fold_in(one), model.parameters.user_mean, atol=0.75)
+    assert not np.allclose(model.parameters.user_mean, 0) or not model.user_factors.any()
+
+
+def test_giving_a_setting_of_sgd_switches_the_solver():
+    data = comparisons(*tournament())
+    learnt = SAD().settings_for(data)
+    assert learnt.solver == "variational" and learnt.origins["solver"] == "data"
+    assert learnt.origins["regularization"] == "not used"
+    for name, value in {"regularization": 0.0, "learning_rate": 0.1, "adaptive": True, "bias": False}.items():
+        given = SAD(**{name: value}).settings_for(data)
+        assert given.solver == "sgd" and given.origins[name] == "given", name
+    assert SAD(solver="sgd").settings_for(data).factors == 64
+    with pytest.raises(ValueError, match="comparisons alone"):
+        SAD(solver="variational").settings_for(np.eye(4))
+    with pytest.raises(ValueError, match="cannot continue"):
+        SAD(solver="variational").fit(data, warm_start=SAD(iterations=2).fit(data))
+
+
+def test_a_variational_fit_can_be_continued_by_sgd():
+    judges, winner, loser = tournament(judges=3)
+    model = SAD(iterations=30).fit(comparisons(judges, winner, loser), show_progress=False)
+    factors = model.parameters.n_factors
+    model.partial_fit(comparisons(judges[:50], winner[:50], loser[:50], n=3, m=20), show_progress=False)
+    assert model.settings.solver == "sgd" and model.parameters.n_factors == factors
+
+
+def test_validation_figures_patience_and_callbacks():
+    judges, winner, loser = tournament()
+    data = comparisons(judges[:2000], winner[:2000], loser[:2000], m=20)
+    held_out = comparisons(judges[2000:], winner[2000:], loser[2000:], m=20)
+    seen = []
+    model = SAD(iterations=40).fit(
+        data, show_progress=False, validation=held_out, patience=3, callbacks=[lambda e, f, m: seen.append(e)]
+    )
+    assert seen == list(range(1, len(model.history) + 1))
+    last = model.history[-1]["validation_log_likelihood"]
+    assert -last == pytest.approx(evaluate_comparisons(model, held_out)["log_loss"], rel=1e-6)
+    with pytest.raises(ValueError, match="patience"):
+        SAD().fit(data, show_progress=False, patience=2)
+
+
+def test_a_fit_comes_back_from_a_file_with_its_uncertainty(tmp_path):
+    judges, winner, loser = tournament(judges=4)
+    model = SAD().fit(comparisons(judges, winner, loser), show_progress=False)
+    model.save(tmp_path / "m.sad")
+    for options in ({}, {"mmap": True}):
+        again = SAD.load(tmp_path / "m.sad", **options)
+        assert (again.probability(judges, winner, loser) == model.probability(judges, winner, loser)).all()
+        assert again.settings == model.settings and again.settings.origins == model.settings.origins
+
+
+def test_a_file_whose_uncertainty_does_not_fit_is_refused(tmp_path):
+    from sadrec._files import read_arrays, write_arrays
+
+    model = SAD().fit(comparisons(*tournament()), show_progress=False)
+    model.save(tmp_path / "m.sad")
+    arrays, header = read_arrays(tmp_path / "m.sad", "a model")
+    for name in ("user_covariance", "item_covariance", "pairing_mean", "population"):
+        write_arrays(tmp_path / "bad.sad", {**arrays, name: np.array(arrays[name])[:0]}, header)
+        with pytest.raises(ModelFileError, match=name):
+            SAD.load(tmp_path / "bad.sad")
+
+
+def test_interrupted_and_resumed_it_ends_with_the_same_bits(tmp_path):
+    data = comparisons(*tournament(judges=3))
+    whole = SAD().fit(data, show_progress=False)
+
+    def stop(epoch, figures, model):
+        if epoch == 20:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        SAD().fit(data, show_progress=False, checkpoint=tmp_path, callbacks=[stop])
+    resumed = SAD().fit(data, show_progress=False, checkpoint=tmp_path)
+    assert (resumed.item_factors == whole.item_factors).all() and len(resumed.history) == 60
+
+
+GAINS = {
+    "pokemon": 0.11, "corewar": 0.025, "gambles-2012": 0.27, "llmfao": 0.07, "nfl-season": 0.015, "bc-tennis": -0.003
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GAINS)
+def test_default_settings_gain_on_bradley_terry_on_real_comparisons(data_folder, name):
+    folder = data_folder / "matchups" / name
+    frame = pl.read_parquet((folder if folder.is_dir() else data_folder / name) / "comparisons.parquet")
+    if "left" in frame.columns:
+        frame = frame.drop_nulls("winner").with_columns(
+            loser=pl.when(pl.col("left") == pl.col("winner")).then("right").otherwise("left")
+        )
+    frame = frame.select("user", "winner", "loser")
+    losses = {}
+    for who in ("everybody is asked alike", "each judge"):
+        asked = frame.with_columns(user=pl.lit(0)) if who != "each judge" else frame
+        data = Comparisons.from_frame(asked, user="user", winner="winner", loser="loser")
+        train, rest = data.split(test=0.5, seed=0)
+        _, test = rest.split(test=0.6, seed=0)
+        model = SAD() if who == "each judge" else BPR()
+        losses[who] = evaluate_comparisons(model.fit(train, show_progress=False), test)["log_loss"]
+    assert losses["everybody is asked alike"] - losses["each judge"] >= GAINS[name]

@@ -1,0 +1,159 @@
+"""The variational solver: moments, one update at a time, what it does to known truths, threads and checkpoints."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from sadrec._moments import Beliefs, margin_distribution
+from sadrec._record import CheckpointError, Records
+from sadrec.training.beliefs import parabola
+from sadrec.training.given import Pairs
+from sadrec.training.learn import learn
+from sadrec.training.variational import SWEEPS, Variational
+
+
+def random_beliefs(rng, users, items, k):
+    def normal(rows, size):
+        mean = rng.normal(size=(rows, size))
+        root = 0.3 * rng.normal(size=(rows, size, size))
+        covariance = root @ root.transpose(0, 2, 1)
+        return mean, covariance, covariance + mean[:, :, None] * mean[:, None, :]
+
+    user, user_covariance, user_moment = normal(users, k)
+    item, item_covariance, item_moment = normal(items, 2 * k)
+    return Beliefs(user, user_moment, item, item_moment), user_covariance, item_covariance
+
+
+def test_mean_and_variance_of_a_margin_are_those_of_many_draws():
+    rng = np.random.default_rng(0)
+    k = 3
+    beliefs, user_covariance, item_covariance = random_beliefs(rng, 1, 2, k)
+    xi = rng.multivariate_normal(beliefs.user[0], user_covariance[0], 400_000)
+    first, second = (rng.multivariate_normal(beliefs.item[i], item_covariance[i], 400_000) for i in (0, 1))
+    x = (xi * (first[:, :k] * second[:, k:] - second[:, :k] * first[:, k:])).sum(axis=1)
+    mean, variance = np.empty(1), np.empty(1)
+    margin_distribution(0, 1, np.array([0]), np.array([0]), np.array([1]), beliefs, mean, variance)
+    assert mean[0] == pytest.approx(x.mean(), abs=4 * x.std() / np.sqrt(len(x)))
+    assert variance[0] == pytest.approx(x.var(), rel=0.02)
+
+
+@pytest.mark.parametrize(("mean", "variance"), [(0.0, 0.1), (1.5, 1.0), (-2.0, 0.5), (4.0, 3.0)])
+def test_a_parabola_has_the_expected_slope_and_curvature(mean, variance):
+    points, weights = np.polynomial.hermite_e.hermegauss(60)
+    x = mean + np.sqrt(variance) * points
+    p = 1 / (1 + np.exp(-x))
+    slope, bend = ((weights * values).sum() / weights.sum() for values in (1 - p, p * (1 - p)))
+    curvature, linear = parabola(mean, variance, False)
+    assert linear - curvature * mean == pytest.approx(slope, abs=0.02)
+    assert curvature == pytest.approx(bend, abs=0.02)
+
+
+def test_a_bound_lies_below_the_curve_and_touches_it():
+    x = np.linspace(-8, 8, 401)
+    curvature, linear = parabola(1.5, 0.7, True)
+    c = np.sqrt(1.5**2 + 0.7)
+    constant = -np.logaddexp(0, -c) - linear * c + curvature * c**2 / 2
+    gap = -np.logaddexp(0, -x) - (constant + linear * x - curvature * x**2 / 2)
+    assert gap.min() > -1e-9
+    assert parabola(c, 0.0, True)[0] == pytest.approx(curvature)
+
+
+def ring(length, times):
+    winner = np.repeat(np.arange(length), times).astype(np.int32)
+    return Pairs(np.zeros(len(winner), np.int32), winner, ((winner + 1) % length).astype(np.int32))
+
+
+@pytest.mark.parametrize("length", [3, 5, 9])
+@pytest.mark.parametrize("times", [1, 20, 600])
+def test_a_stated_ring_is_learnt_whatever_the_seed(length, times):
+    for seed in range(10):
+        learner = Variational(ring(length, times), 1, length + 2, 8, seed)
+        for _ in range(SWEEPS):
+            learner.advance()
+        item = np.arange(length + 1)
+        rival = np.append((item[:-1] + 1) % length, length + 1)
+        mean, variance = np.empty(length + 1), np.empty(length + 1)
+        margin_distribution(0, length + 1, np.zeros_like(item), item, rival, learner.beliefs, mean, variance)
+        assert (mean[:-1] > 0.5).all(), f"seed {seed}"
+        assert mean[-1] == 0  # two items that were never mentioned
+
+
+def simulated(seed=0, users=8, items=40, count=4000, factors=2):
+    rng = np.random.default_rng(seed)
+    xi, eta = 1 + 0.5 * rng.normal(size=(users, factors)), rng.normal(size=(items, factors))
+    tau = np.abs(1 + rng.normal(size=(items, factors)))
+    u, i, j = rng.integers(0, users, count), rng.integers(0, items, count), rng.integers(0, items, count)
+    u, i, j = u[i != j], i[i != j], j[i != j]
+    x = (xi[u] * (eta[i] * tau[j] - eta[j] * tau[i])).sum(axis=1)
+    won = rng.random(len(x)) < 1 / (1 + np.exp(-x))
+    return Pairs(*(side.astype(np.int32) for side in (u, np.where(won, i, j), np.where(won, j, i))))
+
+
+def test_the_same_bits_on_any_number_of_threads():
+    pairs = simulated(items=200)
+    results = []
+    for threads in (1, 2, 3):
+        with ThreadPoolExecutor(threads) as executor:
+            learner = Variational(pairs, 8, 200, 4, 0, threads=threads, executor=executor if threads > 1 else None)
+            for _ in range(35):
+                learner.advance()
+        results.append(learner.state()[1])
+    for other in results[1:]:
+        assert all(np.array_equal(results[0][name], other[name]) for name in other)
+
+
+def test_factors_that_carry_nothing_are_dropped():
+    rng = np.random.default_rng(1)
+    scores = rng.normal(size=30)
+    i, j = rng.integers(0, 30, 5000), rng.integers(0, 30, 5000)
+    i, j = i[i != j], j[i != j]
+    won = rng.random(len(i)) < 1 / (1 + np.exp(scores[j] - scores[i]))
+    pairs = Pairs(
+        np.zeros(len(i), np.int32), np.where(won, i, j).astype(np.int32), np.where(won, j, i).astype(np.int32)
+    )
+    learner = Variational(pairs, 1, 30, 8, 0)
+    for _ in range(SWEEPS):
+        learner.advance()
+    assert learner.beliefs.user.shape[1] == 1  # the bias alone: Bradley-Terry
+    assert np.corrcoef(learner.beliefs.item[:, 0], scores)[0, 1] > 0.98
+
+
+def test_priors_are_learnt_from_the_data():
+    learner = Variational(simulated(count=20_000), 8, 40, 4, 0)
+    for _ in range(SWEEPS):
+        learner.advance()
+    alive = 1 / np.sqrt(learner.prior.rival_precision[1:])
+    assert 0.3 < alive.max() < 2.5
+
+
+def test_resuming_gives_the_same_bits(tmp_path):
+    pairs, identity = simulated(), {"data": 1}
+
+    def run(sweeps, folder):
+        learner = Variational(pairs, 8, 40, 4, 0)
+        history = []
+        records = None if folder is None else Records(folder, "checkpoint", identity)
+        learn(learner, sweeps, lambda f: history.append(f) or False, history=history, records=records)
+        return learner, history
+
+    whole, _ = run(50, None)
+    run(33, tmp_path)
+    resumed, history = run(50, tmp_path)
+    assert len(history) == 50
+    for name, array in whole.state()[1].items():
+        assert np.array_equal(array, resumed.state()[1][name]), name
+    with pytest.raises(CheckpointError, match="data was 1 and is 2"):
+        learn(
+            Variational(pairs, 8, 40, 4, 0), 50, lambda f: False, history=[],
+            records=Records(tmp_path, "checkpoint", {"data": 2}),
+        )  # fmt: skip
+
+
+def test_a_checkpoint_of_other_shapes_is_not_used():
+    learner = Variational(simulated(), 8, 40, 4, 0)
+    values, arrays = learner.state()
+    with pytest.raises(ValueError, match="item is not made of"):
+        learner.restore(values, {**arrays, "item": arrays["item"][:1]})
+    with pytest.raises(ValueError, match="slope"):
+        learner.restore(values, {**arrays, "slope": np.full_like(arrays["slope"], np.nan)})
