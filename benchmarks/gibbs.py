@@ -20,6 +20,7 @@ from sadrec.posterior.draws import Draws
 from sadrec.posterior.sampling import _turn, shares
 from sadrec.posterior.settings import GibbsSettings
 from sadrec.posterior.triples import as_triples
+from sadrec.training.given import Pairs
 
 
 def settings(factors, chains, draws=1):
@@ -45,7 +46,7 @@ def random_triples(users, items, count, seed=0):
     rng = np.random.default_rng(seed)
     winner = rng.integers(items, size=count)
     loser = (winner + rng.integers(1, items, size=count)) % items
-    return as_triples(rng.integers(users, size=count), winner, loser, users, items)
+    return as_triples(Pairs(rng.integers(users, size=count), winner, loser), users, items)
 
 
 def seconds_per_sweep(triples, factors, chains, threads, sweeps, turns):
@@ -75,7 +76,7 @@ def main():
     figures = {}
 
     said = simulate("sim2", n=20, m=50, k=5).comparisons
-    small = as_triples(said.user_index, said.winner_index, said.loser_index, 20, 50)
+    small = as_triples(Pairs(said.user_index, said.winner_index, said.loser_index), 20, 50)
     large = random_triples(2_000, 1_000, 1_000_000)
     print(f"{'':44}{'chains':>7}{'threads':>8}{'per sweep':>12}{'bar':>10}")
     for name, triples, factors, sweeps, bar in (

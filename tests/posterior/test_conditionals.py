@@ -10,6 +10,7 @@ from sadrec.posterior.items import draw_items, draw_orthant, item_conditional
 from sadrec.posterior.layout import Clock, State
 from sadrec.posterior.triples import as_triples
 from sadrec.posterior.users import draw_users, log_scale_step
+from sadrec.training.given import Pairs
 
 
 def small(users=2, items=4, factors=2, rows=40, seed=0):
@@ -17,7 +18,7 @@ def small(users=2, items=4, factors=2, rows=40, seed=0):
     winner = rng.integers(items, size=rows)
     loser = (winner + rng.integers(1, items, size=rows)) % items
     weight = rng.choice([0.25, 1.0, 2.0, 1.5], size=rows)
-    triples = as_triples(rng.integers(users, size=rows), winner, loser, users, items, weight)
+    triples = as_triples(Pairs(rng.integers(users, size=rows), winner, loser, weight), users, items)
     xi, eta = rng.normal(size=(users, factors)), rng.normal(size=(items, factors))
     tau = np.abs(rng.normal(1, 1, (items, factors)))
     return triples, State(np.zeros(4, bool), np.ones(4), np.zeros(factors), xi, eta, tau)
@@ -133,7 +134,7 @@ def test_all_stages_together_have_the_moments_of_the_posterior(changes, settings
     # One user, three items: importance sampling from the prior is the brute force.
     chosen = settings(**changes)
     user, winner, loser = np.zeros(9, int), np.array([0, 0, 0, 0, 1, 1, 2, 2, 2]), np.array([1, 1, 1, 2, 2, 2, 1, 0, 0])
-    triples = as_triples(user, winner, loser, 1, 3)
+    triples = as_triples(Pairs(user, winner, loser), 1, 3)
     rng = np.random.default_rng(2)
     count = 400_000
     scale = np.abs(rng.normal(size=(count, 1))) if chosen.user_scale == "learn" else 1.0

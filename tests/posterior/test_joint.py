@@ -11,6 +11,7 @@ from scipy.stats import norm
 
 from sadrec.posterior.chain import Chain
 from sadrec.posterior.triples import as_triples
+from sadrec.training.given import Pairs
 
 USERS, ITEMS, FACTORS, REPLICATES, SWEEPS = 2, 4, 2, 1500, 10
 CASES = {
@@ -74,7 +75,7 @@ def differences(chosen, replicates=REPLICATES):
         part = np.where(weight < 1, weight, 1.0)[at]
         won = rng.random(len(at)) < norm.cdf(np.sqrt(part) * x[at])
         winner, loser = np.where(won, one[at], other[at]), np.where(won, other[at], one[at])
-        chain = Chain(as_triples(user[at], winner, loser, USERS, ITEMS, part), chosen, replicate)
+        chain = Chain(as_triples(Pairs(user[at], winner, loser, part), USERS, ITEMS), chosen, replicate)
         chain.state.xi[:], chain.state.eta[:], chain.state.tau[:], chain.state.mean[:] = xi, eta, tau, mean
         for place, scale, learnt in zip((0, 1, 3), scales, chain.state.learn, strict=False):
             if learnt:

@@ -149,8 +149,8 @@ class GibbsSAD(SamplerSettings, Estimator):
         settings, threads = resolved(self), _check.threads(self.num_threads)
         _check.number(checkpoint_seconds, "checkpoint_seconds")
         data = data if isinstance(data, Comparisons) else as_interactions(data)
-        user, winner, loser, weight = as_pairs(data, settings.negatives, settings.seed)
-        triples = as_triples(user, winner, loser, len(data.users), len(data.items), weight)
+        pairs = as_pairs(data, settings.negatives, settings.seed)
+        triples = as_triples(pairs, len(data.users), len(data.items))
         if not len(triples):
             raise ValueError("all comparisons have the weight 0: there is nothing to learn from")
         check_memory(bytes_needed(settings, triples.users, triples.items, len(triples)))

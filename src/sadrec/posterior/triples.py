@@ -5,7 +5,6 @@ Every interaction becomes comparisons with a few items that the user never touch
 
 import logging
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +13,8 @@ from sadrec._kernel import kernel
 from sadrec._random import nth_absent, uniform
 from sadrec.data import Comparisons, Interactions
 from sadrec.posterior.layout import ByItem, ByUser, Clock, stream
+from sadrec.training.given import Pairs, drawn_pairs
+from sadrec.training.layout import lay_out
 
 logger = logging.getLogger("sadrec")
 
@@ -44,39 +45,26 @@ class Triples:
         return len(self.by_user.user)
 
 
-def as_triples(
-    user: NDArray[Any], winner: NDArray[Any], loser: NDArray[Any], users: int, items: int, weight: Any = None
-) -> Triples:
+def as_triples(pairs: Pairs, users: int, items: int) -> Triples:
     """Lay out comparisons for the sampler.
 
     A weight of 3 is three copies of a comparison. A fraction f of a comparison is one whose noise has the variance
     1 / f: preferred with probability ``Phi(sqrt(f) x)``, which at x = 0 carries the f-th part of the information of a
     whole one. 2.5 is both: two copies and a half. Weight 0 is no comparison.
 
-    Parameters
-    ----------
-    user, winner, loser
-        Rows, one per comparison.
-    users, items
-        How many there are.
-    weight
-        One number per comparison, finite and not negative, or None: all ones.
-
-    Examples
-    --------
-    >>> triples = as_triples(np.array([1, 0]), np.array([0, 2]), np.array([1, 0]), 2, 3, np.array([1.0, 2.5]))
+    >>> triples = as_triples(Pairs(np.array([1, 0]), np.array([0, 2]), np.array([1, 0]), np.array([1.0, 2.5])), 2, 3)
     >>> triples.by_user.user, triples.by_user.root.round(3)
     (array([0, 0, 0, 1], dtype=int32), array([0.707, 1.   , 1.   , 1.   ], dtype=float32))
     """
-    rows = np.arange(len(user))
-    root = np.ones(len(user), np.float32)
-    if weight is not None:
-        weights = np.asarray(weight, np.float64)
-        if weights.shape != (len(user),) or not np.isfinite(weights).all() or weights.min(initial=0) < 0:
+    rows = np.arange(len(pairs))
+    root = np.ones(len(pairs), np.float32)
+    if pairs.weight is not None:
+        weights = np.asarray(pairs.weight, np.float64)
+        if weights.shape != (len(pairs),) or not np.isfinite(weights).all() or weights.min(initial=0) < 0:
             raise ValueError("weights must be one finite number, 0 or more, per comparison")
         copies = np.floor(weights)
         part = weights - copies
-        if copies.sum() + len(user) > MOST_ROWS:
+        if copies.sum() + len(pairs) > MOST_ROWS:
             raise ValueError(
                 f"the weights add up to {weights.sum():,.0f} comparisons, more than {MOST_ROWS:,}: a weight counts "
                 "copies of a comparison, so divide all weights by a common number"
@@ -87,29 +75,12 @@ def as_triples(
         root[len(rows) - len(partial) :] = np.sqrt(part[partial])
     if len(rows) > MOST_ROWS:
         raise ValueError(f"there are {len(rows):,} comparisons, more than {MOST_ROWS:,}: take a sample of them")
-    columns = [np.asarray(column)[rows] for column in (user, winner, loser)]
-    order = np.lexsort((root, columns[2], columns[1], columns[0]))
-    sorted_user, sorted_winner, sorted_loser = (column[order].astype(np.int32) for column in columns)
-    root = root[order]
-    both = np.concatenate((sorted_winner, sorted_loser))
-    by_item = np.argsort(both, kind="stable")
-    row = (by_item % len(order)).astype(np.int32) if len(order) else np.empty(0, np.int32)
-    won = by_item < len(order)
-    by_user = ByUser(starts(sorted_user, users), sorted_user, sorted_winner, sorted_loser, root)
-    other = np.where(won, sorted_loser[row], sorted_winner[row]).astype(np.int32)
-    by_entry = ByItem(
-        starts(both[by_item], items),
-        row,
-        sorted_user[row],
-        other,
-        np.where(won, root[row], -root[row]).astype(np.float32),
-    )
-    return Triples(users, items, by_user, by_entry)
-
-
-def starts(rows: NDArray[Any], count: int) -> NDArray[np.int64]:
-    """Return where the entries of each of ``count`` rows begin among sorted rows, and where the last ones end."""
-    return np.searchsorted(rows, np.arange(count + 1)).astype(np.int64)
+    laid = lay_out(Pairs(pairs.user[rows], pairs.winner[rows], pairs.loser[rows]), users, items, then=root)
+    root = root[laid.order]
+    by_user = ByUser(laid.user_start, laid.user, laid.winner, laid.loser, root)
+    sign = np.where(laid.won, root[laid.row], -root[laid.row])
+    by_item = ByItem(laid.item_start, laid.row, laid.user[laid.row], laid.other, sign)
+    return Triples(users, items, by_user, by_item)
 
 
 NEGATIVE = 100
@@ -150,33 +121,26 @@ def draw_untouched(
     return count
 
 
-def as_pairs(data: Comparisons | Interactions, negatives: int, seed: int) -> tuple[Integers, Integers, Integers, Any]:
-    """Return user, winner, loser and weight (or None) of what is to be learnt from.
+def as_pairs(data: Comparisons | Interactions, negatives: int, seed: int) -> Pairs:
+    """Return comparisons as they are, or interactions as comparisons.
 
-    Parameters
-    ----------
-    data
-        Comparisons are taken as they are; every interaction becomes comparisons with ``negatives`` items that the user
-        never touched, drawn uniformly, once for all sweeps.
-    negatives, seed
-        How many, and the seed of the draw.
+    Each interaction is compared with ``negatives`` items that the user never touched, drawn uniformly, once for all
+    sweeps.
     """
     if isinstance(data, Comparisons):
         if not len(data):
             raise ValueError("there are no comparisons to learn from")
-        return data.user_index, data.winner_index, data.loser_index, data.weight
+        return Pairs(data.user_index, data.winner_index, data.loser_index, data.weight)
     matrix = data.matrix
     if matrix.nnz * negatives > np.iinfo(np.int32).max:
         raise ValueError(
             f"{matrix.nnz:,} interactions with {negatives} untouched items each are more comparisons than the sampler "
             f"takes, {np.iinfo(np.int32).max:,}: lower negatives or take a part of the users"
         )
-    columns = [np.empty(matrix.nnz * negatives, np.int32) for _ in range(3)]
-    indptr, indices = matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
-    count = draw_untouched(Clock(seed, 0, 0), indptr, indices, matrix.shape[1], negatives, *columns)
-    if count == 0:
+    clock, indptr, indices = Clock(seed, 0, 0), matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32)
+    pairs = drawn_pairs(draw_untouched, matrix.nnz * negatives, clock, indptr, indices, matrix.shape[1], negatives)
+    if not len(pairs):
         raise ValueError("every user has interacted with every item: nothing is preferred to anything")
-    if count < matrix.nnz * negatives:
+    if len(pairs) < matrix.nnz * negatives:
         logger.info("some users have interacted with every item and say nothing about what they prefer")
-    user, winner, loser = (column[:count] for column in columns)
-    return user, winner, loser, None
+    return pairs

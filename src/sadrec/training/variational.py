@@ -24,6 +24,7 @@ from sadrec._moments import Beliefs, margin_distribution, pairing_keys
 from sadrec._types import Doubles
 from sadrec.training.beliefs import HELD, Entries, Prior, Rows, fit_parabolas, update_items, update_users
 from sadrec.training.given import Pairs
+from sadrec.training.layout import lay_out
 
 SWEEPS = 60
 BOUNDED = 15  # sweeps whose parabolas are bounds
@@ -92,7 +93,11 @@ class Variational:
     ) -> None:
         self._users, self.rivals = users, rivals
         self._threads, self._executor = 1 if executor is None else threads, executor
-        self.rows, self._entries = lay_out(pairs, users, items)
+        laid = lay_out(pairs, users, items)
+        weight = np.ones(len(pairs)) if pairs.weight is None else pairs.weight[laid.order].astype(np.float64)
+        rest = 0.25 * weight, 0.5 * weight, np.zeros(len(pairs)), np.zeros(len(pairs))
+        self.rows = Rows(laid.user_start, laid.user, laid.winner, laid.loser, weight, *rest)
+        self._entries = Entries(laid.item_start, laid.row, laid.other, np.where(laid.won, 1.0, -1.0))
         self.pairings = Pairings.of(self.rows.winner, self.rows.loser, items)
         self._asked = np.diff(self.rows.start) > 0
         self._met = np.diff(self._entries.start) > 0
@@ -315,20 +320,3 @@ def _half_way(variance: Doubles) -> Doubles:
 def _outer(vectors: Doubles) -> Doubles:
     """Return the products of every vector with itself."""
     return np.ascontiguousarray(vectors[:, :, None] * vectors[:, None, :])
-
-
-def lay_out(pairs: Pairs, users: int, items: int) -> tuple[Rows, Entries]:
-    """Return comparisons in the order of their users, and item by item."""
-    order = np.lexsort((pairs.loser, pairs.winner, pairs.user))
-    user, winner, loser = (np.ascontiguousarray(column[order]) for column in (pairs.user, pairs.winner, pairs.loser))
-    count = len(order)
-    weight = np.ones(count) if pairs.weight is None else pairs.weight[order].astype(np.float64)
-    start = np.searchsorted(user, np.arange(users + 1)).astype(np.int64)
-    rows = Rows(start, user, winner, loser, weight, 0.25 * weight, 0.5 * weight, np.zeros(count), np.zeros(count))
-    both = np.concatenate((winner, loser))
-    by_item = np.argsort(both, kind="stable")
-    row = (by_item % count).astype(np.int32)
-    won = by_item < count
-    other = np.where(won, loser[row], winner[row]).astype(np.int32)
-    first = np.searchsorted(both[by_item], np.arange(items + 1)).astype(np.int64)
-    return rows, Entries(first, row, other, np.where(won, 1.0, -1.0))

@@ -1,0 +1,41 @@
+"""Comparisons in the two orders that solvers go through them in: user by user, and item by item."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sadrec._types import Positions
+from sadrec.training.given import Pairs
+
+
+class Layout(NamedTuple):
+    """Comparisons sorted by user, winner and loser; and two entries for each, sorted by item."""
+
+    order: Positions  # where each comparison was before it was sorted
+    user_start: Positions  # (users + 1): where the comparisons of each user begin
+    user: NDArray[np.int32]
+    winner: NDArray[np.int32]
+    loser: NDArray[np.int32]
+    item_start: Positions  # (items + 1): where the entries of each item begin
+    row: NDArray[np.int32]  # of an entry: its comparison,
+    other: NDArray[np.int32]  # the other item,
+    won: NDArray[np.bool_]  # and whether the item won
+
+
+def lay_out(pairs: Pairs, users: int, items: int, then: Any = None) -> Layout:
+    """Sort comparisons; equal ones by ``then``, or as they come."""
+    keys = pairs.loser, pairs.winner, pairs.user
+    order = np.lexsort(keys if then is None else (then, *keys))
+    loser, winner, user = (np.ascontiguousarray(key[order], np.int32) for key in keys)
+    both = np.concatenate((winner, loser))
+    by_item = np.argsort(both, kind="stable")
+    won = by_item < len(order)
+    row = (by_item % max(1, len(order))).astype(np.int32)
+    other = np.where(won, loser[row], winner[row])
+    return Layout(order, starts(user, users), user, winner, loser, starts(both[by_item], items), row, other, won)
+
+
+def starts(rows: NDArray[Any], count: int) -> Positions:
+    """Return where the entries of each of ``count`` rows begin among sorted rows, and where the last ones end."""
+    return np.searchsorted(rows, np.arange(count + 1)).astype(np.int64)
