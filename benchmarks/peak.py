@@ -1,6 +1,6 @@
-"""How much memory a piece of work takes at its peak, beside what was held before. Linux only.
+"""How much memory a piece of work takes at its peak, above what was held before. Linux only.
 
-before = start()
+before = measure_from()
 ...
 print(grown(before))
 """

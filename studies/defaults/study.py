@@ -98,8 +98,8 @@ def defaults_study(
 
 _INTRODUCTION = """# Defaults
 
-One validation split (an eighth of the training part) per data set; test data is not seen. nDCG, recall and coverage are
-those of lists from the whole catalogue; M1, M2 and the accuracy over unequal pairs are the paper's, with 100 sampled
+One validation split (an eighth of the training part) per data set; test data is not seen. ndcg, recall and coverage are
+those of lists from the whole catalogue; m1, m2 and unequal_accuracy are measured as in the paper, with 100 sampled
 items. `SAD: ...` is `SAD()` with that one change.
 """
 

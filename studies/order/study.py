@@ -152,7 +152,7 @@ def order_study(
 
 
 def choose(figures: Sequence[Mapping[str, float]]) -> int:
-    """Return the place of the candidate whose weaker side, accuracy or M1, is furthest above what is wanted.
+    """Return the place of the candidate whose weaker side, unequal_accuracy or m1, is furthest above what is wanted.
 
     Examples
     --------
@@ -185,14 +185,14 @@ def _unit(
 
 
 def _draw(path: Path, curve: pl.DataFrame) -> None:
-    """Draw M1 against accuracy over unequal pairs, a point per q."""
+    """Draw m1 and m2 against unequal_accuracy, a point per q."""
     means = {(row["model"], row["measure"]): 100 * row["mean"] for row in curve.iter_rows(named=True)}
     models = curve["model"].unique(maintain_order=True).to_list()
     figure = new_figure(5.2, 3.8)
     panel: Any = figure.subplots()
-    for place, (measure, label) in enumerate((("m1", "M1"), ("m2", "M2"))):
+    for place, measure in enumerate(("m1", "m2")):
         line = [(means[model, "unequal_accuracy"], means[model, measure]) for model in models if model[0] == "q"]
-        panel.plot(*zip(*line, strict=True), "o-", color=COLOURS[place], label=label, markersize=4)
+        panel.plot(*zip(*line, strict=True), "o-", color=COLOURS[place], label=measure, markersize=4)
         for model, marker in ((POPULARITY, "s"), (CHOSEN, "*")):
             point = means[model, "unequal_accuracy"], means[model, measure]
             panel.plot(*point, marker, color=COLOURS[place], markersize=9 if marker == "*" else 5)
@@ -229,9 +229,9 @@ def _report(
         f"{data!r}, one item of each user held out. All models: `SAD({_shown(settings)})`. The curve over "
         f"q = `order_share` is measured on the first split, popularity and the chosen model on {splits}.",
         table.rstrip(),
-        "![M1 and M2 against accuracy over unequal pairs](curve.png)",
+        "![m1 and m2 against unequal_accuracy](curve.png)",
         f"Chosen on validation items (of the first training part) to be good at both: candidate {place + 1}.",
-        markdown_table(["Candidate", "unequal pairs (%)", "M1 (%)", "M2 (%)"], rows, numbers=(1, 2, 3)),
+        markdown_table(["Candidate", "unequal_accuracy (%)", "m1 (%)", "m2 (%)"], rows, numbers=(1, 2, 3)),
     ]
     return "\n\n".join(parts) + "\n"
 

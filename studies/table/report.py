@@ -65,9 +65,9 @@ _CALIBRATION = (
     "of factors."
 )
 _FURTHER_LEGEND = (
-    "Unequal pairs: accuracy over pairs with different ratings only. M mean margin: M2's comparisons ranked by mean "
-    "margin, without ties. AUC, log loss and Brier score: the held-out item against the sampled ones (log 2 = 0.693 "
-    "and 0.25 are what one half always scores); (ratings): against the user's own unequally rated items. Only models "
+    "unequal_accuracy: over pairs with different ratings only. m_margin: the comparisons of m2 ranked by mean margin, "
+    "without ties. sampled_auc, log_loss and brier: the held-out item against the sampled ones (a probability of one "
+    "half scores log 2 = 0.693 and 0.25); rated_log_loss: against the user's own unequally rated items. Only models "
     "that give probabilities have the last three."
 )
 

@@ -108,7 +108,7 @@ def table_study(
 ) -> TableStudy:
     """Choose settings and evaluate every model on every leave-one-out set.
 
-    Settings are chosen by M1 on a validation set held out of the training part of the first leave-one-out set: the
+    Settings are chosen by m1 on a validation set held out of the training part of the first leave-one-out set: the
     held-out items themselves have no say.
 
     Parameters

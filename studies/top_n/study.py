@@ -276,7 +276,7 @@ def _report(
         "inside the training part of the first seed. A popularity bias of 0 means lists as popular as what people "
         "chose themselves; seconds are those of one fit, on a machine that may have been busy.",
         table.rstrip(),
-        markdown_table(["Model", "trials", "best validation nDCG@10", "chosen"], rows, numbers=(1, 2)),
+        markdown_table(["Model", "trials", "best validation ndcg@10", "chosen"], rows, numbers=(1, 2)),
         *(f"{title}: {note}" for title, note in notes.items()),
     ]
     return "\n\n".join(parts) + "\n"

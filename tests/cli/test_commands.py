@@ -50,11 +50,13 @@ def test_help_names_every_command():
         "demo",
         "describe",
         "fit",
+        "tune",
         "recommend",
         "prefer",
         "cycles",
         "explain",
         "similar",
+        "posterior",
         "evaluate",
         "compare",
     ):
@@ -71,6 +73,10 @@ def test_fit_writes_a_model_and_cleans_up(ratings, tmp_path):
     assert "SAD with 4 factors" in output
     assert SAD.load(tmp_path / "out.sad").settings.adaptive
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.sad", "ratings.csv"]
+
+
+def test_fit_says_how_many_factors_the_model_got_where_none_were_given(ratings, tmp_path):
+    assert "SAD with 64 factors" in ask("fit", ratings, "-o", tmp_path / "out.sad", "--iterations", 1)
 
 
 def test_fit_as_json_and_bpr(ratings, tmp_path):

@@ -143,7 +143,7 @@ def test_contributions_sum_to_the_preference_exactly(fitted):
     assert supporters and all(item in data[0].indices for item in supporters)
 
 
-def test_bpr_has_no_circles():
+def test_bpr_has_no_cycles():
     data, _ = checkerboard()
     model = BPR(factors=6, iterations=30).fit(data)
     assert model.cycles(0) == [] and model.intransitivity(0) == 0 and model.cyclic_triads(0).count == 0
@@ -152,7 +152,7 @@ def test_bpr_has_no_circles():
     assert all(len(group) == 1 for group in shown)
 
 
-def test_the_circle_of_the_game_is_found(game):
+def test_the_cycle_of_the_game_is_found(game):
     found = game.cycles("ann")
     assert len(found) == 1
     assert set(found[0].members) == {"rock", "paper", "scissors"} and found[0].strength == 1
@@ -165,7 +165,7 @@ def test_the_circle_of_the_game_is_found(game):
     assert set(game.counter_effects("ann", N=3)[0]) <= {"rock", "paper", "scissors", "air"}
 
 
-def test_groups_show_the_circle_together_before_air(game):
+def test_groups_show_the_cycle_together_before_air(game):
     groups = game.recommend_groups("ann", N=4)
     assert [set(group.items) for group in groups] == [{"rock", "paper", "scissors"}, {"air"}]
 
@@ -176,7 +176,7 @@ def test_the_tournament_knows_its_winners(game):
     assert game.tournament("ann", items=["rock", "scissors", "air"]).condorcet_winner() == "rock"
 
 
-def test_the_nash_average_mixes_the_circle_evenly(game):
+def test_the_nash_average_mixes_the_cycle_evenly(game):
     lottery = game.rank("ann", method="nash", items=["air", "rock", "paper", "scissors"])
     shares = dict(zip(lottery.items, lottery.scores, strict=True))
     assert shares["air"] == pytest.approx(0, abs=1e-9)

@@ -44,7 +44,7 @@ def test_influence_is_what_counting_an_item_more_does_to_the_margin(data, some_p
         assert influence == pytest.approx((at[1e-4] - at[-1e-4]) / 2e-4, abs=1e-4, rel=1e-3)
 
 
-def test_against_hard_rivals_all_influences_together_are_held_by_the_penalty():
+def test_against_hard_negatives_all_influences_together_are_held_by_the_penalty():
     rng = np.random.default_rng(0)
     p = Parameters(rng.standard_normal((1, 3)), rng.standard_normal((400, 3)), rng.random((400, 3)) + 0.5)
     liked = np.argsort(-p.item_factors[:, 0])[:12]

@@ -65,7 +65,7 @@ def _liked_by(p, user, count=25):
     return np.argsort(-mean_margins(p, user, None))[:count]
 
 
-def test_few_rivals_find_nearly_what_all_find(catalogue):
+def test_few_negatives_find_nearly_what_all_find(catalogue):
     liked = _liked_by(catalogue, 0)
     everything = fold_in(catalogue, liked, negatives=600)
     assert everything.pairs == 25 * 575
@@ -114,7 +114,7 @@ def test_deviation_is_that_of_draws_from_the_posterior(catalogue):
     assert result.deviation(catalogue, 10, 11) == pytest.approx(np.std(x), rel=0.05)
 
 
-def test_popular_rivals_matter_more_if_drawn_more_often(catalogue):
+def test_popular_negatives_matter_more_if_drawn_more_often(catalogue):
     liked = _liked_by(catalogue, 0)
     rival = int(np.setdiff1d(np.arange(600), liked)[0])
     often = np.ones(600)
@@ -130,7 +130,7 @@ def test_equal_popularity_is_no_popularity(catalogue):
     np.testing.assert_allclose(even, fold_in(catalogue, liked, negatives=50).vector, atol=1e-6)
 
 
-def test_hard_rivals_are_harder(catalogue):
+def test_hard_negatives_are_harder(catalogue):
     liked = _liked_by(catalogue, 0)
     hard = fold_in(catalogue, liked, candidates=8).vector
     others = np.setdiff1d(np.arange(600), liked)
@@ -143,8 +143,8 @@ def test_hard_rivals_are_harder(catalogue):
     assert not np.allclose(hard, plain)
 
 
-def test_against_hard_rivals_no_other_vector_does_better(catalogue):
-    """Tastes with noise: steps to the best vector against the hardest rivals at hand would overshoot for ever."""
+def test_against_hard_negatives_no_other_vector_does_better(catalogue):
+    """Tastes with noise: steps to the best vector against the hardest negatives at hand would overshoot for ever."""
     for user in range(3):
         rng = np.random.default_rng(user)
         appeal = mean_margins(catalogue, user, None) + 3 * rng.standard_normal(600)
@@ -164,7 +164,7 @@ def test_against_hard_rivals_no_other_vector_does_better(catalogue):
 
 @settings(deadline=None, max_examples=40)
 @given(data=st.data())
-def test_the_hardest_of_some_rivals_is_the_one_beaten_by_least(data, some_parameters):
+def test_the_hardest_of_some_negatives_is_the_one_beaten_by_least(data, some_parameters):
     p = data.draw(some_parameters)
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
     winners, pool = rng.integers(0, p.n_items, 7), rng.integers(0, p.n_items, (7, 3))
@@ -175,7 +175,7 @@ def test_the_hardest_of_some_rivals_is_the_one_beaten_by_least(data, some_parame
         assert np.array_equal(side, expected)
 
 
-def test_hard_rivals_of_a_large_catalogue_are_those_of_the_few_items_that_occur(catalogue):
+def test_hard_negatives_of_a_large_catalogue_are_those_of_the_few_items_that_occur(catalogue):
     rng = np.random.default_rng(0)
     winners, pool = rng.integers(0, 600, 40), rng.integers(0, 600, (40, 5))
     few, many = Pool(catalogue, winners, pool), Pool(catalogue, np.tile(winners, 4), np.tile(pool, (4, 1)))

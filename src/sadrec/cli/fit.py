@@ -128,7 +128,7 @@ def fit_command(
         used = estimator.settings.as_dict() if estimator.settings is not None else None
         print_json({"model": str(output), "settings": used, "epoch": epoch, "figures": figures})
         return
-    click.echo(f"{type(estimator).__name__} with {estimator.factors} factors written to {output}")
+    click.echo(f"{type(estimator).__name__} with {estimator.user_factors.shape[1]} factors written to {output}")
     shown = ("log_likelihood", "validation_log_likelihood", "validation_accuracy", "sparsity", "updates_per_second")
     rows = [(name, figures[name]) for name in shown if name in figures]
     print_table(("figure", f"epoch {epoch} of {len(estimator.history)}"), rows)
