@@ -27,11 +27,7 @@ def load(model: Path) -> Any:
 def load_and_parse(model: Path, user: str, item: str, rival: str) -> tuple[Any, tuple[Any, Any, Any]]:
     """Load a model, and turn the texts of ids into ids."""
     fitted = load(model)
-    return fitted, (
-        parse_id(fitted.user_ids, user),
-        parse_id(fitted.item_ids, item),
-        parse_id(fitted.item_ids, rival),
-    )
+    return fitted, (parse_id(fitted.user_ids, user), parse_id(fitted.item_ids, item), parse_id(fitted.item_ids, rival))
 
 
 @click.command("recommend")

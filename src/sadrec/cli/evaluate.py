@@ -6,15 +6,7 @@ from typing import Any
 
 import click
 
-from sadrec.cli.options import (
-    Reading,
-    a_file,
-    json_option,
-    model_argument,
-    quiet_option,
-    reading_options,
-    seed_option,
-)
+from sadrec.cli.options import Reading, a_file, json_option, model_argument, quiet_option, reading_options, seed_option
 from sadrec.cli.output import print_json, print_table, resumable
 
 PAPER_MEASURES = ("mean_margin", "match", "match_per_user", "m1", "m2")

@@ -40,9 +40,7 @@ def describe_command(file: Path, reading: Reading, as_json: bool) -> None:
 @click.option("--settings", "settings_file", type=a_file, help="JSON file of settings, such as `sadrec tune` writes.")
 @settings_options(TrainingSettings)
 @click.option(
-    "--dislikes",
-    metavar="NUMBER|FILE",
-    help="What people disliked: ratings below a number, or a file of interactions.",
+    "--dislikes", metavar="NUMBER|FILE", help="What people disliked: ratings below a number, or a file of interactions."
 )
 @click.option(
     "--validation",

@@ -207,11 +207,6 @@ def parse(
     # polars expects as many fields as the first line has, so that line is ours.
     block = separator.encode() * (layout.width - 1) + b"\n" + block
     frame = pl.read_csv(
-        block,
-        has_header=False,
-        separator=separator,
-        columns=wanted,
-        schema=schema,
-        ignore_errors=wrong_is_null,
+        block, has_header=False, separator=separator, columns=wanted, schema=schema, ignore_errors=wrong_is_null
     )
     return [frame.to_series(wanted.index(number)).slice(1) for number in types]

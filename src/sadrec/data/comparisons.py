@@ -133,14 +133,7 @@ class Comparisons:
 
     @classmethod
     def from_indices(
-        cls,
-        user_index: Any,
-        winner_index: Any,
-        loser_index: Any,
-        *,
-        users: Any,
-        items: Any,
-        weight: Any = None,
+        cls, user_index: Any, winner_index: Any, loser_index: Any, *, users: Any, items: Any, weight: Any = None
     ) -> "Comparisons":
         """Take arrays of rows into the ids ``users`` and ``items``."""
         user_ids, item_ids = Ids(users, "user"), Ids(items, "item")

@@ -290,12 +290,7 @@ class Interactions:
     # -- selections ------------------------------------------------------------------------------------------
 
     def filter(
-        self,
-        min_per_user: int = 0,
-        min_per_item: int = 0,
-        top_users: int | None = None,
-        *,
-        until_stable: bool = False,
+        self, min_per_user: int = 0, min_per_item: int = 0, top_users: int | None = None, *, until_stable: bool = False
     ) -> "Interactions":
         """Keep active users and popular items; users and items left without interactions are removed.
 

@@ -214,11 +214,7 @@ def _compare(
         keep = np.sort(order[:kept])
         user, one, other, won = user[keep], one[keep], other[keep], won[keep]
     return Comparisons.from_indices(
-        user,
-        np.where(won, one, other),
-        np.where(won, other, one),
-        users=np.arange(len(xi)),
-        items=np.arange(len(eta)),
+        user, np.where(won, one, other), np.where(won, other, one), users=np.arange(len(xi)), items=np.arange(len(eta))
     )
 
 

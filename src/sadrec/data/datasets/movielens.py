@@ -4,10 +4,7 @@ from sadrec.data.datasets.source import Source
 from sadrec.data.interactions import Interactions
 
 URLS = {
-    "movielens-1m": (
-        "https://files.grouplens.org/datasets/movielens/ml-1m.zip",
-        "c4d9eecfca2ab87c1945afe126590906",
-    ),
+    "movielens-1m": ("https://files.grouplens.org/datasets/movielens/ml-1m.zip", "c4d9eecfca2ab87c1945afe126590906"),
     "movielens-100k": (
         "https://files.grouplens.org/datasets/movielens/ml-100k.zip",
         "0e33842e24a9c977be4e0107933c0723",
