@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from sadrec.data import Interactions, load, load_split
-from sadrec.data.datasets.parquet_folder import is_parquet_folder, parquet_folder
+from sadrec.data.datasets import is_parquet_folder, parquet_folder
 
 Split = tuple[Interactions, Interactions]
 TITLES = {

@@ -127,7 +127,7 @@ def test_netflix_is_read_from_the_archive_in_the_archive(tmp_path: Path, pack: P
 
 def test_damage_of_the_archive_in_the_archive_is_said_of_what_the_user_has(tmp_path: Path) -> None:
     outer = tar_of(tmp_path, {"download/training_set.tar": b"no archive at all"})
-    with pytest.raises(ValueError, match=r"training_set.tar in .*all.tar.gz is damaged"):
+    with pytest.raises(ValueError, match=r"all\.tar\.gz.top.download.training_set\.tar is damaged"):
         load("netflix", outer)
 
 
@@ -230,6 +230,12 @@ def test_a_folder_without_the_files_is_refused_by_the_file_wanted(tmp_path: Path
         load(name, tmp_path)
 
 
+def test_several_files_of_the_name_are_refused(tmp_path: Path) -> None:
+    outer = zip_of(tmp_path, {f"{folder}/ratings.dat": RATINGS_DAT.encode() for folder in "ab"})
+    with pytest.raises(ValueError, match=r"all\.zip.top.a.ratings\.dat, .*all\.zip.top.b.ratings\.dat; name the right"):
+        load("movielens-1m", outer)
+
+
 def test_a_missing_path_is_refused(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"there is no .*nowhere"):
         load("movielens-1m", tmp_path / "nowhere")
@@ -260,8 +266,12 @@ def test_rows_of_another_format_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "files", "message"),
     [
-        ("movielens-1m", {"ratings.dat": RATINGS_DAT, "movies.dat": "661::A::B\nhello\n"}, "line 2 of movies.dat"),
-        ("netflix", {"mv_1.txt": "1:\n7,4,2005-01-03\n", "movie_titles.txt": "1,2003\n"}, "line 1 of movie_titles"),
+        ("movielens-1m", {"ratings.dat": RATINGS_DAT, "movies.dat": "661::A::B\nhello\n"}, "movies.dat: line 2 is not"),
+        (
+            "netflix",
+            {"mv_1.txt": "1:\n7,4,2005-01-03\n", "movie_titles.txt": "1,2003\n"},
+            "movie_titles.txt: line 1 is not",
+        ),
         ("food-com", {"RAW_interactions.csv": "", "RAW_recipes.csv": "title\nsoup\n"}, "has no ids and names"),
     ],
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sadrec.data import load
-from sadrec.data.datasets import DownloadError, cache_folder, movielens
+from sadrec.data.datasets import DATASETS, DownloadError, cache_folder
 from sadrec.data.datasets.download import fetch
 
 CONTENT = bytes(range(256)) * 1000
@@ -104,7 +104,8 @@ def test_without_a_network_load_says_what_to_fetch_and_where_to_put_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SADREC_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setitem(movielens.URLS, "movielens-1m", ("http://127.0.0.1:1/ml-1m.zip", "0"))
+    elsewhere = DATASETS["movielens-1m"]._replace(url="http://127.0.0.1:1/ml-1m.zip", md5="0")
+    monkeypatch.setitem(DATASETS, "movielens-1m", elsewhere)
     with pytest.raises(DownloadError, match=r"cannot fetch http.*ml-1m\.zip.*put it at .*cache.ml-1m\.zip"):
         load("movielens-1m")
 

@@ -2,17 +2,21 @@
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
+import polars as pl
+
+from sadrec.data._columns import AUTO, Where, find_interactions
+from sadrec.data._text import first_line
+from sadrec.data.datasets import netflix
+from sadrec.data.datasets.archive import one_of_a_name, read_titles, unpacked
 from sadrec.data.datasets.download import DownloadError, cache_folder, fetch
-from sadrec.data.datasets.food_com import food_com
-from sadrec.data.datasets.movielens import URLS, movielens_1m, movielens_100k
-from sadrec.data.datasets.netflix import netflix
-from sadrec.data.datasets.parquet_folder import is_parquet_folder, load_split, parquet_folder
-from sadrec.data.datasets.source import Source
 from sadrec.data.describe import Description
 from sadrec.data.interactions import Interactions
+from sadrec.data.tables import Table
 
 __all__ = ["PUBLISHED", "DownloadError", "cache_folder", "load", "load_split"]
 
@@ -26,20 +30,64 @@ PUBLISHED = {
 }
 """The paper's table of properties; for MovieLens 100K the figures of its makers."""
 
-_READERS: dict[str, Callable[..., Interactions]] = {
-    "movielens-1m": movielens_1m,
-    "movielens-100k": movielens_100k,
-    "netflix": netflix,
-    "food-com": food_com,
-}
-_SELECTIONS = {"netflix": ("n_users", "max_movie_id", "seed"), "food-com": ("top_users", "min_per_item")}
-_BY_HAND = {
-    "netflix": (
-        "the Netflix Prize data (nf_prize_dataset.tar.gz at the Internet Archive, or netflix-inc/netflix-prize-data at "
-        "Kaggle), as it is or unpacked: mv_*.txt, or combined_data_*.txt"
+
+def _movielens(files: list[list[Path]], separator: str) -> Interactions:
+    """Read the ratings (user, movie, rating, timestamp) and the titles of MovieLens."""
+    ratings, titles = files
+    data = Interactions.read(one_of_a_name(ratings), header=False)
+    return data.with_titles(read_titles(titles[0], separator, 1)) if titles else data
+
+
+def _food_com(files: list[list[Path]], top_users: int | None = 20_000, min_per_item: int = 50) -> Interactions:
+    """Keep the most active users of Food.com, then the recipes that enough of them reviewed.
+
+    A rating of 0 is a review without stars; it stays (``drop_zeros`` leaves it out).
+    """
+    reviews, recipes = files
+    data = Interactions.read(one_of_a_name(reviews), user="user_id", item="recipe_id", timestamp="date")
+    data = data.filter(top_users=top_users, min_per_item=min_per_item)
+    if not recipes:
+        return data
+    try:
+        types = {"id": pl.Int64, "name": pl.String}
+        frame = pl.read_csv(recipes[0], columns=["id", "name"], schema_overrides=types)
+    except pl.exceptions.PolarsError as error:
+        raise ValueError(f"{recipes[0]} has no ids and names: {first_line(error)}") from None
+    return data.with_titles(dict(frame.select("id", pl.col("name").fill_null("")).iter_rows()))
+
+
+class _Dataset(NamedTuple):
+    """The files of a data set, how they are read and where they come from."""
+
+    needed: tuple[str, ...]
+    titles: tuple[str, ...]
+    read: Callable[..., Interactions]
+    selection: tuple[str, ...] = ()
+    url: str = ""
+    md5: str = ""
+    by_hand: str = ""
+
+
+_GROUPLENS = "https://files.grouplens.org/datasets/movielens"
+DATASETS = {
+    "movielens-1m": _Dataset(
+        ("ratings.dat",), ("movies.dat",), partial(_movielens, separator="::"),
+        url=f"{_GROUPLENS}/ml-1m.zip", md5="c4d9eecfca2ab87c1945afe126590906",
     ),
-    "food-com": "RAW_interactions.csv (shuyangli94/food-com-recipes-and-user-interactions at Kaggle)",
-}
+    "movielens-100k": _Dataset(
+        ("u.data",), ("u.item",), partial(_movielens, separator="|"),
+        url=f"{_GROUPLENS}/ml-100k.zip", md5="0e33842e24a9c977be4e0107933c0723",
+    ),
+    "netflix": _Dataset(
+        netflix.NEEDED, netflix.TITLES, netflix.netflix, ("n_users", "max_movie_id", "seed"),
+        by_hand="the Netflix Prize data (nf_prize_dataset.tar.gz at the Internet Archive, or "
+        "netflix-inc/netflix-prize-data at Kaggle), as it is or unpacked: mv_*.txt, or combined_data_*.txt",
+    ),
+    "food-com": _Dataset(
+        ("RAW_interactions.csv",), ("RAW_recipes.csv",), _food_com, ("top_users", "min_per_item"),
+        by_hand="RAW_interactions.csv (shuyangli94/food-com-recipes-and-user-interactions at Kaggle)",
+    ),
+}  # fmt: skip
 
 
 def load(name: str, path: str | Path | None = None, **selection: Any) -> Interactions:
@@ -70,16 +118,15 @@ def load(name: str, path: str | Path | None = None, **selection: Any) -> Interac
         ...
     ValueError: unknown data set 'movielens-2m': choose 'movielens-1m', 'movielens-100k', 'netflix' or 'food-com'
     """
-    if name not in _READERS:
-        *most, last = map(repr, _READERS)
+    if name not in DATASETS:
+        *most, last = map(repr, DATASETS)
         raise ValueError(f"unknown data set {name!r}: choose {', '.join(most)} or {last}")
+    dataset = DATASETS[name]
     place = _find(name) if path is None else Path(path).expanduser()
-    known = _SELECTIONS.get(name, ())
-    if odd := sorted(set(selection) - set(known)):
-        raise TypeError(
-            f"{name} is not selected by {odd[0]!r}: {' or '.join(map(repr, known)) or 'nothing'} can be given"
-        )
-    if place.is_dir() and is_parquet_folder(place):
+    if odd := sorted(set(selection) - set(dataset.selection)):
+        known = " or ".join(map(repr, dataset.selection)) or "nothing"
+        raise TypeError(f"{name} is not selected by {odd[0]!r}: {known} can be given")
+    if is_parquet_folder(place):
         if selection and name == "netflix":
             raise ValueError(
                 f"{place} holds a sample already ({', '.join(selection)} cannot be chosen): name the original"
@@ -88,30 +135,92 @@ def load(name: str, path: str | Path | None = None, **selection: Any) -> Interac
         if name == "food-com":
             data = data.filter(**{"top_users": 20_000, "min_per_item": 50, **selection})
     else:
-        data = _READERS[name](Source(place), **selection)
+        with unpacked(place, dataset.needed, dataset.titles) as files:
+            data = dataset.read(files, **selection)
     if not selection:
-        _report(name, data.describe(), sampled=name == "netflix")
+        here, published = data.describe(), PUBLISHED[name]
+        counts = {what: (getattr(here, what), getattr(published, what)) for what in ("users", "items", "ratings")}
+        said = ", ".join(f"{ours:,} {what} (published {theirs:,})" for what, (ours, theirs) in counts.items())
+        # A random sample differs from the published one.
+        same = name == "netflix" or all(ours == theirs for ours, theirs in counts.values())
+        log.log(logging.INFO if same else logging.WARNING, "%s: %s", name, said)
     return data
 
 
 def _find(name: str) -> Path:
-    if name in URLS:
-        return fetch(*URLS[name])
+    dataset = DATASETS[name]
+    if dataset.url:
+        return fetch(dataset.url, dataset.md5)
     place = cache_folder() / name
     if not place.exists():
         raise FileNotFoundError(
-            f"{name} cannot be fetched without an account: get {_BY_HAND[name]}, and put it into {place}, "
+            f"{name} cannot be fetched without an account: get {dataset.by_hand}, and put it into {place}, "
             "or pass its path"
         )
     return place
 
 
-def _report(name: str, here: Description, *, sampled: bool = False) -> None:
-    """Log the counts beside the published ones; a difference is a warning unless the data are a random sample."""
-    published = PUBLISHED[name]
-    counts = [
-        f"{getattr(here, what):,} {what} (published {getattr(published, what):,})"
-        for what in ("users", "items", "ratings")
-    ]
-    same = all(getattr(here, what) == getattr(published, what) for what in ("users", "items", "ratings"))
-    log.log(logging.INFO if same or sampled else logging.WARNING, "%s: %s", name, ", ".join(counts))
+def is_parquet_folder(path: Path) -> bool:
+    """Whether a path is a folder with ``ratings.parquet`` (user, item, rating[, timestamp][, split])."""
+    return (path / "ratings.parquet").is_file()
+
+
+def parquet_folder(path: Path) -> Interactions:
+    """Read all ratings, whatever split they belong to, and the titles in ``items.parquet`` where it is there."""
+    data = Interactions.read(path / "ratings.parquet")
+    if (path / "items.parquet").is_file():
+        items = pl.read_parquet(path / "items.parquet", columns=["item", "title"])
+        data = data.with_titles(dict(items.select("item", pl.col("title").fill_null("")).iter_rows()))
+    return data
+
+
+def load_split(path: str | Path, *, column: str = "split", train: str = "train") -> tuple[Interactions, Interactions]:
+    """Read interactions together with the split that was published with them.
+
+    Parameters
+    ----------
+    path
+        A file with columns user, item, rating and ``column``, or a folder with such a ``ratings.parquet``.
+    column
+        Name of the column that tells the part of each row.
+    train
+        Its value in rows to train on; all others are held out.
+
+    Returns
+    -------
+    train, held_out
+        Both with the users, items and shape of the whole.
+    """
+    path = Path(path).expanduser()
+    folder = path.is_dir()
+    data = parquet_folder(path) if folder else Interactions.read(path)
+
+    def choose(columns: list[str]) -> dict[str, str]:
+        if column not in columns:
+            raise ValueError(f"it has no column {column!r} to tell its parts; it has {', '.join(columns)}")
+        return {**find_interactions(columns, AUTO, AUTO, None, None), "part": column}
+
+    with Table(path / "ratings.parquet" if folder else path) as table:
+        rows = pl.concat(table.read(choose, lambda width: [], _Rows).frames)
+    parts = rows["part"].unique().to_list()
+    if train not in parts:
+        raise ValueError(f"no row of {path} has {column} = {train!r}; there are {', '.join(map(repr, parts))}")
+    held = rows.filter(pl.col("part") != train)
+    width = data.shape[1]
+    starts = np.repeat(np.arange(data.shape[0]), np.diff(data.matrix.indptr)) * width
+    cells = data.user_ids.positions(held["user"]) * width + data.item_ids.positions(held["item"])
+    mask = np.zeros(len(data), dtype=np.bool_)
+    mask[np.searchsorted(starts + data.matrix.indices, cells)] = True
+    return data._divide(mask)
+
+
+class _Rows:
+    """Takes the rows as they are."""
+
+    def __init__(self) -> None:
+        self.frames: list[pl.DataFrame] = []
+        self.rows = 0
+
+    def add(self, columns: dict[str, pl.Series], where: Where) -> None:
+        self.frames.append(pl.DataFrame(columns).with_columns(pl.col("part").cast(pl.String)))
+        self.rows += len(columns["part"])
