@@ -106,7 +106,7 @@ def make_model(name: str, simulation: Simulation, seed: int) -> tuple[SAD, SAD |
     if name == "sad":
         return SAD(factors=k, adaptive=True, num_threads=1, random_state=seed), None
     if name == "bpr":
-        return BPR(factors=k, num_threads=1, random_state=seed), None
+        return BPR(factors=k, solver="sgd", num_threads=1, random_state=seed), None
     if name not in MODELS:
         raise ValueError(f"model must be one of {', '.join(MODELS)}, not {name!r}")
     rng = np.random.default_rng((seed, 0x5AD))

@@ -254,3 +254,24 @@ def test_the_demo_shows_who_predicts_better_and_draws_a_cycle(tmp_path, monkeypa
     output = ask("demo", "-o", tmp_path / "demo")
     assert "SAD (rivals learnt)" in output and "BPR finds none" in output
     assert (tmp_path / "demo" / "demo.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_an_interrupted_fit_of_comparisons_keeps_its_checkpoints(tmp_path, monkeypatch):
+    rows = "\n".join(f"ann,{i % 7},{(i * 3 + 1) % 7}" for i in range(300) if i % 7 != (i * 3 + 1) % 7)
+    (tmp_path / "games.csv").write_text(f"judge,winner,loser\n{rows}\n")
+    from sadrec.training.interrupt import SafeInterrupt
+
+    sweeps = []
+
+    def press(self):
+        sweeps.append(1)
+        if len(sweeps) == 10:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(SafeInterrupt, "check", press)
+    arguments = ["fit", str(tmp_path / "games.csv"), "-o", str(tmp_path / "m.sad"), "--quiet"]
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 130 and list((tmp_path / "m.sad.checkpoint").glob("*.checkpoint"))
+    result = CliRunner().invoke(main, arguments)
+    assert result.exit_code == 0 and not (tmp_path / "m.sad.checkpoint").exists()
+    assert len(SAD.load(tmp_path / "m.sad").history) == 60

@@ -119,7 +119,7 @@ def in_ids_of(model: Any, data: Any, name: str = "the data") -> tuple[Any, int]:
     "implicit is installed.  [default: sad,bpr,ease,popularity; of comparisons sad,bpr,popularity]",
 )
 @click.option("--splits", type=click.IntRange(min=1), default=5, show_default=True)
-@click.option("--factors", type=click.IntRange(min=1), default=64, show_default=True, help="Of models with factors.")
+@click.option("--factors", type=click.IntRange(min=1), help="Of models with factors.  [default: each model's own]")
 @click.option("--top-n", type=click.IntRange(min=1), help="Judge lists of this length on random 80/20 splits instead.")
 @click.option("--budget", type=click.FloatRange(min=0, min_open=True), help="Seconds for one fit and its evaluation.")
 @seed_option
@@ -136,7 +136,7 @@ def compare_command(
     file: Path,
     models: str | None,
     splits: int,
-    factors: int,
+    factors: int | None,
     top_n: int | None,
     budget: float | None,
     seed: int,
@@ -180,21 +180,22 @@ def compare_command(
         click.echo(result.table(measures=shown))
 
 
-def compared_models(names: Sequence[str], factors: int) -> dict[str, Any]:
-    """Make the models to compare, by the titles of the table; ``factors`` are those of models that have factors."""
+def compared_models(names: Sequence[str], factors: int | None) -> dict[str, Any]:
+    """Make the models to compare, by the titles of the table; ``factors``, if given, for those that have factors."""
     from sadrec import BPR, SAD
     from sadrec.evaluation import EASE, Implicit, Popularity
     from sadrec.posterior import GibbsSAD
 
+    length = {} if factors is None else {"factors": factors}
+    k = "" if factors is None else f" (k={factors})"
     makers: dict[str, tuple[str, Callable[[], Any]]] = {
-        # ratings are masked: their order is not for training
-        "sad": (f"SAD (k={factors})", lambda: SAD(factors=factors, order_share=0.0)),
-        "bpr": (f"BPR (k={factors})", lambda: BPR(factors=factors, order_share=0.0)),
-        "gibbs": (f"GibbsSAD (k={factors})", lambda: GibbsSAD(factors=factors)),
+        "sad": (f"SAD{k}", lambda: SAD(**length)),
+        "bpr": (f"BPR{k}", lambda: BPR(**length)),
+        "gibbs": (f"GibbsSAD{k}", lambda: GibbsSAD(**length)),
         "ease": ("EASE", EASE),
         "popularity": ("Popularity", Popularity),
-        "implicit-als": (f"implicit ALS (k={factors})", lambda: Implicit("als", factors=factors)),
-        "implicit-bpr": (f"implicit BPR (k={factors})", lambda: Implicit("bpr", factors=factors)),
+        "implicit-als": (f"implicit ALS{k}", lambda: Implicit("als", **length)),
+        "implicit-bpr": (f"implicit BPR{k}", lambda: Implicit("bpr", **length)),
     }
     for name in names:
         if name not in makers:

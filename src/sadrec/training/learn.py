@@ -67,25 +67,34 @@ def learn(
         )
         interrupt = stack.enter_context(SafeInterrupt())
         written = time.monotonic()
-        while learner.sweep < sweeps:
+        saved = learner.sweep
+
+        def save() -> None:
+            nonlocal saved, written
+            if records is not None and saved != learner.sweep:
+                values, arrays = learner.state()
+                records.write(f"epoch-{learner.sweep:06d}", {**values, "history": history}, arrays)
+                for old in records.names()[:-2]:
+                    records.remove(old)
+                saved, written = learner.sweep, time.monotonic()
+
+        stopped = False
+        while learner.sweep < sweeps and not stopped:
             start = time.perf_counter()
             likelihood = learner.advance()
             took = max(time.perf_counter() - start, 1e-9)
             rows = len(learner.rows.user)
-            figures = {"log_likelihood": likelihood, "updates": rows, "updates_per_second": rows / took}
-            stopped = after_sweep(figures)
-            last = stopped or learner.sweep == sweeps
-            if records is not None and (last or time.monotonic() - written >= seconds):
-                values, arrays = learner.state()
-                records.write(f"sweep-{learner.sweep:06d}", {**values, "history": history}, arrays)
-                for old in records.names()[:-2]:
-                    records.remove(old)
-                written = time.monotonic()
+            stopped = after_sweep({"log_likelihood": likelihood, "updates": rows, "updates_per_second": rows / took})
             bar.set_postfix_str(f"log likelihood {likelihood:.4f}", refresh=False)
             bar.update()
-            if stopped:
-                return
-            interrupt.check()
+            if time.monotonic() - written >= seconds:
+                save()
+            try:
+                interrupt.check()
+            except KeyboardInterrupt:  # at the end of a sweep: nothing is lost
+                save()
+                raise
+        save()
 
 
 def _resume(learner: Variational, records: Records, history: list[Figures]) -> bool:
