@@ -186,7 +186,7 @@ def compared_models(names: Sequence[str], factors: int | None) -> dict[str, Any]
     from sadrec.evaluation import EASE, Implicit, Popularity
     from sadrec.posterior import GibbsSAD
 
-    length = {} if factors is None else {"factors": factors}
+    length: dict[str, Any] = {} if factors is None else {"factors": factors}
     k = "" if factors is None else f" (k={factors})"
     makers: dict[str, tuple[str, Callable[[], Any]]] = {
         "sad": (f"SAD{k}", lambda: SAD(**length)),
