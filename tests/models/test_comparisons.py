@@ -162,3 +162,9 @@ def test_default_settings_gain_on_bradley_terry_on_real_comparisons(data_folder,
         model = SAD() if who == "each judge" else BPR()
         losses[who] = evaluate_comparisons(model.fit(train, show_progress=False), test)["log_loss"]
     assert losses["everybody is asked alike"] - losses["each judge"] >= GAINS[name]
+
+
+def test_bpr_explains_everything_by_scores():
+    winner = np.tile([0, 1, 2], 100)
+    model = BPR().fit(comparisons(np.zeros(300, int), winner, (winner + 1) % 3), show_progress=False)
+    assert model.probability(0, [0, 1, 2], [1, 2, 0]) == pytest.approx([0.5] * 3, abs=0.01)

@@ -4,7 +4,7 @@ People shrink towards a population whose mean and spread are learnt, factor by f
 rival factors towards 1, by scales that are learnt, too. A factor that the data does not support shrinks to nothing and
 is dropped; one that is the same for everybody, with rival factors of 1, becomes a part of the item bias. What is left
 of two items that met often is a margin of their own (:class:`Pairings`): the games of one series are no independent
-evidence about anything else.
+evidence about anything else. (BPR, which explains everything by scores, has none.)
 
 One sweep fits a parabola to every comparison (see ``beliefs.py``), then solves for every user and every item, and sets
 the priors to what is believed. There is no learning rate. The first sweeps take parabolas that are bounds: they cannot
@@ -40,6 +40,7 @@ _SPREAD = 0.5  # of the first means
 _STATED = 2.0  # of eta and tau where they are not learnt
 _FEW, _SMALL = 1.0, 1e-3  # the scales' own prior: so many numbers of this variance
 _GROUP, _GROUPS = 32, 64  # items that are updated at once, where there are few; groups of them, where there are many
+_FIRST_SCALE = 0.1  # of the variance of pairings
 _ROUNDS = 20  # of the search for the variance of pairings, in every sweep
 
 
@@ -52,7 +53,7 @@ class Pairings:
     sign: Doubles  # of each comparison: +1 where the winner is the item of lower position
     mean: Doubles
     variance: Doubles
-    scale: float = 0.1  # the learnt variance
+    scale: float = 0.0  # the learnt variance; 0 until it is learnt
 
     @staticmethod
     def of(winner: NDArray[Any], loser: NDArray[Any], items: int) -> "Pairings":
@@ -144,7 +145,7 @@ class Variational:
             self._drop(self._move_to_bias() | self._idle())
         self._expect_of_unseen()
         mean, variance = self._margins()
-        if self._learns and self.sweep > PAIRED:
+        if self._learns and self.rivals and self.sweep > PAIRED:
             self._update_pairings(mean)
         mean, variance = mean + self.rows.offset, variance + self.rows.offset_variance
         likelihoods = -np.logaddexp(0, -mean / np.sqrt(1 + np.pi * variance / 8))
@@ -192,6 +193,7 @@ class Variational:
         information = np.bincount(pairings.of_row, rows.curvature, count)
         rest = pairings.sign * (rows.slope - rows.curvature * by_factors)
         linear = np.asarray(np.bincount(pairings.of_row, rest, count), np.float64)
+        pairings.scale = pairings.scale or _FIRST_SCALE
         for _ in range(_ROUNDS):  # MacKay (1992): the squares over the number of margins that the data determines
             precision = 1.0 / pairings.scale + information
             determined = float(np.sum(information / precision))
