@@ -75,7 +75,7 @@ def convergence(length: Length, data_folder: Path | None, source: str, missing: 
     diagnosis = sampled.diagnose(None)
     mean, x = sampled.mean(user, one, other), truth.X[user, one, other]
     model = sampled.mean_model()
-    sgd = SAD(factors=5, random_state=seed).fit(said, show_progress=False).preference(user, one, other)
+    sgd = SAD(factors=5, solver="sgd", random_state=seed).fit(said, show_progress=False).preference(user, one, other)
     adaptive = SAD(factors=5, adaptive=True, random_state=seed).fit(said, show_progress=False)
     low, high = sampled.interval(user, one, other, 0.9)
     differs = (np.abs(truth.rival_factors - 1) > 0.05).any(axis=1)
