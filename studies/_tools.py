@@ -23,7 +23,7 @@ from sadrec._record import CheckpointError, Records, locked
 from sadrec.cli.output import resumable
 from sadrec.evaluation.pictures import COLOURS, new_figure
 from sadrec.evaluation.plan import check_held_out
-from sadrec.evaluation.sources import Source, source_of
+from sadrec.evaluation.protocol import Source, source_of
 from sadrec.evaluation.tables import render
 
 __all__ = [

@@ -5,7 +5,7 @@ import pytest
 
 from sadrec.data import Comparisons
 from sadrec.evaluation.calibration import calibration, plot_calibration
-from sadrec.evaluation.sampling import unmet_items
+from sadrec.evaluation.sampling import uniforms, unmet_items
 
 
 def by_hand(model, train, held_out, bins):
@@ -46,7 +46,7 @@ def test_against_sampled_items_the_held_out_one_is_taken_to_win(make_ratings, fa
     for row in range(40):
         met = np.union1d(train.matrix[row].indices, held_out.matrix[row].indices)
         for o in held_out.matrix[row].indices:
-            x = model.tensor(row)[o, unmet_items(0, row, met, 150, 100)]
+            x = model.tensor(row)[o, unmet_items(met, 150, uniforms(0, np.array([row]), 100)[0])]
             right.append((x > 0).mean())
     frame = calibration(model, train, held_out, pairs="sampled").frame
     assert (frame["observed"] * frame["weight"]).sum() == pytest.approx(np.mean(right), abs=1e-6)

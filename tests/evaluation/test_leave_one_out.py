@@ -10,7 +10,7 @@ from scipy.sparse import csr_matrix
 
 from sadrec.data import Interactions
 from sadrec.evaluation.leave_one_out import MEASURES, evaluate
-from sadrec.evaluation.sampling import unmet_items
+from sadrec.evaluation.sampling import uniforms, unmet_items
 from sadrec.evaluation.top_n import evaluate_top_n
 from studies.baselines import Popularity
 
@@ -35,7 +35,8 @@ def by_hand(tensor, train, held_out, seed, sampled=100, cut=20):
         if not held:
             continue
         (o, rating), x = next(iter(held.items())), tensor(row)
-        others = unmet_items(seed, row, np.array(sorted({*liked, *held})), train.matrix.shape[1], sampled).tolist()
+        numbers = uniforms(seed, np.array([row]), sampled)[0]
+        others = unmet_items(np.array(sorted({*liked, *held})), train.matrix.shape[1], numbers).tolist()
         margin = match = right = unequal = brier = loss = 0.0
         for j, other in liked.items():
             if rating == other:
@@ -187,7 +188,7 @@ def test_several_held_out_items_are_averaged_inside_the_user(make_ratings, score
     for row in range(data.matrix.shape[0]):
         held, liked = stored(test, row), stored(train, row)
         if held:
-            others = unmet_items(0, row, np.array(sorted({*held, *liked})), 200, 100)
+            others = unmet_items(np.array(sorted({*held, *liked})), 200, uniforms(0, np.array([row]), 100)[0])
             score = model.table[row]
             per_user.append(np.mean([np.count_nonzero(score[others] > score[o]) < 20 for o in held]))
     assert result["m1"] == pytest.approx(np.mean(per_user))

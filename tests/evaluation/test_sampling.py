@@ -17,7 +17,7 @@ from sadrec.evaluation.sampling import subset, uniforms, unmet_items
 )
 def test_drawn_items_are_distinct_and_never_met(n_items, met, size, seed, row):
     met = {item for item in met if item < n_items}
-    drawn = unmet_items(seed, row, np.array(sorted(met), dtype=int), n_items, size).tolist()
+    drawn = unmet_items(np.array(sorted(met), dtype=int), n_items, uniforms(seed, np.array([row]), size)[0]).tolist()
     assert len(drawn) == len(set(drawn)) == min(size, n_items - len(met))
     assert not met & set(drawn)
     assert all(0 <= item < n_items for item in drawn)
@@ -27,7 +27,7 @@ def test_every_unmet_item_is_drawn_equally_often():
     met, n_items, size = np.array([0, 3, 4, 11]), 20, 5
     counts = np.zeros(n_items)
     for row in range(4000):
-        counts[unmet_items(7, row, met, n_items, size)] += 1
+        counts[unmet_items(met, n_items, uniforms(7, np.array([row]), size)[0])] += 1
     expected = 4000 * size / 16
     assert counts[met].sum() == 0
     statistic = ((np.delete(counts, met) - expected) ** 2 / expected).sum()

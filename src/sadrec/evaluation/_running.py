@@ -1,55 +1,19 @@
-"""How work is done here: blocks of users by several threads, a fit within a time limit, finished work kept by key."""
+"""What ``compare`` and ``tune`` share: a fit within a time limit, and finished work kept by key."""
 
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from tqdm.auto import tqdm
 
 from sadrec._files import fingerprint
 from sadrec._record import Arrays, Records
 from sadrec.data import Comparisons, Interactions
-
-T = TypeVar("T")
-R = TypeVar("R")
-
-
-def over_blocks(
-    work: Callable[[T], R], blocks: Sequence[T], threads: int, progress: bool = False, title: str = ""
-) -> Iterator[R]:
-    """Yield ``work(block)`` for every block, in order, whichever thread did it.
-
-    BLAS is held to one thread meanwhile: its products here are small, and its threads would wait for each other and
-    for ours (ten times slower on a busy machine, and the bits could depend on the number of cores).
-    """
-    from threadpoolctl import threadpool_limits
-
-    with (
-        threadpool_limits(1, user_api="blas"),
-        tqdm(total=len(blocks), desc=title, disable=not progress, leave=False) as bar,
-    ):
-        if threads <= 1 or len(blocks) <= 1:
-            for block in blocks:
-                yield work(block)
-                bar.update()
-            return
-        with ThreadPoolExecutor(threads) as pool:
-            for result in pool.map(work, blocks):
-                yield result
-                bar.update()
-
-
-def user_blocks(rows: NDArray[Any], size: int) -> list[NDArray[Any]]:
-    """Divide rows of users into blocks."""
-    return [rows[start : start + size] for start in range(0, len(rows), size)]
 
 
 class OutOfTimeError(RuntimeError):

@@ -5,9 +5,8 @@ import numpy as np
 from sadrec._types import Doubles
 from sadrec.data import Comparisons
 from sadrec.evaluation.metrics.pairs import FLOOR
-from sadrec.evaluation.protocol import HasProbability
+from sadrec.evaluation.protocol import HasProbability, source_of
 from sadrec.evaluation.result import Evaluation, mean_and_error
-from sadrec.evaluation.sources import source_of
 
 # Comparisons of one judge that are looked at together: bounds the block of margins.
 _AT_ONCE = 512

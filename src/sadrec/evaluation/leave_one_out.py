@@ -11,7 +11,7 @@ from sadrec._types import Doubles
 from sadrec.data import Comparisons, Interactions
 from sadrec.evaluation.comparisons import evaluate_comparisons
 from sadrec.evaluation.metrics import pairs, sampled
-from sadrec.evaluation.metrics.pairs import Pairs
+from sadrec.evaluation.metrics.pairs import Pairs, mean_by
 from sadrec.evaluation.metrics.sampled import Contest
 from sadrec.evaluation.plan import Plan
 from sadrec.evaluation.result import Evaluation, mean_and_error, median_and_error
@@ -123,11 +123,5 @@ def _measured(plan: Plan, rows: NDArray[Any]) -> dict[str, Doubles]:
         figures[name] = rank(contest) if known else np.full(contest.cases, np.nan)
     if rated.cases == len(rows):
         return figures
-    return {name: _mean_by(user, values, len(rows)) for name, values in figures.items()}
-
-
-def _mean_by(owner: NDArray[np.int64], values: Doubles, users: int) -> Doubles:
-    known = ~np.isnan(values)
-    total = np.bincount(owner[known], weights=values[known], minlength=users)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(total / np.bincount(owner[known], minlength=users), dtype=np.float64)
+    there = {name: ~np.isnan(values) for name, values in figures.items()}
+    return {name: mean_by(user[there[name]], values[there[name]], len(rows)) for name, values in figures.items()}

@@ -6,12 +6,10 @@ from numpy.typing import NDArray
 from sadrec import _check
 from sadrec._types import Doubles
 from sadrec.data import Interactions
-from sadrec.evaluation._running import over_blocks, user_blocks
 from sadrec.evaluation.metrics.pairs import FLOOR
-from sadrec.evaluation.plan import USERS_PER_BLOCK, check_split, union_pattern
-from sadrec.evaluation.protocol import HasProbability
+from sadrec.evaluation.plan import check_split, over_users, pattern, row_of
+from sadrec.evaluation.protocol import HasProbability, source_of
 from sadrec.evaluation.sampling import subset, uniforms, unmet_items
-from sadrec.evaluation.sources import source_of
 
 
 def log_likelihood(
@@ -61,7 +59,7 @@ def log_likelihood(
     if train is not None:
         check_split(train, data)
     source = source_of(model, data)
-    met = union_pattern(data) if train is None else union_pattern(data, train)
+    met = pattern(data) if train is None else pattern(data, train)
 
     def sums(rows: NDArray[np.int64]) -> Doubles:
         """Return the weighted sum of log probabilities and the sum of weights."""
@@ -69,21 +67,16 @@ def log_likelihood(
         numbers = uniforms(seed, rows, items + negatives)
         total = np.zeros(2)
         for position, row in enumerate(rows.tolist()):
-            own = data.matrix.indices[data.matrix.indptr[row] : data.matrix.indptr[row + 1]]
-            drawn = own
-            if len(own) > items:
-                drawn = own[subset(len(own), numbers[position, :items])]
-            known = met.indices[met.indptr[row] : met.indptr[row + 1]]
-            others = unmet_items(seed, row, known, met.shape[1], negatives, numbers[position, items:])
+            own, _ = row_of(data.matrix, row)
+            drawn = own if len(own) <= items else own[subset(len(own), numbers[position, :items])]
+            others = unmet_items(row_of(met, row)[0], met.shape[1], numbers[position, items:])
             if not len(others):
                 continue
             p = source.probability(row, drawn, others, block(position, drawn, others))
-            if p is None:
-                raise ValueError("the model offers no probability")
-            total += len(own) * np.array([np.log(np.maximum(p, FLOOR)).mean(), 1.0])
+            total += len(own) * np.array([np.log(np.maximum(np.asarray(p), FLOOR)).mean(), 1.0])
         return total
 
-    blocks = user_blocks(np.flatnonzero(np.diff(data.matrix.indptr)), USERS_PER_BLOCK)
-    parts = list(over_blocks(sums, blocks, _check.threads(num_threads) if source.concurrent else 1))
+    rows = np.flatnonzero(np.diff(data.matrix.indptr))
+    parts = list(over_users(sums, rows, _check.threads(num_threads) if source.concurrent else 1))
     total, weight = np.sum(parts, axis=0) if parts else (np.nan, np.nan)
     return float(total / weight)

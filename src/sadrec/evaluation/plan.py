@@ -1,22 +1,45 @@
 """The comparisons behind the paper's measures: held-out against liked and against sampled items, block by block."""
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from tqdm.auto import tqdm
 
 from sadrec import _check
 from sadrec.data import Interactions
-from sadrec.evaluation._running import over_blocks, user_blocks
 from sadrec.evaluation.metrics.pairs import Pairs
 from sadrec.evaluation.metrics.sampled import Contest
+from sadrec.evaluation.protocol import source_of
 from sadrec.evaluation.sampling import uniforms, unmet_items
-from sadrec.evaluation.sources import source_of
 
-USERS_PER_BLOCK = 64
 R = TypeVar("R")
+
+
+def over_users(
+    work: Callable[[NDArray[Any]], R], rows: NDArray[Any], threads: int = 1, size: int = 64, progress: bool = False
+) -> Iterator[R]:
+    """Yield ``work(block)`` for blocks of ``size`` users' rows, in order, whichever thread did it.
+
+    BLAS is held to one thread meanwhile: its products here are small, and its threads would wait for each other and
+    for ours (ten times slower on a busy machine, and the bits could depend on the number of cores).
+    """
+    from threadpoolctl import threadpool_limits
+
+    blocks = [rows[start : start + size] for start in range(0, len(rows), size)]
+    with (
+        threadpool_limits(1, user_api="blas"),
+        ThreadPoolExecutor(max(threads, 1)) as pool,
+        tqdm(total=len(blocks), desc="evaluate", disable=not progress, leave=False) as bar,
+    ):
+        # One block at a time where there is one thread: all of them at once would be held in memory.
+        results = map(work, blocks) if threads <= 1 or len(blocks) <= 1 else pool.map(work, blocks)
+        for result in results:
+            yield result
+            bar.update()
 
 
 def check_split(train: Interactions, test: Interactions) -> None:
@@ -42,7 +65,7 @@ def check_split(train: Interactions, test: Interactions) -> None:
 def check_held_out(train: Interactions, test: Interactions) -> sparse.csr_matrix:
     """Refuse two parts that are not of one split, or that share interactions; return the pattern of both together."""
     check_split(train, test)
-    met = union_pattern(train, test)
+    met = pattern(train, test)
     if len(shared := np.flatnonzero(met.data > 1)):
         row = int(np.searchsorted(met.indptr, shared[0], side="right")) - 1
         user, item = train.users[row].item(), train.items[met.indices[shared[0]]].item()
@@ -53,17 +76,15 @@ def check_held_out(train: Interactions, test: Interactions) -> sparse.csr_matrix
     return met
 
 
-def pattern(data: Interactions) -> sparse.csr_matrix:
-    """Return the interactions as a sparse matrix of ones, an explicit 0 included."""
-    given = data.matrix
-    return sparse.csr_matrix((np.ones(given.nnz, np.float32), given.indices, given.indptr), shape=given.shape)
-
-
-def union_pattern(first: Interactions, *others: Interactions) -> sparse.csr_matrix:
-    """Return a matrix whose stored entries are all interactions of the parts, sorted within rows."""
-    total = pattern(first)
-    for part in others:
-        total = total + pattern(part)
+def pattern(*parts: Interactions) -> sparse.csr_matrix:
+    """Return how many of the parts have each interaction, sorted within rows; an explicit 0 is one, too."""
+    ones = [
+        sparse.csr_matrix(
+            (np.ones(part.matrix.nnz, np.float32), part.matrix.indices, part.matrix.indptr), part.matrix.shape
+        )
+        for part in parts
+    ]
+    total = sum(ones[1:], ones[0])
     total.sort_indices()
     return total
 
@@ -94,9 +115,8 @@ class Plan:
 
     def each(self, work: Callable[[NDArray[np.int64]], R], num_threads: int = 0, progress: bool = False) -> Iterator[R]:
         """Yield ``work(rows)`` for blocks of :attr:`rows`, in order."""
-        blocks = user_blocks(self.rows, USERS_PER_BLOCK)
         threads = _check.threads(num_threads) if self.source.concurrent else 1
-        return over_blocks(work, blocks, threads, progress, "evaluate")
+        return over_users(work, self.rows, threads, progress=progress)
 
     def compared(self, rows: NDArray[Any]) -> tuple[Pairs, Contest, NDArray[np.int64]]:
         """Compare every held-out item of the users in ``rows``; also say which of them each case belongs to."""
@@ -104,10 +124,10 @@ class Plan:
         numbers = uniforms(self.seed, rows, self.sampled)
         answers, owner = [], []
         for position, row in enumerate(rows.tolist()):
-            liked, liked_ratings = _row(self.train, row)
-            held, held_ratings = _row(self.held_out, row)
-            met = self.met.indices[self.met.indptr[row] : self.met.indptr[row + 1]]
-            others = unmet_items(self.seed, row, met, self.met.shape[1], self.sampled, numbers[position])
+            liked, liked_ratings = row_of(self.train.matrix, row)
+            held, held_ratings = row_of(self.held_out.matrix, row)
+            met, _ = row_of(self.met, row)
+            others = unmet_items(met, self.met.shape[1], numbers[position])
             for item, rating in zip(held.tolist(), held_ratings.tolist(), strict=True):
                 tests = np.concatenate([[item], others])
                 over_liked = _finite(block(position, tests, liked))
@@ -154,8 +174,8 @@ def _joined(answers: list[tuple[Any, ...]], cut: int, sampled: int) -> tuple[Pai
     return pairs, contest
 
 
-def _row(data: Interactions, row: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    matrix = data.matrix
+def row_of(matrix: sparse.csr_matrix, row: int) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return columns and values of a row."""
     part = slice(matrix.indptr[row], matrix.indptr[row + 1])
     return matrix.indices[part], matrix.data[part]
 

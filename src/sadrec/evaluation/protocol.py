@@ -1,4 +1,4 @@
-"""What a model must offer to be evaluated, and to be fitted here; margins are made of scores, and scores of margins.
+"""What a model must offer to be evaluated, and to be fitted here, and its margins in rows and columns of the data.
 
 A fitted model is evaluated through ``margins(user, items, rivals)`` (an array items x rivals; above 0 the item is
 preferred) and ``scores(users)`` (an array users x ``model.items``; higher is better). One of the two is enough: margins
@@ -12,7 +12,8 @@ own needs ``get_params()`` (scikit-learn's convention: the arguments of its cons
 ``fit(data, show_progress=...)``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -20,8 +21,12 @@ from numpy.typing import NDArray
 
 from sadrec._files import plain
 from sadrec.data.ids import Ids
+from sadrec.ranking import Parameters
+from sadrec.ranking.pairs import sigmoid
 
 Array = NDArray[Any]
+# (position in the block, columns of items, columns of rivals) -> margins, items x rivals
+Block = Callable[[int, Array, Array], Array]
 # The numbers in one block of margins (items x rivals).
 _BLOCK = 1 << 22
 
@@ -82,10 +87,7 @@ class _WithMargins:
 
 
 class _WithScores:
-    """A margins-only model that answers ``scores`` with mean margins over its catalogue.
-
-    The item itself counts as a rival with margin 0, so the mean is over all items: ``s_i = mean_j x_uij``.
-    """
+    """A margins-only model that answers ``scores`` with mean margins over its catalogue, the item itself included."""
 
     def __init__(self, model: HasMargins) -> None:
         self.users, self.items, self.margins = model.users, model.items, model.margins
@@ -133,16 +135,124 @@ def as_evaluated(model: Any) -> EvaluatedModel:
     )
 
 
-def copied(model: Any, **settings: Any) -> Any:
-    """Return a model that is not fitted, with the settings of ``model`` but for those given here.
+@dataclass(frozen=True)
+class Source:
+    """Margins of one model, asked for in rows and columns of the data.
 
-    Raises
-    ------
-    TypeError
-        When ``model`` is a class, or has no ``fit`` or no ``get_params``.
-    ValueError
-        When it has no such setting.
+    ``block(rows)`` prepares the margins of some users; ``probability(row, items, rivals, margins)`` gives the
+    probabilities of the same comparisons as ``margins``, or None when the model offers none.
     """
+
+    block: Callable[[Array], Block]
+    probability: Callable[[int, Array, Array, Array], Array | None]
+    concurrent: bool = False
+    """Whether blocks may be worked on by several threads."""
+
+
+def source_of(model: object, data: HasIds, *, factors: bool = True) -> Source:
+    """Choose where the margins of ``model`` for the users and items of ``data`` come from.
+
+    They come from ``model.parameters``, where there are some and ``factors`` allows it, or else from the verbs of the
+    protocol, which is slower and gives the same numbers.
+    """
+    given = as_evaluated(model)
+    users, items = positions(given, data)
+    parameters = getattr(model, "parameters", None)
+    probable = model if isinstance(model, HasProbability) else None
+
+    def asked(row: int, items: Array, rivals: Array, margins: Array) -> Array | None:
+        if probable is None:
+            return None
+        sides = data.items[items][:, None], data.items[rivals][None, :]
+        return np.asarray(probable.probability(data.users[row], *sides), dtype=np.float64)
+
+    def logistic(row: int, items: Array, rivals: Array, margins: Array) -> Array | None:
+        return None if probable is None else sigmoid(margins)
+
+    if factors and isinstance(parameters, Parameters):
+        return Source(_by_factors(parameters, users, items), logistic, concurrent=True)
+    if isinstance(model, HasMargins) and not getattr(model, "margins_are_differences", False):
+        return Source(_by_margins(model, data), asked)
+    return Source(_by_scores(model if isinstance(model, HasScores) else given, data.users, items), asked)
+
+
+def _by_factors(parameters: Parameters, users: Array, items: Array) -> Callable[[Array], Block]:
+    """Return margins by one matrix product per user, or differences of scores when T is all ones."""
+    xi = parameters.extend_users(np.asarray(parameters.user_factors)[users])
+    eta, tau = parameters.extend_items(items)
+    if parameters.rival_factors is None:
+        return lambda rows: _differences(xi[rows] @ eta.T)
+    # x_uij = [xi*eta_i, xi*tau_i] . [tau_j, -eta_j]: a row of each per item, side by side.
+    left, right = np.hstack([eta, tau]), np.hstack([tau, -eta])
+
+    def block(rows: Array) -> Block:
+        doubled = np.hstack([xi[rows], xi[rows]])
+        return lambda position, items, rivals: np.asarray((left[items] * doubled[position]) @ right[rivals].T)
+
+    return block
+
+
+def _by_scores(model: HasScores, users: Array, columns: Array) -> Callable[[Array], Block]:
+    """Return margins as differences of scores, which are asked for a block of users at a time."""
+    return lambda rows: _differences(scores_of(model, users[rows], columns))
+
+
+def _by_margins(model: HasMargins, data: HasIds) -> Callable[[Array], Block]:
+    """Return the model's own margins."""
+
+    def block(rows: Array) -> Block:
+        users = data.users[rows]
+
+        def margins(position: int, items: Array, rivals: Array) -> Array:
+            x = np.asarray(model.margins(users[position], data.items[items], data.items[rivals]))
+            if x.shape != (len(items), len(rivals)):
+                raise ValueError(
+                    f"margins of {type(model).__name__} has shape {x.shape} for {len(items)} items and "
+                    f"{len(rivals)} rivals; it must be items x rivals"
+                )
+            return x
+
+        return margins
+
+    return block
+
+
+def scores_of(model: HasScores, users: Array, columns: Array) -> Array:
+    """Return the scores of some users for some columns of the model, refusing another shape than users x items."""
+    scores, expected = np.asarray(model.scores(users)), (len(users), len(model.items))
+    if scores.shape != expected:
+        raise ValueError(f"scores of the model have shape {scores.shape}; users x items is {expected}")
+    same = len(columns) == scores.shape[1] and bool((columns == np.arange(len(columns))).all())
+    return scores if same else scores[:, columns]
+
+
+def _differences(scores: Array) -> Block:
+    def margins(position: int, items: Array, rivals: Array) -> Array:
+        row = scores[position]
+        return np.asarray(row[items][:, None] - row[rivals][None, :])
+
+    return margins
+
+
+def positions(model: EvaluatedModel, data: HasIds) -> tuple[Array, Array]:
+    """Return the rows and columns of the model that belong to the users and items of ``data``; it must know all."""
+    return _positions(model.users, data.users, "user"), _positions(model.items, data.items, "item")
+
+
+def _positions(known: Array, wanted: Array, kind: str) -> Array:
+    if len(known) == len(wanted) and np.array_equal(known, wanted):
+        return np.arange(len(wanted))
+    try:
+        return np.asarray(Ids(known).positions(wanted))
+    except ValueError as error:
+        raise ValueError(
+            f"the model does not know every {kind} of the data it is evaluated on: {error}. Fit it on the "
+            "training part of the same split: the parts of a split share their ids"
+        ) from error
+
+
+def copied(model: Any, **settings: Any) -> Any:
+    """Return a model that is not fitted, with the settings of ``model`` but for those given here."""
     if isinstance(model, type):
         raise TypeError(f"give a model, {model.__name__}(...), not its class")
     if not hasattr(model, "fit") or not hasattr(model, "get_params"):

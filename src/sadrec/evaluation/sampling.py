@@ -57,37 +57,16 @@ def _absent(met: Any, ranks: Any) -> Any:
     return items
 
 
-def unmet_items(
-    seed: int, row: int, met: NDArray[Any], n_items: int, size: int, numbers: Doubles | None = None
-) -> Positions:
-    """Draw ``size`` of the items that are not in ``met``, or take all there are when they are fewer.
+def unmet_items(met: NDArray[Any], n_items: int, numbers: Doubles) -> Positions:
+    """Draw as many items as there are ``numbers`` (see :func:`uniforms`) of those not in ``met``, sorted.
 
-    Parameters
-    ----------
-    seed, row
-        What the draw is keyed by: the seed and the user's row.
-    met
-        Sorted columns of the items the user has met (training and held out).
-    n_items
-        Size of the catalogue.
-    size
-        How many to draw.
-    numbers
-        The user's row of :func:`uniforms`, when the caller has it already.
-
-    Returns
-    -------
-    array
-        Sorted columns, ``min(size, n_items - len(met))`` of them.
+    Where there are fewer, all of them are returned. ``met`` are sorted columns of a catalogue of ``n_items``.
 
     Examples
     --------
-    >>> unmet_items(seed=0, row=4, met=np.array([1, 2]), n_items=5, size=10)
+    >>> unmet_items(met=np.array([1, 2]), n_items=5, numbers=np.full(10, 0.5))
     array([0, 3, 4])
     """
     free = n_items - len(met)
-    if free > size:
-        ranks = subset(free, uniforms(seed, np.array([row]), size)[0] if numbers is None else numbers)
-    else:
-        ranks = np.arange(max(free, 0), dtype=np.int64)
+    ranks = subset(free, numbers) if free > len(numbers) else np.arange(max(free, 0), dtype=np.int64)
     return np.asarray(_absent(np.ascontiguousarray(met, dtype=np.int64), ranks))

@@ -8,13 +8,11 @@ from numpy.typing import NDArray
 
 from sadrec._types import Doubles
 from sadrec.data import Interactions
-from sadrec.evaluation._running import over_blocks, user_blocks
 from sadrec.evaluation.metrics import lists
 from sadrec.evaluation.metrics.lists import Hits
-from sadrec.evaluation.plan import check_held_out
-from sadrec.evaluation.protocol import EvaluatedModel, as_evaluated
+from sadrec.evaluation.plan import check_held_out, over_users, pattern
+from sadrec.evaluation.protocol import EvaluatedModel, as_evaluated, positions, scores_of
 from sadrec.evaluation.result import Evaluation, mean_and_error
-from sadrec.evaluation.sources import positions
 
 # Scores held at a time, in numbers.
 _BLOCK = 1 << 22
@@ -79,21 +77,18 @@ def evaluate_top_n(
     lengths = [N] if isinstance(N, int | np.integer) else list(N)
     if not lengths or min(lengths) < 1:
         raise ValueError(f"N must be at least 1, or several such numbers, got {N!r}")
-    given = as_evaluated(model)
-    plan = _Lists(given, train, test, max(lengths), seed)
+    plan = _Lists(as_evaluated(model), train, test, max(lengths), seed)
     rows = np.flatnonzero(np.diff(test.matrix.indptr))
     step = max(1, _BLOCK // max(1, train.matrix.shape[1]))
-    parts = list(over_blocks(plan.hits, user_blocks(rows, step), 1, progress, "evaluate"))
+    parts = list(over_users(plan.hits, rows, size=step, progress=progress))
     everything = Hits(
         np.concatenate([part.hit for part in parts]) if parts else np.empty((0, max(lengths)), dtype=bool),
         np.diff(test.matrix.indptr)[rows],
         np.concatenate([part.items for part in parts]) if parts else np.empty((0, max(lengths)), dtype=np.int64),
     )
-    own = _own_popularity(train, plan.popularity)[rows]
-    figures: dict[str, float] = {}
-    errors: dict[str, float] = {}
-    counts: dict[str, int] = {}
-    per_user: dict[str, Doubles] = {}
+    with np.errstate(invalid="ignore", divide="ignore"):
+        own = (pattern(train) @ plan.popularity)[rows] / np.diff(train.matrix.indptr)[rows]
+    figures, errors, counts, per_user = {}, {}, {}, {}
     for n in lengths:
         suffix = "" if isinstance(N, int | np.integer) else f"@{n}"
         hits = everything.first(n)
@@ -113,14 +108,6 @@ def evaluate_top_n(
     return Evaluation(figures, errors, counts, train.users[rows], per_user)
 
 
-def _own_popularity(train: Interactions, popularity: NDArray[Any]) -> Doubles:
-    matrix = train.matrix
-    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    total = np.bincount(rows, weights=popularity[matrix.indices], minlength=matrix.shape[0])
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(total / np.diff(matrix.indptr), dtype=np.float64)
-
-
 class _Lists:
     """The lists of a model, a block of users at a time."""
 
@@ -132,11 +119,7 @@ class _Lists:
 
     def hits(self, rows: NDArray[Any]) -> Hits:
         """Return the lists of the users in ``rows`` and which of their items came true."""
-        scores = np.asarray(self.model.scores(self.train.users[rows]))
-        expected = (len(rows), len(self.model.items))
-        if scores.shape != expected:
-            raise ValueError(f"scores of the model have shape {scores.shape}; users x items is {expected}")
-        scores = scores[:, self.columns]
+        scores = scores_of(self.model, self.train.users[rows], self.columns)
         if np.isnan(scores).any():
             raise ValueError("the model gives scores that are NaN: its training has diverged; lower its learning rate")
         scores = scores.astype(np.float64 if scores.dtype == np.float64 else np.float32)
@@ -155,16 +138,9 @@ def _entries(data: Interactions, rows: NDArray[Any]) -> tuple[NDArray[Any], NDAr
 
 
 def best(scores: NDArray[Any], length: int, order: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the columns of the ``length`` largest scores of each row, best first.
+    """Return the columns of the ``length`` largest scores of each row, best first; -1 where none is left but -inf.
 
-    Parameters
-    ----------
-    scores
-        One row per user; a score of -inf is never chosen.
-    length
-        Length of the lists; where fewer columns can be chosen, the rest is -1.
-    order
-        A permutation of the columns: among equal scores the one that comes earlier in it goes first.
+    ``order`` is a permutation of the columns: of equal scores the one that comes earlier in it goes first.
 
     Examples
     --------

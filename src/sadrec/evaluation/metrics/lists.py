@@ -11,21 +11,11 @@ from sadrec._types import Doubles
 
 @dataclass(frozen=True)
 class Hits:
-    """Which of the recommended items are among a user's test items.
+    """Which of the recommended items are among a user's test items."""
 
-    Attributes
-    ----------
-    hit
-        Boolean, users x N, best first; a place that could not be filled is no hit.
-    relevant
-        How many test items each user has; at least 1.
-    items
-        The recommended columns, users x N; -1 where a place could not be filled (fewer than N items left).
-    """
-
-    hit: NDArray[np.bool_]
-    relevant: NDArray[Any]
-    items: NDArray[Any]
+    hit: NDArray[np.bool_]  # users x N, best first; a place that could not be filled is no hit
+    relevant: NDArray[Any]  # how many test items each user has; at least 1
+    items: NDArray[Any]  # the recommended columns, users x N; -1 where fewer than N items are left
 
     @property
     def length(self) -> int:
@@ -182,13 +172,7 @@ def popularity_bias(hits: Hits, popularity: NDArray[Any], own: NDArray[Any]) -> 
 
     0 means lists as popular as the user's own history, 1 twice as popular, below 0 less popular. Source: Abdollahpouri
     et al., "The unfairness of popularity bias in recommendation", RMSE workshop, RecSys 2019 (their GAP, per user).
-
-    Parameters
-    ----------
-    popularity
-        Training interactions of each item.
-    own
-        Mean popularity of the items each user met in training; NaN for a user who met none.
+    ``popularity`` counts training interactions by item, ``own`` is the mean of it over what each user met.
 
     Examples
     --------
@@ -205,12 +189,8 @@ def coverage(exposure: NDArray[Any]) -> float:
 
     .. math:: |\cup_u R_u| / m
 
-    Source: Ge, Delgado-Battenfeld and Jannach, RecSys 2010.
-
-    Parameters
-    ----------
-    exposure
-        How often each item of the catalogue is recommended.
+    ``exposure`` says how often each item of the catalogue is recommended. Source: Ge, Delgado-Battenfeld and
+    Jannach, RecSys 2010.
 
     Examples
     --------
@@ -225,12 +205,8 @@ def gini(exposure: NDArray[Any]) -> float:
 
     .. math:: \frac{\sum_{i=1}^m (2 i - m - 1) e_{(i)}}{m \sum_i e_i}, \qquad e_{(1)} \le \dots \le e_{(m)}
 
-    Source: Fleder and Hosanagar, Management Science 55(5), 2009.
-
-    Parameters
-    ----------
-    exposure
-        How often each item of the catalogue is recommended.
+    ``exposure`` says how often each item of the catalogue is recommended. Source: Fleder and Hosanagar,
+    Management Science 55(5), 2009.
 
     Examples
     --------

@@ -12,39 +12,28 @@ from sadrec._types import Doubles
 FLOOR = 1e-15
 
 
+def mean_by(group: NDArray[Any], values: NDArray[Any], groups: int) -> Doubles:
+    """Average values inside each of the groups 0, 1, ...; NaN for a group without any."""
+    total = np.bincount(group, weights=values, minlength=groups)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(total / np.bincount(group, minlength=groups), dtype=np.float64)
+
+
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs (held-out item o, item j kept in training), grouped into cases: one case is one (user, o).
+    """Pairs (held-out item o, item j kept in training), grouped into cases: one case is one (user, o)."""
 
-    Attributes
-    ----------
-    margin
-        x_uoj, one per pair.
-    outcome
-        The sign of r_uo - r_uj: 1 where o was rated higher, -1 where j was, 0 where both were rated alike.
-    case
-        Which case a pair belongs to, in ``0 .. cases - 1``.
-    cases
-        The number of cases; one without a pair has the value NaN in every measure.
-    probability
-        P(o preferred to j), one per pair, or ``None`` when the model offers none.
-    """
-
-    margin: NDArray[Any]
-    outcome: NDArray[Any]
-    case: NDArray[Any]
-    cases: int
-    probability: NDArray[Any] | None = None
+    margin: NDArray[Any]  # x_uoj
+    outcome: NDArray[Any]  # the sign of r_uo - r_uj: 1 where o was rated higher, -1 where j was
+    case: NDArray[Any]  # which case a pair belongs to, in 0 .. cases - 1
+    cases: int  # one without a pair has the value NaN in every measure
+    probability: NDArray[Any] | None = None  # P(o preferred to j), if the model offers it
 
     def mean(self, values: NDArray[Any], where: NDArray[np.bool_] | None = None) -> Doubles:
         """Average ``values`` (one per pair) inside each case, over all pairs or those in ``where``."""
-        case = self.case
-        if where is not None:
-            values, case = values[where], case[where]
-        total = np.bincount(case, weights=values, minlength=self.cases)
-        count = np.bincount(case, minlength=self.cases)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(total / count, dtype=np.float64)
+        if where is None:
+            return mean_by(self.case, values, self.cases)
+        return mean_by(self.case[where], values[where], self.cases)
 
     @property
     def unequal(self) -> NDArray[np.bool_]:

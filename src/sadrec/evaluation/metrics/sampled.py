@@ -7,41 +7,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sadrec._types import Doubles
-from sadrec.evaluation.metrics.pairs import FLOOR
+from sadrec.evaluation.metrics.pairs import FLOOR, mean_by
 
 
 @dataclass(frozen=True)
 class Contest:
     """Each held-out item o against items sampled from those its user has not met; one case is one (user, o).
 
-    "Flat" arrays have one entry per (case, sampled item), the others one per case.
-
-    Attributes
-    ----------
-    case
-        Flat: which case a sampled item belongs to, in ``0 .. cases - 1``.
-    margin
-        Flat: x_uoj of the held-out item over the sampled item j.
-    wins, mean
-        Flat: how many items of the user's training set the sampled item is preferred to, and its mean margin over them.
-    held_out_wins, held_out_mean
-        The same for the held-out item.
-    liked
-        How many items the user's training set has.
-    probability
-        Flat: P(o preferred to j), or ``None`` when the model offers none.
-    cut, out_of
-        A hit is to have fewer than ``cut`` of ``out_of`` sampled items ahead.
+    The first arrays are flat: they have one entry per (case, sampled item), the others one per case. A hit is to have
+    fewer than ``cut`` of ``out_of`` sampled items ahead.
     """
 
-    case: NDArray[Any]
-    margin: NDArray[Any]
-    wins: NDArray[Any]
-    mean: NDArray[Any]
-    held_out_wins: NDArray[Any]
+    case: NDArray[Any]  # which case a sampled item belongs to, in 0 .. cases - 1
+    margin: NDArray[Any]  # x_uoj of the held-out item over the sampled item j
+    wins: NDArray[Any]  # how many items of the user's training set the sampled item is preferred to,
+    mean: NDArray[Any]  # and its mean margin over them
+    held_out_wins: NDArray[Any]  # the same for the held-out item
     held_out_mean: NDArray[Any]
-    liked: NDArray[Any]
-    probability: NDArray[Any] | None = None
+    liked: NDArray[Any]  # how many items the user's training set has
+    probability: NDArray[Any] | None = None  # flat: P(o preferred to j), if the model offers it
     cut: int = 20
     out_of: int = 100
 
@@ -61,9 +45,14 @@ class Contest:
 
     def average(self, values: NDArray[Any]) -> Doubles:
         """Average flat ``values`` inside each case; NaN for a case without sampled items."""
-        total = np.bincount(self.case, weights=values, minlength=self.cases)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(total / self.sampled, dtype=np.float64)
+        return mean_by(self.case, values, self.cases)
+
+    @property
+    def of_held_out(self) -> Doubles:
+        """Flat: the probability given to the held-out item."""
+        if self.probability is None:
+            raise ValueError("this model offers no probability; give it probability(user, item, rival)")
+        return np.asarray(self.probability, dtype=np.float64)
 
     def hit(self, ahead: NDArray[np.bool_], equal: NDArray[np.bool_]) -> Doubles:
         """Expected hit per case, from which sampled items are ahead of the held-out one and which equal to it."""
@@ -150,9 +139,7 @@ def brier(contest: Contest) -> Doubles:
     The statement is the one implicit feedback makes: what a person met is preferred to what they did not. Source:
     Brier, Monthly Weather Review 78 (1950).
     """
-    if contest.probability is None:
-        raise ValueError("this model offers no probability; give it probability(user, item, rival)")
-    return contest.average((1.0 - np.asarray(contest.probability, dtype=np.float64)) ** 2)
+    return contest.average((1.0 - contest.of_held_out) ** 2)
 
 
 def log_loss(contest: Contest) -> Doubles:
@@ -163,6 +150,4 @@ def log_loss(contest: Contest) -> Doubles:
     It is the held-out value of the likelihood that SAD and BPR maximise, with the sign turned; log 2 is what a model
     that says nothing scores. Source: the log likelihood of the SAD paper, "Inference algorithms".
     """
-    if contest.probability is None:
-        raise ValueError("this model offers no probability; give it probability(user, item, rival)")
-    return contest.average(-np.log(np.maximum(np.asarray(contest.probability, dtype=np.float64), FLOOR)))
+    return contest.average(-np.log(np.maximum(contest.of_held_out, FLOOR)))
