@@ -1,15 +1,17 @@
 """The variational solver: moments, one update at a time, what it does to known truths, threads and checkpoints."""
 
+import signal
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 from sadrec._moments import Beliefs, margin_distribution
-from sadrec._record import CheckpointError, Records
+from sadrec._record import CheckpointError
 from sadrec.training.beliefs import parabola
+from sadrec.training.checkpoint import Checkpoints, checkpoints_in
 from sadrec.training.given import Pairs
-from sadrec.training.learn import learn
+from sadrec.training.run import run_sweeps
 from sadrec.training.variational import SWEEPS, Variational
 
 
@@ -133,21 +135,34 @@ def test_resuming_gives_the_same_bits(tmp_path):
     def run(sweeps, folder):
         learner = Variational(pairs, 8, 40, 4, 0)
         history = []
-        records = None if folder is None else Records(folder, "checkpoint", identity)
-        learn(learner, sweeps, lambda f: history.append(f) or False, history=history, records=records)
+        checkpoints = None if folder is None else Checkpoints(folder, identity)
+        run_sweeps(learner, sweeps, lambda f: history.append(f) or False, history=history, checkpoints=checkpoints)
         return learner, history
 
     whole, _ = run(50, None)
     run(33, tmp_path)
+    assert checkpoints_in(tmp_path)[0].name == "epoch-000033.checkpoint"  # where the command line looks for it
     resumed, history = run(50, tmp_path)
     assert len(history) == 50
     for name, array in whole.state()[1].items():
         assert np.array_equal(array, resumed.state()[1][name]), name
     with pytest.raises(CheckpointError, match="data was 1 and is 2"):
-        learn(
-            Variational(pairs, 8, 40, 4, 0), 50, lambda f: False, history=[],
-            records=Records(tmp_path, "checkpoint", {"data": 2}),
-        )  # fmt: skip
+        other = Checkpoints(tmp_path, {"data": 2})
+        run_sweeps(Variational(pairs, 8, 40, 4, 0), 50, lambda f: False, history=[], checkpoints=other)
+
+
+def test_ctrl_c_leaves_a_checkpoint_of_the_sweep_it_came_in(tmp_path):
+    learner, history = Variational(simulated(), 8, 40, 4, 0), []
+
+    def interrupt(figures):
+        history.append(figures)
+        if len(history) == 3:
+            signal.raise_signal(signal.SIGINT)
+        return False
+
+    with pytest.raises(KeyboardInterrupt):
+        run_sweeps(learner, 50, interrupt, history=history, checkpoints=Checkpoints(tmp_path, {}, seconds=1000))
+    assert [path.name for path in checkpoints_in(tmp_path)] == ["epoch-000003.checkpoint"]
 
 
 def test_a_checkpoint_of_other_shapes_is_not_used():

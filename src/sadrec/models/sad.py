@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -21,7 +21,7 @@ from sadrec.models.base import Estimator, documented
 from sadrec.models.errors import ModelFileError
 from sadrec.models.files import load_model, save_model
 from sadrec.models.fitted import Fitted, Scored, one_position
-from sadrec.models.variational import Stopping, fit_comparisons
+from sadrec.models.variational import fit_comparisons
 from sadrec.ranking import Parameters
 from sadrec.ranking.cycles import Cycle, CyclicTriads, cycles, cyclic_triads
 from sadrec.ranking.explain import Explanation, explain
@@ -44,8 +44,18 @@ from sadrec.training.trainer import Figures, Trainer
 
 Callback = Callable[[int, Figures, Any], bool | None]
 
-# What partial_fit takes besides data.
-_CONTINUING = ("validation", "patience", "monitor", "callbacks", "checkpoint", "checkpoint_seconds")
+
+@dataclass(frozen=True)
+class _Options:
+    """What ``fit`` and ``partial_fit`` take besides data."""
+
+    show_progress: bool = True
+    validation: Any = None
+    patience: int | None = None
+    monitor: str = "validation_log_likelihood"
+    callbacks: Iterable[Callback] = ()
+    checkpoint: str | Path | None = None
+    checkpoint_seconds: float = 0.0
 
 
 @documented
@@ -188,17 +198,8 @@ class SAD(TrainingSettings, Estimator):
         ids = () if start is None else (start.user_ids.array, start.item_ids.array)
         if dislikes is not None and not isinstance(dislikes, int | float):
             dislikes = as_interactions(dislikes)
-        return self._train(
-            training_data(_feedback(data), comparisons, weights, dislikes, *ids),
-            start,
-            show_progress=show_progress,
-            validation=validation,
-            patience=patience,
-            monitor=monitor,
-            callbacks=callbacks,
-            checkpoint=checkpoint,
-            checkpoint_seconds=checkpoint_seconds,
-        )
+        options = _Options(show_progress, validation, patience, monitor, callbacks, checkpoint, checkpoint_seconds)
+        return self._train(training_data(_feedback(data), comparisons, weights, dislikes, *ids), start, options)
 
     def partial_fit(self, data: Any, show_progress: bool = True, **options: Any) -> Self:
         """Continue from what the model has learnt, with new interactions or comparisons.
@@ -218,9 +219,10 @@ class SAD(TrainingSettings, Estimator):
         """
         if not self.is_fitted:
             return self.fit(data, show_progress, **options)
-        if odd := sorted(set(options) - set(_CONTINUING)):
+        taken = [entry.name for entry in fields(_Options)]
+        if odd := sorted(set(options) - set(taken)):
             raise TypeError(
-                f"partial_fit does not take {odd[0]!r} (it takes {', '.join(_CONTINUING)}): give it to "
+                f"partial_fit does not take {odd[0]!r} (it takes {', '.join(taken)}): give it to "
                 "fit(..., warm_start=model)"
             )
         start = self._fitted
@@ -229,9 +231,7 @@ class SAD(TrainingSettings, Estimator):
         if start.seen is not None:
             seen = enlarged(start.seen, len(new.users), len(new.items))
             new = new.with_known(seen)
-        return self._train(
-            new, start, show_progress=show_progress, settings_before=start.settings, seen_before=seen, **options
-        )
+        return self._train(new, start, _Options(show_progress, **options), start.settings, seen)
 
     def settings_for(self, data: Any) -> Settings:
         """Return the settings that ``fit`` would use for this data, with everything resolved."""
@@ -244,57 +244,39 @@ class SAD(TrainingSettings, Estimator):
         self,
         data: TrainingData,
         start: Fitted | None,
-        *,
-        show_progress: bool,
+        options: _Options,
         settings_before: Settings | None = None,
         seen_before: Any = None,
-        validation: Any = None,
-        patience: int | None = None,
-        monitor: str = "validation_log_likelihood",
-        callbacks: Iterable[Callback] = (),
-        checkpoint: str | Path | None = None,
-        checkpoint_seconds: float = 0.0,
     ) -> Self:
         given = self.get_params()
         if start is not None:
             continued = start.parameters
             given = as_before(given, settings_before, continued.n_factors, continued.item_bias is not None)
         settings = self._resolved(data, given, start is not None)
-        threads = _check.threads(self.num_threads)
-        if settings.solver == "variational":
+        threads, held_out = _check.threads(self.num_threads), None
+        if options.validation is not None:
+            held_out = data.validation_pairs(_feedback(options.validation), settings.seed)
+        factors = None if settings.solver == "variational" else _first_factors(data, settings, start)
+        run_options: dict[str, Any] = {
+            **{name: getattr(options, name) for name in ("patience", "monitor", "show_progress")},
+            "validation": held_out,
+            "checkpoints": self._checkpoints(data, settings, factors, held_out, options),
+            "title": type(self).__name__,
+        }
+
+        def call_back(epoch: int, figures: Figures) -> bool:
+            answers = [callback(epoch, figures, self) for callback in options.callbacks]
+            return any(answers)
+
+        if factors is None:
 
             def keep(fitted: Fitted, sweep: int, figures: Figures) -> bool:
                 self._fitted = fitted
-                answers = [callback(sweep, figures, self) for callback in callbacks]
-                return any(answers)
+                return call_back(sweep, figures)
 
-            held_out = None if validation is None else data.validation_pairs(_feedback(validation), settings.seed)
-            fit_comparisons(
-                data,
-                settings,
-                threads,
-                Stopping(held_out, monitor, patience),
-                keep,
-                checkpoint=checkpoint,
-                checkpoint_seconds=checkpoint_seconds,
-                show_progress=show_progress,
-                title=type(self).__name__,
-            )
+            fit_comparisons(data, settings, threads, keep, **run_options)
             return self
-        factors = _first_factors(data, settings, start)
-        held_out = None if validation is None else data.validation_pairs(_feedback(validation), settings.seed)
         trainer = Trainer(factors, settings, data.positives(settings), data.pair_sources(settings), threads)
-        checkpoints = None
-        if checkpoint is not None:
-            identity = {
-                "class": type(self).__name__,
-                "data": data.fingerprint(),
-                "settings": settings.identity(),
-                "start": fingerprint(factors.users, factors.items, factors.bias),
-                "validation": None if held_out is None else fingerprint(held_out.user, held_out.winner, held_out.loser),
-                "stopping": [patience, monitor],
-            }
-            checkpoints = Checkpoints(checkpoint, identity, checkpoint_seconds)
         seen = seen_before if data.matrix is None else data.seen()
         fitted = Fitted(_parameters(factors), data.users, data.items, seen, settings)
 
@@ -306,21 +288,10 @@ class SAD(TrainingSettings, Estimator):
 
         def after_epoch(epoch: int, figures: Figures) -> bool:
             take_over()
-            answers = [callback(epoch, figures, self) for callback in callbacks]
-            return any(answers)
+            return call_back(epoch, figures)
 
         try:
-            run(
-                trainer,
-                after_epoch=after_epoch,
-                validation=held_out,
-                patience=patience,
-                monitor=monitor,
-                checkpoints=checkpoints,
-                show_progress=show_progress,
-                title=type(self).__name__,
-                history=fitted.history,
-            )
+            run(trainer, after_epoch=after_epoch, history=fitted.history, **run_options)
         except BaseException:
             if trainer.epoch:  # else nothing was learnt, and the model is what it was before
                 take_over(finished=True)
@@ -333,6 +304,23 @@ class SAD(TrainingSettings, Estimator):
                 stacklevel=3,
             )
         return self
+
+    def _checkpoints(
+        self, data: TrainingData, settings: Settings, factors: Factors | None, held_out: Any, options: _Options
+    ) -> Checkpoints | None:
+        """Return where checkpoints are kept, with all that the result depends on."""
+        if options.checkpoint is None:
+            return None
+        watched = None if held_out is None else [held_out.user, held_out.winner, held_out.loser, held_out.weight]
+        identity = {
+            "class": type(self).__name__,
+            "data": data.fingerprint(),
+            "settings": settings.identity(),
+            "start": None if factors is None else fingerprint(*factors),
+            "validation": None if watched is None else fingerprint(*watched),
+            "stopping": [options.patience, options.monitor],
+        }
+        return Checkpoints(options.checkpoint, identity, options.checkpoint_seconds)
 
     # -- one item against another -------------------------------------------------------------------------------------
 

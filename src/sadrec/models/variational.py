@@ -2,125 +2,65 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sadrec._files import fingerprint
-from sadrec._record import Records
 from sadrec._types import Doubles
 from sadrec.models.fitted import Fitted
 from sadrec.ranking import Parameters
 from sadrec.ranking.uncertainty import Uncertainty
 from sadrec.training.dataset import TrainingData
 from sadrec.training.given import Pairs
-from sadrec.training.learn import learn
+from sadrec.training.run import check_patience, run_sweeps
 from sadrec.training.settings import Settings
 from sadrec.training.trainer import Figures
 from sadrec.training.variational import Variational
-
-
-@dataclass(frozen=True)
-class Stopping:
-    """When to stop before the last sweep: when ``monitor`` has not risen for ``patience`` sweeps on held-out pairs."""
-
-    held_out: Pairs | None
-    monitor: str
-    patience: int | None
-
-    def __post_init__(self) -> None:
-        if self.patience is not None and (self.held_out is None or self.patience < 1 or self.patience % 1):
-            raise ValueError(
-                f"patience ({self.patience!r}) must be a whole number from 1 and needs a validation set to watch"
-            )
-
-    def figures(self, parameters: Parameters, uncertainty: Uncertainty) -> Figures:
-        """Return the figures of the held-out pairs."""
-        pairs = self.held_out
-        if pairs is None:
-            return {}
-        p = uncertainty.probability(parameters, pairs.user, pairs.winner, pairs.loser)
-        right = (p > 0.5) + 0.5 * (p == 0.5)
-        figures = {"validation_log_likelihood": np.log(p), "validation_accuracy": right}
-        if self.monitor not in figures:
-            raise ValueError(f"monitor must be one of {sorted(figures)}, not {self.monitor!r}")
-        return {name: float(np.average(values, weights=pairs.weight)) for name, values in figures.items()}
-
-    def due(self, history: list[Figures]) -> bool:
-        """Tell whether it is time to stop."""
-        if self.patience is None:
-            return False
-        values = [figures[self.monitor] for figures in history]
-        return len(values) - 1 - int(np.argmax(values)) >= self.patience
 
 
 def fit_comparisons(
     data: TrainingData,
     settings: Settings,
     threads: int,
-    stopping: Stopping,
     keep: Callable[[Fitted, int, Figures], bool],
     *,
-    checkpoint: str | Path | None,
-    checkpoint_seconds: float,
-    show_progress: bool,
-    title: str,
+    validation: Pairs | None,
+    patience: int | None,
+    monitor: str,
+    **options: Any,
 ) -> None:
-    """Learn from comparisons.
+    """Learn from comparisons; ``keep`` gets what is learnt after each sweep, its number and figures, and may end it.
 
-    Parameters
-    ----------
-    data
-        The comparisons.
-    settings
-        Of the fit.
-    threads
-        How many.
-    stopping
-        When to stop before the last sweep.
-    keep
-        Called after each sweep with what is learnt, the number of the sweep and its figures; True ends the fit.
-    checkpoint, checkpoint_seconds, show_progress, title
-        As for ``fit``.
+    The options are those of :func:`~sadrec.training.run.run_sweeps`.
     """
-    records = None
-    if checkpoint is not None:
-        pairs = stopping.held_out
-        held_out = None if pairs is None else fingerprint(pairs.user, pairs.winner, pairs.loser, pairs.weight)
-        identity = {
-            "class": title,
-            "data": data.fingerprint(),
-            "settings": settings.identity(),
-            "validation": held_out,
-            "stopping": [stopping.patience, stopping.monitor],
-        }
-        records = Records(checkpoint, "checkpoint", identity)
+    check_patience(patience, validation)
+    if data.comparisons is None:
+        raise ValueError("there are no comparisons to learn from")
     history: list[Figures] = []
 
     def after_sweep(figures: Figures) -> bool:
         parameters, uncertainty = learnt(learner)
-        figures |= stopping.figures(parameters, uncertainty)
+        if validation is not None:
+            figures |= validation_figures(parameters, uncertainty, validation)
+            if monitor not in figures:
+                raise ValueError(f"monitor must be one of {sorted(figures)}, not {monitor!r}")
         history.append(figures)
         fitted = Fitted(parameters, data.users, data.items, None, settings, history, uncertainty)
-        return keep(fitted, learner.sweep, figures) or stopping.due(history)
+        best = int(np.argmax([figures[monitor] for figures in history])) if patience is not None else 0
+        return keep(fitted, learner.sweep, figures) or (patience is not None and len(history) - 1 - best >= patience)
 
+    size = len(data.users), len(data.items), settings.factors
     with ThreadPoolExecutor(threads) as executor:
-        if data.comparisons is None:
-            raise ValueError("there are no comparisons to learn from")
-        learner = Variational(
-            data.comparisons,
-            len(data.users),
-            len(data.items),
-            settings.factors,
-            settings.seed,
-            settings.learn_rivals,
-            threads,
-            executor if threads > 1 else None,
-        )
-        options: dict[str, Any] = {"records": records, "seconds": checkpoint_seconds, "history": history}
-        learn(learner, settings.iterations, after_sweep, show_progress=show_progress, title=title, **options)
+        pool = executor if threads > 1 else None
+        learner = Variational(data.comparisons, *size, settings.seed, settings.learn_rivals, threads, pool)
+        run_sweeps(learner, settings.iterations, after_sweep, history=history, **options)
+
+
+def validation_figures(parameters: Parameters, uncertainty: Uncertainty, pairs: Pairs) -> Figures:
+    """Return the mean log likelihood of held-out pairs and the share that is ordered rightly (equals count half)."""
+    p = uncertainty.probability(parameters, pairs.user, pairs.winner, pairs.loser)
+    figures = {"validation_log_likelihood": np.log(p), "validation_accuracy": (p > 0.5) + 0.5 * (p == 0.5)}
+    return {name: float(np.average(values, weights=pairs.weight)) for name, values in figures.items()}
 
 
 def learnt(learner: Variational) -> tuple[Parameters, Uncertainty]:

@@ -6,10 +6,10 @@ no generator has to be saved.
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,43 +20,26 @@ from sadrec.training.factors import Factors
 logger = logging.getLogger("sadrec")
 
 
+T = TypeVar("T")
+
+
 @dataclass(frozen=True)
 class State:
-    """What training has reached, beside the factors.
+    """What training has reached, beside the factors."""
 
-    Attributes
-    ----------
-    epoch
-        How many epochs are done.
-    l1_weights
-        Of the second phase of adaptive training.
-    history
-        The figures of every epoch.
-    best, best_epoch
-        The factors of the epoch with the best figure to watch, and its number.
-    stopped
-        Whether training ended before the last epoch.
-    """
-
-    epoch: int = 0
-    l1_weights: Floats | None = None
-    history: tuple[dict[str, float], ...] = ()
-    best: Factors | None = None
-    best_epoch: int = 0
-    stopped: bool = False
+    epoch: int = 0  # how many epochs are done
+    l1_weights: Floats | None = None  # of the second phase of adaptive training
+    history: tuple[dict[str, float], ...] = ()  # the figures of every epoch
+    best: Factors | None = None  # the factors of the epoch with the best figure to watch,
+    best_epoch: int = 0  # and its number
+    stopped: bool = False  # whether training ended before the last epoch
 
 
 class Checkpoints:
-    """A folder that holds the last two checkpoints of one training run.
+    """A folder that holds the last two checkpoints of one training run, made when missing.
 
-    Parameters
-    ----------
-    folder
-        Where they are written; made when missing.
-    identity
-        What the run depends on (settings, fingerprints of the data); a checkpoint of another identity is refused.
-    seconds
-        Write at most once in this time; 0 writes after every epoch.
+    A checkpoint of another ``identity`` (settings, fingerprints of the data) is refused. One is due after so many
+    ``seconds``; 0 means after every epoch.
     """
 
     def __init__(self, folder: str | Path, identity: Mapping[str, Any], seconds: float = 0.0):
@@ -73,29 +56,17 @@ class Checkpoints:
         """Tell whether it is time to write one."""
         return time.monotonic() - self._last >= self._seconds
 
-    def save(self, factors: Factors, state: State) -> None:
-        """Write factors and state, whole or not at all, then remove all but the last two."""
-        arrays = {**_packed(factors), **({} if state.best is None else _packed(state.best, "best_"))}
-        if state.l1_weights is not None:
-            arrays["l1_weights"] = state.l1_weights
-        names = ("epoch", "history", "best_epoch", "stopped")
-        self._records.write(f"epoch-{state.epoch:06d}", {name: getattr(state, name) for name in names}, arrays)
+    def write(self, epoch: int, values: Mapping[str, Any], arrays: Arrays) -> None:
+        """Write the state after an epoch, whole or not at all, then remove all but the last two."""
+        self._records.write(f"epoch-{epoch:06d}", values, arrays)
         for old in self._records.names()[:-2]:
             self._records.remove(old)
         self._last = time.monotonic()
 
-    def load(self, like: Factors) -> tuple[Factors, State] | None:
-        """Return the newest whole checkpoint, or None when there is none; clear away what a kill left half-written.
+    def newest(self, unpack: Callable[[dict[str, Any], Arrays], T]) -> T | None:
+        """Return what ``unpack`` makes of the newest checkpoint that it takes, or None when there is none.
 
-        Parameters
-        ----------
-        like
-            Factors of the shapes that are expected; nothing else is returned.
-
-        Raises
-        ------
-        CheckpointError
-            When a checkpoint belongs to other data or settings.
+        What a kill left half-written is cleared away. A checkpoint of other data or settings raises a CheckpointError.
         """
         for part in self.folder.glob(".epoch-*.part"):
             part.unlink(missing_ok=True)
@@ -104,10 +75,22 @@ class Checkpoints:
             if record is None:
                 continue
             try:
-                return _unpacked(*record, like)
-            except (KeyError, TypeError, ValueError) as error:
+                return unpack(*record)
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
                 logger.warning("%r cannot be used, so that an older one is: %s", str(self._records.path(name)), error)
         return None
+
+    def save(self, factors: Factors, state: State) -> None:
+        """Write factors and state."""
+        arrays = {**_packed(factors), **({} if state.best is None else _packed(state.best, "best_"))}
+        if state.l1_weights is not None:
+            arrays["l1_weights"] = state.l1_weights
+        names = ("epoch", "history", "best_epoch", "stopped")
+        self.write(state.epoch, {name: getattr(state, name) for name in names}, arrays)
+
+    def load(self, like: Factors) -> tuple[Factors, State] | None:
+        """Return the factors and state of the newest checkpoint whose factors have the shapes of ``like``."""
+        return self.newest(lambda values, arrays: _unpacked(values, arrays, like))
 
 
 def _packed(factors: Factors, prefix: str = "") -> Arrays:

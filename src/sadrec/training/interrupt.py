@@ -13,7 +13,7 @@ class SafeInterrupt:
     """
 
     def __init__(self) -> None:
-        self._noted = False
+        self.noted = False
         self._active = False
 
     def __enter__(self) -> "SafeInterrupt":
@@ -29,11 +29,11 @@ class SafeInterrupt:
             self._active = False
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        if self._noted:
+        if self.noted:
             raise KeyboardInterrupt
-        self._noted = True
+        self.noted = True
 
     def check(self) -> None:
         """Raise KeyboardInterrupt if Ctrl-C was pressed."""
-        if self._noted:
+        if self.noted:
             raise KeyboardInterrupt

@@ -1,26 +1,41 @@
-"""A whole training run: epochs with progress, checkpoints, early stopping, and a way back from divergence."""
+"""A whole training run, of either solver: progress, checkpoints, early stopping, Ctrl-C at a safe point."""
 
 import logging
 import sys
+import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
+from typing import Any
 
 from tqdm import tqdm
 
-from sadrec._record import locked
+from sadrec._record import Arrays, locked
 from sadrec.training.checkpoint import Checkpoints, State
 from sadrec.training.given import Pairs
 from sadrec.training.interrupt import SafeInterrupt
 from sadrec.training.rollback import Rollback
 from sadrec.training.trainer import Figures, Trainer
 from sadrec.training.validation import validation_figures
+from sadrec.training.variational import Variational
 
 logger = logging.getLogger("sadrec")
 
 
 class DivergedError(ValueError):
     """Training left the finite numbers; the parameters are back at the last good epoch."""
+
+
+def check_patience(patience: int | None, validation: Pairs | None) -> None:
+    """Refuse patience that is no whole number, or has nothing to watch."""
+    if patience is not None and (validation is None or patience < 1 or patience % 1):
+        raise ValueError(f"patience ({patience!r}) must be a whole number from 1 and needs a validation set to watch")
+
+
+def _bar(total: int, done: int, title: str, show: bool) -> Any:
+    """Return a progress bar over epochs, which only a terminal shows."""
+    options: Any = {"unit": "epoch", "disable": None if show else True, "file": sys.stderr}
+    return tqdm(total=total, initial=done, desc=title, **options)
 
 
 def run(
@@ -44,8 +59,7 @@ def run(
     The options are those of ``SAD.fit``. ``after_epoch(epoch, figures)`` ends the run by returning True, ``title`` is
     that of the progress bar, ``history`` a list to fill with the figures as they come, those of before a resume first.
     """
-    if patience is not None and (validation is None or patience < 1 or patience % 1):
-        raise ValueError(f"patience ({patience!r}) must be a whole number from 1 and needs a validation set to watch")
+    check_patience(patience, validation)
     with ExitStack() as stack:
         if checkpoints is not None:
             stack.enter_context(locked(checkpoints.folder))
@@ -54,16 +68,7 @@ def run(
         history[:] = state.history
         rollback = Rollback(trainer.factors, state)
         stack.callback(rollback.close)
-        bar = stack.enter_context(
-            tqdm(
-                total=trainer.epochs,
-                initial=state.epoch,
-                desc=title,
-                unit="epoch",
-                disable=None if show_progress else True,
-                file=sys.stderr,
-            )
-        )
+        bar = stack.enter_context(_bar(trainer.epochs, state.epoch, title, show_progress))
         saved = state.epoch
 
         def save() -> None:
@@ -147,3 +152,51 @@ def _summary(figures: Figures) -> str:
         parts.append(f"T at 1 {figures['sparsity']:.1%}")
     parts.append(f"{figures['updates_per_second'] / 1e6:.1f} M/s")
     return ", ".join(parts)
+
+
+def run_sweeps(
+    learner: Variational,
+    sweeps: int,
+    after_sweep: Callable[[Figures], bool],
+    *,
+    history: list[Figures],
+    checkpoints: Checkpoints | None = None,
+    show_progress: bool = True,
+    title: str = "training",
+) -> None:
+    """Make sweeps of the variational solver up to a number, or until ``after_sweep`` returns True.
+
+    ``after_sweep`` is called with the figures of each sweep, which it adds to ``history``; also once after a resume,
+    with the last figures of before. Ctrl-C is heard between sweeps.
+    """
+
+    def resume(values: dict[str, Any], arrays: Arrays) -> bool:
+        figures = [{str(name): float(value) for name, value in entry.items()} for entry in values["history"]]
+        if len(figures) != values["sweep"] or not figures:
+            raise ValueError(f"there are figures of {len(figures)} sweeps")
+        learner.restore(values, arrays)
+        history[:] = figures
+        logger.info("resumed after sweep %d of %d", learner.sweep, sweeps)
+        return True
+
+    with ExitStack() as stack:
+        if checkpoints is not None:
+            stack.enter_context(locked(checkpoints.folder))
+            if checkpoints.newest(resume) and after_sweep(history.pop()):
+                return
+        bar = stack.enter_context(_bar(sweeps, learner.sweep, title, show_progress))
+        interrupt = stack.enter_context(SafeInterrupt())
+        stopped = False
+        while learner.sweep < sweeps and not stopped:
+            start = time.perf_counter()
+            likelihood = learner.advance()
+            speed = len(learner.rows.user) / max(time.perf_counter() - start, 1e-9)
+            figures = {"log_likelihood": likelihood, "updates": len(learner.rows.user), "updates_per_second": speed}
+            stopped = after_sweep(figures)
+            last = stopped or interrupt.noted or learner.sweep == sweeps
+            if checkpoints is not None and (last or checkpoints.due()):
+                values, arrays = learner.state()
+                checkpoints.write(learner.sweep, {**values, "history": history}, arrays)
+            bar.set_postfix_str(_summary(figures), refresh=False)
+            bar.update()
+            interrupt.check()
