@@ -13,7 +13,7 @@ class SafeInterrupt:
     """
 
     def __init__(self) -> None:
-        self.noted = False
+        self._noted = False
         self._active = False
 
     def __enter__(self) -> "SafeInterrupt":
@@ -29,11 +29,11 @@ class SafeInterrupt:
             self._active = False
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        if self.noted:
+        if self._noted:
             raise KeyboardInterrupt
-        self.noted = True
+        self._noted = True
 
     def check(self) -> None:
         """Raise KeyboardInterrupt if Ctrl-C was pressed."""
-        if self.noted:
+        if self._noted:
             raise KeyboardInterrupt

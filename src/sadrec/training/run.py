@@ -186,17 +186,28 @@ def run_sweeps(
                 return
         bar = stack.enter_context(_bar(sweeps, learner.sweep, title, show_progress))
         interrupt = stack.enter_context(SafeInterrupt())
-        stopped = False
+        saved, stopped = learner.sweep, False
+
+        def save() -> None:
+            nonlocal saved
+            if checkpoints is not None and saved != learner.sweep:
+                values, arrays = learner.state()
+                checkpoints.write(learner.sweep, {**values, "history": history}, arrays)
+                saved = learner.sweep
+
         while learner.sweep < sweeps and not stopped:
             start = time.perf_counter()
             likelihood = learner.advance()
             speed = len(learner.rows.user) / max(time.perf_counter() - start, 1e-9)
             figures = {"log_likelihood": likelihood, "updates": len(learner.rows.user), "updates_per_second": speed}
             stopped = after_sweep(figures)
-            last = stopped or interrupt.noted or learner.sweep == sweeps
-            if checkpoints is not None and (last or checkpoints.due()):
-                values, arrays = learner.state()
-                checkpoints.write(learner.sweep, {**values, "history": history}, arrays)
+            if checkpoints is not None and checkpoints.due():
+                save()
             bar.set_postfix_str(_summary(figures), refresh=False)
             bar.update()
-            interrupt.check()
+            try:
+                interrupt.check()
+            except KeyboardInterrupt:  # at the end of a sweep: nothing is lost
+                save()
+                raise
+        save()
