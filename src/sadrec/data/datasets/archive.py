@@ -38,7 +38,7 @@ def unpacked(path: Path, needed: tuple[str, ...], also: tuple[str, ...] = ()) ->
             raise ValueError(f"{path} is damaged or incomplete: fetch it again")
         else:
             files = names = [path]
-        files.sort(key=lambda file: file.name)
+        files.sort(key=lambda file: (file.name, file))
         fitting = [[file for file in files if fnmatch(file.name, pattern)] for pattern in patterns]
         if not any(fitting[: len(needed)]):
             shown = ", ".join(sorted(name.name for name in names)[:10]) or "nothing"
