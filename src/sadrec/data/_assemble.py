@@ -1,35 +1,21 @@
 """From batches of rows to the arrays of a sparse matrix, with few copies."""
 
-from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from sadrec.data import _matrix
 from sadrec.data._columns import Where, after, first_true, row_of_frame
 from sadrec.data._vocabulary import Vocabulary
-from sadrec.data.ids import IdArray
+from sadrec.data.ids import Ids
 
 Duplicates = Literal["last", "sum", "count", "max"]
 MODES: tuple[Duplicates, ...] = get_args(Duplicates)
 BATCH = 2**18
 """Rows numbered at once."""
 _INT32_MAX = np.iinfo(np.int32).max
-
-
-@dataclass
-class Assembled:
-    """The arrays of a canonical CSR matrix and the ids of its rows and columns."""
-
-    users: IdArray
-    items: IdArray
-    indptr: NDArray[Any]
-    indices: NDArray[Any]
-    data: NDArray[np.float32]
-    timestamps: NDArray[Any] | None
-    has_ratings: bool
-    repeated: int
 
 
 class Assembler:
@@ -67,12 +53,15 @@ class Assembler:
             if self._stamp_type not in (None, stamps.dtype):
                 raise TypeError(f"the timestamps change from {self._stamp_type} to {stamps.dtype} at {where(0)}")
             self._stamp_type = stamps.dtype
-            chunk["timestamp"] = to_ordered_integers(stamps)
+            chunk["timestamp"] = _ordered(stamps + 0.0) if stamps.dtype.kind == "f" else stamps.view(np.int64)
         self._chunks.append(chunk)
         self.rows += len(columns["user"])
 
-    def finish(self) -> Assembled:
-        """Sort the rows by user and item, merge repeated pairs, and give up what was held."""
+    def finish(self) -> tuple[Any, Ids, Ids, NDArray[Any] | None, bool]:
+        """Sort the rows by user and item and merge repeated pairs; give up what was held.
+
+        Returns the matrix, users, items, timestamps where there are any, and whether the values mean something.
+        """
         from sadrec.data import _kernels
 
         users, user_place = self._users.finish()
@@ -98,22 +87,17 @@ class Assembler:
             if len(stamps):
                 stamps[place] = chunk["timestamp"]
         kept = _kernels.tidy_rows(indptr, columns, values, stamps, MODES.index(self._duplicates))
-        repeated = self.rows - kept
-        if repeated:
-            columns.resize(kept, refcheck=False)
-            values.resize(kept, refcheck=False)
-            if len(stamps):
-                stamps.resize(kept, refcheck=False)
-        return Assembled(
-            users=users,
-            items=items,
-            indptr=indptr.astype(np.int32) if kept <= _INT32_MAX else indptr,
-            indices=columns if kept <= _INT32_MAX else columns.astype(np.int64),
-            data=values,
-            timestamps=None if self._stamp_type is None else from_ordered_integers(stamps, self._stamp_type),
-            has_ratings=rated or self._duplicates in ("sum", "count"),
-            repeated=repeated,
-        )
+        if kept < self.rows:
+            for array in (columns, values, stamps) if len(stamps) else (columns, values):
+                array.resize(kept, refcheck=False)
+        if kept <= _INT32_MAX:
+            indptr = indptr.astype(np.int32)
+        matrix = _matrix.make(values, columns.astype(indptr.dtype, copy=False), indptr, (len(users), len(items)))
+        times = None
+        if self._stamp_type is not None:
+            times = (_ordered(stamps) if self._stamp_type.kind == "f" else stamps).view(self._stamp_type)
+        has_ratings = rated or self._duplicates in ("sum", "count")
+        return matrix, Ids(users, "user"), Ids(items, "item"), times, has_ratings
 
 
 def as_ratings(column: pl.Series, where: Where, *, allow_negative: bool = False) -> NDArray[np.float32]:
@@ -126,12 +110,6 @@ def as_ratings(column: pl.Series, where: Where, *, allow_negative: bool = False)
             "to take each row as an interaction"
         )
     values = np.array(column.cast(pl.Float32).to_numpy())
-    check_ratings(values, where, allow_negative=allow_negative)
-    return values
-
-
-def check_ratings(values: NDArray[Any], where: Where = row_of_frame, *, allow_negative: bool = False) -> None:
-    """Refuse ratings that are not finite, and negative ones unless allowed."""
     finite = np.isfinite(values)
     if not finite.all():
         row = int((~finite).argmax())
@@ -146,6 +124,7 @@ def check_ratings(values: NDArray[Any], where: Where = row_of_frame, *, allow_ne
             "the user chose, so drop what was disliked or rescale the ratings; allow_negative=True (--allow-negative) "
             "keeps them as they are (then they only order a user's items)"
         )
+    return values
 
 
 def as_timestamps(column: pl.Series, where: Where) -> NDArray[Any]:
@@ -182,16 +161,7 @@ def _parse_times(column: pl.Series) -> pl.Series:
         return pl.Series([None] * len(column), dtype=pl.Datetime("us"))
 
 
-def to_ordered_integers(values: NDArray[Any]) -> NDArray[np.int64]:
-    """Map times to integers of the same order."""
-    if values.dtype.kind == "f":
-        bits = (values + 0.0).view(np.int64)
-        return bits ^ ((bits >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))
-    return values.view(np.int64)
-
-
-def from_ordered_integers(values: NDArray[np.int64], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Undo :func:`to_ordered_integers`."""
-    if dtype.kind == "f":
-        return (values ^ ((values >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))).view(dtype)
-    return values.view(dtype)
+def _ordered(values: NDArray[Any]) -> NDArray[np.int64]:
+    """Map the bits of floats to integers of the same order, and such integers back to the bits."""
+    bits = values.view(np.int64)
+    return bits ^ ((bits >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))

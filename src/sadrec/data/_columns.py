@@ -104,20 +104,14 @@ def find_interactions(
 
 def is_frame(value: Any) -> bool:
     """Whether ``value`` is a data frame of a kind that can be read."""
-    if isinstance(value, (pl.DataFrame, pl.LazyFrame)):
-        return True
-    import narwhals.stable.v1 as nw
+    import narwhals.stable.v1 as nw  # here and below, not above: it takes a tenth of a second
 
-    try:
-        nw.from_native(value)
-    except TypeError:
-        return False
-    return True
+    return isinstance(nw.from_native(value, pass_through=True), (nw.DataFrame, nw.LazyFrame))
 
 
 def open_frame(frame: Any) -> Any:
     """Wrap a frame of pandas, polars, Arrow and others; collect a lazy one."""
-    import narwhals.stable.v1 as nw  # here and below, not above: it takes a tenth of a second
+    import narwhals.stable.v1 as nw
 
     try:
         wrapped = nw.from_native(frame)

@@ -6,7 +6,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sadrec.data._assemble import check_ratings
 from sadrec.data.ids import IdArray, Ids
 
 _INT32_MAX = np.iinfo(np.int32).max
@@ -34,29 +33,22 @@ def canonical(matrix: Any, *, allow_negative: bool = False) -> Any:
     result.sum_duplicates()
     if result.nnz == 0:
         raise ValueError(f"the matrix of shape {result.shape} has no entries")
-    _check(result, allow_negative=allow_negative)
+    wrong = ~np.isfinite(result.data) if allow_negative else ~(np.isfinite(result.data) & (result.data >= 0))
+    if wrong.any():
+        entry = int(wrong.argmax())
+        row = int(np.searchsorted(result.indptr, entry, side="right")) - 1
+        remedy = "entries must be finite; leave out what is unknown"
+        if np.isfinite(result.data[entry]):
+            remedy = (
+                "every stored entry counts as something the user chose, so leave out what was disliked or rescale; "
+                "allow_negative=True keeps negative values as they are"
+            )
+        raise ValueError(
+            f"the matrix holds {result.data[entry]:g} at row {row}, column {result.indices[entry]}: {remedy}"
+        )
     # scipy keeps 64-bit indices that came in, even where 32 bits do.
     narrow = np.int32 if max(result.nnz, *result.shape) <= _INT32_MAX else np.int64
     return make(result.data, result.indices.astype(narrow), result.indptr.astype(narrow), result.shape)
-
-
-def _check(matrix: Any, *, allow_negative: bool) -> None:
-    try:
-        check_ratings(matrix.data, allow_negative=allow_negative)
-    except ValueError:
-        wrong = ~np.isfinite(matrix.data)
-        if not wrong.any():
-            wrong = matrix.data < 0
-        entry = int(wrong.argmax())
-        row = int(np.searchsorted(matrix.indptr, entry, side="right")) - 1
-        value, column = matrix.data[entry], int(matrix.indices[entry])
-        remedy = (
-            "every stored entry counts as something the user chose, so leave out what was disliked or "
-            "rescale; allow_negative=True keeps negative values as they are"
-        )
-        if not np.isfinite(value):
-            remedy = "entries must be finite; leave out what is unknown"
-        raise ValueError(f"the matrix holds {value:g} at row {row}, column {column}: {remedy}") from None
 
 
 def masked(matrix: Any, mask: NDArray[np.bool_]) -> Any:
@@ -72,14 +64,6 @@ def compressed(matrix: Any, rows: NDArray[Any], columns: NDArray[Any]) -> Any:
     place[columns] = np.arange(len(columns))
     indptr = np.concatenate([matrix.indptr[rows], matrix.indptr[-1:]])
     return make(matrix.data.copy(), place[matrix.indices], indptr, (len(rows), len(columns)))
-
-
-def from_entries(row: NDArray[Any], column: NDArray[Any], values: NDArray[Any], shape: tuple[int, int]) -> Any:
-    """Make a matrix of distinct entries in any order; stored zeros stay."""
-    order = np.lexsort((column, row))
-    indptr = np.zeros(shape[0] + 1, np.int64)
-    np.cumsum(np.bincount(row, minlength=shape[0]), out=indptr[1:])
-    return sp.csr_matrix((values[order], column[order].astype(np.int32), indptr), shape=shape)
 
 
 def join_ids(known: IdArray | None, *more: IdArray) -> IdArray:
@@ -107,7 +91,8 @@ def align_ids(data: Any, users: Ids, items: Ids, values: NDArray[Any] | None = N
         return matrix if values is None else make(values, matrix.indices, matrix.indptr, matrix.shape)
     entries = matrix.tocoo()
     row, column = users.positions(data.users)[entries.row], items.positions(data.items)[entries.col]
-    return from_entries(row, column, entries.data if values is None else values, (len(users), len(items)))
+    values = entries.data if values is None else values
+    return sp.csr_matrix((values, (row, column)), shape=(len(users), len(items)))
 
 
 def entry_keys(matrix: Any) -> NDArray[np.int64]:
@@ -122,7 +107,7 @@ def merged(first: Any, second: Any) -> tuple[Any, NDArray[np.bool_]]:
     row, column = np.concatenate((one.row, two.row)), np.concatenate((one.col, two.col))
     values = np.concatenate((one.data, two.data))
     _, kept = np.unique(row.astype(np.int64) * first.shape[1] + column, return_index=True)  # in the order of rows
-    return from_entries(row[kept], column[kept], values[kept], first.shape), kept < one.nnz
+    return sp.csr_matrix((values[kept], (row[kept], column[kept])), shape=first.shape), kept < one.nnz
 
 
 def enlarged(matrix: Any, users: int, items: int) -> Any:

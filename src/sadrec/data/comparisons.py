@@ -1,6 +1,6 @@
 """What people said when asked: which of two items they prefer."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,7 +13,7 @@ from sadrec import _check
 from sadrec._types import Floats
 from sadrec.data._columns import AUTO, is_frame, open_frame, take_columns
 from sadrec.data._comparison_rows import ComparisonRows, Ties, check_weight, find_comparisons, names_without_header
-from sadrec.data.ids import IdArray, Ids
+from sadrec.data.ids import Ids, OfUsersAndItems
 from sadrec.data.splits import hold_out_groups, hold_out_share
 from sadrec.data.tables import Table, opened
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparisons:
+class Comparisons(OfUsersAndItems):
     """Users, items, and who preferred what to what; immutable.
 
     Make one with :meth:`read` (a file), :meth:`from_frame` (a data frame) or :meth:`from_indices` (arrays).
@@ -56,15 +56,10 @@ class Comparisons:
     loser_index: NDArray[np.int32]
     weight: Floats | None = None
 
-    def __post_init__(self) -> None:
-        if not isinstance(self.user_ids, Ids) or not isinstance(self.item_ids, Ids):
-            raise TypeError("make comparisons with Comparisons.read, .from_frame or .from_indices")
-        for array in (self.user_index, self.winner_index, self.loser_index, self.weight):
-            if array is not None:
-                array.flags.writeable = False
+    _third_maker = "from_indices"
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), tuple(getattr(self, field.name) for field in fields(self))
+    def _arrays(self) -> tuple[NDArray[Any] | None, ...]:
+        return self.user_index, self.winner_index, self.loser_index, self.weight
 
     # -- constructors --------------------------------------------------------------------------------------
 
@@ -158,16 +153,6 @@ class Comparisons:
         return cls(user_ids, item_ids, user, winner, loser, check_weight(weight, len(user)))
 
     # -- what it holds ---------------------------------------------------------------------------------------
-
-    @property
-    def users(self) -> IdArray:
-        """User ids, in row order."""
-        return self.user_ids.array
-
-    @property
-    def items(self) -> IdArray:
-        """Item ids, in row order."""
-        return self.item_ids.array
 
     def __len__(self) -> int:
         return len(self.user_index)

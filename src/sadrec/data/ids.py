@@ -2,7 +2,8 @@
 
 import datetime
 from collections.abc import Iterable
-from typing import Any, overload
+from dataclasses import fields
+from typing import Any, ClassVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -277,6 +278,39 @@ class Ids:
     def _examples(self) -> str:
         shown = [repr(x.item()) if x.dtype.kind != "M" else f"'{x}'" for x in self._array[:3]]
         return ", ".join(shown) + (", ..." if len(self) > 3 else "")
+
+
+class OfUsersAndItems:
+    """Base of the frozen dataclasses of what users did with items."""
+
+    user_ids: Ids
+    item_ids: Ids
+    _third_maker: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        if not all(isinstance(ids, Ids) for ids in (self.user_ids, self.item_ids)):
+            name = type(self).__name__
+            raise TypeError(f"make {name.lower()} with {name}.read, .from_frame or .{self._third_maker}")
+        for array in self._arrays():
+            if array is not None:
+                array.flags.writeable = False
+
+    def _arrays(self) -> tuple[NDArray[Any] | None, ...]:
+        """Return the arrays that must not be written to."""
+        raise NotImplementedError
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), tuple(getattr(self, field.name) for field in fields(self))  # type: ignore[arg-type]
+
+    @property
+    def users(self) -> IdArray:
+        """User ids, in row order."""
+        return self.user_ids.array
+
+    @property
+    def items(self) -> IdArray:
+        """Item ids, in row or column order."""
+        return self.item_ids.array
 
 
 def _short(value: Any) -> str:

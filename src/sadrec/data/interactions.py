@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from sadrec import _check
 from sadrec.data import DataWarning, _matrix, splits
 from sadrec.data._assemble import Assembler, Duplicates
 from sadrec.data._columns import AUTO, find_interactions, is_frame, open_frame, take_columns
-from sadrec.data.ids import IdArray, Ids, as_id_array
+from sadrec.data.ids import Ids, OfUsersAndItems, as_id_array
 from sadrec.data.tables import Table, opened
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ _WITHOUT_HEADER = ("user", "item", "rating", "timestamp")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Interactions:
+class Interactions(OfUsersAndItems):
     """Users, items, and a sparse matrix of what they did; immutable.
 
     Make one with :meth:`read` (a file), :meth:`from_frame` (a data frame) or :meth:`from_csr` (a matrix).
@@ -67,16 +67,10 @@ class Interactions:
     has_ratings: bool = False
     item_titles: NDArray[np.str_] | None = None
 
-    def __post_init__(self) -> None:
-        if not isinstance(self.user_ids, Ids) or not isinstance(self.item_ids, Ids):
-            raise TypeError("make interactions with Interactions.read, .from_frame or .from_csr")
-        matrix = self.matrix
-        for array in (matrix.data, matrix.indices, matrix.indptr, self.timestamps, self.item_titles):
-            if array is not None:
-                array.flags.writeable = False
+    _third_maker = "from_csr"
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), tuple(getattr(self, field.name) for field in fields(self))
+    def _arrays(self) -> tuple[NDArray[Any] | None, ...]:
+        return self.matrix.data, self.matrix.indices, self.matrix.indptr, self.timestamps, self.item_titles
 
     # -- constructors ----------------------------------------------------------------------------------------
 
@@ -180,29 +174,18 @@ class Interactions:
     @classmethod
     def _assembled(cls, rows: Assembler, *, said: bool = False) -> "Interactions":
         """Make interactions of rows; ``said`` is whether the caller said what becomes of repeated pairs."""
-        parts = rows.finish()
-        if parts.repeated and not said:
-            kept = "the latest of each" if parts.timestamps is not None else "the last row of each"
+        data = cls(*rows.finish())
+        if (repeated := rows.rows - len(data)) and not said:
+            kept = "the latest of each" if data.timestamps is not None else "the last row of each"
             warnings.warn(
-                f"{parts.repeated:,} rows repeat a (user, item) pair: kept {kept}; "
+                f"{repeated:,} rows repeat a (user, item) pair: kept {kept}; "
                 'choose with duplicates="last", "sum", "count" or "max"',
                 DataWarning,
                 stacklevel=3,
             )
-        matrix = _matrix.make(parts.data, parts.indices, parts.indptr, (len(parts.users), len(parts.items)))
-        return cls(matrix, Ids(parts.users, "user"), Ids(parts.items, "item"), parts.timestamps, parts.has_ratings)
+        return data
 
     # -- what it holds ---------------------------------------------------------------------------------------
-
-    @property
-    def users(self) -> IdArray:
-        """User ids, in row order."""
-        return self.user_ids.array
-
-    @property
-    def items(self) -> IdArray:
-        """Item ids, in column order."""
-        return self.item_ids.array
 
     @property
     def shape(self) -> tuple[int, int]:
