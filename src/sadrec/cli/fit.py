@@ -74,7 +74,7 @@ def fit_command(
     """Learn from FILE and write the model to OUTPUT.
 
     FILE holds interactions (user, item[, rating][, timestamp]) or comparisons (user, winner, loser); csv, tsv, dat or
-    parquet. Interrupted with Ctrl-C or killed, the same command goes on where it was.
+    parquet. Interrupted with Ctrl-C or killed, the same command continues where it stopped.
     """
     from sadrec import Interactions
     from sadrec.models import DivergedError

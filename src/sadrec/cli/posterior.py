@@ -75,8 +75,8 @@ def posterior_command(
 
     FILE holds comparisons (user, winner, loser; or user, left, right, winner) or interactions (user, item); or it is a
     posterior that was saved before, whose name ends in .posterior. Interrupted with Ctrl-C or killed, the same command
-    goes on where it was, if it has a folder for checkpoints (-o or --checkpoint); without one, Ctrl-C shows what the
-    draws so far say.
+    continues where it stopped, if it has a folder for checkpoints (-o or --checkpoint); without one, Ctrl-C shows the
+    results of the draws so far.
     """
     from sadrec.posterior import GibbsSAD
 

@@ -73,7 +73,7 @@ def compare(
         Split s is drawn with ``seed + s``, and so are its sampled items; every model gets the same.
     path
         A folder for results: one small file per (model, split), keyed by the data, the model's settings and the
-        protocol. What is there already is not computed again, so a killed comparison goes on where it was.
+        protocol. What is there already is not computed again, so a killed comparison continues where it stopped.
     budget
         Seconds that a fit and its evaluation may take, for all models or by name.
     per_user

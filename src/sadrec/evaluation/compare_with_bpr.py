@@ -115,7 +115,7 @@ def compare_with_bpr(
     seed
         Of the splits.
     path
-        A folder for results, which makes a killed run go on where it was.
+        A folder for results, which makes a killed run continue where it stopped.
     progress
         Show a progress bar.
     **settings

@@ -211,8 +211,8 @@ def tune(
     seed
         Of the splits and of the sampler.
     path
-        A folder for results. Killed or interrupted, the same call goes on where it was and ends with the same result;
-        another model, other data or another metric may use the same folder.
+        A folder for results. Killed or interrupted, the same call continues where it stopped and ends with the same
+        result; another model, other data or another metric may use the same folder.
     budget
         Seconds that one trial may take.
     timeout

@@ -86,7 +86,7 @@ def hardest_pairs(
     design: Doubles,
     offset: Doubles,
 ) -> None:
-    """Choose, for each pair, the one of its rivals in ``pool``, (pairs, rivals), that the winner beats by least.
+    """Choose, for each pair, the one of its negatives in ``pool``, (pairs, negatives), that the winner beats by least.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ def hardest_pairs(
     items
         eta, tau and bias; the last two are empty for a model without.
     chosen, design, offset
-        Filled with the rivals, and with the wedges and differences of bias of the pairs.
+        Filled with the chosen negatives, and with the wedges and differences of bias of the pairs.
     """
     eta, tau, bias = items
     factors, rivals = xi.shape[0], tau.shape[0] > 0

@@ -259,22 +259,22 @@ def _solve_around(
 
 
 class Pool:
-    """Pairs of a winner and several rivals, of which the hardest counts: the one that the winner beats by least.
+    """Pairs of a winner and several negatives, of which the hardest counts: the one that the winner beats by least.
 
     Parameters
     ----------
     parameters
         Of the model; the rows of the items that occur are copied once.
-    winners, rivals
-        Positions, (pairs,) and (pairs, rivals).
+    winners, negatives
+        Positions, (pairs,) and (pairs, negatives).
     """
 
-    def __init__(self, parameters: Parameters, winners: Indices, rivals: Indices) -> None:
+    def __init__(self, parameters: Parameters, winners: Indices, negatives: Indices) -> None:
         self.items = np.arange(parameters.n_items)
-        if rivals.size < parameters.n_items:
-            self.items = np.unique(np.append(rivals, winners))
-            winners, rivals = np.searchsorted(self.items, winners), np.searchsorted(self.items, rivals)
-        self.winners, self.rivals = winners, rivals
+        if negatives.size < parameters.n_items:
+            self.items = np.unique(np.append(negatives, winners))
+            winners, negatives = np.searchsorted(self.items, winners), np.searchsorted(self.items, negatives)
+        self.winners, self.negatives = winners, negatives
         eta, tau, bias = (
             np.empty((0,) * dimensions, np.float32) if side is None else side[self.items].astype(np.float32)
             for side, dimensions in (
@@ -286,12 +286,12 @@ class Pool:
         self._tables = eta, tau, bias
 
     def hardest(self, vector: Doubles, every: int = 1) -> tuple[Indices, Doubles, Doubles]:
-        """Return the hardest rivals of the pairs, or of every so-many-th, with :func:`pair_design` of these pairs."""
+        """Return the hardest negatives of the pairs, or of every n-th, with :func:`pair_design` of these pairs."""
         from sadrec.ranking._descent import hardest_pairs  # numba is worth loading only now
 
-        winners, rivals = self.winners[::every], np.ascontiguousarray(self.rivals[::every])
+        winners, negatives = self.winners[::every], np.ascontiguousarray(self.negatives[::every])
         chosen, design, offset = np.empty_like(winners), np.empty((winners.size, vector.size)), np.empty(winners.size)
-        hardest_pairs(vector.astype(np.float32), self._tables, winners, rivals, chosen, design, offset)
+        hardest_pairs(vector.astype(np.float32), self._tables, winners, negatives, chosen, design, offset)
         return self.items[chosen], design, offset
 
 

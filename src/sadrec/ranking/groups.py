@@ -48,8 +48,8 @@ def recommend_groups(
 ) -> list[Group]:
     """Turn a tournament into slates, best first: the items of a cycle together, every other item alone.
 
-    Somebody in two minds about the items of a cycle is shown all of them. Without ties, and without a limit on the
-    size, everything in one group beats everything in the later groups.
+    The items of a cycle are shown together. Without ties, and without a limit on the size, everything in one group
+    beats everything in the later groups.
 
     Parameters
     ----------

@@ -109,9 +109,9 @@ def fold_in_item(
     # As the winner: each fan once per epoch, against negatives spread over what the fan has not liked.
     each = min(parameters.n_items, max(1, pairs // fans.size))
     winner_users = np.repeat(fans, each)
-    rivals = draw(winner_users.size, parameters.n_items)
-    fresh = np.asarray(known[winner_users, rivals]).ravel() == 0
-    winner_users, rivals = winner_users[fresh], rivals[fresh]
+    negatives = draw(winner_users.size, parameters.n_items)
+    fresh = np.asarray(known[winner_users, negatives]).ravel() == 0
+    winner_users, negatives = winner_users[fresh], negatives[fresh]
     winner_weight = 1.0 / np.bincount(winner_users, minlength=parameters.n_users)[winner_users]
 
     # As the negative: user by user, each liked item brings the new one up with probability 1 / (items not liked).
@@ -122,7 +122,7 @@ def fold_in_item(
     winners = known.indices[known.indptr[drawn] + (even_points(drawn.size, 2**0.5) * sizes[drawn]).astype(np.int64)]
     loser_weight = np.full(drawn.size, total / max(1, drawn.size))
 
-    design, offset = _design(parameters, winner_users, rivals)
+    design, offset = _design(parameters, winner_users, negatives)
     against_design, against_offset = _design(parameters, drawn, winners)
     factors, width = parameters.n_factors, design.shape[1]
     own = factors + (parameters.item_bias is not None)
