@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo test test-baselines lint format study bench clean
+.PHONY: settings demo test test-baselines lint format study bench clean
 
 $(VENV)/.base: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -42,6 +42,9 @@ format: $(VENV)/.dev
 # make study NAME=table ARGS="--dataset movielens-100k --splits 2"
 study: $(VENV)/.base
 	$(BIN)/python -m studies.$(NAME) $(ARGS)
+
+settings: $(VENV)/.dev
+	$(BIN)/python docs/settings.py
 
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/training.py
