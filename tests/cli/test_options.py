@@ -11,8 +11,7 @@ from click.testing import CliRunner
 
 from sadrec import BPR, SAD, Interactions
 from sadrec._settings import declared
-from sadrec.cli import main
-from sadrec.cli.main import COMMANDS
+from sadrec.cli import COMMANDS, main
 from sadrec.cli.options import spelled
 from sadrec.posterior import GibbsSAD
 

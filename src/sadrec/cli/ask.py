@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from sadrec.cli.options import json_option, model_argument, number_option, parse_id, user_option
+from sadrec.cli.options import an_output, json_option, model_argument, number_option, parse_id, user_option
 from sadrec.cli.output import print_json, print_table
 
 
@@ -24,17 +24,23 @@ def load(model: Path) -> Any:
     return SAD.load(model, mmap=True)
 
 
-def load_and_parse(model: Path, user: str, item: str, rival: str) -> tuple[Any, tuple[Any, Any, Any]]:
+def load_and_parse(model: Path, user: str, item: str, rival: str) -> tuple[Any, dict[str, Any]]:
     """Load a model, and turn the texts of ids into ids."""
     fitted = load(model)
-    return fitted, (parse_id(fitted.user_ids, user), parse_id(fitted.item_ids, item), parse_id(fitted.item_ids, rival))
+    ids = parse_id(fitted.user_ids, user), parse_id(fitted.item_ids, item), parse_id(fitted.item_ids, rival)
+    return fitted, dict(zip(("user", "item", "rival"), ids, strict=True))
+
+
+def properties(thing: Any, *names: str) -> dict[str, Any]:
+    """Return some attributes by their names."""
+    return {name: getattr(thing, name) for name in names}
 
 
 @click.command("recommend")
 @model_argument
 @click.option("--user", help="Id of the user.")
 @click.option("--all", "everybody", is_flag=True, help="For all users, written to OUTPUT.")
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="Parquet file for --all.")
+@click.option("-o", "--output", type=an_output, help="Parquet file for --all.")
 @number_option(10, "How many items.")
 @click.option(
     "--method",
@@ -80,12 +86,11 @@ def recommend_command(
         return
     who = parse_id(fitted.user_ids, str(user))
     if groups:
-        slates = fitted.recommend_groups(who, N=N)
+        shown = fitted.recommend_groups(who, N=N)
         if as_json:
-            print_json([{"items": slate.items, "wins": slate.wins, "strength": slate.strength} for slate in slates])
+            print_json([properties(group, "items", "wins", "strength") for group in shown])
         else:
-            for place, slate in enumerate(slates, 1):
-                click.echo(f"{place:3d}. {slate}")
+            click.echo("\n".join(f"{place:3d}. {group}" for place, group in enumerate(shown, 1)))
         return
     ids, scores = fitted.recommend(who, N=N, filter_already_liked_items=not keep_seen, method=method)
     if as_json:
@@ -107,17 +112,11 @@ def write_all(fitted: Any, output: Path, N: int, method: str, keep_seen: bool) -
         ids, scores = fitted.recommend(
             fitted.users, N=N, filter_already_liked_items=not keep_seen, method=method, progress=bar.update
         )
-    real = np.isfinite(scores)
-    frame = pl.DataFrame(
-        {
-            "user": np.repeat(fitted.users, N)[real.ravel()],
-            "rank": np.tile(np.arange(1, N + 1, dtype=np.int32), len(ids))[real.ravel()],
-            "item": ids.ravel()[real.ravel()],
-            "score": scores.ravel()[real.ravel()],
-        }
-    )
+    ranks = np.tile(np.arange(1, N + 1, dtype=np.int32), len(ids))
+    columns = {"user": np.repeat(fitted.users, N), "rank": ranks, "item": ids.ravel(), "score": scores.ravel()}
+    real = np.isfinite(columns["score"])
     with replacing(output) as part:
-        frame.write_parquet(part)
+        pl.DataFrame({name: column[real] for name, column in columns.items()}).write_parquet(part)
 
 
 @click.command("cycles")
@@ -125,7 +124,7 @@ def write_all(fitted: Any, output: Path, N: int, method: str, keep_seen: bool) -
 @user_option
 @number_option(50, "Favourites to look at.", least=2)
 @click.option("--minimum", type=click.FloatRange(min=0), default=0.0, help="The margin a win needs to count.")
-@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw the strongest one to this file.")
+@click.option("--plot", type=an_output, help="Draw the strongest one to this file.")
 @json_option
 def cycles_command(model: Path, user: str, N: int, minimum: float, plot: Path | None, as_json: bool) -> None:
     """Find where a user's taste runs in cycles."""
@@ -136,23 +135,10 @@ def cycles_command(model: Path, user: str, N: int, minimum: float, plot: Path | 
     if plot is not None:
         draw_strongest(fitted, who, cycles, N, minimum, plot)
     if as_json:
-        print_json(
-            {
-                "user": who,
-                "intransitivity": share,
-                "cyclic_triads": {"count": triads.count, "total": triads.total, "share": triads.share},
-                "cycles": [
-                    {
-                        "members": cycle.members,
-                        "path": cycle.path,
-                        "margins": cycle.margins,
-                        "probabilities": cycle.probabilities,
-                        "strength": cycle.strength,
-                    }
-                    for cycle in cycles
-                ],
-            }
-        )
+        shown = ("members", "path", "margins", "probabilities", "strength")
+        content: dict[str, Any] = {"cyclic_triads": properties(triads, "count", "total", "share")}
+        content["cycles"] = [properties(cycle, *shown) for cycle in cycles]
+        print_json({"user": who, "intransitivity": share, **content})
     else:
         for cycle in cycles:
             click.echo(str(cycle))
@@ -186,20 +172,10 @@ def draw_strongest(fitted: Any, user: Any, cycles: list[Any], N: int, minimum: f
 def explain_command(model: Path, user: str, item: str, rival: str, as_json: bool) -> None:
     """Say why a user prefers ITEM to RIVAL, or does not."""
     fitted, asked = load_and_parse(model, user, item, rival)
-    reason = fitted.explain(*asked)
+    reason = fitted.explain(**asked)
     if as_json:
-        print_json(
-            {
-                "user": asked[0],
-                "item": asked[1],
-                "rival": asked[2],
-                "margin": reason.margin,
-                "probability": reason.probability,
-                "contributions": reason.contributions,
-                "for_item": reason.supporters(),
-                "for_rival": reason.opponents(),
-            }
-        )
+        content = properties(reason, "margin", "probability", "contributions")
+        print_json({**asked, **content, "for_item": reason.supporters(), "for_rival": reason.opponents()})
     else:
         click.echo(str(reason))
 
@@ -216,15 +192,13 @@ def similar_command(model: Path, item: str | None, user: str | None, N: int, as_
         raise click.UsageError("give --item ID or --user ID")
     fitted = load(model)
     if item is not None:
-        ids, cosines = fitted.similar_items(parse_id(fitted.item_ids, item), N)
+        kind, (ids, cosines) = "item", fitted.similar_items(parse_id(fitted.item_ids, item), N)
     else:
-        ids, cosines = fitted.similar_users(parse_id(fitted.user_ids, str(user)), N)
+        kind, (ids, cosines) = "user", fitted.similar_users(parse_id(fitted.user_ids, str(user)), N)
     if as_json:
         print_json({"ids": ids, "cosines": cosines})
     else:
-        print_table(
-            ("item" if item is not None else "user", "cosine"), list(zip(ids, map(float, cosines), strict=True))
-        )
+        print_table((kind, "cosine"), list(zip(ids, map(float, cosines), strict=True)))
 
 
 @click.command("prefer")
@@ -232,12 +206,11 @@ def similar_command(model: Path, item: str | None, user: str | None, N: int, as_
 def prefer_command(model: Path, user: str, item: str, rival: str, as_json: bool) -> None:
     """Tell whether a user prefers ITEM to RIVAL, and how surely."""
     fitted, asked = load_and_parse(model, user, item, rival)
-    x, p = fitted.preference(*asked), fitted.probability(*asked)
+    x, p = fitted.preference(**asked), fitted.probability(**asked)
     if as_json:
-        print_json({"user": asked[0], "item": asked[1], "rival": asked[2], "preference": x, "probability": p})
-        return
-    if x == 0:
+        print_json({**asked, "preference": x, "probability": p})
+    elif x == 0:
         click.echo(f"{user} is undecided between {item} and {rival} (x = 0)")
-        return
-    better, worse = (item, rival) if x >= 0 else (rival, item)
-    click.echo(f"{user} prefers {better} to {worse} with probability {max(p, 1 - p):.3f} (x = {x:+.3f})")
+    else:
+        better, worse = (item, rival) if x > 0 else (rival, item)
+        click.echo(f"{user} prefers {better} to {worse} with probability {max(p, 1 - p):.3f} (x = {x:+.3f})")

@@ -8,7 +8,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec.cli.options import seed_option
+from sadrec.cli.options import a_folder, seed_option
 from sadrec.cli.output import print_table
 
 if TYPE_CHECKING:
@@ -30,12 +30,7 @@ _WHAT = (
 @click.command("demo")
 @seed_option
 @click.option(
-    "-o",
-    "--output",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("sadrec-demo"),
-    show_default=True,
-    help="Folder for the picture.",
+    "-o", "--output", type=a_folder, default=Path("sadrec-demo"), show_default=True, help="Folder for the picture."
 )
 def demo_command(seed: int, output: Path) -> None:
     """Simulate people whose taste runs in cycles, and see which model notices."""

@@ -6,7 +6,16 @@ from typing import Any
 
 import click
 
-from sadrec.cli.options import Reading, a_file, json_option, model_argument, quiet_option, reading_options, seed_option
+from sadrec.cli.options import (
+    Reading,
+    a_file,
+    a_folder,
+    json_option,
+    model_argument,
+    quiet_option,
+    reading_options,
+    seed_option,
+)
 from sadrec.cli.output import print_json, print_table, resumable
 
 PAPER_MEASURES = ("mean_margin", "match", "match_per_user", "m1", "m2")
@@ -124,10 +133,7 @@ def in_ids_of(model: Any, data: Any, name: str = "the data") -> tuple[Any, int]:
 @click.option("--budget", type=click.FloatRange(min=0, min_open=True), help="Seconds for one fit and its evaluation.")
 @seed_option
 @click.option(
-    "-o",
-    "--output",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Folder for tables, a picture and finished work: a killed comparison goes on.",
+    "-o", "--output", type=a_folder, help="Folder for tables, a picture and finished work: a killed comparison goes on."
 )
 @quiet_option
 @reading_options

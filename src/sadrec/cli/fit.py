@@ -10,6 +10,7 @@ import click
 from sadrec.cli.options import (
     Reading,
     a_file,
+    a_folder,
     file_argument,
     json_option,
     quiet_option,
@@ -51,7 +52,7 @@ def describe_command(file: Path, reading: Reading, as_json: bool) -> None:
 @click.option("--patience", type=int, help="Stop when the held-out figure has not risen for so many epochs.")
 @click.option(
     "--checkpoint",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=a_folder,
     help="Folder to resume from; by default OUTPUT.checkpoint, removed when the model is written.",
 )
 @quiet_option

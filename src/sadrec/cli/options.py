@@ -14,6 +14,8 @@ Command = Callable[..., Any]
 Decorated = TypeVar("Decorated", bound=Command)
 
 a_file = click.Path(exists=True, dir_okay=False, path_type=Path)
+an_output = click.Path(dir_okay=False, path_type=Path)
+a_folder = click.Path(file_okay=False, path_type=Path)
 file_argument = click.argument("file", type=a_file)
 model_argument = click.argument("model", type=a_file)
 user_option = click.option("--user", required=True, help="Id of the user.")
@@ -37,12 +39,8 @@ def parse_id(ids: Any, text: str) -> Any:
     """Turn the text of an id into the kind of id there is."""
     import numpy as np
 
-    kinds = {
-        "i": (int, "whole number"),
-        "u": (int, "whole number"),
-        "f": (float, "number"),
-        "M": (np.datetime64, "date"),
-    }
+    whole = (int, "whole number")
+    kinds = {"i": whole, "u": whole, "f": (float, "number"), "M": (np.datetime64, "date")}
     convert, name = kinds.get(ids.array.dtype.kind, (str, "text"))
     try:
         return convert(text)
@@ -73,17 +71,7 @@ _MAY_BE_NONE = {"interactions": ("rating", "timestamp"), "comparisons": ("user",
 
 @dataclass(frozen=True)
 class Reading:
-    """What the options say about how to read files.
-
-    Attributes
-    ----------
-    kind
-        "interactions", "comparisons" or "auto".
-    header, text_ids
-        Whether a text file has a header (None: look), and whether ids are text.
-    given
-        The other options that were given.
-    """
+    """What the options say about how to read files; ``given`` are the other options that were given."""
 
     kind: str
     header: bool | None
@@ -92,13 +80,9 @@ class Reading:
 
     def options(self) -> list[str]:
         """Return the options that were given, as they are spelled."""
-        names = [spelled(name) for name in self.given]
-        return (
-            names
-            + ["--kind"] * (self.kind != "auto")
-            + ["--text-ids"] * self.text_ids
-            + ([] if self.header is None else ["--header" if self.header else "--no-header"])
-        )
+        header = [] if self.header is None else ["--header" if self.header else "--no-header"]
+        others = ["--kind"] * (self.kind != "auto") + ["--text-ids"] * self.text_ids
+        return [*map(spelled, self.given), *others, *header]
 
     def read(self, file: Path, kind: str | None = None) -> Any:
         """Read interactions, or comparisons where the file has columns of winners and losers.

@@ -10,6 +10,8 @@ from sadrec import _check
 from sadrec._settings import checked
 from sadrec.cli.options import (
     Reading,
+    a_folder,
+    an_output,
     file_argument,
     json_option,
     number_option,
@@ -38,13 +40,7 @@ def output_name(ctx: click.Context, param: click.Parameter, value: Path | None) 
 
 @click.command("posterior")
 @file_argument
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    callback=output_name,
-    help=f"Save it, as NAME{SUFFIX}.",
-)
+@click.option("-o", "--output", type=an_output, callback=output_name, help=f"Save it, as NAME{SUFFIX}.")
 @settings_options(SamplerSettings)
 @click.option("--for", "asked", metavar="USER", help="Whose ranking and cycles; everybody's mean by default.")
 @number_option(20, "How many items to show.")
@@ -52,7 +48,7 @@ def output_name(ctx: click.Context, param: click.Parameter, value: Path | None) 
 @click.option("--least", type=float, default=0.5, show_default=True, help="Smallest probability of a cycle to show.")
 @click.option(
     "--checkpoint",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=a_folder,
     help="Folder to resume from; with -o by default OUTPUT.checkpoint, removed when the posterior is saved.",
 )
 @quiet_option

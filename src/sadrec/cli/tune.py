@@ -9,6 +9,7 @@ from sadrec import _settings
 from sadrec.cli.fit import new_model
 from sadrec.cli.options import (
     Reading,
+    an_output,
     file_argument,
     json_option,
     quiet_option,
@@ -22,7 +23,7 @@ from sadrec.training.settings import TrainingSettings
 
 @click.command("tune")
 @file_argument
-@click.option("-o", "--output", type=click.Path(dir_okay=False, path_type=Path), required=True,
+@click.option("-o", "--output", type=an_output, required=True,
               help="JSON file for the best settings, which `sadrec fit --settings` takes.")  # fmt: skip
 @click.option("--model", type=click.Choice(["sad", "bpr"]), help="Which model.  [default: sad]")
 @click.option("--sampler", type=click.Choice(["tpe", "random", "grid"]), default="tpe", show_default=True,
