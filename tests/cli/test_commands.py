@@ -157,7 +157,7 @@ def test_user_errors_are_one_line(model, ratings, tmp_path):
     refused("recommend", tmp_path / "none.sad", "--user", "u1", code=2)
 
 
-def test_ctrl_c_keeps_what_was_computed_and_the_same_command_goes_on(tmp_path):
+def test_ctrl_c_keeps_what_was_computed_and_the_same_command_continues(tmp_path):
     rng = np.random.default_rng(0)
     user, item = np.nonzero(rng.random((400, 500)) < 0.1)
     pl.DataFrame({"user": user, "item": item}).write_csv(tmp_path / "d.csv")
@@ -238,7 +238,7 @@ def test_the_picture_shows_the_whole_cycle_however_large(ring, tmp_path, monkeyp
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["ring.svg"]
 
 
-def test_a_bar_for_wins_holds_for_the_picture_too(ring, tmp_path):
+def test_a_minimum_for_wins_holds_for_the_picture_too(ring, tmp_path):
     output = ask("cycles", ring, "--user", 0, "--minimum", 2, "--plot", tmp_path / "none.svg")
     assert "no cycles of wins by more than 2 among the 30 favourites of 0" in output
     refused("cycles", ring, "--user", 0, "--plot", tmp_path / "ring.xyz")

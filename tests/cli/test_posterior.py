@@ -104,9 +104,7 @@ def test_ctrl_c_shows_what_the_draws_so_far_say(games, monkeypatch, interrupt_af
     assert "20 draws." in result.output
 
 
-def test_ctrl_c_with_a_place_to_save_leaves_what_the_same_command_goes_on_from(
-    games, tmp_path, monkeypatch, interrupt_after
-):
+def test_ctrl_c_leaves_a_checkpoint_that_the_same_command_continues(games, tmp_path, monkeypatch, interrupt_after):
     saved = tmp_path / "games.posterior"
     whole = run(games, *COLUMNS, *QUICK, "--json")
     with monkeypatch.context() as patch:

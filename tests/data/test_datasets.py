@@ -125,7 +125,7 @@ def test_netflix_is_read_from_the_archive_in_the_archive(tmp_path: Path, pack: P
     assert data.item_titles is not None
 
 
-def test_damage_of_the_archive_in_the_archive_is_said_of_what_the_user_has(tmp_path: Path) -> None:
+def test_damage_inside_the_inner_archive_names_the_file_the_user_has(tmp_path: Path) -> None:
     outer = tar_of(tmp_path, {"download/training_set.tar": b"no archive at all"})
     with pytest.raises(ValueError, match=r"all\.tar\.gz.top.download.training_set\.tar is damaged"):
         load("netflix", outer)

@@ -68,7 +68,7 @@ def test_a_file_is_fetched_once(server: Server, tmp_path: Path) -> None:
     assert [file.name for file in folder.iterdir()] == ["file.zip"]
 
 
-def test_a_broken_download_leaves_no_file_and_goes_on_later(server: Server, tmp_path: Path) -> None:
+def test_a_broken_download_leaves_no_file_and_continues_later(server: Server, tmp_path: Path) -> None:
     server.breaks_after = 5000
     with pytest.raises(DownloadError, match="cannot fetch"):
         fetch(url(server), MD5, folder=tmp_path, progress=False)

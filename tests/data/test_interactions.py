@@ -362,7 +362,7 @@ def test_the_matrix_works_with_scipy_although_it_cannot_be_written() -> None:
     st.integers(1, 20),
     st.sampled_from([0, 1, 3, -1]),
 )
-def test_text_ids_are_told_apart_even_where_their_hashes_are_equal(names: list[str], batch: int, bits: int) -> None:
+def test_text_ids_with_equal_hashes_are_distinguished(names: list[str], batch: int, bits: int) -> None:
     hashes = _vocabulary.hash_text
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_vocabulary, "hash_text", lambda ids: hashes(ids) & bits)

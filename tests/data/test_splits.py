@@ -82,8 +82,8 @@ def test_each_interaction_of_a_user_is_left_out_equally_often() -> None:
 def test_the_last_out_is_the_latest(data: Interactions, seed: int) -> None:
     train, held_out = data.leave_last_out(seed)
     latest = data.to_frame().group_by("user").agg(pl.col("timestamp").max(), pl.len()).filter(pl.col("len") >= 2)
-    found = held_out.to_frame().select("user", "timestamp").sort("user")
-    assert found.rows() == latest.select("user", "timestamp").sort("user").rows()
+    times = held_out.to_frame().select("user", "timestamp").sort("user")
+    assert times.rows() == latest.select("user", "timestamp").sort("user").rows()
     assert len(train) + len(held_out) == len(data)
 
 
@@ -164,7 +164,7 @@ def test_a_share_outside_zero_and_one_is_refused(share: object) -> None:
 
 
 @pytest.mark.parametrize("seed", [-1, 1.5, None, "a", True])
-def test_a_seed_that_is_none_is_refused(seed: object) -> None:
+def test_a_seed_that_is_no_seed_is_refused(seed: object) -> None:
     with pytest.raises(ValueError, match="seed must be a whole number"):
         Interactions.from_csr(np.eye(3)).leave_one_out(seed)
 

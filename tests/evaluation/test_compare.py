@@ -182,7 +182,7 @@ def test_a_slow_model_may_run_on_fewer_splits(data):
     assert {name: sorted(result.values(name, "m1")) for name in models} == {"up": [0, 1, 2], "slow": [0]}
 
 
-def test_a_killed_comparison_goes_on_where_it_was(tmp_path):
+def test_a_killed_comparison_continues_where_it_stopped(tmp_path):
     """Kill -9 in the middle of the second of three splits: the first is kept, the rest is computed."""
     program = tmp_path / "program.py"
     program.write_text(

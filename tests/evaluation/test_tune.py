@@ -469,7 +469,7 @@ def test_a_list_of_settings_is_tried_in_its_order(ratings):
         tune(Power(), ratings, sampler="grid", space=[{"power": 1.0}, {"pwer": 1.0}])
 
 
-def test_a_grid_goes_on_where_it_was(ratings, tmp_path):
+def test_a_killed_grid_continues_where_it_stopped(ratings, tmp_path):
     first = tune(
         Power(), ratings, sampler="grid", space={"power": [1.0, 0.5]}, metric="m1", path=tmp_path, progress=False
     )

@@ -68,13 +68,13 @@ def test_the_same_seed_gives_the_same_model_and_another_another():
     SAD(factors=4, iterations=1, random_state=np.random.default_rng(3)).fit(clicks())
 
 
-def test_bpr_has_no_settings_of_the_rivals():
+def test_bpr_has_no_settings_of_rival_factors():
     assert set(SAD().get_params()) - set(BPR().get_params()) == {"rival_regularization", "adaptive"}
     with pytest.raises(TypeError, match="rival_regularization"):
         BPR(rival_regularization=0.1)
 
 
-def test_questions_before_fit_are_refused_politely():
+def test_questions_before_fit_are_refused_with_a_remedy():
     for ask in (
         lambda m: m.user_factors,
         lambda m: m.preference(0, 1, 2),
@@ -383,7 +383,7 @@ def test_fitted_parameters_cannot_be_written_to():
     model.partial_fit(clicks())  # which works on a copy
 
 
-def test_going_on_keeps_the_settings_of_the_first_fit_whatever_the_size_of_what_is_new():
+def test_partial_fit_keeps_the_settings_of_the_first_fit_whatever_the_new_size():
     rng = np.random.default_rng(0)
     users, winner, loser = rng.integers(0, 50, 500), rng.integers(0, 30, 500), rng.integers(30, 60, 500)
     ids = {"users": np.arange(50), "items": np.arange(60)}

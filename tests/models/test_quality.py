@@ -16,22 +16,22 @@ def measured(model, folder, name):
 
 @pytest.mark.parametrize("model", [SAD, BPR])
 def test_movielens_100k(data_folder, model):
-    found = measured(
+    figures = measured(
         model(factors=32, iterations=30, learning_rate=0.1, regularization=0.01), data_folder, "movielens-100k"
     )
-    assert found["sampled_auc"] > 0.92
-    assert found["m1"] > 0.85
+    assert figures["sampled_auc"] > 0.92
+    assert figures["m1"] > 0.85
 
 
 def test_movielens_1m(data_folder):
-    found = measured(
+    figures = measured(
         SAD(factors=32, iterations=15, learning_rate=0.1, regularization=0.005), data_folder, "movielens-1m"
     )
-    assert found["sampled_auc"] > 0.93
-    assert found["m1"] > 0.895
-    assert found["m2"] > 0.885
-    assert found["match"] > 0.40
-    assert found["mean_margin"] > 0.2
+    assert figures["sampled_auc"] > 0.93
+    assert figures["m1"] > 0.895
+    assert figures["m2"] > 0.885
+    assert figures["match"] > 0.40
+    assert figures["mean_margin"] > 0.2
 
 
 def test_the_order_inside_ratings_is_learnt(data_folder):

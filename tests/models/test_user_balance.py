@@ -29,7 +29,7 @@ def test_balance_is_the_same_as_giving_the_weights_by_hand():
     assert not np.array_equal(plain.user_factors, balanced.user_factors)
 
 
-def test_somebody_new_is_held_back_as_a_user_of_training_with_as_many_would_be():
+def test_a_new_user_is_shrunk_as_much_as_a_known_one_with_as_much_data():
     settings = {"factors": 4, "iterations": 3, "regularization": 0.02}
     model = SAD(**settings, user_balance=0.5).fit(LIKED, show_progress=False)
     few = [0, 1]

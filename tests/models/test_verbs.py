@@ -91,7 +91,7 @@ def test_users_can_be_recalculated_from_what_they_liked(fitted):
     assert len(model.recommend(0, empty, N=3, recalculate_user=True)[0]) == 3
 
 
-def test_somebody_new_is_recognised(fitted):
+def test_a_new_user_is_recognised(fitted):
     model, _, _ = fitted
     vector, covariance = model.fold_in([0, 2, 4], return_covariance=True)
     assert vector.shape == (6,) and covariance.shape == (6, 6)
@@ -153,10 +153,10 @@ def test_bpr_has_no_cycles():
 
 
 def test_the_cycle_of_the_game_is_found(game):
-    found = game.cycles("ann")
-    assert len(found) == 1
-    assert set(found[0].members) == {"rock", "paper", "scissors"} and found[0].strength == 1
-    path = list(found[0].path)
+    cycles = game.cycles("ann")
+    assert len(cycles) == 1
+    assert set(cycles[0].members) == {"rock", "paper", "scissors"} and cycles[0].strength == 1
+    path = list(cycles[0].path)
     for item, rival in zip(path, path[1:] + path[:1], strict=True):
         assert game.preference("ann", item, rival) > 0
     triads = game.cyclic_triads("ann")

@@ -46,7 +46,7 @@ def test_the_form_closest_to_one_has_the_same_wedge_product(seed):
     np.testing.assert_allclose(tensor(xi, new_eta, new_tau), tensor(xi, eta, tau), atol=1e-8)
 
 
-def test_a_sparse_tau_is_found_again_from_any_of_its_forms():
+def test_a_sparse_tau_is_recovered_from_any_of_its_forms():
     rng = np.random.default_rng(0)
     xi, eta, _ = factors(rng, items=40)
     tau = np.ones((40, 3))
@@ -123,7 +123,7 @@ def test_the_mean_model_of_bpr_is_bpr():
     np.testing.assert_allclose(result[2], 1.0, atol=1e-6)
 
 
-def test_rivals_that_differ_are_told_from_those_that_do_not():
+def test_rival_factors_that_differ_from_one_are_recognised():
     from sadrec.data import simulate
 
     simulation = simulate(n=15, m=20, k=2, seed=5)

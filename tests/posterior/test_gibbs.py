@@ -20,7 +20,7 @@ def test_preferences_are_antisymmetric_in_every_draw(posterior):
     np.testing.assert_allclose(one, -other)
 
 
-def test_people_prefer_what_they_said_they_prefer(posterior):
+def test_users_prefer_what_they_stated(posterior):
     assert posterior.probability_beats("up", "a", "e") > 0.95
     assert posterior.probability_beats("down", "a", "e") < 0.05
     assert posterior.mean("up", "a", "e") > 0 > posterior.mean("down", "a", "e")
@@ -47,7 +47,7 @@ def test_an_interval_holds_its_share_of_the_draws(posterior):
     assert 0 <= low < high <= 1
 
 
-def test_nobody_in_particular_is_the_mean_over_users(posterior):
+def test_without_a_user_the_answer_is_the_mean_over_users(posterior):
     everybody = np.mean([posterior.preference(user, "a", "b") for user in ("up", "down", "round")], axis=0)
     np.testing.assert_allclose(posterior.preference(None, "a", "b"), everybody, atol=1e-6)
 

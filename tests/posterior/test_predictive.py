@@ -33,7 +33,7 @@ def test_data_the_model_could_have_made_is_not_conspicuous():
     assert table["p_value"].is_between(0.01, 0.99).all()
 
 
-def test_answers_without_noise_are_conspicuous_to_a_model_that_cannot_be_sure():
+def test_answers_without_noise_fail_the_check_of_a_model_that_expects_noise():
     user, winner, loser = truth(0)
     low, high = np.minimum(winner, loser), np.maximum(winner, loser)
     # Everybody says the same, always; a prior that allows only weak preferences cannot produce that.

@@ -69,7 +69,7 @@ class Stop(Exception):
 
 
 @pytest.mark.parametrize("turns", [2, 9])
-def test_a_killed_run_goes_on_and_ends_with_the_same_bits(data, tmp_path, monkeypatch, interrupt_after, turns):
+def test_a_killed_run_continues_and_ends_with_the_same_bits(data, tmp_path, monkeypatch, interrupt_after, turns):
     whole = quick().fit(data, show_progress=False)
     with monkeypatch.context() as patch:
         interrupt_after(patch, turns, Stop())

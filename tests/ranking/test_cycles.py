@@ -83,7 +83,7 @@ def test_a_long_cycle_may_be_stronger_than_a_short_one():
     assert cycle.strength == 5
 
 
-def test_a_higher_bar_for_wins_leaves_the_firm_core():
+def test_a_higher_minimum_for_wins_leaves_the_strongest_cycle():
     x = np.array([[0.0, -1, 1, 0.1], [1, 0, -1, 0.1], [-1, 1, 0, -0.1], [-0.1, -0.1, 0.1, 0]])
     game = Tournament(np.arange(4), x)
     assert len(cycles(game)[0].members) == 4

@@ -60,7 +60,7 @@ def test_rock_paper_scissors_come_together_and_before_air(rock_paper_scissors):
     assert "a cycle of strength 1; 2 wins" in repr(groups[0])
 
 
-def test_a_group_that_is_too_large_keeps_its_firm_core():
+def test_a_group_that_is_too_large_keeps_its_strongest_cycle():
     x = np.array([[0.0, -1, 1, 0.1], [1, 0, -1, 0.1], [-1, 1, 0, -0.1], [-0.1, -0.1, 0.1, 0]])
     groups = recommend_groups(Tournament(np.arange(4), x), largest=3)
     assert [set(group.items) for group in groups] == [{0, 1, 2}, {3}]

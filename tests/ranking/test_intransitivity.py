@@ -126,7 +126,7 @@ def test_it_can_be_positive_without_a_cycle():
     assert cycles(tournament(p, 0, None)) == []
 
 
-def test_somebody_without_preferences_has_none():
+def test_a_user_without_preferences_has_no_intransitivity():
     p = Parameters(np.zeros((1, 2)), np.ones((3, 2)), np.arange(6.0).reshape(3, 2))
     assert intransitivity(p, 0) == 0.0
     assert not factor_shares(p, 0).any()

@@ -54,7 +54,7 @@ def test_several_at_once_are_as_one_by_one():
         assert np.array_equal(one[1], many[1][row])
 
 
-def test_somebody_new_has_neighbours():
+def test_a_new_user_has_neighbours():
     p = Parameters(np.eye(3), np.ones((2, 3)))
     users, cosines = similar_users(p, np.array([0.0, 2.0, 0.1]), 2)
     assert users.tolist() == [1, 2]

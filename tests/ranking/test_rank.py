@@ -80,7 +80,7 @@ def test_items_without_weight_are_ordered_by_what_they_get_against_the_lottery()
     assert list(order.scores) == [1, 0, 0, 0]
 
 
-def test_margin_is_against_the_catalogue_unless_told_otherwise(rock_paper_scissors):
+def test_margin_is_against_the_catalogue_by_default(rock_paper_scissors):
     against_all = rank(rock_paper_scissors, 0, [ROCK, PAPER])
     np.testing.assert_allclose(against_all.scores, [0.5, -0.25])
     against_rock = rank(rock_paper_scissors, 0, [ROCK, PAPER], reference=[ROCK])

@@ -93,7 +93,7 @@ def test_liked_items_stay_if_asked():
     assert recommend(p, [0], 2, liked=liked, leave_out_liked=False)[0].tolist() == [[3, 2]]
 
 
-def test_nobody_asked():
+def test_no_users_give_no_rows():
     p = Parameters(np.ones((1, 1)), np.arange(4.0)[:, None])
     assert recommend(p, [], 3)[0].shape == (0, 3)
 

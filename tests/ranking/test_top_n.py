@@ -70,7 +70,7 @@ def test_same_bits_for_any_number_of_threads(crowd):
     assert np.array_equal(one[1], three[1])
 
 
-def test_a_user_alone_gets_the_same_bits_as_in_a_crowd(crowd):
+def test_a_user_alone_gets_the_same_bits_as_among_many(crowd):
     queries, vectors, seen = crowd
     items, scores = top_n(queries, vectors, 10, seen=seen)
     for user in (0, 333, 699):

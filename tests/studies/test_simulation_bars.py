@@ -1,4 +1,4 @@
-"""How well the truth is found: what the project promises of the paper's simulations."""
+"""How well the truth is recovered: what the project promises of the paper's simulations."""
 
 from functools import cache
 

@@ -190,7 +190,7 @@ def test_the_authors_file_is_found_through_the_environment(tmp_path, monkeypatch
     assert find_authors_file() == path
 
 
-def test_an_interrupted_study_says_how_to_go_on_and_leaves_whole_records(tmp_path):
+def test_an_interrupted_study_says_how_to_continue_and_leaves_whole_records(tmp_path):
     command = [sys.executable, "-m", "studies.simulation", "--seeds", "40", "--workers", "2", "-o", str(tmp_path)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ, start_new_session=True)
     deadline = time.monotonic() + 120

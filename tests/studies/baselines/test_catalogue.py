@@ -52,12 +52,12 @@ def test_what_a_baseline_was_trained_on_depends_on_its_settings():
     assert "weighs 40" in make("als", alpha=40).trained_on
 
 
-def test_an_unknown_baseline_is_told_the_known_ones():
+def test_an_unknown_baseline_is_refused_with_the_known_ones():
     with pytest.raises(ValueError, match=r"no baseline 'sdv': there are popularity, svd, mf"):
         make("sdv")
 
 
-def test_an_unknown_setting_is_told_the_known_ones():
+def test_an_unknown_setting_is_refused_with_the_known_ones():
     with pytest.raises(TypeError, match=r"svd has no setting 'epochs': it has factors, iterations"):
         make("svd", epochs=3)
 

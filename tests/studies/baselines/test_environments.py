@@ -84,7 +84,7 @@ def test_a_package_with_another_hash_is_refused(tiny):
     assert folders() == []
 
 
-def test_no_connection_is_told_from_other_trouble(tiny, monkeypatch):
+def test_no_connection_is_distinguished_from_other_errors(tiny, monkeypatch):
     tiny.write_text("tiny==1.0 --hash=sha256:" + 64 * "0" + "\n")
     for name in ("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "UV_EXTRA_INDEX_URL", "UV_INDEX", "UV_FIND_LINKS"):
         monkeypatch.delenv(name, raising=False)
