@@ -21,15 +21,6 @@ class Chain:
 
     Between sweeps the state is xi, eta, tau, what is learnt of the prior and the number of sweeps: the latent margins
     are drawn anew at the beginning of each, and random numbers are functions of (seed, chain, sweep, stage, row).
-
-    Parameters
-    ----------
-    triples
-        What was observed.
-    settings
-        Of the run.
-    number
-        Of the chain, from 0.
     """
 
     def __init__(self, triples: Triples, settings: GibbsSettings, number: int):
@@ -52,16 +43,7 @@ class Chain:
         return np.asarray(self.state.prior[[0, 1, 3]] ** -0.5)
 
     def advance(self, sweeps: int, helpers: Executor | None = None, parts: int = 1) -> None:
-        """Make some sweeps.
-
-        Parameters
-        ----------
-        sweeps
-            How many.
-        helpers, parts
-            Threads that share the stage of the users, and into how many ranges users are dealt. The result does not
-            depend on either.
-        """
+        """Make some sweeps; ``helpers`` share the users, in ``parts`` ranges. The result does not depend on either."""
         users, items, state = self.triples.by_user, self.triples.by_item, self.state
         learn = state.learn.any()
         for _ in range(sweeps):

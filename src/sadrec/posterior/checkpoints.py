@@ -20,14 +20,7 @@ _DRAWS, _STATE = ("user", "item", "rival", "scales"), ("xi", "eta", "tau", "prio
 class DrawFiles:
     """The parts of one run, each from one sweep to a later one, as records in a folder.
 
-    Parameters
-    ----------
-    folder
-        Where they are written; made when missing.
-    identity
-        What the draws depend on; the parts of another run are refused.
-    seconds
-        Write at most once in this time.
+    The parts of a run with another ``identity`` are refused. A part is written at most once in so many ``seconds``.
     """
 
     def __init__(self, folder: str | Path, identity: Mapping[str, Any], seconds: float):
@@ -53,11 +46,6 @@ class DrawFiles:
         """Bring the chains to where the parts end and fill in their draws; return how many draws each chain has.
 
         A part that is damaged or does not fit, and those behind it, are made again.
-
-        Raises
-        ------
-        CheckpointError
-            When the folder holds the parts of a run with other data or settings.
         """
         kept = 0
         while (part := self._next(chains, draws, kept, most_sweeps)) is not None:

@@ -46,14 +46,9 @@ def ones(word: np.uint64) -> np.uint64:
 
 @kernel
 def count_triads(wins: Words, counts: NDArray[np.int32]) -> None:
-    """Count, for all i < j < k, in how many draws i > j > k > i and in how many i < j < k < i.
+    """Count, for all i < j < k, in how many draws i > j > k > i and in how many i < j < k < i: (triads, 2).
 
-    Parameters
-    ----------
-    wins
-        (items, items, words): bit d of entry (i, j) says that i beats j in draw d.
-    counts
-        (triads, 2), filled in the order of i, j, k.
+    Bit d of entry (i, j) of ``wins``, (items, items, words), says that i beats j in draw d.
     """
     items, words = wins.shape[0], wins.shape[2]
     row = 0

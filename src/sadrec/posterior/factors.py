@@ -17,18 +17,13 @@ _SPARSE = tuple(np.repeat([1.0, 0.7, 0.5, 0.35, 0.25, 0.18, 0.13, 0.1], 4).tolis
 
 
 def closest_to_one(eta: Doubles, tau: Doubles) -> tuple[Doubles, Doubles]:
-    """Bring factors into the form in which most of tau is close to 1.
+    """Bring factors (..., items, factors) into the form in which most of tau is close to 1.
 
     What tau can become without a change of preferences is ``p tau + q eta``, for any p and q. Those are taken that make
     ``sum_i log(e^2 + (p tau_i + q eta_i - 1)^2)`` small, which counts entries away from 1 more than how far away they
-    are: the sparsest form, that which the paper's penalty is after. (The penalty itself, a sum of absolute differences,
-    would rather move everything a little than leave a few large entries large.) The sum does not depend on the form at
-    hand; its minimum is sought by least squares with weights, from two starts, e falling to 0.1.
-
-    Parameters
-    ----------
-    eta, tau
-        (..., items, factors).
+    are: the sparsest form. (The paper's penalty, a sum of absolute differences, would rather move everything a little
+    than leave a few large entries large.) Least squares with weights seek the minimum from two starts, e falling to
+    0.1.
     """
     one = np.ones_like(tau)
     starts = []

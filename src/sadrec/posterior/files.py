@@ -32,13 +32,7 @@ def save_posterior(
 
 
 def load_posterior(path: str | Path) -> tuple[Draws, Ids, Ids, ByUser, Any, GibbsSettings]:
-    """Return what :func:`save_posterior` wrote, checked; draws stay on the disk until they are used.
-
-    Raises
-    ------
-    ModelFileError
-        When the file is not a posterior that this version can read.
-    """
+    """Return what :func:`save_posterior` wrote, checked; draws stay on the disk until they are used."""
     with refusing(path, _KIND):
         tensors, header = read_arrays(Path(path), _KIND)
         if header.get("kind") != "posterior":

@@ -140,11 +140,6 @@ class GibbsSAD(SamplerSettings, Estimator):
             and ends with the same bits as an undisturbed one.
         checkpoint_seconds
             Write a checkpoint at most so often.
-
-        Raises
-        ------
-        ValueError
-            For settings out of range, and when the draws would not fit into memory.
         """
         settings, threads = resolved(self), _check.threads(self.num_threads)
         _check.number(checkpoint_seconds, "checkpoint_seconds")
@@ -189,27 +184,19 @@ class GibbsSAD(SamplerSettings, Estimator):
     # -- one item against another -------------------------------------------------------------------------------------
 
     def preference(self, user: Any, item: Any, rival: Any) -> Doubles:
-        """Return draws of ``x_uij``, in units of the probit: the item is preferred with probability ``Phi(x)``.
+        """Return draws of ``x_uij``, (draws, ...), chain after chain; the item wins with the probability ``Phi(x)``.
 
         Parameters
         ----------
         user, item, rival
             Ids; arrays of ids broadcast against each other. ``user=None`` is the mean over all users.
-
-        Returns
-        -------
-        ndarray
-            (draws, ...), chain after chain.
         """
         return self.drawn.preference(*self._rows(user, item, rival))
 
     def probability(self, user: Any, item: Any, rival: Any) -> Any:
         """Return the probability that a user prefers an item to a rival: the posterior mean of ``Phi(x_uij)``.
 
-        Returns
-        -------
-        float or ndarray
-            The chance that the next answer will be the item, all uncertainty counted in.
+        It is the chance that the next answer will be the item, all uncertainty counted in.
         """
         return self._mean(user, item, rival, "probability")
 
@@ -241,23 +228,11 @@ class GibbsSAD(SamplerSettings, Estimator):
         return (float(low[0]), float(high[0])) if shape == () else (low.reshape(shape), high.reshape(shape))
 
     def margins(self, user: Any, items: Any, rivals: Any) -> Doubles:
-        """Return the posterior mean preferences of one user for all of some items over all of some rivals.
-
-        Returns
-        -------
-        ndarray
-            (items, rivals); entry (i, j) is positive when item i is preferred to rival j.
-        """
+        """Return the posterior mean margins of some items over some rivals for a user, (items, rivals)."""
         return self.drawn.margins(self._user(user), self._listed(items), self._listed(rivals))
 
     def scores(self, users: Any) -> Doubles:
-        """Return, for some users, the posterior mean of the mean margin of every item over the catalogue.
-
-        Returns
-        -------
-        ndarray
-            (users, items), the items in the order of ``items``.
-        """
+        """Return the posterior mean of the mean margin of every item over the catalogue, (users, items)."""
         return self.drawn.mean_scores(np.atleast_1d(self.user_ids.positions(users)))
 
     # -- many items at once -------------------------------------------------------------------------------------------
@@ -306,7 +281,7 @@ class GibbsSAD(SamplerSettings, Estimator):
         Parameters
         ----------
         user, user_items, N, filter_already_liked_items, filter_items, items
-            As for :meth:`sadrec.SAD.recommend`. Comparisons leave out nothing.
+            As for :meth:`sadrec.SAD.recommend`, as is what is returned. Comparisons leave out nothing.
         recalculate_user
             Not for a posterior: ask :meth:`mean_model`.
         sample
@@ -314,11 +289,6 @@ class GibbsSAD(SamplerSettings, Estimator):
             sampling): an item comes first as often as it is probably the best, so that what is uncertain gets tried.
         random_state
             Chooses the draw; None takes a new one every time.
-
-        Returns
-        -------
-        ids, scores
-            For one user two arrays of at most N, best first; for many, arrays of shape (users, N), padded as SAD does.
         """
         if recalculate_user:
             raise ValueError("recalculate_user needs one set of factors: ask mean_model().recommend(...)")
@@ -402,19 +372,13 @@ class GibbsSAD(SamplerSettings, Estimator):
         return drawn_cycles.cyclic_triad_counts(self.drawn, self._user(user), self._distinct(items))
 
     def cycle_probability(self, user: Any, items: Any) -> float:
-        """Return the probability that a cycle is real: each item preferred to the next, and the last to the first.
-
-        Parameters
-        ----------
-        items
-            Three or more ids, in the order of the cycle.
-        """
+        """Return the probability that a cycle is real: each item preferred to the next, and the last to the first."""
         return drawn_cycles.cycle_probability(self.drawn, self._user(user), self._distinct(items))
 
     def credible_cycles(
         self, user: Any = None, items: Any = None, least: float = 0.5, N: int | None = 20
     ) -> list[drawn_cycles.CredibleCycle]:
-        """Return the cycles of three items that are probably real, the most probable first.
+        """Return the cycles of three items that are probably real, the most probable first, at most N.
 
         Parameters
         ----------
@@ -422,8 +386,6 @@ class GibbsSAD(SamplerSettings, Estimator):
             Ids to look among; None means all, at most 400.
         least
             Smallest probability worth a mention.
-        N
-            At most so many; None for no limit.
         """
         least, N = _check.share(least, "least"), None if N is None else _check.whole(N, "N", least=1)
         credible = drawn_cycles.credible_cycles(self.drawn, self._user(user), self._distinct(items), least, N)
@@ -449,19 +411,12 @@ class GibbsSAD(SamplerSettings, Estimator):
         return aligned(self.drawn.at_most(_ALIGNED))
 
     def rival_differs(self, item: Any, by: float = 0.5, factor: int | None = None) -> Any:
-        """Return the probability that tau of an item differs from 1 by more than ``by``.
+        """Return the probability that tau of an item differs from 1 by more than ``by``, in a factor or in any.
 
         tau as the sampler draws it is not identified: every factor has many forms with the same preferences. Asked is
         the form in which most of tau is near 1 (see :meth:`aligned_factors`): a difference there is one that another
         form of the factor could only exchange for more of them. The probability that tau is exactly 1 is zero under a
         continuous prior, hence ``by``.
-
-        Parameters
-        ----------
-        by
-            What counts as a difference.
-        factor
-            The number of a factor, in the order of :meth:`aligned_factors`; None asks whether tau differs in any.
         """
         _check.number(by, "by")
         rows, tau = self.item_ids.positions(item), self.aligned_factors()[2]
@@ -528,8 +483,8 @@ class GibbsSAD(SamplerSettings, Estimator):
         Parameters
         ----------
         pairs
-            Ids or sequences of ids (users, items, rivals), users None for the crowd; None takes some of the comparisons
-            that were learnt from.
+            Ids or sequences of ids (users, items, rivals), users None for the crowd; None takes ``number`` of the
+            comparisons that were learnt from.
 
         Returns
         -------
@@ -545,12 +500,7 @@ class GibbsSAD(SamplerSettings, Estimator):
         return diagnostics.to_arviz(self.drawn, None if crowd else user, item, rival, names)
 
     def trace_plot(self, user: Any, item: Any, rival: Any, path: str | Path | None = None) -> Any:
-        """Draw the chains of one preference, sweep by sweep, and its distribution in each.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-        """
+        """Draw the chains of one preference, sweep by sweep, and its distribution in each; return the figure."""
         x = self.preference(user, item, rival)
         if x.ndim > 1:
             raise ValueError(f"a trace shows one preference, not {x[0].size}: give one user, one item and one rival")
@@ -578,13 +528,7 @@ class GibbsSAD(SamplerSettings, Estimator):
         return self._model(Parameters(xi, eta, tau))
 
     def draw_model(self, draw: int) -> SAD:
-        """Return the model of a single draw, its preferences in log-odds like those of :meth:`mean_model`.
-
-        Parameters
-        ----------
-        draw
-            Its number, in the order of :meth:`preference`.
-        """
+        """Return the model of one draw, numbered as in :meth:`preference`, in log-odds like :meth:`mean_model`."""
         return self._model(self.drawn[_check.whole(draw, "draw", most=len(self.drawn) - 1)])
 
     def _model(self, parameters: Parameters) -> SAD:
@@ -598,12 +542,9 @@ class GibbsSAD(SamplerSettings, Estimator):
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        """Read a file that :meth:`save` wrote. Nothing in it is executed.
+        """Read a file that :meth:`save` wrote; nothing in it is executed.
 
-        Raises
-        ------
-        ModelFileError
-            When the file is something else, damaged, or of a newer version.
+        Another, damaged or newer file raises a ``ModelFileError``.
         """
         drawn, users, items, observed, seen, settings = load_posterior(path)
         given = settings.as_dict()

@@ -23,7 +23,7 @@ def mean_factors(draws: Draws) -> tuple[Factors, float]:
     The mean of X over draws is not the X of mean factors, and as a rule no SAD model with k factors has it exactly. The
     start has the items of the draw nearest to the mean or the mean of the aligned factors, whichever comes closer when
     xi is fitted to them. Alternating least squares (one item after the other, tau >= 0; then xi) bring it nearer. The
-    mean itself is known through its factors, those of all draws side by side: no items x items matrix is made.
+    mean is known through the factors of all draws side by side: no items x items matrix is made.
     """
     some = draws.at_most(MOST_DRAWS)
     xi, all_eta, all_tau = (np.concatenate(side, 1) for side in zip(*map(factors_of, some.side_by_side()), strict=True))

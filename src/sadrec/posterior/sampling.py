@@ -39,13 +39,7 @@ def bytes_needed(settings: GibbsSettings, users: int, items: int, triples: int) 
 
 
 def check_memory(need: dict[str, int]) -> None:
-    """Log what a run will take, and refuse what the machine does not have.
-
-    Raises
-    ------
-    ValueError
-        When it is more than all of the memory.
-    """
+    """Log what a run will take, and refuse what the machine does not have."""
     logger.info("the draws will take %s of memory, the run %s beside them", *map(size, need.values()))
     have = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else sys.maxsize
     if sum(need.values()) > have:
@@ -71,19 +65,9 @@ def sample(
     files: DrawFiles | None = None,
     show_progress: bool = True,
 ) -> tuple[Draws, bool]:
-    """Run all chains to the end, or until Ctrl-C.
+    """Run all chains to the end, or until Ctrl-C; return the draws made and whether these are all that were asked for.
 
     Chains take turns of a few sweeps, so that all have come equally far at any time.
-
-    Returns
-    -------
-    draws, whole
-        The draws made, and whether these are all that were asked for.
-
-    Raises
-    ------
-    SamplerError
-        When a chain leaves the finite numbers.
     """
     chains = [Chain(triples, settings, number) for number in range(settings.chains)]
     draws = Draws.empty(settings.chains, settings.draws, triples.users, triples.items, settings.factors)

@@ -116,10 +116,7 @@ class GibbsSettings:
         return np.array([value == "learn" for value in given])
 
     def prior(self) -> Doubles:
-        """Return the precisions of xi and eta, and mean and precision of tau, as the kernels take them.
-
-        Learnt scales start at 1.
-        """
+        """Return the precisions of xi and eta, and mean and precision of tau; learnt scales start at 1."""
         user, item, rival = (
             1.0 if scale == "learn" else float(scale) for scale in (self.user_scale, self.item_scale, self.rival_scale)
         )

@@ -24,17 +24,7 @@ MOST_ROWS = 2**31 - 1
 
 @dataclass(frozen=True, eq=False)
 class Triples:
-    """Comparisons (user, winner, loser) in the order of the user, and the same by item.
-
-    Attributes
-    ----------
-    users, items
-        How many there are.
-    by_user
-        Sorted by user, winner, loser and precision.
-    by_item
-        The same, item by item.
-    """
+    """Comparisons (user, winner, loser) sorted by user, winner, loser and precision, and the same item by item."""
 
     users: int
     items: int

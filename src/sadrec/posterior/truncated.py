@@ -4,6 +4,7 @@ Nothing here loops until something happens: every draw is the inverse of a distr
 """
 
 import math
+from typing import Any
 
 from sadrec._kernel import kernel
 
@@ -12,6 +13,33 @@ _LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 # Below this the ratio of tails is inverted directly: normal_cdf stays representable far beyond it.
 _TAIL = -6.0
 _TINY = 1e-300
+# Wichura (1988), algorithm AS 241: coefficients of a numerator and a denominator in three ranges, highest power first.
+# fmt: off
+_MIDDLE_ABOVE = (
+    2.5090809287301226727e3, 3.3430575583588128105e4, 6.7265770927008700853e4, 4.5921953931549871457e4,
+    1.3731693765509461125e4, 1.9715909503065514427e3, 1.3314166789178437745e2, 3.3871328727963666080e0,
+)
+_MIDDLE_BELOW = (
+    5.2264952788528545610e3, 2.8729085735721942674e4, 3.9307895800092710610e4, 2.1213794301586595867e4,
+    5.3941960214247511077e3, 6.8718700749205790830e2, 4.2313330701600911252e1, 1.0,
+)
+_OUTER_ABOVE = (
+    7.74545014278341407640e-4, 2.27238449892691845833e-2, 2.41780725177450611770e-1, 1.27045825245236838258e0,
+    3.64784832476320460504e0, 5.76949722146069140550e0, 4.63033784615654529590e0, 1.42343711074968357734e0,
+)
+_OUTER_BELOW = (
+    1.05075007164441684324e-9, 5.47593808499534494600e-4, 1.51986665636164571966e-2, 1.48103976427480074590e-1,
+    6.89767334985100004550e-1, 1.67638483018380384940e0, 2.05319162663775882187e0, 1.0,
+)
+_FAR_ABOVE = (
+    2.01033439929228813265e-7, 2.71155556874348757815e-5, 1.24266094738807843860e-3, 2.65321895265761230930e-2,
+    2.96560571828504891230e-1, 1.78482653991729133580e0, 5.46378491116411436990e0, 6.65790464350110377720e0,
+)
+_FAR_BELOW = (
+    2.04426310338993978564e-15, 1.42151175831644588870e-7, 1.84631831751005468180e-5, 7.86869131145613259100e-4,
+    1.48753612908506148525e-2, 1.36929880922735805310e-1, 5.99832206555887937690e-1, 1.0,
+)
+# fmt: on
 
 
 @kernel
@@ -40,66 +68,24 @@ def log_normal_cdf(x: float) -> float:
 
 
 @kernel
+def polynomial(r: float, coefficients: Any) -> float:
+    """Return the value of a polynomial of degree 7, by Horner's rule."""
+    a, b, c, d, e, f, g, h = coefficients
+    value: float = ((((((a * r + b) * r + c) * r + d) * r + e) * r + f) * r + g) * r + h
+    return value
+
+
+@kernel
 def normal_quantile_lower(p: float) -> float:
-    """Quantile of the standard normal distribution for 0 < p <= 1/2 (Wichura 1988, algorithm AS 241)."""
+    """Quantile of the standard normal distribution for 0 < p <= 1/2."""
     q = p - 0.5
     if q > -0.425:
         r = 0.180625 - q * q
-        above = 2.5090809287301226727e3
-        above = above * r + 3.3430575583588128105e4
-        above = above * r + 6.7265770927008700853e4
-        above = above * r + 4.5921953931549871457e4
-        above = above * r + 1.3731693765509461125e4
-        above = above * r + 1.9715909503065514427e3
-        above = above * r + 1.3314166789178437745e2
-        above = above * r + 3.3871328727963666080e0
-        below = 5.2264952788528545610e3
-        below = below * r + 2.8729085735721942674e4
-        below = below * r + 3.9307895800092710610e4
-        below = below * r + 2.1213794301586595867e4
-        below = below * r + 5.3941960214247511077e3
-        below = below * r + 6.8718700749205790830e2
-        below = below * r + 4.2313330701600911252e1
-        below = below * r + 1.0
-        return q * above / below
+        return q * polynomial(r, _MIDDLE_ABOVE) / polynomial(r, _MIDDLE_BELOW)
     r = math.sqrt(-math.log(p))
     if r <= 5.0:
-        r -= 1.6
-        above = 7.74545014278341407640e-4
-        above = above * r + 2.27238449892691845833e-2
-        above = above * r + 2.41780725177450611770e-1
-        above = above * r + 1.27045825245236838258e0
-        above = above * r + 3.64784832476320460504e0
-        above = above * r + 5.76949722146069140550e0
-        above = above * r + 4.63033784615654529590e0
-        above = above * r + 1.42343711074968357734e0
-        below = 1.05075007164441684324e-9
-        below = below * r + 5.47593808499534494600e-4
-        below = below * r + 1.51986665636164571966e-2
-        below = below * r + 1.48103976427480074590e-1
-        below = below * r + 6.89767334985100004550e-1
-        below = below * r + 1.67638483018380384940e0
-        below = below * r + 2.05319162663775882187e0
-        below = below * r + 1.0
-    else:
-        r -= 5.0
-        above = 2.01033439929228813265e-7
-        above = above * r + 2.71155556874348757815e-5
-        above = above * r + 1.24266094738807843860e-3
-        above = above * r + 2.65321895265761230930e-2
-        above = above * r + 2.96560571828504891230e-1
-        above = above * r + 1.78482653991729133580e0
-        above = above * r + 5.46378491116411436990e0
-        above = above * r + 6.65790464350110377720e0
-        below = 2.04426310338993978564e-15
-        below = below * r + 1.42151175831644588870e-7
-        below = below * r + 1.84631831751005468180e-5
-        below = below * r + 7.86869131145613259100e-4
-        below = below * r + 1.48753612908506148525e-2
-        below = below * r + 1.36929880922735805310e-1
-        below = below * r + 5.99832206555887937690e-1
-        below = below * r + 1.0
-    return -above / below
+        return -polynomial(r - 1.6, _OUTER_ABOVE) / polynomial(r - 1.6, _OUTER_BELOW)
+    return -polynomial(r - 5.0, _FAR_ABOVE) / polynomial(r - 5.0, _FAR_BELOW)
 
 
 @kernel

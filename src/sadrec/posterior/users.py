@@ -109,15 +109,7 @@ def user_conditional(
 
 @kernel
 def draw_users(first_user: int, last_user: int, clock: Clock, state: State, data: ByUser, residual: Doubles) -> None:
-    """Draw z and xi for some users; ``residual`` becomes ``z - x`` for their comparisons.
-
-    Parameters
-    ----------
-    first_user, last_user
-        Which users; others are not touched, so ranges may run at once.
-    clock, state, data, residual
-        See layout.py.
-    """
+    """Draw z and xi for users first, ..., last - 1, no others; ``residual`` becomes ``z - x`` for their comparisons."""
     factors = state.xi.shape[1]
     mean, weight = state.mean, state.prior[0]
     latent, scaling, noise = stream(clock, LATENT), stream(clock, USER_SCALE), stream(clock, USER)

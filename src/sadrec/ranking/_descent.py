@@ -44,10 +44,7 @@ def top_of_parabola(
 ) -> Doubles:
     """Maximise ``slope . d - d' shape d / 2 - sum l1 |start + d|`` with ``start + d >= lowest``, entry by entry.
 
-    Returns
-    -------
-    ndarray
-        ``start + d``, once no entry moves by more than ``precision``.
+    Returns ``start + d``, once no entry moves by more than ``precision``.
     """
     point = start.copy()
     rising = slope.copy()
@@ -88,14 +85,8 @@ def hardest_pairs(
 ) -> None:
     """Choose, for each pair, the one of its negatives in ``pool``, (pairs, negatives), that the winner beats by least.
 
-    Parameters
-    ----------
-    xi
-        The user's vector.
-    items
-        eta, tau and bias; the last two are empty for a model without.
-    chosen, design, offset
-        Filled with the chosen negatives, and with the wedges and differences of bias of the pairs.
+    ``items`` holds eta, tau and bias; the last two are empty for a model without. ``chosen``, ``design`` and ``offset``
+    are filled with the negatives, and with the wedges and differences of bias of the pairs.
     """
     eta, tau, bias = items
     factors, rivals = xi.shape[0], tau.shape[0] > 0

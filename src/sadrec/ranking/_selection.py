@@ -57,21 +57,12 @@ def sweep(
     first: int,
     last: int,
 ) -> None:
-    """Look once at a tile of scores and keep, row by row, the best met so far.
+    """Look once at a tile of scores and keep, for rows first, ..., last - 1, the best met so far.
 
     A score counts only if it beats the worst one kept, which almost none does, and only then is the item looked for
-    among those seen: nothing is masked beforehand.
-
-    Parameters
-    ----------
-    tile
-        (rows, columns): scores of the items ``ids``, which ascend; columns past the last item are not looked at.
-    seen_start, seen_items
-        CSR rows of items to leave out, sorted.
-    scores, items
-        (rows, kept): a heap in every row, filled with -inf and -1 before the first tile.
-    first, last
-        Rows to work on.
+    among those seen: nothing is masked beforehand. ``tile`` holds scores of the items ``ids``, which ascend;
+    ``seen_start`` and ``seen_items`` are sorted CSR rows of items to leave out. Every row of ``scores`` and ``items``
+    is a heap, filled with -inf and -1 before the first tile.
     """
     size = scores.shape[1]
     for row in range(first, last):
@@ -110,19 +101,10 @@ def settle(
     first: int,
     last: int,
 ) -> None:
-    """Score what was kept once more, one inner product each, and sort it: best first, equal scores by item.
+    """Score what :func:`sweep` kept once more, one inner product each, and sort it: best first, equal scores by item.
 
-    A matrix product rounds differently with the size of the matrix; these do not, so a user's answer does not depend
-    on who else was asked about.
-
-    Parameters
-    ----------
-    queries, vectors
-        Of the rows, and of the candidate items.
-    places
-        Row of ``vectors`` for an item; empty where item and row are the same.
-    scores, items, first, last
-        As :func:`sweep` left them.
+    A matrix product rounds differently with the size of the matrix; these do not, so a user's answer does not depend on
+    who else was asked about. ``places`` gives the row of ``vectors`` for an item; it is empty where both are the same.
     """
     factors = queries.shape[1]
     size = scores.shape[1]

@@ -27,10 +27,7 @@ def wedge_products(eta: Doubles, tau: Doubles, other_eta: Doubles, other_tau: Do
 
 
 def contribution_products(one: Factors, other: Factors) -> Doubles:
-    """Return the inner products of what factors contribute to X, (factors, other factors).
-
-    The sum of all of them is the inner product of the two tensors X.
-    """
+    """Return the inner products of what factors contribute to X; their sum is the inner product of both X."""
     return np.asarray((one[0].T @ other[0]) * wedge_products(*one[1:], *other[1:]))
 
 
@@ -42,16 +39,10 @@ def cosines(one: Factors, other: Factors) -> Doubles:
 
 
 def match(reference: Factors, other: Factors) -> tuple[Positions, Doubles]:
-    """Find which factor of another model stands for each factor of the reference.
+    """Return which factor of another model stands for each factor of the reference, and their cosines.
 
-    Returns
-    -------
-    order, similarity
-        The factor of ``other`` for each of the reference, and their cosine: the sum of the cosines is the largest
-        possible.
+    The sum of the cosines is the largest possible.
 
-    Examples
-    --------
     >>> rng = np.random.default_rng(0)
     >>> xi, eta, tau = (rng.random((8, 3)) for _ in range(3))
     >>> match((xi, eta, tau), (-xi[:, [2, 0, 1]], -eta[:, [2, 0, 1]], tau[:, [2, 0, 1]]))[0]

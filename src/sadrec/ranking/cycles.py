@@ -23,12 +23,9 @@ class Cycle:
     members
         All items of the strongly connected component: each beats each other one, directly or through others.
     path
-        One cycle through some of them, in order: each beats the next, and the last beats the first. Of all cycles in
-        the component it is one whose weakest step is strongest, and a shortest of those.
+        One cycle through some of them, in order. No cycle has a stronger weakest step; it is a shortest such.
     margins
         Of each step of the path.
-    strength
-        The margin of its weakest step.
 
     Examples
     --------
@@ -72,28 +69,15 @@ class Cycle:
 
 
 def cycles(game: Tournament, minimum: float = 0.0) -> list[Cycle]:
-    """Find the cycles among the items of a tournament.
+    """Return one cycle for each strongly connected component of two items or more, strongest first.
 
-    Parameters
-    ----------
-    minimum
-        The margin a win needs to count. A higher one splits large components into their strong cores.
+    ``minimum`` is the margin that a win needs to count: a higher one splits large components into their strong cores.
+    Without rival factors (BPR) there are no cycles.
 
-    Returns
-    -------
-    list of Cycle
-        One for each strongly connected component of two items or more, strongest first. Empty if the wins that count
-        form no cycle, as they never do without rival factors (BPR).
-
-    Examples
-    --------
     >>> game = Tournament(np.array(["rock", "paper", "scissors", "air"]), np.array(
     ...     [[0.0, -1, 2, 1], [1, 0, -3, 1], [-2, 3, 0, 1], [-1, -1, -1, 0]]))
-    >>> cycles(game)
-    [Cycle of strength 1 through 3 of 3 items
-      rock      beats  scissors  by 2      (88 %)
-      scissors  beats  paper     by 3      (95 %)
-      paper     beats  rock      by 1      (73 %)]
+    >>> [cycle.path.tolist() for cycle in cycles(game)]
+    [['rock', 'scissors', 'paper']]
     """
     minimum = number(minimum, "minimum")
     margins = game.margins
@@ -115,12 +99,9 @@ def cyclic_components(margins: Doubles, minimum: float = 0.0) -> list[Indices]:
 
 
 def best_cycle(margins: Doubles) -> Indices:
-    """Find a cycle whose weakest step is as strong as can be; a shortest of these; starting at its first item.
+    """Return a cycle whose weakest step is as strong as can be; a shortest of these; starting at its first item.
 
-    Parameters
-    ----------
-    margins
-        Of a strongly connected component; only positive entries count as wins.
+    The margins are those of a strongly connected component; only positive entries count as wins.
     """
     levels = np.unique(margins[margins > 0])
     # The highest level at which the wins that strong still form a cycle: they do at the lowest.
@@ -170,10 +151,8 @@ class CyclicTriads:
 
     Attributes
     ----------
-    count
-        How many.
-    total
-        How many triples there are: n choose 3.
+    count, total
+        How many there are, of how many triples: n choose 3.
     strongest
         (triads, 3): items, each beating the next and the last the first, strongest first.
     strengths
@@ -209,14 +188,6 @@ def cyclic_triads(game: Tournament, strongest: int = 10) -> CyclicTriads:
 
     Without ties the count comes from the win counts d_i alone: ``C(n, 3) - sum C(d_i, 2)`` (Kendall and Babington
     Smith, 1940). A triple with a tie in it is no cycle.
-
-    Examples
-    --------
-    >>> game = Tournament(np.array(["rock", "paper", "scissors", "air"]), np.array(
-    ...     [[0.0, -1, 2, 1], [1, 0, -3, 1], [-2, 3, 0, 1], [-1, -1, -1, 0]]))
-    >>> cyclic_triads(game)
-    1 of 4 triples are cycles (25 %)
-      rock > scissors > paper > rock   strength 1
     """
     size, margins = len(game), game.margins
     wins = (margins > 0).sum(1)

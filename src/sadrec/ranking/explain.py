@@ -24,9 +24,9 @@ class Explanation:
     item, rival
         Positions, or the labels given.
     contributions
-        One number per factor, and a last one for the bias if the model has one. They add up to the margin.
+        One number per factor, and a last one for the bias if the model has one.
     margin
-        ``x_uij``: their sum, to the last bit.
+        ``x_uij``: the sum of the contributions, to the last bit.
     has_bias
         Whether the last contribution is the bias.
     liked
@@ -100,23 +100,13 @@ def explain(
     popularity: ArrayLike | None = None,
     candidates: int = 1,
 ) -> Explanation:
-    """Explain a preference.
+    """Explain a preference by its factors and, where ``liked`` is given, by the items that the user liked.
 
-    Parameters
-    ----------
-    liked
-        Positions of the items that the user liked, whose influence is wanted.
-    negatives, popularity, candidates
-        Which negatives each liked item meets, as in :func:`~sadrec.ranking.fold_in.fold_in`.
+    A user's vector is where ``sum_i w_i [ mean_j log sigmoid(x_ij) ] - penalty`` is highest, i over the liked items and
+    j over their negatives (see :func:`~sadrec.ranking.fold_in.fold_in`), with all ``w_i = 1``. When ``w_i`` rises, the
+    vector moves by ``C g_i``: g_i the gradient of the item's own term, C the covariance of Laplace's approximation. The
+    influence of liked item i is what that movement does to the margin.
 
-    Notes
-    -----
-    A user's vector is where ``sum_i w_i [ mean_j log sigmoid(x_ij) ] - penalty`` is highest, i over the liked items,
-    with all ``w_i = 1``. When ``w_i`` rises, the vector moves by ``C g_i``: g_i the gradient of the item's own term,
-    C the covariance of Laplace's approximation. The influence of liked item i is what that movement does to the margin.
-
-    Examples
-    --------
     >>> model = Parameters(np.array([[1.0, 2.0]]), np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 2.0]]))
     >>> explain(model, 0, 1, 0, liked=[2])
     1 over 0: margin 1 (73 %)

@@ -74,29 +74,14 @@ def fold_in(
     candidates: int = 1,
     spread: Doubles | None = None,
 ) -> FoldIn:
-    """Find the vector of somebody of whom only the liked items are known.
+    """Compute the vector of somebody new from the items they liked.
 
-    Parameters
-    ----------
-    liked
-        Positions of the items, at least one.
-    negatives
-        How many negatives each liked item meets: the catalogue in even steps, always the same ones. ``None`` for about
-        4096 pairs in all, which is more than training draws in 30 epochs for most users; from the number of other
-        items on, all of them.
-    popularity
-        How often each item is drawn as a negative, (items,), for a model trained so. ``None``: all equally often.
-    candidates
-        For a model trained against the hardest of that many negatives: each pair is the hardest of as many, for the
-        resulting vector, and the problem stays concave.
+    ``negatives`` is how many negatives each liked item meets, spread evenly over all other items; ``None`` for 4096
+    pairs in all, but at least 8 each. ``popularity`` says how often each item is a negative, for a model that was
+    trained so. ``candidates`` is for a model trained against the hardest of that many negatives: each pair is the
+    hardest of as many, for the resulting vector, and the problem stays concave. ``spread`` is by how much users differ
+    in each factor: given, the vector stays near the average user by as much, and ``regularization`` is not used.
 
-    Returns
-    -------
-    FoldIn
-        With the vector and its covariance.
-
-    Examples
-    --------
     >>> tastes = Parameters(np.zeros((0, 2)), np.array([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [-0.1, 0.9]]))
     >>> fold_in(tastes, [0, 1]).vector.round(2)
     array([ 1.81, -1.63])
@@ -137,24 +122,10 @@ def fold_in_comparisons(
     regularization: float = 0.01,
     spread: Doubles | None = None,
 ) -> FoldIn:
-    """Find the vector of somebody who stated preferences between pairs of items.
+    """Compute the vector of somebody who stated preferences between pairs of items.
 
-    Parameters
-    ----------
-    winners, losers
-        Positions, one of each per comparison.
-    weight
-        How much each comparison counts; ``None`` for 1.
-    regularization
-        As the model was trained with, paid once per comparison; more than 0.
-    spread
-        As for :func:`fold_in`.
-
-    Examples
-    --------
-    >>> tastes = Parameters(np.zeros((0, 2)), np.array([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [-0.1, 0.9]]))
-    >>> fold_in_comparisons(tastes, [0, 0], [2, 3]).vector.round(2)
-    array([ 1.76, -1.59])
+    ``weight`` is how much each comparison counts, ``None`` for 1; ``regularization`` is paid once per comparison;
+    ``spread`` is as for :func:`fold_in`.
     """
     i = item_positions(parameters, winners, "winners")
     j = item_positions(parameters, losers, "losers")
@@ -174,15 +145,7 @@ def fold_in_comparisons(
 
 
 def average_user(parameters: Parameters) -> Doubles:
-    """Return the vector of somebody of whom nothing is known: what the model expects, or the mean of all users.
-
-    What it ranks first is what everybody likes on average: popular by margin.
-
-    Examples
-    --------
-    >>> average_user(Parameters(np.array([[1.0, 0.0], [0.0, 3.0]]), np.eye(2)))
-    array([0.5, 1.5])
-    """
+    """Return the vector of somebody of whom nothing is known: what the model expects, or the mean of all users."""
     if parameters.user_mean is not None:
         return parameters.user_mean.astype(np.float64)
     return np.asarray(parameters.user_factors.sum(axis=0, dtype=np.float64) / max(1, parameters.n_users))
@@ -204,10 +167,8 @@ def liked_pairs(
 ) -> tuple[Indices, Indices, int]:
     """Pair liked items with negatives among all other items, as training would, but without chance.
 
-    Returns
-    -------
-    winners, losers, each
-        Every liked item ``each`` times in a row, and a negative for each, or (pairs, candidates) of them.
+    Returns winners, in which every liked item stands ``each`` times in a row; a negative for each, or (pairs,
+    candidates) of them; and ``each``.
     """
     others = np.setdiff1d(np.arange(parameters.n_items), liked, assume_unique=True)
     if not others.size:
@@ -225,17 +186,7 @@ def liked_pairs(
 
 
 def draw(number: int, size: int, shares: Doubles | None = None) -> Indices:
-    """Draw positions below ``size`` evenly and without chance: every run of draws is spread over all of them.
-
-    Parameters
-    ----------
-    number
-        How many.
-    size
-        Of what is drawn from.
-    shares
-        How often each position is drawn; ``None`` for equally often.
-    """
+    """Draw positions below ``size`` without chance, as often as ``shares`` say: every run of draws is spread out."""
     points = even_points(number)
     drawn = (points * size).astype(np.int64) if shares is None else np.cumsum(shares).searchsorted(points, "right")
     return np.minimum(drawn, size - 1)
@@ -261,12 +212,7 @@ def _solve_around(
 class Pool:
     """Pairs of a winner and several negatives, of which the hardest counts: the one that the winner beats by least.
 
-    Parameters
-    ----------
-    parameters
-        Of the model; the rows of the items that occur are copied once.
-    winners, negatives
-        Positions, (pairs,) and (pairs, negatives).
+    ``winners`` and ``negatives`` are positions, (pairs,) and (pairs, negatives). Their rows are copied once.
     """
 
     def __init__(self, parameters: Parameters, winners: Indices, negatives: Indices) -> None:

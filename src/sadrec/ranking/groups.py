@@ -21,9 +21,9 @@ class Group:
     items
         Best first, by wins in the whole list.
     wins
-        Of how many of the other items in the list the group's items beat, on average.
+        How many of the other items in the list the group's items beat, on average.
     strength
-        The weakest step of the strongest cycle through the items. 0 for a single item.
+        The weakest step of the strongest cycle through the items; 0 for a single item.
 
     Examples
     --------
@@ -48,27 +48,11 @@ def recommend_groups(
 ) -> list[Group]:
     """Turn a tournament into slates, best first: the items of a cycle together, every other item alone.
 
-    The items of a cycle are shown together. Without ties, and without a limit on the size, everything in one group
-    beats everything in the later groups.
+    Slates come in the order of their mean number of wins in the list; then of their items' mean margin, then of the
+    list. They end with the one that reaches N items. A cycle of more than ``largest`` items is split into its strongest
+    cycles, by raising the margin that a win needs to count. Without ties, and without ``largest``, everything in one
+    slate beats everything in the later ones.
 
-    Parameters
-    ----------
-    game
-        Among the candidates, as from :func:`~sadrec.ranking.tournament.tournament`.
-    N
-        How many items to show at least, if there are as many: the groups end with the one that reaches N.
-        ``None`` for all.
-    largest
-        How many items a slate holds at most. A larger group is split into its strongest cycles, by raising the margin
-        that a win needs to count; ``None`` for no limit.
-
-    Returns
-    -------
-    list of Group
-        In the order of their mean number of wins in the list; then of their items' mean margin, then of the list.
-
-    Examples
-    --------
     >>> game = Tournament(np.array(["air", "rock", "paper", "scissors"]), np.array(
     ...     [[0.0, -1, -1, -1], [1, 0, -1, 2], [1, 1, 0, -3], [1, -2, 3, 0]]))
     >>> recommend_groups(game)

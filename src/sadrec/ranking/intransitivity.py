@@ -29,13 +29,8 @@ from sadrec.ranking.vectors import user_vectors
 def intransitivity(parameters: Parameters, users: User | ArrayLike | None = None) -> Doubles:
     """Compute the share of users' preferences that no scores can explain: from 0 (a ranking says it all) to 1.
 
-    Returns
-    -------
-    ndarray
-        One number per user, without an axis for a single user. 0 for BPR, and for somebody without preferences.
+    One number per user, without an axis for a single user. It is 0 for BPR, and for somebody without preferences.
 
-    Examples
-    --------
     >>> rock_paper_scissors = Parameters(np.ones((1, 3)), np.eye(3), np.roll(np.eye(3), -1, axis=0))
     >>> intransitivity(rock_paper_scissors)
     array([1.])
@@ -48,13 +43,7 @@ def intransitivity(parameters: Parameters, users: User | ArrayLike | None = None
 
 
 def factor_shares(parameters: Parameters, user: User) -> Doubles:
-    """Split a user's intransitivity among the factors.
-
-    Returns
-    -------
-    ndarray
-        One number per factor, adding up to :func:`intransitivity`. A factor that cancels what others do is negative.
-    """
+    """Split a user's intransitivity among the factors; one that cancels what others do is negative."""
     xi = _vectors(parameters, user_vector(parameters, user))[0]
     forms = _Forms.of(parameters)
     parts = xi[0] * (forms.rest @ xi[0])
@@ -106,13 +95,7 @@ class ItemCounterEffects:
 
 
 def item_counter_effects(parameters: Parameters, users: User | ArrayLike | None = None) -> ItemCounterEffects:
-    """Measure how much of each item's margins no scores can explain: the norm of its row of R.
-
-    Returns
-    -------
-    ItemCounterEffects
-        With one entry per item; items x factors squared operations, for one user or for all.
-    """
+    """Measure how much of each item's margins no scores can explain: the norm of its row of R."""
     vectors, _ = _vectors(parameters, users)
     items = parameters.n_items
     if not len(vectors) or not items:

@@ -25,15 +25,8 @@ _ROUGHLY = 1e-4
 class Estimate:
     """Where the penalised likelihood is highest, and its shape there.
 
-    Attributes
-    ----------
-    vector
-        The optimum.
-    covariance
-        The inverse of minus the Hessian: the covariance of Laplace's approximation to the posterior under the normal
-        prior that the penalty stands for.
-    steps
-        How many steps Newton's method took.
+    The covariance is the inverse of minus the Hessian: that of Laplace's approximation to the posterior under the
+    normal prior that the penalty stands for.
     """
 
     vector: Doubles
@@ -44,18 +37,7 @@ class Estimate:
 def objective(vector: Doubles, design: Doubles, offset: Doubles, weight: Doubles, penalty: Doubles) -> float:
     """Compute the penalised log likelihood ``sum_p w_p log sigmoid(z_p . v + o_p) - sum_h penalty_h v_h^2``.
 
-    Parameters
-    ----------
-    vector
-        v.
-    design
-        z, one row per pair.
-    offset
-        o, one number per pair: what the vector has no part in.
-    weight
-        w, one number per pair.
-    penalty
-        One number per entry of the vector.
+    ``design`` holds z, a row per pair; ``offset`` holds o, and ``weight`` holds w.
     """
     from scipy.special import log_expit
 
@@ -92,7 +74,7 @@ def _margins(vector: Doubles, design: Doubles, offset: Doubles) -> Doubles:
 def maximise(
     design: Doubles, offset: Doubles, weight: Doubles, penalty: Doubles, start: Doubles | None = None
 ) -> Estimate:
-    """Find where :func:`objective` is highest, by Newton's method with steps shortened where they overshoot.
+    """Return where :func:`objective` is highest, by Newton's method with steps shortened where they overshoot.
 
     The problem is concave and, with positive penalties, has exactly one answer, wherever the search starts.
     """
@@ -127,22 +109,14 @@ def _climb(
 def maximise_hardest(
     pairs: Callable[[Doubles], tuple[Doubles, Doubles]], weight: Doubles, penalty: Doubles, start: Doubles, turns: int
 ) -> Estimate:
-    """Find where :func:`objective` is highest when each pair is the hardest of several for the vector at hand.
+    """Return where :func:`objective` is highest when each pair is the hardest of several for the vector at hand.
 
     ``log sigmoid`` of the least of several margins is the least of concave functions: concave, with corners. Newton's
     direction for the pairs at hand leads too far, because other pairs are the hardest there, and full steps would go
     back and forth for ever. So it is followed to where the slope along it vanishes, by one step of the secant method.
 
-    Parameters
-    ----------
-    pairs
-        Gives design and offset of the hardest pairs for a vector.
-    weight, penalty
-        As for :func:`objective`.
-    start
-        Where to begin.
-    turns
-        How often the pairs are chosen anew, at most: at a corner what a step promises is not what it gains.
+    ``pairs`` gives design and offset of the hardest pairs for a vector. They are chosen anew at most ``turns`` times:
+    at a corner what a step promises is not what it gains.
     """
     vector, steps = start, 0
     problem = (*pairs(vector), weight, penalty)
@@ -165,15 +139,11 @@ def maximise_hardest(
 def maximise_sparse(
     design: Doubles, offset: Doubles, weight: Doubles, penalty: Doubles, l1: Doubles, lowest: Doubles
 ) -> Estimate:
-    """Find where ``objective - sum_h l1_h |v_h|`` is highest among vectors with ``v_h >= lowest_h``, lowest <= 0.
+    """Return where ``objective - sum_h l1_h |v_h|`` is highest among vectors with ``v_h >= lowest_h``, lowest <= 0.
 
     Newton's method again: the parabola that touches the smooth part is maximised together with the rest, entry by
-    entry, which puts entries exactly on 0 or on their bound.
-
-    Returns
-    -------
-    Estimate
-        The covariance is that of the entries with a penalty, given the others, whose rows are 0.
+    entry, which puts entries exactly on 0 or on their bound. The covariance is that of the entries with a penalty,
+    given the others, whose rows are 0.
     """
     from sadrec.ranking._descent import top_of_parabola  # numba is worth loading only now
 

@@ -19,15 +19,8 @@ def rank_centrality(margins: Doubles) -> Doubles:
 
     From item i the walk picks one of the other n - 1 items at random and moves there with the probability
     ``sigmoid(x_ji)`` that it is preferred. Where the margins are differences of scores (BPR) the distribution is the
-    softmax of the scores (Negahban, Oh and Shah, 2017).
+    softmax of the scores (Negahban, Oh and Shah, 2017). Each weight has full relative precision: nothing is subtracted.
 
-    Returns
-    -------
-    ndarray
-        Weights that add up to 1, each to full relative precision (computed without subtraction).
-
-    Examples
-    --------
     >>> scores = np.log([1.0, 2.0, 5.0])
     >>> rank_centrality(scores[:, None] - scores[None, :])
     array([0.125, 0.25 , 0.625])
@@ -55,24 +48,9 @@ def maximal_lottery(margins: Doubles) -> Doubles:
 
     Weights p >= 0 with ``sum p = 1`` and ``X p <= 0`` always exist: they are the optimal strategy of the symmetric game
     X. Nearly always they are unique; otherwise the centre of all such weights is returned, so that copies of an item
-    share alike. An item that beats all others gets 1; rock, paper and scissors share.
+    share alike. An item that beats all others gets 1. Items that each of the Smith set beats have no weight, so the
+    game is solved for the Smith set alone.
 
-    Returns
-    -------
-    ndarray
-        Weights that add up to 1, most of them exactly 0.
-
-    Notes
-    -----
-    Items that each of the Smith set beats have no weight, so the game is solved for the Smith set: where one item beats
-    all others, which is the common case, there is nothing to solve.
-
-    The linear program ``min theta`` subject to ``s = theta - X p >= 0`` is its own dual. Newton's method follows the
-    central path ``p_i s_i = mu`` down to ``mu = 0``, where it ends at the analytic centre of the solutions
-    (Goldman and Tucker: of p_i and s_i exactly one is positive there).
-
-    Examples
-    --------
     >>> maximal_lottery(np.array([[0.0, -1.0, 2.0], [1.0, 0.0, -3.0], [-2.0, 3.0, 0.0]])).round(4)
     array([0.5   , 0.3333, 0.1667])
     """
@@ -83,7 +61,11 @@ def maximal_lottery(margins: Doubles) -> Doubles:
 
 
 def _centre(margins: Doubles) -> Doubles:
-    """Return the analytic centre of the optimal strategies of a game of some items."""
+    """Return the analytic centre of the optimal strategies of a game of some items.
+
+    The linear program ``min theta`` subject to ``s = theta - X p >= 0`` is its own dual. Newton's method follows the
+    central path ``p_i s_i = mu`` down to ``mu = 0`` (Goldman and Tucker: of p_i and s_i exactly one is positive there).
+    """
     size = len(margins)
     x = margins / max(float(np.abs(margins).max()), np.finfo(np.float64).tiny)
     p = np.full(size, 1.0 / size)

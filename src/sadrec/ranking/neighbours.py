@@ -16,26 +16,12 @@ Neighbours = tuple[NDArray[np.int64], NDArray[np.float32]]
 
 
 def similar_items(parameters: Parameters, item: ArrayLike, N: int = 10, *, num_threads: int = 0) -> Neighbours:
-    """Find the items nearest to an item, by the cosine of their vectors.
+    """Return the N items nearest to an item, or to each of several, and their cosines; the item itself is among them.
 
     The vectors are those of :func:`~sadrec.ranking.vectors.item_vectors`, whose inner product with a user's vector is
-    the mean margin: items are alike if the same users prefer them to the catalogue.
+    the mean margin: items are alike if the same users prefer them to the catalogue. Equals come in order of position. A
+    vector of zeros has the cosine 0 with everything.
 
-    Parameters
-    ----------
-    item
-        A position, or several.
-    N
-        How many, the item itself included, whose cosine is 1.
-
-    Returns
-    -------
-    items, cosines
-        (N,) for one item, (items, N) for several, at most as many as there are; nearest first, equals in order of
-        position. Whatever has no direction, a vector of zeros, has the cosine 0 with everything.
-
-    Examples
-    --------
     >>> similar_items(Parameters(np.zeros((0, 1)), np.array([[3.0], [2.0], [-5.0]])), 1)
     (array([0, 1, 2]), array([ 1.,  1., -1.], dtype=float32))
     """
@@ -43,20 +29,7 @@ def similar_items(parameters: Parameters, item: ArrayLike, N: int = 10, *, num_t
 
 
 def similar_users(parameters: Parameters, user: User | ArrayLike, N: int = 10, *, num_threads: int = 0) -> Neighbours:
-    """Find the users nearest to a user, by the cosine of their vectors.
-
-    Parameters
-    ----------
-    user
-        A position, or several; or the vector of somebody new.
-    N
-        How many; a known user is among its own neighbours.
-
-    Returns
-    -------
-    users, cosines
-        As :func:`similar_items`.
-    """
+    """Return the users nearest to a user, to each of several, or to the vector of somebody new, and their cosines."""
     if is_vector(user):
         given: NDArray[Any] = user_vector(parameters, np.asarray(user))
         return _search(parameters.user_factors, given[None, :], N, num_threads, single=True)

@@ -76,20 +76,10 @@ def fold_in_item(
     rival_regularization: float = 0.001,
     pairs: int = 8192,
 ) -> NewItem:
-    """Find the parameters of a new item from who liked it.
+    """Compute the parameters of a new item from who liked it, at least one user.
 
-    Parameters
-    ----------
-    parameters
-        Of the model, without the new item.
-    users
-        Positions of the users who liked it, at least one.
-    liked
-        What everybody liked of the known items: a row per user.
-    regularization, rival_regularization
-        As the model was trained with; the first more than 0.
-    pairs
-        How many pairs to use for each of the item's two parts.
+    ``liked`` is what everybody liked of the known items, a row per user. ``pairs`` is how many pairs to use for each of
+    the item's two parts.
     """
     fans = np.unique(positions(users, parameters.n_users, "users"))
     if not fans.size:

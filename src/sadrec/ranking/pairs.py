@@ -17,19 +17,9 @@ _CHUNK = 1 << 20
 
 
 def contributions(parameters: Parameters, user: User | ArrayLike, item: ArrayLike, rival: ArrayLike) -> Doubles:
-    """Split preferences into what each factor contributes.
+    """Split preferences into what each factor contributes, in double precision: one more axis, the bias last.
 
-    Returns
-    -------
-    ndarray
-        One more axis than the broadcast positions, of length factors, plus one for the bias if there is one. In
-        double precision; summed over that axis they are :func:`preference`, to the last bit.
-
-    Examples
-    --------
-    >>> rock_paper = Parameters(np.array([[1.0, 2.0]]), np.array([[1.0, 0.0], [0.0, 3.0]]))
-    >>> contributions(rock_paper, 0, 1, 0)
-    array([-1.,  6.])
+    Summed over that axis they are :func:`preference`, to the last bit.
     """
     vectors, u, i, j = _broadcast(parameters, user, item, rival)
     flat = _contributions(parameters, vectors[u.ravel()], i.ravel(), j.ravel())
@@ -37,17 +27,10 @@ def contributions(parameters: Parameters, user: User | ArrayLike, item: ArrayLik
 
 
 def preference(parameters: Parameters, user: User | ArrayLike, item: ArrayLike, rival: ArrayLike) -> Doubles:
-    """Compute ``x_uij``: by how much a user prefers an item to a rival, in log-odds.
+    """Compute ``x_uij``: by how much a user prefers an item to a rival, in log-odds, for positions that broadcast.
 
-    Exchanging item and rival changes the sign and nothing else, to the last bit.
+    In double precision. Exchanging item and rival changes the sign and nothing else, to the last bit.
 
-    Returns
-    -------
-    ndarray
-        In double precision, of the shape that the positions broadcast to.
-
-    Examples
-    --------
     >>> model = Parameters(np.eye(2), np.array([[1.0, 0.0], [0.0, 3.0]]))
     >>> preference(model, [0, 1], 0, 1)
     array([ 1., -3.])
@@ -63,30 +46,16 @@ def preference(parameters: Parameters, user: User | ArrayLike, item: ArrayLike, 
 
 
 def probability(parameters: Parameters, user: User | ArrayLike, item: ArrayLike, rival: ArrayLike) -> Doubles:
-    """Compute the probability that a user prefers an item to a rival: the sigmoid of :func:`preference`.
-
-    Examples
-    --------
-    >>> model = Parameters(np.eye(2), np.array([[1.0, 0.0], [0.0, 3.0]]))
-    >>> probability(model, [0, 1], 0, 1).round(3)
-    array([0.731, 0.047])
-    """
+    """Compute the probability that a user prefers an item to a rival: the sigmoid of :func:`preference`."""
     return sigmoid(preference(parameters, user, item, rival))
 
 
 def margins(parameters: Parameters, user: User, items: ArrayLike | None, rivals: ArrayLike | None) -> NDArray[Any]:
-    """Compute ``x_uij`` for all of some items against all of some rivals, by two matrix products.
+    """Compute ``x_uij`` for all of some items against all of some rivals, (items, rivals), by two matrix products.
 
-    ``(H_I * xi) T_J' - (T_I * xi) H_J'``; with all-ones rival factors (BPR) a difference of scores.
+    ``(H_I * xi) T_J' - (T_I * xi) H_J'``, in the precision of the factors; for BPR a difference of scores. Rounding
+    makes it anti-symmetric only nearly; a :func:`~sadrec.ranking.tournament.tournament` is so exactly.
 
-    Returns
-    -------
-    ndarray
-        (items, rivals), in the precision of the factors. Rounding makes it anti-symmetric only nearly; a
-        :func:`~sadrec.ranking.tournament.tournament` is so exactly.
-
-    Examples
-    --------
     >>> model = Parameters(np.eye(2), np.array([[1.0, 0.0], [0.0, 3.0]]))
     >>> margins(model, 1, [0, 1], [0])
     array([[0.],
@@ -105,13 +74,7 @@ def margins(parameters: Parameters, user: User, items: ArrayLike | None, rivals:
 
 
 def sigmoid(x: ArrayLike) -> Doubles:
-    """Compute ``1 / (1 + exp(-x))`` without overflow.
-
-    Examples
-    --------
-    >>> sigmoid([-1000.0, 0.0, 1000.0])
-    array([0. , 0.5, 1. ])
-    """
+    """Compute ``1 / (1 + exp(-x))`` without overflow."""
     from scipy.special import expit
 
     return np.asarray(expit(np.asarray(x, np.float64)))

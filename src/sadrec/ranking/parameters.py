@@ -90,11 +90,6 @@ class Parameters:
 
         A bias is a factor with xi = 1 and tau = 1. Whatever holds for
         ``x_uij = sum_h xi_uh (eta_ih tau_jh - eta_jh tau_ih)`` then holds for every model.
-
-        Examples
-        --------
-        >>> Parameters(np.ones((2, 3)), np.ones((5, 3)), item_bias=np.zeros(5)).extended()
-        Parameters(users=2, items=5, factors=4, rival_factors=yes, item_bias=no)
         """
         return Parameters(self.extend_users(self.user_factors), *self.extend_items())
 

@@ -35,7 +35,7 @@ def plot_tournament(
     Parameters
     ----------
     game
-        As from :func:`~sadrec.ranking.tournament.tournament`; up to about 20 items can be read.
+        As from ``SAD.tournament``; up to about 20 items can be read.
     cycle
         The cycle to draw; default, the strongest one of the tournament, if there is any.
     names
@@ -74,15 +74,8 @@ def plot_tournament(
 def plot_intransitivity(shares: ArrayLike, title: str | None = None) -> "Figure":
     """Draw how the share of preferences that no scores explain is distributed over users.
 
-    Parameters
-    ----------
-    shares
-        As from :func:`~sadrec.ranking.intransitivity.intransitivity`, one number from 0 to 1 per user.
-
-    Returns
-    -------
-    Figure
-        A matplotlib figure, attached to no window: save it with ``figure.savefig(path)``.
+    ``shares`` is what ``SAD.intransitivity`` returns, one number from 0 to 1 per user. The matplotlib figure is
+    attached to no window: save it with ``figure.savefig(path)``.
     """
     _needs_matplotlib()
     from matplotlib.figure import Figure

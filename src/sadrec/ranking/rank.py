@@ -24,16 +24,7 @@ LONGEST = 2000
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """Items in the order of a method, best first.
-
-    Attributes
-    ----------
-    items
-        Positions, or the labels given.
-    scores
-        What the method gave each item, never increasing.
-    method
-        Its name.
+    """Items in the order of a method, best first, with the scores that the method gave them.
 
     Examples
     --------
@@ -77,39 +68,19 @@ def rank(
     reference: ArrayLike | None = None,
     labels: ArrayLike | None = None,
 ) -> Ranking:
-    """Order items for a user.
+    """Order items for a user; without rival factors (BPR) each method gives the order of the scores.
 
-    Parameters
-    ----------
-    items
-        Positions, without repetition; ``None`` for the whole catalogue.
-    method
-        ``"margin"``
-            Mean margin against a reference set. Has no ties, ranks a catalogue with one inner product per item.
-        ``"wins"``
-            How many of ``items`` it beats, half for a tie (Copeland; the paper's M1).
-        ``"liked"``
-            The share of ``liked`` that it beats, half for a tie (the paper's M2).
-        ``"markov"``
-            :func:`~sadrec.ranking.lottery.rank_centrality` among ``items``; for short lists.
-        ``"nash"``
-            :func:`~sadrec.ranking.lottery.maximal_lottery` among ``items``; for short lists.
+    - ``"margin"``: the mean margin against ``reference``, by default the catalogue. It has no ties and costs one inner
+      product per item.
+    - ``"wins"``: how many of ``items`` it beats, half for a tie (Copeland; the paper's M1).
+    - ``"liked"``: the share of ``liked`` that it beats, half for a tie (the paper's M2).
+    - ``"markov"``, ``"nash"``: :func:`~sadrec.ranking.lottery.rank_centrality` and
+      :func:`~sadrec.ranking.lottery.maximal_lottery` among ``items``; for short lists.
 
-        Without rival factors (BPR) each of them gives the order of the scores.
-    liked
-        Positions of the items the user liked: needed for the method ``"liked"``.
-    reference
-        Positions of the rivals that ``"margin"`` averages over; ``None`` for the whole catalogue.
+    Items that score alike come in the order of a second score - for ``"wins"`` the mean margin among ``items``, for
+    ``"liked"`` that against ``liked``, for ``"markov"`` and ``"nash"`` the expected margin against an item drawn with
+    the weights - and, after that, in the order they were given in.
 
-    Returns
-    -------
-    Ranking
-        Items that score alike come in the order of a second score - for ``"wins"`` the mean margin among ``items``, for
-        ``"liked"`` that against ``liked``, for ``"markov"`` and ``"nash"`` the expected margin against an item drawn
-        with the weights - and, after that, in the order they were given in.
-
-    Examples
-    --------
     >>> model = Parameters(np.eye(2), np.array([[1.0, 0.0], [0.0, 3.0], [2.0, 1.0]]))
     >>> rank(model, 0, [0, 1, 2], "wins")
     Ranking of 3 items by wins
@@ -151,15 +122,7 @@ def rank(
 
 
 def rank_tournament(game: Tournament, method: Literal["wins", "markov", "nash"] = "wins") -> Ranking:
-    """Order the items of a tournament; see :func:`rank`.
-
-    Examples
-    --------
-    >>> rank_tournament(Tournament(np.array(["a", "b"]), np.array([[0.0, -1.0], [1.0, 0.0]])), "nash")
-    Ranking of 2 items by nash
-      1.  b  1
-      2.  a  0
-    """
+    """Order the items of a tournament; see :func:`rank`."""
     if method == "wins":
         score, then = game.wins(), game.mean_margins()
     elif method == "markov":
@@ -175,17 +138,11 @@ def rank_tournament(game: Tournament, method: Literal["wins", "markov", "nash"] 
 
 
 def rank_margins(margins: Doubles, method: Method, labels: ArrayLike) -> Ranking:
-    """Order items by given margins over rivals, (items, rivals); see :func:`rank`.
+    """Order items by given margins, (items, rivals); see :func:`rank`.
 
-    Parameters
-    ----------
-    margins
-        Over the reference for ``"margin"``, over the liked items for ``"liked"``, else over the items themselves.
-    labels
-        What to call the items.
+    They are margins over the reference for ``"margin"``, over the liked items for ``"liked"``, else over the items
+    themselves.
 
-    Examples
-    --------
     >>> rank_margins(np.array([[0.0, -1.0], [1.0, 0.0]]), "margin", ["a", "b"])
     Ranking of 2 items by margin
       1.  b  0.5

@@ -34,30 +34,13 @@ def recommend(
     num_threads: int = 0,
     progress: Callable[[int], object] | None = None,
 ) -> TopN:
-    """Recommend N items to each of some users.
+    """Recommend N items to each of some users: items and scores of the method, (users, N), padded with -1 and -inf.
 
-    Parameters
-    ----------
-    method
-        How the best candidates are ordered: see :func:`~sadrec.ranking.rank.rank`. With ``"margin"`` the first stage is
-        all there is. A user with no liked items gets the order of ``"margin"`` from ``"liked"`` too.
-    candidates
-        How many items of the first stage enter the second; N at least.
-    liked
-        What these users liked, one row per user asked about.
-    leave_out_liked
-        Whether to recommend only other items.
-    index
-        Of :func:`~sadrec.ranking.vectors.item_vectors`, if there is one already.
+    The best ``candidates`` by mean margin, N at least, are ordered by ``method``, see
+    :func:`~sadrec.ranking.rank.rank`. With ``"margin"`` the first stage is all there is. A user with no liked items
+    gets the order of ``"margin"`` from ``"liked"`` too. ``liked`` has a row for each user asked about; ``index`` is
+    that of the item vectors, if there is one.
 
-    Returns
-    -------
-    items, scores
-        (users, N) each, best first; scores are those of the method. Where fewer than N items are left, the rest of the
-        row is -1 with the score -inf.
-
-    Examples
-    --------
     >>> model = Parameters(np.eye(2), np.array([[1.0, 0.0], [0.0, 3.0], [2.0, 1.0]]))
     >>> recommend(model, [0], N=2, method="wins")
     (array([[2, 0]]), array([[2., 1.]], dtype=float32))

@@ -32,23 +32,11 @@ _SPARE = 2
 class ItemIndex:
     """Items ready for :meth:`search`, the exact best by inner product.
 
-    Parameters
-    ----------
-    vectors
-        (items, factors), as from :func:`~sadrec.ranking.vectors.item_vectors`.
-
-    Examples
-    --------
     >>> index = ItemIndex(np.array([[1.0, 0.0], [0.0, 3.0], [2.0, 1.0]]))
-    >>> index
-    ItemIndex(items=3, factors=2)
     >>> items, scores = index.search(np.eye(2), N=2)
     >>> items
     array([[2, 0],
            [1, 2]])
-    >>> scores
-    array([[2., 1.],
-           [3., 1.]], dtype=float32)
     """
 
     def __init__(self, vectors: NDArray[Any]) -> None:
@@ -71,24 +59,11 @@ class ItemIndex:
         num_threads: int = 0,
         progress: Callable[[int], object] | None = None,
     ) -> TopN:
-        """Find the N items with the largest inner product, for every query.
+        """Return the N items with the largest inner product, for every query, and these products.
 
-        Parameters
-        ----------
-        queries
-            (users, factors), as from :func:`~sadrec.ranking.vectors.user_vectors`.
-        seen
-            Items to leave out, user by user: row r belongs to query r.
-        allowed
-            Positions of the only items to consider; ``None`` for all.
-        blocked
-            Positions of items to leave out for everybody.
-
-        Returns
-        -------
-        items, scores
-            (users, N) each, best first, equal scores in order of position. Where fewer than N items are left, the
-            rest of the row is -1 with the score -inf.
+        Row r of ``seen`` holds items to leave out for query r; ``allowed`` are the only items to consider, ``blocked``
+        those to leave out for everybody. Best first, equal scores in order of position. Where fewer than N items are
+        left, the rest of the row is -1 with the score -inf.
         """
         N = whole(N, "N")
         num_threads = threads(num_threads)
@@ -141,13 +116,7 @@ def best_of(
     allowed: ArrayLike | None = None,
     blocked: ArrayLike | None = None,
 ) -> TopN:
-    """Return the N items with the largest of given scores, (users, items); the rest as for :meth:`ItemIndex.search`.
-
-    Examples
-    --------
-    >>> best_of(np.array([[1.0, 3.0, 2.0]]), N=2, blocked=[1])
-    (array([[2, 0]]), array([[2., 1.]], dtype=float32))
-    """
+    """Return the N items with the largest of given scores, (users, items); the rest as for :meth:`ItemIndex.search`."""
     N, (users, catalogue) = whole(N, "N"), scores.shape
     hidden = np.ones(scores.shape, np.bool_)
     hidden[:, _candidates(catalogue, allowed, blocked)[0]] = False

@@ -94,13 +94,6 @@ def tournament(
     With ``A = (H * xi) T'`` the margins are ``A - A'`` (for BPR, differences of scores), which is anti-symmetric to
     the last bit. A margin that the rounding of A cannot tell from 0 is 0: a tie.
 
-    Parameters
-    ----------
-    items
-        Positions, without repetition; ``None`` for the whole catalogue (items x items numbers are held).
-
-    Examples
-    --------
     >>> rock_paper_scissors = Parameters(np.ones((1, 3)), np.eye(3), np.roll(np.eye(3), -1, axis=0))
     >>> tournament(rock_paper_scissors, 0, None).margins
     array([[ 0., -1.,  1.],

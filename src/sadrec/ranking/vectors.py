@@ -21,21 +21,11 @@ _BLOCK = 4096
 
 
 def item_vectors(parameters: Parameters, rivals: ArrayLike | None = None) -> NDArray[Any]:
-    """Compute one vector per item whose inner product with a user's vector is the item's mean margin.
+    """Compute one vector per item whose inner product with a user's vector is the item's mean margin over ``rivals``.
 
-    Parameters
-    ----------
-    rivals
-        Positions of the items that margins are averaged over; ``None`` for the whole catalogue, the item itself
-        included (its margin against itself is 0).
+    By default rivals are the whole catalogue, the item itself included (its margin against itself is 0). A last column
+    stands for the bias if there is one: :func:`user_vectors` has a 1 there.
 
-    Returns
-    -------
-    ndarray
-        (items, factors), and a last column for the bias if there is one: :func:`user_vectors` has a 1 there.
-
-    Examples
-    --------
     >>> model = Parameters(np.eye(2), np.array([[1.0, 0.0], [0.0, 3.0]]))
     >>> user_vectors(model) @ item_vectors(model).T
     array([[ 0.5, -0.5],
@@ -52,18 +42,7 @@ def item_vectors(parameters: Parameters, rivals: ArrayLike | None = None) -> NDA
 
 
 def user_vectors(parameters: Parameters, users: ArrayLike | None = None) -> NDArray[Any]:
-    """Compute the vectors of users that go with :func:`item_vectors`.
-
-    Parameters
-    ----------
-    users
-        Positions of users, or the vectors (users, factors) of anybody; ``None`` for all users.
-
-    Returns
-    -------
-    ndarray
-        (users, factors), and a last column of ones if there is a bias.
-    """
+    """Compute the vectors of users, given as positions or as vectors, that go with :func:`item_vectors`."""
     if users is None:
         vectors = parameters.user_factors
     else:
@@ -82,15 +61,9 @@ def user_vectors(parameters: Parameters, users: ArrayLike | None = None) -> NDAr
 def duel_vectors(parameters: Parameters) -> NDArray[Any]:
     """Compute one vector per item whose inner product with a :func:`duel_query` is a margin.
 
-    These do not depend on the rivals: one index serves every user against every opponent, or set of opponents.
+    These do not depend on the rivals: one index serves every user against every opponent, or set of opponents. They are
+    (items, 2 factors): eta beside tau; for BPR (items, factors + 1): eta and a 1. A bias counts as a factor.
 
-    Returns
-    -------
-    ndarray
-        (items, 2 factors): eta beside tau; for BPR (items, factors + 1): eta and a 1. A bias counts as a factor.
-
-    Examples
-    --------
     >>> model = Parameters(np.eye(2), np.array([[1.0, 0.0], [0.0, 3.0]]), np.array([[1.0, 1.0], [1.0, 2.0]]))
     >>> duel_vectors(model) @ duel_query(model, 1, [0])
     array([0., 3.])
@@ -100,10 +73,7 @@ def duel_vectors(parameters: Parameters) -> NDArray[Any]:
 
 
 def duel_query(parameters: Parameters, user: User, rivals: ArrayLike | None) -> NDArray[Any]:
-    """Compute the vector that asks how items fare, for this user, against these rivals on average.
-
-    Its inner product with row i of :func:`duel_vectors` is ``mean_j x_uij`` over the rivals.
-    """
+    """Compute the vector whose product with row i of :func:`duel_vectors` is ``mean_j x_uij`` over some rivals."""
     xi = parameters.extend_users(user_vector(parameters, user)[None, :])[0].astype(np.float64)
     mean_eta, mean_tau = parameters.mean_items(_rivals(parameters, rivals))
     against = -xi * mean_eta
@@ -114,14 +84,7 @@ def duel_query(parameters: Parameters, user: User, rivals: ArrayLike | None) -> 
 def mean_margins(
     parameters: Parameters, user: User, items: ArrayLike | None, rivals: ArrayLike | None = None
 ) -> Doubles:
-    """Compute the mean margin of items against a set of rivals, in double precision.
-
-    Examples
-    --------
-    >>> model = Parameters(np.eye(2), np.array([[1.0, 0.0], [0.0, 3.0]]))
-    >>> mean_margins(model, 1, [0, 1])
-    array([-1.5,  1.5])
-    """
+    """Compute the mean margin of items against a set of rivals, in double precision."""
     xi = parameters.extend_users(user_vector(parameters, user)[None, :])[0].astype(np.float64)
     chosen = item_positions(parameters, items)
     mean_eta, mean_tau = parameters.mean_items(_rivals(parameters, rivals))
