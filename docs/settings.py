@@ -1,9 +1,11 @@
 """Write docs/settings.md from the declarations of the settings: ``make settings`` (a test compares the two)."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from sadrec import SAD
-from sadrec._settings import Span, declared
+from sadrec._settings import KINDS, Span, declared
 from sadrec.posterior import GibbsSAD
 
 PAGE = Path(__file__).with_suffix(".md")
@@ -24,19 +26,26 @@ def page() -> str:
             f"\n## {title}\n\n| setting | values | default | `tune` tries | what it is |\n|---|---|---|---|---|\n"
         )
         for name, entry in declared(model).items():
-            rule, search = entry.metadata["rule"].describe(), searched(entry.metadata["search"])
+            rule, search = entry.metadata["rule"].describe(), searched(entry.metadata)
             default = "data" if entry.default is None else f"`{entry.default!r}`"
             parts.append(f"| `{name}` | {rule} | {default} | {search} | {entry.metadata['help']} |\n")
     return "".join(parts)
 
 
-def searched(search: object) -> str:
-    """Return what ``tune`` tries, in words."""
-    if search is None:
-        return ""
+def searched(about: Mapping[str, Any]) -> str:
+    """Return what ``tune`` tries, in words, by kind of data where that matters."""
+    search = about["search"]
+    by_kind = search if isinstance(search, Mapping) else {kind: search for kind in about["kinds"] if search is not None}
+    tries = {kind: _in_words(values) for kind, values in by_kind.items()}
+    if len(tries) == len(KINDS) and len(set(tries.values())) == 1:
+        return next(iter(tries.values()))
+    return "; ".join(f"{words} ({kind})" for kind, words in tries.items())
+
+
+def _in_words(search: Any) -> str:
     if isinstance(search, Span):
         return f"{search.low:g} to {search.high:g}{', logarithmic' if search.log else ''}"
-    return ", ".join(map(str, search)) if isinstance(search, list | tuple) else str(search)
+    return ", ".join(map(str, search))
 
 
 if __name__ == "__main__":

@@ -5,15 +5,20 @@ the options of the command line, what ``tune`` searches and the table in the doc
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields
+from functools import partial
 from typing import Any
 
 from sadrec import _check
 
+KINDS = ("interactions", "comparisons")
+
 
 class Rule:
     """What values a setting takes."""
+
+    words: str = ""
 
     def check(self, value: Any, name: str) -> Any:
         """Return the value as a plain Python value, or raise a ValueError that says what would be right."""
@@ -21,64 +26,35 @@ class Rule:
 
     def describe(self) -> str:
         """Return the rule in words."""
-        raise NotImplementedError
+        return self.words
 
 
-@dataclass(frozen=True)
 class Whole(Rule):
     """A whole number."""
 
-    least: int = 0
-
-    def check(self, value: Any, name: str) -> int:
-        """Return the number."""
-        return _check.whole(value, name, self.least)
-
-    def describe(self) -> str:
-        """Return the rule in words."""
-        return f"whole number, at least {self.least}"
+    def __init__(self, least: int = 0) -> None:
+        self.check = partial(_check.whole, least=least)  # type: ignore[method-assign]
+        self.words = f"whole number, at least {least}"
 
 
-@dataclass(frozen=True)
 class Number(Rule):
     """A finite number."""
 
-    least: float = 0.0
-    most: float = math.inf
-
-    def check(self, value: Any, name: str) -> float:
-        """Return the number."""
-        return _check.number(value, name, self.least, self.most)
-
-    def describe(self) -> str:
-        """Return the rule in words."""
-        return f"number, {self.least:g} or more" if self.most == math.inf else f"{self.least:g} to {self.most:g}"
+    def __init__(self, least: float = 0.0, most: float = math.inf) -> None:
+        self.check = partial(_check.number, least=least, most=most)  # type: ignore[method-assign]
+        self.words = f"number, {least:g} or more" if most == math.inf else f"{least:g} to {most:g}"
 
 
-@dataclass(frozen=True)
 class Share(Rule):
     """A number between 0 and 1."""
 
-    def check(self, value: Any, name: str) -> float:
-        """Return the number."""
-        return _check.share(value, name)
-
-    def describe(self) -> str:
-        """Return the rule in words."""
-        return "0 to 1"
+    words, check = "0 to 1", staticmethod(_check.share)
 
 
-@dataclass(frozen=True)
 class Flag(Rule):
     """True or False."""
 
-    def check(self, value: Any, name: str) -> bool:
-        """Return the flag."""
-        return _check.flag(value, name)
-
-    def describe(self) -> str:
-        """Return the rule in words."""
-        return "True or False"
+    words, check = "True or False", staticmethod(_check.flag)
 
 
 class OneOf(Rule):
@@ -86,38 +62,20 @@ class OneOf(Rule):
 
     def __init__(self, *choices: str) -> None:
         self.choices = choices
-
-    def check(self, value: Any, name: str) -> str:
-        """Return the word."""
-        return _check.one_of(value, name, self.choices)
-
-    def describe(self) -> str:
-        """Return the rule in words."""
-        return " or ".join(map(repr, self.choices))
+        self.check = partial(_check.one_of, choices=choices)  # type: ignore[method-assign]
+        self.words = " or ".join(map(repr, choices))
 
 
 class Seed(Rule):
     """A whole number, a numpy generator or None."""
 
-    def check(self, value: Any, name: str) -> int:
-        """Return a seed."""
-        return _check.seed(value, name)
-
-    def describe(self) -> str:
-        """Return the rule in words."""
-        return "whole number, numpy.random.Generator or None"
+    words, check = "whole number, numpy.random.Generator or None", staticmethod(_check.seed)
 
 
 class Threads(Rule):
     """A number of threads; 0 means all cores."""
 
-    def check(self, value: Any, name: str) -> int:
-        """Return how many threads."""
-        return _check.threads(value, name)
-
-    def describe(self) -> str:
-        """Return the rule in words."""
-        return "whole number, 0 for all cores"
+    words, check = "whole number, 0 for all cores", staticmethod(_check.threads)
 
 
 @dataclass(frozen=True)
@@ -138,7 +96,9 @@ def setting(
     rule: Rule,
     help: str,
     *,
-    search: Span | Sequence[Any] | None = None,
+    search: Span | Sequence[Any] | Mapping[str, Any] | None = None,
+    kinds: Sequence[str] = KINDS,
+    beside: Mapping[str, Any] | None = None,
     positional: bool = False,
 ) -> Any:
     """Declare a setting of a model: a field of its dataclass.
@@ -152,11 +112,18 @@ def setting(
     help
         One or two sentences for the docstring, the command line and the documents.
     search
-        What ``tune`` tries: a span, or a list of values; None: it is left as it is.
+        What ``tune`` tries: a span or a list of values, or one of them for each kind of data; None: nothing.
+    kinds
+        The kinds of data for which it has an effect.
+    beside
+        What other settings must be, or be left at, for ``tune`` to try it.
     positional
         Whether it may be given without its name.
     """
-    return field(default=default, kw_only=not positional, metadata={"rule": rule, "help": help, "search": search})
+    if kinds != KINDS:
+        help = f"{help} Only for {' and '.join(kinds)}."
+    metadata = {"rule": rule, "help": help, "search": search, "kinds": kinds, "beside": beside or {}}
+    return field(default=default, kw_only=not positional, metadata=metadata)
 
 
 def declared(model: Any) -> dict[str, Field[Any]]:
@@ -171,19 +138,32 @@ def declared(model: Any) -> dict[str, Field[Any]]:
     return {entry.name: entry for entry in fields(model) if entry.init}
 
 
-def checked(model: Any, **instead: Any) -> dict[str, Any]:
-    """Return the settings of a model as plain values, each checked by its rule; None stays where it is the default.
+def search_space(model: Any, kind: str) -> dict[str, Any]:
+    """Return what ``tune`` tries on data of a kind: settings that have an effect there and were not given.
 
-    Parameters
-    ----------
-    model
-        The model.
-    instead
-        Values that take the place of its own.
+    >>> @dataclass
+    ... class Model:
+    ...     factors: int = setting(64, Whole(1), "Length.", search={"interactions": (32, 64), "comparisons": (2, 4)})
+    ...     rate: float = setting(0.1, Number(), "The rate.", search=Span(0.01, 1.0))
+    >>> search_space(Model(rate=0.2), "comparisons")
+    {'factors': (2, 4)}
     """
+    space = {}
+    for name, entry in declared(model).items():
+        about = entry.metadata
+        search = about["search"].get(kind) if isinstance(about["search"], Mapping) else about["search"]
+        given = getattr(model, name) != entry.default
+        apart = any(getattr(model, other) not in (None, value) for other, value in about["beside"].items())
+        if search is not None and kind in about["kinds"] and not given and not apart:
+            space[name] = search
+    return space
+
+
+def checked(model: Any) -> dict[str, Any]:
+    """Return the settings of a model as plain values, each checked by its rule; None stays where it is the default."""
     values = {}
     for name, entry in declared(model).items():
-        value = instead.get(name, getattr(model, name))
+        value = getattr(model, name)
         undecided = value is None and entry.default is None
         values[name] = None if undecided else entry.metadata["rule"].check(value, name)
     return values

@@ -9,7 +9,6 @@ from click.testing import CliRunner
 
 from sadrec import BPR, SAD
 from sadrec.cli import main
-from sadrec.cli.tune import tried
 
 
 @pytest.fixture
@@ -73,12 +72,6 @@ def test_ctrl_c_says_how_to_go_on(ratings, monkeypatch):
     monkeypatch.setattr(SAD, "fit", interrupted)
     tune = ("tune", ratings, "-o", ratings.with_name("best.json"), *COLUMNS, "--sampler", "random", "--quiet")
     assert "Run the same command again" in ask(*tune, "--trials", 2, code=130).stderr
-
-
-def test_by_default_what_the_settings_declare_is_tried_but_for_those_given():
-    space = tried(SAD(), (), {"factors": 8}, "random")
-    assert "factors" not in space and {"learning_rate", "regularization", "bias"} <= set(space)
-    assert "rival_regularization" not in tried(BPR(), (), {}, "random")
 
 
 @pytest.mark.parametrize(

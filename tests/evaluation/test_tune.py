@@ -12,7 +12,7 @@ from sadrec.evaluation import tune as tune_function
 from sadrec.evaluation.leave_one_out import evaluate
 from sadrec.evaluation.likelihood import log_likelihood
 from sadrec.evaluation.top_n import evaluate_top_n
-from sadrec.evaluation.tune import PAPER_GRID, Scorer, Span, _space, grid_points, tune
+from sadrec.evaluation.tune import PAPER_GRID, Scorer, Span, _default_space, grid_points, tune
 from sadrec.ranking import Parameters
 from sadrec.ranking.pairs import sigmoid
 
@@ -186,12 +186,36 @@ def test_the_default_space_is_what_the_settings_declare(data):
     from sadrec import BPR, SAD
     from sadrec.evaluation import EASE
 
-    assert {"factors", "learning_rate", "rival_regularization"} <= set(_space(SAD()))
-    assert "rival_regularization" not in _space(BPR())
+    first, space = _default_space(SAD(), "interactions")
+    assert not first and {"factors", "learning_rate", "rival_regularization", "user_balance"} <= set(space)
+    assert "solver" not in space
+    assert "rival_regularization" not in _default_space(BPR(), "interactions")[1]
+    assert "factors" not in _default_space(SAD(factors=8), "interactions")[1]
     result = tune(EASE(), data, sampler="grid", progress=False)
-    assert [trial.settings["regularization"] for trial in result.trials] == list(_space(EASE())["regularization"])
+    declared = _default_space(EASE(), "interactions")[1]["regularization"]
+    assert [trial.settings["regularization"] for trial in result.trials] == list(declared)
     with pytest.raises(ValueError, match="space is empty"):
         tune(Learner(), data)
+
+
+def test_on_comparisons_the_variational_solver_comes_first_and_nothing_without_effect_is_tried():
+    from sadrec import SAD
+
+    first, space = _default_space(SAD(), "comparisons")
+    assert first == [{"solver": "variational", "factors": factors} for factors in (2, 4, 8, 16)]
+    assert set(space) == {
+        "factors", "iterations", "learning_rate", "regularization", "rival_regularization", "bias"
+    }  # fmt: skip
+    assert _default_space(SAD(solver="sgd"), "comparisons") == ([], space)
+    assert _default_space(SAD(solver="variational"), "comparisons") == ([], {"factors": (2, 4, 8, 16)})
+
+    rng = np.random.default_rng(0)
+    winner, loser = rng.integers(0, 4, 300), rng.integers(4, 8, 300)
+    games = Comparisons.from_indices(np.zeros(300, int), winner, loser, users=["all"], items=np.arange(8))
+    result = tune(SAD(), games, trials=6, sampler="random", progress=False)
+    assert [trial.settings.get("solver") for trial in result.trials] == ["variational"] * 4 + [None] * 2
+    assert all(trial.status == "done" for trial in result.trials)
+    assert result.model.clone(**result.trials[-1].settings).settings_for(games).solver == "sgd"
 
 
 def test_the_result_is_a_model_and_a_file_of_settings(data, tmp_path):

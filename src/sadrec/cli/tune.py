@@ -65,7 +65,7 @@ def tune_command(
     from sadrec.evaluation import tune
 
     estimator = new_model(model, settings)
-    space = tried(estimator, tries, settings, sampler)
+    space = tried(estimator, tries, sampler)
     data = reading.read(file)
     folder = output.with_name(f"{output.name}.trials")
     with resumable(folder):
@@ -92,23 +92,22 @@ def tune_command(
     )
 
 
-def tried(model: Any, tries: tuple[str, ...], settings: dict[str, Any], sampler: str) -> dict[str, Any]:
-    """Return what to try: the values given, or else what the settings declare that were not given.
+def tried(model: Any, tries: tuple[str, ...], sampler: str) -> dict[str, Any] | None:
+    """Return what to try: the values given, or None for what the settings declare that were not given.
 
     Examples
     --------
     >>> from sadrec import SAD
-    >>> tried(SAD(), ("factors=16,32", "bias=yes,no"), {}, "grid")
+    >>> tried(SAD(), ("factors=16,32", "bias=yes,no"), "grid")
     {'factors': [16, 32], 'bias': [True, False]}
-    >>> tried(SAD(), ("regularization=0.001..0.1",), {}, "random")
+    >>> tried(SAD(), ("regularization=0.001..0.1",), "random")
     {'regularization': Span(low=0.001, high=0.1, log=True)}
     """
     known = {spelled(name)[2:]: entry for name, entry in _settings.declared(model).items()}
     if not tries:
         if sampler == "grid":
             raise click.UsageError("--sampler grid needs what to try: --try factors=16,32 --try bias=yes,no")
-        searched = {entry.name: entry.metadata["search"] for entry in known.values() if entry.name not in settings}
-        return {name: search for name, search in searched.items() if search is not None}
+        return None
     space: dict[str, Any] = {}
     for text in tries:
         name, _, values = text.partition("=")

@@ -18,7 +18,7 @@ from tqdm.auto import tqdm
 
 from sadrec import _check
 from sadrec._files import plain, write_whole
-from sadrec._settings import Span, declared
+from sadrec._settings import Span, declared, search_space
 from sadrec.data import Comparisons, Interactions, as_interactions
 from sadrec.evaluation._running import (
     FinishedWork,
@@ -198,7 +198,8 @@ def tune(
         (needs the extra ``tune``).
     space
         By setting a list of values or, but for a grid, a :class:`Span` of numbers (whole ones when both ends are); or a
-        list of settings to try in this order. By default what the model's settings declare.
+        list of settings to try in this order. By default what the settings declare that have an effect on such data
+        and are not given; for comparisons the variational solver is tried first, then the settings of the other.
     start
         Settings to try first, such as the defaults: ``[{}]``.
     folds
@@ -251,7 +252,11 @@ def tune(
     scorer = Scorer(metric or ("log_loss" if isinstance(data, Comparisons) else "ndcg@10"), data, test)
     if scorer.name == "log_likelihood" and sampler != "grid":
         raise ValueError("the log likelihood of the training data can only overfit; tune 'validation_log_likelihood'")
-    total, proposed = _proposals(model, sampler, space, [dict(point) for point in start], trials, seed, scorer.better)
+    first = [dict(point) for point in start]
+    if space is None:
+        more, space = _default_space(model, "comparisons" if isinstance(data, Comparisons) else "interactions")
+        first += more
+    total, proposed = _proposals(model, sampler, space, first, trials, seed, scorer.better)
     parts = [scorer.split(seed + fold) for fold in range(1 if scorer.name == "log_likelihood" else folds)]
     work = _Work(model, scorer, parts, seed, budget, looks if prune else 0)
     finished = FinishedWork(path, "trial")
@@ -346,7 +351,9 @@ class _Work:
             again = trial.status == "pruned" and not self.looks
             if not again and not worth_another_try(trial.status, trial.seconds, self.budget, retry=False):
                 return trial
-        trial = self._tried(model, settings, [trial for trial in before if trial.status == "done"])
+        # A trial is compared with those of the same settings, not with another solver in the middle of its work.
+        others = [trial for trial in before if trial.status == "done" and trial.settings.keys() == settings.keys()]
+        trial = self._tried(model, settings, others)
         finished.save(described, question, values=plain(asdict(trial)))
         return trial
 
@@ -430,7 +437,7 @@ def _from_record(settings: Point, record: Mapping[str, Any]) -> Trial:
 def _proposals(
     model: Any,
     sampler: Sampler,
-    space: Space | Sequence[Mapping[str, Any]] | None,
+    space: Space | Sequence[Mapping[str, Any]],
     start: list[Point],
     trials: int | None,
     seed: int,
@@ -442,7 +449,7 @@ def _proposals(
     """
     known = model.get_params()
     points = [dict(point) for point in space] if isinstance(space, Sequence) else None
-    chosen = _space(model) if space is None else dict(space) if isinstance(space, Mapping) else {}
+    chosen = dict(space) if isinstance(space, Mapping) else {}
     if not chosen and not points:
         raise ValueError("the space is empty; give values by setting, e.g. {'learning_rate': [0.01, 0.1]}")
     for name in [*chosen, *(name for point in [*start, *(points or [])] for name in point)]:
@@ -460,12 +467,20 @@ def _proposals(
     return trials or 50, lambda done: start[len(done)] if len(done) < len(start) else more(done)
 
 
-def _space(model: Any) -> dict[str, Any]:
-    """Return what the settings of a model declare to be worth tuning."""
-    entries = declared(model) if is_dataclass(model) else {}
-    return {
-        name: entry.metadata["search"] for name, entry in entries.items() if entry.metadata.get("search") is not None
-    }
+def _default_space(model: Any, kind: str) -> tuple[list[Point], Space]:
+    """Return points to try first, and the space that the settings of a model declare for data of a kind.
+
+    Where a setting decides whether others are worth trying (the solver), its values without them are few points: they
+    come first.
+    """
+    space = search_space(model, kind) if is_dataclass(model) else {}
+    beside = {name: declared(model)[name].metadata["beside"] for name in space}
+    first: list[Point] = []
+    for deciding in dict.fromkeys(other for needed in beside.values() for other in needed):
+        for value in space.pop(deciding, ()):
+            common = {name: tries for name, tries in space.items() if beside[name].get(deciding, value) == value}
+            first += grid_points({deciding: [value], **common})
+    return first, space
 
 
 def _listed(name: str, values: Any) -> list[Any]:

@@ -12,6 +12,9 @@ NegativeSampling = Literal["uniform", "popular"]
 Kind = Literal["interactions", "comparisons"]
 Solver = Literal["sgd", "variational"]
 
+_OF_INTERACTIONS = ("interactions",)
+_SGD = {"solver": "sgd"}
+
 
 @dataclass(eq=False, repr=False)
 class TrainingSettings:
@@ -25,7 +28,7 @@ class TrainingSettings:
         Whole(1),
         "The length k of the vectors. Left at None it is 64; the variational solver starts with 8 (2 where there are "
         "few comparisons per user and item) and keeps those that the data supports.",
-        search=(32, 64, 128, 256),
+        search={"interactions": (32, 64, 128, 256), "comparisons": (2, 4, 8, 16)},
         positional=True,
     )
     iterations: int | None = setting(
@@ -33,21 +36,28 @@ class TrainingSettings:
         Whole(0),
         "Epochs; each visits every interaction or comparison once. Adaptive training runs twice as many.",
         search=Span(10, 100, log=True),
+        beside=_SGD,
     )
     learning_rate: float | None = setting(
-        None, Number(), "The learning rate of the first step; see schedule.", search=Span(0.01, 0.3, log=True)
+        None,
+        Number(),
+        "The learning rate of the first step; see schedule.",
+        search=Span(0.01, 0.3, log=True),
+        beside=_SGD,
     )
     regularization: float | None = setting(
         None,
         Number(),
         "l2 on user factors, item factors and bias (the paper's w2: a step subtracts 2 w2 theta).",
         search=Span(0.0005, 0.1, log=True),
+        beside=_SGD,
     )
     rival_regularization: float | None = setting(
         None,
         Number(),
         "l1 that holds the rival factors to 1 (the paper's w1). The larger, the more of them are exactly 1.",
         search=Span(0.0001, 0.03, log=True),
+        beside=_SGD,
     )
     blocks: int | None = setting(
         None,
@@ -66,15 +76,17 @@ class TrainingSettings:
         Share(),
         "The share of training pairs drawn from the order of the user's own ratings; the rest are items the user "
         "interacted with over items they did not.",
+        kinds=_OF_INTERACTIONS,
     )
     negative_candidates: int | None = setting(
         None,
         Whole(1),
         "Train against the hardest of so many sampled negatives; 1 takes the negative as it is sampled.",
         search=(1, 2, 4, 8, 16),
+        kinds=_OF_INTERACTIONS,
     )
     bias: bool | None = setting(
-        None, Flag(), "Whether items have a bias b_i - b_j, the same for everybody.", search=(False, True)
+        None, Flag(), "Whether items have a bias b_i - b_j, the same for everybody.", search=(False, True), beside=_SGD
     )
     adaptive: bool = setting(
         False,
@@ -92,6 +104,7 @@ class TrainingSettings:
         OneOf("uniform", "popular"),
         "How negatives are sampled from what a user has not touched: 'uniform', or 'popular' (in proportion to "
         "popularity).",
+        kinds=_OF_INTERACTIONS,
     )
     user_balance: float = setting(
         0.0,
@@ -100,6 +113,7 @@ class TrainingSettings:
         "user with n of them weighs n ** -user_balance (1 on average). Measures that are averaged over users, such as "
         "nDCG, may gain most at about 0.3 (measured: docs/top_n.md).",
         search=(0.0, 0.15, 0.3, 0.45),
+        kinds=_OF_INTERACTIONS,
     )
     solver: Solver | None = setting(
         None,
@@ -108,6 +122,7 @@ class TrainingSettings:
         "knows how sure it is. 'sgd' takes the penalties that are given. Left at None, comparisons are learnt by "
         "'variational' unless a setting of 'sgd' is given, a fitted model is continued, or there are too many users or "
         "items; interactions are learnt by 'sgd'.",
+        search={"comparisons": ("variational",)},
     )
 
 
