@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -13,12 +13,10 @@ from sadrec import _check
 from sadrec._types import Floats
 from sadrec.data._columns import AUTO, is_frame, open_frame, take_columns
 from sadrec.data._comparison_rows import ComparisonRows, Ties, check_weight, find_comparisons, names_without_header
+from sadrec.data.describe import PairsDescription, quantiles
 from sadrec.data.ids import Ids, OfUsersAndItems
 from sadrec.data.splits import hold_out_groups, hold_out_share
 from sadrec.data.tables import Table, opened
-
-if TYPE_CHECKING:
-    from sadrec.data.describe import PairsDescription
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -171,12 +169,12 @@ class Comparisons(OfUsersAndItems):
             columns["weight"] = self.weight
         return pl.DataFrame(columns)
 
-    def describe(self) -> "PairsDescription":
+    def describe(self) -> PairsDescription:
         """Return counts and quantiles per user and item."""
-        from sadrec.data.describe import describe_pairs
-
-        shape = len(self.user_ids), len(self.item_ids)
-        return describe_pairs(*shape, self.user_index, self.winner_index, self.loser_index)
+        users, items, pairs = len(self.user_ids), len(self.item_ids), len(np.unique(self.pairings()))
+        per_user = np.bincount(self.user_index, minlength=users)
+        per_item = np.bincount(np.concatenate([self.winner_index, self.loser_index]), minlength=items)
+        return PairsDescription(users, items, len(self), pairs, quantiles(per_user), quantiles(per_item))
 
     # -- parts -----------------------------------------------------------------------------------------------
 

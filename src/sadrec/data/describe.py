@@ -6,8 +6,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-QUANTILES = (0.0, 0.05, 0.5, 0.95, 1.0)
-
 
 class _Figures:
     """Counts and how they are spread, as plain values and as text."""
@@ -17,25 +15,24 @@ class _Figures:
         return asdict(self)  # type: ignore[call-overload,no-any-return]
 
     def __str__(self) -> str:
-        published = getattr(self, "published", None)
-        beside = published._cells() if published else {}
-        cells = self._cells()
+        cells, published = _cells(self), _cells(getattr(self, "published", None))
         width = max(9, *map(len, cells))
         lines = [
-            f"{name:<{width}} {value}" + (f"   (published: {beside[name]})" if beside.get(name) else "")
+            f"{name:<{width}} {value}" + (f"   (published: {published[name]})" if published.get(name) else "")
             for name, value in cells.items()
         ]
         return "\n".join([*lines, "(per_user and per_item: minimum/5 %/median/95 %/maximum)"])
 
-    def _cells(self) -> dict[str, str]:
-        """Return each figure as text, by its name."""
-        return {name: _text(name, value) for name, value in vars(self).items() if name != "published"}
 
-
-def _text(name: str, value: Any) -> str:
-    if isinstance(value, tuple):
-        return "/".join(f"{entry:,.0f}" for entry in value)
-    return f"{value:.2%}" if name == "sparsity" else f"{value:,}"
+def _cells(figures: _Figures | None) -> dict[str, str]:
+    """Return each figure as text, by its name."""
+    cells = {}
+    for name, value in vars(figures).items() if figures else ():
+        if isinstance(value, tuple):
+            cells[name] = "/".join(f"{entry:,.0f}" for entry in value)
+        elif name != "published":
+            cells[name] = f"{value:.2%}" if name == "sparsity" else f"{value:,}"
+    return cells
 
 
 @dataclass(frozen=True)
@@ -85,37 +82,6 @@ class PairsDescription(_Figures):
     per_item: tuple[float, ...]
 
 
-def describe(matrix: Any, published: Description | None = None) -> Description:
-    """Describe a canonical CSR matrix of users x items."""
-    users, items = matrix.shape
-    per_user = np.diff(matrix.indptr)
-    per_item = np.bincount(matrix.indices, minlength=items)
-    cells = users * items
-    return Description(
-        users=users,
-        items=items,
-        ratings=int(matrix.nnz),
-        sparsity=1 - matrix.nnz / cells if cells else 0.0,
-        per_user=_quantiles(per_user),
-        per_item=_quantiles(per_item),
-        published=published,
-    )
-
-
-def describe_pairs(
-    users: int, items: int, user: NDArray[np.int32], winner: NDArray[np.int32], loser: NDArray[np.int32]
-) -> PairsDescription:
-    """Describe comparisons given as rows of users and items."""
-    pairs = np.unique(np.minimum(winner, loser).astype(np.int64) * items + np.maximum(winner, loser))
-    return PairsDescription(
-        users=users,
-        items=items,
-        comparisons=len(user),
-        pairs=len(pairs),
-        per_user=_quantiles(np.bincount(user, minlength=users)),
-        per_item=_quantiles(np.bincount(winner, minlength=items) + np.bincount(loser, minlength=items)),
-    )
-
-
-def _quantiles(counts: NDArray[Any]) -> tuple[float, ...]:
-    return tuple(float(q) for q in np.quantile(counts, QUANTILES))
+def quantiles(counts: NDArray[Any]) -> tuple[float, ...]:
+    """Return minimum, 5 %, median, 95 % and maximum."""
+    return tuple(float(q) for q in np.quantile(counts, (0.0, 0.05, 0.5, 0.95, 1.0)))

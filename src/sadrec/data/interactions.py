@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -16,11 +16,9 @@ from sadrec import _check
 from sadrec.data import DataWarning, _matrix, splits
 from sadrec.data._assemble import Assembler, Duplicates
 from sadrec.data._columns import AUTO, find_interactions, is_frame, open_frame, take_columns
+from sadrec.data.describe import Description, quantiles
 from sadrec.data.ids import Ids, OfUsersAndItems, as_id_array
 from sadrec.data.tables import Table, opened
-
-if TYPE_CHECKING:
-    from sadrec.data.describe import Description
 
 _WITHOUT_HEADER = ("user", "item", "rating", "timestamp")
 
@@ -209,7 +207,7 @@ class Interactions(OfUsersAndItems):
             columns["timestamp"] = self.timestamps
         return pl.DataFrame(columns)
 
-    def describe(self, published: "Description | None" = None) -> "Description":
+    def describe(self, published: Description | None = None) -> Description:
         """Return counts, sparsity and quantiles per user and item: the paper's table of properties.
 
         Parameters
@@ -217,9 +215,11 @@ class Interactions(OfUsersAndItems):
         published
             Figures to show beside these, such as ``sadrec.data.datasets.PUBLISHED["movielens-1m"]``.
         """
-        from sadrec.data.describe import describe
-
-        return describe(self.matrix, published)
+        users, items = self.shape
+        share = len(self) / (users * items) if users * items else 1.0
+        per_user, per_item = np.diff(self.matrix.indptr), np.bincount(self.matrix.indices, minlength=items)
+        spread = quantiles(per_user), quantiles(per_item)
+        return Description(users, items, len(self), 1 - share, *spread, published)
 
     # -- splits ----------------------------------------------------------------------------------------------
 
