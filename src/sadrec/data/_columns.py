@@ -123,8 +123,12 @@ def open_frame(frame: Any) -> Any:
     return wrapped.collect() if isinstance(wrapped, nw.LazyFrame) else wrapped
 
 
-def take_column(frame: Any, name: str) -> pl.Series:
-    """Take one column out of an opened frame as a polars series."""
+def take_columns(frame: Any, names: dict[str, str]) -> dict[str, pl.Series]:
+    """Take the column for each role out of an opened frame."""
+    return {role: _take_column(frame, name) for role, name in names.items()}
+
+
+def _take_column(frame: Any, name: str) -> pl.Series:
     import narwhals.stable.v1 as nw
 
     series = frame[name]
@@ -145,11 +149,6 @@ def take_column(frame: Any, name: str) -> pl.Series:
     if values.dtype.kind == "M":
         values = values.astype("datetime64[us]")
     return pl.Series(name, np.ascontiguousarray(values))
-
-
-def take_columns(frame: Any, names: dict[str, str]) -> dict[str, pl.Series]:
-    """Take the column for each role out of an opened frame."""
-    return {role: take_column(frame, name) for role, name in names.items()}
 
 
 def _is_missing(value: Any) -> bool:

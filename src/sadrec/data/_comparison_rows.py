@@ -42,19 +42,8 @@ def find_comparisons(columns: list[str], wanted: dict[str, str | None]) -> dict[
     return {role: name for role, name in chosen.items() if name is not None}
 
 
-def names_without_header(width: int) -> list[str]:
-    """Return the names of the columns of a file without a header."""
-    return ["user", "winner", "loser"] if width == 3 else ["user", "left", "right", "winner"]
-
-
 class ComparisonRows:
-    """Takes rows in batches, gives the arrays of the comparisons at the end.
-
-    Parameters
-    ----------
-    ties
-        "drop" leaves ties out; "split" makes each two comparisons of half the weight, one each way.
-    """
+    """Takes rows in batches, gives the arrays of the comparisons at the end."""
 
     def __init__(self, ties: Ties = "drop") -> None:
         self._ties = _check.one_of(ties, "ties", ("drop", "split"))

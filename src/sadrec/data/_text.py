@@ -7,8 +7,7 @@ import re
 import sys
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -33,26 +32,18 @@ _EMPTY_LINE = re.compile(rb'("[^"]*")|^\r?\n', re.MULTILINE)
 _LONE_RETURN = re.compile(rb"\r(?!\n)")
 
 
-@dataclass(frozen=True)
-class Layout:
-    """How the rows of a text file are written."""
+class Layout(NamedTuple):
+    """How the rows of a text file are written; without a header, it has no names of columns."""
 
     separator: str
     columns: list[str] | None
-    """Names in the header, or ``None`` where there is no header."""
     width: int
-    """Number of fields."""
 
 
 def text_blocks(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
     """Yield an opened file, from its start, in blocks of whole rows, each with the number of its first line.
 
-    The last block may end without a line break.
-
-    Raises
-    ------
-    ValueError
-        When the file is of another kind, damaged, or changes while it is read.
+    The last block may end without a line break. A file of another kind, damaged, or changed meanwhile is refused.
     """
     rest = b""
     line = 1
@@ -61,14 +52,17 @@ def text_blocks(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
         cut = end_of_last_row(block)
         if cut:
             rows = block[:cut]
+            _refuse_lone_return(rows, line)
             yield line, rows
-            line += count_lines(rows)
+            # Three times as fast as bytes.count.
+            line += int(np.count_nonzero(np.frombuffer(rows, dtype=np.uint8) == ord("\n")))
         rest = block[cut:]
         if len(rest) > _MAX_ROW:
             raise ValueError(f"line {line} has more than {_MAX_ROW} bytes: is a quotation mark left open?")
     if rest.strip():
         if rest.count(b'"') % 2:
             raise ValueError(f"after line {line}: is a quotation mark left open, or is the file cut short?")
+        _refuse_lone_return(rest, line)
         yield line, rest
 
 
@@ -133,14 +127,17 @@ def lines_before(block: bytes, row: int) -> int:
     return next((line for number, (line, _, _) in enumerate(rows_of(block)) if number == row), block.count(b"\n"))
 
 
-def lone_return(block: bytes) -> int | None:
-    """Return how many lines come before a carriage return that no line feed follows, outside quotation marks."""
+def _refuse_lone_return(block: bytes, line: int) -> None:
+    """Refuse a carriage return that no line feed follows, outside quotation marks."""
     if b"\r" not in block or block.count(b"\r") == block.count(b"\r\n"):
-        return None
+        return
     for match in _LONE_RETURN.finditer(block.rstrip(b"\r")):
         if block.count(b'"', 0, match.start()) % 2 == 0:
-            return block.count(b"\n", 0, match.start())
-    return None
+            line += block.count(b"\n", 0, match.start())
+            raise ValueError(
+                f"line {line} has a carriage return with no line feed after it: "
+                "convert the line ends first, e.g. with tr '\\r' '\\n'"
+            )
 
 
 def look(line: bytes, header: bool | None) -> Layout:
@@ -181,11 +178,6 @@ def may_have_leading_zeros(block: bytes, separator: str) -> bool:
     return False
 
 
-def count_lines(block: bytes) -> int:
-    """Return the number of line breaks; three times as fast as ``bytes.count``."""
-    return int(np.count_nonzero(np.frombuffer(block, dtype=np.uint8) == ord("\n")))
-
-
 def first_line(error: BaseException) -> str:
     """Return the first line of an error's message."""
     return str(error).strip().split("\n", 1)[0]
@@ -194,10 +186,7 @@ def first_line(error: BaseException) -> str:
 def parse(
     block: bytes, layout: Layout, types: dict[int, pl.DataType], *, wrong_is_null: bool = False
 ) -> list[pl.Series]:
-    """Read the fields numbered in ``types`` of a block of rows, in the order of ``types``.
-
-    A field of another type is an error, or null with ``wrong_is_null``.
-    """
+    """Read the fields numbered in ``types``, in that order; one of another type is an error, or null."""
     separator = layout.separator
     if separator == "::":
         # MovieLens separates by two characters, polars by one; this one occurs in no such file.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sadrec import _check
 from sadrec._types import Floats
 from sadrec.data._columns import AUTO, is_frame, open_frame, take_columns
-from sadrec.data._comparison_rows import ComparisonRows, Ties, check_weight, find_comparisons, names_without_header
+from sadrec.data._comparison_rows import ComparisonRows, Ties, check_weight, find_comparisons
 from sadrec.data.describe import PairsDescription, quantiles
 from sadrec.data.ids import Ids, OfUsersAndItems
 from sadrec.data.splits import hold_out_groups, hold_out_share
@@ -97,7 +97,8 @@ class Comparisons(OfUsersAndItems):
         wanted = {"user": user, "winner": winner, "loser": loser, "left": left, "right": right, "weight": weight}
         with opened(path, header, text_ids) as table:
             choose = partial(find_comparisons, wanted=wanted)
-            rows = table.read(choose, names_without_header, partial(ComparisonRows, ties))
+            names = ("user", "winner", "loser") if table.width == 3 else ("user", "left", "right", "winner")
+            rows = table.read(choose, names, partial(ComparisonRows, ties))
             with table.naming():
                 return cls(*rows.finish())
 

@@ -20,8 +20,6 @@ from sadrec.data.describe import Description, quantiles
 from sadrec.data.ids import Ids, OfUsersAndItems, as_id_array
 from sadrec.data.tables import Table, opened
 
-_WITHOUT_HEADER = ("user", "item", "rating", "timestamp")
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Interactions(OfUsersAndItems):
@@ -110,13 +108,10 @@ class Interactions(OfUsersAndItems):
             Read ids as text even when they look like numbers. Ids are text in any case where one is not a whole number
             or has leading zeros.
         """
+        choose = partial(find_interactions, user=user, item=item, rating=rating, timestamp=timestamp)
         start = partial(Assembler, duplicates=duplicates or "last", allow_negative=allow_negative)
         with opened(path, header, text_ids) as table:
-            rows = table.read(
-                lambda columns: find_interactions(columns, user, item, rating, timestamp),
-                lambda width: list(_WITHOUT_HEADER),
-                start,
-            )
+            rows = table.read(choose, ("user", "item", "rating", "timestamp"), start)
             with table.naming():
                 return cls._assembled(rows, said=duplicates is not None)
 

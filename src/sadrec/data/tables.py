@@ -8,7 +8,7 @@ import os
 import re
 import stat
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -50,21 +50,9 @@ class _NotNumbers(Exception):
 class Table:
     """A file of rows, opened once.
 
-    Parameters
-    ----------
-    path
-        The file.
-    header
-        Whether a text file starts with a line of column names; ``None``: a line without any number is one.
-    text_ids
-        Whether to read ids as text even when they look like numbers.
-
-    Attributes
-    ----------
-    columns
-        The names of the columns; ``None`` where a text file has no header.
-    width
-        The number of columns.
+    A text file starts with a line of column names if ``header`` says so, or if it says nothing and the line has no
+    number. ``text_ids`` reads ids as text even when they look like numbers. ``columns`` are the names of the columns,
+    ``None`` where a text file has no header, and ``width`` is their number.
     """
 
     def __init__(self, path: str | Path, header: bool | None = None, text_ids: bool = False) -> None:
@@ -98,8 +86,7 @@ class Table:
             self.width = len(self.columns)
             return
         before = 0
-        for line, block in _text.text_blocks(self._file):
-            self._refuse_lone_return(block, line)
+        for _, block in _text.text_blocks(self._file):
             if (first := next(_text.rows_of(block), None)) is not None:
                 _, start, end = first
                 self._layout = _text.look(block[start:end], self._header)
@@ -126,22 +113,13 @@ class Table:
             raise kind(f"{self.path}: {error}") from None
 
     def read(
-        self,
-        choose: Callable[[list[str]], dict[str, str]],
-        without_header: Callable[[int], list[str]],
-        start: Callable[[], C],
+        self, choose: Callable[[list[str]], dict[str, str]], without_header: Sequence[str], start: Callable[[], C]
     ) -> C:
         """Give all rows to a consumer, in batches, and return it.
 
-        Parameters
-        ----------
-        choose
-            Takes the names of the columns and returns the name for each role.
-        without_header
-            Takes the number of columns and returns the names they have where there is no header.
-        start
-            Makes a consumer. What was taken for numbers may turn out to be text late in the file; then the file is read
-            again, into a new consumer.
+        ``choose`` takes the names of the columns, which are ``without_header`` where the file has none, and returns the
+        name for each role. ``start`` makes a consumer: what was taken for numbers may turn out to be text late in the
+        file, and then the file is read again, into a new consumer.
         """
         with self.naming():
             fields = self._choose(choose, without_header)
@@ -159,17 +137,13 @@ class Table:
                 raise ValueError("it has no rows")
             return consumer
 
-    def _choose(
-        self, choose: Callable[[list[str]], dict[str, str]], without_header: Callable[[int], list[str]]
-    ) -> dict[str, int]:
+    def _choose(self, choose: Callable[[list[str]], dict[str, str]], without_header: Sequence[str]) -> dict[str, int]:
         if self.width == 0:
             raise ValueError("it has no rows")
-        if self.columns is None:
-            names = without_header(self.width)
-            names += [f"column {number}" for number in range(len(names) + 1, self.width + 1)]
-            names = names[: self.width]
-        else:
-            names = self.columns
+        names = self.columns
+        if names is None:
+            more = (f"column {number}" for number in range(len(without_header) + 1, self.width + 1))
+            names = [*without_header, *more][: self.width]
         try:
             chosen = choose(names)
         except ValueError as error:
@@ -211,7 +185,6 @@ class Table:
             if skip:
                 line += block.count(b"\n", 0, skip)
                 block, skip = block[skip:], max(skip - len(block), 0)
-            self._refuse_lone_return(block, line)
             where = partial(_line_of, block, line)
             rows = _text.without_empty_lines(block)
             if not rows or rows.isspace():
@@ -224,13 +197,6 @@ class Table:
             yield reader.parse(types), where
             if not block.endswith(b"\n"):
                 self._warn_if_cut(rows, where)
-
-    def _refuse_lone_return(self, block: bytes, line: int) -> None:
-        if (before := _text.lone_return(block)) is not None:
-            raise ValueError(
-                f"line {line + before} has a carriage return with no line feed after it: convert the line ends first, "
-                "e.g. with tr '\\r' '\\n'"
-            )
 
     def _warn_if_cut(self, rows: bytes, where: Where) -> None:
         """Say that the last row, which has no line end, has fewer fields than the others."""
@@ -333,10 +299,11 @@ def _choose_types(columns: Columns, as_text: set[str]) -> dict[str, pl.DataType]
             types[role] = pl.Float32()
         elif role in _KINDS:
             types[role] = pl.String() if _KINDS[role] in text else pl.Int64()
-        elif role == "timestamp" and role not in as_text and _fits(field, pl.Int64()):
-            types[role] = pl.Int64()
-        elif role == "timestamp" and (role in as_text or _fits(field, pl.Float64())):
-            types[role] = pl.Float64()
+        elif role == "timestamp":
+            if role not in as_text and _fits(field, pl.Int64()):
+                types[role] = pl.Int64()
+            elif role in as_text or _fits(field, pl.Float64()):
+                types[role] = pl.Float64()
     return types
 
 

@@ -201,7 +201,7 @@ def load_split(path: str | Path, *, column: str = "split", train: str = "train")
         return {**find_interactions(columns, AUTO, AUTO, None, None), "part": column}
 
     with Table(path / "ratings.parquet" if folder else path) as table:
-        rows = pl.concat(table.read(choose, lambda width: [], _Rows).frames)
+        rows = pl.concat(table.read(choose, (), _Rows).frames)
     parts = rows["part"].unique().to_list()
     if train not in parts:
         raise ValueError(f"no row of {path} has {column} = {train!r}; there are {', '.join(map(repr, parts))}")
