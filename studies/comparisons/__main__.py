@@ -1,4 +1,4 @@
-"""``python -m studies.comparisons``: predict held-out comparisons: SAD, T = 1 and Bradley-Terry."""
+"""``python -m studies.comparisons``: predict held-out comparisons of every set there is."""
 
 from pathlib import Path
 
@@ -11,28 +11,79 @@ from studies._tools import resumable
 @click.command("comparisons", cls=Study)
 @data_option
 @output_option("comparisons-study")
-@click.option("--name", "names", multiple=True, help="Only this data set; may be given several times.")
-@click.option("--splits", type=click.IntRange(min=1), help="Random splits.  [default: 5]")
+@click.option("--sets", help="Only these data sets, with commas between them.  [default: all that are there]")
+@click.option("--models", "model_names", help="Only these models, with commas between them.  [default: all]")
+@click.option("--seeds", default="0,1,2", show_default=True, help="Seeds of the splits, with commas between them.")
+@click.option(
+    "--by",
+    type=click.Choice(["row", "pairing", "both"]),
+    default="both",
+    show_default=True,
+    help="Hold out single comparisons, or all comparisons of two items.",
+)
+@click.option("--finished", is_flag=True, help="Fit nothing: print what is done.")
+@click.option("--verdicts", is_flag=True, help="Print instead what compare_with_bpr says of each set.")
 @quick_option
 @quiet_option
 def comparisons_command(
-    data_folder: Path | None, output: Path, names: tuple[str, ...], splits: int | None, quick: bool, quiet: bool
+    data_folder: Path | None,
+    output: Path,
+    sets: str | None,
+    model_names: str | None,
+    seeds: str,
+    by: str,
+    finished: bool,
+    verdicts: bool,
+    quick: bool,
+    quiet: bool,
 ) -> None:
-    """Predict held-out comparisons: SAD, T = 1 and Bradley-Terry.
+    """Predict held-out comparisons: coin, Bradley-Terry, blade-chest, BPR, SAD, GibbsSAD.
 
-    With and without knowing the judges. Interrupted with Ctrl-C or killed, the same command continues.
+    Every folder of the data folder, or of a folder in it, that holds a comparisons.parquet is a data set. Interrupted
+    with Ctrl-C or killed, the same command continues.
     """
-    from studies.comparisons.study import DATA, comparisons_study
+    from studies.comparisons.models import MODELS
+    from studies.comparisons.study import By, comparisons_study
+    from studies.comparisons.verdicts import verdicts_study
 
     if data_folder is None:
         raise click.UsageError("name the folder that holds the comparisons: --data FOLDER, or set SADREC_DATA")
-    chosen = names or (("llmfao",) if quick else tuple(DATA))
+    chosen_sets = _listed(sets)
+    most = 2000 if quick else None
     with resumable(output):
-        study = comparisons_study(
-            output, data_folder, names=chosen, splits=splits or (1 if quick else 5), show_progress=not quiet
+        if verdicts:
+            verdicts_study(output, data_folder, sets=chosen_sets, most=most, show_progress=not quiet)
+            click.echo((output / "verdicts.md").read_text())
+            return
+        chosen = _listed(model_names) or list(MODELS)
+        for name in chosen:
+            if name not in MODELS:
+                raise click.BadParameter(f"{name!r} is none of {', '.join(MODELS)}", param_hint="--models")
+        ways: tuple[By, ...] = ("row", "pairing")
+        comparisons_study(
+            output,
+            data_folder,
+            sets=chosen_sets,
+            models=[name for name in MODELS if name in chosen],
+            seeds=[0] if quick else _whole_numbers(seeds),
+            by=[way for way in ways if by in (way, "both")],
+            most=most,
+            finished=finished,
+            show_progress=not quiet,
         )
-    click.echo(study.report.read_text())
-    click.echo(f"Report: {study.report}")
+    click.echo((output / "report.md").read_text())
+    click.echo(f"Report: {output / 'report.md'}")
+
+
+def _listed(text: str | None) -> list[str]:
+    return [part.strip() for part in (text or "").split(",") if part.strip()]
+
+
+def _whole_numbers(text: str) -> list[int]:
+    parts = _listed(text)
+    if not parts or not all(part.isdigit() for part in parts):
+        raise click.BadParameter(f"whole numbers with commas between them, not {text!r}", param_hint="--seeds")
+    return [int(part) for part in parts]
 
 
 if __name__ == "__main__":

@@ -1,264 +1,255 @@
-"""Stated comparisons: SAD, BPR and Bradley-Terry on what judges said, held-out.
+"""One table over all comparison sets: what each model predicts of comparisons it has not seen, and in what time."""
 
-Every model appears once with default settings and once with the penalty that suits the data best, chosen on a
-validation part of the first split's training part; all models choose among as many values.
-"""
-
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-import polars as pl
-from numpy.typing import NDArray
 
-from sadrec import BPR, SAD, Comparisons
-from sadrec.evaluation import evaluate_comparisons
-from studies._tools import Record, Unit, digest, run, settings_of, summarise, whole, write_tables, write_whole
+from sadrec import Comparisons
+from studies._tools import Record, Unit, digest, markdown_table, run, write_whole
+from studies.comparisons.baselines import weights_of
+from studies.comparisons.models import MODELS, Parts, losses, titles, warm_up
 
-DATA = {
-    "passage-crowdbt": "which text is harder to read",
-    "imdb-wiki-sbs-subset": "who looks older",
-    "llmfao": "which language model answers better",
+By = Literal["row", "pairing"]
+FILE = "comparisons.parquet"
+
+# The log loss that SAD() should reach where rows are held out; BT's or a coin's plus SLACK is asked for everywhere.
+BARS = {
+    "pokemon": 0.240,
+    "ptcg-2026": 0.668,
+    "corewar": 0.470,
+    "gambles-2012": 0.334,
+    "bc-hots": 0.52,
+    "bc-tennis": 0.552,
+    "nfl-season": 0.658,
+    "sushi-users": 0.446,
+    "llmfao": 0.503,
 }
-PENALTIES = (0.003, 0.01, 0.02, 0.03, 0.05, 0.08)
-ALPHAS = (3.0, 1.0, 0.3, 0.1, 0.03, 0.01)  # strongest first: each fit starts where the one before ended
-DEFAULTS = {"bradley-terry": {"alpha": 0.01}}
-MEASURES = ("accuracy", "log_loss", "brier")
+SLACK = 0.003
+OURS = "sad"
+WITHIN: dict[By, str] = {"row": "Comparisons held out", "pairing": "Pairings held out"}
 
 # Part of every record: raise it when what is computed changes, and old records are computed again.
-FORMAT = 1
-
-Fit = Callable[[Comparisons, int, Any, Mapping[str, Any]], Any]
-
-# Comparisons with their judges under True, as said by one judge under False.
-Given = Mapping[bool, Comparisons]
+FORMAT = 2
 
 
 @dataclass(frozen=True)
-class Contestant:
-    """A model of the table.
+class Figures:
+    """What a model came to on one set: means over the seeds.
 
     Attributes
     ----------
-    title
-        What the table calls it.
-    per_judge
-        Whether it knows who said what; otherwise one judge said it all.
-    setting
-        What is chosen by validation, and from which values.
-    values
-        Its values.
-    fit
-        Fits it: ``fit(train, seed, start, settings)``, where ``start`` is a model fitted before or ``None``.
+    loss, accuracy, seconds
+        Log loss and accuracy on the test part; what fitting took, with the choice of settings.
+    difference, error
+        Log loss less that of ``SAD()`` on the same rows, and its standard error over those rows (the mean over seeds:
+        the seeds share rows, so that more of them do not make it smaller); None without ``SAD()``.
+    seeds
+        How many.
     """
 
-    title: str
-    per_judge: bool
-    setting: str
-    values: tuple[float, ...]
-    fit: Fit
+    loss: float
+    accuracy: float
+    seconds: float
+    difference: float | None
+    error: float | None
+    seeds: int
 
 
-def _learner(kind: type[SAD]) -> Fit:
-    def fit(train: Comparisons, seed: int, start: Any, settings: Mapping[str, Any]) -> SAD:
-        return kind(random_state=seed, num_threads=1, **settings).fit(train, show_progress=False)
-
-    return fit
+Table = Mapping[tuple[str, By], Mapping[str, Figures]]
 
 
-def bradley_terry(train: Comparisons, alpha: float, start: NDArray[np.float64] | None = None) -> BPR:
-    """Fit choix's Bradley-Terry model; it is BPR with nothing but a bias.
-
-    Parameters
-    ----------
-    train
-        Comparisons; who made them does not matter.
-    alpha
-        Penalty: ``alpha`` times the sum of squared parameters.
-    start
-        Parameters to start from.
-
-    Raises
-    ------
-    ImportError
-        When choix is not installed, with the command that installs it.
+def find_sets(folder: Path, sets: Sequence[str] = ()) -> dict[str, Path]:
+    """Return the comparison sets in a folder, or in a folder of it, by name.
 
     Examples
     --------
-    >>> frame = pl.DataFrame({"winner": ["tea", "tea", "ale"], "loser": ["ale", "ale", "tea"]})
-    >>> model = bradley_terry(Comparisons.from_frame(frame, user=None), alpha=1e-6)
-    >>> round(float(model.probability(0, "tea", "ale")), 3)
-    0.667
+    >>> find_sets(Path("nowhere"), ["chess"])
+    Traceback (most recent call last):
+        ...
+    FileNotFoundError: there is no chess/comparisons.parquet in 'nowhere': there are no sets
     """
-    choix = _choix()
-    pairs = np.column_stack([train.winner_index, train.loser_index]).tolist()
-    bias = choix.opt_pairwise(len(train.items), pairs, alpha=alpha, initial_params=start, tol=1e-4)
-    users, items = (np.zeros((len(ids), 1)) for ids in (train.users, train.items))
-    return BPR.from_factors(users, items, item_bias=bias, users=train.users, items=train.items)
+    here = [folder / FILE] if (folder / FILE).is_file() else []
+    paths = sorted([*here, *folder.glob(f"*/{FILE}"), *folder.glob(f"*/*/{FILE}")])
+    known = {path.parent.name: path for path in paths}
+    for name in sets:
+        if name not in known:
+            there = f"there are {', '.join(known)}" if known else "there are no sets"
+            raise FileNotFoundError(f"there is no {name}/{FILE} in {str(folder)!r}: {there}")
+    return {name: known[name] for name in sets or known}
 
 
-def _bradley_terry(train: Comparisons, seed: int, start: Any, settings: Mapping[str, Any]) -> BPR:
-    known = None if start is None else np.asarray(start.item_bias, np.float64)
-    return bradley_terry(train, settings["alpha"], known)
-
-
-def _choix() -> Any:
-    try:
-        import choix
-    except ImportError as error:
-        raise ImportError("the comparison with Bradley-Terry needs choix: pip install choix") from error
-    return choix
-
-
-CONTESTANTS = {
-    "bradley-terry": Contestant("Bradley-Terry (choix)", False, "alpha", ALPHAS, _bradley_terry),
-    "bpr-one": Contestant("T = 1, one judge", False, "regularization", PENALTIES, _learner(BPR)),
-    "sad-one": Contestant("SAD, one judge", False, "regularization", PENALTIES, _learner(SAD)),
-    "bpr": Contestant("T = 1, per judge", True, "regularization", PENALTIES, _learner(BPR)),
-    "sad": Contestant("SAD, per judge", True, "regularization", PENALTIES, _learner(SAD)),
-}
-
-
-@dataclass(frozen=True, eq=False)
-class ComparisonsStudy:
-    """The results of the study.
-
-    Attributes
-    ----------
-    summaries
-        By data set: mean and spread of every measure of every model over the splits.
-    report
-        The Markdown report, with a table per data set.
-    """
-
-    summaries: Mapping[str, pl.DataFrame]
-    report: Path
+def parts_of(data: Comparisons, seed: int, by: By) -> Parts:
+    """Split comparisons: half to learn from, a fifth to choose settings on, the rest to test."""
+    train, rest = data.split(test=0.5, seed=seed, by=by)
+    test, validation = rest.split(test=0.4, seed=seed, by=by)
+    return Parts(train, validation, test)
 
 
 def comparisons_study(
-    folder: str | Path,
-    data_folder: str | Path,
+    folder: Path,
+    data_folder: Path,
     *,
-    names: Sequence[str] = tuple(DATA),
-    splits: int = 5,
+    sets: Sequence[str] = (),
+    models: Sequence[str] = tuple(MODELS),
+    seeds: Sequence[int] = (0, 1, 2),
+    by: Sequence[By] = ("row", "pairing"),
+    most: int | None = None,
+    finished: bool = False,
     show_progress: bool = True,
-) -> ComparisonsStudy:
-    """Compare SAD with BPR and Bradley-Terry on held-out comparisons, and write tables.
+) -> Table:
+    """Fit every model to every split of every set, and write ``report.md``.
 
     Parameters
     ----------
     folder
-        Where tables and report are written; records of finished fits are kept in ``runs``, and a study that was killed
+        Where the report is written; records of finished fits are kept in ``runs``, and a study that was killed
         continues from them.
     data_folder
-        Has ``NAME/comparisons.parquet`` for each data set.
-    names
-        Data sets.
-    splits
-        Random splits, 80 % to train on and 20 % held out.
+        Has ``NAME/comparisons.parquet`` for each data set, itself or in a folder of it.
+    sets
+        Names of data sets; by default all that are there.
+    models
+        Names of models.
+    seeds
+        Of the splits and of the models.
+    by
+        What is held out: single comparisons ("row") or all comparisons of two items ("pairing").
+    most
+        Take at most so many comparisons of each set.
+    finished
+        Fit nothing: report what is done.
     show_progress
         Whether to show a progress bar (on a terminal).
     """
-    whole(splits, "splits", least=1)
-    _choix()  # say now, not after minutes, that it is missing
-    folder = Path(folder)
-    everything = {name: _both(Path(data_folder), name) for name in names}
-    summaries, pieces = {}, [_INTRODUCTION.format(splits=splits, values=len(PENALTIES))]
-    for name, given in everything.items():
-        said = given[True]
-        facts = f"{len(said):,} comparisons by {len(said.users):,} judges of {len(said.items):,} items"
-        chosen = _choose(folder, name, given, show_progress)
-        rows = _measured(folder, name, given, chosen, splits, show_progress)
-        summaries[name] = summarise(rows, {})
-        table = write_tables(folder, name, summaries[name], MEASURES)
-        settings = ", ".join(f"{CONTESTANTS[key].title}: {_shown(settings)}" for key, settings in chosen.items())
-        pieces.append(f"## {name}: {DATA.get(name, '')}\n\n{facts}.\n\n{table}\nChosen: {settings}.\n")
-    report = folder / "report.md"
-    write_whole(report, "\n".join(pieces))
-    return ComparisonsStudy(summaries, report)
+    units, places = [], []
+    for name, path in find_sets(data_folder, sets).items():
+        data = Comparisons.read(path)
+        if most is not None and len(data) > most:
+            data, _ = data.split(test=1 - most / len(data), seed=0)
+        for seed in seeds:
+            for way in by:
+                parts = parts_of(data, seed, way)
+                units += [_unit(name, parts, model, seed, way) for model in models]
+                places += [(name, way, seed, model) for model in models]
+    if finished:
+        there = [(folder / "runs" / f"{unit.name}.result").is_file() for unit in units]
+        units = [unit for unit, done in zip(units, there, strict=True) if done]
+        places = [place for place, done in zip(places, there, strict=True) if done]
+    records = run(folder, units, "comparisons", show_progress=show_progress)
+    table = summary(places, records)
+    write_whole(folder / "report.md", report(table, models))
+    return table
 
 
-_INTRODUCTION = """# Held-out comparisons
-
-Mean and standard deviation over {splits} random splits, 80 % to train on; ties are left out. A coin has accuracy 50 %
-and log loss 0.693. "Chosen" models take the best of {values} penalties by log loss on a fifth of the first split's
-training part; the others have default settings (Bradley-Terry: alpha = 0.01).
-"""
-
-
-def _both(data_folder: Path, name: str) -> Given:
-    """Read comparisons with their judges (True) and as said by one (False)."""
-    path = data_folder / name / "comparisons.parquet"
-    if not path.is_file():
-        raise FileNotFoundError(f"there are no comparisons {str(path)!r}: name the folder that holds {name}")
-    return {True: Comparisons.read(path), False: Comparisons.read(path, user=None)}
-
-
-def _unit(
-    name: str,
-    parts: tuple[Comparisons, Comparisons],
-    key: str,
-    settings: Mapping[str, Any],
-    seed: int,
-    before: dict[str, Any],
-) -> Unit:
-    """Return the unit that fits a model to the first part and evaluates it on the second.
-
-    ``before`` holds the last model of each kind, for the next one to start from; without it, they start from nothing.
-    """
+def _unit(name: str, parts: Parts, model: str, seed: int, by: By) -> Unit:
+    """Return the unit that fits a model and keeps the log loss of every test row."""
 
     def compute() -> Record:
-        model = CONTESTANTS[key].fit(parts[0], seed, before.get(key), settings)
-        if key in before:
-            before[key] = model
-        return {"figures": dict(evaluate_comparisons(model, parts[1]))}
+        warm_up()
+        start = time.perf_counter()
+        predict, chosen = MODELS[model].fit(parts, seed)
+        seconds = time.perf_counter() - start
+        p, weight = predict(parts.test), weights_of(parts.test)
+        right = (p > 0.5) + 0.5 * (p == 0.5)
+        loss = losses(p)
+        return {
+            "loss": float(np.average(loss, weights=weight)),
+            "accuracy": float(np.average(right, weights=weight)),
+            "seconds": seconds,
+            "chosen": dict(chosen),
+            "weighted": [float(f"{value:.5g}") for value in loss * weight / weight.mean()],
+        }
 
-    kind = {"sad": SAD, "bpr": BPR}.get(key.partition("-")[0])
-    resolved = settings if kind is None else settings_of(kind(random_state=seed, **settings), parts[0])
-    identity = {"format": FORMAT, "data": digest(*parts), "model": key, "settings": resolved, "seed": seed}
-    return Unit(name, identity, compute)
-
-
-def _choose(folder: Path, name: str, given: Given, show_progress: bool) -> dict[str, dict[str, float]]:
-    """Return the setting of each model that predicts best on a part of the first split's training part."""
-    units, places = [], []
-    before: dict[str, Any] = dict.fromkeys(CONTESTANTS)
-    for key, contestant in CONTESTANTS.items():
-        train, _ = given[contestant.per_judge].split(test=0.2, seed=0)
-        parts = train.split(test=0.2, seed=1)
-        for value in contestant.values:
-            settings = {contestant.setting: value}
-            units.append(_unit(f"{name}-{key}-validation-{value:g}", parts, key, settings, 0, before))
-            places.append((key, settings))
-    records = run(folder, units, f"{name}, validation", show_progress=show_progress)
-    best: dict[str, tuple[float, dict[str, float]]] = {}
-    for (key, settings), record in zip(places, records, strict=True):
-        loss = record["figures"]["log_loss"]
-        if key not in best or loss < best[key][0]:
-            best[key] = loss, settings
-    return {key: settings for key, (_, settings) in best.items()}
+    identity = {
+        "format": FORMAT,
+        "data": digest(parts.train, parts.validation, parts.test),
+        "model": model,
+        "tried": MODELS[model].tried,
+        "seed": seed,
+    }
+    return Unit(f"{name}-{by}-{seed}-{model}", identity, compute)
 
 
-def _measured(
-    folder: Path, name: str, given: Given, chosen: Mapping[str, Mapping[str, float]], splits: int, show_progress: bool
-) -> list[tuple[str, dict[str, float | None]]]:
-    """Fit every model, with default and with chosen settings, to every split."""
-    units, titles = [], []
-    for way, ending in (("default", ""), ("chosen", ", chosen")):
-        for key, contestant in CONTESTANTS.items():
-            settings = chosen[key] if way == "chosen" else DEFAULTS.get(key, {})
-            for seed in range(splits):
-                parts = given[contestant.per_judge].split(test=0.2, seed=seed)
-                units.append(_unit(f"{name}-{key}-{way}-{seed}", parts, key, settings, seed, {}))
-                titles.append(contestant.title + ending)
-    records = run(folder, units, f"{name}, {splits} splits", show_progress=show_progress)
-    return [
-        (title, {measure: record["figures"][measure] for measure in MEASURES})
-        for title, record in zip(titles, records, strict=True)
+def summary(places: Sequence[tuple[str, By, int, str]], records: Sequence[Record]) -> Table:
+    """Average over seeds, model by model, and compare with ``SAD()`` row by row."""
+    by_place = dict(zip(places, records, strict=True))
+    gathered: dict[tuple[str, By], dict[str, list[tuple[Any, ...]]]] = defaultdict(lambda: defaultdict(list))
+    for (name, way, seed, model), record in by_place.items():
+        ours = by_place.get((name, way, seed, OURS))
+        difference, error = (np.nan, np.nan) if ours is None else _paired(record["weighted"], ours["weighted"])
+        entry = (record["loss"], record["accuracy"], record["seconds"], difference, error)
+        gathered[name, way][model].append(entry)
+    return {
+        key: {model: _figures(np.array(entries, np.float64)) for model, entries in of_set.items()}
+        for key, of_set in gathered.items()
+    }
+
+
+def _figures(entries: Any) -> Figures:
+    means = [float(value) for value in entries.mean(axis=0)]
+    compared = [None if np.isnan(value) else value for value in means[3:]]
+    return Figures(means[0], means[1], means[2], compared[0], compared[1], len(entries))
+
+
+def _paired(theirs: Sequence[float], ours: Sequence[float]) -> tuple[float, float]:
+    """Return the mean difference of values of the same rows, and its standard error."""
+    difference = np.asarray(theirs) - np.asarray(ours)
+    return float(difference.mean()), float(difference.std() / np.sqrt(len(difference)))
+
+
+def bar_of(name: str, by: By, figures: Mapping[str, Figures]) -> float | None:
+    """Return the log loss that ``SAD()`` should stay at or below; None when neither a bar nor BT is known.
+
+    It is the lower one of the set's own bar (``BARS``, where rows are held out) and what is asked on every set: the
+    better one of Bradley-Terry and a coin, plus ``SLACK``.
+    """
+    simple = [figures[model].loss + SLACK for model in ("bt", "coin") if model in figures]
+    own = [BARS[name]] if by == "row" and name in BARS else []
+    return min(simple + own, default=None)
+
+
+def report(table: Table, models: Sequence[str]) -> str:
+    """Return the tables in Markdown: log loss of all models, set by set; then everything."""
+    pieces = []
+    for way, heading in WITHIN.items():
+        of_way = {name: figures for (name, by), figures in table.items() if by == way}
+        if of_way:
+            shown = [model for model in models if any(model in figures for figures in of_way.values())]
+            rows = [_short(name, way, figures, shown) for name, figures in of_way.items()]
+            header = ["set", *titles(shown), "bar", "SAD() meets it"]
+            numbers = range(1, len(header) - 1)
+            pieces.append(f"## {heading}: log loss\n\n{markdown_table(header, rows, numbers)}\n")
+    header = ["set", "held out", "model", "log loss", "less that of SAD()", "accuracy", "seconds", "seeds"]
+    rows = [
+        [name, way, MODELS[model].title, *_long(figures[model])]
+        for (name, way), figures in table.items()
+        for model in models
+        if model in figures
     ]
+    pieces.append(f"## Everything\n\n{markdown_table(header, rows, range(3, len(header)))}\n")
+    return "\n".join(pieces)
 
 
-def _shown(settings: Mapping[str, float]) -> str:
-    return ", ".join(f"{name} {value:g}" for name, value in settings.items())
+def _short(name: str, by: By, figures: Mapping[str, Figures], models: Sequence[str]) -> list[str]:
+    least = min(entry.loss for entry in figures.values())
+    cells = []
+    for model in models:
+        text = f"{figures[model].loss:.4f}" if model in figures else ""
+        cells.append(f"**{text}**" if text and figures[model].loss < least + 0.0005 else text)
+    bar = bar_of(name, by, figures)
+    if bar is None or OURS not in figures:
+        return [name, *cells, "", ""]
+    over = figures[OURS].loss - bar
+    return [name, *cells, f"{bar:.4f}", "yes" if over <= 0 else f"no, by {over:.4f}"]
+
+
+def _long(figures: Figures) -> list[str]:
+    known = figures.difference is not None and figures.error is not None
+    difference = f"{figures.difference:+.4f} ± {figures.error:.4f}" if known else ""
+    shown = f"{100 * figures.accuracy:.1f} %"
+    return [f"{figures.loss:.4f}", difference, shown, f"{figures.seconds:.1f}", str(figures.seeds)]
