@@ -1,1 +1,1 @@
-"""Predict held-out comparisons: SAD, T = 1 and Bradley-Terry."""
+"""Predict held-out comparisons of every set there is, and say whether rival factors pay."""

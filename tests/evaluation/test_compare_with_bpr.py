@@ -1,13 +1,14 @@
 """Is T worth it: the verdict, and what it rests on."""
 
 import numpy as np
+import polars as pl
 import pytest
 from scipy.sparse import csr_matrix
 
 from sadrec import BPR, SAD
 from sadrec.data import Comparisons, Interactions
 from sadrec.evaluation import evaluate
-from sadrec.evaluation.compare_with_bpr import _folds, compare_with_bpr, sparsity_of
+from sadrec.evaluation.compare_with_bpr import _decided, _folds, compare_with_bpr, sparsity_of
 from sadrec.ranking import Parameters
 
 
@@ -195,3 +196,34 @@ def test_a_straight_line_in_comparisons_needs_no_t():
     result = compare_with_bpr(games, splits=2, factors=2, iterations=20, progress=False)
     assert result.advice == "keep at 1"
     assert str(result).startswith("Keep T at 1 (use BPR")
+
+
+def test_margins_of_pairings_do_not_hide_that_t_pays():
+    rng = np.random.default_rng(0)
+    place = np.linspace(0, 2 * np.pi, 9, endpoint=False)
+    first, second = rng.integers(0, 9, 6000), rng.integers(1, 9, 6000)
+    second = (first + second) % 9
+    wins = rng.random(6000) < 1 / (1 + np.exp(-2 * np.sin(place[first] - place[second])))
+    winner, loser = np.where(wins, first, second), np.where(wins, second, first)
+    games = Comparisons.from_indices(np.zeros(6000, int), winner, loser, users=[0], items=range(9))
+    result = compare_with_bpr(games, splits=2, progress=False)
+    assert result.advice == "learn"
+    row = result.tests.filter(measure="log_loss").row(0, named=True)
+    assert row["difference"] < -0.1
+
+
+def test_a_sure_difference_that_is_too_small_to_matter_decides_nothing():
+    tests = pl.DataFrame(
+        {"measure": ["log_loss"], "difference": [-0.004], "error": [0.0001], "p_holm": [1e-9]},
+    )
+    assert [len(part) for part in _decided(tests)] == [0, 0]
+    assert [len(part) for part in _decided(tests.with_columns(difference=-0.006))] == [1, 0]
+
+
+def test_many_comparisons_are_held_out_as_often_as_it_takes():
+    rng = np.random.default_rng(0)
+    winner = rng.integers(0, 4, 60_000)
+    columns = np.zeros(60_000, int), winner, (winner + rng.integers(1, 4, 60_000)) % 4
+    games = Comparisons.from_indices(*columns, users=[0], items=range(4))
+    result = compare_with_bpr(games, iterations=2, factors=1, progress=False)
+    assert {run.split for run in result.comparison.runs} == {0, 1}

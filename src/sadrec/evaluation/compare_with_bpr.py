@@ -1,5 +1,6 @@
 """Whether T is worth it: SAD against the same model with all rival factors at 1, on the same splits and settings."""
 
+import inspect
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,56 @@ _DECISIVE = ("match", "unequal_accuracy", "m1", "m2", "sampled_auc", "log_loss",
 _OF_COMPARISONS = ("log_loss",)
 _SAD, _BPR = "SAD", "T = 1"
 _GAIN = "sampled_auc"
+
+MATTERS = {"log_loss": 0.005}
+"""How large a difference must be to count, beside being beyond chance: with many rows, next to nothing is."""
+SPLITS = 5
+ENOUGH = 20_000
+"""Held-out comparisons that tell such differences from chance; more splits than that takes only cost time."""
+
+
+@dataclass
+class ByFactors:
+    """A model that answers by its factors alone: T = 1 with a margin for every pairing would hide what T is for."""
+
+    model: Any
+
+    def get_params(self) -> dict[str, Any]:
+        """Return the settings of the model."""
+        settings: dict[str, Any] = self.model.get_params()
+        return settings
+
+    def clone(self, **settings: Any) -> "ByFactors":
+        """Return one that is not fitted."""
+        return ByFactors(copied(self.model, **settings))
+
+    def fit(self, data: Any, show_progress: bool = True) -> "ByFactors":
+        """Fit the model."""
+        self.model.fit(data, show_progress=show_progress)
+        return self
+
+    def probability(self, user: Any, item: Any, rival: Any) -> Any:
+        """Return the probability that a user prefers an item to a rival, by the factors."""
+        return self.model.probability(user, item, rival, pairings=False)
+
+    def margins(self, user: Any, items: Any, rivals: Any) -> Any:
+        """Return the margins of items over rivals."""
+        return self.model.margins(user, items, rivals)
+
+    @property
+    def users(self) -> NDArray[Any]:
+        """The users' ids."""
+        return np.asarray(self.model.users)
+
+    @property
+    def items(self) -> NDArray[Any]:
+        """The items' ids."""
+        return np.asarray(self.model.items)
+
+    @property
+    def parameters(self) -> Any:
+        """What the model has learnt."""
+        return self.model.parameters
 
 
 @dataclass(frozen=True, repr=False)
@@ -71,7 +122,8 @@ class BPRComparison:
             text = f"Keep T at 1 (use BPR): {over} learning T is worse on {_listed(worse)} and better on no measure"
         else:
             closest = _listed(self.tests.drop_nulls("p_holm").sort("p_holm").head(1)) or "none could be tested"
-            text = f"Keep T at 1 (use BPR, which is smaller and faster): {over} no measure differs beyond chance "
+            text = f"Keep T at 1 (use BPR, which is smaller and faster): {over} no measure differs beyond chance, or "
+            text += "by enough to matter "
             text += f"(closest: {closest})"
         return f"{text}; {known}."
 
@@ -91,7 +143,7 @@ class BPRComparison:
 
 def compare_with_bpr(
     data: Any,
-    splits: int = 5,
+    splits: int | None = None,
     *,
     models: tuple[Any, Any] | None = None,
     seed: int = 0,
@@ -102,14 +154,17 @@ def compare_with_bpr(
     """Find out whether learning T is worth it on this data.
 
     SAD and BPR (SAD with T = 1) are fitted with the same settings on the same splits and evaluated on what was held
-    out: one interaction of every user; or a share of the comparisons, each comparison once, by their log loss.
+    out: one interaction of every user; or a fifth of the comparisons, by their log loss. There, T pays when the log
+    loss falls beyond chance and by more than 0.005. Margins of single pairings (see :meth:`sadrec.SAD.probability`) are
+    left out: they would hold the cycles for T = 1.
 
     Parameters
     ----------
     data
         The data to decide for: interactions in any form, or Comparisons; keep your own test data out of it.
     splits
-        How many splits, at least 2: a difference is judged by how it varies over them.
+        How many splits, at least 2: a difference is judged by how it varies over them. By default 5; of comparisons,
+        every one of which is held out in one of them, as many of those 5 as it takes to hold out 20,000.
     models
         The two models to compare, instead of :class:`sadrec.SAD` and :class:`sadrec.BPR`.
     seed
@@ -132,7 +187,8 @@ def compare_with_bpr(
         When a setting is unknown to both models, or one of the models failed on every split, with its reason.
     """
     known = data if isinstance(data, Comparisons) else as_interactions(data)
-    _check.whole(splits, "splits", 2)
+    if splits is not None:
+        _check.whole(splits, "splits", 2)
     if models is None:
         from sadrec.models import BPR, SAD
 
@@ -140,7 +196,12 @@ def compare_with_bpr(
     if len(models) != 2:
         raise ValueError(f"models must be two, one that learns T and one with T = 1, not {len(models)}")
     pair = _with_settings(models, settings)
-    parts = _folds(known, splits, seed) if isinstance(known, Comparisons) else splits
+    parts: Any = splits or SPLITS
+    if isinstance(known, Comparisons):
+        parts = _folds(known, parts, seed)
+        if splits is None:
+            parts = parts[: max(-(-ENOUGH * SPLITS // len(known)), 2)]
+        pair = {name: ByFactors(model) if _tells_pairings(model) else model for name, model in pair.items()}
     result = compare(pair, known, parts, seed=seed, path=path, progress=progress, also={"sparsity": sparsity_of})
     for name in pair:
         if not any(run.status == "done" for run in result.runs if run.model == name):
@@ -148,7 +209,7 @@ def compare_with_bpr(
     tests = _tests(result, isinstance(known, Comparisons))
     better, worse = _decided(tests)
     advice = "it depends" if len(better) and len(worse) else "learn" if len(better) else "keep at 1"
-    items, users = _gains(result, known, splits, seed)
+    items, users = _gains(result, known, splits or SPLITS, seed)
     sparsity = float(np.mean(list(result.values(_SAD, "sparsity").values()) or [np.nan]))
     return BPRComparison(advice, tests, sparsity, items, users, result)
 
@@ -179,6 +240,11 @@ def _with_settings(models: tuple[Any, Any], settings: dict[str, Any]) -> dict[st
         title: copied(model, **{name: value for name, value in settings.items() if name in names})
         for title, model, names in zip((_SAD, _BPR), models, known, strict=True)
     }
+
+
+def _tells_pairings(model: Any) -> bool:
+    """Tell whether a model can leave the margins of single pairings out."""
+    return "pairings" in inspect.signature(getattr(model, "probability", lambda: None)).parameters
 
 
 def _folds(data: Comparisons, splits: int, seed: int) -> list[tuple[Comparisons, Comparisons]]:
@@ -218,8 +284,9 @@ def _tests(result: CompareResult, stated: bool) -> pl.DataFrame:
 
 
 def _decided(tests: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Measures on which SAD is better, and worse, beyond chance (5 %, Holm over the measures)."""
-    sure = tests.filter(pl.col("p_holm") < 0.05)
+    """Measures on which SAD is better, and worse, beyond chance (5 %, Holm over the measures) and enough to matter."""
+    least = pl.col("measure").replace_strict(MATTERS, default=0.0, return_dtype=pl.Float64)
+    sure = tests.filter((pl.col("p_holm") < 0.05) & (pl.col("difference").abs() > least))
     direction = pl.Series([measure_of(name).better for name in sure["measure"]], dtype=pl.Int64)
     favour = sure["difference"] * direction
     return sure.filter(favour > 0), sure.filter(favour < 0)

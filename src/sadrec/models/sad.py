@@ -342,18 +342,18 @@ class SAD(TrainingSettings, Estimator):
         x = preference(known.parameters, *known.triples(user, item, rival))
         return float(x) if x.ndim == 0 else x
 
-    def probability(self, user: Any, item: Any, rival: Any) -> Any:
+    def probability(self, user: Any, item: Any, rival: Any, *, pairings: bool = True) -> Any:
         """Return the probability that a user prefers an item to a rival: ``sigmoid(x_uij)``.
 
         Where the fit knows how sure it is (``solver="variational"``, the default for comparisons), it is
         ``E[sigmoid(x_uij)]``: nearer to one half the less is known, and with what the two items' own comparisons say
-        beside the factors. Ids, as for :meth:`preference`.
+        beside the factors, unless ``pairings=False``. Ids, as for :meth:`preference`.
         """
         known = self._fitted
         if known.uncertainty is None:
             p = sigmoid(self.preference(user, item, rival))
         else:
-            p = known.uncertainty.probability(known.parameters, *known.triples(user, item, rival))
+            p = known.uncertainty.probability(known.parameters, *known.triples(user, item, rival), pairings)
         return float(p) if np.ndim(p) == 0 else p
 
     def deviation(self, user: Any, item: Any, rival: Any) -> Any:

@@ -44,8 +44,13 @@ class Uncertainty:
     pairing_variance: Floats
     pairing_scale: float
 
-    def distribution(self, parameters: Parameters, users: Any, items: Any, rivals: Any) -> tuple[Doubles, Doubles]:
-        """Return mean and variance of margins, for positions of equal shape (at most one dimension)."""
+    def distribution(
+        self, parameters: Parameters, users: Any, items: Any, rivals: Any, pairings: bool = True
+    ) -> tuple[Doubles, Doubles]:
+        """Return mean and variance of margins, for positions of equal shape (at most one dimension).
+
+        Without ``pairings``, of what the factors say alone.
+        """
         from sadrec._moments import margin_distribution, pairing_keys  # numba is worth loading only now
 
         user, item, rival = np.broadcast_arrays(*(np.asarray(side, np.int64) for side in (users, items, rivals)))
@@ -54,18 +59,21 @@ class Uncertainty:
         mean, variance = np.empty(user.size), np.empty(user.size)
         who, first, second = sides
         margin_distribution(0, user.size, who, first, second, self._beliefs(parameters), mean, variance)
-        keys = pairing_keys(first, second, parameters.n_items)
-        at = np.minimum(np.searchsorted(self.pairings, keys), len(self.pairings) - 1)
-        compared = self.pairings[at] == keys
-        mean += np.where(compared, np.where(first < second, 1, -1) * self.pairing_mean[at], 0.0)
-        variance += np.where(compared, self.pairing_variance[at], self.pairing_scale)
+        if pairings:
+            keys = pairing_keys(first, second, parameters.n_items)
+            at = np.minimum(np.searchsorted(self.pairings, keys), len(self.pairings) - 1)
+            compared = self.pairings[at] == keys
+            mean += np.where(compared, np.where(first < second, 1, -1) * self.pairing_mean[at], 0.0)
+            variance += np.where(compared, self.pairing_variance[at], self.pairing_scale)
         same = first == second
         mean[same], variance[same] = 0.0, 0.0
         return mean.reshape(shape), variance.reshape(shape)
 
-    def probability(self, parameters: Parameters, users: Any, items: Any, rivals: Any) -> Doubles:
+    def probability(
+        self, parameters: Parameters, users: Any, items: Any, rivals: Any, pairings: bool = True
+    ) -> Doubles:
         """Return the probability that users prefer items to rivals, averaged over what is not known."""
-        mean, variance = self.distribution(parameters, users, items, rivals)
+        mean, variance = self.distribution(parameters, users, items, rivals, pairings)
         return np.asarray(sigmoid(mean / np.sqrt(1 + np.pi * variance / 8)))
 
     def _beliefs(self, parameters: Parameters) -> Any:
