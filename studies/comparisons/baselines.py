@@ -100,7 +100,7 @@ class Own:
         self.winner, self.loser = np.split(place, 2)
 
     def _key(self, data: Comparisons, side: NDArray[Any]) -> NDArray[np.int64]:
-        return data.user_index.astype(np.int64) * self._items + side
+        return np.asarray(data.user_index.astype(np.int64) * self._items + side)
 
     def places(self, data: Comparisons, side: NDArray[Any]) -> NDArray[np.int64]:
         """Return where the scores of one side of comparisons are; the last place is that of unknown ones."""
