@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from sadrec.ranking.lottery import maximal_lottery, rank_centrality
 from sadrec.ranking.pairs import sigmoid
+from sadrec.ranking.rank import maximal_lottery, rank_centrality
 
 
 @settings(deadline=None, max_examples=60)

@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sadrec.ranking import Parameters
-from sadrec.ranking.lottery import maximal_lottery, rank_centrality
-from sadrec.ranking.rank import METHODS, rank, rank_tournament
+from sadrec.ranking.rank import METHODS, maximal_lottery, rank, rank_centrality, rank_tournament
 from sadrec.ranking.tournament import tournament
 
 ROCK, PAPER, SCISSORS, AIR = range(4)

@@ -23,10 +23,9 @@ from sadrec.models.files import load_model, save_model
 from sadrec.models.fitted import Fitted, Scored, one_position
 from sadrec.models.variational import fit_comparisons
 from sadrec.ranking import Parameters
-from sadrec.ranking.cycles import Cycle, CyclicTriads, cycles, cyclic_triads
+from sadrec.ranking.cycles import Cycle, CyclicTriads, Group, cycles, cyclic_triads, recommend_groups
 from sadrec.ranking.explain import Explanation, explain
 from sadrec.ranking.fold_in import average_user
-from sadrec.ranking.groups import Group, recommend_groups
 from sadrec.ranking.intransitivity import intransitivity, item_counter_effects
 from sadrec.ranking.neighbours import similar_items, similar_users
 from sadrec.ranking.new_items import NewItem, fold_in_item

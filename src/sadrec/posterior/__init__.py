@@ -13,11 +13,5 @@ if TYPE_CHECKING:
 __all__ = ["CredibleCycle", "Diagnosis", "GibbsSAD", "SamplerError"]
 
 __getattr__ = lazily(
-    __name__,
-    {
-        "cycles": "CredibleCycle",
-        "diagnostics": "Diagnosis",
-        "gibbs": "GibbsSAD",
-        "sampling": "SamplerError",
-    },
+    __name__, {"cycles": "CredibleCycle", "diagnostics": "Diagnosis", "gibbs": "GibbsSAD", "sampling": "SamplerError"}
 )

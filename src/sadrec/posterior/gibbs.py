@@ -26,10 +26,9 @@ from sadrec.posterior import cycles as drawn_cycles
 from sadrec.posterior import diagnostics, lists, predictive
 from sadrec.posterior.checkpoints import DrawFiles
 from sadrec.posterior.draws import Draws, Quantity
-from sadrec.posterior.factors import aligned
+from sadrec.posterior.factors import aligned, mean_factors
 from sadrec.posterior.files import load_posterior, save_posterior
 from sadrec.posterior.layout import ByUser
-from sadrec.posterior.mean import mean_factors
 from sadrec.posterior.sampling import bytes_needed, check_memory, sample
 from sadrec.posterior.settings import GibbsSettings, SamplerSettings, resolved
 from sadrec.posterior.triples import as_pairs, as_triples

@@ -57,9 +57,7 @@ class SamplerSettings:
     )
     item_scale: Scale = setting("learn", Learnable(), "The same for items.")
     rival_scale: Scale = setting(
-        "learn",
-        Learnable(zero=True),
-        "The same for rival factors. 0 holds tau at rival_mean: the posterior of BPR.",
+        "learn", Learnable(zero=True), "The same for rival factors. 0 holds tau at rival_mean: the posterior of BPR."
     )
     user_mean: Scale = setting(
         "learn",

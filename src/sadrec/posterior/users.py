@@ -76,13 +76,7 @@ def fitted(features: Doubles, coefficients: Doubles, out: Doubles) -> None:
 
 @kernel
 def user_conditional(
-    u: int,
-    key: np.uint64,
-    state: State,
-    data: ByUser,
-    residual: Doubles,
-    precision: Doubles,
-    linear: Doubles,
+    u: int, key: np.uint64, state: State, data: ByUser, residual: Doubles, precision: Doubles, linear: Doubles
 ) -> float:
     """Draw z for the comparisons of a user into ``residual``; return ``sum z^2``.
 

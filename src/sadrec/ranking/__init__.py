@@ -9,8 +9,8 @@ module               answers
 ``top_n``            the best N of a catalogue, for any number of users
 ``recommend``        the same, with an exact tournament among the best
 ``tournament``       who beats whom, is there a winner, which set beats all others
-``rank``             an order by margin, wins, liked items beaten, a random walk, or a game (``lottery``)
-``cycles``           which items beat each other in a cycle, and how many triples do; ``groups`` makes slates of them
+``rank``             an order by margin, wins, liked items beaten, a random walk, or a game
+``cycles``           which items beat each other in a cycle, how many triples do; slates that show them together
 ``intransitivity``   what share of the preferences no scores explain, by user, factor and item
 ``fold_in``          a vector for somebody new; ``new_items``, for a new item
 ``explain``          what each factor contributes, and which liked items speak for which side

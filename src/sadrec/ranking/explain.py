@@ -8,11 +8,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from sadrec._check import whole
 from sadrec._types import Doubles
-from sadrec.ranking._arguments import User, item_positions, positions, user_vector
 from sadrec.ranking.fold_in import Pool, liked_pairs, pair_design
 from sadrec.ranking.logistic import check_regularization, curvature
 from sadrec.ranking.pairs import contributions, sigmoid
-from sadrec.ranking.parameters import Parameters
+from sadrec.ranking.parameters import Parameters, User, item_positions, positions, user_vector
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,10 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sadrec._check import whole
-from sadrec._types import Doubles
-from sadrec.ranking._arguments import Indices, item_positions
+from sadrec._types import Doubles, Positions
 from sadrec.ranking.logistic import Estimate, check_regularization, maximise, maximise_hardest
-from sadrec.ranking.parameters import Parameters
+from sadrec.ranking.parameters import Parameters, item_positions
 
 _PAIRS, _FEWEST = 4096, 8
 """Pairs for a user, and at least how many negatives for each liked item, when their number is left open."""
@@ -151,7 +150,7 @@ def average_user(parameters: Parameters) -> Doubles:
     return np.asarray(parameters.user_factors.sum(axis=0, dtype=np.float64) / max(1, parameters.n_users))
 
 
-def pair_design(parameters: Parameters, items: Indices, rivals: Indices) -> tuple[Doubles, Doubles]:
+def pair_design(parameters: Parameters, items: Positions, rivals: Positions) -> tuple[Doubles, Doubles]:
     """Return what a user's vector is multiplied with to give margins, (pairs, factors), and what is added: the bias."""
     bias = parameters.item_bias
     offset = np.zeros(len(items)) if bias is None else np.subtract(bias[items], bias[rivals], dtype=np.float64)
@@ -160,11 +159,11 @@ def pair_design(parameters: Parameters, items: Indices, rivals: Indices) -> tupl
 
 def liked_pairs(
     parameters: Parameters,
-    liked: Indices,
+    liked: Positions,
     negatives: int | None = None,
     popularity: ArrayLike | None = None,
     candidates: int = 1,
-) -> tuple[Indices, Indices, int]:
+) -> tuple[Positions, Positions, int]:
     """Pair liked items with negatives among all other items, as training would, but without chance.
 
     Returns winners, in which every liked item stands ``each`` times in a row; a negative for each, or (pairs,
@@ -185,7 +184,7 @@ def liked_pairs(
     return winners, losers if candidates == 1 else losers.reshape(-1, candidates), each
 
 
-def draw(number: int, size: int, shares: Doubles | None = None) -> Indices:
+def draw(number: int, size: int, shares: Doubles | None = None) -> Positions:
     """Draw positions below ``size`` without chance, as often as ``shares`` say: every run of draws is spread out."""
     points = even_points(number)
     drawn = (points * size).astype(np.int64) if shares is None else np.cumsum(shares).searchsorted(points, "right")
@@ -198,10 +197,10 @@ def even_points(number: int, step: float = _GOLDEN) -> Doubles:
 
 
 def _solve_around(
-    parameters: Parameters, items: Indices, rivals: Indices, weight: Doubles, penalty: Doubles, spread: Doubles | None
+    parameters: Parameters, i: Positions, j: Positions, weight: Doubles, penalty: Doubles, spread: Doubles | None
 ) -> Estimate:
-    """Find the best vector: near 0 by ``penalty``, or near the average user by how much users differ."""
-    design, offset = pair_design(parameters, items, rivals)
+    """Return the best vector: near 0 by ``penalty``, or near the average user by how much users differ."""
+    design, offset = pair_design(parameters, i, j)
     if spread is None:
         return maximise(design, offset, weight, penalty)
     average = average_user(parameters)
@@ -215,7 +214,7 @@ class Pool:
     ``winners`` and ``negatives`` are positions, (pairs,) and (pairs, negatives). Their rows are copied once.
     """
 
-    def __init__(self, parameters: Parameters, winners: Indices, negatives: Indices) -> None:
+    def __init__(self, parameters: Parameters, winners: Positions, negatives: Positions) -> None:
         self.items = np.arange(parameters.n_items)
         if negatives.size < parameters.n_items:
             self.items = np.unique(np.append(negatives, winners))
@@ -231,7 +230,7 @@ class Pool:
         )
         self._tables = eta, tau, bias
 
-    def hardest(self, vector: Doubles, every: int = 1) -> tuple[Indices, Doubles, Doubles]:
+    def hardest(self, vector: Doubles, every: int = 1) -> tuple[Positions, Doubles, Doubles]:
         """Return the hardest negatives of the pairs, or of every n-th, with :func:`pair_design` of these pairs."""
         from sadrec.ranking._descent import hardest_pairs  # numba is worth loading only now
 
@@ -241,7 +240,7 @@ class Pool:
         return self.items[chosen], design, offset
 
 
-def _shares(parameters: Parameters, popularity: ArrayLike, others: Indices) -> Doubles:
+def _shares(parameters: Parameters, popularity: ArrayLike, others: Positions) -> Doubles:
     """Return how often each of some items is drawn, adding up to 1."""
     given: NDArray[Any] = np.asarray(popularity, np.float64)
     if given.shape != (parameters.n_items,) or not (np.isfinite(given) & (given >= 0)).all():

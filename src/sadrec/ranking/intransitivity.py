@@ -21,8 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sadrec._check import whole
 from sadrec._types import Doubles
-from sadrec.ranking._arguments import User, user_vector
-from sadrec.ranking.parameters import Parameters
+from sadrec.ranking.parameters import Parameters, User, user_vector
 from sadrec.ranking.vectors import user_vectors
 
 

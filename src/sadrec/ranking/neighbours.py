@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sadrec._check import whole
-from sadrec.ranking._arguments import User, is_vector, positions, user_vector
-from sadrec.ranking.parameters import Parameters
+from sadrec.ranking.parameters import Parameters, User, is_vector, positions, user_vector
 from sadrec.ranking.top_n import ItemIndex
 from sadrec.ranking.vectors import item_vectors
 

@@ -15,10 +15,9 @@ from numpy.typing import ArrayLike
 
 from sadrec._check import whole
 from sadrec._types import Doubles, Positions
-from sadrec.ranking._arguments import positions
 from sadrec.ranking.fold_in import draw, even_points
 from sadrec.ranking.logistic import check_regularization, maximise, maximise_sparse
-from sadrec.ranking.parameters import Parameters
+from sadrec.ranking.parameters import Parameters, positions
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sadrec._types import Doubles
-from sadrec.ranking._arguments import Indices, User, is_vector, item_positions, positions, user_vector
-from sadrec.ranking.parameters import Parameters
+from sadrec._types import Doubles, Positions
+from sadrec.ranking.parameters import Parameters, User, is_vector, item_positions, positions, user_vector
 
 _CHUNK = 1 << 20
 """How many contributions are held at a time when many preferences are asked for."""
@@ -82,7 +81,7 @@ def sigmoid(x: ArrayLike) -> Doubles:
 
 def _broadcast(
     parameters: Parameters, user: User | ArrayLike, item: ArrayLike, rival: ArrayLike
-) -> tuple[NDArray[Any], Indices, Indices, Indices]:
+) -> tuple[NDArray[Any], Positions, Positions, Positions]:
     """Return a matrix of users' vectors, and positions in it, of items and of rivals, broadcast."""
     if is_vector(user):
         vectors, u = user_vector(parameters, np.asarray(user))[None, :], np.zeros((), np.int64)
@@ -100,7 +99,7 @@ def _broadcast(
     return vectors, u, i, j
 
 
-def _contributions(parameters: Parameters, vectors: NDArray[Any], i: Indices, j: Indices) -> Doubles:
+def _contributions(parameters: Parameters, vectors: NDArray[Any], i: Positions, j: Positions) -> Doubles:
     """Compute contributions for flat positions."""
     parts = parameters.wedge(i, j)
     parts[:, : parameters.n_factors] *= vectors

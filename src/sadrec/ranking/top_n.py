@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sadrec._check import threads, whole
-from sadrec.ranking._arguments import Indices, positions
+from sadrec._types import Positions
+from sadrec.ranking.parameters import positions
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-TopN = tuple[Indices, NDArray[np.float32]]
+TopN = tuple[Positions, NDArray[np.float32]]
 """Positions (users, N), best first, and their scores. Where nothing is left to recommend: -1 and -inf."""
 
 _ROWS, _COLUMNS = 2048, 4096
@@ -142,7 +143,7 @@ def _share(pool: ThreadPoolExecutor, work: Callable[[int, int], object], rows: i
         other.result()
 
 
-def _candidates(catalogue: int, allowed: ArrayLike | None, blocked: ArrayLike | None) -> tuple[Indices, Indices]:
+def _candidates(catalogue: int, allowed: ArrayLike | None, blocked: ArrayLike | None) -> tuple[Positions, Positions]:
     """Return the items to consider, ascending, and where each is among them (empty if that is where it is)."""
     if allowed is None and blocked is None:
         return np.arange(catalogue), np.empty(0, np.int64)

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sadrec._types import Doubles
-from sadrec.ranking._arguments import Indices, User, item_positions, user_vector
-from sadrec.ranking.parameters import Parameters
+from sadrec._types import Doubles, Positions
+from sadrec.ranking.parameters import Parameters, User, item_positions, user_vector
 
 _BLOCK = 1024
 """Items of a block when wins are counted over more items than a matrix should hold."""
@@ -141,7 +140,7 @@ def share_beaten(parameters: Parameters, user: User, items: ArrayLike | None, ri
     return answer
 
 
-def dominance_components(margins: Doubles) -> list[Indices]:
+def dominance_components(margins: Doubles) -> list[Positions]:
     """Split positions so that everything in one part beats everything in the later ones, as finely as possible."""
     size = len(margins)
     if not size:
@@ -155,7 +154,7 @@ def dominance_components(margins: Doubles) -> list[Indices]:
     return [np.sort(part) for part in np.split(order, ends[:-1])]
 
 
-def strong_components(beats: NDArray[np.bool_]) -> Indices:
+def strong_components(beats: NDArray[np.bool_]) -> Positions:
     """Number the strongly connected components of who-beats-whom: same number, same component."""
     from scipy.sparse import csr_matrix
     from scipy.sparse.csgraph import connected_components
@@ -166,7 +165,7 @@ def strong_components(beats: NDArray[np.bool_]) -> Indices:
 class _Players:
     """What is needed to let some items play each other, in double precision."""
 
-    def __init__(self, parameters: Parameters, user: User, items: Indices) -> None:
+    def __init__(self, parameters: Parameters, user: User, items: Positions) -> None:
         xi = parameters.extend_users(user_vector(parameters, user)[None, :])
         eta, self.tau = (side.astype(np.float64) for side in parameters.extend_items(items))
         self.strength = eta * xi

@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sadrec._types import Doubles
-from sadrec.ranking._arguments import Indices, User, item_positions, positions, user_vector
-from sadrec.ranking.parameters import Parameters
+from sadrec._types import Doubles, Positions
+from sadrec.ranking.parameters import Parameters, User, item_positions, positions, user_vector
 
 _BLOCK = 4096
 """Items worked on at a time: they stay near the processor."""
@@ -98,7 +97,7 @@ def mean_margins(
     return x
 
 
-def _rivals(parameters: Parameters, rivals: ArrayLike | None) -> Indices | None:
+def _rivals(parameters: Parameters, rivals: ArrayLike | None) -> Positions | None:
     """Return positions of rivals, of which there must be one at least, or None for all."""
     if rivals is None:
         return None
