@@ -1,7 +1,7 @@
 """Options that several commands share: how to read a file, the settings of a model, ids."""
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -173,13 +173,17 @@ def reading_options(command: Command) -> Command:
 
     @functools.wraps(command)
     def with_reading(*arguments: Any, **values: Any) -> Any:
-        names = dict.fromkeys((*_OF["interactions"], *_OF["comparisons"]))
-        taken = {name: values.pop(name) for name in names}
-        given = {name: value for name, value in taken.items() if value is not None}
+        given = _take(values, dict.fromkeys((*_OF["interactions"], *_OF["comparisons"])))
         reading = Reading(values.pop("kind"), values.pop("header"), values.pop("text_ids"), given)
         return command(*arguments, reading=reading, **values)
 
     return _all(options, with_reading)
+
+
+def _take(values: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    """Take options out of what a command was called with; return those that were given."""
+    taken = {name: values.pop(name) for name in names}
+    return {name: value for name, value in taken.items() if value is not None}
 
 
 def _all(options: Sequence[Callable[[Command], Command]], command: Command) -> Command:
@@ -198,9 +202,7 @@ def settings_options(declaration: type) -> Callable[[Command], Command]:
     def add(command: Command) -> Command:
         @functools.wraps(command)
         def with_settings(*arguments: Any, **values: Any) -> Any:
-            taken = {name: values.pop(name) for name in declared}
-            given = {name: value for name, value in taken.items() if value is not None}
-            return command(*arguments, settings=given, **values)
+            return command(*arguments, settings=_take(values, declared), **values)
 
         return _all([_option(name, entry) for name, entry in declared.items()], with_settings)
 
@@ -209,24 +211,29 @@ def settings_options(declaration: type) -> Callable[[Command], Command]:
 
 def _option(name: str, entry: Any) -> Callable[[Command], Command]:
     rule, option = entry.metadata["rule"], spelled(name)
-    help = entry.metadata["help"].split(". ")[0].rstrip(".") + "."
-    more: dict[str, Any] = {"type": float}
+    help = "Random seed" if isinstance(rule, _settings.Seed) else entry.metadata["help"].split(". ")[0].rstrip(".")
     if isinstance(rule, _settings.Flag):
-        option, more = f"{option}/--no-{option[2:]}", {"type": bool}
-    elif isinstance(rule, _settings.OneOf):
-        more = {"type": click.Choice(rule.choices)}
-    elif isinstance(rule, _settings.Seed):
-        more, help = {"type": click.IntRange(min=0)}, "Random seed."
-    elif isinstance(rule, _settings.Whole | _settings.Threads):
-        more = {"type": int}
-    elif not isinstance(rule, _settings.Number | _settings.Share):
-        more = {"type": str, "metavar": "NUMBER|learn", "callback": _number_or_word}
-    help += "" if entry.default is None else f"  [default: {entry.default}]"
-    return click.option(option, name, default=None, help=help, **more)
+        option += f"/--no-{option[2:]}"
+    help += "." if entry.default is None else f".  [default: {entry.default}]"
+    return click.option(option, name, type=value_type(rule), default=None, help=help)
 
 
-def _number_or_word(ctx: click.Context, param: click.Parameter, value: str | None) -> Any:
+def number_or_learn(text: str) -> Any:
+    """Read a number, or the word "learn"."""
     try:
-        return value if value in (None, "learn") else float(str(value))
+        return text if text == "learn" else float(text)
     except ValueError:
-        raise click.BadParameter(f"{value!r} is neither a number nor 'learn'") from None
+        raise click.BadParameter(f"{text!r} is neither a number nor 'learn'") from None
+
+
+_TYPES = {
+    _settings.Flag: click.BOOL, _settings.Number: click.FLOAT, _settings.Share: click.FLOAT,
+    _settings.Seed: click.IntRange(min=0), _settings.Threads: click.INT, _settings.Whole: click.INT,
+}  # fmt: skip
+
+
+def value_type(rule: _settings.Rule) -> Any:
+    """Return the type of click that reads the value of a setting."""
+    if isinstance(rule, _settings.OneOf):
+        return click.Choice(rule.choices)
+    return _TYPES.get(type(rule)) or click.types.FuncParamType(number_or_learn)

@@ -16,6 +16,7 @@ from sadrec.cli.options import (
     reading_options,
     settings_options,
     spelled,
+    value_type,
 )
 from sadrec.cli.output import print_json, print_table, resumable
 from sadrec.training.settings import TrainingSettings
@@ -125,15 +126,8 @@ def tried(model: Any, tries: tuple[str, ...], sampler: str) -> dict[str, Any] | 
 
 
 def _value(entry: Any, text: str) -> Any:
-    rule, value = entry.metadata["rule"], text.strip()
-    words = {"yes": True, "true": True, "no": False, "false": False}
+    rule = entry.metadata["rule"]
     try:
-        if isinstance(rule, _settings.Flag):
-            return words[value.lower()]
-        if isinstance(rule, _settings.OneOf):
-            return rule.check(value, entry.name)
-        if isinstance(rule, (_settings.Number, _settings.Share)):
-            return rule.check(float(value), entry.name)
-        return rule.check(int(value), entry.name)
-    except (ValueError, KeyError):
+        return rule.check(value_type(rule).convert(text.strip(), None, None), entry.name)
+    except (ValueError, click.BadParameter):
         raise click.UsageError(f"--try {entry.name}: {text!r} does not fit: {rule.describe()}") from None

@@ -24,22 +24,10 @@ class UnknownIdError(ValueError):
 
 
 def as_id_array(values: Any) -> IdArray:
-    """Bring ids into a one-dimensional array of one of the kinds the package keeps.
+    """Bring ids in any sequence into a one-dimensional array of one of the kinds the package keeps.
 
     Whole numbers become int64 (uint64 when they do not fit), other numbers float64, text fixed-width unicode,
-    dates datetime64.
-
-    Parameters
-    ----------
-    values
-        Ids in any sequence: a list, an array, a series of pandas, polars or Arrow.
-
-    Raises
-    ------
-    TypeError
-        When the ids are of mixed kinds or of a kind that cannot be an id.
-    ValueError
-        When an id is missing (null, NaN), or text is longer than :data:`MAX_ID_LENGTH`.
+    dates datetime64. Ids of mixed kinds, missing ids and text longer than :data:`MAX_ID_LENGTH` are refused.
 
     Examples
     --------
@@ -242,9 +230,8 @@ class Ids:
             query = as_id_array(ids)
         except (TypeError, ValueError) as error:
             raise UnknownIdError(f"cannot look up the {self.what} {_short(ids)}: {error}") from None
-        if len(query) and (query.dtype.kind in "iuf") != (self._array.dtype.kind in "iuf") and len(self):
-            self._refuse(query[0])
-        if len(query) and (query.dtype.kind == "M") != (self._array.dtype.kind == "M") and len(self):
+        kinds = {"number" if array.dtype.kind in "iuf" else array.dtype.kind for array in (query, self._array)}
+        if len(query) and len(self) and len(kinds) > 1:
             self._refuse(query[0])
         return query
 

@@ -83,18 +83,12 @@ def hold_out_from(timestamps: NDArray[Any], at: Any, test: float) -> Mask:
     return np.asarray(timestamps >= at)
 
 
-def folds(count: int, k: int, seed: int) -> NDArray[np.int64]:
-    """Number of the fold of each of ``count`` rows; sizes differ by at most one."""
-    k = _check.whole(k, "k", 2, max(count, 2))
-    fold = np.empty(count, dtype=np.int64)
-    fold[np.argsort(generator(seed).random(count), kind="stable")] = np.arange(count) % k
-    return fold
-
-
 def fold_masks(indptr: NDArray[Any], k: int, seed: int) -> Iterator[Mask]:
-    """For each of ``k`` folds of the rows, the entries in those rows."""
-    fold = folds(len(indptr) - 1, k, seed)
+    """For each of ``k`` folds of the rows, whose sizes differ by at most one, the entries in those rows."""
     sizes = np.diff(indptr)
+    k = _check.whole(k, "k", 2, max(len(sizes), 2))
+    fold = np.empty(len(sizes), dtype=np.int64)
+    fold[np.argsort(generator(seed).random(len(sizes)), kind="stable")] = np.arange(len(sizes)) % k
     for number in range(k):
         yield np.repeat(fold == number, sizes)
 

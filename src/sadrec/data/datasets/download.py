@@ -5,8 +5,15 @@ The last is why this is not left to pooch, which starts a broken download again.
 
 import hashlib
 import os
+import shutil
+import urllib.error
+import urllib.request
 from functools import partial
+from http.client import HTTPException
 from pathlib import Path
+
+from platformdirs import user_cache_path
+from tqdm import tqdm
 
 _CHUNK = 2**16
 _SECONDS = 30
@@ -18,8 +25,6 @@ class DownloadError(OSError):
 
 def cache_folder() -> Path:
     """Return the folder for fetched files: ``SADREC_CACHE``, or else the user's cache."""
-    from platformdirs import user_cache_path
-
     chosen = os.environ.get("SADREC_CACHE")
     return Path(chosen).expanduser() if chosen else user_cache_path("sadrec", appauthor=False)
 
@@ -30,8 +35,6 @@ def fetch(url: str, md5: str, *, folder: Path | None = None, progress: bool = Tr
     An interrupted download goes on where it stopped. The file appears under its name only when it is complete and
     its checksum is right; :class:`DownloadError` says why it is not.
     """
-    from http.client import HTTPException
-
     folder = cache_folder() if folder is None else folder
     target = folder / url.rsplit("/", 1)[-1]
     if target.exists():
@@ -58,11 +61,6 @@ def fetch(url: str, md5: str, *, folder: Path | None = None, progress: bool = Tr
 
 
 def _receive(url: str, part: Path, *, progress: bool) -> None:
-    import urllib.error
-    import urllib.request
-
-    from tqdm import tqdm
-
     have = part.stat().st_size if part.exists() else 0
     request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
     try:
@@ -74,21 +72,11 @@ def _receive(url: str, part: Path, *, progress: bool) -> None:
         return
     with response:
         resumed = have > 0 and response.status == 206
+        start = have if resumed else 0
         length = int(response.headers.get("Content-Length") or 0)
-        total = length + (have if resumed else 0)
-        with (
-            part.open("ab" if resumed else "wb") as file,
-            tqdm(
-                total=total or None,
-                initial=have if resumed else 0,
-                desc=url.rsplit("/", 1)[-1],
-                unit="B",
-                unit_scale=True,
-                disable=not progress,
-            ) as bar,
-        ):
-            while chunk := response.read(_CHUNK):
-                file.write(chunk)
-                bar.update(len(chunk))
+        total = start + length if length else None
+        bar = partial(tqdm.wrapattr, initial=start, desc=url.rsplit("/", 1)[-1], disable=not progress)
+        with part.open("ab" if resumed else "wb") as file, bar(response, "read", total) as content:
+            shutil.copyfileobj(content, file, _CHUNK)
             if total and file.tell() < total:
                 raise ConnectionError(f"the connection ended after {file.tell():,} of {total:,} bytes")
