@@ -1,4 +1,4 @@
-"""A vector for somebody new."""
+"""A vector for a new user."""
 
 import numpy as np
 import pytest

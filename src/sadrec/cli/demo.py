@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sadrec.data import Comparisons, Simulation
     from sadrec.ranking.cycles import Cycle
 
-PEOPLE, FACTORS, ANSWERS = 3_000, 4, 160
+PEOPLE, FACTORS, ANSWERS = 1_000, 4, 160
 _HOW = (
     "smoky", "crispy", "spicy", "sweet", "cold", "baked", "sour", "creamy", "roasted", "pickled",
     "buttered", "peppered", "honeyed", "charred", "herbed", "candied", "salted", "stewed", "lemony", "braised",
@@ -62,23 +62,22 @@ def demo_command(seed: int, output: Path) -> None:
 
 def report_recovery(models: dict[str, "SAD"], truth: "Simulation", asked: "Comparisons") -> None:
     """Print how well each model predicts the answers it has not seen, and the taste behind them."""
-    from sadrec.ranking.pairs import preference
-
     triple = asked.user_index, asked.winner_index, asked.loser_index
     x = truth.preference(*triple)
+    ids = asked.users[triple[0]], asked.items[triple[1]], asked.items[triple[2]]
     rows = []
     for name, model in models.items():
-        guess = preference(model.parameters, *triple)
-        rows.append((name, *predicted(guess), f"{np.corrcoef(x, guess)[0, 1]:.2f}"))
-    rows.append(("the truth itself", *predicted(x), "1.00"))
+        correlation = np.corrcoef(x, model.preference(*ids))[0, 1]
+        rows.append((name, *predicted(model.probability(*ids)), f"{correlation:.2f}"))
+    rows.append(("the truth itself", *predicted(1 / (1 + np.exp(-x))), "1.00"))
     click.secho("How well are answers predicted that no model has seen?", bold=True)
     print_table(("", "right", "log loss", "correlation with the true taste"), rows)
     click.echo("(people do not always answer the same: even the truth cannot predict every answer)\n")
 
 
-def predicted(x: NDArray[np.float64]) -> tuple[str, str]:
-    """Return the share of answers that preferences order rightly, and their log loss."""
-    return f"{np.mean(x > 0):.1%}", f"{np.logaddexp(0, -x).mean():.3f}"
+def predicted(p: NDArray[np.float64]) -> tuple[str, str]:
+    """Return the share of answers that got a probability above one half, and the log loss."""
+    return f"{np.mean(p > 0.5):.1%}", f"{-np.log(p).mean():.3f}"
 
 
 def report_cycles(model: "SAD", truth: "Simulation", names: NDArray[np.str_]) -> "tuple[Any, Cycle] | None":
@@ -97,7 +96,8 @@ def report_cycles(model: "SAD", truth: "Simulation", names: NDArray[np.str_]) ->
     )
     for user, cycle in true[:3]:
         chain = " > ".join(names[[*cycle.path, cycle.path[0]]])
-        click.echo(f"  person {user}: {chain}   (each with more than {cycle.probabilities.min():.1%} probability)")
+        surely = min(cycle.probabilities.min(), 0.999)
+        click.echo(f"  person {user}: {chain}   (each step with a probability of {surely:.1%} or more)")
     return true[0] if true else None
 
 

@@ -166,9 +166,11 @@ def reading_options(command: Command) -> Command:
         click.option(
             "--duplicates",
             type=click.Choice(["last", "sum", "count", "max"]),
-            help="What becomes of a user and an item that occur together more than once.",
+            help="What to do with several rows of one user and item.",
         ),
-        click.option("--ties", type=click.Choice(["drop", "split"]), help="What becomes of comparisons nobody won."),
+        click.option(
+            "--ties", type=click.Choice(["drop", "split"]), help="What to do with ties, comparisons without a winner."
+        ),
     ]
 
     @functools.wraps(command)

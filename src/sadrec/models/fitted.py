@@ -135,7 +135,7 @@ class Fitted:
         """Return N, or the number of items if that is less: one user's answer is never longer."""
         return min(N, len(self.item_ids)) if isinstance(N, int | np.integer) else N
 
-    # -- somebody new -------------------------------------------------------------------------------------------------
+    # -- a new user -------------------------------------------------------------------------------------------------
 
     @property
     def regularization(self) -> float:
@@ -152,7 +152,7 @@ class Fitted:
         return {"candidates": self.settings.negative_candidates}
 
     def fold_in(self, items: Any) -> FoldIn:
-        """Fold in somebody new from the ids of what they liked, or from comparisons of one user."""
+        """Fold in a new user from the ids of what they liked, or from comparisons of one user."""
         if not isinstance(items, Comparisons):
             return self.fold_in_positions(self.items(items, "liked items"))
         if len(np.unique(items.user_index)) > 1:
@@ -163,7 +163,7 @@ class Fitted:
         )
 
     def fold_in_positions(self, liked: Positions) -> FoldIn:
-        """Fold in somebody new from the positions of what they liked."""
+        """Fold in a new user from the positions of what they liked."""
         penalty = self.regularization / self._weight_of(len(liked))
         return fold_in(self.parameters, liked, regularization=penalty, spread=self._spread, **self.sampling)
 
@@ -181,7 +181,7 @@ class Fitted:
         return vectors
 
     def _weight_of(self, liked: int) -> float:
-        """Return what an interaction of somebody with so many of them would have weighed in training."""
+        """Return what an interaction of a user with so many of them would have weighed in training."""
         if self.settings is None or not self.settings.user_balance or self.seen is None:
             return 1.0
         counts = np.append(np.diff(self.liked.indptr), liked)

@@ -584,7 +584,7 @@ class SAD(TrainingSettings, Estimator):
         method: Method = "margin",
         candidates: int = 200,
     ) -> Scored:
-        """Return the best N items for somebody new, from what they liked or said (:meth:`fold_in`).
+        """Return the best N items for a new user, from what they liked or said (:meth:`fold_in`).
 
         Parameters
         ----------
@@ -613,7 +613,7 @@ class SAD(TrainingSettings, Estimator):
         )
 
     def recommend_popular(self, N: int = 10, filter_items: Any = None, items: Any = None) -> Scored:
-        """Return the best N items for somebody of whom nothing is known: popular by margin, over all users."""
+        """Return the best N items for a user of whom nothing is known: popular by margin, over all users."""
         fitted = self._fitted
         vector = average_user(fitted.parameters)[None]
         options = {"filter_items": filter_items, "items": items, "num_threads": self.num_threads}
@@ -633,10 +633,10 @@ class SAD(TrainingSettings, Estimator):
         game = tournament(known.parameters, row, *known.best(row, among, self.num_threads))
         return recommend_groups(game, N, largest=largest, minimum=minimum)
 
-    # -- somebody or something new ------------------------------------------------------------------------------------
+    # -- a new user or a new item --------------------------------------------------------------------------------------
 
     def fold_in(self, items: Any, return_covariance: bool = False) -> Any:
-        """Return the vector of somebody new, from what they liked or from what they said they prefer.
+        """Return the vector of a new user, from what they liked or from what they said they prefer.
 
         With the item parameters fixed the likelihood is concave and has one optimum, which Newton's method finds.
 

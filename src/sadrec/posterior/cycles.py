@@ -1,4 +1,4 @@
-"""Cycles in the draws: how probable each is, and how many there are. User None is the crowd."""
+"""Cycles in the draws: how probable each is, and how many there are. User None is the average user."""
 
 from dataclasses import dataclass
 from typing import Any

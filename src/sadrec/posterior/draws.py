@@ -1,4 +1,4 @@
-"""The draws of all chains, and preferences computed from them. Users and items are rows; user None is the crowd."""
+"""The draws of all chains, and preferences computed from them. Users and items are rows; user None is the mean user."""
 
 import os
 from collections.abc import Iterator

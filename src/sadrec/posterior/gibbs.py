@@ -72,7 +72,7 @@ class GibbsSAD(SamplerSettings, Estimator):
       what SAD returns, of posterior means.
     - Preferences, margins and scores are in units of the probit. :meth:`tournament`, :meth:`cycles` and the models
       (:meth:`mean_model`, :meth:`draw_model`) are in log-odds, as SAD is: 1.702 times as large.
-    - ``user=None`` is the crowd: somebody with the mean vector of all users. ``items=None`` means all items.
+    - ``user=None`` is the average user, with the mean vector of all users. ``items=None`` means all items.
     - ``level`` is the probability content of an interval, from which as much is left out on either side.
     - What needs one set of factors (``explain``, ``similar_items``, ``fold_in``, ...) is asked of :meth:`mean_model`.
 

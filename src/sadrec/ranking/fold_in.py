@@ -1,8 +1,8 @@
-"""A vector for somebody new: from what they liked, or from what they said they prefer.
+"""A vector for a new user: from what they liked, or from what they said they prefer.
 
 With the items' parameters fixed, the likelihood in a user's vector is that of a logistic regression. In training each
 liked item meets one sampled negative per epoch and pays ``regularization * |xi|^2`` each time. So the vector of
-somebody new maximises
+a new user maximises
 
 ``sum_i [ mean_j log sigmoid(x_ij) - regularization |xi|^2 ]``, i over the liked items and j over their negatives,
 
@@ -31,7 +31,7 @@ _GOLDEN = (5**0.5 - 1) / 2
 
 @dataclass(frozen=True, eq=False)
 class FoldIn:
-    """The vector of somebody new.
+    """The vector of a new user.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ def fold_in(
     candidates: int = 1,
     spread: Doubles | None = None,
 ) -> FoldIn:
-    """Compute the vector of somebody new from the items they liked.
+    """Compute the vector of a new user from the items they liked.
 
     ``negatives`` is how many negatives each liked item meets, spread evenly over all other items; ``None`` for 4096
     pairs in all, but at least 8 each. ``popularity`` says how often each item is a negative, for a model that was
@@ -88,7 +88,7 @@ def fold_in(
     chosen = np.unique(item_positions(parameters, liked, "liked"))
     if not chosen.size:
         raise ValueError(
-            "liked is empty, and nothing is known of somebody who liked nothing; "
+            "liked is empty, and nothing is known of a user who liked nothing; "
             "average_user gives the vector whose margins are everybody's mean"
         )
     check_regularization(regularization)
@@ -121,7 +121,7 @@ def fold_in_comparisons(
     regularization: float = 0.01,
     spread: Doubles | None = None,
 ) -> FoldIn:
-    """Compute the vector of somebody who stated preferences between pairs of items.
+    """Compute the vector of a user who stated preferences between pairs of items.
 
     ``weight`` is how much each comparison counts, ``None`` for 1; ``regularization`` is paid once per comparison;
     ``spread`` is as for :func:`fold_in`.
@@ -144,7 +144,7 @@ def fold_in_comparisons(
 
 
 def average_user(parameters: Parameters) -> Doubles:
-    """Return the vector of somebody of whom nothing is known: what the model expects, or the mean of all users."""
+    """Return the vector of a user of whom nothing is known: what the model expects, or the mean of all users."""
     if parameters.user_mean is not None:
         return parameters.user_mean.astype(np.float64)
     return np.asarray(parameters.user_factors.sum(axis=0, dtype=np.float64) / max(1, parameters.n_users))

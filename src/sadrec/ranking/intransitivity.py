@@ -28,7 +28,7 @@ from sadrec.ranking.vectors import user_vectors
 def intransitivity(parameters: Parameters, users: User | ArrayLike | None = None) -> Doubles:
     """Compute the share of users' preferences that no scores can explain: from 0 (a ranking says it all) to 1.
 
-    One number per user, without an axis for a single user. It is 0 for BPR, and for somebody without preferences.
+    One number per user, without an axis for a single user. It is 0 for BPR, and for a user without preferences.
 
     >>> rock_paper_scissors = Parameters(np.ones((1, 3)), np.eye(3), np.roll(np.eye(3), -1, axis=0))
     >>> intransitivity(rock_paper_scissors)

@@ -28,7 +28,7 @@ def similar_items(parameters: Parameters, item: ArrayLike, N: int = 10, *, num_t
 
 
 def similar_users(parameters: Parameters, user: User | ArrayLike, N: int = 10, *, num_threads: int = 0) -> Neighbours:
-    """Return the users nearest to a user, to each of several, or to the vector of somebody new, and their cosines."""
+    """Return the users nearest to a user, to each of several, or to the vector of a new user, and their cosines."""
     if is_vector(user):
         given: NDArray[Any] = user_vector(parameters, np.asarray(user))
         return _search(parameters.user_factors, given[None, :], N, num_threads, single=True)

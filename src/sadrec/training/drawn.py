@@ -1,4 +1,4 @@
-"""Drawn negatives: what somebody did, against something drawn from what they did not.
+"""Drawn negatives: what a user did, against something drawn from what they did not.
 
 Every epoch deals the users into shards and the items into as many blocks. A *cell* is one shard and one block:
 the positives of these users among these items, each against a negative drawn from the same block. Cells that run

@@ -1,4 +1,4 @@
-"""Given pairs: both items are stated, in a comparison or by the order of somebody's ratings.
+"""Given pairs: both items are stated, in a comparison or by the order of a user's ratings.
 
 Every epoch deals the users into P shards and the items into 2P blocks. A pair whose items lie in two blocks belongs
 to the cell in which its shard meets these two blocks (:func:`sadrec.training.schedule.given_pairs`); a pair inside

@@ -96,7 +96,7 @@ def draw_ordered(rows: Any, per_item: float, seed: Any, epoch: int, user: Any, w
 
 
 class Disliked:
-    """Pairs in which what somebody disliked loses: to something they like, and to something they do not know.
+    """Pairs in which what a user disliked loses: to something they like, and to something they do not know.
 
     Every epoch draws, for each disliked item, one item that the user likes and one that is unknown to them, and both
     win. Unknown items are never taken for disliked ones. What each user likes, knows (everything they touched) and
