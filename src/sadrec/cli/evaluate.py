@@ -86,13 +86,7 @@ def positions_in(known: Any, ids: Any) -> Any:
 
 
 def in_ids_of(model: Any, data: Any, name: str = "the data") -> tuple[Any, int]:
-    """Return interactions or comparisons in the rows and columns of a model, and how many had to be left out.
-
-    Raises
-    ------
-    ValueError
-        When none is left; ``name`` says of what.
-    """
+    """Return interactions or comparisons in the rows and columns of a model, and how many had to be left out."""
     import numpy as np
     from scipy.sparse import csr_matrix
 

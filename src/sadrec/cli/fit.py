@@ -7,25 +7,16 @@ from typing import Any
 
 import click
 
-from sadrec.cli.options import (
-    Reading,
-    a_file,
-    a_folder,
-    file_argument,
-    json_option,
-    quiet_option,
-    reading_options,
-    settings_options,
-)
+from sadrec.cli import options
 from sadrec.cli.output import print_json, print_table, resumable
 from sadrec.training.settings import TrainingSettings
 
 
 @click.command("describe")
-@file_argument
-@reading_options
-@json_option
-def describe_command(file: Path, reading: Reading, as_json: bool) -> None:
+@options.file_argument
+@options.reading_options
+@options.json_option
+def describe_command(file: Path, reading: options.Reading, as_json: bool) -> None:
     """Show what is in FILE: users, items, ratings, sparsity, how much each user did."""
     data = reading.read(file)
     if as_json:
@@ -35,11 +26,13 @@ def describe_command(file: Path, reading: Reading, as_json: bool) -> None:
 
 
 @click.command("fit")
-@file_argument
+@options.file_argument
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Where to write the model.")
 @click.option("--model", type=click.Choice(["sad", "bpr"]), help="Which model.  [default: sad]")
-@click.option("--settings", "settings_file", type=a_file, help="JSON file of settings, such as `sadrec tune` writes.")
-@settings_options(TrainingSettings)
+@click.option(
+    "--settings", "settings_file", type=options.a_file, help="JSON file of settings, such as `sadrec tune` writes."
+)
+@options.settings_options(TrainingSettings)
 @click.option(
     "--dislikes", metavar="NUMBER|FILE", help="What people disliked: ratings below a number, or a file of interactions."
 )
@@ -52,12 +45,12 @@ def describe_command(file: Path, reading: Reading, as_json: bool) -> None:
 @click.option("--patience", type=int, help="Stop when the held-out figure has not risen for so many epochs.")
 @click.option(
     "--checkpoint",
-    type=a_folder,
+    type=options.a_folder,
     help="Folder to resume from; by default OUTPUT.checkpoint, removed when the model is written.",
 )
-@quiet_option
-@reading_options
-@json_option
+@options.quiet_option
+@options.reading_options
+@options.json_option
 def fit_command(
     file: Path,
     output: Path,
@@ -69,7 +62,7 @@ def fit_command(
     patience: int | None,
     checkpoint: Path | None,
     quiet: bool,
-    reading: Reading,
+    reading: options.Reading,
     as_json: bool,
 ) -> None:
     """Learn from FILE and write the model to OUTPUT.
@@ -85,19 +78,18 @@ def fit_command(
         raise click.UsageError(f"{output} is a folder: name the file to write")
     estimator = new_model(model, settings, settings_file)
     data = reading.read(file)
-    known = {}
+    weights, more = None, {}
     if isinstance(data, Interactions):
-        known = {"weights": reading.weights(file), "dislikes": read_dislikes(dislikes, reading)}
+        weights, more = reading.weights(file), {"dislikes": read_dislikes(dislikes, reading)}
     elif dislikes is not None:
         raise click.UsageError("--dislikes goes with interactions")
     held_out = None
     if validation is not None:
-        seed = estimator.random_state
-        data, held_out = data.split(test=validation, seed=seed)
-        if known.get("weights") is not None:
-            known["weights"] = known["weights"].split(test=validation, seed=seed)[0]
-    if known.get("weights") is not None:
-        known["weights"] = known["weights"].matrix.data
+        share = {"test": validation, "seed": estimator.random_state}
+        data, held_out = data.split(**share)
+        weights = None if weights is None else weights.split(**share)[0]
+    if weights is not None:
+        more["weights"] = weights.matrix.data
     folder = checkpoint or output.with_name(f"{output.name}.checkpoint")
     if not quiet and (there := checkpoints_in(folder)):
         click.echo(f"Going on from {there[0]}.", err=True)
@@ -110,7 +102,7 @@ def fit_command(
                 patience=patience,
                 checkpoint=folder,
                 checkpoint_seconds=0 if checkpoint else 5,
-                **known,
+                **more,
             )
     except DivergedError:
         if checkpoint is None:  # it would stand in the way of other settings
@@ -159,7 +151,7 @@ def new_model(name: str | None, settings: dict[str, Any], settings_file: Path | 
     return model
 
 
-def read_dislikes(dislikes: str | None, reading: Reading) -> Any:
+def read_dislikes(dislikes: str | None, reading: options.Reading) -> Any:
     """Return the number below which ratings are dislikes, or the interactions in a file of dislikes."""
     if dislikes is None:
         return None

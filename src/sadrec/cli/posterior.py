@@ -8,19 +8,7 @@ import click
 
 from sadrec import _check
 from sadrec._settings import checked
-from sadrec.cli.options import (
-    Reading,
-    a_folder,
-    an_output,
-    file_argument,
-    json_option,
-    number_option,
-    parse_id,
-    quiet_option,
-    reading_options,
-    settings_options,
-    spelled,
-)
+from sadrec.cli import options
 from sadrec.cli.output import print_json, print_table
 from sadrec.posterior.settings import SamplerSettings
 
@@ -39,21 +27,21 @@ def output_name(ctx: click.Context, param: click.Parameter, value: Path | None) 
 
 
 @click.command("posterior")
-@file_argument
-@click.option("-o", "--output", type=an_output, callback=output_name, help=f"Save it, as NAME{SUFFIX}.")
-@settings_options(SamplerSettings)
+@options.file_argument
+@click.option("-o", "--output", type=options.an_output, callback=output_name, help=f"Save it, as NAME{SUFFIX}.")
+@options.settings_options(SamplerSettings)
 @click.option("--for", "asked", metavar="USER", help="Whose ranking and cycles; everybody's mean by default.")
-@number_option(20, "How many items to show.")
+@options.number_option(20, "How many items to show.")
 @click.option("--level", type=float, default=0.9, show_default=True, help="Probability content of the intervals.")
 @click.option("--least", type=float, default=0.5, show_default=True, help="Smallest probability of a cycle to show.")
 @click.option(
     "--checkpoint",
-    type=a_folder,
+    type=options.a_folder,
     help="Folder to resume from; with -o by default OUTPUT.checkpoint, removed when the posterior is saved.",
 )
-@quiet_option
-@reading_options
-@json_option
+@options.quiet_option
+@options.reading_options
+@options.json_option
 def posterior_command(
     file: Path,
     output: Path | None,
@@ -64,7 +52,7 @@ def posterior_command(
     least: float,
     checkpoint: Path | None,
     quiet: bool,
-    reading: Reading,
+    reading: options.Reading,
     as_json: bool,
 ) -> None:
     """Show how sure the ranking in FILE is, and which cycles are real.
@@ -78,7 +66,7 @@ def posterior_command(
 
     saved = file.suffix == SUFFIX
     if saved:
-        given = [*map(spelled, settings), *["--checkpoint"] * (checkpoint is not None), *reading.options()]
+        given = [*map(options.spelled, settings), *["--checkpoint"] * (checkpoint is not None), *reading.options()]
         if given:
             raise click.UsageError(f"{given[0]} says how to sample, but {file.name} is sampled already: leave it out")
     # What is asked is checked before the sampling, which may take hours.
@@ -86,7 +74,7 @@ def posterior_command(
     data: Any = GibbsSAD.load(file) if saved else reading.read(file)
     _check.share(level, "level", inside=True)
     _check.share(least, "least")
-    who = None if asked is None else parse_id(data.user_ids, asked)
+    who = None if asked is None else options.parse_id(data.user_ids, asked)
     if who is not None:
         data.user_ids.positions(who)
     model: GibbsSAD = data if saved else _fit(unfitted, data, output, checkpoint, quiet)

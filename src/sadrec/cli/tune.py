@@ -6,25 +6,15 @@ from typing import Any
 import click
 
 from sadrec import _settings
+from sadrec.cli import options
 from sadrec.cli.fit import new_model
-from sadrec.cli.options import (
-    Reading,
-    an_output,
-    file_argument,
-    json_option,
-    quiet_option,
-    reading_options,
-    settings_options,
-    spelled,
-    value_type,
-)
 from sadrec.cli.output import print_json, print_table, resumable
 from sadrec.training.settings import TrainingSettings
 
 
 @click.command("tune")
-@file_argument
-@click.option("-o", "--output", type=an_output, required=True,
+@options.file_argument
+@click.option("-o", "--output", type=options.an_output, required=True,
               help="JSON file for the best settings, which `sadrec fit --settings` takes.")  # fmt: skip
 @click.option("--model", type=click.Choice(["sad", "bpr"]), help="Which model.  [default: sad]")
 @click.option("--sampler", type=click.Choice(["tpe", "random", "grid"]), default="tpe", show_default=True,
@@ -41,10 +31,10 @@ from sadrec.training.settings import TrainingSettings
               help="one-error takes the first settings within a standard error of the best.")  # fmt: skip
 @click.option("--budget", type=click.FloatRange(min=0, min_open=True), help="Seconds that one trial may take.")
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds after which no trial starts.")
-@settings_options(TrainingSettings)
-@quiet_option
-@reading_options
-@json_option
+@options.settings_options(TrainingSettings)
+@options.quiet_option
+@options.reading_options
+@options.json_option
 def tune_command(
     file: Path,
     output: Path,
@@ -54,9 +44,9 @@ def tune_command(
     rule: str,
     settings: dict[str, Any],
     quiet: bool,
-    reading: Reading,
+    reading: options.Reading,
     as_json: bool,
-    **options: Any,
+    **search: Any,
 ) -> None:
     """Choose the settings of a model on a validation part of FILE, and write them to OUTPUT.
 
@@ -79,7 +69,7 @@ def tune_command(
             seed=estimator.random_state,
             path=folder,
             progress=not quiet,
-            **options,
+            **search,
         )
     result.save(output)
     if as_json:
@@ -104,7 +94,7 @@ def tried(model: Any, tries: tuple[str, ...], sampler: str) -> dict[str, Any] | 
     >>> tried(SAD(), ("regularization=0.001..0.1",), "random")
     {'regularization': Span(low=0.001, high=0.1, log=True)}
     """
-    known = {spelled(name)[2:]: entry for name, entry in _settings.declared(model).items()}
+    known = {options.spelled(name)[2:]: entry for name, entry in _settings.declared(model).items()}
     if not tries:
         if sampler == "grid":
             raise click.UsageError("--sampler grid needs what to try: --try factors=16,32 --try bias=yes,no")
@@ -128,6 +118,6 @@ def tried(model: Any, tries: tuple[str, ...], sampler: str) -> dict[str, Any] | 
 def _value(entry: Any, text: str) -> Any:
     rule = entry.metadata["rule"]
     try:
-        return rule.check(value_type(rule).convert(text.strip(), None, None), entry.name)
+        return rule.check(options.value_type(rule).convert(text.strip(), None, None), entry.name)
     except (ValueError, click.BadParameter):
         raise click.UsageError(f"--try {entry.name}: {text!r} does not fit: {rule.describe()}") from None

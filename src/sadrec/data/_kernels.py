@@ -5,18 +5,14 @@ from numpy.typing import NDArray
 
 from sadrec._kernel import kernel
 
+Ints = NDArray[np.int32]
+Longs = NDArray[np.int64]
 LAST, SUM, COUNT, MAX = range(4)
 
 
 @kernel
 def number_ids(
-    slots: NDArray[np.int64],
-    numbers: NDArray[np.int32],
-    known: NDArray[np.int64],
-    count: int,
-    values: NDArray[np.int64],
-    out: NDArray[np.int32],
-    start: int,
+    slots: Longs, numbers: Ints, known: Longs, count: int, values: Longs, out: Ints, start: int
 ) -> tuple[int, int]:
     """Number ids from position ``start`` on, in the order in which they first occur.
 
@@ -44,7 +40,7 @@ def number_ids(
 
 
 @kernel
-def destinations(free: NDArray[np.int64], rows: NDArray[np.int32], out: NDArray[np.int64]) -> None:
+def destinations(free: Longs, rows: Ints, out: Longs) -> None:
     """Give every entry the next free place of its row: one stable pass of a counting sort."""
     for entry in range(rows.shape[0]):
         row = rows[entry]
@@ -53,7 +49,7 @@ def destinations(free: NDArray[np.int64], rows: NDArray[np.int32], out: NDArray[
 
 
 @kernel
-def sort_keys(keys: NDArray[np.int64], spare: NDArray[np.int64], size: int) -> None:
+def sort_keys(keys: Longs, spare: Longs, size: int) -> None:
     """Sort the first ``size`` keys: short runs by insertion, then merged.
 
     Loops throughout: numba takes seconds to compile its own sort, or copies of slices.
@@ -86,13 +82,7 @@ def sort_keys(keys: NDArray[np.int64], spare: NDArray[np.int64], size: int) -> N
 
 
 @kernel
-def tidy_rows(
-    starts: NDArray[np.int64],
-    columns: NDArray[np.int32],
-    values: NDArray[np.float32],
-    stamps: NDArray[np.int64],
-    mode: int,
-) -> int:
+def tidy_rows(starts: Longs, columns: Ints, values: NDArray[np.float32], stamps: Longs, mode: int) -> int:
     """Sort each row by column and merge repeated columns, in place; return how many entries are left.
 
     ``stamps`` may be empty. ``starts`` is rewritten to the starts of the merged rows.

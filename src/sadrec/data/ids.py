@@ -252,19 +252,16 @@ class Ids:
         return rows.astype(np.int64, copy=False), known
 
     def _refuse(self, value: Any) -> None:
-        value = value.item() if isinstance(value, np.generic) and value.dtype.kind != "M" else value
-        shown = f"'{value}'" if isinstance(value, np.datetime64) else repr(value)
         hint = ""
         ours = _NAMES[self._array.dtype.kind]
         given = _NAMES.get(np.asarray(value).dtype.kind, type(value).__name__)
         if ours != given and {ours, given} != {"numbers", "whole numbers"}:
             hint = f" (ids here are {ours}, this is {given})"
         known = f"the {len(self)} known ones are {self._examples()}" if len(self) else "none is known"
-        raise UnknownIdError(f"unknown {self.what} {shown}{hint}: {known}")
+        raise UnknownIdError(f"unknown {self.what} {_shown(value)}{hint}: {known}")
 
     def _examples(self) -> str:
-        shown = [repr(x.item()) if x.dtype.kind != "M" else f"'{x}'" for x in self._array[:3]]
-        return ", ".join(shown) + (", ..." if len(self) > 3 else "")
+        return ", ".join(map(_shown, self._array[:3])) + (", ..." if len(self) > 3 else "")
 
 
 class OfUsersAndItems:
@@ -298,6 +295,12 @@ class OfUsersAndItems:
     def items(self) -> IdArray:
         """Item ids, in row or column order."""
         return self.item_ids.array
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, np.datetime64):
+        return f"'{value}'"
+    return repr(value.item() if isinstance(value, np.generic) else value)
 
 
 def _short(value: Any) -> str:

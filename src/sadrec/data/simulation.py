@@ -14,6 +14,8 @@ from sadrec._types import Doubles
 from sadrec.data.comparisons import Comparisons
 
 Scenario = Literal["sim1", "sim2"]
+Pairs = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
+"""Rows of users and of the two items that each compares."""
 
 SHARE_OFF_ONE = 0.14
 """Share of T that is not 1 in the second scenario."""
@@ -113,7 +115,7 @@ class Simulation:
         user = np.repeat(np.arange(users, dtype=np.int32), len(one))
         known = outcome != 0
         pairs = user[known], np.tile(one, users)[known], np.tile(other, users)[known]
-        return cls(_compare(*pairs, outcome[known] > 0, xi, eta, missing, seed), xi, eta, tau)
+        return cls(_compare(pairs, outcome[known] > 0, (users, items), missing, seed), xi, eta, tau)
 
 
 def simulate(
@@ -163,18 +165,18 @@ def simulate(
     if scenario == "sim2":
         chosen = np.argsort(rng.random(m * k), kind="stable")[: round(SHARE_OFF_ONE * m * k)]
         tau.ravel()[chosen] = np.where(rng.random(len(chosen)) < 0.5, 0.01, 5.0)
-    user, one, other = _draw_pairs(n, m, comparisons_per_user, seed)
-    won = np.empty(len(user), dtype=np.bool_)
+    pairs = _draw_pairs(n, m, comparisons_per_user, seed)
+    won = np.empty(len(pairs[0]), dtype=np.bool_)
     rng = _stream(seed, _OUTCOMES)
-    for start in range(0, len(user), 2**18):
+    for start in range(0, len(won), 2**18):
         part = slice(start, start + 2**18)
-        x = _preference(xi, eta, tau, user[part], one[part], other[part])
+        x = _preference(xi, eta, tau, *(rows[part] for rows in pairs))
         with np.errstate(over="ignore"):
             won[part] = rng.random(len(x)) < 1 / (1 + np.exp(-x))
-    return Simulation(_compare(user, one, other, won, xi, eta, missing, seed), xi, eta, tau)
+    return Simulation(_compare(pairs, won, (n, m), missing, seed), xi, eta, tau)
 
 
-def _draw_pairs(n: int, m: int, per_user: int | None, seed: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+def _draw_pairs(n: int, m: int, per_user: int | None, seed: int) -> Pairs:
     pairs = m * (m - 1) // 2
     each = pairs if per_user is None else _check.whole(per_user, "comparisons_per_user", 1, pairs)
     if n * each > MAX_COMPARISONS:
@@ -195,17 +197,9 @@ def _draw_pairs(n: int, m: int, per_user: int | None, seed: int) -> tuple[NDArra
     return user, (drawn - other * (other - 1) // 2).astype(np.int32), other.astype(np.int32)
 
 
-def _compare(
-    user: NDArray[Any],
-    one: NDArray[Any],
-    other: NDArray[Any],
-    won: NDArray[np.bool_],
-    xi: Doubles,
-    eta: Doubles,
-    missing: float,
-    seed: int,
-) -> Comparisons:
-    """Make comparisons of ``one`` and ``other``, leaving a share out."""
+def _compare(pairs: Pairs, won: NDArray[np.bool_], shape: tuple[int, int], missing: float, seed: int) -> Comparisons:
+    """Make comparisons of the second and third of ``pairs`` by the users that come first, leaving a share out."""
+    user, one, other = pairs
     kept = len(user) - round(_check.share(missing, "missing") * len(user))
     if kept == 0:
         raise ValueError(f"no comparison is left of {len(user)} with missing={missing}")
@@ -214,7 +208,7 @@ def _compare(
         keep = np.sort(order[:kept])
         user, one, other, won = user[keep], one[keep], other[keep], won[keep]
     return Comparisons.from_indices(
-        user, np.where(won, one, other), np.where(won, other, one), users=np.arange(len(xi)), items=np.arange(len(eta))
+        user, np.where(won, one, other), np.where(won, other, one), users=np.arange(shape[0]), items=np.arange(shape[1])
     )
 
 
