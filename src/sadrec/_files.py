@@ -4,6 +4,7 @@ Arrays are kept as safetensors: a JSON header followed by raw numbers. Nothing i
 any; the library that parses the header refuses shapes and offsets that do not fit the file.
 """
 
+import glob
 import json
 import os
 import secrets
@@ -17,18 +18,8 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
-_DTYPES = {
-    "F32": "<f4",
-    "F64": "<f8",
-    "I64": "<i8",
-    "I32": "<i4",
-    "I16": "<i2",
-    "I8": "<i1",
-    "U64": "<u8",
-    "U32": "<u4",
-    "U16": "<u2",
-    "U8": "<u1",
-}
+_DTYPES = {f"{kind}{8 * size}": f"<{kind.lower()}{size}" for kind in "IU" for size in (1, 2, 4, 8)}
+_DTYPES |= {"F32": "<f4", "F64": "<f8"}
 
 
 class FileFormatError(ValueError):
@@ -78,14 +69,10 @@ def _flush(path: Path) -> None:
 def _remove_abandoned(path: Path) -> None:
     """Remove the unfinished files of processes of this machine that are no more."""
     prefix = f".{path.name}.{socket.gethostname()}-"
-    for part in path.parent.glob(f"{_escaped(prefix)}*.part"):
+    for part in path.parent.glob(f"{glob.escape(prefix)}*.part"):
         process = part.name.removeprefix(prefix).split("-")[0]
         if process.isdigit() and not is_running(int(process)):
             part.unlink(missing_ok=True)
-
-
-def _escaped(name: str) -> str:
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
 
 
 def is_running(process: int) -> bool:
@@ -95,20 +82,13 @@ def is_running(process: int) -> bool:
     except ProcessLookupError:
         return False
     except (PermissionError, OverflowError):
-        return True
+        pass
     return True
 
 
 def fingerprint(*values: Any) -> str:
-    """Return a digest that changes whenever a value, a type or a shape among the values does.
+    """Return a digest that changes whenever a value, a type or a shape among arrays and plain values does.
 
-    Parameters
-    ----------
-    values
-        Arrays, None, or whatever :func:`plain` takes.
-
-    Examples
-    --------
     >>> fingerprint(np.arange(3)) == fingerprint(np.arange(3)) != fingerprint(np.arange(3.0))
     True
     """
@@ -125,8 +105,6 @@ def fingerprint(*values: Any) -> str:
 def plain(value: Any) -> Any:
     """Return a value that JSON can hold, the same for the same value; an object becomes the name of its class.
 
-    Examples
-    --------
     >>> plain({"rate": np.float32(0.5), "layers": (8, 4), "bad": float("nan")})
     {'rate': 0.5, 'layers': [8, 4], 'bad': None}
     """
@@ -136,16 +114,12 @@ def plain(value: Any) -> Any:
         return value if np.isfinite(value) else None
     if isinstance(value, np.datetime64):
         return str(value)
-    if isinstance(value, np.ndarray):
-        return [plain(entry) for entry in value]
     if isinstance(value, np.generic):
         return plain(value.item())
     if isinstance(value, Mapping):
         return {str(key): plain(entry) for key, entry in value.items()}
-    if isinstance(value, set | frozenset):
-        return [plain(entry) for entry in sorted(value)]
-    if isinstance(value, list | tuple):
-        return [plain(entry) for entry in value]
+    if isinstance(value, list | tuple | set | frozenset | np.ndarray):
+        return [plain(entry) for entry in (sorted(value) if isinstance(value, set | frozenset) else value)]
     if hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
         return {name: plain(getattr(value, name)) for name in value.__dataclass_fields__}
     if isinstance(value, Path):
@@ -176,21 +150,9 @@ def _checksum(header: str, arrays: Mapping[str, NDArray[Any]]) -> str:
 def read_arrays(path: Path, kind: str, verify: bool = True) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     """Return the arrays, memory-mapped and read-only, and the header of a file that :func:`write_arrays` made.
 
-    Parameters
-    ----------
-    path
-        The file.
-    kind
-        What the file should be, for the error message, e.g. ``"a sadrec model"``.
-    verify
-        Whether to read everything and compare it with the checksum; without, only the header is read.
-
-    Raises
-    ------
-    FileFormatError
-        When the file is something else, damaged or cut short.
-    FileNotFoundError
-        When there is none.
+    ``kind`` says what the file should be, for the error message: ``"a sadrec model"``. Everything is read and compared
+    with the checksum, or, without ``verify``, only the header is read. What is something else, damaged or cut short
+    raises a FileFormatError.
     """
     from safetensors import SafetensorError, safe_open
 

@@ -7,15 +7,7 @@ from typing import Any
 
 
 def lazily(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return a ``__getattr__`` for a package.
-
-    Parameters
-    ----------
-    package
-        Its name.
-    homes
-        The names of each module of it that the package offers, separated by blanks.
-    """
+    """Return a ``__getattr__`` for a package; ``homes`` lists by module the names that it offers, between blanks."""
     home = {name: module for module, names in homes.items() for name in names.split()}
 
     def get(name: str) -> Any:

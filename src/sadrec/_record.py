@@ -26,21 +26,9 @@ class CheckpointError(ValueError):
 
 
 class Records:
-    """The records of one kind in a folder.
+    """The records of one kind ("checkpoint", "draws", "comparison") in a folder, which is made when missing.
 
-    Parameters
-    ----------
-    folder
-        Where they are kept; made when missing.
-    kind
-        What they are, in words: "checkpoint", "draws", "comparison".
-    identity
-        What the results depend on (settings, fingerprints of the data), in plain values.
-
-    Raises
-    ------
-    ValueError
-        When there is a file in the place of the folder: now, not after an hour of work.
+    ``identity`` is what the results depend on (settings, fingerprints of the data), in plain values.
 
     Examples
     --------
@@ -76,10 +64,7 @@ class Records:
     def read(self, name: str) -> tuple[dict[str, Any], Arrays] | None:
         """Return the values and (memory-mapped) arrays of a record; None when it is not there, or damaged.
 
-        Raises
-        ------
-        CheckpointError
-            When it belongs to something else.
+        One that belongs to something else raises a CheckpointError.
         """
         path = self.path(name)
         try:
@@ -120,13 +105,7 @@ def differences(other: Any, wanted: Mapping[str, Any]) -> Iterator[str]:
 
 @contextmanager
 def locked(folder: str | Path) -> Iterator[None]:
-    """Hold a folder for this process; the lock goes when the process goes, however it ends.
-
-    Raises
-    ------
-    CheckpointError
-        When another process holds it.
-    """
+    """Hold a folder for this process, or raise a CheckpointError; the lock goes with the process, however it ends."""
     from filelock import FileLock, Timeout
 
     path = Path(folder) / ".lock"

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from sadrec.evaluation.measures import measure_of
+from sadrec.evaluation.tables import measure_of
 from studies.table.paper import MEASURES, best_printed
 from studies.table.study import TableStudy
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sadrec.evaluation.measures import measure_of
+from sadrec.evaluation.tables import measure_of
 
 MEASURES = ("mean_margin", "match", "match_per_user", "m1", "m2")
 Figures = tuple[tuple[float, float], ...]

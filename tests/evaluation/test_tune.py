@@ -215,7 +215,7 @@ def test_on_comparisons_the_variational_solver_comes_first_and_nothing_without_e
     result = tune(SAD(), games, trials=6, sampler="random", progress=False)
     assert [trial.settings.get("solver") for trial in result.trials] == ["variational"] * 4 + [None] * 2
     assert all(trial.status == "done" for trial in result.trials)
-    assert result.model.clone(**result.trials[-1].settings).settings_for(games).solver == "sgd"
+    assert SAD(**result.trials[-1].settings).settings_for(games).solver == "sgd"
 
 
 def test_the_result_is_a_model_and_a_file_of_settings(data, tmp_path):

@@ -51,14 +51,7 @@ def time_limit(seconds: float | None) -> Iterator[None]:
 
 
 def data_fingerprint(*parts: Interactions | Comparisons) -> str:
-    """Return a digest of ids, positions and values: the same for the same data, whenever it is read.
-
-    Examples
-    --------
-    >>> data = Interactions.from_csr(np.eye(3))
-    >>> data_fingerprint(data) == data_fingerprint(Interactions.from_csr(np.eye(3)))
-    True
-    """
+    """Return a digest of ids, positions and values: the same for the same data, whenever it is read."""
     arrays: list[Any] = []
     for part in parts:
         arrays += [part.users, part.items]
@@ -71,10 +64,7 @@ def data_fingerprint(*parts: Interactions | Comparisons) -> str:
 
 
 class FinishedWork:
-    """Records of finished pieces in a folder, each under the digest of all it depends on; without a folder, none.
-
-    So one folder may hold results of several data sets, models and settings.
-    """
+    """Records of finished pieces in a folder, each under the digest of all it depends on; without a folder, none."""
 
     def __init__(self, folder: str | Path | None, kind: str) -> None:
         self._records = None if folder is None else Records(folder, kind, {})

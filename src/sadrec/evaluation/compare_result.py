@@ -176,17 +176,13 @@ class CompareResult:
 
     def per_user(self, model: str, measure: str) -> dict[Any, float]:
         """Return every user's figure, averaged over the splits in which the user has one."""
-        total: dict[Any, float] = {}
-        count: dict[Any, int] = {}
-        for split in sorted({run.split for run in self.runs}):
-            arrays = self._per_user.get((model, split))
-            if arrays is None or f"of {measure}" not in arrays:
-                continue
-            for user, value in zip(arrays["users"].tolist(), arrays[f"of {measure}"].tolist(), strict=True):
+        values: dict[Any, list[float]] = {}
+        for split in dict.fromkeys(run.split for run in self.runs):
+            users, figures = self.of_split(model, split, measure)
+            for user, value in zip(users.tolist(), figures.tolist(), strict=True):
                 if value == value:
-                    total[user] = total.get(user, 0.0) + value
-                    count[user] = count.get(user, 0) + 1
-        return {user: total[user] / count[user] for user in total}
+                    values.setdefault(user, []).append(value)
+        return {user: sum(figures) / len(figures) for user, figures in values.items()}
 
     def per_row(self, model: str, measure: str) -> dict[tuple[int, int], float]:
         """Return the figure of every held-out comparison, by split and place in its test part."""

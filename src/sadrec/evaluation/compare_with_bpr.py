@@ -15,10 +15,9 @@ from sadrec.data import Comparisons, Interactions, as_interactions
 from sadrec.data.ids import Ids
 from sadrec.evaluation.compare import compare
 from sadrec.evaluation.compare_result import CompareResult
-from sadrec.evaluation.measures import measure_of
 from sadrec.evaluation.protocol import copied
 from sadrec.evaluation.significance import holm
-from sadrec.evaluation.tables import markdown
+from sadrec.evaluation.tables import markdown, measure_of
 
 # What the advice rests on. The mean margin does not count: it grows with the scale of the factors alone.
 _DECISIVE = ("match", "unequal_accuracy", "m1", "m2", "sampled_auc", "log_loss", "rated_log_loss")

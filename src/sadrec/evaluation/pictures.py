@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sadrec.evaluation.measures import measure_of
+from sadrec.evaluation.tables import measure_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -16,13 +16,7 @@ COLOURS = ("#1f5fa8", "#c4501b", "#3a7d44", "#7a4fa3", "#8c6d1f", "#a33b5e", "#4
 
 
 def new_figure(width: float, height: float) -> "Figure":
-    """Make an empty figure without touching matplotlib's global state.
-
-    Raises
-    ------
-    ImportError
-        When matplotlib is not installed, with the command that installs it.
-    """
+    """Make an empty figure without touching matplotlib's global state."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:

@@ -55,24 +55,17 @@ class Evaluation(Mapping[str, float]):
 
     def to_frame(self) -> pl.DataFrame:
         """Return the figures as a frame with columns measure, value, error, users."""
-        names = list(self.figures)
-        return pl.DataFrame(
-            {
-                "measure": names,
-                "value": [float(self.figures[name]) for name in names],
-                "error": [float(self.errors.get(name, np.nan)) for name in names],
-                "users": [int(self.counts.get(name, 0)) for name in names],
-            },
-            schema={"measure": pl.String, "value": pl.Float64, "error": pl.Float64, "users": pl.Int64},
-        )
+        schema = {"measure": pl.String, "value": pl.Float64, "error": pl.Float64, "users": pl.Int64}
+        rows = [
+            (name, float(value), float(self.errors.get(name, np.nan)), int(self.counts.get(name, 0)))
+            for name, value in self.figures.items()
+        ]
+        return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def mean_and_error(values: NDArray[np.float64]) -> tuple[float, float, int]:
     """Return mean, standard error and count of the values that are not NaN.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> mean_and_error(np.array([1.0, 3.0, np.nan]))
     (2.0, 1.0, 2)
     """
@@ -89,9 +82,6 @@ def median_and_error(values: NDArray[np.float64]) -> tuple[float, float, int]:
     The error is that of McKean and Schrader (Comm. Stat. B 13, 1984): a quarter of the width of the 95 % interval whose
     ends are order statistics.
 
-    Examples
-    --------
-    >>> import numpy as np
     >>> median_and_error(np.array([0.0, 1.0, 5.0, np.nan]))[0]
     1.0
     """

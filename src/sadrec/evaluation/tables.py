@@ -1,20 +1,59 @@
-"""A summary of models by measures as text: Markdown, LaTeX, CSV."""
+"""How measures are shown, and a summary of models by measures as text: Markdown, LaTeX, CSV."""
 
 import csv
 import io
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import polars as pl
 
-from sadrec.evaluation.measures import Measure, measure_of
+_SHARES = ("match", "match_per_user", "unequal_accuracy", "m1", "m2", "m_margin", "sampled_auc", "accuracy")
+_MORE = ("mean_margin", "ndcg", "recall", "precision", "hit_rate", "mrr", "map", "coverage", "log_likelihood")
+_LESS = ("brier", "log_loss", "rated_brier", "rated_log_loss")
+
+
+@dataclass(frozen=True)
+class Measure:
+    """How one measure is shown; ``better`` is 1 when more is better, -1 when less is, 0 when neither."""
+
+    name: str
+    share: bool = False  # shown in per cent
+    better: int = 0
+
+    @property
+    def heading(self) -> str:
+        """The name with its unit."""
+        return f"{self.name} (%)" if self.share else self.name
+
+    @property
+    def digits(self) -> int:
+        """How many decimals are shown."""
+        return 1 if self.share else 3
+
+    def shown(self, value: float) -> float:
+        """Return the value in the unit it is shown in."""
+        return 100.0 * value if self.share else value
+
+
+def measure_of(name: str) -> Measure:
+    """Return how a measure is shown; of ``"ndcg@10"`` the part before the @ decides.
+
+    Examples
+    --------
+    >>> measure_of("ndcg@10").better, measure_of("log_loss").better, measure_of("m1").heading
+    (1, -1, 'm1 (%)')
+    """
+    base = name.partition("@")[0]
+    better = 1 if base in (*_SHARES, *_MORE) else -1 if base in _LESS else 0
+    return Measure(name, base in _SHARES, better)
+
 
 TableFormat = Literal["markdown", "latex", "csv"]
-_LATEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "\\": r"\textbackslash{}",
-}
+_LATEX = str.maketrans(
+    {c: f"\\{c}" for c in "&%$#_{}"}
+    | {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}"}
+)
 
 
 def render(
@@ -24,19 +63,10 @@ def render(
     format: TableFormat = "markdown",
     caption: str | None = None,
 ) -> str:
-    """Write a table with a row per model and a column per measure.
+    """Write a table with a row per model and a column per measure, from what :meth:`CompareResult.summary` returns.
 
-    Parameters
-    ----------
-    summary
-        Columns model, measure, mean, sd, splits and note, as :meth:`CompareResult.summary` makes them.
-    models, measures
-        Rows and columns, in order.
-    format
-        ``"markdown"`` and ``"latex"`` show mean ± standard deviation over splits with the best mean in bold; ``"csv"``
-        has mean and standard deviation in columns of their own, at full precision.
-    caption
-        A line above the table.
+    ``"markdown"`` and ``"latex"`` show mean ± standard deviation over splits with the best mean in bold; ``"csv"`` has
+    mean and standard deviation in columns of their own, at full precision.
     """
     cells = {(row["model"], row["measure"]): row for row in summary.iter_rows(named=True)}
     notes = {row["model"]: row["note"] for row in summary.iter_rows(named=True)}
@@ -99,24 +129,13 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str 
 
 def _latex(header: list[str], rows: list[list[str]], caption: str | None) -> str:
     def line(row: list[str]) -> str:
-        return " & ".join(text if text.startswith("$") else latex_escaped(text) for text in row) + r" \\"
+        return " & ".join(text if text.startswith("$") else text.translate(_LATEX) for text in row) + r" \\"
 
     lines = [f"% {caption}"] if caption else []
     lines += [rf"\begin{{tabular}}{{l{'r' * (len(header) - 1)}}}", r"\toprule", line(header), r"\midrule"]
     lines += [line(row) for row in rows]
     lines += [r"\bottomrule", r"\end{tabular}"]
     return "\n".join(lines) + "\n"
-
-
-def latex_escaped(text: str) -> str:
-    r"""Return text with LaTeX's special characters escaped.
-
-    Examples
-    --------
-    >>> latex_escaped("M1 (%)")
-    'M1 (\\%)'
-    """
-    return "".join(_LATEX.get(character, character) for character in text)
 
 
 def _csv(cells: dict[Any, Any], notes: dict[str, str], models: Sequence[str], measures: Sequence[Measure]) -> str:

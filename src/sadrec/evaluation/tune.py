@@ -30,8 +30,8 @@ from sadrec.evaluation._running import (
 )
 from sadrec.evaluation.leave_one_out import MEASURES, evaluate
 from sadrec.evaluation.likelihood import log_likelihood
-from sadrec.evaluation.measures import measure_of
 from sadrec.evaluation.protocol import about, copied
+from sadrec.evaluation.tables import measure_of
 from sadrec.evaluation.top_n import TOP_N_MEASURES, evaluate_top_n
 
 log = logging.getLogger(__name__)

@@ -48,15 +48,10 @@ def save_model(path: str | Path, fitted: Fitted, class_name: str, params: Mappin
 
 
 def load_model(path: str | Path, mmap: bool, verify: bool) -> tuple[Fitted, str, dict[str, Any]]:
-    """Return what a model has learnt, the name of its class and its settings as given.
+    """Return what a model has learnt, the name of its class and its settings as given, or raise a ModelFileError.
 
     Shapes, types and what code would follow (offsets, positions) are checked in any case, what was seen in training
     when it is first asked for; numbers are checked only where they are verified or copied to memory.
-
-    Raises
-    ------
-    ModelFileError
-        When the file is not a model that this version can read, in any way.
     """
     with refusing(path, "a sadrec model"):
         tensors, header = read_arrays(Path(path), "a sadrec model", verify)

@@ -27,31 +27,15 @@ Scored = tuple[IdArray, Floats]
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """What a model has learnt. A fit replaces it as a whole, so that no answer mixes two fits.
-
-    Attributes
-    ----------
-    parameters
-        Factors and bias.
-    user_ids, item_ids
-        The ids of their rows.
-    stored_seen
-        What was seen in training, CSR (users x items) or None; or a function that reads it from a file.
-    settings
-        What the fit used; None for given parameters.
-    history
-        The figures of every epoch.
-    uncertainty
-        How sure the fit is, or None where it does not know.
-    """
+    """What a model has learnt. A fit replaces it as a whole, so that no answer mixes two fits."""
 
     parameters: Parameters
     user_ids: Ids
     item_ids: Ids
-    stored_seen: Any = None
-    settings: Settings | None = None
-    history: list[Figures] = field(default_factory=list)
-    uncertainty: Uncertainty | None = None
+    stored_seen: Any = None  # what was seen in training, CSR (users x items), or a function that reads it from a file
+    settings: Settings | None = None  # what the fit used; None for given parameters
+    history: list[Figures] = field(default_factory=list)  # the figures of every epoch
+    uncertainty: Uncertainty | None = None  # how sure the fit is, where it knows
 
     @cached_property
     def seen(self) -> Any:

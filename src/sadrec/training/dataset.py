@@ -21,32 +21,15 @@ from sadrec.training.validation import held_out_pairs
 
 @dataclass(frozen=True)
 class TrainingData:
-    """What a model learns from, in rows and columns: everything but the parameters and the settings.
-
-    Attributes
-    ----------
-    users, items
-        The ids, in row order.
-    matrix
-        CSR of interactions over these ids, or None.
-    weights
-        One per stored entry of the matrix, or None for 1. An entry of weight 0 is known, so never sampled as a
-        negative, but not trained on.
-    has_ratings
-        Whether the values of the matrix order the items of a user.
-    comparisons
-        What people stated, or None.
-    disliked
-        CSR over these ids, or None. Its entries are also in the matrix, with weight 0.
-    """
+    """What a model learns from, in rows and columns: everything but the parameters and the settings."""
 
     users: Ids
     items: Ids
-    matrix: Any | None
-    weights: Floats | None
-    has_ratings: bool
+    matrix: Any | None  # CSR of interactions over these ids
+    weights: Floats | None  # one per stored entry, or 1; an entry of weight 0 is no negative, but not trained on
+    has_ratings: bool  # whether the values of the matrix order the items of a user
     comparisons: Pairs | None
-    disliked: Any | None = None
+    disliked: Any | None = None  # CSR; its entries are also in the matrix, with weight 0
 
     @property
     def kind(self) -> Kind:

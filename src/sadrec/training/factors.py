@@ -10,21 +10,11 @@ CACHE_LINE = 64
 
 
 class Factors(NamedTuple):
-    """Parameters in the layout of the kernels; training changes the arrays in place.
+    """Parameters in the layout of the kernels; training changes the arrays in place."""
 
-    Attributes
-    ----------
-    users
-        Xi, (n, k).
-    items
-        ``eta | tau``, (m, 2k); without learnt rivals (BPR) ``eta`` alone, (m, k).
-    bias
-        (m,), or None.
-    """
-
-    users: Floats
-    items: Floats
-    bias: Floats | None
+    users: Floats  # xi, (n, k)
+    items: Floats  # eta | tau, (m, 2k); without learnt rivals (BPR) eta alone, (m, k)
+    bias: Floats | None  # (m,)
 
     @property
     def k(self) -> int:

@@ -14,11 +14,6 @@ class Rollback:
     assignment, when all of it is there: whatever interrupts the writing, the snapshot before is whole and stays.
 
     In memory it would double what the parameters take. Where nothing can be written it is held in memory after all.
-
-    Parameters
-    ----------
-    factors, state
-        What to keep first.
     """
 
     def __init__(self, factors: Factors, state: State):

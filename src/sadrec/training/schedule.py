@@ -39,13 +39,8 @@ def given_pairs(shards: int) -> list[Cells]:
 def round_robin(teams: int) -> NDArray[np.int64]:
     """Return ``teams - 1`` perfect matchings in which every two teams meet once (the circle method).
 
-    Returns
-    -------
-    array of shape (teams - 1, teams)
-        In matching r, team t belongs to pair ``result[r, t]`` of ``0 .. teams / 2 - 1``.
+    In matching r, team t belongs to pair ``result[r, t]`` of ``0 .. teams / 2 - 1``.
 
-    Examples
-    --------
     >>> round_robin(4)
     array([[0, 1, 1, 0],
            [1, 0, 1, 0],

@@ -40,21 +40,11 @@ def margin(xi: Any, first: Any, second: Any, l1: Any) -> Any:
 
 
 class Penalties(NamedTuple):
-    """What holds the parameters back.
+    """What holds the parameters back."""
 
-    Attributes
-    ----------
-    l2
-        On xi, eta and the bias.
-    l1
-        Towards tau = 1; None for BPR, where tau is 1 and stays it.
-    l1_weights
-        A factor on l1 for each entry of tau, (m, k), or None for 1.
-    """
-
-    l2: float
-    l1: float | None
-    l1_weights: Floats | None
+    l2: float  # on xi, eta and the bias
+    l1: float | None  # towards tau = 1; None for BPR, where tau is 1 and stays it
+    l1_weights: Floats | None  # a factor on l1 for each entry of tau, (m, k), or None for 1
 
 
 @inlined
@@ -99,24 +89,9 @@ def add_log(total: float, product: float, likelihood: Any) -> tuple[float, float
 def update(
     xi: Any, items: Any, bias: Any, i: int, j: int, gradient_scale: Any, rate: float, penalties: Penalties
 ) -> None:
-    """Update the parameters in place for one triple.
+    """Update the parameters in place for one triple: item ``i`` is preferred to its rival ``j``, never the same.
 
-    Parameters
-    ----------
-    xi
-        The user's row, (k,).
-    items
-        Rows ``eta | tau``, (m, 2k), or ``eta`` alone, (m, k), when ``penalties.l1`` is None.
-    bias
-        (m,) or None.
-    i, j
-        The item preferred and its rival, never the same.
-    gradient_scale
-        The residual (see :func:`likelihood_of`), times how much the triple counts.
-    rate
-        Learning rate.
-    penalties
-        Of the model.
+    ``gradient_scale`` is the residual (see :func:`likelihood_of`), times how much the triple counts.
     """
     g = np.float32(rate) * gradient_scale
     decay = np.float32(1.0 - 2.0 * rate * penalties.l2)

@@ -31,21 +31,10 @@ SPARSE = 0.05
 
 
 class Trainer:
-    """Stochastic gradient training, one epoch at a time; the factors are usable after each.
+    """Stochastic gradient training, one epoch at a time; the factors are changed in place and usable after each.
 
-    Parameters
-    ----------
-    factors
-        Where training starts; changed in place.
-    settings
-        What to do.
-    positives
-        ``(indptr, indices, weights)`` of what people did, CSR with sorted rows, trained against drawn negatives;
-        weights may be None. An entry of weight 0 is known, so never drawn as a negative, but not trained on.
-    sources
-        Where given pairs come from.
-    num_threads
-        How many threads to use; 0 means one per core. It does not change the result.
+    ``positives`` are trained against drawn negatives; one of weight 0 is known, so never drawn as a negative, but not
+    trained on. ``sources`` give pairs. The number of threads does not change the result.
     """
 
     def __init__(
@@ -74,18 +63,11 @@ class Trainer:
     def train_epoch(self, between: Callable[[], None] = lambda: None) -> Figures:
         """Train one epoch and return its figures.
 
-        Parameters
-        ----------
-        between
-            Called between sub-epochs, when no thread is at work; what it raises ends the epoch.
-
-        Returns
-        -------
-        dict
-            ``log_likelihood`` (mean of log sigmoid(x) over the triples, each before its step), ``updates``,
-            ``skipped``, ``seconds``, ``updates_per_second``, ``learning_rate`` (at the start), ``user_norm``,
-            ``item_norm`` (root mean square of an entry) and, when rivals are learnt, ``sparsity`` (share of tau at 1)
-            and ``rival_spread`` (root mean square of tau - 1).
+        They are ``log_likelihood`` (mean of log sigmoid(x) over the triples, each before its step), ``updates``,
+        ``skipped``, ``seconds``, ``updates_per_second``, ``learning_rate`` (at the start), ``user_norm``, ``item_norm``
+        (root mean square of an entry) and, when rivals are learnt, ``sparsity`` (share of tau at 1) and
+        ``rival_spread`` (root mean square of tau - 1). ``between`` is called between sub-epochs, when no thread is at
+        work; what it raises ends the epoch.
         """
         began = time.perf_counter()
         if self.epoch == self.settings.iterations and self.epochs > self.epoch:

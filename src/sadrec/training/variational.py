@@ -65,20 +65,9 @@ class Pairings:
 class Variational:
     """Beliefs about the parameters of a model of comparisons, sweep after sweep.
 
-    Parameters
-    ----------
-    pairs
-        The comparisons.
-    users, items
-        How many there are.
-    factors
-        The length of the vectors at the start, beside the bias.
-    seed
-        Of the first means, which differ between items so that they can part.
-    rivals
-        Whether rival factors are learnt, or held at 1 (BPR).
-    threads, executor
-        On how many threads sweeps run. The result does not depend on it.
+    ``factors`` is the length of the vectors at the start, beside the bias; ``seed`` that of the first means, which
+    differ between items so that they can part. Rival factors are learnt or held at 1 (BPR). The result does not depend
+    on the number of threads.
     """
 
     def __init__(
