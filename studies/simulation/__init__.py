@@ -1,1 +1,1 @@
-"""The paper's simulation study: SAD finds the truth that data was simulated from."""
+"""The paper's simulation study: whether SAD recovers the truth that data was simulated from."""

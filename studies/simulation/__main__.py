@@ -1,4 +1,4 @@
-"""``python -m studies.simulation``: see whether SAD finds the truth it was simulated from."""
+"""``python -m studies.simulation``: see whether SAD recovers the truth that data was simulated from."""
 
 import os
 from pathlib import Path
@@ -33,7 +33,7 @@ def simulation_command(
     workers: int,
     quiet: bool,
 ) -> None:
-    """See whether SAD finds the truth it was simulated from.
+    """See whether SAD recovers the truth that data was simulated from.
 
     Simulates people who compare items, fits SAD and BPR with the paper's settings and with ours, and writes figures
     (PNG), their numbers (CSV) and a Markdown report that says which of the paper's claims hold. Interrupted
