@@ -21,7 +21,7 @@ from sadrec._kernel import kernel
 from sadrec._random import normal, uniform
 from sadrec._types import Doubles
 from sadrec.posterior.layout import ByItem, Clock, State, stream
-from sadrec.posterior.linear import BLOCK, add_products, clear, factorise, solve_lower, solve_upper
+from sadrec.posterior.linear import BLOCK, add_products, factorise, solve_lower, solve_upper
 from sadrec.posterior.truncated import positive_normal
 from sadrec.posterior.users import fitted, log_scale_step
 
@@ -44,9 +44,7 @@ def gather_item(first: int, last: int, state: State, data: ByItem, features: Dou
             v = s * xi_u[h]
             features[h, b] = v * tau_o[h]
             features[factors + h, b] = -v * eta_o[h]
-    for p in range(2 * factors):
-        for b in range(last - first, BLOCK):
-            features[p, b] = 0.0
+    features[:, last - first :] = 0.0
 
 
 @kernel
@@ -59,14 +57,13 @@ def item_conditional(
     """
     factors = state.xi.shape[1]
     features, part = np.zeros((2 * factors, BLOCK)), np.empty(BLOCK)
-    clear(precision, linear)
+    precision[:], linear[:] = 0.0, 0.0
     for first in range(data.start[i], data.start[i + 1], BLOCK):
         last = min(first + BLOCK, data.start[i + 1])
         gather_item(first, last, state, data, features)
         for b in range(last - first):
             part[b] = residual[data.row[first + b]]
-        for b in range(last - first, BLOCK):
-            part[b] = 0.0
+        part[last - first :] = 0.0
         add_products(features, part, size, precision, linear)
     for p in range(size):
         total = linear[p]
@@ -86,12 +83,8 @@ def draw_orthant(
     for h in range(size):
         proposal[h] = rotated[h] + normal(key, i * size + h)
     solve_upper(factor, proposal, size)
-    inside = True
-    for h in range(size):
-        inside = inside and proposal[h] >= 0.0
-    if inside:
-        for h in range(size):
-            current[h] = proposal[h]
+    if proposal.min() >= 0.0:
+        current[:] = proposal
         return
     for turn in range(PASSES):
         for p in range(size):

@@ -10,15 +10,6 @@ BLOCK = 64
 
 
 @kernel
-def clear(matrix: Doubles, vector: Doubles) -> None:
-    """Set everything to zero."""
-    for p in range(vector.shape[0]):
-        vector[p] = 0.0
-        for q in range(vector.shape[0]):
-            matrix[p, q] = 0.0
-
-
-@kernel
 def factorise(precision: Doubles, size: int) -> None:
     """Overwrite the lower triangle of the leading block with its Cholesky factor."""
     for p in range(size):

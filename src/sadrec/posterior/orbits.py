@@ -43,8 +43,7 @@ def scale_density(log_a: float, log_c: float, sums: Doubles, prior: Doubles) -> 
 @kernel
 def add_up(h: int, state: State, sums: Doubles) -> None:
     """Fill in the sums of :func:`scale_density` for a factor. A learnt mean of xi is multiplied with xi."""
-    for p in range(6):
-        sums[p] = 0.0
+    sums[:] = 0.0
     weight, mean = state.prior[0], state.mean[h]
     learnt = state.learn[3]
     for u in range(state.xi.shape[0]):

@@ -19,7 +19,7 @@ from sadrec._kernel import kernel
 from sadrec._random import normal, uniform
 from sadrec._types import Doubles
 from sadrec.posterior.layout import ByUser, Clock, State, stream
-from sadrec.posterior.linear import BLOCK, add_products, clear, factorise, solve_lower, solve_upper
+from sadrec.posterior.linear import BLOCK, add_products, factorise, solve_lower, solve_upper
 from sadrec.posterior.truncated import positive_normal
 
 LATENT, USER, USER_SCALE = 0, 1, 2
@@ -58,16 +58,13 @@ def gather_user(first: int, last: int, state: State, data: ByUser, features: Dou
         s = np.float64(data.root[t])
         for h in range(factors):
             features[h, b] = s * (eta_i[h] * tau_j[h] - eta_j[h] * tau_i[h])
-    for h in range(factors):
-        for b in range(last - first, BLOCK):
-            features[h, b] = 0.0
+    features[:, last - first :] = 0.0
 
 
 @kernel
 def fitted(features: Doubles, coefficients: Doubles, out: Doubles) -> None:
     """Write ``F' c`` to ``out``, for a block of features."""
-    for b in range(BLOCK):
-        out[b] = 0.0
+    out[:] = 0.0
     for h in range(coefficients.shape[0]):
         row, c = features[h], coefficients[h]
         for b in range(BLOCK):
@@ -84,7 +81,7 @@ def user_conditional(
     """
     factors = state.xi.shape[1]
     features, x = np.zeros((factors, BLOCK)), np.empty(BLOCK)
-    clear(precision, linear)
+    precision[:], linear[:] = 0.0, 0.0
     squares = 0.0
     for first in range(data.start[u], data.start[u + 1], BLOCK):
         last = min(first + BLOCK, data.start[u + 1])
@@ -95,8 +92,7 @@ def user_conditional(
             residual[first + b] = z
             x[b] = z
             squares += z * z
-        for b in range(last - first, BLOCK):
-            x[b] = 0.0
+        x[last - first :] = 0.0
         add_products(features, x, factors, precision, linear)
     return squares
 
@@ -114,8 +110,7 @@ def draw_users(first_user: int, last_user: int, clock: Clock, state: State, data
         for h in range(factors):
             precision[h, h] += weight
         factorise(precision, factors)
-        for h in range(factors):
-            rough[h] = linear[h]
+        rough[:] = linear
         solve_lower(precision, rough, factors)
         explained = 0.0
         for h in range(factors):
@@ -132,8 +127,7 @@ def draw_users(first_user: int, last_user: int, clock: Clock, state: State, data
         for h in range(factors):
             linear[h] += normal(noise, u * factors + h)
         solve_upper(precision, linear, factors)
-        for h in range(factors):
-            state.xi[u, h] = linear[h]
+        state.xi[u] = linear
         for first in range(data.start[u], data.start[u + 1], BLOCK):
             last = min(first + BLOCK, data.start[u + 1])
             gather_user(first, last, state, data, features)
