@@ -18,21 +18,11 @@ MOST_ITEMS = 400
 
 @dataclass(frozen=True)
 class CredibleCycle:
-    """Three items, each preferred to the next and the last to the first.
-
-    Attributes
-    ----------
-    path
-        Ids, in order.
-    probability
-        That all three preferences hold.
-    weakest
-        The smallest of the three probabilities that one item beats the next.
-    """
+    """Three items (their ids), each preferred to the next and the last to the first."""
 
     path: tuple[Any, ...]
-    probability: float
-    weakest: float
+    probability: float  # that all three preferences hold
+    weakest: float  # the smallest of the three probabilities that one item beats the next
 
 
 @kernel

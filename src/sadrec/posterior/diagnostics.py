@@ -71,18 +71,10 @@ def effective_size(draws: Doubles) -> Doubles:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """How well the chains agree on some preferences.
+    """How well the chains agree on some preferences, one number for each."""
 
-    Attributes
-    ----------
-    r_hat
-        One per preference; 1 when chains cannot be told apart.
-    effective_size
-        How many independent draws the chains are worth, one per preference.
-    """
-
-    r_hat: Doubles
-    effective_size: Doubles
+    r_hat: Doubles  # 1 when chains cannot be told apart
+    effective_size: Doubles  # how many independent draws the chains are worth
 
     @property
     def share_good(self) -> float:

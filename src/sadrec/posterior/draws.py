@@ -68,20 +68,12 @@ def add_up(draws: Flat, pairs: Pairs, quantity: int, total: Doubles, first: int,
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """Draws from the posterior, in float32. ``draws[d]`` is one of them, as parameters of a model.
+    """Draws from the posterior, in float32. ``draws[d]`` is one of them, as parameters of a model."""
 
-    Attributes
-    ----------
-    user, item, rival
-        xi (chains, draws, users, factors), eta and tau (chains, draws, items, factors).
-    scales
-        (chains, draws, 3): standard deviations of the prior of xi, eta and tau.
-    """
-
-    user: Floats
-    item: Floats
-    rival: Floats
-    scales: Floats
+    user: Floats  # xi, (chains, draws, users, factors)
+    item: Floats  # eta, (chains, draws, items, factors)
+    rival: Floats  # tau, (chains, draws, items, factors)
+    scales: Floats  # (chains, draws, 3): standard deviations of the prior of xi, eta and tau
 
     @classmethod
     def empty(cls, chains: int, draws: int, users: int, items: int, factors: int) -> "Draws":

@@ -28,44 +28,31 @@ def stream(clock: Clock, stage: int) -> np.uint64:
 
 
 class State(NamedTuple):
-    """Where a chain stands.
+    """Where a chain stands."""
 
-    ``prior`` holds the precision of xi, the precision of eta, the mean and the precision of tau; an infinite precision
-    of tau holds tau where it is. ``mean`` holds the means of xi, one per factor. ``learn`` says what of it is learnt:
-    the precisions of xi, eta and tau, and the means.
-    """
-
-    learn: NDArray[np.bool_]
-    prior: Doubles
-    mean: Doubles
+    learn: NDArray[np.bool_]  # whether the precisions of xi, eta and tau, and the means of xi, are learnt
+    prior: Doubles  # precisions of xi and eta, mean and precision of tau; an infinite one holds tau where it is
+    mean: Doubles  # of xi, one per factor
     xi: Doubles
     eta: Doubles
     tau: Doubles
 
 
 class ByUser(NamedTuple):
-    """Comparisons in the order of their users.
+    """Comparisons in the order of their users."""
 
-    ``start`` says where those of each user begin, (users + 1). ``root`` is the square root of the precision of a
-    comparison: 1 for a whole one.
-    """
-
-    start: NDArray[np.int64]
+    start: NDArray[np.int64]  # (users + 1): where those of each user begin
     user: NDArray[np.int32]
     winner: NDArray[np.int32]
     loser: NDArray[np.int32]
-    root: NDArray[np.float32]
+    root: NDArray[np.float32]  # the square root of the precision of a comparison: 1 for a whole one
 
 
 class ByItem(NamedTuple):
-    """The same comparisons item by item, two entries for each.
+    """The same comparisons item by item, two entries for each."""
 
-    ``start`` says where the entries of each item begin, (items + 1); an entry names the comparison, its user and the
-    other item; ``sign`` is the root of the comparison, with a minus where the item lost.
-    """
-
-    start: NDArray[np.int64]
-    row: NDArray[np.int32]
-    user: NDArray[np.int32]
-    other: NDArray[np.int32]
-    sign: NDArray[np.float32]
+    start: NDArray[np.int64]  # (items + 1): where the entries of each item begin
+    row: NDArray[np.int32]  # of an entry: its comparison,
+    user: NDArray[np.int32]  # its user,
+    other: NDArray[np.int32]  # the other item,
+    sign: NDArray[np.float32]  # and the root of the comparison, with a minus where the item lost

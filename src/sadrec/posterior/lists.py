@@ -49,14 +49,8 @@ def ask_next(draws: Draws, user: int, items: Positions, ids: IdArray, N: int) ->
         chance[part] = p.mean(axis=0)
         bits[part] = _entropy(chance[part]) - _entropy(p).mean(axis=0)
     best = np.argsort(-bits, kind="stable")[:N]
-    return pl.DataFrame(
-        {
-            "item": ids[items[one[best]]],
-            "rival": ids[items[other[best]]],
-            "bits": bits[best],
-            "probability": chance[best],
-        }
-    )
+    named = {"item": ids[items[one[best]]], "rival": ids[items[other[best]]]}
+    return pl.DataFrame({**named, "bits": bits[best], "probability": chance[best]})
 
 
 def _entropy(p: Doubles) -> Doubles:

@@ -20,8 +20,6 @@ logger = logging.getLogger("sadrec")
 
 _ROUND_SECONDS = 0.2
 """Chains wait for each other about so often: then the bar moves and Ctrl-C is heard."""
-
-
 _WORTH_SHARING = 20_000
 """Comparisons per thread below which handing work out costs more than it saves."""
 
@@ -79,18 +77,9 @@ def sample(
     saved = chains[0].sweep, kept
     parts = shares(threads, settings.chains, len(triples))
     whole = True
-    bar = tqdm(
-        total=settings.sweeps,
-        initial=chains[0].sweep,
-        desc="sampling",
-        unit="sweep",
-        disable=None if show_progress else True,
-        file=sys.stderr,
-    )
-    with (
-        ThreadPoolExecutor(min(threads, settings.chains)) as runners,
-        ThreadPoolExecutor(threads) as helpers,
-    ):
+    disable = None if show_progress else True
+    bar = tqdm(None, "sampling", settings.sweeps, initial=chains[0].sweep, unit="sweep", disable=disable)
+    with ThreadPoolExecutor(min(threads, settings.chains)) as runners, ThreadPoolExecutor(threads) as helpers:
         turn = 1
         try:
             while chains[0].sweep < settings.sweeps:
@@ -99,9 +88,7 @@ def sample(
                 kept = _turn(chains, draws, turn, runners, helpers if parts > 1 else None, parts)
                 bar.update(turn)
                 bar.set_postfix_str("warming up" if not kept else f"{kept} draws per chain", refresh=False)
-                if not all(
-                    np.isfinite(array).all() for c in chains for array in (c.state.xi, c.state.eta, c.state.tau)
-                ):
+                if not all(np.isfinite(array).all() for chain in chains for array in chain.state[-3:]):
                     raise SamplerError("the chains left the finite numbers: choose smaller prior scales")
                 if files is not None and files.due():
                     files.save(chains, draws, saved, kept)

@@ -31,24 +31,12 @@ _GOLDEN = (5**0.5 - 1) / 2
 
 @dataclass(frozen=True, eq=False)
 class FoldIn:
-    """The vector of a new user.
+    """The vector of a new user."""
 
-    Attributes
-    ----------
-    vector
-        xi, (factors,): a user for every function that takes one.
-    covariance
-        (factors, factors): how uncertain the vector is (Laplace's approximation).
-    pairs
-        How many pairs it was computed from.
-    steps
-        How many steps Newton's method took.
-    """
-
-    vector: Doubles = field(repr=False)
-    covariance: Doubles = field(repr=False)
-    pairs: int
-    steps: int
+    vector: Doubles = field(repr=False)  # xi, (factors,): a user for every function that takes one
+    covariance: Doubles = field(repr=False)  # (factors, factors): Laplace's approximation
+    pairs: int  # how many pairs it was computed from
+    steps: int  # how many steps Newton's method took
 
     def __repr__(self) -> str:
         size = float(np.linalg.norm(self.vector))

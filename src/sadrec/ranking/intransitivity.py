@@ -63,21 +63,12 @@ def factor_intransitivity(parameters: Parameters) -> Doubles:
 class ItemCounterEffects:
     """Which items take part in what no scores can explain.
 
-    Attributes
-    ----------
-    size
-        Root mean square, over rivals (and users), of what scores leave unexplained of the item's margins.
-    share
-        The item's part of all that is unexplained, in squares; they add up to 1, or are all 0.
-
-    Examples
-    --------
     >>> ItemCounterEffects(np.array([0.2, 0.1]), np.array([0.8, 0.2]))
     ItemCounterEffects of 2 items: largest 0.2 (item 0, 80 % of all)
     """
 
-    size: Doubles = field(repr=False)
-    share: Doubles = field(repr=False)
+    size: Doubles = field(repr=False)  # root mean square of what scores leave unexplained of the item's margins
+    share: Doubles = field(repr=False)  # the item's part of the sum of squares; they add up to 1, or are all 0
 
     def strongest(self, N: int = 10) -> NDArray[np.int64]:
         """Return the positions of the N items with the largest counter-effect, largest first."""

@@ -25,27 +25,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class NewItem:
-    """The parameters of a new item.
+    """The parameters of a new item."""
 
-    Attributes
-    ----------
-    item_factors
-        eta, (factors,).
-    rival_factors
-        tau, (factors,): 1 wherever the data do not ask for more.
-    item_bias
-        b; 0 for a model without biases.
-    covariance
-        Of eta, and of the bias if the model has one, given tau (Laplace's approximation).
-    users
-        How many users liked it.
-    """
-
-    item_factors: Doubles = field(repr=False)
-    rival_factors: Doubles = field(repr=False)
-    item_bias: float
-    covariance: Doubles = field(repr=False)
-    users: int
+    item_factors: Doubles = field(repr=False)  # eta, (factors,)
+    rival_factors: Doubles = field(repr=False)  # tau, (factors,): 1 wherever the data do not ask for more
+    item_bias: float  # 0 for a model without biases
+    covariance: Doubles = field(repr=False)  # of eta, and of the bias if there is one, given tau (Laplace)
+    users: int  # how many users liked it
 
     def __repr__(self) -> str:
         size = float(np.linalg.norm(self.item_factors))

@@ -2,10 +2,11 @@
 
 import importlib.util
 from collections.abc import Sequence
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from sadrec.ranking.cycles import Cycle, cycles
 from sadrec.ranking.tournament import Tournament
@@ -61,7 +62,9 @@ def plot_tournament(
     figure = Figure(figsize=(13.5, 5.8), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=[1, 1.25])
     if cycle is None:
-        _say(left, f"No cycle of wins\nby more than {minimum:g}" if minimum else "No cycle:\nthese items have an order")
+        text = f"No cycle of wins\nby more than {minimum:g}" if minimum else "No cycle:\nthese items have an order"
+        left.text(0.5, 0.5, text, ha="center", va="center", fontsize=13, color=_INK, transform=left.transAxes)
+        left.axis("off")
     else:
         where = {item: place for place, item in enumerate(game.items.tolist())}
         draw_cycle(left, cycle, [texts[where[item]] for item in cycle.path.tolist()])
@@ -92,15 +95,8 @@ def plot_intransitivity(shares: ArrayLike, title: str | None = None) -> "Figure"
     )
     middle = float(np.median(percent))
     axes.axvline(middle, color=_RING, linewidth=1.5)
-    axes.annotate(
-        f"half of the users above {middle:.2g} %",
-        (middle, axes.get_ylim()[1]),
-        xytext=(6, -6),
-        textcoords="offset points",
-        ha="left",
-        va="top",
-        color=_RING,
-    )
+    text, top = f"half of the users above {middle:.2g} %", (middle, axes.get_ylim()[1])
+    axes.annotate(text, top, (6, -6), textcoords="offset points", ha="left", va="top", color=_RING)
     axes.set_xlabel("preferences that no scores can explain, % of their squared size")
     axes.set_ylabel(f"users (of {values.size:,})")
     axes.spines[["top", "right"]].set_visible(False)
@@ -116,18 +112,10 @@ def draw_cycle(axes: "Axes", cycle: Cycle, texts: list[str]) -> None:
 
     size = len(texts)
     angle = np.pi / 2 - 2 * np.pi * np.arange(size) / size
+    box = {"boxstyle": "round,pad=0.45", "facecolor": _FILL, "edgecolor": _INK, "linewidth": 0.8}
     boxes = [
-        axes.text(
-            float(np.cos(place)),
-            float(np.sin(place)),
-            _wrapped(text),
-            ha="center",
-            va="center",
-            fontsize=10,
-            color=_INK,
-            bbox={"boxstyle": "round,pad=0.45", "facecolor": _FILL, "edgecolor": _INK, "linewidth": 0.8},
-        )
-        for place, text in zip(angle, texts, strict=True)
+        axes.text(x, y, fill(text, 18), ha="center", va="center", fontsize=10, color=_INK, bbox=box)
+        for x, y, text in zip(np.cos(angle).tolist(), np.sin(angle).tolist(), texts, strict=True)
     ]
     widest = float(cycle.margins.max())
     weakest = int(cycle.margins.argmin())
@@ -152,15 +140,9 @@ def draw_cycle(axes: "Axes", cycle: Cycle, texts: list[str]) -> None:
         )
         between = float(angle[step] - np.pi / size)
         reach = np.cos(np.pi / size) + _BEND * np.sin(np.pi / size) - (0.22 if size == 3 else 0.3)
-        axes.text(
-            reach * np.cos(between),
-            reach * np.sin(between),
-            f"{cycle.margins[step]:.2g}\n{100 * cycle.probabilities[step]:.0f} %",
-            ha="center",
-            va="center",
-            fontsize=9,
-            color=colour,
-        )
+        text = f"{cycle.margins[step]:.2g}\n{100 * cycle.probabilities[step]:.0f} %"
+        x, y = reach * np.cos(between), reach * np.sin(between)
+        axes.text(x, y, text, ha="center", va="center", fontsize=9, color=colour)
     axes.set_title(f"each beats the next\nthe weakest step, in red: {cycle.strength:.2g}", color=_INK, fontsize=11)
     axes.set_xlim(-1.45, 1.45)
     axes.set_ylim(-1.2, 1.2)
@@ -181,34 +163,16 @@ def _matrix(figure: "Figure", axes: "Axes", game: Tournament, texts: list[str]) 
     axes.tick_params(length=0, labeltop=True, labelbottom=False)
     for spine in axes.spines.values():
         spine.set_visible(False)
-    for row, column in _against_the_order(margins):
+    for row, column in np.argwhere(np.triu(margins < 0, 1)).tolist():
         axes.plot(column, row, marker="o", markersize=5, color="black")
     axes.set_xlabel("margin of the row over the column, items by wins; dots: wins against that order", color=_INK)
     bar = figure.colorbar(image, ax=axes, shrink=0.8)
     bar.outline.set_visible(False)
 
 
-def _against_the_order(margins: NDArray[np.float64]) -> list[tuple[int, int]]:
-    """Return the cells above the diagonal in which the earlier item loses."""
-    return [(int(row), int(column)) for row, column in np.argwhere(np.triu(margins < 0, 1))]
-
-
-def _say(axes: "Axes", text: str) -> None:
-    """Write a text where a picture would be."""
-    axes.text(0.5, 0.5, text, ha="center", va="center", fontsize=13, color=_INK, transform=axes.transAxes)
-    axes.axis("off")
-
-
 def _short(text: str, longest: int = 34) -> str:
     """Cut a text that is too long for a label."""
     return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"
-
-
-def _wrapped(text: str, width: int = 18) -> str:
-    """Break a label into lines."""
-    from textwrap import fill
-
-    return fill(text, width)
 
 
 def _needs_matplotlib() -> None:

@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sadrec._types import Doubles, Positions
+from sadrec._types import Doubles
 from sadrec.ranking.pairs import sigmoid
 from sadrec.ranking.parameters import Parameters, User, item_positions
 from sadrec.ranking.tournament import Tournament, count_wins, dominance_components, share_beaten, tournament
@@ -96,11 +96,10 @@ def rank(
     if len(names) != chosen.size:
         raise ValueError(f"labels must name each of the {chosen.size} items, but there are {len(names)}")
     if method == "margin":
-        score = mean_margins(parameters, user, chosen, reference)
-        order = _order(score)
+        score = then = mean_margins(parameters, user, chosen, reference)
     elif method == "wins":
         score = count_wins(parameters, user, chosen)
-        order = _order(score, mean_margins(parameters, user, chosen, chosen) if chosen.size else score)
+        then = mean_margins(parameters, user, chosen, chosen) if chosen.size else score
     elif method == "liked":
         rivals = np.empty(0) if liked is None else np.asarray(liked)
         if not rivals.size:
@@ -109,7 +108,7 @@ def rank(
                 "give some as liked, or choose the method 'margin'"
             )
         score = share_beaten(parameters, user, chosen, rivals)
-        order = _order(score, mean_margins(parameters, user, chosen, rivals))
+        then = mean_margins(parameters, user, chosen, rivals)
     else:
         if chosen.size > LONGEST:
             raise ValueError(
@@ -117,23 +116,19 @@ def rank(
                 "take the best by 'margin' first"
             )
         return rank_tournament(tournament(parameters, user, chosen, names), method)
-    return Ranking(names[order], score[order], method)
+    return _ranking(names, score, then, method)
 
 
 def rank_tournament(game: Tournament, method: Literal["wins", "markov", "nash"] = "wins") -> Ranking:
     """Order the items of a tournament; see :func:`rank`."""
     if method == "wins":
         score, then = game.wins(), game.mean_margins()
-    elif method == "markov":
-        score = rank_centrality(game.margins)
-        then = game.margins @ score
-    elif method == "nash":
-        score = maximal_lottery(game.margins)
+    elif method in ("markov", "nash"):
+        score = rank_centrality(game.margins) if method == "markov" else maximal_lottery(game.margins)
         then = game.margins @ score
     else:
         raise ValueError(f"method must be 'wins', 'markov' or 'nash' for a tournament, not {method!r}")
-    order = _order(score, then)
-    return Ranking(game.items[order], score[order], method)
+    return _ranking(game.items, score, then, method)
 
 
 def rank_margins(margins: Doubles, method: Method, labels: ArrayLike) -> Ranking:
@@ -154,13 +149,13 @@ def rank_margins(margins: Doubles, method: Method, labels: ArrayLike) -> Ranking
         raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}, not {method!r}")
     mean = margins.mean(axis=1)
     score = mean if method == "margin" else (np.sign(margins).mean(axis=1) + 1) / 2
-    order = _order(score, mean)
+    return _ranking(names, score, mean, method)
+
+
+def _ranking(names: NDArray[Any], score: Doubles, then: Doubles, method: str) -> Ranking:
+    """Return items by falling score, then by the second score, then as they are."""
+    order = np.lexsort((-then, -score))
     return Ranking(names[order], score[order], method)
-
-
-def _order(score: Doubles, then: Doubles | None = None) -> Positions:
-    """Return positions by falling score, then by the second score, then as they are."""
-    return np.lexsort((-score,) if then is None else (-then, -score))
 
 
 _STEPS, _GAP = 200, 1e-13

@@ -21,28 +21,17 @@ from sadrec.ranking.parameters import Parameters
 class Uncertainty:
     """What is not known of the parameters of a model with an item bias, which is the first factor here.
 
-    Attributes
-    ----------
-    user_covariance
-        (users, 1 + k, 1 + k): of (1, xi).
-    item_covariance
-        (items, 2 + 2 k, 2 + 2 k): of (b, eta, 1, tau).
-    population
-        (4, k): mean and standard deviation of xi over users, standard deviations of eta around 0 and of tau around 1.
-    pairings, pairing_mean, pairing_variance
-        Pairs of items that were compared (by their keys), in order, and how much the item of lower position
-        is preferred beside what the factors say.
-    pairing_scale
-        The variance of such a margin for two items that were never compared.
+    Pairings are pairs of items that were compared, and by how much the item of lower position is preferred beside what
+    the factors say.
     """
 
-    user_covariance: Floats
-    item_covariance: Floats
-    population: Doubles
-    pairings: NDArray[np.int64]
+    user_covariance: Floats  # (users, 1 + k, 1 + k): of (1, xi)
+    item_covariance: Floats  # (items, 2 + 2 k, 2 + 2 k): of (b, eta, 1, tau)
+    population: Doubles  # (4, k): mean and deviation of xi over users, deviations of eta around 0 and tau around 1
+    pairings: NDArray[np.int64]  # the keys of the pairings, in order
     pairing_mean: Floats
     pairing_variance: Floats
-    pairing_scale: float
+    pairing_scale: float  # the variance of such a margin for two items that were never compared
 
     def distribution(
         self, parameters: Parameters, users: Any, items: Any, rivals: Any, pairings: bool = True
