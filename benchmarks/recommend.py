@@ -32,7 +32,7 @@ from sadrec.ranking.explain import explain
 from sadrec.ranking.fold_in import fold_in
 from sadrec.ranking.intransitivity import intransitivity
 from sadrec.ranking.new_items import fold_in_item
-from sadrec.ranking.recommend import recommend
+from sadrec.ranking.top_n import recommend
 from sadrec.ranking.tournament import tournament
 from sadrec.ranking.vectors import item_vectors, user_vectors
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sadrec.ranking import Parameters
-from sadrec.ranking.neighbours import similar_items, similar_users
+from sadrec.ranking.top_n import similar_items, similar_users
 from sadrec.ranking.vectors import item_vectors
 
 

@@ -8,8 +8,7 @@ from scipy.sparse import csr_matrix
 
 from sadrec.ranking import Parameters
 from sadrec.ranking.rank import METHODS, rank
-from sadrec.ranking.recommend import recommend
-from sadrec.ranking.top_n import ItemIndex
+from sadrec.ranking.top_n import ItemIndex, recommend
 from sadrec.ranking.vectors import mean_margins
 
 
@@ -72,7 +71,7 @@ def test_candidates_are_held_for_a_block_of_users_only(method, monkeypatch):
         return search(index, queries, *rest, **options)
 
     monkeypatch.setattr(ItemIndex, "search", counted)
-    monkeypatch.setattr("sadrec.ranking.recommend._BLOCK", 16)
+    monkeypatch.setattr("sadrec.ranking.top_n._BLOCK", 16)
     for users in (None, np.arange(40), p.user_factors):
         parts = recommend(p, users, 5, method=method, candidates=20, liked=liked)
         assert np.array_equal(parts[0], whole[0])

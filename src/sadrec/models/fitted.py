@@ -14,8 +14,7 @@ from sadrec.data._matrix import drop_disliked
 from sadrec.data.ids import IdArray, Ids, is_scalar_id
 from sadrec.ranking import Parameters
 from sadrec.ranking.fold_in import FoldIn, fold_in, fold_in_comparisons
-from sadrec.ranking.recommend import recommend
-from sadrec.ranking.top_n import ItemIndex
+from sadrec.ranking.top_n import ItemIndex, recommend
 from sadrec.ranking.uncertainty import Uncertainty
 from sadrec.ranking.vectors import item_vectors, user_vectors
 from sadrec.training.dataset import balance

@@ -27,10 +27,10 @@ from sadrec.ranking.cycles import Cycle, CyclicTriads, Group, cycles, cyclic_tri
 from sadrec.ranking.explain import Explanation, explain
 from sadrec.ranking.fold_in import average_user
 from sadrec.ranking.intransitivity import intransitivity, item_counter_effects
-from sadrec.ranking.neighbours import similar_items, similar_users
 from sadrec.ranking.new_items import NewItem, fold_in_item
 from sadrec.ranking.pairs import margins, preference, sigmoid
 from sadrec.ranking.rank import Method, Ranking, rank
+from sadrec.ranking.top_n import similar_items, similar_users
 from sadrec.ranking.tournament import Tournament, tournament
 from sadrec.ranking.vectors import item_vectors, user_vectors
 from sadrec.training.checkpoint import Checkpoints

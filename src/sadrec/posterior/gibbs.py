@@ -24,10 +24,9 @@ from sadrec.models.base import Estimator, documented
 from sadrec.models.fitted import Scored, known_to, named, one_position, positions
 from sadrec.posterior import cycles as drawn_cycles
 from sadrec.posterior import diagnostics, lists, predictive
-from sadrec.posterior.checkpoints import DrawFiles
 from sadrec.posterior.draws import Draws, Quantity
 from sadrec.posterior.factors import aligned, mean_factors
-from sadrec.posterior.files import load_posterior, save_posterior
+from sadrec.posterior.files import DrawFiles, load_posterior, save_posterior
 from sadrec.posterior.layout import ByUser
 from sadrec.posterior.sampling import bytes_needed, check_memory, sample
 from sadrec.posterior.settings import GibbsSettings, SamplerSettings, resolved

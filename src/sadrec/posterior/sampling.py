@@ -11,8 +11,8 @@ import numpy as np
 from tqdm import tqdm
 
 from sadrec.posterior.chain import Chain
-from sadrec.posterior.checkpoints import DrawFiles
 from sadrec.posterior.draws import Draws
+from sadrec.posterior.files import DrawFiles
 from sadrec.posterior.settings import GibbsSettings
 from sadrec.posterior.triples import Triples
 

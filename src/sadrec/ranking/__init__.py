@@ -6,15 +6,13 @@ module               answers
 ``parameters``       what they all take; x_uij is written there, once
 ``pairs``            by how much is one item preferred to another, and how surely
 ``vectors``          mean margins as inner products, for one's own index
-``top_n``            the best N of a catalogue, for any number of users
-``recommend``        the same, with an exact tournament among the best
+``top_n``            the best N of a catalogue, by margin or by a tournament among the best; what and who is alike
 ``tournament``       who beats whom, is there a winner, which set beats all others
 ``rank``             an order by margin, wins, liked items beaten, a random walk, or a game
 ``cycles``           which items beat each other in a cycle, how many triples do; slates that show them together
 ``intransitivity``   what share of the preferences no scores explain, by user, factor and item
 ``fold_in``          a vector for a new user; ``new_items``, for a new item
 ``explain``          what each factor contributes, and which liked items speak for which side
-``neighbours``       what and who is alike
 ``alignment``        which factor of one model is which of another
 ``plots``            pictures of it (needs matplotlib)
 ===================  ================================================================================================

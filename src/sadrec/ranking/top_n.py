@@ -1,4 +1,4 @@
-"""The best N items by inner product, for any number of users, without ever holding users x items.
+"""The best N items by inner product, for any number of users, without ever holding users x items; what is alike.
 
 Scores are made a tile at a time by a matrix product and swept at once by a compiled kernel that keeps each user's best
 so far. What is needed besides the answer is one tile, whatever the number of users or items.
@@ -15,7 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from sadrec._check import threads, whole
 from sadrec._types import Positions
-from sadrec.ranking.parameters import positions
+from sadrec.ranking.parameters import Parameters, User, is_vector, positions, user_vector
+from sadrec.ranking.rank import METHODS, Method, rank
+from sadrec.ranking.vectors import item_vectors, user_vectors
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -155,7 +157,7 @@ def _candidates(catalogue: int, allowed: ArrayLike | None, blocked: ArrayLike | 
     return np.flatnonzero(wanted), np.cumsum(wanted) - 1
 
 
-def _seen(seen: "csr_matrix | None", users: int, catalogue: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+def _seen(seen: "csr_matrix | None", users: int, catalogue: int) -> tuple[Positions, NDArray[np.int32]]:
     """Return row starts and sorted items of ``seen``."""
     if seen is None:
         return np.zeros(users + 1, np.int64), np.empty(0, np.int32)
@@ -167,3 +169,125 @@ def _seen(seen: "csr_matrix | None", users: int, catalogue: int) -> tuple[NDArra
     if not rows.has_sorted_indices:
         rows = rows.sorted_indices()
     return rows.indptr.astype(np.int64, copy=False), rows.indices.astype(np.int32, copy=False)
+
+
+_BLOCK = 16384
+"""Users answered at a time, so that what is held besides the answer does not grow with their number."""
+
+
+def recommend(
+    parameters: Parameters,
+    users: ArrayLike | None = None,
+    N: int = 10,
+    *,
+    method: Method = "margin",
+    candidates: int = 200,
+    liked: "csr_matrix | None" = None,
+    leave_out_liked: bool = True,
+    allowed: ArrayLike | None = None,
+    blocked: ArrayLike | None = None,
+    index: ItemIndex | None = None,
+    num_threads: int = 0,
+    progress: Callable[[int], object] | None = None,
+) -> TopN:
+    """Recommend N items to each of some users: items and scores of the method, (users, N), padded with -1 and -inf.
+
+    The best ``candidates`` by mean margin, N at least, are ordered by ``method``, see
+    :func:`~sadrec.ranking.rank.rank`. With ``"margin"`` the first stage is all there is. A user with no liked items
+    gets the order of ``"margin"`` from ``"liked"`` too. ``liked`` has a row for each user asked about; ``index`` is
+    that of the item vectors, if there is one.
+
+    >>> model = Parameters(np.eye(2), np.array([[1.0, 0.0], [0.0, 3.0], [2.0, 1.0]]))
+    >>> recommend(model, [0], N=2, method="wins")
+    (array([[2, 0]]), array([[2., 1.]], dtype=float32))
+    """
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}, not {method!r}")
+    N, candidates = whole(N, "N"), whole(candidates, "candidates", least=1)
+    asked = parameters.user_factors if users is None else np.atleast_1d(np.asarray(users))
+    if liked is not None:
+        liked = liked.tocsr()
+        if liked.shape != (len(asked), parameters.n_items):
+            raise ValueError(
+                f"liked must have a row per user asked about and a column per item, shape "
+                f"{(len(asked), parameters.n_items)}, not {liked.shape}"
+            )
+    index = index or ItemIndex(item_vectors(parameters))
+    items = np.full((len(asked), N), -1, np.int64)
+    scores = np.full((len(asked), N), -np.inf, np.float32)
+    for start in range(0, len(asked), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        queries = user_vectors(parameters, asked[block])
+        known = liked if liked is None or len(asked) <= _BLOCK else liked[block]
+        best, margins = index.search(
+            queries,
+            N if method == "margin" else max(N, min(candidates, parameters.n_items)),
+            seen=known if leave_out_liked else None,
+            allowed=allowed,
+            blocked=blocked,
+            num_threads=num_threads,
+            progress=progress if method == "margin" else None,
+        )
+        if method == "margin":
+            items[block], scores[block] = best, margins
+            continue
+        for row, vector in enumerate(queries[:, : parameters.n_factors]):
+            met = _row(known, row) if method == "liked" else np.empty(0, np.int64)
+            way: Method = "margin" if method == "liked" and not met.size else method
+            order = rank(parameters, vector, best[row][best[row] >= 0], way, liked=met)
+            width = min(N, len(order))
+            items[start + row, :width] = order.items[:width]
+            scores[start + row, :width] = order.scores[:width]
+            if progress is not None:
+                progress(1)
+    return items, scores
+
+
+def _row(liked: "csr_matrix | None", row: int) -> NDArray[Any]:
+    """Return the items of a row."""
+    if liked is None:
+        return np.empty(0, np.int64)
+    start, stop = liked.indptr[row : row + 2]
+    items: NDArray[Any] = liked.indices[start:stop]
+    return items
+
+
+def similar_items(parameters: Parameters, item: ArrayLike, N: int = 10, *, num_threads: int = 0) -> TopN:
+    """Return the N items nearest to an item, or to each of several, and their cosines; the item itself is among them.
+
+    The vectors are those of :func:`~sadrec.ranking.vectors.item_vectors`, whose inner product with a user's vector is
+    the mean margin: items are alike if the same users prefer them to the catalogue. Equals come in order of position. A
+    vector of zeros has the cosine 0 with everything.
+
+    >>> similar_items(Parameters(np.zeros((0, 1)), np.array([[3.0], [2.0], [-5.0]])), 1)
+    (array([0, 1, 2]), array([ 1.,  1., -1.], dtype=float32))
+    """
+    return _nearest(item_vectors(parameters), positions(item, parameters.n_items, "item"), N, num_threads)
+
+
+def similar_users(parameters: Parameters, user: User | ArrayLike, N: int = 10, *, num_threads: int = 0) -> TopN:
+    """Return the users nearest to a user, to each of several, or to the vector of a new user, and their cosines."""
+    if is_vector(user):
+        given: NDArray[Any] = user_vector(parameters, np.asarray(user))
+        return _search(parameters.user_factors, given[None, :], N, num_threads, single=True)
+    return _nearest(parameters.user_factors, positions(np.asarray(user), parameters.n_users, "user"), N, num_threads)
+
+
+def _nearest(vectors: NDArray[Any], asked: Positions, N: int, num_threads: int) -> TopN:
+    """Return the nearest rows to some rows."""
+    return _search(vectors, vectors[np.atleast_1d(asked)], N, num_threads, single=asked.ndim == 0)
+
+
+def _search(vectors: NDArray[Any], queries: NDArray[Any], N: int, num_threads: int, single: bool) -> TopN:
+    """Return the nearest rows to some vectors."""
+    N = min(whole(N, "N"), len(vectors))
+    nearest, cosines = ItemIndex(_unit(vectors)).search(_unit(queries), N, num_threads=num_threads)
+    cosines = np.clip(cosines, -1.0, 1.0)
+    return (nearest[0], cosines[0]) if single else (nearest, cosines)
+
+
+def _unit(vectors: NDArray[Any]) -> NDArray[np.float32]:
+    """Scale rows to length 1; rows of zeros stay."""
+    wide = vectors.astype(np.float64)
+    length = np.linalg.norm(wide, axis=1, keepdims=True)
+    return np.asarray(wide / np.where(length > 0, length, 1.0), np.float32)
