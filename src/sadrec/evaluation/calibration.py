@@ -71,11 +71,6 @@ def calibration(
         Number of bins of equal width between 0.5 and 1.
     seed
         What the sampled items are keyed by.
-
-    Raises
-    ------
-    ValueError
-        When the model offers no probability, or no pair has a known order.
     """
     if not isinstance(model, HasProbability):
         raise ValueError(
@@ -96,7 +91,6 @@ def calibration(
     weight, said, seen, count, seen2, cross, weight2 = sums
     if not weight.sum():
         raise ValueError("no held-out pair has a known order: the ratings of every user are all alike")
-    known = weight > 0
     with np.errstate(invalid="ignore", divide="ignore"):
         observed = seen / weight
         spread = np.sqrt(np.maximum(seen2 - 2 * observed * cross + observed**2 * weight2, 0)) / weight
@@ -112,7 +106,7 @@ def calibration(
             "weight": weight / weight.sum(),
             "pairs": count.astype(np.int64),
         }
-    ).filter(pl.Series(known))
+    ).filter(pl.Series(weight > 0))
     gap = float((frame["weight"] * (frame["predicted"] - frame["observed"]).abs()).sum())
     return Calibration(frame, gap)
 
@@ -146,13 +140,7 @@ def _binned(p: NDArray[Any] | None, user: NDArray[Any], won: Doubles, users: int
 
 
 def plot_calibration(curves: dict[str, Calibration]) -> "Figure":
-    """Draw the calibration of several models in one picture.
-
-    Parameters
-    ----------
-    curves
-        Label to calibration.
-    """
+    """Draw the calibration of several models, by label, in one picture."""
     from sadrec.evaluation.pictures import COLOURS, new_figure
 
     figure = new_figure(4.6, 4.4)

@@ -74,13 +74,11 @@ def compare(
     path
         A folder for results: one small file per (model, split), keyed by the data, the model's settings and the
         protocol. What is there already is not computed again, so a killed comparison continues where it stopped.
-    budget
-        Seconds that a fit and its evaluation may take, for all models or by name.
+    budget, retry
+        Seconds that a fit and its evaluation may take, for all models or by name, and whether what failed in an earlier
+        run is tried again; what ran out of time is when the budget is larger than what it took.
     per_user
         Keep the values of every user (and held-out comparison), which tests over users (and rows) need.
-    retry
-        Whether rows that failed in an earlier run are tried again; those that ran out of time are when the budget is
-        larger than what they took.
     at_most
         Models that run on fewer splits, by name: the first so many.
     also

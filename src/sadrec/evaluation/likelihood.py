@@ -44,10 +44,12 @@ def log_likelihood(
     num_threads
         0 means all cores. The result does not depend on it.
 
-    Raises
-    ------
-    ValueError
-        When the model offers no probability.
+    Examples
+    --------
+    >>> from sadrec import SAD
+    >>> model = SAD.from_factors([[1.0]], [[2.0], [0.0], [0.0]])
+    >>> round(log_likelihood(model, Interactions.from_csr(np.array([[1, 0, 0]]))), 4)
+    -0.1269
     """
     if not isinstance(model, HasProbability):
         raise ValueError(

@@ -77,30 +77,14 @@ class Trial:
 
 
 class TuneResult:
-    """The outcome of tuning.
-
-    Attributes
-    ----------
-    trials
-        One per point that was tried, in order.
-    metric
-        What was tuned.
-    model
-        The model with the chosen settings, not fitted: ``result.model.fit(data)``.
-    """
+    """The outcome of tuning: ``trials``, one per point in order, and ``model`` with the chosen settings, not fitted."""
 
     def __init__(self, model: Any, trials: Sequence[Trial], metric: str, better: int, rule: Rule = "best") -> None:
         self._given, self.trials, self.metric, self._better, self.rule = model, list(trials), metric, better, rule
 
     @property
     def best_trial(self) -> Trial:
-        """The chosen trial: the best score, or the first within one standard error of it (see ``rule``).
-
-        Raises
-        ------
-        ValueError
-            When no trial has a score.
-        """
+        """The chosen trial: the best score, or the first within one standard error of it (see ``rule``)."""
         scored = [trial for trial in self.trials if math.isfinite(trial.score)]
         if not scored:
             reasons = sorted({trial.message for trial in self.trials if trial.message})
@@ -202,10 +186,9 @@ def tune(
         and are not given; for comparisons the variational solver is tried first, then the settings of the other.
     start
         Settings to try first, such as the defaults: ``[{}]``.
-    folds
-        Over how many random validation splits a score is averaged (cross-validation by repeated splits).
-    test
-        Share split off for validation; measures of ``evaluate`` leave one out instead.
+    folds, test
+        Over how many random validation splits a score is averaged (cross-validation by repeated splits), and the share
+        split off by each; measures of ``evaluate`` leave one out instead.
     rule
         ``"best"``, or ``"one_error"``: the first point within one standard error of the best, so that a grid in order
         of size gives the smallest model that is as good (Breiman et al., "Classification and Regression Trees", 1984).
@@ -214,22 +197,13 @@ def tune(
     path
         A folder for results. Killed or interrupted, the same call continues where it stopped and ends with the same
         result; another model, other data or another metric may use the same folder.
-    budget
-        Seconds that one trial may take.
-    timeout
-        Start no further trial after so many seconds.
-    prune
-        Stop a trial early when it is worse than the median of the others at the same share of its epochs; needs a model
-        whose ``fit`` takes ``callbacks``.
-    looks
-        At how many points of a fit, evenly spread over its epochs, the metric is looked at for pruning.
+    budget, timeout
+        Seconds that one trial may take, and after which no further trial is started.
+    prune, looks
+        Stop a trial early when it is worse than the median of the others at one of so many points, evenly spread over
+        its epochs; needs a model whose ``fit`` takes ``callbacks``.
     progress
         Show a progress bar.
-
-    Raises
-    ------
-    ImportError
-        When Optuna is needed and not installed, with the command that installs it.
 
     Examples
     --------
@@ -274,14 +248,7 @@ def tune(
 
 
 class Scorer:
-    """What settings are chosen by: how data is validated, the score computed, and which way is better.
-
-    Examples
-    --------
-    >>> data = Interactions.from_csr(np.eye(3))
-    >>> Scorer("ndcg@10", data).better, Scorer("log_loss", data).better
-    (1, -1)
-    """
+    """What settings are chosen by: how data is validated, the score computed, and which way is better."""
 
     def __init__(self, name: str, data: Data, test: float = 0.1) -> None:
         self.name, self.data, self.test = name, data, test
@@ -301,29 +268,24 @@ class Scorer:
 
     def split(self, seed: int) -> tuple[Data, Data]:
         """Divide the data into what is fitted and what is looked at afterwards."""
-        if isinstance(self.data, Comparisons):
-            return self.data.split(test=self.test, seed=seed)
         if self.name == "log_likelihood":
             return self.data, self.data
-        if self.name in MEASURES:
+        if self.name in MEASURES and isinstance(self.data, Interactions):
             return self.data.leave_one_out(seed=seed)
         return self.data.split(test=self.test, seed=seed)
 
     def score(self, model: Any, train: Data, held_out: Data, seed: int) -> tuple[float, float]:
         """Return the score of a fitted model and its standard error (NaN where there is none)."""
-        if isinstance(held_out, Comparisons) or isinstance(train, Comparisons):
-            result = evaluate(model, train, held_out)
-        elif self.name == "log_likelihood":
-            return log_likelihood(model, train, seed=seed), math.nan
-        elif self.name == "validation_log_likelihood":
-            return log_likelihood(model, held_out, train=train, seed=seed), math.nan
-        elif self.name in MEASURES:
+        base, _, length = self.name.partition("@")
+        if isinstance(held_out, Comparisons) or isinstance(train, Comparisons) or base in MEASURES:
             result = evaluate(model, train, held_out, seed)
+        elif base == "log_likelihood":
+            return log_likelihood(model, train, seed=seed), math.nan
+        elif base == "validation_log_likelihood":
+            return log_likelihood(model, held_out, train=train, seed=seed), math.nan
         else:
-            base, _, length = self.name.partition("@")
             result = evaluate_top_n(model, train, held_out, int(length or 10), seed=seed)
-            return result[base], result.errors.get(base, math.nan)
-        return result[self.name], result.errors.get(self.name, math.nan)
+        return result[base], result.errors.get(base, math.nan)
 
 
 @dataclass(frozen=True)
@@ -403,7 +365,9 @@ class _Work:
             nonlocal calls
             calls += 1
             if calls == 1:
-                epochs = int(_epochs(model) or 0)
+                given = getattr(model, "iterations", None)
+                used = getattr(getattr(model, "settings", None), "iterations", None)
+                epochs = int((used if given is None else given) or 0)
                 points.update(round(epochs * place / (self.looks + 1)) for place in range(1, self.looks + 1))
                 points.discard(epochs)
             if calls not in points:
@@ -416,11 +380,6 @@ class _Work:
             return bool(pruned)
 
         return look
-
-
-def _epochs(model: Any) -> Any:
-    given = getattr(model, "iterations", None)
-    return getattr(getattr(model, "settings", None), "iterations", None) if given is None else given
 
 
 def _from_record(settings: Point, record: Mapping[str, Any]) -> Trial:

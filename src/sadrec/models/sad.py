@@ -167,26 +167,21 @@ class SAD(TrainingSettings, Estimator):
         comparisons
             Comparisons to learn from beside interactions.
         weights
-            How much each interaction counts, in the order of ``data.matrix``. Weight 0: known, so never sampled as a
-            negative, but not learnt from.
+            How much each interaction counts, in the order of ``data.matrix``; 0: known, so no negative, but not learnt.
         dislikes
             What people disliked: a number (ratings below it), or interactions of their own (skips, thumbs down). A
             disliked item loses to what the user likes and to what they do not know, and is never recommended to them.
         warm_start
             A fitted model to start from; users and items it does not know are appended to its own.
         validation
-            Held-out data of the same kind: its figures are shown, and the best epoch is kept.
-        patience
-            Stop when ``monitor`` has not risen for so many epochs.
-        monitor
-            The figure to watch: "validation_log_likelihood" or "validation_accuracy".
+            Held-out data of the same kind, whose figures are shown; "sgd" keeps the best epoch, "variational" the last.
+        patience, monitor
+            After how many epochs without a rise of "validation_log_likelihood" or "validation_accuracy" to stop.
         callbacks
             Called as ``f(epoch, figures, model)`` after each epoch, the model being usable; True stops the fit.
-        checkpoint
-            A folder. Killed and run again with the same arguments, the fit continues from there and ends with the same
-            bits as an undisturbed one.
-        checkpoint_seconds
-            Write a checkpoint at most so often; 0 writes one after every epoch.
+        checkpoint, checkpoint_seconds
+            A folder, and how often to write to it (0: after every epoch). Killed and run again with the same arguments,
+            the fit continues from there and ends with the same bits as an undisturbed one.
 
         Raises
         ------
@@ -204,17 +199,8 @@ class SAD(TrainingSettings, Estimator):
         """Continue from what the model has learnt, with new interactions or comparisons.
 
         Users and items the model does not know are appended. Only the new data is trained on, but what was seen before
-        is not sampled as a negative and stays out of recommendations. On a model that was never fitted this is ``fit``.
-
-        Parameters
-        ----------
-        data
-            As for :meth:`fit`.
-        show_progress
-            Whether to show a progress bar.
-        **options
-            ``validation``, ``patience``, ``monitor``, ``callbacks``, ``checkpoint`` and ``checkpoint_seconds``, as for
-            :meth:`fit`.
+        is not sampled as a negative and stays out of recommendations. On a model that was never fitted this is ``fit``,
+        whose options from ``validation`` on it takes.
         """
         if not self.is_fitted:
             return self.fit(data, show_progress, **options)
@@ -389,27 +375,19 @@ class SAD(TrainingSettings, Estimator):
     # -- rankings and cycles ------------------------------------------------------------------------------------------
 
     def rank(self, user: Any, items: Any = None, method: Method = "margin", *, reference: Any = None) -> Ranking:
-        """Order items for a user.
+        """Order items for a user; the Ranking has ``items`` (ids, best first) and ``scores``, and iterates over ids.
 
         Parameters
         ----------
-        user
-            An id.
-        items
-            Ids, each once; None for the whole catalogue ("markov" and "nash" take 2000 items at most).
+        user, items
+            An id, and ids, each once; None for the whole catalogue ("markov" and "nash" take 2000 items at most).
         method
             "margin": mean margin over the catalogue. "wins": how many of ``items`` it beats (Copeland; the paper's M1).
             "liked": the share of the items the user was seen with that it beats (M2). "markov": rank centrality.
             "nash": the maximal lottery. The last two respect cycles. For BPR all agree with the order of the scores.
             A tie counts half.
         reference
-            Ids of the rivals that "margin" averages over; None for the whole catalogue, "liked" for what the user was
-            seen with.
-
-        Returns
-        -------
-        Ranking
-            With ``items`` (ids, best first) and ``scores``; iterating over it gives the ids.
+            Ids of the rivals that "margin" averages over; None for all, "liked" for what the user was seen with.
 
         Examples
         --------
@@ -517,24 +495,18 @@ class SAD(TrainingSettings, Estimator):
         ----------
         user
             An id, or a sequence of ids.
-        user_items
+        user_items, filter_already_liked_items
             What these users have liked, a sparse matrix with one row per user asked about and one column per item of
-            the model; None takes what was seen in training.
+            the model (None: what was seen in training), and whether to leave it out.
         N
             How many items.
-        filter_already_liked_items
-            Leave out what is in ``user_items``.
-        filter_items
-            Ids of items to leave out for everybody.
+        filter_items, items
+            Ids of items to leave out for everybody, or of the only ones to consider.
         recalculate_user
             Compute the users' vectors anew from ``user_items``.
-        items
-            Ids of the only items to consider.
-        method
+        method, candidates
             "margin" orders by the mean margin over the catalogue. The others take the best ``candidates`` by margin and
             let them play each other: see :meth:`rank`.
-        candidates
-            How many items play each other.
         progress
             Called with the number of users answered since the last call.
 
@@ -738,16 +710,8 @@ class SAD(TrainingSettings, Estimator):
     ) -> Self:
         """Make a model of given parameters; every verb works on it.
 
-        Parameters
-        ----------
-        user_factors, item_factors, rival_factors
-            (users, factors), (items, factors), (items, factors); without the last, all ones.
-        item_bias
-            One number per item, or None.
-        users, items
-            Ids; None means 0, 1, 2, ...
-        seen
-            Sparse matrix (users, items) of what to leave out of recommendations, or None.
+        Rival factors left out are all ones; ids (``users``, ``items``) left out are 0, 1, 2, ... ``seen`` is a sparse
+        matrix (users x items) of what to leave out of recommendations.
         """
         given = {"rival_factors": rival_factors, "item_bias": item_bias}
         optional = (None if value is None else _finite(name, value) for name, value in given.items())
@@ -799,17 +763,13 @@ class SAD(TrainingSettings, Estimator):
         Parameters
         ----------
         path
-            Of a file that :meth:`save` wrote. ``SAD.load`` reads a BPR model too, and returns one.
+            Of a file that :meth:`save` wrote. ``SAD.load`` reads a BPR model too, and returns one. What is damaged, cut
+            short, of another kind or of a newer version raises a ModelFileError.
         mmap
             Leave the arrays in the file; the operating system reads a page when it is asked for.
         verify
             Whether to compare the content with its checksum and to check that every number is finite, which reads all
             of it; None: unless ``mmap`` is given.
-
-        Raises
-        ------
-        ModelFileError
-            When the file is damaged, cut short, of another kind or of a newer version.
         """
         fitted, name, params = load_model(path, mmap, not mmap if verify is None else verify)
         kinds: list[type[SAD]] = [SAD, *SAD.__subclasses__(), cls]
