@@ -89,7 +89,7 @@ def test_comparing_an_item_with_itself_is_said_once_and_left_out() -> None:
         ({"user": [None, 1], "winner": [1, 1], "loser": [2, 2]}, ValueError, "row 0 has no user"),
         ({"user": [1], "left": [1], "right": [2], "winner": [None]}, ValueError, "no comparison is left of 1"),
         ({"user": [], "winner": [], "loser": []}, ValueError, "no rows"),
-        ({"user": [1], "winner": [1]}, ValueError, "need a column of losers.*the columns found are"),
+        ({"user": [1], "winner": [1]}, ValueError, "need a column of losers.*the columns are"),
         ({"winner": [1], "loser": [2]}, ValueError, "no column looks like the judge"),
         ({"user": [1], "winner": [1], "loser": [2], "weight": [-1.0]}, ValueError, "row 0 has the weight -1"),
         ({"user": [1], "winner": [1], "loser": [2], "weight": [np.nan]}, ValueError, "row 0 has the weight nan"),

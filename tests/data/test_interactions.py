@@ -258,7 +258,7 @@ def test_as_interactions_takes_every_form(tmp_path: object) -> None:
         ({"user": [1], "item": [1], "timestamp": [2**63]}, ValueError, "row 0 has the timestamp 9223372036854775808"),
         ({"user": [2**70], "item": [1]}, TypeError, "row 0: the user 1180591620717411303424 does not fit 64 bits"),
         ({"user": [], "item": []}, ValueError, "no rows"),
-        ({"who": [1], "item": [1]}, ValueError, "no column looks like the user; the columns found are 'who', 'item'"),
+        ({"who": [1], "item": [1]}, ValueError, "no column looks like the user; the columns are 'who', 'item'"),
     ],
 )
 def test_bad_frames_are_refused_with_row_and_remedy(
@@ -271,7 +271,7 @@ def test_bad_frames_are_refused_with_row_and_remedy(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"user": "nobody"}, "no column 'nobody' for the user; the columns found are"),
+        ({"user": "nobody"}, "no column 'nobody' for the user; the columns are"),
         ({"duplicates": "first"}, "duplicates must be one of 'last', 'sum', 'count', 'max', not 'first'"),
     ],
 )

@@ -9,20 +9,20 @@ import click
 
 import sadrec
 
-# Where each command lives; a command costs its imports only when it is run.
+# The module of each command; a command costs its imports only when it is run.
 COMMANDS = {
-    "demo": "demo:demo_command",
-    "describe": "fit:describe_command",
-    "fit": "fit:fit_command",
-    "tune": "tune:tune_command",
-    "recommend": "ask:recommend_command",
-    "prefer": "ask:prefer_command",
-    "cycles": "ask:cycles_command",
-    "explain": "ask:explain_command",
-    "similar": "ask:similar_command",
-    "posterior": "posterior:posterior_command",
-    "evaluate": "evaluate:evaluate_command",
-    "compare": "evaluate:compare_command",
+    "demo": "demo",
+    "describe": "fit",
+    "fit": "fit",
+    "tune": "tune",
+    "recommend": "ask",
+    "prefer": "ask",
+    "cycles": "ask",
+    "explain": "ask",
+    "similar": "ask",
+    "posterior": "posterior",
+    "evaluate": "evaluate",
+    "compare": "evaluate",
 }
 
 
@@ -37,8 +37,7 @@ class Verbs(click.Group):
         """Import the command."""
         if name not in COMMANDS:
             return None
-        module, _, attribute = COMMANDS[name].partition(":")
-        return cast(click.Command, getattr(importlib.import_module(f"sadrec.cli.{module}"), attribute))
+        return cast(click.Command, getattr(importlib.import_module(f"sadrec.cli.{COMMANDS[name]}"), f"{name}_command"))
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; what the user can mend is said in one line, without a traceback."""

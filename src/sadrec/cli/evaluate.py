@@ -127,7 +127,10 @@ def in_ids_of(model: Any, data: Any, name: str = "the data") -> tuple[Any, int]:
 @click.option("--budget", type=click.FloatRange(min=0, min_open=True), help="Seconds for one fit and its evaluation.")
 @seed_option
 @click.option(
-    "-o", "--output", type=a_folder, help="Folder for tables, a picture and finished work: a killed comparison goes on."
+    "-o",
+    "--output",
+    type=a_folder,
+    help="Folder for tables, a picture and finished work: a killed comparison continues.",
 )
 @quiet_option
 @reading_options

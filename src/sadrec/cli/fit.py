@@ -105,7 +105,7 @@ def fit_command(
                 **more,
             )
     except DivergedError:
-        if checkpoint is None:  # it would stand in the way of other settings
+        if checkpoint is None:  # other settings could not use the folder
             shutil.rmtree(folder, ignore_errors=True)
         raise
     finally:

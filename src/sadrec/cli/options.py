@@ -89,8 +89,7 @@ class Reading:
 
         A column of weights of interactions is not read here, see :meth:`weights`.
         """
-        given = {name: value for name, value in self.given.items() if name != "weight"}
-        return self._read(file, kind or self.kind, given, self.given.get("weight"))
+        return self._read(file, kind or self.kind, self.given)
 
     def interactions(self, file: Path) -> Any:
         """Read interactions."""
@@ -103,18 +102,18 @@ class Reading:
         column = self.given.get("weight")
         if column in (None, "none"):
             return None
-        given = {name: value for name, value in self.given.items() if name != "weight"}
+        given = {**self.given, "rating": column, "allow_negative": True}
         if given.get("duplicates") == "count":
             given["duplicates"] = "sum"
         try:
-            weights = self._read(file, "interactions", {**given, "rating": column, "allow_negative": True})
+            weights = self._read(file, "interactions", given)
             if (least := weights.matrix.data.min()) < 0:
                 raise ValueError(f"{file}: a weight is {least:g}, and weights must not be negative")
         except ValueError as error:
             raise ValueError(f"--weight {column}: {error}") from None
         return weights
 
-    def _read(self, file: Path, kind: str, given: dict[str, Any], weight: str | None = None) -> Any:
+    def _read(self, file: Path, kind: str, given: dict[str, Any]) -> Any:
         from sadrec import Comparisons, Interactions
         from sadrec.data.tables import Table
 
@@ -125,13 +124,13 @@ class Reading:
             if odd := [name for name in given if name not in _OF[kind]]:
                 fitting = ", ".join(name for name in _OF[kind] if name in _COLUMNS)
                 raise click.UsageError(f"{spelled(odd[0])} does not go with {kind}; their columns are {fitting}")
-            if kind == "comparisons" and weight is not None:
-                given = {**given, "weight": weight}
-            given = {
+            columns: dict[str, Any] = {
                 name: None if value == "none" and name in _MAY_BE_NONE[kind] else value for name, value in given.items()
             }
-            reader: Any = Comparisons.read if kind == "comparisons" else Interactions.read
-            return reader(table, **given)
+            if kind == "comparisons":
+                return Comparisons.read(table, **columns)
+            columns.pop("weight", None)
+            return Interactions.read(table, **columns)
 
 
 def holds_comparisons(names: list[str]) -> bool:

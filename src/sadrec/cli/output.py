@@ -1,4 +1,4 @@
-"""What commands print: a table for people, JSON for programs, and how to go on after Ctrl-C."""
+"""What commands print: a table for people, JSON for programs, and how to continue after Ctrl-C."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -32,15 +32,15 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
 
 @contextmanager
 def resumable(output: Path | None) -> Iterator[None]:
-    """Turn Ctrl-C into a message that says how to go on; without a folder of finished work there is no way."""
+    """Turn Ctrl-C into a message that says how to continue; without a folder nothing is kept."""
     try:
         yield
     except KeyboardInterrupt:
         if output is None:
-            how = "nothing was kept: give a folder with -o to be able to go on"
+            how = "nothing was kept: give a folder with -o to be able to continue"
         elif not any(output.glob("[!.]*")):  # a lock is no result
             how = "nothing was computed yet. Run the same command again"
         else:
-            how = f"what was computed is in {output}. Run the same command again to go on"
+            how = f"what was computed is in {output}. Run the same command again to continue"
         click.echo(f"Interrupted; {how}.", err=True)
         raise SystemExit(130) from None

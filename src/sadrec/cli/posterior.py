@@ -101,7 +101,9 @@ def _fit(model: "GibbsSAD", data: Any, output: Path | None, checkpoint: Path | N
         model.fit(data, show_progress=not quiet, checkpoint=folder, checkpoint_seconds=5)
     except KeyboardInterrupt:
         if folder is not None:
-            click.echo(f"Interrupted; the draws so far are in {folder}. Run the same command again to go on.", err=True)
+            click.echo(
+                f"Interrupted; the draws so far are in {folder}. Run the same command again to continue.", err=True
+            )
             raise SystemExit(130) from None
         if not model.is_fitted:
             raise

@@ -51,7 +51,7 @@ def tune_command(
     """Choose the settings of a model on a validation part of FILE, and write them to OUTPUT.
 
     Hold out your test data before: FILE is what may be trained on. Interrupted with Ctrl-C or killed, the same command
-    goes on; finished trials are kept in OUTPUT.trials, so that a larger --trials adds to them.
+    continues; finished trials are kept in OUTPUT.trials, so that a larger --trials adds to them.
     """
     from sadrec.evaluation import tune
 

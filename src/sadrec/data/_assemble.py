@@ -22,7 +22,7 @@ class Assembler:
     """Takes rows in batches, gives the matrix at the end.
 
     Per row it holds 12 bytes while rows arrive (20 with timestamps) and, for a moment at the end, the
-    finished arrays beside them.
+    finished arrays too.
     """
 
     def __init__(self, *, duplicates: Duplicates = "last", allow_negative: bool = False) -> None:
@@ -38,27 +38,25 @@ class Assembler:
     def add(self, columns: dict[str, pl.Series], where: Where = row_of_frame) -> None:
         """Take the next rows: user, item and perhaps rating and timestamp."""
         for start in range(0, len(columns["user"]), BATCH):
+            here = after(where, start)
             part = {role: column.slice(start, BATCH) for role, column in columns.items()}
-            self._add(part, after(where, start))
-
-    def _add(self, columns: dict[str, pl.Series], where: Where) -> None:
-        chunk: dict[str, NDArray[Any]] = {
-            "user": self._users.encode(columns["user"], where),
-            "item": self._items.encode(columns["item"], where),
-        }
-        if "rating" in columns:
-            chunk["rating"] = as_ratings(columns["rating"], where, allow_negative=self._allow_negative)
-        if "timestamp" in columns:
-            stamps = as_timestamps(columns["timestamp"], where)
-            if self._stamp_type not in (None, stamps.dtype):
-                raise TypeError(f"the timestamps change from {self._stamp_type} to {stamps.dtype} at {where(0)}")
-            self._stamp_type = stamps.dtype
-            chunk["timestamp"] = _ordered(stamps + 0.0) if stamps.dtype.kind == "f" else stamps.view(np.int64)
-        self._chunks.append(chunk)
+            chunk: dict[str, NDArray[Any]] = {
+                "user": self._users.encode(part["user"], here),
+                "item": self._items.encode(part["item"], here),
+            }
+            if "rating" in part:
+                chunk["rating"] = as_ratings(part["rating"], here, allow_negative=self._allow_negative)
+            if "timestamp" in part:
+                stamps = as_timestamps(part["timestamp"], here)
+                if self._stamp_type not in (None, stamps.dtype):
+                    raise TypeError(f"the timestamps change from {self._stamp_type} to {stamps.dtype} at {here(0)}")
+                self._stamp_type = stamps.dtype
+                chunk["timestamp"] = _ordered(stamps + 0.0) if stamps.dtype.kind == "f" else stamps.view(np.int64)
+            self._chunks.append(chunk)
         self.rows += len(columns["user"])
 
     def finish(self) -> tuple[Any, Ids, Ids, NDArray[Any] | None, bool]:
-        """Sort the rows by user and item and merge repeated pairs; give up what was held.
+        """Sort the rows by user and item and merge repeated pairs; free what was held.
 
         Returns the matrix, users, items, timestamps where there are any, and whether the values mean something.
         """

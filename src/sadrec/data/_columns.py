@@ -65,7 +65,7 @@ def find_column(columns: Sequence[str], wanted: str | None, role: str, *, requir
         return wanted
     known = ", ".join(map(repr, columns)) or "none"
     if wanted != AUTO:
-        raise ValueError(f"there is no column {wanted!r} for the {role}; the columns found are {known}")
+        raise ValueError(f"there is no column {wanted!r} for the {role}; the columns are {known}")
     by_plain_name: dict[str, str] = {}
     for name in columns:
         by_plain_name.setdefault(_plain(name), name)
@@ -77,7 +77,7 @@ def find_column(columns: Sequence[str], wanted: str | None, role: str, *, requir
     name = "user" if role == "judge" else role
     remedy = f"{name}=... (--{name} COLUMN)" + (", or none where one judge made all comparisons" * (role == "judge"))
     raise ValueError(
-        f"no column looks like the {role}; the columns found are {known}; name the right one, {remedy}, or rename it"
+        f"no column looks like the {role}; the columns are {known}; name the right one, {remedy}, or rename it"
     )
 
 

@@ -34,7 +34,7 @@ def find_comparisons(columns: list[str], wanted: dict[str, str | None]) -> dict[
         chosen["loser"] = loser
     elif None in sides:
         raise ValueError(
-            f"comparisons need a column of losers, or columns left and right; the columns found are "
+            f"comparisons need a column of losers, or columns left and right; the columns are "
             f"{columns}; name the right ones: loser=..., or left=... and right=..."
         )
     else:

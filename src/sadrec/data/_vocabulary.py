@@ -9,7 +9,7 @@ from sadrec.data.ids import IdArray, text_ids
 
 
 class Vocabulary:
-    """Ids met so far, numbered as they come and sorted at the end; no Python object per row."""
+    """The ids so far, numbered as they come and sorted at the end; no Python object per row."""
 
     def __init__(self, what: str) -> None:
         self.what = what

@@ -15,7 +15,7 @@ from sadrec.data._columns import AUTO, is_frame, open_frame, take_columns
 from sadrec.data._comparison_rows import ComparisonRows, Ties, check_weight, find_comparisons
 from sadrec.data.describe import PairsDescription, quantiles
 from sadrec.data.ids import Ids, OfUsersAndItems
-from sadrec.data.splits import hold_out_groups, hold_out_share
+from sadrec.data.splits import hold_out_share
 from sadrec.data.tables import Table, opened
 
 
@@ -208,7 +208,8 @@ class Comparisons(OfUsersAndItems):
         (3, 1)
         """
         if _check.one_of(by, "by", ("row", "pairing")) == "pairing":
-            mask = hold_out_groups(self.pairings(), test, seed)
+            known, group = np.unique(self.pairings(), return_inverse=True)
+            mask = hold_out_share(len(known), test, seed)[group]
         else:
             mask = hold_out_share(len(self), test, seed)
         return self._part(~mask), self._part(mask)

@@ -208,7 +208,7 @@ class Interactions(OfUsersAndItems):
         Parameters
         ----------
         published
-            Figures to show beside these, such as ``sadrec.data.datasets.PUBLISHED["movielens-1m"]``.
+            Figures to show next to these, such as ``sadrec.data.datasets.PUBLISHED["movielens-1m"]``.
         """
         users, items = self.shape
         share = len(self) / (users * items) if users * items else 1.0

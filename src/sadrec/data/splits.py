@@ -57,12 +57,6 @@ def hold_out_share(count: int, test: float, seed: int) -> Mask:
     return mask
 
 
-def hold_out_groups(groups: NDArray[Any], test: float, seed: int) -> Mask:
-    """All entries of exactly a share ``test`` of the groups, rounded, every such set of groups equally likely."""
-    known, group = np.unique(groups, return_inverse=True)
-    return hold_out_share(len(known), test, seed)[group]
-
-
 def hold_out_from(timestamps: NDArray[Any], at: Any, test: float) -> Mask:
     """Everything from the time ``at`` on, or, where that is ``None``, the latest share ``test``."""
     if at is None:

@@ -109,7 +109,7 @@ def load(name: str, path: str | Path | None = None, **selection: Any) -> Interac
     -------
     Interactions
         With item titles where they are published. ``describe(sadrec.data.datasets.PUBLISHED[name])`` shows the
-        published figures beside its own; counts that differ are logged.
+        published figures next to its own; counts that differ are logged.
 
     Examples
     --------
@@ -122,7 +122,15 @@ def load(name: str, path: str | Path | None = None, **selection: Any) -> Interac
         *most, last = map(repr, DATASETS)
         raise ValueError(f"unknown data set {name!r}: choose {', '.join(most)} or {last}")
     dataset = DATASETS[name]
-    place = _find(name) if path is None else Path(path).expanduser()
+    if path is not None:
+        place = Path(path).expanduser()
+    elif dataset.url:
+        place = fetch(dataset.url, dataset.md5)
+    elif not (place := cache_folder() / name).exists():
+        raise FileNotFoundError(
+            f"{name} cannot be fetched without an account: get {dataset.by_hand}, and put it into {place}, "
+            "or pass its path"
+        )
     if odd := sorted(set(selection) - set(dataset.selection)):
         known = " or ".join(map(repr, dataset.selection)) or "nothing"
         raise TypeError(f"{name} is not selected by {odd[0]!r}: {known} can be given")
@@ -145,19 +153,6 @@ def load(name: str, path: str | Path | None = None, **selection: Any) -> Interac
         same = name == "netflix" or all(ours == theirs for ours, theirs in counts.values())
         log.log(logging.INFO if same else logging.WARNING, "%s: %s", name, said)
     return data
-
-
-def _find(name: str) -> Path:
-    dataset = DATASETS[name]
-    if dataset.url:
-        return fetch(dataset.url, dataset.md5)
-    place = cache_folder() / name
-    if not place.exists():
-        raise FileNotFoundError(
-            f"{name} cannot be fetched without an account: get {dataset.by_hand}, and put it into {place}, "
-            "or pass its path"
-        )
-    return place
 
 
 def is_parquet_folder(path: Path) -> bool:

@@ -32,7 +32,7 @@ def cache_folder() -> Path:
 def fetch(url: str, md5: str, *, folder: Path | None = None, progress: bool = True) -> Path:
     """Return the cached copy of a file, fetching it first if need be.
 
-    An interrupted download goes on where it stopped. The file appears under its name only when it is complete and
+    An interrupted download continues where it stopped. The file appears under its name only when it is complete and
     its checksum is right; :class:`DownloadError` says why it is not.
     """
     folder = cache_folder() if folder is None else folder
