@@ -70,7 +70,7 @@ def evaluate_command(
         return
     for name, count in unknown.items():
         if count:
-            click.echo(f"{count:,} rows of {name} are of users or items the model does not know: left out")
+            click.echo(f"left out of {name}, with a user or an item that the model does not know: {count:,}")
     print_table(("measure", "value", "error", "users"), rows)
 
 
