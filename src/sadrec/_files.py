@@ -67,7 +67,7 @@ def _flush(path: Path) -> None:
 
 
 def _remove_abandoned(path: Path) -> None:
-    """Remove the unfinished files of processes of this machine that are no more."""
+    """Remove the unfinished files of processes of this machine that have ended."""
     prefix = f".{path.name}.{socket.gethostname()}-"
     for part in path.parent.glob(f"{glob.escape(prefix)}*.part"):
         process = part.name.removeprefix(prefix).split("-")[0]

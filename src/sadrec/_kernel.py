@@ -63,7 +63,7 @@ class _Cache(FunctionCache):
             return None
 
     def save_overload(self, signature: Any, data: Any) -> None:
-        """Keep the compiled function; where that fails, say so and go on."""
+        """Keep the compiled function; where that fails, say so and continue."""
         cache: Any = super()
         try:
             try:
@@ -105,7 +105,7 @@ def _say_once(message: str) -> None:
 
 
 def _prefetch(typing_context: Any, array: Any, index: Any) -> Any:
-    """Ask the processor to fetch ``array[index]``, to read it or write to it soon, while it goes on."""
+    """Ask the processor to fetch ``array[index]``, to read it or write to it soon, without waiting."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         view = context.make_array(array)(context, builder, arguments[0])

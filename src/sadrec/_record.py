@@ -1,4 +1,4 @@
-"""How everything that can be interrupted goes on: records that say what they belong to, in a folder one process uses.
+"""How everything that was interrupted continues: records that say what they belong to, in a folder one process uses.
 
 A record is a file with plain values and arrays, an identity (what was asked, of which data) and a checksum. Training
 checkpoints, draws of the sampler, finished pieces of a comparison, a search or a study differ only in what they keep.

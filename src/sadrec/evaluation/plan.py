@@ -24,8 +24,8 @@ def over_users(
 ) -> Iterator[R]:
     """Yield ``work(block)`` for blocks of ``size`` users' rows, in order, whichever thread did it.
 
-    BLAS is held to one thread meanwhile: its products here are small, and its threads would wait for each other and
-    for ours (ten times slower on a busy machine, and the bits could depend on the number of cores).
+    BLAS runs on one thread here: its products are small, and its threads would wait for each other and for ours (ten
+    times slower on a busy machine, and the bits could depend on the number of cores).
     """
     from threadpoolctl import threadpool_limits
 

@@ -118,7 +118,7 @@ class _Lists:
         self.popularity = np.bincount(train.matrix.indices, minlength=train.matrix.shape[1])
 
     def hits(self, rows: NDArray[Any]) -> Hits:
-        """Return the lists of the users in ``rows`` and which of their items came true."""
+        """Return the lists of the users in ``rows`` and which of their items are among the test items."""
         scores = scores_of(self.model, self.train.users[rows], self.columns)
         if np.isnan(scores).any():
             raise ValueError("the model gives scores that are NaN: its training has diverged; lower its learning rate")

@@ -104,7 +104,7 @@ class TuneResult:
 
     @property
     def score(self) -> float:
-        """The score of the chosen settings (on validation data that chose them, so a little flattering)."""
+        """The score of the chosen settings (on the validation data that chose them, so a little too good)."""
         return self.best_trial.score
 
     @property
@@ -361,7 +361,7 @@ class _Work:
         points: set[int] = set()
 
         def look(epoch: int, figures: Any, model: Any) -> bool:
-            # Epochs are counted here: whether a model counts them from 0 or from 1 is its own affair.
+            # Epochs are counted here: some models count them from 0, others from 1.
             nonlocal calls
             calls += 1
             if calls == 1:
@@ -512,7 +512,7 @@ def _tpe(space: Mapping[str, Any], seed: int, better: int) -> Callable[[Sequence
     def more(done: Sequence[Trial]) -> Point:
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         try:
-            # Deaf to what the other half of the settings does, the plain sampler wastes trials on a space like this.
+            # The plain sampler draws every setting on its own, and wastes trials where settings depend on each other.
             study = optuna.create_study(
                 direction="maximize" if better > 0 else "minimize",
                 sampler=optuna.samplers.TPESampler(multivariate=True, seed=seed + len(done)),

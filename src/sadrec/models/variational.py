@@ -66,7 +66,7 @@ def validation_figures(parameters: Parameters, uncertainty: Uncertainty, pairs: 
 def learnt(learner: Variational) -> tuple[Parameters, Uncertainty]:
     """Return the means that a learner believes in as parameters, and how uncertain they are.
 
-    There is at least one factor, if only one that says nothing.
+    There is at least one factor, all zeros where every factor was dropped.
     """
     beliefs, prior, pairings = learner.beliefs, learner.prior, learner.pairings
     k = len(prior.user_mean)

@@ -43,7 +43,7 @@ class Checkpoints:
     """
 
     def __init__(self, folder: str | Path, identity: Mapping[str, Any], seconds: float = 0.0):
-        self._records = Records(folder, "checkpoint", identity)  # makes the folder: rather now than after an hour
+        self._records = Records(folder, "checkpoint", identity)  # a folder that cannot be made is refused now
         self._seconds = seconds
         self._last = time.monotonic()
 

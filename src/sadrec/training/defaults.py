@@ -180,7 +180,7 @@ def resolve(
 def as_before(given: Mapping[str, Any], before: Settings | None, factors: int, bias: bool) -> dict[str, Any]:
     """Fill settings left at None from the fit that is continued, whose factors and bias stay in any case.
 
-    A variational fit has no penalties to go on with, and keeps fewer factors than it was given.
+    A variational fit has no penalties to continue with, and keeps fewer factors than it was given.
     """
     values = dict(given)
     variational = before is not None and before.solver == "variational"

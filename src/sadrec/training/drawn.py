@@ -235,7 +235,7 @@ def hardest(xi: Any, items: Any, bias: Any, i: int, negatives: Any, l1: Any) -> 
 
 @kernel
 def fetch(row: Any) -> None:
-    """Have the processor fetch a row while it goes on."""
+    """Have the processor fetch a row without waiting."""
     for h in range(0, min(row.shape[0], _FETCHED), 16):  # 64 bytes
         prefetch(row, h)
 

@@ -167,7 +167,7 @@ def run_sweeps(
     """Make sweeps of the variational solver up to a number, or until ``after_sweep`` returns True.
 
     ``after_sweep`` is called with the figures of each sweep, which it adds to ``history``; also once after a resume,
-    with the last figures of before. Ctrl-C is heard between sweeps.
+    with the last figures of before. Ctrl-C takes effect between sweeps.
     """
 
     def resume(values: dict[str, Any], arrays: Arrays) -> bool:

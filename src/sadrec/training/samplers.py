@@ -161,7 +161,7 @@ class PopularNegatives:
         return Pairs(user[:count], winner[:count], loser[:count], None if self._weights is None else weight[:count])
 
 
-# So often a popular item that the user does not know is looked for; then any unknown item must do.
+# So often a popular item that the user does not know is drawn; after that any unknown item is taken.
 _TRIES = 64
 
 

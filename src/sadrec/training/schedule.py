@@ -49,22 +49,18 @@ def round_robin(teams: int) -> NDArray[np.int64]:
     if teams < 2 or teams % 2:
         raise ValueError(f"a round robin needs an even number of teams, at least 2, not {teams}")
     circle = teams - 1
-    pair = np.empty((circle, teams), np.int64)
-    for r in range(circle):
-        pair[r, teams - 1] = pair[r, r] = 0
-        for p in range(1, teams // 2):
-            pair[r, (r + p) % circle] = pair[r, (r - p) % circle] = p
+    ahead = (np.arange(teams) - np.arange(circle)[:, None]) % circle
+    pair = np.minimum(ahead, circle - ahead)
+    pair[:, -1] = 0
     return pair
 
 
 def matching_of(pair: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return, for two teams, the matching in which they meet (-1 on the diagonal)."""
-    teams = pair.shape[1]
-    met = np.full((teams, teams), -1, np.int64)
-    for r, row in enumerate(pair):
-        for p in range(teams // 2):
-            a, b = np.flatnonzero(row == p)
-            met[a, b] = met[b, a] = r
+    met = np.empty((pair.shape[1], pair.shape[1]), np.int64)
+    matching, first, second = np.nonzero(pair[:, :, None] == pair[:, None, :])
+    met[first, second] = matching
+    np.fill_diagonal(met, -1)
     return met
 
 

@@ -43,7 +43,7 @@ class Penalties(NamedTuple):
     """What holds the parameters back."""
 
     l2: float  # on xi, eta and the bias
-    l1: float | None  # towards tau = 1; None for BPR, where tau is 1 and stays it
+    l1: float | None  # towards tau = 1; None for BPR, where tau stays at 1
     l1_weights: Floats | None  # a factor on l1 for each entry of tau, (m, k), or None for 1
 
 

@@ -1,4 +1,4 @@
-"""Lists: the best N of the whole catalogue, against the items that came true."""
+"""Lists: the best N of the whole catalogue, against the user's test items."""
 
 from dataclasses import dataclass
 from typing import Any

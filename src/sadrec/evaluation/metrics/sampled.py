@@ -114,7 +114,7 @@ def m_margin(contest: Contest) -> Doubles:
     .. math:: s_i = \frac{1}{|I_u^{train}|} \sum_{j \in I_u^{train}} x_{uij}, \quad i \in \{o\} \cup S_u
 
     The comparisons are those of :func:`m2`, but their sizes count: a real number has
-    (almost) no ties, so no rule for equals colours the result.
+    (almost) no ties, so the rule for equals does not matter.
     """
     own = contest.held_out_mean[contest.case]
     return np.where(contest.liked > 0, contest.hit(contest.mean > own, contest.mean == own), np.nan)
