@@ -50,7 +50,7 @@ def round_robin(teams: int) -> NDArray[np.int64]:
         raise ValueError(f"a round robin needs an even number of teams, at least 2, not {teams}")
     circle = teams - 1
     ahead = (np.arange(teams) - np.arange(circle)[:, None]) % circle
-    pair = np.minimum(ahead, circle - ahead)
+    pair: NDArray[np.int64] = np.minimum(ahead, circle - ahead)
     pair[:, -1] = 0
     return pair
 

@@ -118,7 +118,7 @@ class TrainingSettings:
     solver: Solver | None = setting(
         None,
         OneOf("sgd", "variational"),
-        "How the parameters are computed. 'variational' is for comparisons: it learns from them how much to shrink, and "
+        "How the parameters are learnt. 'variational' is for comparisons: it learns from them how much to shrink, and "
         "knows how sure it is. 'sgd' takes the penalties that are given. Left at None, comparisons are learnt by "
         "'variational' unless a setting of 'sgd' is given, a fitted model is continued, or there are too many users or "
         "items; interactions are learnt by 'sgd'.",
