@@ -62,7 +62,7 @@ class Verbs(click.Group):
             ctx.exit(130)
 
 
-@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 @click.version_option(sadrec.__version__, prog_name="sadrec")
 def main() -> None:
     """Recommendations when taste does not run in a straight line.

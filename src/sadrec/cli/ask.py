@@ -42,13 +42,8 @@ def properties(thing: Any, *names: str) -> dict[str, Any]:
 @click.option("--all", "everybody", is_flag=True, help="For all users, written to OUTPUT.")
 @click.option("-o", "--output", type=an_output, help="Parquet file for --all.")
 @number_option(10, "How many items.")
-@click.option(
-    "--method",
-    type=click.Choice(["margin", "wins", "liked", "markov", "nash"]),
-    default="margin",
-    show_default=True,
-    help="How the best candidates are ordered.",
-)
+@click.option("--method", type=click.Choice(["margin", "wins", "liked", "markov", "nash"]), default="margin",
+              help="How the best candidates are ordered.")  # fmt: skip
 @click.option("--groups", is_flag=True, help="Show items that form a cycle together.")
 @click.option("--keep-seen", is_flag=True, help="Do not leave out what the user has seen.")
 @json_option

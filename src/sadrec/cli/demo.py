@@ -29,9 +29,7 @@ _WHAT = (
 
 @click.command("demo")
 @seed_option
-@click.option(
-    "-o", "--output", type=a_folder, default=Path("sadrec-demo"), show_default=True, help="Folder for the picture."
-)
+@click.option("-o", "--output", type=a_folder, default=Path("sadrec-demo"), help="Folder for the picture.")
 def demo_command(seed: int, output: Path) -> None:
     """Simulate people whose taste runs in cycles, and see which model notices."""
     from sadrec import BPR, SAD

@@ -25,9 +25,7 @@ PAPER_MEASURES = ("mean_margin", "match", "match_per_user", "m1", "m2")
 @model_argument
 @click.option("--train", type=a_file, help="What the model was fitted on; needed for interactions.")
 @click.option("--test", type=a_file, required=True, help="What was held out.")
-@click.option(
-    "--top-n", type=click.IntRange(min=1), help="Judge lists of this length over the whole catalogue instead."
-)
+@click.option("--top-n", type=click.IntRange(min=1), help="Judge lists of this length of all items instead.")
 @seed_option
 @reading_options
 @json_option
@@ -121,17 +119,12 @@ def in_ids_of(model: Any, data: Any, name: str = "the data") -> tuple[Any, int]:
     help="Names, separated by commas: sad, bpr, gibbs, ease, popularity, and implicit-als and implicit-bpr where "
     "implicit is installed.  [default: sad,bpr,ease,popularity; of comparisons sad,bpr,popularity]",
 )
-@click.option("--splits", type=click.IntRange(min=1), default=5, show_default=True)
+@click.option("--splits", type=click.IntRange(min=1), default=5)
 @click.option("--factors", type=click.IntRange(min=1), help="Of models with factors.  [default: each model's own]")
 @click.option("--top-n", type=click.IntRange(min=1), help="Judge lists of this length on random 80/20 splits instead.")
 @click.option("--budget", type=click.FloatRange(min=0, min_open=True), help="Seconds for one fit and its evaluation.")
 @seed_option
-@click.option(
-    "-o",
-    "--output",
-    type=a_folder,
-    help="Folder for tables, a picture and finished work: a killed comparison continues.",
-)
+@click.option("-o", "--output", type=a_folder, help="Folder for tables, a picture and what a killed run resumes from.")
 @quiet_option
 @reading_options
 @json_option

@@ -29,25 +29,13 @@ def describe_command(file: Path, reading: options.Reading, as_json: bool) -> Non
 @options.file_argument
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Where to write the model.")
 @click.option("--model", type=click.Choice(["sad", "bpr"]), help="Which model.  [default: sad]")
-@click.option(
-    "--settings", "settings_file", type=options.a_file, help="JSON file of settings, such as `sadrec tune` writes."
-)
+@click.option("--settings", "settings_file", type=options.a_file, help="JSON file, such as `sadrec tune` writes.")
 @options.settings_options(TrainingSettings)
-@click.option(
-    "--dislikes", metavar="NUMBER|FILE", help="What people disliked: ratings below a number, or a file of interactions."
-)
-@click.option(
-    "--validation",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    metavar="SHARE",
-    help="Hold out this share and keep the best epoch.",
-)
+@click.option("--dislikes", metavar="NUMBER|FILE", help="Ratings below a number, or a file of what people disliked.")
+@click.option("--validation", type=options.a_share, help="Hold out this share and keep the best epoch.")
 @click.option("--patience", type=int, help="Stop when the held-out figure has not risen for so many epochs.")
-@click.option(
-    "--checkpoint",
-    type=options.a_folder,
-    help="Folder to resume from; by default OUTPUT.checkpoint, removed when the model is written.",
-)
+@click.option("--checkpoint", type=options.a_folder,
+              help="Folder to resume from; by default OUTPUT.checkpoint, removed when it is done.")  # fmt: skip
 @options.quiet_option
 @options.reading_options
 @options.json_option

@@ -16,18 +16,19 @@ Decorated = TypeVar("Decorated", bound=Command)
 a_file = click.Path(exists=True, dir_okay=False, path_type=Path)
 an_output = click.Path(dir_okay=False, path_type=Path)
 a_folder = click.Path(file_okay=False, path_type=Path)
+a_share = click.FloatRange(0, 1, min_open=True, max_open=True)
 file_argument = click.argument("file", type=a_file)
 model_argument = click.argument("model", type=a_file)
 user_option = click.option("--user", required=True, help="Id of the user.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 quiet_option = click.option("--quiet", is_flag=True, help="No progress bar.")
-seed_option = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
+seed_option = click.option("--seed", type=click.IntRange(min=0), default=0, help="Random seed.")
 
 
 def number_option(default: int, help: str, least: int = 1) -> Callable[[Decorated], Decorated]:
     """Return the option of how many items are meant."""
     kind = click.IntRange(min=least)
-    return click.option("-n", "--number", "N", type=kind, default=default, show_default=True, help=help)
+    return click.option("-n", "--number", "N", type=kind, default=default, help=help)
 
 
 def spelled(name: str) -> str:
@@ -137,40 +138,26 @@ def holds_comparisons(names: list[str]) -> bool:
     """Tell by the names of its columns whether a file holds comparisons."""
     from sadrec.data._columns import AUTO, find_column
 
-    roles = {
-        role
-        for role in ("winner", "loser", "left", "right")
-        if find_column(names, AUTO, role, required=False) is not None
-    }
-    # A column of labels alone is a rating of some kind; a column of winners is not.
-    return any(name.strip().lower() == "winner" for name in names) or (
-        "winner" in roles and ("loser" in roles or {"left", "right"} <= roles)
-    )
+    has = {role: find_column(names, AUTO, role, required=False) for role in ("winner", "loser", "left", "right")}
+    if any(name.strip().lower() == "winner" for name in names):
+        return True
+    # A column of labels alone is a rating of some kind.
+    return bool(has["winner"] and (has["loser"] or (has["left"] and has["right"])))
 
 
 def reading_options(command: Command) -> Command:
     """Add the options that say what a file holds and where; the command takes them as ``reading``."""
     options = [
-        click.option(
-            "--kind",
-            type=click.Choice(["auto", "interactions", "comparisons"]),
-            default="auto",
-            show_default=True,
-            help="What the file holds; auto looks for columns of winners and losers.",
-        ),
+        click.option("--kind", type=click.Choice(["auto", *_OF]), default="auto",
+                     help="What the file holds; auto looks for columns of winners and losers."),
         *(click.option(f"--{name}", name, metavar="COLUMN", help=text) for name, text in _COLUMNS.items()),
         click.option("--header/--no-header", default=None, help="Whether the first line names the columns."),
         click.option("--text-ids", is_flag=True, help="Read ids as text even when they look like numbers."),
         click.option("--allow-negative", is_flag=True, default=None, help="Take negative ratings."),
-        click.option(
-            "--duplicates",
-            type=click.Choice(["last", "sum", "count", "max"]),
-            help="What to do with several rows of one user and item.",
-        ),
-        click.option(
-            "--ties", type=click.Choice(["drop", "split"]), help="What to do with ties, comparisons without a winner."
-        ),
-    ]
+        click.option("--duplicates", type=click.Choice(["last", "sum", "count", "max"]),
+                     help="What to do with several rows of one user and item."),
+        click.option("--ties", type=click.Choice(["drop", "split"]), help="What to do where nobody won."),
+    ]  # fmt: skip
 
     @functools.wraps(command)
     def with_reading(*arguments: Any, **values: Any) -> Any:

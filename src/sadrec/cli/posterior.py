@@ -32,13 +32,10 @@ def output_name(ctx: click.Context, param: click.Parameter, value: Path | None) 
 @options.settings_options(SamplerSettings)
 @click.option("--for", "asked", metavar="USER", help="Whose ranking and cycles; everybody's mean by default.")
 @options.number_option(20, "How many items to show.")
-@click.option("--level", type=float, default=0.9, show_default=True, help="Probability content of the intervals.")
-@click.option("--least", type=float, default=0.5, show_default=True, help="Smallest probability of a cycle to show.")
-@click.option(
-    "--checkpoint",
-    type=options.a_folder,
-    help="Folder to resume from; with -o by default OUTPUT.checkpoint, removed when the posterior is saved.",
-)
+@click.option("--level", type=float, default=0.9, help="Probability content of the intervals.")
+@click.option("--least", type=float, default=0.5, help="Smallest probability of a cycle to show.")
+@click.option("--checkpoint", type=options.a_folder, help="Folder to resume from; with -o by default "
+              "OUTPUT.checkpoint, removed when the posterior is saved.")  # fmt: skip
 @options.quiet_option
 @options.reading_options
 @options.json_option

@@ -17,17 +17,16 @@ from sadrec.training.settings import TrainingSettings
 @click.option("-o", "--output", type=options.an_output, required=True,
               help="JSON file for the best settings, which `sadrec fit --settings` takes.")  # fmt: skip
 @click.option("--model", type=click.Choice(["sad", "bpr"]), help="Which model.  [default: sad]")
-@click.option("--sampler", type=click.Choice(["tpe", "random", "grid"]), default="tpe", show_default=True,
+@click.option("--sampler", type=click.Choice(["tpe", "random", "grid"]), default="tpe",
               help="tpe needs the extra `tune`; grid tries every combination of --try.")  # fmt: skip
 @click.option("--try", "tries", multiple=True, metavar="NAME=VALUES",
               help="Values of a setting to try: factors=16,32 or regularization=0.001..0.1; may be repeated. By "
               "default what the settings declare, but for those given by options.")  # fmt: skip
 @click.option("--trials", type=click.IntRange(min=1), help="How many settings to try in all.")
 @click.option("--metric", help="Such as ndcg@10, m1 or validation_log_likelihood; accuracy of comparisons.")
-@click.option("--folds", type=click.IntRange(min=1), default=1, show_default=True, help="Validation parts to average.")
-@click.option("--test", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.1, show_default=True,
-              help="The share that is held out for validation.")  # fmt: skip
-@click.option("--rule", type=click.Choice(["best", "one-error"]), default="best", show_default=True,
+@click.option("--folds", type=click.IntRange(min=1), default=1, help="Validation parts to average.")
+@click.option("--test", type=options.a_share, default=0.1, help="The share that is held out for validation.")
+@click.option("--rule", type=click.Choice(["best", "one-error"]), default="best",
               help="one-error takes the first settings within a standard error of the best.")  # fmt: skip
 @click.option("--budget", type=click.FloatRange(min=0, min_open=True), help="Seconds that one trial may take.")
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds after which no trial starts.")
