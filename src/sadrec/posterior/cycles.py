@@ -56,8 +56,7 @@ def count_triads(wins: Words, counts: NDArray[np.int32]) -> None:
 
 def packed_wins(draws: Draws, user: int | None, items: Positions) -> tuple[Words, Doubles]:
     """Return who beats whom, a bit per draw, (items, items, words), and how often."""
-    if user is None:
-        draws, user = draws.crowd(), 0
+    draws, user = draws.of(user)
     words = -(-len(draws) // 64)
     packed, share = np.zeros((len(items), len(items), words * 8), np.uint8), np.zeros((len(items), len(items)))
     for place, item in enumerate(items):
@@ -106,8 +105,7 @@ def credible_cycles(
 
 def cyclic_triad_counts(draws: Draws, user: int | None, items: Positions) -> Positions:
     """Return the number of cycles of three among some items in every draw."""
-    if user is None:
-        draws, user = draws.crowd(), 0
+    draws, user = draws.of(user)
     wins = np.stack([(draws.preference(user, item, items) > 0).sum(axis=1) for item in items], axis=1)
     size = len(items)
     # Every triad that is not a cycle has exactly one item that beats both others.

@@ -105,11 +105,6 @@ class Draws:
         """Iterate over the draws, chain after chain."""
         return (self[draw] for draw in range(len(self)))
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of memory."""
-        return self.user.nbytes + self.item.nbytes + self.rival.nbytes + self.scales.nbytes
-
     def _of_each_chain(self, chosen: Any) -> "Draws":
         return Draws(self.user[:, chosen], self.item[:, chosen], self.rival[:, chosen], self.scales[:, chosen])
 
@@ -122,10 +117,12 @@ class Draws:
         keep = max(1, min(self.per_chain, count // self.chains))
         return self._of_each_chain(np.linspace(0, self.per_chain - 1, keep).round().astype(np.int64))
 
-    def crowd(self) -> "Draws":
-        """Return the draws of a single user, the mean over all."""
+    def of(self, user: Any) -> tuple["Draws", Any]:
+        """Return draws and the row of a user in them; None is the average user, the mean of xi over all."""
+        if user is not None:
+            return self, user
         mean = self.user.mean(axis=2, keepdims=True, dtype=np.float64).astype(np.float32)
-        return Draws(mean, self.item, self.rival, self.scales)
+        return Draws(mean, self.item, self.rival, self.scales), 0
 
     def flat(self) -> Flat:
         """Return xi, eta, tau with chains and draws in one axis, chain after chain."""
@@ -133,9 +130,8 @@ class Draws:
 
     def preference(self, user: Any, item: Any, rival: Any) -> Doubles:
         """Return ``x_uij`` for rows that broadcast, (draws, ...)."""
-        if user is None:
-            return self.crowd().preference(0, item, rival)
-        xi, eta, tau = self.flat()
+        draws, user = self.of(user)
+        xi, eta, tau = draws.flat()
         u, i, j = (np.asarray(rows) for rows in np.broadcast_arrays(user, item, rival))
         shape, u, i, j = i.shape, u.ravel(), i.ravel(), j.ravel()
         result = np.empty((len(self), len(i)))
@@ -152,12 +148,11 @@ class Draws:
 
         No draw of a preference is held, so any number of pairs may be asked for.
         """
-        if user is None:
-            return self.crowd().mean(0, item, rival, of, num_threads)
+        draws, user = self.of(user)
         rows = np.broadcast_arrays(user, item, rival)
         pairs = Pairs(*(np.ascontiguousarray(side, np.int64).ravel() for side in rows))
         total = np.zeros(pairs.user.size)
-        work = partial(add_up, self.flat(), pairs, _QUANTITIES[of], total)
+        work = partial(add_up, draws.flat(), pairs, _QUANTITIES[of], total)
         most = max(1, total.size * len(self) // _WORTH_SHARING)
         parts = min(num_threads or os.cpu_count() or 1, most, max(1, total.size))
         bounds = np.linspace(0, total.size, parts + 1).astype(int).tolist()
@@ -181,11 +176,10 @@ class Draws:
 
     def margins(self, user: int | None, items: Positions, rivals: Positions) -> Doubles:
         """Return the posterior mean margins of some items over some rivals, (items, rivals)."""
-        if user is None:
-            return self.crowd().margins(0, items, rivals)
+        draws, user = self.of(user)
         total = np.zeros((len(items), len(rivals)))
         places = np.arange(len(items) + len(rivals))
-        for part in self.side_by_side([user], np.concatenate([items, rivals])):
+        for part in draws.side_by_side([user], np.concatenate([items, rivals])):
             total += margins(part, 0, places[: len(items)], places[len(items) :])
         return total
 

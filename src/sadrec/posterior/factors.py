@@ -179,13 +179,8 @@ def _with_best_items(one: Factors, every: Factors, held: bool) -> tuple[Doubles,
         eta = solved[:, k] - solved[:, :k] @ tau
         step = np.concatenate((tau, -eta)) - items[i]
         items[i] += step
-        gram = items.T @ items if i % 64 == 63 else gram + _symmetric(items[i], step)
+        both = np.outer(items[i], step)  # the outer product of the item with itself grows by this, both ways
+        gram = items.T @ items if i % 64 == 63 else gram + (both + both.T - np.outer(step, step))
         by_item += np.outer(every[1][i], step)
         by_rival += np.outer(every[2][i], step)
     return -items[:, k:], items[:, :k]
-
-
-def _symmetric(new: Doubles, step: Doubles) -> Doubles:
-    """Return by how much the outer product of a vector with itself grew, given its new value and the last step."""
-    both = np.outer(new, step)
-    return np.asarray(both + both.T - np.outer(step, step))

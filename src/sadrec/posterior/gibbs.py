@@ -213,7 +213,7 @@ class GibbsSAD(SamplerSettings, Estimator):
         ends = _ends(level)
         probable = _check.one_of(of, "of", ("preference", "probability")) == "probability"
         u, i, j = self._rows(user, item, rival)
-        drawn, u = (self.drawn.crowd(), 0) if u is None else (self.drawn, u)
+        drawn, u = self.drawn.of(u)
         rows = np.broadcast_arrays(u, i, j)
         shape, step = rows[0].shape, max(1, _CHUNK // len(self.drawn))
         flat = [side.ravel() for side in rows]
@@ -481,7 +481,7 @@ class GibbsSAD(SamplerSettings, Estimator):
         Parameters
         ----------
         pairs
-            Ids or sequences of ids (users, items, rivals), users None for the crowd; None takes ``number`` of the
+            Ids or sequences of ids (users, items, rivals), users None for the average user. None: some of the
             comparisons that were learnt from.
 
         Returns
@@ -490,12 +490,12 @@ class GibbsSAD(SamplerSettings, Estimator):
             With ``preference`` and ``probability``, (chain, draw, comparison), and ``prior_scale``.
         """
         rows: tuple[Any, ...] = self.observed_pairs(number, seed) if pairs is None else self._rows(*pairs)
-        crowd = rows[0] is None
-        user, item, rival = np.broadcast_arrays(*map(np.atleast_1d, (0 if crowd else rows[0], *rows[1:])))
-        who = np.full(len(user), "everybody") if crowd else self.users[user]
+        average = rows[0] is None
+        user, item, rival = np.broadcast_arrays(*map(np.atleast_1d, (0 if average else rows[0], *rows[1:])))
+        who = np.full(len(user), "everybody") if average else self.users[user]
         asked = zip(who, self.items[item], self.items[rival], strict=True)
         names = [f"{one}: {i} over {j}" for one, i, j in asked]
-        return diagnostics.to_arviz(self.drawn, None if crowd else user, item, rival, names)
+        return diagnostics.to_arviz(self.drawn, None if average else user, item, rival, names)
 
     def trace_plot(self, user: Any, item: Any, rival: Any, path: str | Path | None = None) -> Any:
         """Draw the chains of one preference, sweep by sweep, and its distribution in each; return the figure."""

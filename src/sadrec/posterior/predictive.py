@@ -22,6 +22,14 @@ MOST_WORK = 2 * 10**9
 """How many products counting cycles in the data may take."""
 
 
+_OF_DRAW: dict[str, _OfDraw] = {
+    "log_likelihood": lambda user, winner, loser, x: float(log_ndtr(x).sum()),
+    "upsets": lambda user, winner, loser, x: float((x < 0).mean()),
+    "user_upsets": lambda user, winner, loser, x: _spread(user, x < 0),
+}
+"""The statistics that depend on the draw."""
+
+
 def predictive_check(
     draws: Draws, observed: ByUser, statistics: Mapping[str, Statistic] | None, seed: int, level: float
 ) -> pl.DataFrame:
@@ -33,7 +41,7 @@ def predictive_check(
     rng = np.random.default_rng(seed)
     of_draw: dict[str, _OfDraw] = {}
     if statistics is None:
-        of_draw, statistics = _of_draw(), _of_data(len(observed.start) - 1, draws.item.shape[2])
+        of_draw, statistics = _OF_DRAW, _of_data(len(observed.start) - 1, draws.item.shape[2])
     fixed = {name: statistic(user, winner, loser) for name, statistic in statistics.items()}
     names = [*of_draw, *statistics]
     actual, replicated = ({name: np.empty(len(draws)) for name in names} for _ in range(2))
@@ -56,15 +64,6 @@ def _row(actual: Doubles, replicated: Doubles, level: float) -> dict[str, float]
         "lower": float(np.quantile(replicated, (1 - level) / 2)),
         "upper": float(np.quantile(replicated, (1 + level) / 2)),
         "p_value": float((replicated > actual).mean() + (replicated == actual).mean() / 2),
-    }
-
-
-def _of_draw() -> dict[str, _OfDraw]:
-    """Return the statistics that depend on the draw."""
-    return {
-        "log_likelihood": lambda user, winner, loser, x: float(log_ndtr(x).sum()),
-        "upsets": lambda user, winner, loser, x: float((x < 0).mean()),
-        "user_upsets": lambda user, winner, loser, x: _spread(user, x < 0),
     }
 
 

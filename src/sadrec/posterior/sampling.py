@@ -19,7 +19,7 @@ from sadrec.posterior.triples import Triples
 logger = logging.getLogger("sadrec")
 
 _ROUND_SECONDS = 0.2
-"""Chains wait for each other about so often: then the bar moves and Ctrl-C is heard."""
+"""Chains wait for each other about so often: then the bar moves and Ctrl-C is noticed."""
 _WORTH_SHARING = 20_000
 """Comparisons per thread below which handing work out costs more than it saves."""
 
@@ -85,7 +85,7 @@ def sample(
             while chains[0].sweep < settings.sweeps:
                 turn = min(turn, settings.sweeps - chains[0].sweep)
                 began = time.perf_counter()
-                kept = _turn(chains, draws, turn, runners, helpers if parts > 1 else None, parts)
+                kept = _turn(chains, draws, turn, runners, helpers, parts)
                 bar.update(turn)
                 bar.set_postfix_str("warming up" if not kept else f"{kept} draws per chain", refresh=False)
                 if not all(np.isfinite(array).all() for chain in chains for array in chain.state[-3:]):

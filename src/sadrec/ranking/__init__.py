@@ -12,7 +12,7 @@ module               answers
 ``cycles``           which items beat each other in a cycle, how many triples do; slates that show them together
 ``intransitivity``   what share of the preferences no scores explain, by user, factor and item
 ``fold_in``          a vector for a new user; ``new_items``, for a new item
-``explain``          what each factor contributes, and which liked items speak for which side
+``explain``          what each factor contributes, and which liked items support which side
 ``alignment``        which factor of one model is which of another
 ``plots``            pictures of it (needs matplotlib)
 ===================  ================================================================================================
@@ -20,7 +20,7 @@ module               answers
 The arguments that most functions have mean the same everywhere and are not described again:
 
 - ``parameters``: of the model.
-- ``user``: a position, or a vector of floats, so that every function serves a new user like anybody else; ``users``:
+- ``user``: a position, or a vector of floats, so that every function serves a new user, too; ``users``:
   positions, or vectors (users, factors); None for all users.
 - ``items``, ``rivals``: positions; None for the whole catalogue. ``labels``: what to call the items in the answer.
 - ``game``: a tournament. ``minimum``: the margin that a win needs to count.

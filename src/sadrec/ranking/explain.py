@@ -1,4 +1,4 @@
-"""Why this item rather than that one: what each factor contributes, and which liked items speak for which side."""
+"""Why this item rather than that one: what each factor contributes, and which liked items support which side."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sadrec._check import whole
-from sadrec._types import Doubles
+from sadrec._types import Doubles, Positions
 from sadrec.ranking.fold_in import Pool, liked_pairs, pair_design
 from sadrec.ranking.logistic import check_regularization, curvature
 from sadrec.ranking.pairs import contributions, sigmoid
@@ -66,15 +66,15 @@ class Explanation:
         return [(int(h), float(own[h])) for h in np.argsort(-np.abs(own), kind="stable")[: whole(N, "N")]]
 
     def supporters(self, N: int = 5) -> list[tuple[Any, float]]:
-        """Return the liked items that speak most for the item, with their influence, which is positive."""
-        return [
-            (self.liked[n], float(self.influences[n])) for n in np.flatnonzero(self.influences > 0)[: whole(N, "N")]
-        ]
+        """Return the liked items that support the item most, with their influence, which is positive."""
+        return self._votes(np.flatnonzero(self.influences > 0), N)
 
     def opponents(self, N: int = 5) -> list[tuple[Any, float]]:
-        """Return the liked items that speak most for the rival, with their influence, which is negative."""
-        against = np.flatnonzero(self.influences < 0)[::-1]
-        return [(self.liked[n], float(self.influences[n])) for n in against[: whole(N, "N")]]
+        """Return the liked items that support the rival most, with their influence, which is negative."""
+        return self._votes(np.flatnonzero(self.influences < 0)[::-1], N)
+
+    def _votes(self, places: Positions, N: int) -> list[tuple[Any, float]]:
+        return [(self.liked[n], float(self.influences[n])) for n in places[: whole(N, "N")]]
 
     def __repr__(self) -> str:
         lines = [f"{self.item} over {self.rival}: margin {self.margin:.3g} ({100 * self.probability:.0f} %)"]

@@ -35,18 +35,19 @@ def intransitivity(parameters: Parameters, users: User | ArrayLike | None = None
     array([1.])
     """
     vectors, single = _vectors(parameters, users)
-    forms = _Forms.of(parameters)
-    rest = _quadratic(forms.rest, vectors)
-    share = _divide(rest, rest + forms.explained(vectors))
+    form, scores = _forms(parameters)
+    rest = _quadratic(form, vectors)
+    share = _divide(rest, rest + parameters.n_items * _quadratic(scores, vectors))
     return np.asarray(share[0] if single else share)
 
 
 def factor_shares(parameters: Parameters, user: User) -> Doubles:
     """Split a user's intransitivity among the factors; one that cancels what others do is negative."""
     xi = _vectors(parameters, user_vector(parameters, user))[0]
-    forms = _Forms.of(parameters)
-    parts = xi[0] * (forms.rest @ xi[0])
-    return _divide(parts, np.full(parts.shape, parts.sum() + forms.explained(xi)[0]))[: parameters.n_factors]
+    form, scores = _forms(parameters)
+    parts = xi[0] * (form @ xi[0])
+    total = parts.sum() + parameters.n_items * _quadratic(scores, xi)[0]
+    return _divide(parts, np.full(parts.shape, total))[: parameters.n_factors]
 
 
 def factor_intransitivity(parameters: Parameters) -> Doubles:
@@ -54,9 +55,10 @@ def factor_intransitivity(parameters: Parameters) -> Doubles:
 
     One factor with positive rival factors never makes a cycle, whatever its share: it orders by eta / tau.
     """
-    forms = _Forms.of(parameters)
-    rest = np.diagonal(forms.rest)
-    return _divide(rest, rest + forms.explained(np.eye(rest.size)))[: parameters.n_factors]
+    form, scores = _forms(parameters)
+    rest = np.diagonal(form)
+    total = rest + parameters.n_items * _quadratic(scores, np.eye(rest.size))
+    return _divide(rest, total)[: parameters.n_factors]
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,32 +98,21 @@ def item_counter_effects(parameters: Parameters, users: User | ArrayLike | None 
     return ItemCounterEffects(np.sqrt(rest / items), _divide(rest, np.full(items, rest.sum())))
 
 
-@dataclass(frozen=True, eq=False)
-class _Forms:
-    """Quadratic forms in a user's vector: half the squared size of the rest, and of what scores explain."""
+def _forms(parameters: Parameters) -> tuple[Doubles, Doubles]:
+    """Return quadratic forms in a user's vector: half the squared size of R, and of the scores' part per item.
 
-    rest: Doubles
-    scores: Doubles
-    items: int
-
-    @classmethod
-    def of(cls, parameters: Parameters) -> "_Forms":
-        """Compute the forms, in double precision; without rival factors (BPR) there is no rest."""
-        if parameters.rival_factors is None:
-            none = np.zeros((parameters.n_factors + (parameters.item_bias is not None),) * 2)
-            return cls(none, none, parameters.n_items)
-        eta, tau = (side.astype(np.float64) for side in parameters.extend_items())
-        mean_eta, mean_tau = parameters.mean_items()
-        scores = eta * mean_tau - tau * mean_eta
-        eta -= mean_eta
-        tau -= mean_tau
-        cross = eta.T @ tau
-        rest = (eta.T @ eta) * (tau.T @ tau) - cross * cross.T
-        return cls(rest, scores.T @ scores, parameters.n_items)
-
-    def explained(self, vectors: Doubles) -> Doubles:
-        """Return half the squared size of the part that scores explain, for users' vectors with the bias column."""
-        return self.items * _quadratic(self.scores, vectors)
+    Without rival factors (BPR) there is no R, and both are 0.
+    """
+    if parameters.rival_factors is None:
+        none = np.zeros((parameters.n_factors + (parameters.item_bias is not None),) * 2)
+        return none, none
+    eta, tau = (side.astype(np.float64) for side in parameters.extend_items())
+    mean_eta, mean_tau = parameters.mean_items()
+    scores = eta * mean_tau - tau * mean_eta
+    eta -= mean_eta
+    tau -= mean_tau
+    cross = eta.T @ tau
+    return (eta.T @ eta) * (tau.T @ tau) - cross * cross.T, scores.T @ scores
 
 
 def _vectors(parameters: Parameters, users: User | ArrayLike | None) -> tuple[Doubles, bool]:

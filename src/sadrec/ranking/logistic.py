@@ -113,7 +113,7 @@ def maximise_hardest(
 
     ``log sigmoid`` of the least of several margins is the least of concave functions: concave, with corners. Newton's
     direction for the pairs at hand leads too far, because other pairs are the hardest there, and full steps would go
-    back and forth for ever. So it is followed to where the slope along it vanishes, by one step of the secant method.
+    back and forth. So it is followed to where the slope along it vanishes, by one step of the secant method.
 
     ``pairs`` gives design and offset of the hardest pairs for a vector. They are chosen anew at most ``turns`` times:
     at a corner what a step promises is not what it gains.

@@ -2,7 +2,7 @@
 
 With all else fixed, x is linear in the item's eta, tau and bias together: a logistic regression again, with the
 penalties of training (l2 on eta and the bias, l1 on tau around 1, tau >= 0). As in training the item plays both parts.
-It wins against negatives of the users who liked it, and it is a negative for the liked items of everybody else, as
+It wins against negatives of the users who liked it, and it is a negative for the liked items of all other users, as
 often as a uniform draw among the items a user has not liked brings it up: without the second part a new item would look
 better than any old one.
 """
@@ -63,11 +63,11 @@ def fold_in_item(
 ) -> NewItem:
     """Compute the parameters of a new item from who liked it, at least one user.
 
-    ``liked`` is what everybody liked of the known items, a row per user. ``pairs`` is how many pairs to use for each of
+    ``liked`` is what all users liked of the known items, a row per user. ``pairs`` is how many pairs to use for each of
     the item's two parts.
     """
-    fans = np.unique(positions(users, parameters.n_users, "users"))
-    if not fans.size:
+    likers = np.unique(positions(users, parameters.n_users, "users"))
+    if not likers.size:
         raise ValueError("users is empty, but a new item needs at least one user who liked it")
     if liked.shape != (parameters.n_users, parameters.n_items):
         raise ValueError(
@@ -81,16 +81,16 @@ def fold_in_item(
     known = liked.tocsr().astype(bool).astype(np.float64)
     sizes = np.diff(known.indptr).astype(np.int64)
 
-    # As the winner: each fan once per epoch, against negatives spread over what the fan has not liked.
-    each = min(parameters.n_items, max(1, pairs // fans.size))
-    winner_users = np.repeat(fans, each)
+    # As the winner: each of these users once per epoch, against negatives spread over what the user has not liked.
+    each = min(parameters.n_items, max(1, pairs // likers.size))
+    winner_users = np.repeat(likers, each)
     negatives = draw(winner_users.size, parameters.n_items)
-    fresh = np.asarray(known[winner_users, negatives]).ravel() == 0
-    winner_users, negatives = winner_users[fresh], negatives[fresh]
+    unknown = np.asarray(known[winner_users, negatives]).ravel() == 0
+    winner_users, negatives = winner_users[unknown], negatives[unknown]
     winner_weight = 1.0 / np.bincount(winner_users, minlength=parameters.n_users)[winner_users]
 
     # As the negative: user by user, each liked item brings the new one up with probability 1 / (items not liked).
-    others = np.setdiff1d(np.flatnonzero(sizes > 0), fans, assume_unique=True)
+    others = np.setdiff1d(np.flatnonzero(sizes > 0), likers, assume_unique=True)
     meetings = sizes[others] / np.maximum(parameters.n_items + 1 - sizes[others], 1)
     total = float(meetings.sum())
     drawn = others[draw(pairs if total else 0, others.size, shares=meetings / total if total else None)]
@@ -103,7 +103,7 @@ def fold_in_item(
     own = factors + (parameters.item_bias is not None)
     design, offset = np.vstack([design, -against_design]), np.concatenate([offset, -against_offset])
     weight = np.concatenate([winner_weight, loser_weight])
-    touched = fans.size + total
+    touched = likers.size + total
     tau_part = np.arange(width) >= own
     penalty = np.where(tau_part, 0.0, regularization * touched)
     if width > own:
@@ -117,7 +117,7 @@ def fold_in_item(
         1.0 + vector[own:] if width > own else np.ones(factors),
         float(vector[factors]) if own > factors else 0.0,
         estimate.covariance[:own, :own],
-        int(fans.size),
+        int(likers.size),
     )
 
 

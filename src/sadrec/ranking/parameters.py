@@ -165,7 +165,7 @@ class Parameters:
 
 
 User = int | np.integer[Any] | NDArray[Any] | Sequence[float]
-"""A user: the position of a row of ``user_factors``, or a vector of floats, one per factor, for anybody else."""
+"""A user: the position of a row of ``user_factors``, or, for a new user, a vector of floats, one per factor."""
 
 
 def positions(values: ArrayLike, size: int, name: str) -> Positions:
@@ -201,7 +201,7 @@ def is_vector(user: object) -> bool:
 
 
 def user_vector(parameters: Parameters, user: User) -> NDArray[Any]:
-    """Return xi, the vector of a user given by position or, for somebody new, by the vector itself."""
+    """Return xi, the vector of a user given by position or, for a new user, by the vector itself."""
     if not is_vector(user):
         position = positions(user, parameters.n_users, "user")
         if position.ndim != 0 or position.size != 1:

@@ -65,7 +65,7 @@ class ItemIndex:
         """Return the N items with the largest inner product, for every query, and these products.
 
         Row r of ``seen`` holds items to leave out for query r; ``allowed`` are the only items to consider, ``blocked``
-        those to leave out for everybody. Best first, equal scores in order of position. Where fewer than N items are
+        those to leave out for all. Best first, equal scores in order of position. Where fewer than N items are
         left, the rest of the row is -1 with the score -inf.
         """
         N = whole(N, "N")

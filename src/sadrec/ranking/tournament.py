@@ -1,7 +1,7 @@
 """Every item of a list against every other, for one user, and what follows from who beats whom.
 
 Nothing here needs an order to exist: a win count always does, a winner over all sometimes, and the smallest set that
-beats everybody else (the Smith set) always.
+beats every other item (the Smith set) always.
 """
 
 from dataclasses import dataclass, field
