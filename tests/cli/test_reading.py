@@ -114,3 +114,4 @@ def test_the_kept_epoch_is_the_best_or_the_last():
     assert kept_epoch([{"a": 1.0}, {"a": 2.0}]) == (2, {"a": 2.0})
     scored = [{"validation_log_likelihood": score} for score in (-2.0, -1.0, -3.0, -1.0)]
     assert kept_epoch(scored)[0] == 2
+    assert kept_epoch(scored, "variational")[0] == len(scored)

@@ -8,8 +8,7 @@ from scipy.sparse import csr_matrix
 
 from sadrec.data import Comparisons, Interactions, UnknownIdError
 from sadrec.evaluation import EASE, Implicit, Popularity
-from sadrec.models import ModelFileError
-from sadrec.models.errors import NotFittedError
+from sadrec.models import ModelFileError, NotFittedError
 from tests.contract import EstimatorContract, named_checkerboard
 
 MODELS = [Popularity(), EASE(20.0), Implicit("als", factors=4, iterations=3), Implicit("bpr", factors=4, iterations=3)]

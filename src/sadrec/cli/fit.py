@@ -102,7 +102,7 @@ def fit_command(
     estimator.save(output)
     if checkpoint is None:
         shutil.rmtree(folder, ignore_errors=True)
-    epoch, figures = kept_epoch(estimator.history)
+    epoch, figures = kept_epoch(estimator.history, estimator.settings.solver)
     if as_json:
         used = estimator.settings.as_dict() if estimator.settings is not None else None
         print_json({"model": str(output), "settings": used, "epoch": epoch, "figures": figures})
@@ -152,11 +152,11 @@ def read_dislikes(dislikes: str | None, reading: options.Reading) -> Any:
     return reading.interactions(Path(dislikes))
 
 
-def kept_epoch(history: list[dict[str, float]]) -> tuple[int, dict[str, float]]:
-    """Return which epoch the model is of, counted from 1, and its figures: with a validation set the best one."""
+def kept_epoch(history: list[dict[str, float]], solver: str = "sgd") -> tuple[int, dict[str, float]]:
+    """Return which epoch the model is of, counted from 1, and its figures: of SGD with a validation set the best."""
     if not history:
         return 0, {}
     held_out = [figures.get("validation_log_likelihood") for figures in history]
-    scores = [score for score in held_out if score is not None]
+    scores = [score for score in held_out if score is not None and solver == "sgd"]
     epoch = held_out.index(max(scores)) + 1 if scores else len(history)
     return epoch, history[epoch - 1]

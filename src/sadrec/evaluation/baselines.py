@@ -17,8 +17,7 @@ from sadrec._settings import Number, OneOf, Seed, Threads, Whole, checked, setti
 from sadrec._types import Floats, Positions
 from sadrec.data import Comparisons, Ids, Interactions, as_interactions
 from sadrec.evaluation.plan import pattern
-from sadrec.models.base import Estimator, documented
-from sadrec.models.errors import ModelFileError
+from sadrec.models.base import Estimator, ModelFileError, documented
 from sadrec.models.files import pack_ids, pack_seen, refusing, unpack_ids, unpack_seen
 
 Array = NDArray[Any]

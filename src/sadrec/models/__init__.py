@@ -1,7 +1,7 @@
 """What is learnt: SAD and BPR, their verbs and their files."""
 
 from sadrec._record import CheckpointError
-from sadrec.models.errors import ModelFileError, NotFittedError
+from sadrec.models.base import ModelFileError, NotFittedError
 from sadrec.models.sad import BPR, SAD
 from sadrec.training.run import DivergedError
 

@@ -6,11 +6,19 @@ from dataclasses import MISSING
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
+from sadrec._files import FileFormatError
 from sadrec._settings import declared, described
 from sadrec.data.ids import IdArray, Ids
-from sadrec.models.errors import NotFittedError
 
 Model = TypeVar("Model")
+
+
+class NotFittedError(ValueError, AttributeError):
+    """A question was asked before ``fit``."""
+
+
+class ModelFileError(FileFormatError):
+    """A model file is damaged, cut short, of another kind or of a newer version."""
 
 
 class Estimator(ABC):

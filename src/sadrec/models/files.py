@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sadrec._check import number
 from sadrec._files import FileFormatError, plain, read_arrays, write_arrays
 from sadrec.data.ids import IdArray, Ids, text_ids
-from sadrec.models.errors import ModelFileError
+from sadrec.models.base import ModelFileError
 from sadrec.models.fitted import Fitted
 from sadrec.ranking import Parameters
 from sadrec.ranking.uncertainty import Uncertainty

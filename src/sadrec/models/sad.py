@@ -17,8 +17,7 @@ from sadrec._types import Doubles, Floats
 from sadrec.data import Comparisons, DataWarning, Interactions, as_interactions
 from sadrec.data._matrix import checked_seen, enlarged
 from sadrec.data.ids import IdArray, Ids, as_id_array, is_scalar_id
-from sadrec.models.base import Estimator, documented
-from sadrec.models.errors import ModelFileError
+from sadrec.models.base import Estimator, ModelFileError, documented
 from sadrec.models.files import load_model, save_model
 from sadrec.models.fitted import Fitted, Scored, one_position
 from sadrec.models.variational import fit_comparisons

@@ -4,27 +4,22 @@ from math import exp, log1p
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sadrec._kernel import kernel
 from sadrec._random import advance, below, hashed, nth_absent, stream_key
 from sadrec.training.factors import Factors
 from sadrec.training.given import Pairs, drawn_pairs
+from sadrec.training.samplers import Rows
 from sadrec.training.step import margin
 
 # Negatives drawn for each held-out interaction: enough to compare epochs, cheap beside an epoch.
 NEGATIVES = 4
 
 
-def held_out_pairs(
-    known: tuple[NDArray[Any], NDArray[Any]],
-    held_out: tuple[NDArray[Any], NDArray[Any]],
-    items: int,
-    seed: int,
-) -> Pairs:
-    """Turn held-out interactions into triples against items the user did not touch, the same for the same seed.
+def held_out_pairs(known: Rows, held_out: Rows, items: int, seed: int) -> Pairs:
+    """Turn held-out interactions into triples against items that are not among what the user is known to have touched.
 
-    ``known`` is everything the user touched, held-out items included; both are ``(indptr, indices)`` with sorted rows.
+    The triples are the same for the same seed.
     """
     most = NEGATIVES * len(held_out[1])
     return drawn_pairs(draw_unknown, most, known, held_out, items, np.uint64(seed), NEGATIVES)
