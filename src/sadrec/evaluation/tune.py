@@ -497,7 +497,7 @@ def _tpe(space: Mapping[str, Any], seed: int, better: int) -> Callable[[Sequence
     try:
         import optuna
     except ImportError as error:
-        raise ImportError("TPE needs Optuna: pip install 'sadrec[tune]', or choose sampler='random'") from error
+        raise ImportError("TPE needs Optuna: pip install 'sadrec[tune]', or choose the sampler 'random'") from error
     kinds = optuna.distributions
     distributions: dict[str, Any] = {}
     for name, values in space.items():
