@@ -1,5 +1,6 @@
 """What ``compare`` and ``tune`` share: a fit within a time limit, and finished work kept by key."""
 
+import logging
 import signal
 import threading
 import time
@@ -14,6 +15,8 @@ import numpy as np
 from sadrec._files import fingerprint
 from sadrec._record import Arrays, Records
 from sadrec.data import Comparisons, Interactions
+
+log = logging.getLogger(__name__)
 
 
 class OutOfTimeError(RuntimeError):
@@ -86,7 +89,11 @@ def worth_another_try(status: str, seconds: float, limit: float | None, retry: b
     return retry and status == "failed"
 
 
-def said(error: Exception) -> str:
-    """Return an error in one line."""
+def failure(error: Exception, title: str) -> tuple[str, str]:
+    """Log what went wrong with a piece of work; return its status and the error in one line."""
     lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    message = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    status = "out of time" if isinstance(error, OutOfTimeError) else "failed"
+    log.warning("%s: %s (%s)", title, status, message)
+    log.debug("where it failed", exc_info=True)
+    return status, message

@@ -1,6 +1,5 @@
 """Every model on every split, resumable after a kill."""
 
-import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,21 +13,13 @@ from tqdm.auto import tqdm
 from sadrec._files import plain
 from sadrec._record import Arrays
 from sadrec.data import Comparisons, Ids, Interactions, as_interactions
-from sadrec.evaluation._running import (
-    FinishedWork,
-    OutOfTimeError,
-    data_fingerprint,
-    said,
-    time_limit,
-    worth_another_try,
-)
+from sadrec.evaluation._running import FinishedWork, data_fingerprint, failure, time_limit, worth_another_try
 from sadrec.evaluation.compare_result import CompareResult, Run
 from sadrec.evaluation.leave_one_out import evaluate
 from sadrec.evaluation.protocol import about, copied
 from sadrec.evaluation.result import Evaluation
 from sadrec.evaluation.top_n import evaluate_top_n
 
-log = logging.getLogger(__name__)
 Protocol = Literal["leave_one_out", "top_n", "comparisons"]
 Data = Interactions | Comparisons
 Split = tuple[Data, Data]
@@ -205,7 +196,8 @@ class _Work:
             model = copied(model)
             run = replace(run, about=about(model))
         except Exception as error:
-            return replace(run, status="failed", message=said(error)), {}
+            status, message = failure(error, self.name)
+            return replace(run, status=status, message=message), {}
         key = (self.name, run.about, question, self.seed, self.per_user)
         before = finished.load(*key)
         if before is not None:
@@ -227,11 +219,8 @@ class _Work:
                 figures |= {name: float(figure(model)) for name, figure in self.further.items()}
                 end = time.perf_counter()
         except Exception as error:
-            status = "out of time" if isinstance(error, OutOfTimeError) else "failed"
-            log.warning("%s, split %d: %s (%s)", self.name, self.split, status, error)
-            log.debug("where it failed", exc_info=True)
-            seconds = time.perf_counter() - start
-            return replace(run, status=status, message=said(error), fit_seconds=seconds), {}
+            status, message = failure(error, f"{self.name}, split {self.split}")
+            return replace(run, status=status, message=message, fit_seconds=time.perf_counter() - start), {}
         arrays: Arrays = {}
         if self.per_user:
             arrays = {f"of {name}": values.astype(np.float32) for name, values in result.per_user.items()}

@@ -3,7 +3,6 @@
 import inspect
 import itertools
 import json
-import logging
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,21 +19,13 @@ from sadrec import _check
 from sadrec._files import plain, write_whole
 from sadrec._settings import Span, declared, search_space
 from sadrec.data import Comparisons, Interactions, as_interactions
-from sadrec.evaluation._running import (
-    FinishedWork,
-    OutOfTimeError,
-    data_fingerprint,
-    said,
-    time_limit,
-    worth_another_try,
-)
+from sadrec.evaluation._running import FinishedWork, data_fingerprint, failure, time_limit, worth_another_try
 from sadrec.evaluation.leave_one_out import MEASURES, evaluate
 from sadrec.evaluation.likelihood import log_likelihood
 from sadrec.evaluation.protocol import about, copied
 from sadrec.evaluation.tables import measure_of
 from sadrec.evaluation.top_n import TOP_N_MEASURES, evaluate_top_n
 
-log = logging.getLogger(__name__)
 Data = Interactions | Comparisons
 Sampler = Literal["grid", "random", "tpe"]
 Rule = Literal["best", "one_error"]
@@ -305,7 +296,8 @@ class _Work:
             model = copied(self.model, **settings)
             described = about(model)
         except Exception as error:
-            return Trial(settings, status="failed", message=said(error))
+            status, message = failure(error, f"trial with {settings}")
+            return Trial(settings, status=status, message=message)
         described["settings"].pop("num_threads", None)  # the result does not depend on it
         kept = finished.load(described, question)
         if kept is not None:
@@ -342,10 +334,7 @@ class _Work:
                     scores.append(score)
                     errors.append(error)
         except Exception as error:
-            status = "out of time" if isinstance(error, OutOfTimeError) else "failed"
-            message = said(error)
-            log.warning("trial with %s: %s (%s)", settings, status, message)
-            log.debug("where it failed", exc_info=True)
+            status, message = failure(error, f"trial with {settings}")
         seconds = time.perf_counter() - start
         if status != "done":
             return Trial(settings, (), math.nan, seconds, status, message, tuple(looks))
