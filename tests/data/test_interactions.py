@@ -272,7 +272,7 @@ def test_bad_frames_are_refused_with_row_and_remedy(
     ("arguments", "message"),
     [
         ({"user": "nobody"}, "no column 'nobody' for the user; the columns are"),
-        ({"duplicates": "first"}, "duplicates must be one of 'last', 'sum', 'count', 'max', not 'first'"),
+        ({"duplicates": "first"}, "duplicates must be 'last', 'sum', 'count' or 'max', not 'first'"),
     ],
 )
 def test_bad_arguments_are_refused(arguments: dict[str, str], message: str) -> None:

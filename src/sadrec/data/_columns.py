@@ -102,6 +102,26 @@ def find_interactions(
     return {role: name for role, name in {**chosen, "item": items}.items() if name is not None}
 
 
+def find_comparisons(columns: list[str], wanted: dict[str, str | None]) -> dict[str, str]:
+    """Find the columns for each role: winner and loser, or left, right and winner."""
+    chosen = {
+        "user": find_column(columns, wanted["user"], "judge"),
+        "winner": find_column(columns, wanted["winner"], "winner"),
+        "weight": find_column(columns, wanted["weight"], "weight", required=False),
+    }
+    loser, *sides = (find_column(columns, wanted[role], role, required=False) for role in ("loser", "left", "right"))
+    if loser is not None and (wanted["loser"] != AUTO or AUTO in (wanted["left"], wanted["right"])):
+        chosen["loser"] = loser
+    elif None in sides:
+        raise ValueError(
+            f"comparisons need a column of losers, or columns left and right; the columns are "
+            f"{columns}; name the right ones: loser=..., or left=... and right=..."
+        )
+    else:
+        chosen["left"], chosen["right"] = sides
+    return {role: name for role, name in chosen.items() if name is not None}
+
+
 def is_frame(value: Any) -> bool:
     """Whether ``value`` is a data frame of a kind that can be read."""
     import narwhals.stable.v1 as nw  # here and below, not above: it takes a tenth of a second

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from sadrec import _check
 from sadrec._types import Floats
-from sadrec.data._columns import AUTO, is_frame, open_frame, take_columns
-from sadrec.data._comparison_rows import ComparisonRows, Ties, check_weight, find_comparisons
+from sadrec.data._assemble import ComparisonRows, Ties, check_weight
+from sadrec.data._columns import AUTO, find_comparisons, is_frame, open_frame, take_columns
 from sadrec.data.describe import PairsDescription, quantiles
 from sadrec.data.ids import Ids, OfUsersAndItems
 from sadrec.data.splits import hold_out_share
