@@ -51,7 +51,7 @@ def _unit(name: str, data: Comparisons) -> Unit:
     def compute() -> Record:
         warm_up()
         start = time.perf_counter()
-        verdict = compare_with_bpr(data, progress=False)
+        verdict = compare_with_bpr(data, show_progress=False)
         seconds = time.perf_counter() - start
         (test,) = (row for row in verdict.tests.iter_rows(named=True) if row["measure"] == "log_loss")
         return {

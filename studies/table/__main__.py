@@ -71,7 +71,7 @@ def table_command(
             budgets=parse_limits(budget, BUDGETS.usual, "--budget"),
             given=parse_given(given),
             seed=seed,
-            progress=not quiet,
+            show_progress=not quiet,
         )
     report = write_report(study, output, _command())
     click.echo(study.comparison.table(measures=["mean_margin", "match", "match_per_user", "m1", "m2"]))

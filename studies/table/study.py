@@ -104,7 +104,7 @@ def table_study(
     budgets: Limits = BUDGETS,
     given: Mapping[str, Mapping[str, Any]] | None = None,
     seed: int = 0,
-    progress: bool = True,
+    show_progress: bool = True,
 ) -> TableStudy:
     """Choose settings and evaluate every model on every leave-one-out set.
 
@@ -143,7 +143,7 @@ def table_study(
             log.info("%s: trying %d settings", model.name, len(points))
             searches[model.name] = tune(
                 model.make({}), train, metric=CHOSEN_BY, sampler="grid", space=points, rule="one_error", seed=seed,
-                path=runs, budget=budgets.of(model), prune=False, progress=progress,
+                path=runs, budget=budgets.of(model), prune=False, show_progress=show_progress,
             )  # fmt: skip
         settings[model.title] = _chosen(searches.get(model.name), points)
     comparison = compare(
@@ -153,7 +153,7 @@ def table_study(
         path=runs,
         budget={model.title: budgets.of(model) for model in models},
         at_most={model.title: splits.of(model) for model in models},
-        progress=progress,
+        show_progress=show_progress,
     )
     first = {model.name: model for model in reversed(models) if model.name in OURS}
     # one that failed or ran out of time has a row that says so, and is not tried once more

@@ -191,7 +191,7 @@ def top_n_study(
             seed=1,
             path=folder / "runs",
             prune=False,
-            progress=show_progress,
+            show_progress=show_progress,
         )
         try:
             if not any(trial.scores for trial in result.trials):

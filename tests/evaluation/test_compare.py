@@ -63,7 +63,7 @@ def data(make_ratings):
 
 
 def test_every_model_has_every_split_and_the_figures_of_evaluate(data):
-    result = compare({"up": Popularity(), "down": Popularity(-1.0)}, data, splits=3, seed=7, progress=False)
+    result = compare({"up": Popularity(), "down": Popularity(-1.0)}, data, splits=3, seed=7, show_progress=False)
     assert result.models == ["up", "down"]
     for split in range(3):
         train, held_out = data.leave_one_out(seed=7 + split)
@@ -73,7 +73,7 @@ def test_every_model_has_every_split_and_the_figures_of_evaluate(data):
 
 
 def test_the_top_n_protocol_splits_at_random(data):
-    result = compare({"up": Popularity()}, data, splits=2, protocol="top_n", N=(5, 10), test=0.3, progress=False)
+    result = compare({"up": Popularity()}, data, splits=2, protocol="top_n", N=(5, 10), test=0.3, show_progress=False)
     train, test = data.split(test=0.3, seed=1)
     expected = evaluate_top_n(Popularity().fit(train), train, test, (5, 10), seed=1)
     assert result.values("up", "ndcg@10")[1] == expected["ndcg@10"]
@@ -81,13 +81,13 @@ def test_the_top_n_protocol_splits_at_random(data):
 
 def test_given_splits_are_used_as_they_are(data):
     pair = data.leave_one_out(seed=99)
-    result = compare({"up": Popularity()}, splits=[pair, lambda: data.leave_one_out(seed=98)], progress=False)
+    result = compare({"up": Popularity()}, splits=[pair, lambda: data.leave_one_out(seed=98)], show_progress=False)
     assert result.values("up", "m1")[0] == evaluate(Popularity().fit(pair[0]), *pair, 0)["m1"]
     assert len(result.values("up", "m1")) == 2
 
 
 def test_summary_is_mean_and_spread_over_splits(data):
-    result = compare({"up": Popularity()}, data, splits=4, progress=False)
+    result = compare({"up": Popularity()}, data, splits=4, show_progress=False)
     values = np.array(list(result.values("up", "m2").values()))
     row = result.summary().filter(measure="m2").row(0, named=True)
     assert row["mean"] == pytest.approx(values.mean())
@@ -97,7 +97,7 @@ def test_summary_is_mean_and_spread_over_splits(data):
 
 def test_a_model_that_fails_is_a_row_that_says_so(data):
     models = {"up": Popularity(), "broken": Broken(), "nan": Diverged(), "not a model": 7, "a class": Popularity}
-    result = compare(models, data, splits=2, progress=False)
+    result = compare(models, data, splits=2, show_progress=False)
     bad = result.frame.filter(pl.col("status") == "failed")
     assert set(bad["model"]) == {"broken", "nan", "not a model", "a class"}
     assert bad["measure"].null_count() == len(bad) == 8
@@ -110,35 +110,35 @@ def test_a_model_that_fails_is_a_row_that_says_so(data):
 
 
 def test_a_model_over_its_time_budget_is_a_row_that_says_so(data):
-    result = compare({"slow": Slow(), "up": Popularity()}, data, splits=1, budget={"slow": 0.2}, progress=False)
+    result = compare({"slow": Slow(), "up": Popularity()}, data, splits=1, budget={"slow": 0.2}, show_progress=False)
     assert result.notes("slow").startswith("out of time: OutOfTimeError: took longer than its budget of 0.2 seconds")
     assert result.notes("up") == ""
 
 
 def test_finished_results_are_not_computed_again(data, tmp_path):
-    first = compare({"up": Popularity()}, data, splits=3, path=tmp_path, progress=False)
+    first = compare({"up": Popularity()}, data, splits=3, path=tmp_path, show_progress=False)
     Popularity.fits = 0
-    second = compare({"up": Popularity()}, data, splits=4, path=tmp_path, progress=False)
+    second = compare({"up": Popularity()}, data, splits=4, path=tmp_path, show_progress=False)
     assert Popularity.fits == 1
     assert first.frame.equals(second.frame.filter(pl.col("split") < 3))
     assert first.per_user("up", "m1") == compare(
-        {"up": Popularity()}, data, splits=3, path=tmp_path, progress=False
+        {"up": Popularity()}, data, splits=3, path=tmp_path, show_progress=False
     ).per_user("up", "m1")
 
 
 def test_other_settings_other_data_and_damaged_files_are_computed_anew(data, make_ratings, tmp_path):
-    compare({"up": Popularity()}, data, splits=1, path=tmp_path, progress=False)
+    compare({"up": Popularity()}, data, splits=1, path=tmp_path, show_progress=False)
     for models, on in (
         ({"up": Popularity(2.0)}, data),
         ({"up": Popularity()}, make_ratings(users=40, items=150, seed=5)),
     ):
         Popularity.fits = 0
-        compare(models, on, splits=1, path=tmp_path, progress=False)
+        compare(models, on, splits=1, path=tmp_path, show_progress=False)
         assert Popularity.fits == 1
     for file in tmp_path.glob("*.comparison"):
         file.write_bytes(file.read_bytes()[:50])
     Popularity.fits = 0
-    compare({"up": Popularity()}, data, splits=1, path=tmp_path, progress=False)
+    compare({"up": Popularity()}, data, splits=1, path=tmp_path, show_progress=False)
     assert Popularity.fits == 1
 
 
@@ -152,12 +152,12 @@ def test_failures_are_tried_again_and_timeouts_are_not(data, tmp_path):
                 raise RuntimeError("once")
             return super().fit(train, show_progress)
 
-    assert compare({"m": Flaky()}, data, splits=1, path=tmp_path, progress=False).notes("m")
-    assert compare({"m": Flaky()}, data, splits=1, path=tmp_path, retry=False, progress=False).notes("m")
-    assert not compare({"m": Flaky()}, data, splits=1, path=tmp_path, progress=False).notes("m")
+    assert compare({"m": Flaky()}, data, splits=1, path=tmp_path, show_progress=False).notes("m")
+    assert compare({"m": Flaky()}, data, splits=1, path=tmp_path, retry=False, show_progress=False).notes("m")
+    assert not compare({"m": Flaky()}, data, splits=1, path=tmp_path, show_progress=False).notes("m")
     Slow.fits = 0
     for _ in range(2):
-        compare({"slow": Slow()}, data, splits=1, path=tmp_path, budget=0.1, progress=False)
+        compare({"slow": Slow()}, data, splits=1, path=tmp_path, budget=0.1, show_progress=False)
     assert Slow.fits == 1
 
 
@@ -168,7 +168,7 @@ def test_a_larger_budget_gives_a_model_that_ran_out_of_time_another_try(data, tm
             return super().fit(train, show_progress)
 
     def notes(budget):
-        return compare({"m": Late()}, data, splits=1, path=tmp_path, budget=budget, progress=False).notes("m")
+        return compare({"m": Late()}, data, splits=1, path=tmp_path, budget=budget, show_progress=False).notes("m")
 
     assert notes(0.1).startswith("out of time")
     assert notes(0.05).startswith("out of time")
@@ -178,7 +178,7 @@ def test_a_larger_budget_gives_a_model_that_ran_out_of_time_another_try(data, tm
 
 def test_a_slow_model_may_run_on_fewer_splits(data):
     models = {"up": Popularity(), "slow": Popularity(2.0)}
-    result = compare(models, data, splits=3, at_most={"slow": 1}, progress=False)
+    result = compare(models, data, splits=3, at_most={"slow": 1}, show_progress=False)
     assert {name: sorted(result.values(name, "m1")) for name in models} == {"up": [0, 1, 2], "slow": [0]}
 
 
@@ -209,7 +209,8 @@ def test_a_killed_comparison_continues_where_it_stopped(tmp_path):
 
             marks = []
             data = Interactions.from_csr(csr_matrix(np.random.default_rng(0).integers(0, 4, (30, 50))))
-            result = compare({{"m": Popularity()}}, data, splits=3, path={str(tmp_path / "results")!r}, progress=False)
+            folder = {str(tmp_path / "results")!r}
+            result = compare({{"m": Popularity()}}, data, splits=3, path=folder, show_progress=False)
             print(result.frame.filter(measure="m1")["value"].to_list())
             """
         )
@@ -228,7 +229,7 @@ def test_a_killed_comparison_continues_where_it_stopped(tmp_path):
 
 def test_paired_tests_over_splits_and_users(data):
     models = {"up": Popularity(), "down": Popularity(-1.0), "up again": Popularity(1.5)}
-    result = compare(models, data, splits=4, progress=False)
+    result = compare(models, data, splits=4, show_progress=False)
     for unit, n in (("splits", 4), ("users", 40)):
         rows = result.significance("up", ["m1", "sampled_auc"], unit=unit)
         same = rows.filter(model="up again", measure="sampled_auc").row(0, named=True)
@@ -248,7 +249,7 @@ def test_paired_tests_over_splits_and_users(data):
 
 def test_tables_in_three_formats(data):
     models = {"a|b": Popularity(), "b_c": Popularity(-1.0), "broken": Broken()}
-    result = compare(models, data, splits=2, progress=False)
+    result = compare(models, data, splits=2, show_progress=False)
     markdown = result.table(measures=["mean_margin", "m1"])
     assert markdown.splitlines()[0] == "| Model | mean_margin | m1 (%) | Note |"
     assert r"a\|b" in markdown
@@ -267,14 +268,14 @@ def test_tables_in_three_formats(data):
 
 
 def test_everything_is_written_to_a_folder(data, tmp_path):
-    result = compare({"up": Popularity(), "broken": Broken()}, data, splits=2, progress=False)
+    result = compare({"up": Popularity(), "broken": Broken()}, data, splits=2, show_progress=False)
     paths = result.save(tmp_path / "out", measures=["m1", "m2", "match", "mean_margin", "brier"])
     assert {path.name for path in paths} == {"table.md", "table.tex", "table.csv", "results.csv", "comparison.png"}
     assert (tmp_path / "out" / "comparison.png").read_bytes()[:4] == b"\x89PNG"
 
 
 def test_data_is_taken_in_every_form_that_fit_takes(data):
-    options = {"splits": np.int64(1), "progress": False}
+    options = {"splits": np.int64(1), "show_progress": False}
     as_matrix = compare({"m": Popularity()}, data.matrix, **options).values("m", "m1")
     assert as_matrix == compare({"m": Popularity()}, data, **options).values("m", "m1")
 
@@ -326,13 +327,13 @@ def games():
 def test_comparisons_are_split_and_evaluated_as_such(games, tmp_path):
     options = {"factors": 3, "iterations": 20}
     models = {"SAD": SAD(**options), "BPR": BPR(**options), "Popularity": PopularityOfItems()}
-    result = compare(models, games, splits=2, seed=5, test=0.25, path=tmp_path, progress=False)
+    result = compare(models, games, splits=2, seed=5, test=0.25, path=tmp_path, show_progress=False)
     train, test = games.split(test=0.25, seed=5)
     expected = evaluate(SAD(**options).fit(train, show_progress=False), train, test)
     assert result.values("SAD", "log_loss")[0] == expected["log_loss"]
     assert result.values("Popularity", "accuracy")[0] > 0.7
     assert result.notes("Popularity") == ""
-    again = compare(models, games, splits=2, seed=5, test=0.25, path=tmp_path, progress=False)
+    again = compare(models, games, splits=2, seed=5, test=0.25, path=tmp_path, show_progress=False)
     assert again.frame.equals(result.frame)
     rows = again.significance("SAD", ["log_loss"], unit="rows").row(0, named=True)
     difference = [
@@ -348,5 +349,5 @@ def test_comparisons_are_split_and_evaluated_as_such(games, tmp_path):
 
 def test_given_splits_of_comparisons_are_used(games):
     pair = games.split(seed=4)
-    result = compare({"m": PopularityOfItems()}, splits=[pair], progress=False)
+    result = compare({"m": PopularityOfItems()}, splits=[pair], show_progress=False)
     assert result.values("m", "accuracy")[0] == evaluate(PopularityOfItems().fit(pair[0]), *pair)["accuracy"]

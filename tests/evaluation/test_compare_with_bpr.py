@@ -43,7 +43,7 @@ def data(truth):
 
 
 def test_a_better_model_is_recommended(data, truth):
-    result = compare_with_bpr(data, splits=4, models=(Known(truth, 3.0), Known(truth, 0.5)), progress=False)
+    result = compare_with_bpr(data, splits=4, models=(Known(truth, 3.0), Known(truth, 0.5)), show_progress=False)
     assert result.advice == "learn"
     assert str(result).startswith("Learn T (use SAD): over 4 splits it is better than T = 1 on")
     assert "m1 (+" in str(result)
@@ -51,13 +51,13 @@ def test_a_better_model_is_recommended(data, truth):
 
 
 def test_a_worse_model_is_not(data, truth):
-    result = compare_with_bpr(data, splits=4, models=(Known(truth, 0.5), Known(truth, 3.0)), progress=False)
+    result = compare_with_bpr(data, splits=4, models=(Known(truth, 0.5), Known(truth, 3.0)), show_progress=False)
     assert result.advice == "keep at 1"
     assert "learning T is worse on" in str(result)
 
 
 def test_no_difference_means_the_simpler_model(data, truth):
-    result = compare_with_bpr(data, splits=4, models=(Known(truth, 1.0), Known(truth, 1.0)), progress=False)
+    result = compare_with_bpr(data, splits=4, models=(Known(truth, 1.0), Known(truth, 1.0)), show_progress=False)
     assert result.advice == "keep at 1"
     assert "no measure differs beyond chance" in str(result)
     assert result.items["difference"].abs().max() == 0
@@ -67,13 +67,13 @@ def test_better_on_one_and_worse_on_another_is_said(data, truth):
     """One knows what people meet, the other how they rate it."""
     ratings = data.matrix.toarray()
     ordered = np.where(truth > 0, -100.0, 0.0) + 10 * ratings
-    result = compare_with_bpr(data, splits=4, models=(Known(truth, 8.0), Known(ordered, 1.0)), progress=False)
+    result = compare_with_bpr(data, splits=4, models=(Known(truth, 8.0), Known(ordered, 1.0)), show_progress=False)
     assert result.advice == "it depends"
     assert "but worse on" in str(result)
 
 
 def test_tests_have_both_means_and_the_table_shows_them(data, truth):
-    result = compare_with_bpr(data, splits=3, models=(Known(truth, 2.0), Known(truth, 1.0)), progress=False)
+    result = compare_with_bpr(data, splits=3, models=(Known(truth, 2.0), Known(truth, 1.0)), show_progress=False)
     row = result.tests.filter(measure="m1").row(0, named=True)
     assert row["difference"] == pytest.approx(row["sad"] - row["bpr"])
     assert row["low"] <= row["difference"] <= row["high"]
@@ -83,7 +83,7 @@ def test_tests_have_both_means_and_the_table_shows_them(data, truth):
 
 def test_items_and_users_that_gain_are_averages_of_their_cases(data, truth):
     splits = 3
-    result = compare_with_bpr(data, splits=splits, models=(Known(truth, 2.0), Known(truth, 1.0)), progress=False)
+    result = compare_with_bpr(data, splits=splits, models=(Known(truth, 2.0), Known(truth, 1.0)), show_progress=False)
     by_item, by_user = {}, {}
     for split in range(splits):
         users, ours = result.comparison.of_split("SAD", split, "sampled_auc")
@@ -106,17 +106,19 @@ def test_a_model_that_never_works_is_an_error_with_its_reason(data, truth):
             raise RuntimeError("out of luck")
 
     with pytest.raises(ValueError, match="out of luck"):
-        compare_with_bpr(data, splits=2, models=(Known(truth), Broken(truth)), progress=False)
+        compare_with_bpr(data, splits=2, models=(Known(truth), Broken(truth)), show_progress=False)
 
 
 def test_it_shows_as_its_sentence(data, truth):
-    result = compare_with_bpr(data, splits=2, models=(Known(truth), Known(truth)), progress=False)
+    result = compare_with_bpr(data, splits=2, models=(Known(truth), Known(truth)), show_progress=False)
     assert repr(result) == str(result) and str(result).startswith("Keep T at 1")
 
 
 def test_data_of_any_form_is_taken(data, truth):
     models = (Known(truth, 2.0), Known(truth, 1.0))
-    ours, matrix = (compare_with_bpr(form, splits=2, models=models, progress=False) for form in (data, data.matrix))
+    ours, matrix = (
+        compare_with_bpr(form, splits=2, models=models, show_progress=False) for form in (data, data.matrix)
+    )
     assert ours.tests.equals(matrix.tests)
 
 
@@ -142,7 +144,7 @@ def test_sparsity_is_the_share_of_rivals_near_one():
 
 def test_the_real_models_with_settings_for_both(make_ratings):
     data = make_ratings(users=60, items=80)
-    result = compare_with_bpr(data, splits=2, factors=4, iterations=5, rival_regularization=0.001, progress=False)
+    result = compare_with_bpr(data, splits=2, factors=4, iterations=5, rival_regularization=0.001, show_progress=False)
     about = {run.model: run.about for run in result.comparison.runs}
     assert about["SAD"]["settings"]["rival_regularization"] == 0.001
     assert "rival_regularization" not in about["T = 1"]["settings"]
@@ -165,7 +167,7 @@ def rock_paper_scissors(judges=30, times=20):
 def test_cycles_in_comparisons_are_worth_learning_t():
     games = rock_paper_scissors()
     settings = {"factors": 3, "iterations": 60, "learning_rate": 0.1, "regularization": 0.02}
-    result = compare_with_bpr(games, splits=3, rival_regularization=0.0, progress=False, **settings)
+    result = compare_with_bpr(games, splits=3, rival_regularization=0.0, show_progress=False, **settings)
     assert result.advice == "learn"
     assert "log_loss (-" in str(result)
     row = result.tests.filter(measure="log_loss").row(0, named=True)
@@ -193,7 +195,7 @@ def test_a_straight_line_in_comparisons_needs_no_t():
         rng.integers(0, 10, 800)[keep], np.minimum(first, second)[keep], np.maximum(first, second)[keep],
         users=np.arange(10), items=list("abcde"),
     )  # fmt: skip
-    result = compare_with_bpr(games, splits=2, factors=2, iterations=20, progress=False)
+    result = compare_with_bpr(games, splits=2, factors=2, iterations=20, show_progress=False)
     assert result.advice == "keep at 1"
     assert str(result).startswith("Keep T at 1 (use BPR")
 
@@ -206,7 +208,7 @@ def test_margins_of_pairings_do_not_hide_that_t_pays():
     wins = rng.random(6000) < 1 / (1 + np.exp(-2 * np.sin(place[first] - place[second])))
     winner, loser = np.where(wins, first, second), np.where(wins, second, first)
     games = Comparisons.from_indices(np.zeros(6000, int), winner, loser, users=[0], items=range(9))
-    result = compare_with_bpr(games, splits=2, progress=False)
+    result = compare_with_bpr(games, splits=2, show_progress=False)
     assert result.advice == "learn"
     row = result.tests.filter(measure="log_loss").row(0, named=True)
     assert row["difference"] < -0.1
@@ -225,5 +227,5 @@ def test_many_comparisons_are_held_out_as_often_as_it_takes():
     winner = rng.integers(0, 4, 60_000)
     columns = np.zeros(60_000, int), winner, (winner + rng.integers(1, 4, 60_000)) % 4
     games = Comparisons.from_indices(*columns, users=[0], items=range(4))
-    result = compare_with_bpr(games, iterations=2, factors=1, progress=False)
+    result = compare_with_bpr(games, iterations=2, factors=1, show_progress=False)
     assert {run.split for run in result.comparison.runs} == {0, 1}

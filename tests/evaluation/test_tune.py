@@ -60,7 +60,7 @@ SPACE = {"rate": Span(0.01, 1.0, log=True), "iterations": (10, 20)}
 
 
 def test_the_best_of_the_trials_is_returned_with_its_validation_score(data):
-    result = tune(Learner(), data, trials=12, metric="ndcg@5", space=SPACE, prune=False, progress=False)
+    result = tune(Learner(), data, trials=12, metric="ndcg@5", space=SPACE, prune=False, show_progress=False)
     assert len(result.trials) == 12
     assert result.score == result.frame["score"].max()
     train, held_out = data.split(test=0.1, seed=0)
@@ -70,20 +70,26 @@ def test_the_best_of_the_trials_is_returned_with_its_validation_score(data):
 
 def test_less_is_better_for_a_loss_and_start_settings_come_first(data):
     result = tune(
-        Learner(), data, trials=4, metric="m1", space=SPACE, start=[{"rate": 0.1, "iterations": 10}], progress=False
+        Learner(),
+        data,
+        trials=4,
+        metric="m1",
+        space=SPACE,
+        start=[{"rate": 0.1, "iterations": 10}],
+        show_progress=False,
     )
     assert result.frame.row(0, named=True)["rate"] == 0.1
 
 
 def test_only_training_data_is_seen_and_a_part_is_kept_for_validation(data):
-    tune(Learner(), data, trials=3, metric="ndcg@5", space=SPACE, test=0.25, progress=False)
+    tune(Learner(), data, trials=3, metric="ndcg@5", space=SPACE, test=0.25, show_progress=False)
     assert max(Learner.seen) == pytest.approx(0.75 * data.matrix.nnz, abs=1)
 
 
 def test_hopeless_trials_are_stopped_by_epoch(data):
     start = [{"rate": 0.1, "iterations": 20}] * 1 + [{"rate": 0.1 + 0.001 * i, "iterations": 20} for i in range(1, 6)]
     start += [{"rate": 0.99, "iterations": 20}]
-    result = tune(Learner(), data, trials=7, metric="ndcg@10", space=SPACE, start=start, progress=False)
+    result = tune(Learner(), data, trials=7, metric="ndcg@10", space=SPACE, start=start, show_progress=False)
     last = result.frame.row(6, named=True)
     assert last["status"] == "pruned"
     assert last["score"] is None
@@ -92,13 +98,13 @@ def test_hopeless_trials_are_stopped_by_epoch(data):
 
 
 def test_without_pruning_every_epoch_is_run(data):
-    tune(Learner(), data, trials=4, space={"rate": Span(0.01, 1.0)}, prune=False, progress=False)
+    tune(Learner(), data, trials=4, space={"rate": Span(0.01, 1.0)}, prune=False, show_progress=False)
     assert Learner.epochs == 40
 
 
 @pytest.mark.parametrize("sampler", ["tpe", "random"])
 def test_what_is_finished_is_not_computed_again_and_other_data_starts_anew(data, make_ratings, tmp_path, sampler):
-    options = {"metric": "ndcg@5", "space": SPACE, "path": tmp_path / "new", "sampler": sampler, "progress": False}
+    options = {"metric": "ndcg@5", "space": SPACE, "path": tmp_path / "new", "sampler": sampler, "show_progress": False}
     whole = tune(Learner(), data, trials=14, **{**options, "path": None})
     Learner.fits = 0
     tune(Learner(), data, trials=12, **options)
@@ -120,7 +126,7 @@ def test_an_interrupted_trial_is_not_counted_and_the_others_are_kept(data, tmp_p
             raise KeyboardInterrupt
         return learn(self, train, show_progress, callbacks)
 
-    options = {"trials": 4, "metric": "ndcg@5", "space": SPACE, "path": tmp_path, "progress": False}
+    options = {"trials": 4, "metric": "ndcg@5", "space": SPACE, "path": tmp_path, "show_progress": False}
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(Learner, "fit", dies)
         tune(Learner(), data, **options)
@@ -130,7 +136,7 @@ def test_an_interrupted_trial_is_not_counted_and_the_others_are_kept(data, tmp_p
 
 
 def test_a_damaged_record_is_computed_again(data, tmp_path):
-    options = {"trials": 2, "metric": "ndcg@5", "space": SPACE, "path": tmp_path, "progress": False}
+    options = {"trials": 2, "metric": "ndcg@5", "space": SPACE, "path": tmp_path, "show_progress": False}
     first = tune(Learner(), data, **options)
     torn = sorted(tmp_path.iterdir())[0]
     torn.write_bytes(torn.read_bytes()[:-3])
@@ -142,7 +148,7 @@ def test_another_model_or_another_fixed_setting_starts_anew_in_the_same_folder(d
     class Other(Learner):
         pass
 
-    options = {"trials": 2, "metric": "ndcg@5", "space": {"rate": [0.1, 0.2]}, "sampler": "grid", "progress": False}
+    options = {"trials": 2, "metric": "ndcg@5", "space": {"rate": [0.1, 0.2]}, "sampler": "grid", "show_progress": False}
     models = [Learner(), Other(), Learner(iterations=3), Learner(iterations=4), Learner(iterations=4, num_threads=2)]
     fits = []
     for model in models:
@@ -153,7 +159,7 @@ def test_another_model_or_another_fixed_setting_starts_anew_in_the_same_folder(d
 
 
 def test_trials_that_failed_by_themselves_are_not_repeated(data, tmp_path):
-    options = {"metric": "ndcg@5", "space": {"rate": [0.5, 0.1]}, "sampler": "grid", "progress": False}
+    options = {"metric": "ndcg@5", "space": {"rate": [0.5, 0.1]}, "sampler": "grid", "show_progress": False}
     first = tune(Learner(), data, path=tmp_path, **options)
     assert first.frame["status"].to_list() == ["failed", "done"]
     fits = Learner.fits
@@ -162,7 +168,7 @@ def test_trials_that_failed_by_themselves_are_not_repeated(data, tmp_path):
 
 
 def test_a_failed_trial_is_one_line_in_the_log(data, caplog, capfd):
-    tune(Learner(), data, metric="ndcg@5", space=[{"rate": 0.5}, {"rate": 0.1}], progress=False)
+    tune(Learner(), data, metric="ndcg@5", space=[{"rate": 0.5}, {"rate": 0.1}], show_progress=False)
     assert [record.getMessage() for record in caplog.records] == [
         "trial with {'rate': 0.5}: failed (RuntimeError: diverged)"
     ]
@@ -170,7 +176,7 @@ def test_a_failed_trial_is_one_line_in_the_log(data, caplog, capfd):
 
 
 def test_when_nothing_could_be_scored_the_reason_is_said(data):
-    result = tune(Learner(), data, trials=2, space={"rate": (0.5,)}, progress=False)
+    result = tune(Learner(), data, trials=2, space={"rate": (0.5,)}, show_progress=False)
     with pytest.raises(ValueError, match="none of 2 trials could be scored by ndcg@10: RuntimeError: diverged"):
         _ = result.settings
 
@@ -178,7 +184,7 @@ def test_when_nothing_could_be_scored_the_reason_is_said(data):
 def test_no_further_trial_is_started_after_the_timeout(data, monkeypatch):
     clock = itertools.count()
     monkeypatch.setattr(time, "perf_counter", lambda: float(next(clock)))
-    result = tune(Learner(), data, trials=50, space=SPACE, timeout=20.0, prune=False, progress=False)
+    result = tune(Learner(), data, trials=50, space=SPACE, timeout=20.0, prune=False, show_progress=False)
     assert 1 <= len(result.trials) < 20
 
 
@@ -191,7 +197,7 @@ def test_the_default_space_is_what_the_settings_declare(data):
     assert "solver" not in space
     assert "rival_regularization" not in _default_space(BPR(), "interactions")[1]
     assert "factors" not in _default_space(SAD(factors=8), "interactions")[1]
-    result = tune(EASE(), data, sampler="grid", progress=False)
+    result = tune(EASE(), data, sampler="grid", show_progress=False)
     declared = _default_space(EASE(), "interactions")[1]["regularization"]
     assert [trial.settings["regularization"] for trial in result.trials] == list(declared)
     with pytest.raises(ValueError, match="space is empty"):
@@ -212,7 +218,7 @@ def test_on_comparisons_the_variational_solver_comes_first_and_nothing_without_e
     rng = np.random.default_rng(0)
     winner, loser = rng.integers(0, 4, 300), rng.integers(4, 8, 300)
     games = Comparisons.from_indices(np.zeros(300, int), winner, loser, users=["all"], items=np.arange(8))
-    result = tune(SAD(), games, trials=6, sampler="random", progress=False)
+    result = tune(SAD(), games, trials=6, sampler="random", show_progress=False)
     assert [trial.settings.get("solver") for trial in result.trials] == ["variational"] * 4 + [None] * 2
     assert all(trial.status == "done" for trial in result.trials)
     assert SAD(**result.trials[-1].settings).settings_for(games).solver == "sgd"
@@ -224,7 +230,7 @@ def test_the_result_is_a_model_and_a_file_of_settings(data, tmp_path):
     from sadrec import SAD
 
     points = [{"iterations": 2}, {"iterations": 8}]
-    result = tune(SAD(factors=4, bias=True), data, space=points, progress=False)
+    result = tune(SAD(factors=4, bias=True), data, space=points, show_progress=False)
     assert not result.model.is_fitted
     assert result.model.get_params() == SAD(factors=4, bias=True, **result.settings).get_params()
     result.save(tmp_path / "best.json")
@@ -245,7 +251,7 @@ def test_comparisons_are_tuned_by_their_held_out_log_loss(sampler):
         rng.integers(0, 5, 300), first, (first + 1 + rng.integers(0, 3, 300)) % 8, users=range(5), items=range(8)
     )
     space = {"iterations": [2, 40]}
-    result = tune(SAD(factors=2), games, trials=2, sampler=sampler, space=space, seed=3, progress=False)
+    result = tune(SAD(factors=2), games, trials=2, sampler=sampler, space=space, seed=3, show_progress=False)
     assert result.metric == "log_loss"
     train, test = games.split(test=0.1, seed=3)
     model = result.model.fit(train, show_progress=False)
@@ -277,7 +283,7 @@ def test_the_real_model_is_tuned_with_pruning_by_its_callbacks(data):
         trials=2,
         metric="ndcg@10",
         space={"iterations": Span(4, 6)},
-        progress=False,
+        show_progress=False,
     )
     assert 4 <= result.settings["iterations"] <= 6
 
@@ -337,7 +343,7 @@ def test_without_optuna_the_remedy_is_named(data, monkeypatch):
     monkeypatch.setattr(builtins, "__import__", missing)
     with pytest.raises(ImportError, match=r"pip install 'sadrec\[tune\]'"):
         tune(Learner(), data, space=SPACE)
-    assert tune(Learner(), data, trials=1, space=SPACE, sampler="random", progress=False).score
+    assert tune(Learner(), data, trials=1, space=SPACE, sampler="random", show_progress=False).score
 
 
 def test_the_name_in_the_package_is_the_function():
@@ -414,18 +420,18 @@ def test_scorers_compute_what_they_are_named_after(ratings):
 
 def test_the_best_point_wins_whichever_way_is_better(ratings):
     grid = {"power": [-1.0, 0.2, 1.0]}
-    up = tune(Power(), ratings, sampler="grid", space=grid, metric="m1", progress=False)
+    up = tune(Power(), ratings, sampler="grid", space=grid, metric="m1", show_progress=False)
     scores = [trial.score for trial in up.trials]
     assert up.score == max(scores)
     assert up.settings == {"power": grid["power"][int(np.argmax(scores))]}
-    down = tune(Power(), ratings, sampler="grid", space=grid, metric="log_loss", progress=False)
+    down = tune(Power(), ratings, sampler="grid", space=grid, metric="log_loss", show_progress=False)
     assert down.score == min(trial.score for trial in down.trials)
     assert down.frame.columns[:2] == ["power", "score"]
 
 
 def test_the_papers_way_fits_all_the_data_and_scores_the_same(ratings):
     result = tune(
-        Power(factors=3), ratings, metric="log_likelihood", sampler="grid", space={"power": [0.5]}, progress=False
+        Power(factors=3), ratings, metric="log_likelihood", sampler="grid", space={"power": [0.5]}, show_progress=False
     )
     model = Power(0.5).fit(ratings)
     assert result.metric == "log_likelihood"
@@ -434,7 +440,7 @@ def test_the_papers_way_fits_all_the_data_and_scores_the_same(ratings):
 
 def test_folds_are_different_splits_and_their_spread_is_the_error(ratings):
     result = tune(
-        Power(), ratings, sampler="grid", space={"power": [1.0]}, metric="m1", folds=3, seed=5, progress=False
+        Power(), ratings, sampler="grid", space={"power": [1.0]}, metric="m1", folds=3, seed=5, show_progress=False
     )
     expected = []
     for fold in range(3):
@@ -445,7 +451,7 @@ def test_folds_are_different_splits_and_their_spread_is_the_error(ratings):
 
 
 def test_the_smallest_number_of_factors_within_one_error_is_chosen(ratings):
-    options = {"metric": "m1", "folds": 3, "rule": "one_error", "progress": False}
+    options = {"metric": "m1", "folds": 3, "rule": "one_error", "show_progress": False}
     result = tune(Power(), ratings, sampler="grid", space={"factors": [4, 8, 16]}, **options)
     assert result.settings == {"factors": 4}  # it makes no difference here
 
@@ -453,7 +459,14 @@ def test_the_smallest_number_of_factors_within_one_error_is_chosen(ratings):
 def test_the_one_error_rule_stays_within_one_error(ratings):
     grid = {"power": [-1.0, 0.9, 1.0]}
     result = tune(
-        Power(), ratings, sampler="grid", space=grid, metric="sampled_auc", folds=3, rule="one_error", progress=False
+        Power(),
+        ratings,
+        sampler="grid",
+        space=grid,
+        metric="sampled_auc",
+        folds=3,
+        rule="one_error",
+        show_progress=False,
     )
     assert result.settings == {"power": 0.9}  # orders items as 1.0 does; -1 is far off
 
@@ -475,19 +488,19 @@ def test_points_that_fail_or_take_too_long_are_rows(ratings):
             return super().fit(train, show_progress)
 
     result = tune(
-        Slow(), ratings, sampler="grid", space={"power": [1.0, 13.0, 2.0]}, metric="m1", budget=1.0, progress=False
+        Slow(), ratings, sampler="grid", space={"power": [1.0, 13.0, 2.0]}, metric="m1", budget=1.0, show_progress=False
     )
     assert result.frame["status"].to_list() == ["done", "failed", "out of time"]
     assert "bad luck" in result.frame["message"][1]
     assert result.settings == {"power": 1.0}
-    nothing = tune(Power(), ratings, sampler="grid", space={"power": [13.0]}, metric="m1", progress=False)
+    nothing = tune(Power(), ratings, sampler="grid", space={"power": [13.0]}, metric="m1", show_progress=False)
     with pytest.raises(ValueError, match="bad luck"):
         _ = nothing.settings
 
 
 def test_a_list_of_settings_is_tried_in_its_order(ratings):
     points = [{"power": 2.0}, {"power": 0.5}, {"power": 1.0}]
-    result = tune(Power(), ratings, sampler="grid", space=points, metric="m1", trials=2, progress=False)
+    result = tune(Power(), ratings, sampler="grid", space=points, metric="m1", trials=2, show_progress=False)
     assert [trial.settings for trial in result.trials] == points[:2]
     with pytest.raises(ValueError, match="no setting 'pwer'"):
         tune(Power(), ratings, sampler="grid", space=[{"power": 1.0}, {"pwer": 1.0}])
@@ -495,11 +508,17 @@ def test_a_list_of_settings_is_tried_in_its_order(ratings):
 
 def test_a_killed_grid_continues_where_it_stopped(ratings, tmp_path):
     first = tune(
-        Power(), ratings, sampler="grid", space={"power": [1.0, 0.5]}, metric="m1", path=tmp_path, progress=False
+        Power(), ratings, sampler="grid", space={"power": [1.0, 0.5]}, metric="m1", path=tmp_path, show_progress=False
     )
     Power.fits = 0
     second = tune(
-        Power(), ratings, sampler="grid", space={"power": [1.0, 0.5, 2.0]}, metric="m1", path=tmp_path, progress=False
+        Power(),
+        ratings,
+        sampler="grid",
+        space={"power": [1.0, 0.5, 2.0]},
+        metric="m1",
+        path=tmp_path,
+        show_progress=False,
     )
     assert Power.fits == 1
     assert second.frame.head(2).equals(first.frame)
@@ -509,8 +528,14 @@ def test_the_papers_grid_fits_the_real_models(ratings):
     from sadrec import BPR, SAD
 
     small = {name: values[-1:] for name, values in PAPER_GRID.items()} | {"iterations": [2]}
-    assert tune(SAD(factors=4), ratings, metric="log_likelihood", sampler="grid", space=small, progress=False).score < 0
+    assert (
+        tune(SAD(factors=4), ratings, metric="log_likelihood", sampler="grid", space=small, show_progress=False).score
+        < 0
+    )
     of_bpr = {name: values for name, values in small.items() if name != "rival_regularization"}
     assert (
-        tune(BPR(), ratings, sampler="grid", space=of_bpr, metric="validation_log_likelihood", progress=False).score < 0
+        tune(
+            BPR(), ratings, sampler="grid", space=of_bpr, metric="validation_log_likelihood", show_progress=False
+        ).score
+        < 0
     )

@@ -16,7 +16,7 @@ def ours(simulation, seed):
 
 
 def bpr(simulation, seed):
-    return BPR(factors=5, random_state=seed, num_threads=1).fit(simulation.comparisons)
+    return BPR(solver="sgd", factors=5, random_state=seed, num_threads=1).fit(simulation.comparisons)
 
 
 def as_printed(simulation, seed):

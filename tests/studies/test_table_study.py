@@ -41,7 +41,7 @@ def folder(tmp_path_factory):
 def study(data, folder):
     return table_study(
         data, folder, baselines=["ease"], factors=(3, 5), splits=Limits(3, {"bpr@5": 2, "sad@5": 2}),
-        trials=Limits(2), given=QUICK, progress=False,
+        trials=Limits(2), given=QUICK, show_progress=False,
     )  # fmt: skip
 
 
@@ -94,7 +94,7 @@ def test_the_held_out_items_of_the_first_set_have_no_say_in_the_settings(data, t
 
     monkeypatch.setattr(table_study_module, "tune", spy)
     table_study(data, tmp_path, baselines=["ease"], factors=(2,), splits=Limits(1), trials=Limits(2), given=QUICK,
-                progress=False)  # fmt: skip
+                show_progress=False)  # fmt: skip
     held_out = data.published[1].matrix
     assert len(seen) == 3
     assert all(train.matrix.multiply(held_out).nnz == 0 for train in seen)
@@ -112,7 +112,7 @@ def test_a_second_run_computes_nothing_again(study, data, folder, monkeypatch):
         monkeypatch.setattr(getattr(used, kind), method, lambda *_: pytest.fail("fitted again"))
     again = table_study(
         data, folder, baselines=["ease"], factors=(3, 5), splits=Limits(3, {"bpr@5": 2, "sad@5": 2}),
-        trials=Limits(2), budgets=Limits(99), given=QUICK, progress=False,
+        trials=Limits(2), budgets=Limits(99), given=QUICK, show_progress=False,
     )  # fmt: skip
     assert again.comparison.frame.equals(study.comparison.frame)
 
@@ -137,7 +137,7 @@ def test_a_baseline_that_fails_is_a_row_that_says_so(data, tmp_path, monkeypatch
 
     monkeypatch.setattr("sadrec.evaluation.baselines.EASE._learn", broken)
     study = table_study(data, tmp_path, baselines=["ease"], factors=(2,), splits=Limits(1), trials=Limits(2),
-                        given=QUICK, progress=False)  # fmt: skip
+                        given=QUICK, show_progress=False)  # fmt: skip
     header, rows = main_table(study)
     assert header[-1] == "Note"
     row = next(row for row in rows if row[0] == "EASE")
@@ -192,7 +192,7 @@ def test_an_unknown_data_set_is_named():
 def test_a_model_of_ours_that_fails_is_a_row_that_says_so_and_the_report_is_written(data, tmp_path):
     given = {"sad": {"learning_rate": 1e4, "regularization": 0.0, "iterations": 5}, "bpr": {"iterations": 2}}
     study = table_study(
-        data, tmp_path, baselines=[], factors=(3,), splits=Limits(1), trials=Limits(1), given=given, progress=False
+        data, tmp_path, baselines=[], factors=(3,), splits=Limits(1), trials=Limits(1), given=given, show_progress=False
     )
     assert study.comparison.notes("SAD (k=3)").startswith("failed: DivergedError")
     assert study.consistency is None
@@ -211,11 +211,11 @@ def test_a_model_of_ours_that_fails_is_a_row_that_says_so_and_the_report_is_writ
 )
 def test_settings_that_a_model_cannot_take_are_refused_before_anything_is_computed(data, tmp_path, given, message):
     with pytest.raises(ValueError, match=re.escape(message)):
-        table_study(data, tmp_path, baselines=["svd"], factors=(3,), given=given, progress=False)
+        table_study(data, tmp_path, baselines=["svd"], factors=(3,), given=given, show_progress=False)
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("limit", ["splits", "trials", "budgets"])
 def test_a_number_for_a_model_that_is_not_there_is_refused(data, tmp_path, limit):
     with pytest.raises(ValueError, match="there is no model 'svdd' to give a number of its own"):
-        table_study(data, tmp_path, baselines=[], factors=(3,), progress=False, **{limit: Limits(1, {"svdd": 2})})
+        table_study(data, tmp_path, baselines=[], factors=(3,), show_progress=False, **{limit: Limits(1, {"svdd": 2})})

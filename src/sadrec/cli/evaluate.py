@@ -165,7 +165,7 @@ def compare_command(
             seed=seed,
             path=None if output is None else output / "runs",
             budget=budget,
-            progress=not quiet,
+            show_progress=not quiet,
         )
     shown = None if top_n or stated else [name for name in PAPER_MEASURES if name in result.measures]
     if output is not None:

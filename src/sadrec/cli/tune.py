@@ -67,7 +67,7 @@ def tune_command(
             rule="one_error" if rule == "one-error" else "best",
             seed=estimator.random_state,
             path=folder,
-            progress=not quiet,
+            show_progress=not quiet,
             **search,
         )
     result.save(output)

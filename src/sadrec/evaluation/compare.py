@@ -41,7 +41,7 @@ def compare(
     retry: bool = True,
     at_most: Mapping[str, int] | None = None,
     also: Mapping[str, Callable[[Any], float]] | None = None,
-    progress: bool = True,
+    show_progress: bool = True,
 ) -> CompareResult:
     """Fit and evaluate every model on every split.
 
@@ -74,7 +74,7 @@ def compare(
         Models that run on fewer splits, by name: the first so many.
     also
         Further figures by name, each computed from the fitted model: its size, its sparsity, ...
-    progress
+    show_progress
         Show a progress bar.
 
     Returns
@@ -88,7 +88,7 @@ def compare(
     >>> from scipy.sparse import csr_matrix
     >>> data = Interactions.from_csr(csr_matrix(np.random.default_rng(0).integers(0, 6, (30, 40))))
     >>> from sadrec.evaluation import Popularity
-    >>> result = compare({"popularity": Popularity()}, data, splits=2, progress=False)
+    >>> result = compare({"popularity": Popularity()}, data, splits=2, show_progress=False)
     >>> result.summary().filter(measure="match").select("model", "splits").rows()
     [('popularity', 2)]
     """
@@ -100,7 +100,7 @@ def compare(
     finished = FinishedWork(path, "comparison")
     runs: list[Run] = []
     kept: dict[tuple[str, int], Arrays] = {}
-    with tqdm(total=sum(most.values()), disable=not progress, desc="compare") as bar:
+    with tqdm(total=sum(most.values()), disable=not show_progress, desc="compare") as bar:
         for number, make in enumerate(pieces):
             train, held_out = make()
             data_key = data_fingerprint(train, held_out)

@@ -147,7 +147,7 @@ def compare_with_bpr(
     models: tuple[Any, Any] | None = None,
     seed: int = 0,
     path: str | Path | None = None,
-    progress: bool = True,
+    show_progress: bool = True,
     **settings: Any,
 ) -> BPRComparison:
     """Find out whether learning T is worth it on this data.
@@ -170,7 +170,7 @@ def compare_with_bpr(
         Of the splits.
     path
         A folder for results, which makes a killed run continue where it stopped.
-    progress
+    show_progress
         Show a progress bar.
     **settings
         Settings for both models (``factors=64``, ...); one that only one of them has goes to that one.
@@ -201,7 +201,9 @@ def compare_with_bpr(
         if splits is None:
             parts = parts[: max(-(-ENOUGH * SPLITS // len(known)), 2)]
         pair = {name: ByFactors(model) if _tells_pairings(model) else model for name, model in pair.items()}
-    result = compare(pair, known, parts, seed=seed, path=path, progress=progress, also={"sparsity": sparsity_of})
+    result = compare(
+        pair, known, parts, seed=seed, path=path, show_progress=show_progress, also={"sparsity": sparsity_of}
+    )
     for name in pair:
         if not any(run.status == "done" for run in result.runs if run.model == name):
             raise ValueError(f"{name} could not be evaluated on any split: {result.notes(name)}")

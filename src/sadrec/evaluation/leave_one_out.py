@@ -34,7 +34,7 @@ def evaluate(
     sampled: int = 100,
     cut: int = 20,
     num_threads: int = 0,
-    progress: bool = False,
+    show_progress: bool = False,
     factors: bool = True,
 ) -> Evaluation:
     """Evaluate a model on held-out interactions as the paper does, with its corrections; or on held-out comparisons.
@@ -59,7 +59,7 @@ def evaluate(
         left gets all of them and a cut in proportion.
     num_threads
         Threads for models made of factor matrices; 0 means all cores. The result does not depend on it.
-    progress
+    show_progress
         Show a progress bar.
     factors
         Use ``model.parameters`` directly where there are some; without it the verbs of the protocol are used.
@@ -94,7 +94,7 @@ def evaluate(
             raise TypeError("one part is interactions and the other comparisons; give the two parts of one split")
         return evaluate_comparisons(model, held_out)
     plan = Plan(model, train, held_out, seed, sampled, cut, factors)
-    parts = list(plan.each(partial(_measured, plan), num_threads, progress))
+    parts = list(plan.each(partial(_measured, plan), num_threads, show_progress))
     per_user = {
         name: np.concatenate([part[name] for part in parts]) if parts else np.empty(0)
         for name in (*_PAIR_MEASURES, *_CONTEST_MEASURES)

@@ -20,7 +20,7 @@ R = TypeVar("R")
 
 
 def over_users(
-    work: Callable[[NDArray[Any]], R], rows: NDArray[Any], threads: int = 1, size: int = 64, progress: bool = False
+    work: Callable[[NDArray[Any]], R], rows: NDArray[Any], threads: int = 1, size: int = 64, show_progress: bool = False
 ) -> Iterator[R]:
     """Yield ``work(block)`` for blocks of ``size`` users' rows, in order, whichever thread did it.
 
@@ -33,7 +33,7 @@ def over_users(
     with (
         threadpool_limits(1, user_api="blas"),
         ThreadPoolExecutor(max(threads, 1)) as pool,
-        tqdm(total=len(blocks), desc="evaluate", disable=not progress, leave=False) as bar,
+        tqdm(total=len(blocks), desc="evaluate", disable=not show_progress, leave=False) as bar,
     ):
         # One block at a time where there is one thread: all of them at once would be held in memory.
         results = map(work, blocks) if threads <= 1 or len(blocks) <= 1 else pool.map(work, blocks)
@@ -113,10 +113,12 @@ class Plan:
         """Rows of the users who have a held-out item."""
         return np.flatnonzero(np.diff(self.held_out.matrix.indptr))
 
-    def each(self, work: Callable[[NDArray[np.int64]], R], num_threads: int = 0, progress: bool = False) -> Iterator[R]:
+    def each(
+        self, work: Callable[[NDArray[np.int64]], R], num_threads: int = 0, show_progress: bool = False
+    ) -> Iterator[R]:
         """Yield ``work(rows)`` for blocks of :attr:`rows`, in order."""
         threads = _check.threads(num_threads) if self.source.concurrent else 1
-        return over_users(work, self.rows, threads, progress=progress)
+        return over_users(work, self.rows, threads, show_progress=show_progress)
 
     def compared(self, rows: NDArray[Any]) -> tuple[Pairs, Contest, NDArray[np.int64]]:
         """Compare every held-out item of the users in ``rows``; also say which of them each case belongs to."""

@@ -34,7 +34,7 @@ def evaluate_top_n(
     N: int | Sequence[int] = 10,
     *,
     seed: int = 0,
-    progress: bool = False,
+    show_progress: bool = False,
 ) -> Evaluation:
     """Evaluate the best N items of the whole catalogue for every user who has test items.
 
@@ -51,7 +51,7 @@ def evaluate_top_n(
         Length of the lists, or several.
     seed
         Items with equal scores are put in an order drawn by this seed, never in the order they happen to be stored in.
-    progress
+    show_progress
         Show a progress bar.
 
     Returns
@@ -80,7 +80,7 @@ def evaluate_top_n(
     plan = _Lists(as_evaluated(model), train, test, max(lengths), seed)
     rows = np.flatnonzero(np.diff(test.matrix.indptr))
     step = max(1, _BLOCK // max(1, train.matrix.shape[1]))
-    parts = list(over_users(plan.hits, rows, size=step, progress=progress))
+    parts = list(over_users(plan.hits, rows, size=step, show_progress=show_progress))
     everything = Hits(
         np.concatenate([part.hit for part in parts]) if parts else np.empty((0, max(lengths)), dtype=bool),
         np.diff(test.matrix.indptr)[rows],

@@ -147,7 +147,7 @@ def tune(
     timeout: float | None = None,
     prune: bool = True,
     looks: int = 4,
-    progress: bool = True,
+    show_progress: bool = True,
 ) -> TuneResult:
     """Try settings of a model and choose among them, without ever seeing test data.
 
@@ -193,7 +193,7 @@ def tune(
     prune, looks
         Stop a trial early when it is worse than the median of the others at one of so many points, evenly spread over
         its epochs; needs a model whose ``fit`` takes ``callbacks``.
-    progress
+    show_progress
         Show a progress bar.
 
     Examples
@@ -201,7 +201,7 @@ def tune(
     >>> from scipy.sparse import csr_matrix
     >>> from sadrec.evaluation import EASE
     >>> data = Interactions.from_csr(csr_matrix(np.random.default_rng(0).integers(0, 2, (30, 40))))
-    >>> result = tune(EASE(), data, sampler="grid", space={"regularization": [10.0, 100.0]}, progress=False)
+    >>> result = tune(EASE(), data, sampler="grid", space={"regularization": [10.0, 100.0]}, show_progress=False)
     >>> len(result.trials), result.model.is_fitted
     (2, False)
     """
@@ -228,7 +228,7 @@ def tune(
     question = (data_fingerprint(data), scorer.name, test, folds, seed)
     done: list[Trial] = []
     end = math.inf if timeout is None else time.perf_counter() + timeout
-    with tqdm(total=total, desc="tune", disable=not progress) as bar:
+    with tqdm(total=total, desc="tune", disable=not show_progress) as bar:
         while len(done) < total and time.perf_counter() < end:
             done.append(work.result(proposed(done), done, finished, question))
             bar.update()

@@ -143,7 +143,7 @@ def test_a_baseline_that_fails_or_is_too_slow_is_a_row_of_the_comparison(two_gro
         "mf": make("mf", learning_rate=1000.0),
         "svd": make("svd", iterations=1_000_000),
     }
-    result = compare(models, two_groups.data, splits=1, budget={"svd": 2.0}, progress=False)
+    result = compare(models, two_groups.data, splits=1, budget={"svd": 2.0}, show_progress=False)
     assert {run.model: run.status for run in result.runs} == {
         "popularity": "done",
         "mf": "failed",
