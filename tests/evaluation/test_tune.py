@@ -148,7 +148,8 @@ def test_another_model_or_another_fixed_setting_starts_anew_in_the_same_folder(d
     class Other(Learner):
         pass
 
-    options = {"trials": 2, "metric": "ndcg@5", "space": {"rate": [0.1, 0.2]}, "sampler": "grid", "show_progress": False}
+    space = {"rate": [0.1, 0.2]}
+    options = {"trials": 2, "metric": "ndcg@5", "space": space, "sampler": "grid", "show_progress": False}
     models = [Learner(), Other(), Learner(iterations=3), Learner(iterations=4), Learner(iterations=4, num_threads=2)]
     fits = []
     for model in models:
