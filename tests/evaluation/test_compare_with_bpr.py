@@ -200,7 +200,7 @@ def test_a_straight_line_in_comparisons_needs_no_t():
     assert str(result).startswith("Keep T at 1 (use BPR")
 
 
-def test_margins_of_pairings_do_not_hide_that_t_pays():
+def test_a_ring_of_nine_with_noise_is_worth_learning_t():
     rng = np.random.default_rng(0)
     place = np.linspace(0, 2 * np.pi, 9, endpoint=False)
     first, second = rng.integers(0, 9, 6000), rng.integers(1, 9, 6000)

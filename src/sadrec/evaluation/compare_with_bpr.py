@@ -34,7 +34,7 @@ ENOUGH = 20_000
 
 @dataclass
 class ByFactors:
-    """A model that answers by its factors alone: T = 1 with a margin for every pairing would hide what T is for."""
+    """A model that answers by its factors alone: what margins of single pairings bring is no work of T."""
 
     model: Any
 
@@ -155,7 +155,7 @@ def compare_with_bpr(
     SAD and BPR (SAD with T = 1) are fitted with the same settings on the same splits and evaluated on what was held
     out: one interaction of every user; or a fifth of the comparisons, by their log loss. There, T pays when the log
     loss falls beyond chance and by more than 0.005. Margins of single pairings (see :meth:`sadrec.SAD.probability`) are
-    left out: they would hold the cycles for T = 1.
+    left out: what they bring is no work of T.
 
     Parameters
     ----------
