@@ -27,7 +27,7 @@ Settings = Mapping[str, Any]
 PENALTIES = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)
 STRENGTHS = (1.0, 3.0, 10.0, 30.0, 100.0, 1000.0)
 OWN_PENALTIES = (3.0, 1.0, 0.3, 0.1, 0.03)
-SKEW_PENALTIES = (3.0, 1.0, 0.3, 0.1)
+SKEW_PENALTIES = (30.0, 10.0, 3.0, 1.0, 0.3, 0.1)
 RANKS = (4,)
 
 # What is tried for SAD: its default settings; the variational solver with other factors and sweeps; SGD by penalties.
