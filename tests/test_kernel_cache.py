@@ -10,8 +10,10 @@ from sadrec import _kernel
 
 
 def test_the_digest_follows_what_a_file_imports(tmp_path, monkeypatch):
-    (tmp_path / "outer.py").write_text("from sadrec.inner import f\n")
-    (tmp_path / "inner.py").write_text("from sadrec import deepest\n")
+    (tmp_path / "outer.py").write_text(
+        "from sadrec.other import g\nfrom sadrec.inner import f\nfrom sadrec.third import h\n"
+    )
+    (tmp_path / "inner.py").write_text("from sadrec.other import (\n    g,\n)\nfrom sadrec import deepest\n")
     (tmp_path / "deepest.py").write_text("ONE = 1\n")
     monkeypatch.setattr(_kernel, "_PACKAGE", tmp_path)
     digests = []

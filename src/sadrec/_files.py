@@ -41,8 +41,10 @@ def replacing(path: str | Path) -> Iterator[Path]:
     _remove_abandoned(path)
     part = path.with_name(f".{path.name}.{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(8)}.part")
     os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    permissions = part.stat().st_mode
     try:
         yield part
+        part.chmod(permissions)  # safetensors puts a file of its own in the place
         _flush(part)
         part.replace(path)
     finally:
@@ -71,7 +73,7 @@ def _remove_abandoned(path: Path) -> None:
     prefix = f".{path.name}.{socket.gethostname()}-"
     for part in path.parent.glob(f"{glob.escape(prefix)}*.part"):
         process = part.name.removeprefix(prefix).split("-")[0]
-        if process.isdigit() and not is_running(int(process)):
+        if process.isdecimal() and not is_running(int(process)):
             part.unlink(missing_ok=True)
 
 

@@ -76,7 +76,7 @@ class _Cache(FunctionCache):
 
 
 _PACKAGE = Path(__file__).parent
-_IMPORT = re.compile(r"^\s*(?:from|import) (sadrec[\w.]*)(?: import \(?([\w, \n]*))?", re.MULTILINE)
+_IMPORT = re.compile(r"^\s*(?:from|import) (sadrec[\w.]*)(?: import (\([^)]*\)|[^\n]*))?", re.MULTILINE)
 
 
 @cache
@@ -90,7 +90,7 @@ def sources_digest(path: Path) -> str:
             continue
         done.add(source)
         for module, names in _IMPORT.findall(source.read_text(encoding="utf-8")):
-            places = [module, *(f"{module}.{name.strip()}" for name in names.split(","))]
+            places = [module, *(f"{module}.{name}" for name in re.findall(r"\w+", names))]
             for place in places:
                 folder = _PACKAGE.joinpath(*place.split(".")[1:])
                 todo += [file for file in (folder.with_suffix(".py"), folder / "__init__.py") if file.is_file()]

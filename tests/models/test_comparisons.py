@@ -168,3 +168,57 @@ def test_bpr_explains_everything_by_scores():
     winner = np.tile([0, 1, 2], 100)
     model = BPR().fit(comparisons(np.zeros(300, int), winner, (winner + 1) % 3), show_progress=False)
     assert model.probability(0, [0, 1, 2], [1, 2, 0]) == pytest.approx([0.5] * 3, abs=0.01)
+
+
+def test_comparisons_of_weight_0_say_nothing():
+    judges, winner, loser = tournament(judges=3)
+    more = np.concatenate((judges, np.arange(3, 40))), np.append(winner, [0] * 37), np.append(loser, [1] * 37)
+    weight = np.append(np.ones(len(judges)), np.zeros(37)).astype(np.float32)
+    ids = {"users": np.arange(40), "items": np.arange(20)}
+    plain = SAD().fit(Comparisons.from_indices(judges, winner, loser, **ids), show_progress=False)
+    weighted = SAD().fit(Comparisons.from_indices(*more, weight=weight, **ids), show_progress=False)
+    np.testing.assert_array_equal(plain.item_factors, weighted.item_factors)
+    with pytest.raises(ValueError, match="nothing to learn from"):
+        SAD().fit(Comparisons.from_indices(judges, winner, loser, weight=np.zeros(len(judges)), **ids))
+
+
+def test_a_fit_that_a_callback_stopped_stays_stopped(tmp_path):
+    data = comparisons(*tournament())
+    for _ in range(2):
+        model = SAD().fit(
+            data, show_progress=False, checkpoint=tmp_path, callbacks=iter([lambda epoch, figures, model: epoch == 5])
+        )
+        assert len(model.history) == 5
+
+
+def test_positions_out_of_range_never_reach_a_kernel():
+    model = SAD().fit(comparisons(*tournament()), show_progress=False)
+    with pytest.raises(IndexError, match="item"):
+        model._fitted.uncertainty.distribution(model.parameters, [0], [10**9], [0])
+
+
+def test_settings_of_sgd_are_refused_by_the_variational_solver():
+    with pytest.raises(ValueError, match=r"learning_rate=.* is for solver='sgd'"):
+        SAD(solver="variational", learning_rate=0.1).settings_for(comparisons(*tournament()))
+
+
+def test_a_file_with_negative_variances_is_refused(tmp_path):
+    from sadrec._files import read_arrays, write_arrays
+
+    model = SAD().fit(comparisons(*tournament()), show_progress=False)
+    model.save(tmp_path / "m.sad")
+    assert (tmp_path / "m.sad").stat().st_mode & 0o777 == 0o666 & ~_umask()
+    arrays, header = read_arrays(tmp_path / "m.sad", "a model")
+    write_arrays(
+        tmp_path / "bad.sad", {**arrays, "pairing_variance": -1 - np.array(arrays["pairing_variance"])}, header
+    )
+    with pytest.raises(ModelFileError, match="negative"):
+        SAD.load(tmp_path / "bad.sad")
+
+
+def _umask():
+    import os
+
+    now = os.umask(0)
+    os.umask(now)
+    return now

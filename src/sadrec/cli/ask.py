@@ -204,8 +204,8 @@ def prefer_command(model: Path, user: str, item: str, rival: str, as_json: bool)
     x, p = fitted.preference(**asked), fitted.probability(**asked)
     if as_json:
         print_json({**asked, "preference": x, "probability": p})
-    elif x == 0:
-        click.echo(f"{user} is undecided between {item} and {rival} (x = 0)")
+    elif p == 0.5:
+        click.echo(f"{user} is undecided between {item} and {rival} (x = {x:.3g})")
     else:
-        better, worse = (item, rival) if x > 0 else (rival, item)
+        better, worse = (item, rival) if p > 0.5 else (rival, item)
         click.echo(f"{user} prefers {better} to {worse} with probability {max(p, 1 - p):.3f} (x = {x:+.3f})")

@@ -93,7 +93,7 @@ def refusing(path: str | Path, kind: str) -> Iterator[None]:
         yield
     except (ModelFileError, FileNotFoundError):
         raise
-    except (FileFormatError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+    except (FileFormatError, ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError) as error:
         raise ModelFileError(f"{str(path)!r} cannot be read as {kind}: {error}") from error
 
 
@@ -116,6 +116,8 @@ def _uncertainty(tensors: Tensors, scale: Any, parameters: Parameters, finite: b
     """Take out how sure the fit is and check that it fits the parameters; None where it does not know."""
     if scale is None:
         return None
+    if parameters.item_bias is None:
+        raise ValueError("it knows how sure it is, but has no item_bias")
     n, m, k = parameters.n_users, parameters.n_items, parameters.n_factors + 1
     pairings = tensors["pairings"]
     shapes = {"user_covariance": (n, k, k), "item_covariance": (m, 2 * k, 2 * k), "population": (4, k - 1)}
@@ -129,6 +131,10 @@ def _uncertainty(tensors: Tensors, scale: Any, parameters: Parameters, finite: b
             raise ValueError(f"{name} is not made of finite numbers")
     if not pairings.size or (finite and (np.diff(pairings) <= 0).any()):
         raise ValueError("the pairings are missing or out of order")
+    if finite:
+        diagonals = [np.diagonal(tensors[f"{side}_covariance"], axis1=1, axis2=2) for side in ("user", "item")]
+        if min(part.min(initial=0) for part in (*diagonals, tensors["pairing_variance"])) < -1e-3:
+            raise ValueError("a variance is negative")
     return Uncertainty(
         **{name: tensors[name].view(np.ndarray) for name in _UNCERTAINTY},
         pairing_scale=number(scale, "pairing_scale"),

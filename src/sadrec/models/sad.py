@@ -191,11 +191,15 @@ class SAD(TrainingSettings, Estimator):
         ids = () if start is None else (start.user_ids.array, start.item_ids.array)
         if dislikes is not None and not isinstance(dislikes, int | float):
             dislikes = as_interactions(dislikes)
-        options = _Options(show_progress, validation, patience, monitor, callbacks, checkpoint, checkpoint_seconds)
+        calls = tuple(callbacks)
+        options = _Options(show_progress, validation, patience, monitor, calls, checkpoint, checkpoint_seconds)
         return self._train(training_data(_feedback(data), comparisons, weights, dislikes, *ids), start, options)
 
     def partial_fit(self, data: Any, show_progress: bool = True, **options: Any) -> Self:
-        """Continue from what the model has learnt, with new interactions or comparisons.
+        """Continue from what the model has learnt, with new interactions or comparisons, by stochastic gradient ascent.
+
+        A fit of comparisons by ``solver="variational"`` no longer knows afterwards how sure it is, and few new answers
+        weigh much: fit all comparisons anew where that is possible.
 
         Users and items the model does not know are appended. Only the new data is trained on, but what was seen before
         is not sampled as a negative and stays out of recommendations. On a model that was never fitted this is ``fit``,
@@ -235,7 +239,9 @@ class SAD(TrainingSettings, Estimator):
         given = self.get_params()
         if start is not None:
             continued = start.parameters
-            given = as_before(given, settings_before, continued.n_factors, continued.item_bias is not None)
+            variational = start.settings is not None and start.settings.solver == "variational"
+            has_bias = continued.item_bias is not None
+            given = as_before(given, settings_before, continued.n_factors, has_bias, variational)
         settings = self._resolved(data, given, start is not None)
         threads, held_out = _check.threads(self.num_threads), None
         if options.validation is not None:
@@ -341,7 +347,7 @@ class SAD(TrainingSettings, Estimator):
         return float(p) if np.ndim(p) == 0 else p
 
     def deviation(self, user: Any, item: Any, rival: Any) -> Any:
-        """Return the standard deviation of :meth:`preference`: how little is known of it.
+        """Return the standard deviation of a margin: how little is known of it, the pairing of the two items included.
 
         Only fits with ``solver="variational"`` know it; others raise a ValueError.
         """

@@ -58,8 +58,8 @@ def fit_comparisons(
 
 def validation_figures(parameters: Parameters, uncertainty: Uncertainty, pairs: Pairs) -> Figures:
     """Return the mean log likelihood of held-out pairs and the share that is ordered rightly (equals count half)."""
-    p = uncertainty.probability(parameters, pairs.user, pairs.winner, pairs.loser)
-    figures = {"validation_log_likelihood": np.log(p), "validation_accuracy": (p > 0.5) + 0.5 * (p == 0.5)}
+    x = uncertainty.log_odds(parameters, pairs.user, pairs.winner, pairs.loser)
+    figures = {"validation_log_likelihood": -np.logaddexp(0, -x), "validation_accuracy": (x > 0) + 0.5 * (x == 0)}
     return {name: float(np.average(values, weights=pairs.weight)) for name, values in figures.items()}
 
 

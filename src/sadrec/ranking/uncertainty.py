@@ -36,13 +36,20 @@ class Uncertainty:
     def distribution(
         self, parameters: Parameters, users: Any, items: Any, rivals: Any, pairings: bool = True
     ) -> tuple[Doubles, Doubles]:
-        """Return mean and variance of margins, for positions of equal shape (at most one dimension).
+        """Return mean and variance of margins, for positions that broadcast against each other.
 
         Without ``pairings``, of what the factors say alone.
         """
         from sadrec._moments import margin_distribution, pairing_keys  # numba is worth loading only now
 
         user, item, rival = np.broadcast_arrays(*(np.asarray(side, np.int64) for side in (users, items, rivals)))
+        for side, size, what in (
+            (user, parameters.n_users, "user"),
+            (item, parameters.n_items, "item"),
+            (rival, parameters.n_items, "rival"),
+        ):
+            if side.size and not 0 <= side.min() <= side.max() < size:  # compiled code would read foreign memory
+                raise IndexError(f"a {what} is at none of the positions 0 to {size - 1}")
         shape = user.shape
         sides = (np.ascontiguousarray(side.ravel()) for side in (user, item, rival))
         mean, variance = np.empty(user.size), np.empty(user.size)
@@ -62,8 +69,12 @@ class Uncertainty:
         self, parameters: Parameters, users: Any, items: Any, rivals: Any, pairings: bool = True
     ) -> Doubles:
         """Return the probability that users prefer items to rivals, averaged over what is not known."""
+        return np.asarray(sigmoid(self.log_odds(parameters, users, items, rivals, pairings)))
+
+    def log_odds(self, parameters: Parameters, users: Any, items: Any, rivals: Any, pairings: bool = True) -> Doubles:
+        """Return the log-odds of :meth:`probability`."""
         mean, variance = self.distribution(parameters, users, items, rivals, pairings)
-        return np.asarray(sigmoid(mean / np.sqrt(1 + np.pi * variance / 8)))
+        return np.asarray(mean / np.sqrt(1 + np.pi * variance / 8))
 
     def _beliefs(self, parameters: Parameters) -> Any:
         """Return means and second moments, as the kernel takes them; kept until other parameters are asked about."""
@@ -89,3 +100,6 @@ class Uncertainty:
     @cached_property
     def _kept(self) -> list[Any]:
         return []
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_kept"}

@@ -76,7 +76,7 @@ class Checkpoints:
                 continue
             try:
                 return unpack(*record)
-            except (KeyError, TypeError, ValueError, AttributeError) as error:
+            except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
                 logger.warning("%r cannot be used, so that an older one is: %s", str(self._records.path(name)), error)
         return None
 

@@ -140,6 +140,8 @@ class TrainingData:
     def validation_pairs(self, data: Interactions | Comparisons, seed: int) -> Pairs:
         """Turn held-out data into triples; its users and items must be known."""
         if isinstance(data, Comparisons):
+            if not len(data) or (data.weight is not None and not np.any(data.weight)):
+                raise ValueError("the validation set holds nothing to check the model on")
             return align_pairs(data, self.users, self.items)
         held_out = align_ids(data, self.users, self.items)
         known = held_out if self.matrix is None else merged(held_out, self.matrix)[0]

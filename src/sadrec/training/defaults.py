@@ -122,6 +122,10 @@ def resolve_solver(values: Mapping[str, Any], data: TrainingData, continues: boo
     if solver == "variational":
         if data.kind != "comparisons":
             raise ValueError("solver='variational' learns from comparisons alone: leave it out for interactions")
+        given = [name for name in OF_SGD if values.get(name) not in (None, False)]
+        if given or values.get("bias") is False:
+            name = given[0] if given else "bias"
+            raise ValueError(f"{name}={values[name]!r} is for solver='sgd': leave it out with solver='variational'")
         if continues:
             raise ValueError("solver='variational' cannot continue a fitted model: fit anew, or set solver='sgd'")
         if not fits:
@@ -177,13 +181,14 @@ def resolve(
     return settings
 
 
-def as_before(given: Mapping[str, Any], before: Settings | None, factors: int, bias: bool) -> dict[str, Any]:
+def as_before(
+    given: Mapping[str, Any], before: Settings | None, factors: int, bias: bool, variational: bool
+) -> dict[str, Any]:
     """Fill settings left at None from the fit that is continued, whose factors and bias stay in any case.
 
     A variational fit has no penalties to continue with, and keeps fewer factors than it was given.
     """
     values = dict(given)
-    variational = before is not None and before.solver == "variational"
     if before is not None and not variational:
         values |= {name: getattr(before, name) for name in DEFAULTS["interactions"] if values.get(name) is None}
     if values.get("bias") is None:

@@ -1,6 +1,7 @@
 """A whole training run, of either solver: progress, checkpoints, early stopping, Ctrl-C at a safe point."""
 
 import logging
+import math
 import sys
 import time
 from collections.abc import Callable
@@ -169,38 +170,51 @@ def run_sweeps(
     ``after_sweep`` is called with the figures of each sweep, which it adds to ``history``; also once after a resume,
     with the last figures of before. Ctrl-C takes effect between sweeps.
     """
+    stopped = False
 
     def resume(values: dict[str, Any], arrays: Arrays) -> bool:
-        figures = [{str(name): float(value) for name, value in entry.items()} for entry in values["history"]]
+        figures = [
+            {str(name): math.nan if value is None else float(value) for name, value in entry.items()}
+            for entry in values["history"]
+        ]
         if len(figures) != values["sweep"] or not figures:
             raise ValueError(f"there are figures of {len(figures)} sweeps")
         learner.restore(values, arrays)
         history[:] = figures
+        nonlocal stopped
+        stopped = bool(values["stopped"])
         logger.info("resumed after sweep %d of %d", learner.sweep, sweeps)
         return True
 
     with ExitStack() as stack:
         if checkpoints is not None:
             stack.enter_context(locked(checkpoints.folder))
-            if checkpoints.newest(resume) and after_sweep(history.pop()):
-                return
+            if checkpoints.newest(resume):
+                stopped = after_sweep(history.pop()) or stopped
         bar = stack.enter_context(_bar(sweeps, learner.sweep, title, show_progress))
         interrupt = stack.enter_context(SafeInterrupt())
-        saved, stopped = learner.sweep, False
+        saved = learner.sweep
 
         def save() -> None:
             nonlocal saved
             if checkpoints is not None and saved != learner.sweep:
                 values, arrays = learner.state()
-                checkpoints.write(learner.sweep, {**values, "history": history}, arrays)
+                checkpoints.write(learner.sweep, {**values, "history": history, "stopped": stopped}, arrays)
                 saved = learner.sweep
 
         while learner.sweep < sweeps and not stopped:
             start = time.perf_counter()
             likelihood = learner.advance()
+            if not math.isfinite(likelihood):
+                raise DivergedError(f"sweep {learner.sweep} left the finite numbers: divide the weights by a number")
             speed = len(learner.rows.user) / max(time.perf_counter() - start, 1e-9)
             figures = {"log_likelihood": likelihood, "updates": len(learner.rows.user), "updates_per_second": speed}
-            stopped = after_sweep(figures)
+            try:
+                stopped = after_sweep(figures)
+            except BaseException:  # a callback's: the sweep is whole, and nothing is lost
+                if len(history) == learner.sweep:
+                    save()
+                raise
             if checkpoints is not None and checkpoints.due():
                 save()
             bar.set_postfix_str(_summary(figures), refresh=False)

@@ -41,6 +41,7 @@ _STATED = 2.0  # of eta and tau where they are not learnt
 _FEW, _SMALL = 1.0, 1e-3  # the scales' own prior: so many numbers of this variance
 _GROUP, _GROUPS = 32, 64  # items that are updated at once, where there are few; groups of them, where there are many
 _FIRST_SCALE = 0.1  # of the variance of pairings
+_AT_ONCE = 65_536  # comparisons whose parts are added up at once
 _ROUNDS = 20  # of the search for the variance of pairings, in every sweep
 
 
@@ -83,6 +84,11 @@ class Variational:
     ) -> None:
         self._users, self.rivals = users, rivals
         self._threads, self._executor = 1 if executor is None else threads, executor
+        if pairs.weight is not None and not pairs.weight.all():  # a comparison of weight 0 says nothing
+            counts = pairs.weight > 0
+            pairs = Pairs(pairs.user[counts], pairs.winner[counts], pairs.loser[counts], pairs.weight[counts])
+        if not len(pairs):
+            raise ValueError("all comparisons have the weight 0: there is nothing to learn from")
         laid = lay_out(pairs, users, items)
         weight = np.ones(len(pairs)) if pairs.weight is None else pairs.weight[laid.order].astype(np.float64)
         rest = 0.25 * weight, 0.5 * weight, np.zeros(len(pairs)), np.zeros(len(pairs))
@@ -202,13 +208,13 @@ class Variational:
         beliefs, k = self.beliefs, len(self.prior.user_mean)
         user_held, rival_held = self._held(k)
         h = np.arange(k)
-        moment, mean = beliefs.item_moment[self._met], beliefs.item[self._met]
-        eta = _variance(moment[:, h, h])
-        tau = _variance(moment[:, k + h, k + h] - 2 * mean[:, k:] + 1)
+        eta = _variance(beliefs.item_moment[:, h, h][self._met])
+        square = beliefs.item_moment[:, k + h, k + h][self._met]
+        tau = _variance(square - 2 * beliefs.item[self._met, k:] + 1)
         user_mean: Any = self.prior.user_mean
         user_precision: Any = self.prior.user_precision
         if self._users > 1:
-            user, square = beliefs.user[self._asked], beliefs.user_moment[self._asked][:, h, h]
+            user, square = beliefs.user[self._asked], beliefs.user_moment[:, h, h][self._asked]
             user_mean = np.where(user_held, 1.0, user.mean(axis=0))
             spread = _variance(square - 2 * user * user_mean + user_mean**2)
             user_precision = np.where(user_held, HELD, 1.0 / _half_way(spread))
@@ -219,9 +225,13 @@ class Variational:
     def _idle(self) -> NDArray[np.bool_]:
         """Tell which factors carry nothing."""
         beliefs, rows, k = self.beliefs, self.rows, len(self.prior.user_mean)
-        item, rival = beliefs.item[rows.winner], beliefs.item[rows.loser]
-        parts = beliefs.user[rows.user] * (item[:, :k] * rival[:, k:] - rival[:, :k] * item[:, k:])
-        idle = np.sqrt(np.mean(parts**2, axis=0)) < LEAST
+        squares = np.zeros(k)
+        for start in range(0, len(rows.user), _AT_ONCE):
+            part = slice(start, start + _AT_ONCE)
+            item, rival = beliefs.item[rows.winner[part]], beliefs.item[rows.loser[part]]
+            parts = beliefs.user[rows.user[part]] * (item[:, :k] * rival[:, k:] - rival[:, :k] * item[:, k:])
+            squares += rows.weight[part] @ parts**2
+        idle = np.sqrt(squares / rows.weight.sum()) < LEAST
         idle[0] = False
         return np.asarray(idle)
 
