@@ -44,6 +44,13 @@ def test_it_is_what_least_squares_leaves(data, parameters, brute_force):
     assert ((shares >= 0) & (shares <= 1)).all()
 
 
+def test_margins_that_cancel_are_no_preferences():
+    # Every margin of this user is 0, as a sum of terms that are not: what is left of the squares is rounding.
+    eta, tau = np.array([[-2.0, -2.0], [-1.0, -2.0], [2.0, 2.0]]), np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]])
+    p = Parameters(np.array([[2.0, -1.0]]), eta, tau, np.array([2.0, 0.0, -2.0]))
+    assert intransitivity(p, 0) == 0 and not factor_shares(p, 0).any()
+
+
 @settings(deadline=None, max_examples=60)
 @given(data=st.data())
 def test_it_is_the_formula_of_row_means(data, some_parameters, brute_force):

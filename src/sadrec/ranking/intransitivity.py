@@ -24,6 +24,8 @@ from sadrec._types import Doubles
 from sadrec.ranking.parameters import Parameters, User, user_vector
 from sadrec.ranking.vectors import user_vectors
 
+_ROUNDING = 1e-13
+
 
 def intransitivity(parameters: Parameters, users: User | ArrayLike | None = None) -> Doubles:
     """Compute the share of users' preferences that no scores can explain: from 0 (a ranking says it all) to 1.
@@ -46,7 +48,7 @@ def factor_shares(parameters: Parameters, user: User) -> Doubles:
     xi = _vectors(parameters, user_vector(parameters, user))[0]
     form, scores = _forms(parameters)
     parts = xi[0] * (form @ xi[0])
-    total = parts.sum() + parameters.n_items * _quadratic(scores, xi)[0]
+    total = _quadratic(form, xi)[0] + parameters.n_items * _quadratic(scores, xi)[0]
     return _divide(parts, np.full(parts.shape, total))[: parameters.n_factors]
 
 
@@ -125,8 +127,10 @@ def _vectors(parameters: Parameters, users: User | ArrayLike | None) -> tuple[Do
 
 
 def _quadratic(form: Doubles, vectors: Doubles) -> Doubles:
-    """Return v' form v for every row v, not less than 0."""
-    return np.asarray(np.maximum(np.einsum("uh,uh->u", vectors @ form, vectors), 0.0))
+    """Return v' form v for every row v, not less than 0; 0 where it is nothing but rounding of terms that cancel."""
+    value = np.einsum("uh,uh->u", vectors @ form, vectors)
+    terms = np.einsum("uh,uh->u", np.abs(vectors) @ np.abs(form), np.abs(vectors))
+    return np.where(value > _ROUNDING * terms, value, 0.0)
 
 
 def _row_norms(eta: Doubles, tau: Doubles, moments: Doubles) -> Doubles:
