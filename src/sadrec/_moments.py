@@ -63,6 +63,11 @@ def margin_distribution(
         )
 
 
+def moderated(mean: Doubles, variance: Doubles) -> Doubles:
+    """Return the log-odds of ``E[sigmoid(x)]`` for normal x, but for a hundredth of the probability (MacKay, 1992)."""
+    return np.asarray(mean / np.sqrt(1 + np.pi * variance / 8))
+
+
 def pairing_keys(items: NDArray[Any], rivals: NDArray[Any], count: int) -> NDArray[np.int64]:
     """Return a number for each pair of items, whichever of them comes first.
 

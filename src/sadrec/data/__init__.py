@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from sadrec._lazy import lazily
 
 if TYPE_CHECKING:
-    from sadrec.data.comparisons import Comparisons, as_comparisons
+    from sadrec.data.comparisons import Comparisons, as_comparisons, as_feedback
     from sadrec.data.datasets import load, load_split
     from sadrec.data.ids import Ids, UnknownIdError, as_id_array
     from sadrec.data.interactions import Interactions, as_interactions
@@ -19,6 +19,7 @@ __all__ = [
     "Simulation",
     "UnknownIdError",
     "as_comparisons",
+    "as_feedback",
     "as_id_array",
     "as_interactions",
     "load",
@@ -29,7 +30,7 @@ __all__ = [
 __getattr__ = lazily(
     __name__,
     {
-        "comparisons": "Comparisons as_comparisons",
+        "comparisons": "Comparisons as_comparisons as_feedback",
         "datasets": "load load_split",
         "ids": "Ids UnknownIdError as_id_array",
         "interactions": "Interactions as_interactions",

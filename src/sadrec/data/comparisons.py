@@ -15,6 +15,7 @@ from sadrec.data._assemble import ComparisonRows, Ties, check_weight
 from sadrec.data._columns import AUTO, find_comparisons, is_frame, open_frame, take_columns
 from sadrec.data.describe import PairsDescription, quantiles
 from sadrec.data.ids import Ids, OfUsersAndItems
+from sadrec.data.interactions import Interactions, as_interactions
 from sadrec.data.splits import hold_out_share
 from sadrec.data.tables import Table, opened
 
@@ -250,3 +251,8 @@ def as_comparisons(data: Any) -> Comparisons:
         f"cannot take comparisons from {type(data).__name__}: pass Comparisons, a data frame with the "
         "columns user, winner and loser (or left, right and winner), or the path of a file"
     )
+
+
+def as_feedback(data: Any) -> Interactions | Comparisons:
+    """Return comparisons as they are, and anything else as interactions."""
+    return data if isinstance(data, Comparisons) else as_interactions(data)

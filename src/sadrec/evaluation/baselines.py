@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sadrec._files import plain, read_arrays, write_arrays
 from sadrec._settings import Number, OneOf, Seed, Threads, Whole, checked, setting
 from sadrec._types import Floats, Positions
-from sadrec.data import Comparisons, Ids, Interactions, as_interactions
+from sadrec.data import Comparisons, Ids, Interactions, as_feedback, as_interactions
 from sadrec.evaluation.plan import pattern
 from sadrec.models.base import Estimator, ModelFileError, documented
 from sadrec.models.files import pack_ids, pack_seen, refusing, unpack_ids, unpack_seen
@@ -116,7 +116,7 @@ class Popularity(ScoreModel):
     _arrays: ClassVar = {"item_scores": ("items",)}
 
     def _learn(self, data: Any) -> Interactions | Comparisons:
-        known = data if isinstance(data, Comparisons) else as_interactions(data)
+        known = as_feedback(data)
         if isinstance(known, Comparisons):
             sides = (known.winner_index, known.loser_index)
             wins, losses = (np.log1p(np.bincount(side, minlength=len(known.items))) for side in sides)

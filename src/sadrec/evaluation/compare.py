@@ -12,7 +12,7 @@ from tqdm.auto import tqdm
 
 from sadrec._files import plain
 from sadrec._record import Arrays
-from sadrec.data import Comparisons, Ids, Interactions, as_interactions
+from sadrec.data import Comparisons, Ids, Interactions, as_feedback
 from sadrec.evaluation._running import FinishedWork, data_fingerprint, failure, time_limit, worth_another_try
 from sadrec.evaluation.compare_result import CompareResult, Run
 from sadrec.evaluation.leave_one_out import evaluate
@@ -146,7 +146,7 @@ def _splits(
             raise ValueError(f"splits must be at least 1, got {splits}")
         if data is None:
             raise ValueError("give data to split, or the splits themselves as (train, test) pairs")
-        whole = data if isinstance(data, Comparisons) else as_interactions(data)
+        whole = as_feedback(data)
         chosen = _protocol(whole, protocol)
         return [partial(_drawn, whole, chosen, test, seed + number) for number in range(splits)], chosen
     if not isinstance(splits, Sequence) or not all(callable(part) or len(part) == 2 for part in splits):

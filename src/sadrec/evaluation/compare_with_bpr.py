@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sadrec import _check
 from sadrec._types import Doubles
-from sadrec.data import Comparisons, Interactions, as_interactions
+from sadrec.data import Comparisons, Interactions, as_feedback
 from sadrec.data.ids import Ids
 from sadrec.evaluation.compare import compare
 from sadrec.evaluation.compare_result import CompareResult
@@ -185,7 +185,7 @@ def compare_with_bpr(
     ValueError
         When a setting is unknown to both models, or one of the models failed on every split, with its reason.
     """
-    known = data if isinstance(data, Comparisons) else as_interactions(data)
+    known = as_feedback(data)
     if splits is not None:
         _check.whole(splits, "splits", 2)
     if models is None:

@@ -18,7 +18,7 @@ from tqdm.auto import tqdm
 from sadrec import _check
 from sadrec._files import plain, write_whole
 from sadrec._settings import Span, declared, search_space
-from sadrec.data import Comparisons, Interactions, as_interactions
+from sadrec.data import Comparisons, Interactions, as_feedback
 from sadrec.evaluation._running import FinishedWork, data_fingerprint, failure, time_limit, worth_another_try
 from sadrec.evaluation.leave_one_out import MEASURES, evaluate
 from sadrec.evaluation.likelihood import log_likelihood
@@ -205,7 +205,7 @@ def tune(
     >>> len(result.trials), result.model.is_fitted
     (2, False)
     """
-    data = data if isinstance(data, Comparisons) else as_interactions(data)
+    data = as_feedback(data)
     copied(model)
     _check.one_of(sampler, "sampler", ("grid", "random", "tpe"))
     _check.one_of(rule, "rule", ("best", "one_error"))

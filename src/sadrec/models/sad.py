@@ -14,7 +14,7 @@ from sadrec import _check
 from sadrec._files import fingerprint
 from sadrec._settings import checked
 from sadrec._types import Doubles, Floats
-from sadrec.data import Comparisons, DataWarning, Interactions, as_interactions
+from sadrec.data import Comparisons, DataWarning, as_feedback, as_interactions
 from sadrec.data._matrix import checked_seen, enlarged
 from sadrec.data.ids import IdArray, Ids, as_id_array, is_scalar_id
 from sadrec.models.base import Estimator, ModelFileError, documented
@@ -193,7 +193,7 @@ class SAD(TrainingSettings, Estimator):
             dislikes = as_interactions(dislikes)
         calls = tuple(callbacks)
         options = _Options(show_progress, validation, patience, monitor, calls, checkpoint, checkpoint_seconds)
-        return self._train(training_data(_feedback(data), comparisons, weights, dislikes, *ids), start, options)
+        return self._train(training_data(as_feedback(data), comparisons, weights, dislikes, *ids), start, options)
 
     def partial_fit(self, data: Any, show_progress: bool = True, **options: Any) -> Self:
         """Continue from what the model has learnt, with new interactions or comparisons, by stochastic gradient ascent.
@@ -214,7 +214,7 @@ class SAD(TrainingSettings, Estimator):
                 "fit(..., warm_start=model)"
             )
         start = self._fitted
-        new = training_data(_feedback(data), users=start.user_ids.array, items=start.item_ids.array)
+        new = training_data(as_feedback(data), users=start.user_ids.array, items=start.item_ids.array)
         seen = None
         if start.seen is not None:
             seen = enlarged(start.seen, len(new.users), len(new.items))
@@ -223,7 +223,7 @@ class SAD(TrainingSettings, Estimator):
 
     def settings_for(self, data: Any) -> Settings:
         """Return the settings that ``fit`` would use for this data, with everything resolved."""
-        return self._resolved(training_data(_feedback(data)), self.get_params())
+        return self._resolved(training_data(as_feedback(data)), self.get_params())
 
     def _resolved(self, data: TrainingData, given: dict[str, Any], continues: bool = False) -> Settings:
         return resolve(given, data, self._learn_rivals, _check.seed(self.random_state), continues)
@@ -245,7 +245,7 @@ class SAD(TrainingSettings, Estimator):
         settings = self._resolved(data, given, start is not None)
         threads, held_out = _check.threads(self.num_threads), None
         if options.validation is not None:
-            held_out = data.validation_pairs(_feedback(options.validation), settings.seed)
+            held_out = data.validation_pairs(as_feedback(options.validation), settings.seed)
         factors = None if settings.solver == "variational" else _first_factors(data, settings, start)
         run_options: dict[str, Any] = {
             **{name: getattr(options, name) for name in ("patience", "monitor", "show_progress")},
@@ -817,10 +817,6 @@ class BPR(SAD):
     _learn_rivals: ClassVar[bool] = False
     rival_regularization: None = field(default=None, init=False)
     adaptive: Literal[False] = field(default=False, init=False)
-
-
-def _feedback(data: Any) -> Interactions | Comparisons:
-    return data if isinstance(data, Comparisons) else as_interactions(data)
 
 
 def _parameters(factors: Factors) -> Parameters:

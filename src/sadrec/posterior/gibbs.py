@@ -17,7 +17,7 @@ from sadrec import _check
 from sadrec._files import fingerprint
 from sadrec._record import locked
 from sadrec._types import Doubles, Positions
-from sadrec.data import Comparisons, Interactions, as_interactions
+from sadrec.data import Interactions, as_feedback
 from sadrec.data.ids import Ids, is_scalar_id
 from sadrec.models import SAD
 from sadrec.models.base import Estimator, documented
@@ -105,7 +105,7 @@ class GibbsSAD(SamplerSettings, Estimator):
 
     def memory(self, data: Any) -> dict[str, int]:
         """Say beforehand how many bytes ``fit`` will take: "draws" for what it keeps, "running" beside that."""
-        data = data if isinstance(data, Comparisons) else as_interactions(data)
+        data = as_feedback(data)
         settings = resolved(self)
         if isinstance(data, Interactions):
             triples = data.matrix.nnz * settings.negatives
@@ -141,7 +141,7 @@ class GibbsSAD(SamplerSettings, Estimator):
         """
         settings, threads = resolved(self), _check.threads(self.num_threads)
         _check.number(checkpoint_seconds, "checkpoint_seconds")
-        data = data if isinstance(data, Comparisons) else as_interactions(data)
+        data = as_feedback(data)
         pairs = as_pairs(data, settings.negatives, settings.seed)
         triples = as_triples(pairs, len(data.users), len(data.items))
         if not len(triples):

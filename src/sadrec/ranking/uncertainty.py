@@ -73,8 +73,9 @@ class Uncertainty:
 
     def log_odds(self, parameters: Parameters, users: Any, items: Any, rivals: Any, pairings: bool = True) -> Doubles:
         """Return the log-odds of :meth:`probability`."""
-        mean, variance = self.distribution(parameters, users, items, rivals, pairings)
-        return np.asarray(mean / np.sqrt(1 + np.pi * variance / 8))
+        from sadrec._moments import moderated
+
+        return moderated(*self.distribution(parameters, users, items, rivals, pairings))
 
     def _beliefs(self, parameters: Parameters) -> Any:
         """Return means and second moments, as the kernel takes them; kept until other parameters are asked about."""

@@ -7,7 +7,7 @@ from typing import Any
 from sadrec._settings import declared
 from sadrec.training.dataset import TrainingData
 from sadrec.training.settings import Kind, Settings, TrainingSettings
-from sadrec.training.variational import SWEEPS
+from sadrec.training.variational import STATEMENT, SWEEPS
 
 # What a setting left at None becomes. docs/defaults.md tells where the numbers come from. Some follow the size of the
 # data, see ``defaults``: l2 and candidates for interactions are those for 300 of them per vector, the penalties for
@@ -44,9 +44,6 @@ STRONGEST = 0.03
 # learns what all judges agree on, and their own vectors start near 0 and stay there unless there is a reason.
 SCARCE_PER_VECTOR = 100.0
 SCARCE: dict[str, Any] = {"regularization": 0.03, "rival_regularization": 0.01, "init_scale": 0.01, "bias": True}
-
-# Below so many comparisons, penalties are not scaled by the size of the data.
-STATEMENT = 100
 
 
 def defaults(kind: Kind, users: int, items: int, pairs: int) -> dict[str, Any]:

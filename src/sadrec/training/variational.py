@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec._moments import Beliefs, margin_distribution, pairing_keys
+from sadrec._moments import Beliefs, margin_distribution, moderated, pairing_keys
 from sadrec._types import Doubles
 from sadrec.training.beliefs import HELD, Entries, Prior, Rows, fit_parabolas, update_items, update_users
 from sadrec.training.given import Pairs
@@ -143,7 +143,7 @@ class Variational:
         if self._learns and self.rivals and self.sweep > PAIRED:
             self._update_pairings(mean)
         mean, variance = mean + self.rows.offset, variance + self.rows.offset_variance
-        likelihoods = -np.logaddexp(0, -mean / np.sqrt(1 + np.pi * variance / 8))
+        likelihoods = -np.logaddexp(0, -moderated(mean, variance))
         return float(np.average(likelihoods, weights=self.rows.weight))
 
     def _share(self, stage: Callable[..., Any], count: int, *arguments: Any) -> None:
