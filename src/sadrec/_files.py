@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 _DTYPES = {f"{kind}{8 * size}": f"<{kind.lower()}{size}" for kind in "IU" for size in (1, 2, 4, 8)}
 _DTYPES |= {"F32": "<f4", "F64": "<f8"}
+_NAMES = {np.dtype(dtype).str: name for name, dtype in _DTYPES.items()}
 
 
 class FileFormatError(ValueError):
@@ -44,9 +45,13 @@ def replacing(path: str | Path) -> Iterator[Path]:
     permissions = part.stat().st_mode
     try:
         yield part
-        part.chmod(permissions)  # safetensors puts a file of its own in the place
+        part.chmod(permissions)  # whoever writes may put another file in the place
         _flush(part)
         part.replace(path)
+    except OSError as error:
+        if error.filename is not None or error.errno is None:
+            raise
+        raise OSError(f"{str(path)!r} cannot be written: {error.strerror}") from error  # a full disk names no file
     finally:
         part.unlink(missing_ok=True)
     with suppress(OSError):  # some systems cannot open a folder
@@ -131,18 +136,25 @@ def plain(value: Any) -> Any:
 
 
 def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], header: Mapping[str, Any]) -> None:
-    """Write arrays, a JSON header and a checksum of both, whole or not at all."""
-    from safetensors import SafetensorError
-    from safetensors.numpy import save_file
+    """Write arrays, a JSON header and a checksum of both, whole or not at all; the same content is the same bytes.
 
-    contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    The file is written here and not by the library that reads it, whose own temporary files outlive a kill.
+    """
+    contiguous = {name: np.ascontiguousarray(array, array.dtype.newbyteorder("<")) for name, array in arrays.items()}
+    # The widest numbers come first, so that all are aligned.
+    ordered = sorted(contiguous.items(), key=lambda entry: (-entry[1].itemsize, entry[0]))
     text = json.dumps(header)
-    metadata = {"sadrec": text, "checksum": _checksum(text, contiguous)}
-    with replacing(path) as part:
-        try:
-            save_file(contiguous, part, metadata=metadata)
-        except SafetensorError as error:  # it hides what the system said
-            raise OSError(f"{str(path)!r} cannot be written: {error}") from error
+    layout: dict[str, Any] = {"__metadata__": {"checksum": _checksum(text, contiguous), "sadrec": text}}
+    end = 0
+    for name, array in ordered:
+        start, end = end, end + array.nbytes
+        layout[name] = {"dtype": _NAMES[array.dtype.str], "shape": array.shape, "data_offsets": [start, end]}
+    beginning = json.dumps(layout, separators=(",", ":")).encode()
+    beginning += b" " * (-len(beginning) % 8)
+    with replacing(path) as part, part.open("wb") as file:
+        file.write(len(beginning).to_bytes(8, "little") + beginning)
+        for _, array in ordered:
+            file.write(array.reshape(-1).view(np.uint8).data)
 
 
 def _checksum(header: str, arrays: Mapping[str, NDArray[Any]]) -> str:
