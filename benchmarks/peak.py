@@ -1,13 +1,54 @@
-"""How much memory a piece of work takes at its peak, above what was held before. Linux only.
+"""How much memory a fit takes at its peak, option by option, over its data and parameters. Linux only.
 
-before = measure_from()
-...
-print(grown(before))
+    python benchmarks/peak.py                             # every option at 5 million interactions, about ten minutes
+    python benchmarks/peak.py --count 500000 dislikes     # some options, at another size
+
+Each option is fitted in a process of its own, on one thread. The process simulates its data, fits a small sample of it
+with the same option, so that everything is imported and compiled, gives back what is free, and then fits. *Data* are
+the bytes of the arrays that are handed to ``fit`` (ids included), *parameters* those of the model that it leaves.
+*Peak* is the data plus the growth of the resident memory during the fit (VmHWM over VmRSS before): everything but the
+interpreter and the libraries. *Ratio* is the peak over data and parameters, *bar* what it is to stay below.
+
+Other benchmarks use the functions::
+
+    before = measure_from()
+    ...
+    print(grown(before))
 """
 
+import argparse
 import ctypes
 import gc
+import json
+import subprocess
+import sys
+import tempfile
+import time
 from pathlib import Path
+from typing import Any
+
+COUNT, USERS, ITEMS = 5_000_000, 50_000, 10_000
+OPTIONS: dict[str, dict[str, Any]] = {
+    "default settings": {},
+    "BPR": {"model": "BPR"},
+    "weights": {"weights": True},
+    "user_balance=0.3": {"settings": {"user_balance": 0.3}},
+    "adaptive": {"settings": {"adaptive": True}},
+    "validation, a tenth": {"validation": True},
+    "checkpoint": {"checkpoint": True},
+    "partial_fit": {"partial": True},
+    "with comparisons, a fifth": {"beside": True},
+    "order_share=0.34": {"settings": {"order_share": 0.34}, "bar": 2.0},
+    "order_share=0.9": {"settings": {"order_share": 0.9}, "bar": 2.0},
+    "order_share=1": {"settings": {"order_share": 1.0}, "bar": 2.0},
+    "popular negatives": {"settings": {"negative_sampling": "popular"}, "bar": 2.0},
+    "dislikes=2.5": {"dislikes": 2.5, "bar": 2.0},
+    "dislikes, a tenth beside": {"dislikes": "given", "bar": 2.0},
+    "200,000 users, factors=8": {"users": 200_000, "settings": {"factors": 8}},
+    "comparisons, sgd": {"comparisons": True, "settings": {"solver": "sgd"}},
+    "comparisons, variational": {"comparisons": True, "settings": {"factors": 8}},
+}
+"""What is measured: the options of the fit, how many users there are, and the bar."""
 
 
 def memory(what: str) -> int:
@@ -27,3 +68,141 @@ def measure_from() -> int:
 def grown(before: int) -> int:
     """Return by how much the peak since :func:`measure_from` is above what was resident then."""
     return memory("VmHWM") - before
+
+
+def interactions(count: int, users: int, items: int, seed: int) -> Any:
+    """Simulate ratings from 1 to 5; some users are far more active, and some items more popular, than others."""
+    import numpy as np
+    import scipy.sparse as sp
+
+    from sadrec import Interactions
+
+    rng = np.random.default_rng(seed)
+    active = rng.lognormal(0.0, 1.0, users)
+    user = rng.choice(users, size=int(1.5 * count) + users, p=active / active.sum()).astype(np.int64)
+    item = (items * rng.random(len(user)) ** 2).astype(np.int64)
+    keys = rng.permutation(np.unique(user * items + item))[:count]
+    ratings = rng.integers(1, 6, len(keys)).astype(np.float32)
+    return Interactions.from_csr(sp.csr_matrix((ratings, (keys // items, keys % items)), shape=(users, items)))
+
+
+def comparisons(count: int, users: int, items: int, seed: int) -> Any:
+    """Simulate comparisons."""
+    import numpy as np
+
+    from sadrec import Comparisons
+
+    rng = np.random.default_rng(seed)
+    winner = rng.integers(items, size=count)
+    loser = (winner + rng.integers(1, items, size=count)) % items
+    user = rng.integers(users, size=count)
+    return Comparisons.from_indices(user, winner, loser, users=np.arange(users), items=np.arange(items))
+
+
+def held(*parts: Any) -> int:
+    """Return the bytes of interactions, comparisons and arrays."""
+    total = 0
+    for part in parts:
+        if hasattr(part, "indptr"):
+            arrays = [part.data, part.indices, part.indptr]
+        elif hasattr(part, "matrix"):
+            arrays = [part.matrix.data, part.matrix.indices, part.matrix.indptr, part.users, part.items]
+        elif hasattr(part, "winner_index"):
+            arrays = [part.user_index, part.winner_index, part.loser_index, part.users, part.items]
+        else:
+            arrays = [part]
+        total += sum(array.nbytes for array in arrays)
+    return total
+
+
+def parameters(model: Any) -> int:
+    """Return the bytes of what a model has learnt."""
+    from dataclasses import asdict
+
+    uncertainty = model._fitted.uncertainty
+    parts = asdict(model.parameters) | ({} if uncertainty is None else asdict(uncertainty))
+    return sum(getattr(array, "nbytes", 0) for array in parts.values())
+
+
+def prepare(option: dict[str, Any], count: int, users: int, items: int, folder: str) -> tuple[Any, Any]:
+    """Return what fits, as a function, and the bytes of its data."""
+    import numpy as np
+
+    import sadrec
+
+    settings = {"iterations": 2, "num_threads": 1, **option.get("settings", {})}
+    model = getattr(sadrec, option.get("model", "SAD"))(**settings)
+    if option.get("comparisons"):
+        data = comparisons(count, users, items, 0)
+        return lambda: model.fit(data, show_progress=False), held(data)
+    data, beside = interactions(count, users, items, 0), {}
+    if option.get("weights"):
+        beside["weights"] = np.random.default_rng(1).random(data.matrix.nnz, np.float32)
+    if option.get("beside"):
+        beside["comparisons"] = comparisons(count // 5, users, items, 2)
+    if option.get("validation"):
+        data, beside["validation"] = data.split(test=0.1, seed=0)
+    if option.get("dislikes") == "given":
+        data, beside["dislikes"] = data.split(test=0.1, seed=0)
+    elif "dislikes" in option:
+        beside["dislikes"] = option["dislikes"]
+    parts = [data, *(part for part in beside.values() if not isinstance(part, float))]
+    if option.get("checkpoint"):
+        beside["checkpoint"] = folder
+    if option.get("partial"):
+        data, new = data.split(test=0.1, seed=0)
+        model.fit(data, show_progress=False)
+        return lambda: model.partial_fit(new, show_progress=False), held(new, model.seen)
+    return lambda: model.fit(data, show_progress=False, **beside), held(*parts)
+
+
+def measure(name: str, count: int) -> dict[str, Any]:
+    """Measure one option; meant for a fresh process."""
+    option = OPTIONS[name]
+    users, items = option.get("users", USERS) * count // COUNT, ITEMS * count // COUNT
+    with tempfile.TemporaryDirectory() as small, tempfile.TemporaryDirectory() as folder:
+        prepare(option, 20_000, 500, 200, small)[0]()
+        fit, data = prepare(option, count, users, items, folder)
+        before, began = measure_from(), time.perf_counter()
+        model = fit()
+        seconds = time.perf_counter() - began
+        peak = data + grown(before)
+    learnt = parameters(model)
+    peak += learnt if option.get("partial") else 0  # those of before are there when the fit begins
+    result = {"option": name, "users": users, "items": items, "data": data, "parameters": learnt, "peak": peak}
+    return {**result, "ratio": peak / (data + learnt), "bar": option.get("bar", 1.5), "seconds": seconds}
+
+
+def main() -> None:
+    """Measure each option in a process of its own and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument(
+        "options", nargs="*", metavar="OPTION", help=f"of {', '.join(OPTIONS)}; a part of the name does"
+    )
+    parser.add_argument(
+        "--count", type=int, default=COUNT, help="interactions or comparisons; users and items in proportion"
+    )
+    parser.add_argument("--json", type=Path, help="also write the figures to this file")
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.child:
+        print(json.dumps(measure(arguments.child, arguments.count)))
+        return
+    names = [name for name in OPTIONS if not arguments.options or any(part in name for part in arguments.options)]
+    users, items = (number * arguments.count // COUNT for number in (USERS, ITEMS))
+    print(f"{arguments.count:,} interactions or comparisons, {users:,} users, {items:,} items, factors=64; in MB\n")
+    print("| option | data | parameters | peak | ratio | bar |\n|---|---:|---:|---:|---:|---:|")
+    rows = []
+    for name in names:
+        command = [sys.executable, __file__, "--count", str(arguments.count), "--child", name]
+        out = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+        row = json.loads(out.splitlines()[-1])
+        rows.append(row)
+        sizes = " | ".join(f"{row[part] / 1e6:.0f}" for part in ("data", "parameters", "peak"))
+        print(f"| {name} | {sizes} | {row['ratio']:.2f} | {row['bar']:.1f} |", flush=True)
+    if arguments.json:
+        arguments.json.write_text(json.dumps(rows, indent=2))
+
+
+if __name__ == "__main__":
+    main()
