@@ -87,6 +87,39 @@ def cycles(game: Tournament, minimum: float = 0.0) -> list[Cycle]:
     return sorted(answer, key=lambda cycle: -cycle.strength)
 
 
+def cycle_through(game: Tournament, item: Any) -> Cycle | None:
+    """Return the cycle through one of ``game.items`` whose weakest step is strongest, or None if there is none.
+
+    It is a shortest of these and starts at the item. Its ``members`` are those of the item's component.
+
+    >>> game = Tournament(np.array(["rock", "paper", "scissors", "air"]), np.array(
+    ...     [[0.0, -1, 2, 1], [1, 0, -3, 1], [-2, 3, 0, 1], [-1, -1, -1, 0]]))
+    >>> cycle_through(game, "paper").path.tolist(), cycle_through(game, "air")
+    (['paper', 'rock', 'scissors'], None)
+    """
+    places = np.flatnonzero(game.items == item)
+    if not places.size:
+        raise ValueError(f"item {item!r} does not take part: give one of the tournament's items")
+    at, margins = int(places[0]), game.margins
+    part = next((part for part in cyclic_components(margins) if at in part), None)
+    if part is None:
+        return None
+    inner, start = margins[np.ix_(part, part)], int(np.searchsorted(part, at))
+    levels = np.unique(inner[inner > 0])
+    low, high = 0, levels.size  # at the lowest level the item is in a cycle
+    while high - low > 1:
+        middle = (low + high) // 2
+        labels = strong_components(inner >= levels[middle])
+        if np.count_nonzero(labels == labels[start]) > 1:
+            low = middle
+        else:
+            high = middle
+    beats = inner >= levels[low]
+    ways = (_shortest_way(beats, int(after), start, len(part)) for after in np.flatnonzero(beats[start]))
+    path = np.roll(min((way for way in ways if way), key=len), 1)
+    return Cycle(game.items[part], game.items[part[path]], inner[path, np.roll(path, -1)])
+
+
 def cyclic_components(margins: Doubles, minimum: float = 0.0) -> list[Positions]:
     """Return the strongly connected components of two items or more, by wins of more than ``minimum``."""
     labels = strong_components(margins > minimum)
