@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sadrec.ranking import Parameters
-from sadrec.ranking.cycles import cycles
+from sadrec.ranking.cycles import cycle_through, cycles
 from sadrec.ranking.tournament import Tournament, tournament
 
 
@@ -134,3 +134,32 @@ def test_with_one_factor_a_zero_in_tau_makes_a_tie_that_closes_no_cycle():
 
 def test_no_items_no_cycles():
     assert cycles(Tournament(np.empty(0), np.zeros((0, 0)))) == []
+
+
+def test_a_cycle_through_an_item_is_the_strongest_of_all(games_of_five):
+    for game in games_of_five:
+        x = game.margins
+        for item in game.items:
+            paths = [
+                (int(item), *rest) for n in (2, 3, 4) for rest in permutations([o for o in range(5) if o != item], n)
+            ]
+            weakest = [min(x[i, j] for i, j in zip(p, p[1:] + p[:1], strict=True)) for p in paths]
+            best = max(weakest)
+            found = cycle_through(game, item)
+            if best <= 0:
+                assert found is None
+            else:
+                assert found.strength == best and found.path[0] == item
+                assert len(found) == min(len(p) for p, w in zip(paths, weakest, strict=True) if w == best)
+
+
+@pytest.fixture(scope="module")
+def games_of_five():
+    rng = np.random.default_rng(0)
+    x = rng.integers(-4, 5, (40, 5, 5)).astype(float)
+    return [Tournament(np.arange(5), one - one.T) for one in x]
+
+
+def test_cycle_through_names_an_item_that_does_not_take_part(games_of_five):
+    with pytest.raises(ValueError, match="item 7 does not take part"):
+        cycle_through(games_of_five[0], 7)

@@ -17,7 +17,6 @@ from sadrec.ranking.fold_in import FoldIn, fold_in, fold_in_comparisons
 from sadrec.ranking.top_n import ItemIndex, recommend
 from sadrec.ranking.uncertainty import Uncertainty
 from sadrec.ranking.vectors import item_vectors, user_vectors
-from sadrec.ranking.visitor import Visitor, visitor
 from sadrec.training.dataset import balance
 from sadrec.training.settings import Settings
 from sadrec.training.trainer import Figures
@@ -139,32 +138,17 @@ class Fitted:
         """Fold in a new user from the ids of what they liked, or from comparisons of one user."""
         if not isinstance(items, Comparisons):
             return self.fold_in_positions(self.items(items, "liked items"))
+        if len(np.unique(items.user_index)) > 1:
+            raise ValueError("the comparisons are of several users, and a vector belongs to one: give those of one")
+        sides = (self.item_ids.positions(items.items[side]) for side in (items.winner_index, items.loser_index))
         return fold_in_comparisons(
-            self.parameters,
-            *self._sides(items),
-            weight=items.weight,
-            regularization=self.regularization,
-            spread=self._spread,
+            self.parameters, *sides, weight=items.weight, regularization=self.regularization, spread=self._spread
         )
 
     def fold_in_positions(self, liked: Positions) -> FoldIn:
         """Fold in a new user from the positions of what they liked."""
         penalty = self.regularization / self._weight_of(len(liked))
         return fold_in(self.parameters, liked, regularization=penalty, spread=self._spread, **self.sampling)
-
-    def visitor(self, comparisons: Comparisons | None) -> Visitor:
-        """Return what is known of a visitor from comparisons of one user, or from none."""
-        if comparisons is None or not len(comparisons):
-            return visitor(self.parameters, spread=self._spread)
-        sides = self._sides(comparisons)
-        return visitor(self.parameters, *sides, spread=self._spread)
-
-    def _sides(self, comparisons: Comparisons) -> list[Positions]:
-        """Return the positions of winners and losers in comparisons of one user."""
-        if len(np.unique(comparisons.user_index)) > 1:
-            raise ValueError("the comparisons are of several users, and a vector belongs to one: give those of one")
-        sides = comparisons.winner_index, comparisons.loser_index
-        return [np.asarray(self.item_ids.positions(comparisons.items[side])) for side in sides]
 
     @property
     def _spread(self) -> Doubles | None:

@@ -26,14 +26,12 @@ from sadrec.ranking.cycles import Cycle, CyclicTriads, Group, cycles, cyclic_tri
 from sadrec.ranking.explain import Explanation, explain
 from sadrec.ranking.fold_in import average_user
 from sadrec.ranking.intransitivity import intransitivity, item_counter_effects
-from sadrec.ranking.nemesis import head_to_head
 from sadrec.ranking.new_items import NewItem, fold_in_item
 from sadrec.ranking.pairs import margins, preference, sigmoid
 from sadrec.ranking.rank import Method, Ranking, rank
 from sadrec.ranking.top_n import similar_items, similar_users
 from sadrec.ranking.tournament import Tournament, tournament
 from sadrec.ranking.vectors import item_vectors, user_vectors
-from sadrec.ranking.visitor import Visitor
 from sadrec.training.checkpoint import Checkpoints
 from sadrec.training.dataset import TrainingData, training_data
 from sadrec.training.defaults import as_before, resolve
@@ -480,23 +478,6 @@ class SAD(TrainingSettings, Estimator):
         first = effects.strongest(N)
         return known.item_ids.array[first], effects.size[first]
 
-    def nemeses(self, item: Any, N: int = 10) -> tuple[IdArray, Doubles]:
-        """Return the N items that beat an item head to head for most users, and for what share of the users.
-
-        A user without a preference between the two counts half.
-
-        Examples
-        --------
-        >>> game = SAD.from_factors([[1, 1, 1]], [[1, 0, 0], [0, 1, 0], [0, 0, 1]], [[0, 1, 0], [0, 0, 1], [1, 0, 0]],
-        ...                         items=["rock", "paper", "scissors"])
-        >>> game.nemeses("rock", N=1)
-        (array(['paper'], dtype='<U8'), array([1.]))
-        """
-        known = self._fitted
-        met = head_to_head(known.parameters, one_position(known.item_ids, item))
-        first = met.strongest(N)
-        return known.item_ids.array[met.rivals[first]], met.share[first]
-
     # -- what to show -------------------------------------------------------------------------------------------------
 
     def recommend(
@@ -646,14 +627,6 @@ class SAD(TrainingSettings, Estimator):
         folded = self._fitted.fold_in(items)
         vector = folded.vector.astype(np.float32)
         return (vector, folded.covariance) if return_covariance else vector
-
-    def visitor(self, comparisons: Comparisons | None = None) -> Visitor:
-        """Return what is known of a new user from the comparisons they made so far, and what to ask them next.
-
-        The answer works on positions, which :attr:`item_ids` gives for ids: ``places()`` is the list with how sure it
-        is, ``ask_next()`` the most informative question, ``contradictions`` tells noise from cycles.
-        """
-        return self._fitted.visitor(comparisons)
 
     def fold_in_item(self, users: Sequence[Any]) -> NewItem:
         """Return the parameters of a new item, from the ids of the users who liked it."""

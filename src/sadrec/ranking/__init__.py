@@ -12,9 +12,6 @@ module               answers
 ``cycles``           which items beat each other in a cycle, how many triples do; slates that show them together
 ``intransitivity``   what share of the preferences no scores explain, by user, factor and item
 ``fold_in``          a vector for a new user; ``new_items``, for a new item
-``visitor``          what is known of somebody who answers questions, how surely, and what to ask next
-``nemesis``          what beats an item head to head, and for what share of users
-``slates``           which item changes the winner of a slate without winning itself
 ``explain``          what each factor contributes, and which liked items support which side
 ``alignment``        which factor of one model is which of another
 ``plots``            pictures of it (needs matplotlib)
