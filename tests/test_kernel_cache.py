@@ -75,3 +75,53 @@ def test_kernels_work_where_nothing_can_be_written(tmp_path, monkeypatch, caplog
     _kernel._say_once.cache_clear()
     assert _kernel.kernel(lambda x: x + 1)(1) == 2
     assert "compiled anew" in caplog.text
+
+
+SUMS = """
+from sadrec._kernel import kernel
+
+@kernel
+def inner(values, means, mean):
+    total = 0.0
+    for row in range(values.shape[0]):
+        for h in range(values.shape[1]):
+            away = values[row, h] - means[h] * mean
+            total += away * away
+    return total
+
+@kernel
+def outer(values, means, out):
+    out[0] = inner(values, means, 1.0)
+    out[1] = inner(values, means, out[0])
+    out[2] = inner(values, means, out[1] * 1e-3)
+"""
+DIGEST = """
+import hashlib, sys
+import numpy as np
+sys.path.insert(0, sys.argv[1])
+import sadrec_sums
+if sys.argv[2] == "inner first":
+    sadrec_sums.inner(np.ones((3, 4)), np.ones(4), 1.0)
+digest = hashlib.blake2b()
+for size in range(1, 40):
+    rng, out = np.random.default_rng(size), np.zeros(3)
+    sadrec_sums.outer(rng.standard_normal((size, 1 + size % 7)), rng.standard_normal(1 + size % 7), out)
+    digest.update(out.tobytes())
+print(digest.hexdigest())
+"""
+
+
+def test_the_same_bits_just_compiled_and_from_the_disk_whatever_was_called_before(tmp_path):
+    (tmp_path / "sadrec_sums.py").write_text(SUMS)
+    environment = {**os.environ, "PYTHONPATH": str(Path(sadrec.__file__).parents[1])}
+    digests = [
+        subprocess.run(
+            [sys.executable, "-c", DIGEST, str(tmp_path), before],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for before in ("nothing", "nothing", "inner first")
+    ]
+    assert digests[0] == digests[1] == digests[2]

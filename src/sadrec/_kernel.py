@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
-from llvmlite import ir
+from llvmlite import binding, ir
 from numba.core import cgutils, types
 from numba.core.caching import FunctionCache
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Compiler
 from numba.extending import intrinsic
 
 logger = logging.getLogger("sadrec")
@@ -44,7 +46,38 @@ def inlined(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _compiled(function: Callable[P, R], **options: Any) -> Callable[P, R]:
-    return cast(Callable[P, R], numba.njit(nogil=True, error_model="numpy", **options)(function))
+    options |= {"nogil": True, "error_model": "numpy", "pipeline_class": _Compiler}
+    return cast(Callable[P, R], numba.njit(**options)(function))
+
+
+class _Code(JITCodeLibrary):
+    """Machine code that calls its own copies of the kernels it uses, whatever else is loaded.
+
+    Each kernel is optimised together with copies of those it calls, and the copies come out differently. Numba lets
+    the first copy in the process serve all: what was called before would decide, in the last digit, on the result.
+    """
+
+    def _finalize_final_module(self) -> None:
+        # What other kernels link is what they would read from the disk, where the order of uses is not kept.
+        shared = binding.parse_bitcode(self._final_module.as_bitcode())
+        for function in shared.functions:
+            if not function.is_declaration and function.linkage == binding.Linkage.external:
+                function.linkage = binding.Linkage.linkonce_odr
+        self._shared_module = shared
+        for function in self._final_module.functions:
+            if function.linkage == binding.Linkage.linkonce_odr and function.name.startswith("_ZN"):
+                function.linkage = binding.Linkage.internal
+        cast(Any, super())._finalize_final_module()
+
+
+class _Compiler(Compiler):
+    """Numba's compiler, which puts the machine code into :class:`_Code`."""
+
+    def compile_extra(self, function: Callable[..., Any]) -> Any:
+        """Compile a function."""
+        self.state.library = cast(Any, _Code)(self.state.targetctx.codegen(), function.__qualname__)
+        self.state.library.enable_object_caching()
+        return cast(Any, super()).compile_extra(function)
 
 
 class _Cache(FunctionCache):
