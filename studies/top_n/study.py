@@ -6,6 +6,7 @@ once by each, when its settings are chosen.
 """
 
 import logging
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ from studies._tools import (
     write_whole,
 )
 from studies.baselines import BASELINES, BaselineError, make
+from studies.top_n.published import PublishedSplit
 
 log = logging.getLogger(__name__)
 
@@ -88,12 +90,52 @@ START: Mapping[str, Mapping[str, Any]] = {
 }
 """The first trial of each model."""
 
+SPARSE_SGD_SPACE: Mapping[str, Sequence[Any]] = {
+    "factors": (128, 256),
+    "iterations": (60, 100),
+    "learning_rate": (0.05, 0.08),
+    "regularization": (0.015, 0.02, 0.025, 0.03, 0.04),
+    "negative_candidates": (32, 64, 128),
+    "bias": (False, True),
+    "user_balance": (0.3, 0.5, 0.7),
+}
+SPARSE_SPACES: Mapping[str, Mapping[str, Sequence[Any]]] = {
+    **SPACES,
+    "sad": {**SPARSE_SGD_SPACE, "rival_regularization": (0.0003, 0.001, 0.003)},
+    "bpr": SPARSE_SGD_SPACE,
+    "als": {
+        "factors": (64, 128, 256),
+        "regularization": (0.1, 1.0, 5.0, 20.0),
+        "alpha": (2.0, 5.0, 10.0, 40.0),
+    },
+}
+"""The same for catalogues of many items with little data on each."""
+
+_SPARSE_SGD_START: Mapping[str, Any] = {
+    "factors": 128,
+    "iterations": 100,
+    "learning_rate": 0.05,
+    "regularization": 0.025,
+    "negative_candidates": 64,
+    "bias": True,
+    "user_balance": 0.5,
+}
+SPARSE_START: Mapping[str, Mapping[str, Any]] = {
+    **START,
+    "sad": {**_SPARSE_SGD_START, "rival_regularization": 0.001},
+    "bpr": _SPARSE_SGD_START,
+    "als": {"factors": 128, "regularization": 1.0, "alpha": 10.0},
+}
+
 TITLES = {"sad": "SAD", "bpr": "BPR (ours)"} | {
     key: BASELINES[key].title for key in ("ease", "als", "implicit-bpr", "popularity")
 }
 UNTUNED = {"sad": "SAD, defaults", "bpr": "BPR (ours), defaults"}
 METRIC = "ndcg@10"
 MEASURES = ("ndcg@10", "recall@10", "recall@50", "hit_rate@10", "coverage@10", "popularity_bias@10", "seconds")
+# Those of published splits: recall and nDCG of 20, as the papers have them.
+PUBLISHED_METRIC = "ndcg@20"
+PUBLISHED_MEASURES = ("recall@20", "ndcg@20", "hit_rate@20", "coverage@20", "popularity_bias@20", "seconds")
 
 # Part of every record: raise it when what is computed changes, and old records are computed again.
 FORMAT = 2
@@ -120,7 +162,7 @@ class TopNStudy:
 
 def top_n_study(
     folder: str | Path,
-    data: Interactions,
+    data: Interactions | PublishedSplit,
     name: str,
     *,
     models: Sequence[str] = tuple(TITLES),
@@ -139,7 +181,8 @@ def top_n_study(
         Where tables and report are written; records of finished fits are kept in ``runs``, and a study that was killed
         continues from them.
     data
-        What people did.
+        What people did, to be split at random; or a split that others published, whose test part is only seen by the
+        models with the settings chosen, while validation data is split off its training part.
     name
         Of the data set, for files and report.
     models
@@ -147,7 +190,8 @@ def top_n_study(
     trials
         Settings tried by each model, its start included; a model with fewer settings tries them all.
     seeds
-        Random splits, 80 % to train on and 20 % to test; settings are chosen inside the training part of the first.
+        Random splits, 80 % to train on and 20 % to test; settings are chosen inside the training part of the first. For
+        a published split, seeds of the models.
     spaces, start
         Values by setting of each model, and what it tries first.
     num_threads
@@ -161,7 +205,12 @@ def top_n_study(
     whole(trials, "trials", least=1)
     whole(seeds, "seeds", least=1)
     folder = Path(folder)
-    splits = [data.split(test=0.2, seed=seed) for seed in range(seeds)]
+    published = isinstance(data, PublishedSplit)
+    if isinstance(data, PublishedSplit):
+        splits = [(data.train, data.test)] * seeds
+    else:
+        splits = [data.split(test=0.2, seed=seed) for seed in range(seeds)]
+    metric, measures = (PUBLISHED_METRIC, PUBLISHED_MEASURES) if published else (METRIC, MEASURES)
     tuned: dict[str, TuneResult] = {}
     notes: dict[str, str] = {}
     rows: list[tuple[str, Mapping[str, float | None]]] = []
@@ -174,6 +223,7 @@ def top_n_study(
                 _make(key, settings, seed, num_threads),
                 parts,
                 seed,
+                measures,
             )
             for seed, parts in enumerate(splits)
         ]
@@ -181,10 +231,13 @@ def top_n_study(
         rows.extend((title, record["figures"]) for record in records)
 
     for key in dict.fromkeys(models):
+        if key == "ease" and (need := _ease_bytes(splits[0][0])) > _memory():
+            notes[TITLES[key]] = f"left out: two matrices of items x items take {need / 2**30:.0f} GiB"
+            continue
         result = tune(
             _make(key, {}, 0, num_threads),
             splits[0][0],
-            metric=METRIC,
+            metric=metric,
             sampler="grid",
             space=settings_to_try(key, spaces[key], start[key], trials),
             test=0.125,
@@ -206,9 +259,11 @@ def top_n_study(
         if key in tuned:
             measure(key, title, {})
     summary = summarise(rows, notes)
-    table = write_tables(folder, name, summary, MEASURES)
+    table = write_tables(folder, name, summary, measures)
     report = folder / f"{name}-report.md"
-    write_whole(report, _report(data, name, table, tuned, notes, trials, seeds))
+    if isinstance(data, PublishedSplit):
+        table = _beside_published(summary, data)
+    write_whole(report, _report(data, name, table, tuned, notes, trials, seeds, metric))
     return TopNStudy(summary, tuned, report)
 
 
@@ -229,6 +284,16 @@ def settings_to_try(
     return points[:trials]
 
 
+def _ease_bytes(data: Interactions) -> int:
+    """Return what EASE needs: the matrix that is inverted and its inverse, in double precision."""
+    return 2 * 8 * data.shape[1] ** 2
+
+
+def _memory() -> int:
+    """Return how much memory the machine has."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
 def _make(key: str, settings: Mapping[str, Any], seed: int, num_threads: int) -> Any:
     """Make a model that is not fitted."""
     ours = {"sad": SAD, "bpr": BPR}.get(key)
@@ -239,9 +304,10 @@ def _make(key: str, settings: Mapping[str, Any], seed: int, num_threads: int) ->
     return make(key, **settings, **known)
 
 
-def _unit(name: str, model: Any, parts: tuple[Interactions, Interactions], seed: int) -> Unit:
+def _unit(name: str, model: Any, parts: tuple[Interactions, Interactions], seed: int, measures: Sequence[str]) -> Unit:
     """Return the unit that fits a model and evaluates its lists."""
     train, held_out = parts
+    lengths = sorted({int(measure.partition("@")[2]) for measure in measures if "@" in measure})
     settings = {name: value for name, value in settings_of(model, train).items() if name != "num_threads"}
     about = {"model": type(model).__name__, "settings": settings}
 
@@ -249,34 +315,54 @@ def _unit(name: str, model: Any, parts: tuple[Interactions, Interactions], seed:
         begin = time.perf_counter()
         model.fit(train, show_progress=False)
         seconds = getattr(model, "facts", {}).get("fit_seconds", time.perf_counter() - begin)
-        figures = {**evaluate_top_n(model, train, held_out, N=(10, 50), seed=seed), "seconds": round(seconds, 2)}
-        return {"figures": {measure: figures.get(measure) for measure in MEASURES}}
+        figures = {**evaluate_top_n(model, train, held_out, N=lengths, seed=seed), "seconds": round(seconds, 2)}
+        return {"figures": {measure: figures.get(measure) for measure in measures}}
 
     identity = {"format": FORMAT, "data": digest(train, held_out), **about, "seed": seed}
     return Unit(name, identity, compute)
 
 
 def _report(
-    data: Interactions,
+    data: Interactions | PublishedSplit,
     name: str,
     table: str,
     tuned: Mapping[str, TuneResult],
     notes: Mapping[str, str],
     trials: int,
     seeds: int,
+    metric: str,
 ) -> str:
     rows = []
     for key, result in tuned.items():
         shown = ", ".join(f"{setting}={value!r}" for setting, value in result.settings.items())
         rows.append([TITLES[key], len(result.trials), f"{result.score:.4f}", shown])
+    if isinstance(data, PublishedSplit):
+        split = f"the published split: {data.train!r} to train on, {len(data.test):,} to test"
+        drawn, inside = "seeds of the models", "training part"
+        split += f"; rows marked (published) are figures of {data.source}, not run here"
+    else:
+        split, drawn, inside = f"{data!r}; random 80/20", "seeds", "training part of the first seed"
     parts = [
         f"# Top-N on {name}",
-        f"{data!r}; random 80/20, mean and standard deviation over {seeds} seeds; what was seen in training is left "
+        f"{split}; mean and standard deviation over {seeds} {drawn}; what was seen in training is left "
         f"out of the lists, everything else competes. Each model tried up to {trials} settings on one validation split "
-        "inside the training part of the first seed. A popularity bias of 0 means lists as popular as what people "
+        f"inside the {inside}. A popularity bias of 0 means lists as popular as what people "
         "chose themselves; seconds are those of one fit, on a machine that may have been busy.",
         table.rstrip(),
-        markdown_table(["Model", "trials", "best validation ndcg@10", "chosen"], rows, numbers=(1, 2)),
+        markdown_table(["Model", "trials", f"best validation {metric}", "chosen"], rows, numbers=(1, 2)),
         *(f"{title}: {note}" for title, note in notes.items()),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _beside_published(summary: pl.DataFrame, data: PublishedSplit) -> str:
+    """Return the figures measured here, with four decimals, and below them the published ones."""
+    rows: dict[str, dict[str, str]] = {}
+    for model, measure, mean, sd in summary.select("model", "measure", "mean", "sd").iter_rows():
+        digits = 0 if measure == "seconds" else 4
+        shown = f"{mean:.{digits}f}" + ("" if sd is None else f" ± {sd:.{digits}f}")
+        rows.setdefault(model, {})[measure] = shown
+    for model, figures in data.figures.items():
+        rows[f"{model} (published)"] = {measure: f"{value:.4f}" for measure, value in figures.items()}
+    cells = [[model, *(row.get(measure, "") for measure in PUBLISHED_MEASURES)] for model, row in rows.items()]
+    return markdown_table(["Model", *PUBLISHED_MEASURES], cells, numbers=range(1, 1 + len(PUBLISHED_MEASURES)))

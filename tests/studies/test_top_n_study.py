@@ -19,7 +19,8 @@ from studies.baselines import BaselineError
 from studies.defaults.study import defaults_study
 from studies.top_n import study as top_n
 from studies.top_n.__main__ import top_n_command
-from studies.top_n.study import SPACES, START, TITLES, settings_to_try, top_n_study
+from studies.top_n.published import PublishedSplit, load_gowalla
+from studies.top_n.study import SPACES, SPARSE_SPACES, SPARSE_START, START, TITLES, settings_to_try, top_n_study
 
 SMALL = {
     "sad": {"factors": (4, 8), "iterations": (5, 10)},
@@ -47,16 +48,18 @@ def study(tmp_path_factory):
 
 
 @pytest.mark.parametrize("key", [key for key in SPACES if key != "popularity"])
-def test_every_model_tries_as_many_settings_none_twice_its_start_first(key):
-    points = settings_to_try(key, SPACES[key], START[key], 12)
-    assert len(points) == 12 and points[0] == START[key]
+@pytest.mark.parametrize(("spaces", "start"), [(SPACES, START), (SPARSE_SPACES, SPARSE_START)], ids=["dense", "sparse"])
+def test_every_model_tries_as_many_settings_none_twice_its_start_first(key, spaces, start):
+    points = settings_to_try(key, spaces[key], start[key], 12)
+    assert len(points) == 12 and points[0] == start[key]
     assert len({tuple(sorted(point.items())) for point in points}) == 12
-    assert all(point[name] in SPACES[key][name] for point in points[1:] for name in point)
-    assert points == settings_to_try(key, SPACES[key], START[key], 12)
+    assert all(point[name] in spaces[key][name] for point in points[1:] for name in point)
+    assert points == settings_to_try(key, spaces[key], start[key], 12)
 
 
-def test_sad_and_bpr_are_tuned_over_the_same_space():
-    assert {**SPACES["sad"], "rival_regularization": ()} == {**SPACES["bpr"], "rival_regularization": ()}
+@pytest.mark.parametrize("spaces", [SPACES, SPARSE_SPACES], ids=["dense", "sparse"])
+def test_sad_and_bpr_are_tuned_over_the_same_space(spaces):
+    assert {**spaces["sad"], "rival_regularization": ()} == {**spaces["bpr"], "rival_regularization": ()}
 
 
 def test_the_table_has_every_model_and_ours_with_default_settings(study):
@@ -93,6 +96,61 @@ def test_tuning_never_sees_test_data(monkeypatch, tmp_path):
         tmp_path, data, "groups", models=["ease"], trials=3, seeds=1, spaces=SMALL, start=FIRST, show_progress=False
     )
     assert seen == [(0, 0)] * 3 + [(0, test.matrix.nnz)]
+
+
+def test_of_a_published_split_only_the_training_part_is_tuned_on(monkeypatch, tmp_path):
+    train, test = groups().split(test=0.2, seed=5)
+    seen = []
+    real = top_n.evaluate_top_n
+
+    def watched(model, fitted, held_out, *lengths, **options):
+        seen.append((fitted.matrix.nnz, held_out.matrix.multiply(test.matrix).nnz))
+        return real(model, fitted, held_out, *lengths, **options)
+
+    monkeypatch.setattr(top_n, "evaluate_top_n", watched)
+    monkeypatch.setattr(importlib.import_module("sadrec.evaluation.tune"), "evaluate_top_n", watched)
+    published = PublishedSplit(train, test, {"Oracle": {"recall@20": 0.9, "ndcg@20": 0.95}}, "Delphi")
+    result = top_n_study(
+        tmp_path,
+        published,
+        "temple",
+        models=["ease"],
+        trials=2,
+        seeds=1,
+        spaces=SMALL,
+        start=FIRST,
+        show_progress=False,
+    )
+    (tried, chosen) = seen[:2], seen[2:]
+    assert all(fitted < train.matrix.nnz and tested == 0 for fitted, tested in tried)
+    assert chosen == [(train.matrix.nnz, test.matrix.nnz)]
+    report = result.report.read_text()
+    assert "| Oracle (published) | 0.9000 | 0.9500 |" in report and "figures of Delphi, not run here" in report
+    assert set(result.summary["measure"]) >= {"recall@20", "ndcg@20"}
+
+
+def test_ease_is_left_out_in_words_where_its_matrices_do_not_fit(monkeypatch, tmp_path):
+    monkeypatch.setattr(top_n, "_memory", lambda: 1000)
+    result = top_n_study(
+        tmp_path, groups(), "groups", models=["ease", "popularity"], trials=1, seeds=1, show_progress=False
+    )
+    assert result.summary["model"].unique().to_list() == ["Popularity"]
+    assert "EASE: left out: two matrices of items x items" in result.report.read_text()
+
+
+@pytest.mark.data
+def test_gowalla_is_read_as_it_was_published(data_folder):
+    if not (data_folder / "gowalla").is_dir():
+        pytest.skip("the folder has no gowalla")
+    gowalla = load_gowalla(data_folder)
+    assert gowalla.train.shape == gowalla.test.shape == (29_858, 40_981)
+    assert (len(gowalla.train), len(gowalla.test)) == (810_128, 217_242)
+    assert gowalla.train.matrix.multiply(gowalla.test.matrix).nnz == 0
+
+
+def test_without_a_folder_gowalla_says_what_to_do():
+    with pytest.raises(ValueError, match="--data FOLDER"):
+        load_gowalla(None)
 
 
 @pytest.mark.parametrize("fits", [0, 1], ids=["in a trial", "in the last fit"])
