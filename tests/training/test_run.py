@@ -16,6 +16,7 @@ from sadrec._record import CheckpointError
 from sadrec.training.checkpoint import Checkpoints, State, checkpoints_in
 from sadrec.training.factors import Factors, initial_factors
 from sadrec.training.given import Pairs
+from sadrec.training.rollback import Rollback
 from sadrec.training.run import DivergedError, run
 from sadrec.training.samplers import Stated
 from sadrec.training.settings import Settings
@@ -313,3 +314,42 @@ def test_ctrl_c_waits_for_a_safe_point(tmp_path):
         saved = factors.users.tobytes() + factors.items.tobytes() + factors.bias.tobytes()
         assert saved == whole[state.epoch] == bits(work)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_ctrl_c_again_and_again_while_threads_are_at_work_saves_whole_epochs_only(tmp_path, monkeypatch):
+    whole = trainer()
+    run(whole)
+    main, real, times = threading.main_thread().ident, Trainer._given_pairs, []
+
+    def insist_and_change(cells, claimed, given, factors, *rest):
+        """Press Ctrl-C three times and go on changing the factors, as a long cell does."""
+        times.append(1)
+        if len(times) == 1:
+            for _ in range(3):
+                time.sleep(0.1)
+                signal.pthread_kill(main, signal.SIGINT)
+        end = time.monotonic() + 0.3
+        while time.monotonic() < end:
+            factors.users[:] = np.random.default_rng(0).standard_normal(factors.users.shape)
+
+    def from_the_third_epoch_on(self):
+        kernel, arranged, cells = real(self)
+        return (insist_and_change if self.epoch == 2 else kernel), arranged, cells
+
+    def restore_slowly(self, factors):
+        state = restore(self, factors)
+        time.sleep(0.05)
+        return state
+
+    restore = Rollback.restore
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "_given_pairs", from_the_third_epoch_on)
+        patch.setattr(Rollback, "restore", restore_slowly)
+        work = trainer()
+        work._threads = 2
+        with pytest.raises(KeyboardInterrupt):
+            run(work, checkpoints=Checkpoints(tmp_path, {}, seconds=1000))
+    time.sleep(0.4)
+    again = trainer()
+    run(again, checkpoints=Checkpoints(tmp_path, {}))
+    assert bits(again) == bits(whole)

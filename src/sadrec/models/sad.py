@@ -283,7 +283,7 @@ class SAD(TrainingSettings, Estimator):
         try:
             run(trainer, after_epoch=after_epoch, history=fitted.history, **run_options)
         except BaseException:
-            if trainer.epoch:  # else nothing was learnt, and the model is what it was before
+            if trainer.epoch and trainer.idle:  # else nothing was learnt, and the model is what it was before
                 take_over(finished=True)
             raise
         take_over(finished=True)

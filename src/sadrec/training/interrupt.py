@@ -2,13 +2,14 @@
 
 import signal
 import threading
+from concurrent.futures import Executor
 from types import FrameType
 
 
 class SafeInterrupt:
     """While this is active, Ctrl-C is noted, and :meth:`check` raises KeyboardInterrupt where nothing can break.
 
-    A second Ctrl-C is not waited for. Outside the main thread, or where the program has a handler of its own, nothing
+    A second Ctrl-C raises at once. Outside the main thread, or where the program has a handler of its own, nothing
     is changed.
     """
 
@@ -37,3 +38,16 @@ class SafeInterrupt:
         """Raise KeyboardInterrupt if Ctrl-C was pressed."""
         if self._noted:
             raise KeyboardInterrupt
+
+
+def join(pool: Executor) -> None:
+    """End a pool when no thread of it is at work any more, however often that is interrupted; then raise the last."""
+    interruption: BaseException | None = None
+    while True:
+        try:
+            pool.shutdown(wait=True, cancel_futures=True)
+            break
+        except BaseException as error:
+            interruption = error
+    if interruption is not None:
+        raise interruption

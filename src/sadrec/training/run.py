@@ -104,9 +104,11 @@ def run(
                 save()
         except BaseException:
             # Ctrl-C in the middle of an epoch, or divergence: back to the last whole one, and nothing is lost.
-            state = rollback.restore(trainer.factors)
-            trainer.epoch, trainer.l1_weights, history[:] = state.epoch, state.l1_weights, state.history
-            save()
+            with SafeInterrupt():
+                if trainer.idle:  # else someone insisted while threads are still at work: what was saved must do
+                    state = rollback.restore(trainer.factors)
+                    trainer.epoch, trainer.l1_weights, history[:] = state.epoch, state.l1_weights, state.history
+                    save()
             raise
         finally:
             if state.best is not None:

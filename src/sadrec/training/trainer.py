@@ -16,6 +16,7 @@ from sadrec.training import schedule
 from sadrec.training.drawn import Positives, Spread, deal, train_drawn
 from sadrec.training.factors import Factors
 from sadrec.training.given import Pairs, arrange, train_given
+from sadrec.training.interrupt import join
 from sadrec.training.samplers import PairSource
 from sadrec.training.settings import Settings
 from sadrec.training.step import Penalties
@@ -48,6 +49,7 @@ class Trainer:
         self.factors = factors
         self.settings = settings
         self.epoch = 0
+        self.idle = True  # no thread is at work on the factors
         self.l1_weights: Floats | None = None
         self._positives = positives
         self._sources = sources or []
@@ -85,7 +87,11 @@ class Trainer:
                 claimed = np.zeros(1, np.int64)  # how many cells of the sub-epoch some thread has taken on
                 same = (cells, claimed, work, self.factors, penalties, rate, figures[which])
                 # Every thread is given the same and takes on cell after cell, until none is left.
-                list(spread(kernel, *(repeat(value, min(self._threads, len(cells))) for value in same)))
+                try:
+                    list(spread(kernel, *(repeat(value, min(self._threads, len(cells))) for value in same)))
+                except BaseException:
+                    claimed[0] = len(cells)  # threads stop after the cell they are at
+                    raise
         self.epoch += 1
         updates, skipped, likelihood = np.concatenate(figures).sum(axis=0)
         seconds = time.perf_counter() - began
@@ -136,8 +142,13 @@ class Trainer:
         if self._threads == 1:
             yield map
             return
-        with ThreadPoolExecutor(self._threads) as pool:
+        self.idle = False
+        pool = ThreadPoolExecutor(self._threads)
+        try:
             yield pool.map
+        finally:
+            join(pool)
+            self.idle = True
 
 
 def adaptive_weights(factors: Factors) -> Floats:
