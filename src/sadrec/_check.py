@@ -9,6 +9,7 @@ ValueError: factors must be a whole number, at least 1, not 0
 """
 
 import math
+import mmap
 import os
 from collections.abc import Sequence
 from typing import Any, TypeVar
@@ -16,6 +17,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 T = TypeVar("T", bound=str)
+
+START = 2**30
+"""Bytes of addresses that polars, its threads and Numba take when they start."""
 
 
 def is_whole(value: object) -> bool:
@@ -88,3 +92,15 @@ def threads(value: Any, name: str = "num_threads") -> int:
     if not is_whole(value) or value < 0:
         raise ValueError(f"{name} must be 0 (all cores) or a number of threads, not {value!r}")
     return int(value) or os.cpu_count() or 1
+
+
+def room(size: int) -> None:
+    """Raise a MemoryError where this process may not take so many bytes: compiled code would end it without a word."""
+    try:
+        mmap.mmap(-1, size).close()  # takes addresses, and no memory
+    except (OSError, OverflowError) as error:
+        raise MemoryError(
+            f"{size / 2**20:,.0f} MiB more are needed, and this process may not take them "
+            f"({getattr(error, 'strerror', None) or error}): raise its limit (ulimit -v), or use a machine with more "
+            "memory"
+        ) from None

@@ -149,21 +149,33 @@ def as_timestamps(column: pl.Series, where: Where) -> NDArray[Any]:
     else:
         raise TypeError(f"the timestamps are of type {column.dtype}: they must be numbers, dates or times")
     if parsed.null_count():
-        row = first_true(parsed.is_null())
-        if column[row] is None:
+        if column.null_count():
+            row = first_true(column.is_null())
             raise ValueError(f"{where(row)} has no timestamp: drop such rows, or pass timestamp=None to do without")
+        row = first_true(parsed.is_null())
+        text = column.dtype == pl.String and parsed.dtype.is_numeric()
+        wrong = "not a number, as others are" if text else "neither a number of 64 bits nor a date"
         raise ValueError(
-            f"{where(row)} has the timestamp {column[row]!r}, neither a number of 64 bits nor a date: correct it, or "
-            "pass timestamp=None (--timestamp none) to do without"
+            f"{where(row)} has the timestamp {column[row]!r}, {wrong}: correct it, or pass timestamp=None "
+            "(--timestamp none) to do without"
         )
     return np.array(parsed.to_numpy())
 
 
 def _parse_times(column: pl.Series) -> pl.Series:
+    """Read dates, or numbers where more of them are; what is not of that kind becomes null."""
+    plain = column.str.strip_chars()
     try:
-        return column.str.strip_chars().str.to_datetime(strict=False, time_unit="us")
+        dates = plain.str.to_datetime(strict=False, time_unit="us")
     except pl.exceptions.PolarsError:  # not one looks like a date
-        return pl.Series([None] * len(column), dtype=pl.Datetime("us"))
+        dates = pl.Series([None] * len(column), dtype=pl.Datetime("us"))
+    if dates.null_count() <= len(column) // 2:
+        return dates
+    numbers = plain.cast(pl.Float64, strict=False).fill_nan(None)
+    if numbers.null_count() >= dates.null_count():
+        return dates
+    whole = plain.cast(pl.Int64, strict=False)
+    return whole if whole.null_count() == numbers.null_count() else numbers
 
 
 def _ordered(values: NDArray[Any]) -> NDArray[np.int64]:

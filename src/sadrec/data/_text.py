@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import IO, Any, NamedTuple
 
 import numpy as np
@@ -28,8 +28,10 @@ _OTHERS = {
 }
 """What cannot be read, by its first bytes."""
 _ROW_END = re.compile(rb'"[^"]*"|\n')
-_EMPTY_LINE = re.compile(rb'("[^"]*")|^\r?\n', re.MULTILINE)
-_LONE_RETURN = re.compile(rb"\r(?!\n)")
+_LONE_RETURN = re.compile(rb'"[^"]*"|(\r)(?!\n)')
+_QUOTE, _FEED, _RETURN = b'"\n\r'
+EXPANSION, FREE = "SADREC_MAX_EXPANSION", 2**28
+"""The variable that raises how many times its size a packed file may unpack to, and the bytes that any file may."""
 
 
 class Layout(NamedTuple):
@@ -40,33 +42,40 @@ class Layout(NamedTuple):
     width: int
 
 
-def text_blocks(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
+def text_blocks(file: IO[bytes], progress: Callable[[int], object] | None = None) -> Iterator[tuple[int, bytes]]:
     """Yield an opened file, from its start, in blocks of whole rows, each with the number of its first line.
 
     The last block may end without a line break. A file of another kind, damaged, or changed meanwhile is refused.
+    ``progress`` is called with the bytes of the file that were read since the last call.
     """
-    rest = b""
-    line = 1
-    for chunk in _chunks(file):
-        block = rest + chunk
-        cut = end_of_last_row(block)
+    held: list[bytes] = []  # of a row whose end is not found yet
+    line, length, inside = 1, 0, False
+    for chunk in _chunks(file, progress):
+        cut, inside = end_of_last_row(chunk, inside)
         if cut:
-            rows = block[:cut]
+            rows = b"".join((*held, chunk[:cut]))
+            held, length = [], 0
             _refuse_lone_return(rows, line)
             yield line, rows
-            # Three times as fast as bytes.count.
-            line += int(np.count_nonzero(np.frombuffer(rows, dtype=np.uint8) == ord("\n")))
-        rest = block[cut:]
-        if len(rest) > _MAX_ROW:
+            line += _count(rows, _FEED)
+        held.append(chunk[cut:])
+        length += len(chunk) - cut
+        if length > _MAX_ROW:
             raise ValueError(f"line {line} has more than {_MAX_ROW} bytes: is a quotation mark left open?")
+    rest = b"".join(held)
     if rest.strip():
-        if rest.count(b'"') % 2:
+        if inside:
             raise ValueError(f"after line {line}: is a quotation mark left open, or is the file cut short?")
         _refuse_lone_return(rest, line)
         yield line, rest
 
 
-def _chunks(file: IO[bytes]) -> Iterator[bytes]:
+def _count(block: bytes, letter: int) -> int:
+    """Count a letter, three times as fast as bytes.count."""
+    return int(np.count_nonzero(np.frombuffer(block, dtype=np.uint8) == letter))
+
+
+def _chunks(file: IO[bytes], progress: Callable[[int], object] | None) -> Iterator[bytes]:
     """Yield the unpacked content, without the mark that some programs put before UTF-8."""
     file.seek(0)
     size = os.fstat(file.fileno()).st_size
@@ -80,33 +89,73 @@ def _chunks(file: IO[bytes]) -> Iterator[bytes]:
         unpacked = gzip.GzipFile(fileobj=file)
     elif start == b"\x28\xb5\x2f\xfd":
         unpacked = zstd.ZstdFile(file)
-    first = True
+    most = size if unpacked is file else expansion_limit(size)
+    done = read = 0
     try:
         while chunk := unpacked.read(BLOCK):
-            yield chunk.removeprefix(b"\xef\xbb\xbf") if first else chunk
-            first = False
+            done += len(chunk)
+            if done > most and unpacked is not file:
+                raise ValueError(too_large(size, most))
+            if progress is not None:
+                read, before = file.tell(), read
+                progress(read - before)
+            yield chunk.removeprefix(b"\xef\xbb\xbf") if done == len(chunk) else chunk
     except (EOFError, zlib.error, gzip.BadGzipFile, zstd.ZstdError) as error:
         raise ValueError(f"it is damaged or incomplete ({error}): fetch it again") from None
     if os.fstat(file.fileno()).st_size != size or file.tell() < size:
         raise ValueError("it was changed while it was read: wait until it is written, and read it again")
 
 
-def end_of_last_row(block: bytes) -> int:
-    """Return where the last complete row ends: a line break outside quotation marks."""
-    end = block.rfind(b"\n") + 1
-    quotes = block.count(b'"', 0, end)
-    while end and quotes % 2:
-        before = block.rfind(b"\n", 0, end - 1) + 1
-        quotes -= block.count(b'"', before, end)
-        end = before
-    return end
+def expansion_limit(size: int) -> int:
+    """Return how many bytes a packed file of so many bytes may unpack to."""
+    text = os.environ.get(EXPANSION, "100")
+    if not text.isdecimal() or int(text) < 1:
+        raise ValueError(f"{EXPANSION} must be a whole number, at least 1, not {text!r}")
+    return max(int(text) * size, FREE)
+
+
+def too_large(size: int, most: int) -> str:
+    """Say that a packed file unpacks to more than it may."""
+    return (
+        f"it has {size:,} bytes and unpacks to more than {most:,}, as files do that are made to fill a memory or a "
+        f"disk: if you trust it, unpack it first, or set the variable {EXPANSION} to how many times its size it may be"
+    )
+
+
+def end_of_last_row(block: bytes, inside: bool = False) -> tuple[int, bool]:
+    """Return where the last complete row ends, and whether the end of the block is inside quotation marks.
+
+    A row ends at a line break outside quotation marks; ``inside`` tells whether the block starts inside them.
+    """
+    inside ^= bool(_count(block, _QUOTE) % 2)
+    for size in (2**16, len(block)):  # mostly, it is near the end
+        tail = np.frombuffer(block, dtype=np.uint8)[-size:]
+        breaks = np.flatnonzero(tail == _FEED)
+        quotes = np.flatnonzero(tail == _QUOTE)
+        behind = len(quotes) - np.searchsorted(quotes, breaks)
+        outside = np.flatnonzero(behind % 2 == inside)
+        if outside.size:
+            return len(block) - len(tail) + int(breaks[outside[-1]]) + 1, inside
+        if size >= len(block):
+            break
+    return 0, inside
 
 
 def without_empty_lines(block: bytes) -> bytes:
     """Leave out the empty lines of a block of whole rows; between quotation marks they belong to a text."""
     if b"\n\n" not in block and b"\n\r\n" not in block and not block.startswith((b"\n", b"\r\n")):
         return block
-    return _EMPTY_LINE.sub(rb"\1", block)
+    letters = np.frombuffer(block, dtype=np.uint8)
+    feed = letters == _FEED
+    starts = np.concatenate(([True], feed[:-1]))  # of lines
+    empty = starts & feed
+    returns = starts[:-1] & (letters[:-1] == _RETURN) & feed[1:]
+    empty[:-1] |= returns
+    empty[1:] |= returns
+    if b'"' in block:
+        empty &= ~np.logical_xor.accumulate(letters == _QUOTE)
+    kept: bytes = letters[~empty].tobytes()
+    return kept
 
 
 def rows_of(block: bytes) -> Iterator[tuple[int, int, int]]:
@@ -132,7 +181,7 @@ def _refuse_lone_return(block: bytes, line: int) -> None:
     if b"\r" not in block or block.count(b"\r") == block.count(b"\r\n"):
         return
     for match in _LONE_RETURN.finditer(block.rstrip(b"\r")):
-        if block.count(b'"', 0, match.start()) % 2 == 0:
+        if match.group(1):
             line += block.count(b"\n", 0, match.start())
             raise ValueError(
                 f"line {line} has a carriage return with no line feed after it: "
@@ -142,7 +191,14 @@ def _refuse_lone_return(block: bytes, line: int) -> None:
 
 def look(line: bytes, header: bool | None) -> Layout:
     """Tell how a file is written from its first row."""
-    text = line.decode("utf-8", errors="replace").strip("\r\n")
+    if b"\0" in line:
+        raise ValueError("its first line has NUL bytes: it is UTF-16 text (convert it, e.g. with iconv) or no text")
+    try:
+        text = line.decode().strip("\r\n")
+    except UnicodeDecodeError:
+        raise ValueError(
+            "its first line is not UTF-8 text: convert it, e.g. with iconv, if it is text at all"
+        ) from None
     separator = next((mark for mark in _SEPARATORS if mark in text), ",")
     try:
         raw = text.split(separator) if len(separator) > 1 else next(csv.reader([text], delimiter=separator), [""])
@@ -164,17 +220,21 @@ def _is_number(field: str) -> bool:
     return True
 
 
-def may_have_leading_zeros(block: bytes, separator: str) -> bool:
-    """Whether a field of a block may start with a zero and another digit; quick, so that it can be asked of each."""
+def may_lose_by_number(block: bytes, separator: str) -> bool:
+    """Whether a field of a block may be a number that is not written as numbers are: 007, +7, -0; quick."""
+    zero, minus, plus = b"0-+"
     letters = np.frombuffer(b"\n" + block, dtype=np.uint8)
     for start in range(0, len(letters), 2**17):  # a part that fits the processor's cache
         part = letters[start : start + 2**17 + 2]
-        before = part[:-2]
-        mask = (before == ord(separator[-1])) | (before == ord("\n")) | (before == ord('"'))
-        mask &= part[1:-1] == ord("0")
-        mask &= part[2:] - np.uint8(ord("0")) < 10
-        if mask.any():
-            return True
+        before, first, second = part[:-2], part[1:-1], part[2:]
+        odd = (first == zero) & (second - np.uint8(zero) < 10)
+        odd |= first == plus
+        odd |= (first == minus) & (second == zero)
+        if odd.any():
+            mask = (before == ord(separator[-1])) | (before == _FEED) | (before == _QUOTE)
+            mask |= (before == ord(" ")) | (before == ord("\t"))
+            if (odd & mask).any():
+                return True
     return False
 
 

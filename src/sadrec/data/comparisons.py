@@ -76,6 +76,7 @@ class Comparisons(OfUsersAndItems):
         ties: Ties = "drop",
         header: bool | None = None,
         text_ids: bool = False,
+        show_progress: bool = True,
     ) -> "Comparisons":
         """Read a file: csv, tsv, ``::``-separated .dat, parquet; text files also compressed (.gz, .zst).
 
@@ -92,11 +93,11 @@ class Comparisons(OfUsersAndItems):
             all, whose id is then 0.
         ties
             "drop" leaves ties out; "split" makes each two comparisons of half the weight, one each way.
-        header, text_ids
+        header, text_ids, show_progress
             As in :meth:`Interactions.read`.
         """
         wanted = {"user": user, "winner": winner, "loser": loser, "left": left, "right": right, "weight": weight}
-        with opened(path, header, text_ids) as table:
+        with opened(path, header, text_ids, show_progress) as table:
             choose = partial(find_comparisons, wanted=wanted)
             names = ("user", "winner", "loser") if table.width == 3 else ("user", "left", "right", "winner")
             rows = table.read(choose, names, partial(ComparisonRows, ties))

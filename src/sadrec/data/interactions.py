@@ -83,6 +83,7 @@ class Interactions(OfUsersAndItems):
         allow_negative: bool = False,
         header: bool | None = None,
         text_ids: bool = False,
+        show_progress: bool = True,
     ) -> "Interactions":
         """Read a file: csv, tsv, ``::``-separated .dat, parquet; text files also compressed (.gz, .zst).
 
@@ -105,12 +106,14 @@ class Interactions(OfUsersAndItems):
         header
             Whether a text file starts with a line of column names; by default one without any number is.
         text_ids
-            Read ids as text even when they look like numbers. Ids are text in any case where one is not a whole number
-            or has leading zeros.
+            Read ids as text even when they look like numbers. Ids are text in any case where one is not a whole number,
+            or not written as one: 007, +7.
+        show_progress
+            Whether to show, on a terminal, how far a file is read that takes long.
         """
         choose = partial(find_interactions, user=user, item=item, rating=rating, timestamp=timestamp)
         start = partial(Assembler, duplicates=duplicates or "last", allow_negative=allow_negative)
-        with opened(path, header, text_ids) as table:
+        with opened(path, header, text_ids, show_progress) as table:
             rows = table.read(choose, ("user", "item", "rating", "timestamp"), start)
             with table.naming():
                 return cls._assembled(rows, said=duplicates is not None)

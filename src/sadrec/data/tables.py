@@ -16,10 +16,12 @@ from typing import Protocol, Self, TypeVar
 
 import polars as pl
 
+from sadrec import _check
 from sadrec.data import DataWarning, _text
 from sadrec.data._columns import Where, after, row_of_frame
 
 Columns = dict[str, pl.Series]
+Progress = Callable[[int], object]
 
 _KINDS = {"user": "user", **dict.fromkeys(("item", "winner", "loser", "left", "right"), "item")}
 """The ids of one kind are of one type: where one column of items is text, all are."""
@@ -51,20 +53,24 @@ class Table:
     """A file of rows, opened once.
 
     A text file starts with a line of column names if ``header`` says so, or if it says nothing and the line has no
-    number. ``text_ids`` reads ids as text even when they look like numbers. ``columns`` are the names of the columns,
-    ``None`` where a text file has no header, and ``width`` is their number.
+    number. ``text_ids`` reads ids as text even when they look like numbers. ``show_progress`` shows, on a terminal, how
+    far a file is read that takes long. ``columns`` are the names of the columns, ``None`` where a text file has no
+    header, and ``width`` is their number.
     """
 
-    def __init__(self, path: str | Path, header: bool | None = None, text_ids: bool = False) -> None:
+    def __init__(
+        self, path: str | Path, header: bool | None = None, text_ids: bool = False, show_progress: bool = True
+    ) -> None:
         self.path = Path(path).expanduser()
         if self.path.is_dir():
             raise IsADirectoryError(
                 f"{self.path} is a folder: name a file, or use sadrec.data.load for a known data set"
             )
         self._file = self.path.open("rb")
-        self._header, self._text_ids = header, text_ids
+        self._header, self._text_ids, self._show_progress = header, text_ids, show_progress
         try:
             with self.naming():
+                _check.room(_check.START)
                 self._look()
         except BaseException:
             self._file.close()
@@ -74,23 +80,24 @@ class Table:
         status = os.fstat(self._file.fileno())
         if not stat.S_ISREG(status.st_mode):
             raise ValueError("it is not a file on a disk: save its content to a file first")
-        if status.st_size == 0:
+        self._size = status.st_size
+        if self._size == 0:
             raise ValueError("it is empty")
         self._is_parquet = self._file.read(4) == b"PAR1" or self.path.suffix in (".parquet", ".pq")
         self._layout = _text.Layout(",", None, 0)
         self._skip = 0
         if self._is_parquet:
-            self._check_parquet(status.st_size)
+            self._check_parquet(self._size)
             with _parquet_errors():
                 self.columns: list[str] | None = list(pl.read_parquet_schema(self.path))
             self.width = len(self.columns)
             return
         before = 0
         for _, block in _text.text_blocks(self._file):
-            if (first := next(_text.rows_of(block), None)) is not None:
-                _, start, end = first
-                self._layout = _text.look(block[start:end], self._header)
-                self._skip = before + end if self._layout.columns is not None else 0
+            if rows := block.lstrip(b"\r\n"):
+                _, _, end = next(_text.rows_of(rows))
+                self._layout = _text.look(rows[:end], self._header)
+                self._skip = before + len(block) - len(rows) + end if self._layout.columns is not None else 0
                 break
             before += len(block)
         self.columns, self.width = self._layout.columns, self._layout.width
@@ -121,15 +128,19 @@ class Table:
         name for each role. ``start`` makes a consumer: what was taken for numbers may turn out to be text late in the
         file, and then the file is read again, into a new consumer.
         """
+        from tqdm import tqdm
+
         with self.naming():
             fields = self._choose(choose, without_header)
             as_text = {"user", "item"} if self._text_ids else set()
             batches = self._parquet_batches if self._is_parquet else self._text_batches
+            shown = partial(tqdm, desc=f"reading {self.path.name}", delay=2, leave=False, unit="B", unit_scale=True)
             while True:
                 consumer = start()
                 try:
-                    for columns, where in batches(fields, as_text):
-                        consumer.add(columns, where)
+                    with shown(total=self._size, disable=None if self._show_progress else True) as bar:
+                        for columns, where in batches(fields, as_text, bar.update):
+                            consumer.add(columns, where)
                     break
                 except _NotNumbers as signal:
                     as_text.add(signal.kind)
@@ -162,14 +173,20 @@ class Table:
         if tail[4:] != b"PAR1" or int.from_bytes(tail[:4], "little") > size - 12:
             raise ValueError("it cannot be read as parquet (it is cut short, or something else): fetch it again")
 
-    def _parquet_batches(self, fields: dict[str, int], as_text: set[str]) -> Iterator[tuple[Columns, Where]]:
+    def _parquet_batches(
+        self, fields: dict[str, int], as_text: set[str], progress: Progress
+    ) -> Iterator[tuple[Columns, Where]]:
         names = {role: (self.columns or [])[number] for role, number in fields.items()}
         with _parquet_errors():
             scan = pl.scan_parquet(self.path).select(list(dict.fromkeys(names.values())))
             rows = int(scan.select(pl.len()).collect().item())
+        if 8 * rows * len(names) > (most := _text.expansion_limit(self._size)):
+            raise ValueError(_text.too_large(self._size, most))
         for start in range(0, rows, _SLICE):
+            _check.room(_check.START)
             with _parquet_errors():
                 frame = scan.slice(start, _SLICE).collect()
+            progress(self._size * len(frame) // rows)
             columns = {role: frame[name] for role, name in names.items()}
             for role, kind in _KINDS.items():
                 if role in columns and kind in as_text:
@@ -178,10 +195,12 @@ class Table:
 
     # -- text -----------------------------------------------------------------------------------------------------
 
-    def _text_batches(self, fields: dict[str, int], as_text: set[str]) -> Iterator[tuple[Columns, Where]]:
+    def _text_batches(
+        self, fields: dict[str, int], as_text: set[str], progress: Progress
+    ) -> Iterator[tuple[Columns, Where]]:
         types: dict[str, pl.DataType] = {}
         skip = self._skip
-        for line, block in _text.text_blocks(self._file):
+        for line, block in _text.text_blocks(self._file, progress):
             if skip:
                 line += block.count(b"\n", 0, skip)
                 block, skip = block[skip:], max(skip - len(block), 0)
@@ -189,18 +208,19 @@ class Table:
             rows = _text.without_empty_lines(block)
             if not rows or rows.isspace():
                 continue
+            _check.room(16 * len(rows))
             reader = _Block(rows, self._layout, fields, where)
             if not types:
                 types = _choose_types(reader.parse({}), as_text)
-            elif _text.may_have_leading_zeros(rows, self._layout.separator):
-                reader.refuse_lost_zeros(types)
+            elif _text.may_lose_by_number(rows, self._layout.separator):
+                reader.refuse_lost_writing(types)
             yield reader.parse(types), where
             if not block.endswith(b"\n"):
                 self._warn_if_cut(rows, where)
 
     def _warn_if_cut(self, rows: bytes, where: Where) -> None:
         """Say that the last row, which has no line end, has fewer fields than the others."""
-        last = _text.end_of_last_row(rows)
+        last, _ = _text.end_of_last_row(rows)
         count = rows[last:].count(self._layout.separator.encode()) + 1
         if count < self._layout.width:
             row = sum(1 for _ in _text.rows_of(rows[:last]))
@@ -213,12 +233,14 @@ class Table:
 
 
 @contextmanager
-def opened(path: str | Path | Table, header: bool | None = None, text_ids: bool = False) -> Iterator[Table]:
+def opened(
+    path: str | Path | Table, header: bool | None = None, text_ids: bool = False, show_progress: bool = True
+) -> Iterator[Table]:
     """Open a file for as long as the context lasts; one that is open already stays so."""
     if isinstance(path, Table):
         yield path
     else:
-        with Table(path, header, text_ids) as table:
+        with Table(path, header, text_ids, show_progress) as table:
             yield table
 
 
@@ -254,7 +276,7 @@ class _Block:
         if "more fields" in message:
             self._refuse_long_row()
         if types:
-            self._explain(types)
+            return self._cast(types)
         hint = "; is a quotation mark left open, or not doubled inside a text?" if b'"' in self.rows else ""
         raise ValueError(f"it cannot be read near {self.where(0)}: {message}{hint}")
 
@@ -265,32 +287,33 @@ class _Block:
             if count > self.layout.width:
                 raise ValueError(f"{self.where(row)} has {count} fields, and the first line has {self.layout.width}")
 
-    def _explain(self, types: dict[str, pl.DataType]) -> None:
-        """Raise what is wrong with fields that are not of the types they should be."""
-        for role, field in self.parse({}).items():
-            wrong = field.is_not_null() & field.str.strip_chars().cast(types[role], strict=False).is_null()
+    def _cast(self, types: dict[str, pl.DataType]) -> Columns:
+        """Bring fields to their types without the blanks around them; raise what is wrong with one that is not so."""
+        columns = self.parse({})
+        for role, field in columns.items():
+            wrong = field.is_not_null() & ~_is(field, types[role], role in _KINDS)
             if not wrong.any():
+                columns[role] = field.str.strip_chars().cast(types[role])
                 continue
             if role in _KINDS:
                 raise _NotNumbers(_KINDS[role])
-            if role == "timestamp" and types[role] == pl.Int64 and _fits(field.filter(wrong), pl.Float64()):
+            if role == "timestamp" and types[role] == pl.Int64 and _is(field.filter(wrong), pl.Float64()).all():
                 raise _NotNumbers(role)
             first = int(wrong.arg_true()[0])
             raise ValueError(f"{self.where(first)} has the {role} {field[first]!r}, not a number")
+        return columns
 
-    def refuse_lost_zeros(self, types: dict[str, pl.DataType]) -> None:
-        """Ask for text where ids taken for numbers have leading zeros."""
+    def refuse_lost_writing(self, types: dict[str, pl.DataType]) -> None:
+        """Ask for text where ids taken for numbers are not all written as numbers are."""
         for role, field in self.parse({}).items():
-            if role in _KINDS and types[role] == pl.Int64 and _has_leading_zeros(field):
+            if role in _KINDS and types[role] == pl.Int64 and not _fits(field, pl.Int64(), ids=True):
                 raise _NotNumbers(_KINDS[role])
 
 
 def _choose_types(columns: Columns, as_text: set[str]) -> dict[str, pl.DataType]:
     """Choose the type for each role by the first rows."""
     text = as_text | {
-        _KINDS[role]
-        for role, field in columns.items()
-        if role in _KINDS and (not _fits(field, pl.Int64()) or _has_leading_zeros(field))
+        _KINDS[role] for role, field in columns.items() if role in _KINDS and not _fits(field, pl.Int64(), ids=True)
     }
     types: dict[str, pl.DataType] = {}
     for role, field in columns.items():
@@ -307,10 +330,16 @@ def _choose_types(columns: Columns, as_text: set[str]) -> dict[str, pl.DataType]
     return types
 
 
-def _fits(field: pl.Series, dtype: pl.DataType) -> bool:
-    return field.str.strip_chars().cast(dtype, strict=False).null_count() == field.null_count()
+def _fits(field: pl.Series, dtype: pl.DataType, ids: bool = False) -> bool:
+    return bool((field.is_null() | _is(field, dtype, ids)).all())
 
 
-def _has_leading_zeros(field: pl.Series) -> bool:
-    """Whether numbers are written in a way that would be lost: 007 and 7 may be two people."""
-    return bool(field.str.contains(r"^\s*[+-]?0[0-9]").any())
+def _is(field: pl.Series, dtype: pl.DataType, ids: bool = False) -> pl.Series:
+    """Tell which fields are of a type; ids are numbers only if their writing is not lost: 007 and 7 may be two people.
+
+    Blanks before a number are lost: they separate fields.
+    """
+    if dtype == pl.String:
+        return field.is_not_null()
+    fitting = field.str.strip_chars().cast(dtype, strict=False).is_not_null()
+    return fitting & field.str.contains(r"^[ \t]*(0|-?[1-9][0-9]*)$") if ids else fitting

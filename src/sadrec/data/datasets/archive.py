@@ -3,7 +3,6 @@
 import gzip
 import lzma
 import re
-import shutil
 import tarfile
 import tempfile
 import zipfile
@@ -14,6 +13,10 @@ from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO
+
+from tqdm import tqdm
+
+from sadrec.data._text import expansion_limit, too_large
 
 _ARCHIVE = re.compile(r"\.(zip|tar|tgz|tar\.\w+)$")
 _DAMAGE = (zipfile.BadZipFile, tarfile.ReadError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError)
@@ -54,6 +57,9 @@ def unpacked(path: Path, needed: tuple[str, ...], also: tuple[str, ...] = ()) ->
 def _unpack(path: Path, folder: Path, patterns: tuple[str, ...]) -> list[Path]:
     """Copy the files that fit a pattern out of an archive into a folder; return the names of all files in it."""
     names = []
+    size, done = path.stat().st_size, 0
+    most = expansion_limit(size)
+    bar = tqdm(desc=f"unpacking {path.name}", unit="B", unit_scale=True, delay=2, leave=False, disable=None)
     try:
         for name, start in _members(path):
             names.append(Path(name))
@@ -61,11 +67,23 @@ def _unpack(path: Path, folder: Path, patterns: tuple[str, ...]) -> list[Path]:
                 copy = folder.joinpath(*(part for part in PurePosixPath(name).parts if part not in ("/", "..")))
                 copy.parent.mkdir(parents=True, exist_ok=True)
                 with start() as content, copy.open("wb") as file:
-                    shutil.copyfileobj(content, file, 2**20)
+                    while chunk := content.read(2**20):
+                        done += len(chunk)
+                        if done > most:
+                            raise ValueError(f"{path}: {too_large(size, most)}")
+                        file.write(chunk)
+                        bar.update(len(chunk))
     except _DAMAGE as error:
         raise ValueError(f"{path} is damaged or incomplete ({error}): fetch it again") from None
     except RuntimeError as error:  # a zip with a password, or packed in a way that Python does not know
         raise ValueError(f"{path} cannot be unpacked here ({error}): unpack it and name the folder") from None
+    except OSError as error:
+        raise OSError(
+            f"{path} cannot be unpacked to the temporary folder {folder.parent} ({error.strerror or error}): make room "
+            "there, or set TMPDIR to another folder"
+        ) from None
+    finally:
+        bar.close()
     return names
 
 
