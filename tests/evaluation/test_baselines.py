@@ -69,6 +69,12 @@ def test_ease_is_the_best_matrix_with_a_zero_diagonal(data):
     np.testing.assert_allclose(gradient - np.diag(np.diag(gradient)), 0, atol=1e-4)
 
 
+def test_ease_is_the_same_however_many_rows_are_worked_on_at_a_time(data, monkeypatch):
+    whole = EASE(regularization=3.0).fit(data).weights
+    monkeypatch.setattr("sadrec.evaluation.baselines._ROWS", 3)
+    np.testing.assert_array_equal(EASE(regularization=3.0).fit(data).weights, whole)
+
+
 @pytest.mark.parametrize("model", MODELS, ids=repr)
 def test_margins_are_differences_of_scores(model, data):
     model = model.clone().fit(data)

@@ -135,7 +135,7 @@ def test_ease_is_left_out_in_words_where_its_matrices_do_not_fit(monkeypatch, tm
         tmp_path, groups(), "groups", models=["ease", "popularity"], trials=1, seeds=1, show_progress=False
     )
     assert result.summary["model"].unique().to_list() == ["Popularity"]
-    assert "EASE: left out: two matrices of items x items" in result.report.read_text()
+    assert "EASE: left out: its matrices of items x items" in result.report.read_text()
 
 
 @pytest.mark.data

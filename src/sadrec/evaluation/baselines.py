@@ -22,6 +22,7 @@ from sadrec.models.files import pack_ids, pack_seen, refusing, unpack_ids, unpac
 
 Array = NDArray[Any]
 FORMAT = 1
+_ROWS = 1024  # of a matrix of items x items that are worked on at a time
 
 
 class ScoreModel(Estimator):
@@ -172,18 +173,36 @@ class EASE(ScoreModel):
         penalty = checked(self)["regularization"]
         interactions = as_interactions(data)
         self._seen = pattern(interactions)
-        gram = np.asarray((self._seen.T @ self._seen).todense(), dtype=np.float64)
+        gram = (self._seen.T @ self._seen).astype(np.float64).toarray()
         gram[np.diag_indices_from(gram)] += penalty
-        factor = scipy.linalg.cho_factor(gram, lower=True, overwrite_a=True, check_finite=False)
-        inverse: Any = scipy.linalg.cho_solve(factor, np.eye(len(gram)), overwrite_b=True)
-        weights = -inverse / np.diag(inverse)
-        np.fill_diagonal(weights, 0)
-        # The solver returns columns; scoring a few users reads rows.
-        self.weights: Floats = np.ascontiguousarray(weights, dtype=np.float32)
+        # In place: the matrix is symmetric, and what LAPACK calls its lower triangle is the upper one of these rows.
+        factor, _ = scipy.linalg.cho_factor(gram.T, lower=True, overwrite_a=True, check_finite=False)
+        inverse = scipy.linalg.lapack.dpotri(factor, lower=True, overwrite_c=True)[0].T
+        self.weights: Floats = _ease_weights(inverse)
         return interactions
 
     def _scores(self, rows: Positions) -> Array:
         return np.asarray(self._seen[rows] @ self.weights)
+
+
+def _ease_weights(upper: Array) -> Floats:
+    """Return ``-P / diag(P)`` with a zero diagonal, of a symmetric matrix whose upper triangle is given.
+
+    >>> _ease_weights(np.array([[2.0, 1.0], [np.nan, 4.0]]))
+    array([[ 0.  , -0.25],
+           [-0.5 ,  0.  ]], dtype=float32)
+    """
+    weights = np.empty(upper.shape, np.float32)
+    scale = -1.0 / np.diag(upper)
+    for start in range(0, len(upper), _ROWS):
+        stop = min(start + _ROWS, len(upper))
+        corner = np.triu(upper[start:stop, start:stop])
+        weights[start:stop, start:stop] = (corner + np.triu(corner, 1).T) * scale[start:stop]
+        beside = upper[start:stop, stop:]
+        weights[start:stop, stop:] = beside * scale[stop:]
+        weights[stop:, start:stop] = beside.T * scale[start:stop]
+    np.fill_diagonal(weights, 0)
+    return weights
 
 
 @documented
