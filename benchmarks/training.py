@@ -90,13 +90,18 @@ class Ours:
     """Epochs of SAD or BPR."""
 
     def __init__(self, model, matrix, k, threads, epochs):
-        self.fit = lambda: model(
-            factors=k, iterations=epochs, num_threads=threads, negative_candidates=1, bias=False
-        ).fit(matrix, show_progress=False)
+        self.fit = model(factors=k, iterations=epochs, num_threads=threads, negative_candidates=1, bias=False).fit
+        self.matrix = matrix
 
     def turn(self):
         """Return updates and seconds of the faster epoch."""
-        return faster([(figures["updates"], figures["seconds"]) for figures in self.fit().history])
+        epochs = []
+
+        def note(epoch, figures, model):
+            epochs.append((figures["updates"], figures["seconds"]))
+
+        self.fit(self.matrix, show_progress=False, callbacks=[note])
+        return faster(epochs)
 
 
 class Stream:

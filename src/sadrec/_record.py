@@ -6,8 +6,9 @@ checkpoints, draws of the sampler, finished pieces of a comparison, a search or 
 
 import logging
 import os
+import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,13 @@ def differences(other: Any, wanted: Mapping[str, Any]) -> Iterator[str]:
         elif theirs != value:
             short = len(f"{theirs}{value}") < 30
             yield f"{name} was {theirs!r} and is {value!r}" if short else f"another {name}"
+
+
+def discard(folder: str | Path) -> None:
+    """Remove a folder of records that are of no more use, unless another process is using it."""
+    if Path(folder).is_dir():
+        with suppress(CheckpointError), locked(folder):
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager

@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from sadrec import SAD
+from sadrec._record import CheckpointError, locked
 from sadrec.cli import main
 
 
@@ -278,3 +279,14 @@ def test_an_interrupted_fit_of_comparisons_keeps_its_checkpoints(tmp_path, monke
     result = CliRunner().invoke(main, arguments)
     assert result.exit_code == 0 and not (tmp_path / "m.sad.checkpoint").exists()
     assert len(SAD.load(tmp_path / "m.sad").history) == 60
+
+
+def test_a_second_fit_of_the_same_output_leaves_the_folder_of_the_first_alone(ratings, tmp_path):
+    folder = tmp_path / "m.sad.checkpoint"
+    with locked(folder):
+        assert "in use by another process" in ask("fit", ratings, "-o", tmp_path / "m.sad", "--iterations", 2, code=1)
+        assert (folder / ".lock").is_file()
+        with pytest.raises(CheckpointError, match=f"id {os.getpid()}"), locked(folder):
+            pass
+    ask("fit", ratings, "-o", tmp_path / "m.sad", "--iterations", 2)
+    assert not folder.exists()

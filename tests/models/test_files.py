@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sadrec import BPR, SAD, Interactions
+from sadrec import BPR, SAD, Comparisons, Interactions
 from sadrec._files import read_arrays, write_arrays
 from sadrec.models import ModelFileError
 
@@ -252,3 +252,23 @@ def test_flipped_bytes_are_refused_or_harmless(saved, data):
     except ModelFileError:
         return
     model.recommend(model.users[0])
+
+
+def answers():
+    rng = np.random.default_rng(0)
+    users, winners = rng.integers(5, size=60), rng.integers(6, size=60)
+    losers = (winners + rng.integers(1, 6, 60)) % 6
+    return Comparisons.from_frame(pl.DataFrame({"user": users, "winner": winners, "loser": losers}))
+
+
+@pytest.mark.parametrize("data", [lambda: sp.csr_matrix(np.random.default_rng(0).random((20, 30)) < 0.3), answers])
+def test_files_of_equal_fits_are_equal_to_the_byte(tmp_path, data):
+    for name in ("one", "two"):
+        folder = tmp_path / f"{name}.checkpoint"
+        SAD(factors=3, iterations=3).fit(data(), checkpoint=folder).save(tmp_path / f"{name}.sad")
+    assert (tmp_path / "one.sad").read_bytes() == (tmp_path / "two.sad").read_bytes()
+    one, two = (
+        {path.name: path.read_bytes() for path in (tmp_path / f"{name}.checkpoint").glob("*.checkpoint")}
+        for name in ("one", "two")
+    )
+    assert len(one) == 2 and one == two

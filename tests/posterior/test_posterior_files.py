@@ -39,3 +39,10 @@ def test_other_and_damaged_files_are_refused(posterior, tmp_path):
     with pytest.raises(FileNotFoundError):
         GibbsSAD.load(tmp_path / "none")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cut", "model"]
+
+
+def test_files_of_equal_posteriors_are_equal_to_the_byte(tmp_path):
+    data = Interactions.from_frame(pl.DataFrame({"user": [5, 5, 7], "item": ["x", "y", "z"]}))
+    for name in ("one", "two"):
+        GibbsSAD(factors=1, draws=8, warmup=2, chains=1).fit(data, show_progress=False).save(tmp_path / name)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()

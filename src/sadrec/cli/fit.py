@@ -1,7 +1,6 @@
 """``sadrec describe`` and ``sadrec fit``: from a file to a model."""
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +58,7 @@ def fit_command(
     parquet. Interrupted with Ctrl-C or killed, the same command continues where it stopped.
     """
     from sadrec import Interactions
+    from sadrec._record import discard
     from sadrec.models import DivergedError
     from sadrec.training.checkpoint import checkpoints_in
 
@@ -81,10 +81,17 @@ def fit_command(
     folder = checkpoint or output.with_name(f"{output.name}.checkpoint")
     if not quiet and (there := checkpoints_in(folder)):
         click.echo(f"Going on from {there[0]}.", err=True)
+    speed: dict[str, float] = {}
+
+    def note(epoch: int, figures: dict[str, float], model: Any) -> None:
+        if (updates := figures.get("updates_per_second")) is not None:
+            speed["updates_per_second"] = updates
+
     try:
         with resumable(folder):
             estimator.fit(
                 data,
+                callbacks=[note],
                 show_progress=not quiet,
                 validation=held_out,
                 patience=patience,
@@ -94,15 +101,16 @@ def fit_command(
             )
     except DivergedError:
         if checkpoint is None:  # other settings could not use the folder
-            shutil.rmtree(folder, ignore_errors=True)
+            discard(folder)
         raise
     finally:
         if checkpoint is None and not checkpoints_in(folder):
-            shutil.rmtree(folder, ignore_errors=True)
+            discard(folder)
     estimator.save(output)
     if checkpoint is None:
-        shutil.rmtree(folder, ignore_errors=True)
+        discard(folder)
     epoch, figures = kept_epoch(estimator.history, estimator.settings.solver)
+    figures = {**figures, **speed}
     if as_json:
         used = estimator.settings.as_dict() if estimator.settings is not None else None
         print_json({"model": str(output), "settings": used, "epoch": epoch, "figures": figures})

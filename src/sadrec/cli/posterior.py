@@ -1,6 +1,5 @@
 """``sadrec posterior``: sample the posterior of a file, and say what is sure."""
 
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,6 +85,7 @@ def posterior_command(
 
 def _fit(model: "GibbsSAD", data: Any, output: Path | None, checkpoint: Path | None, quiet: bool) -> "GibbsSAD":
     """Sample, with checkpoints where there is a folder for them."""
+    from sadrec._record import discard
     from sadrec.posterior.sampling import size
 
     if not quiet:
@@ -108,7 +108,7 @@ def _fit(model: "GibbsSAD", data: Any, output: Path | None, checkpoint: Path | N
     if output is not None:
         model.save(output)
         if checkpoint is None and folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
+            discard(folder)
     return model
 
 

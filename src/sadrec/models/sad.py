@@ -113,7 +113,7 @@ class SAD(TrainingSettings, Estimator):
 
     @property
     def history(self) -> list[Figures]:
-        """The figures of every epoch of the last fit."""
+        """The figures of every epoch of the last fit; how long each took is told to callbacks only."""
         return self._fitted.history
 
     @property

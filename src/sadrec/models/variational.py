@@ -14,7 +14,7 @@ from sadrec.training.dataset import TrainingData
 from sadrec.training.given import Pairs
 from sadrec.training.run import check_patience, run_sweeps
 from sadrec.training.settings import Settings
-from sadrec.training.trainer import Figures
+from sadrec.training.trainer import Figures, lasting
 from sadrec.training.variational import Variational
 
 
@@ -44,7 +44,7 @@ def fit_comparisons(
             figures |= validation_figures(parameters, uncertainty, validation)
             if monitor not in figures:
                 raise ValueError(f"monitor must be one of {sorted(figures)}, not {monitor!r}")
-        history.append(figures)
+        history.append(lasting(figures))
         fitted = Fitted(parameters, data.users, data.items, None, settings, history, uncertainty)
         best = int(np.argmax([figures[monitor] for figures in history])) if patience is not None else 0
         return keep(fitted, learner.sweep, figures) or (patience is not None and len(history) - 1 - best >= patience)

@@ -16,7 +16,7 @@ from sadrec.training.checkpoint import Checkpoints, State
 from sadrec.training.given import Pairs
 from sadrec.training.interrupt import SafeInterrupt
 from sadrec.training.rollback import Rollback
-from sadrec.training.trainer import Figures, Trainer
+from sadrec.training.trainer import Figures, Trainer, lasting
 from sadrec.training.validation import validation_figures
 from sadrec.training.variational import Variational
 
@@ -51,7 +51,7 @@ def run(
     title: str = "training",
     history: list[Figures] | None = None,
 ) -> list[Figures]:
-    """Train to the end and return the figures of every epoch.
+    """Train to the end and return the figures of every epoch, without timings.
 
     Whatever ends the run - the last epoch, early stopping, a callback, Ctrl-C, divergence - the trainer's factors are
     those of a whole epoch: the best one when there is a validation set, else the last. A parameter that stops being
@@ -139,7 +139,7 @@ def _after(state: State, trainer: Trainer, figures: Figures, monitor: str | None
     return State(
         epoch=trainer.epoch,
         l1_weights=trainer.l1_weights,
-        history=(*state.history, figures),
+        history=(*state.history, lasting(figures)),
         best=best,
         best_epoch=best_epoch,
         stopped=patience is not None and trainer.epoch - best_epoch >= patience,

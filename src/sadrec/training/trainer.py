@@ -151,6 +151,11 @@ class Trainer:
             self.idle = True
 
 
+def lasting(figures: Figures) -> Figures:
+    """Return the figures without how long the epoch took: what is the same whenever and wherever it is trained."""
+    return {name: value for name, value in figures.items() if name not in ("seconds", "updates_per_second")}
+
+
 def adaptive_weights(factors: Factors) -> Floats:
     """Return, from a first phase of training, how strongly each entry of tau is held to 1 in the second.
 
