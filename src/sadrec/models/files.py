@@ -40,9 +40,9 @@ def save_model(path: str | Path, fitted: Fitted, class_name: str, params: Mappin
         "params": plain(params),
         "settings": None if fitted.settings is None else fitted.settings.as_dict(),
         "history": fitted.history,
-        "pairing_scale": None if fitted.uncertainty is None else fitted.uncertainty.pairing_scale,
+        "pairing_scale": fitted.uncertainty.pairing_scale if isinstance(fitted.uncertainty, Uncertainty) else None,
     }
-    if fitted.uncertainty is not None:
+    if isinstance(fitted.uncertainty, Uncertainty):
         tensors |= {name: getattr(fitted.uncertainty, name) for name in _UNCERTAINTY}
     write_arrays(Path(path), {**tensors, **pack_seen(fitted.seen)}, header)
 

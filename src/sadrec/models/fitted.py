@@ -1,6 +1,6 @@
 """What a model has learnt, and the way from ids to positions and back."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from reprlib import repr as shortened
 from typing import Any
@@ -13,9 +13,9 @@ from sadrec.data import Comparisons
 from sadrec.data._matrix import drop_disliked
 from sadrec.data.ids import IdArray, Ids, is_scalar_id
 from sadrec.ranking import Parameters
-from sadrec.ranking.fold_in import FoldIn, fold_in, fold_in_comparisons
+from sadrec.ranking.fold_in import FoldIn, average_user, fold_in, fold_in_comparisons
 from sadrec.ranking.top_n import ItemIndex, recommend
-from sadrec.ranking.uncertainty import Uncertainty
+from sadrec.ranking.uncertainty import Distributed, Uncertainty, VisitorUncertainty
 from sadrec.ranking.vectors import item_vectors, user_vectors
 from sadrec.training.dataset import balance
 from sadrec.training.settings import Settings
@@ -34,7 +34,7 @@ class Fitted:
     stored_seen: Any = None  # what was seen in training, CSR (users x items), or a function that reads it from a file
     settings: Settings | None = None  # what the fit used; None for given parameters
     history: list[Figures] = field(default_factory=list)  # the figures of every epoch
-    uncertainty: Uncertainty | None = None  # how sure the fit is, where it knows
+    uncertainty: Distributed | None = None  # how sure the fit is, where it knows
 
     @cached_property
     def seen(self) -> Any:
@@ -141,8 +141,9 @@ class Fitted:
         if len(np.unique(items.user_index)) > 1:
             raise ValueError("the comparisons are of several users, and a vector belongs to one: give those of one")
         sides = (self.item_ids.positions(items.items[side]) for side in (items.winner_index, items.loser_index))
+        spread = self._user_deviation if self._spread is None else self._spread
         return fold_in_comparisons(
-            self.parameters, *sides, weight=items.weight, regularization=self.regularization, spread=self._spread
+            self.parameters, *sides, weight=items.weight, regularization=self.regularization, spread=spread
         )
 
     def fold_in_positions(self, liked: Positions) -> FoldIn:
@@ -153,7 +154,47 @@ class Fitted:
     @property
     def _spread(self) -> Doubles | None:
         """How much users differ in each factor, where the fit knows that."""
-        return None if self.uncertainty is None else self.uncertainty.population[1]
+        return self.uncertainty.population[1] if isinstance(self.uncertainty, Uncertainty) else None
+
+    @cached_property
+    def _user_deviation(self) -> Doubles | None:
+        """How much the users' vectors differ in each factor; None where there are not two users."""
+        vectors = self.parameters.user_factors
+        return None if len(vectors) < 2 else np.asarray(vectors.std(axis=0, dtype=np.float64))
+
+    def visitor(self, said: Any, name: Any) -> "Fitted":
+        """Return what is known of one visitor, who knows the same items, with how sure that is."""
+        liked = None
+        if said is None:
+            vector, covariance = average_user(self.parameters), self._population
+        else:
+            folded = self.fold_in(said)
+            vector, covariance = folded.vector, folded.covariance
+            if not isinstance(said, Comparisons):
+                columns = np.unique(self.items(said, "liked items"))
+                shape = 1, len(self.item_ids)
+                liked = sp.csr_matrix((np.ones(len(columns), np.float32), columns, [0, len(columns)]), shape=shape)
+        row = vector.astype(np.float32)[None]
+        row.flags.writeable = False
+        mean = average_user(self.parameters).astype(np.float32)
+        known = self.uncertainty
+        sure: Distributed = VisitorUncertainty(np.asarray(covariance, np.float64))
+        if isinstance(known, Uncertainty):
+            sure = known.of_visitor(covariance)
+        parameters = replace(self.parameters, user_factors=row, user_mean=mean)
+        visitor = Fitted(parameters, Ids([name], "user"), self.item_ids, liked, self.settings, self.history, sure)
+        visitor.__dict__["index"] = self.index  # the same items
+        return visitor
+
+    @cached_property
+    def _population(self) -> Doubles:
+        """The covariance of the users' vectors: what is not known of a user of whom nothing is."""
+        if self._spread is not None:
+            return np.diag(self._spread**2)
+        vectors = self.parameters.user_factors
+        if len(vectors) < 2:
+            return np.eye(vectors.shape[1]) / (2 * self.regularization)
+        return np.atleast_2d(np.cov(vectors.astype(np.float64), rowvar=False))
 
     def vectors_from(self, known: Any) -> Floats:
         """Return a vector for each row of liked items; zeros for a row of no items or of all items."""

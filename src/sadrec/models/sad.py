@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
+import polars as pl
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
@@ -28,7 +29,9 @@ from sadrec.ranking.fold_in import average_user
 from sadrec.ranking.intransitivity import intransitivity, item_counter_effects
 from sadrec.ranking.new_items import NewItem, fold_in_item
 from sadrec.ranking.pairs import margins, preference, sigmoid
-from sadrec.ranking.rank import Method, Ranking, rank
+from sadrec.ranking.questions import Contradiction, contradictions, information
+from sadrec.ranking.rank import LONGEST, Method, Ranking, SlateMethod, rank
+from sadrec.ranking.slates import Nemeses, Spoiler, nemeses, spoilers
 from sadrec.ranking.top_n import similar_items, similar_users
 from sadrec.ranking.tournament import Tournament, tournament
 from sadrec.ranking.vectors import item_vectors, user_vectors
@@ -478,6 +481,52 @@ class SAD(TrainingSettings, Estimator):
         first = effects.strongest(N)
         return known.item_ids.array[first], effects.size[first]
 
+    def spoilers(self, user: Any, items: Any, others: Any = (), method: SlateMethod = "wins") -> list[Spoiler]:
+        """Find the items that dethrone the winner of a slate which they do not themselves outrank.
+
+        With such an item on the slate a third one wins; it may be one of ``items``, which are the slate, or one of
+        ``others`` that is put there. Scores allow no such thing: for BPR the list is empty.
+
+        Parameters
+        ----------
+        user, items, others
+            An id; the ids on the slate, two or more; ids that could be put there.
+        method
+            Who wins: by mean margin among the items of the slate, by wins, "markov" or "nash", see :meth:`rank`.
+
+        Examples
+        --------
+        >>> eta, tau = [[1, 0, 0], [0, 2, 0], [0, 0, 3]], [[0, 1, 0], [0, 0, 1], [1, 0, 0]]
+        >>> game = SAD.from_factors([[1, 1, 1]], eta, tau, users=["ann"], items=["rock", "paper", "scissors"])
+        >>> game.spoilers("ann", ["rock", "scissors"], ["paper"], method="margin")
+        [paper lets scissors win instead of rock]
+        """
+        known = self._fitted
+        slate, more = known.items(items), known.items(others, "others")
+        if len(slate) < 2:
+            raise ValueError(f"a slate needs two items, and {len(slate)} are given")
+        row, places = known.user(user), np.concatenate([slate, more[~np.isin(more, slate)]])
+        return spoilers(tournament(known.parameters, row, places, known.item_ids.array[places]), len(slate), method)
+
+    def nemeses(self, item: Any, N: int = 10, *, items: Any = None, users: Any = None) -> Nemeses:
+        """Return the N items that most users prefer to an item, head to head, with the shares of the users who do.
+
+        ``items`` are the ids to look among and ``users`` those to ask; None for all.
+
+        Examples
+        --------
+        >>> model = SAD.from_factors([[1.0], [2.0], [-1.0]], [[0.0], [1.0], [-1.0]], items=["tea", "ale", "gin"])
+        >>> model.nemeses("tea", N=1)
+        what beats tea, of 3 users
+          ale  for 67 %
+        """
+        known = self._fitted
+        among = None if items is None else known.items(items)
+        asked = None if users is None else known.users(users)
+        found = nemeses(known.parameters, one_position(known.item_ids, item), N, items=among, users=asked)
+        ids = known.item_ids.array
+        return replace(found, item=ids[found.item], items=ids[found.items])
+
     # -- what to show -------------------------------------------------------------------------------------------------
 
     def recommend(
@@ -628,6 +677,80 @@ class SAD(TrainingSettings, Estimator):
         vector = folded.vector.astype(np.float32)
         return (vector, folded.covariance) if return_covariance else vector
 
+    def visitor(self, said: Any = None, name: Any = "visitor") -> "SAD":
+        """Return a model of one new user, who goes by ``name``: every verb can then be asked about them.
+
+        The items are those of this model and are not copied. The model knows how sure it is of the visitor's vector
+        (Laplace's approximation), so that :meth:`probability`, :meth:`deviation` and :meth:`ask_next` take it into
+        account.
+
+        Parameters
+        ----------
+        said
+            Ids of the items they liked, or Comparisons of one user: see :meth:`fold_in`. None: nothing is known, and
+            the visitor is the average user.
+        name
+            Their id.
+
+        Examples
+        --------
+        >>> model = SAD.from_factors([[1.0], [-1.0]], [[2.0], [0.5], [0.0]], items=["tea", "ale", "gin"])
+        >>> ann = model.visitor(["tea"], "ann")
+        >>> ann.recommend("ann", N=1)[0], ann.preference("ann", "ale", "gin") > 0
+        (array(['ale'], dtype='<U3'), True)
+        """
+        visitor = type(self)(**self.get_params())
+        visitor._fitted = self._fitted.visitor(said, name)
+        return visitor
+
+    def ask_next(self, user: Any, items: Any = None, N: int = 1) -> pl.DataFrame:
+        """Return the pairs to ask a user about next: those whose answer is expected to tell the most.
+
+        An answer tells much when the model is unsure because it does not know, not because the user is indifferent. It
+        takes a fit that knows how sure it is (``solver="variational"``), or a :meth:`visitor` of any model.
+
+        Parameters
+        ----------
+        user
+            An id.
+        items
+            Ids to choose from, 2,000 at most; None for all. Time and memory grow by the square of their number.
+        N
+            How many pairs.
+
+        Returns
+        -------
+        polars.DataFrame
+            Most informative first: ``item``, ``rival``, ``bits``, and ``probability``, the chance that the item wins.
+        """
+        known = self._fitted
+        if known.uncertainty is None:
+            raise ValueError(
+                "this fit does not know how sure it is: fit comparisons with solver='variational', or ask about a "
+                "model.visitor(...)"
+            )
+        rows = np.arange(len(known.item_ids)) if items is None else np.unique(known.items(items))
+        if not 2 <= len(rows) <= LONGEST:
+            raise ValueError(f"a question is chosen among 2 to {LONGEST} items, not {len(rows)}: name some")
+        one, other = (rows[side] for side in np.triu_indices(len(rows), 1))
+        bits, chance = information(*known.uncertainty.distribution(known.parameters, known.user(user), one, other))
+        best = np.argsort(-bits, kind="stable")[: _check.whole(N, "N", least=1)]
+        ids = known.item_ids.array
+        named = {"item": ids[one[best]], "rival": ids[other[best]]}
+        return pl.DataFrame({**named, "bits": bits[best], "probability": chance[best]})
+
+    def contradictions(self, comparisons: Comparisons) -> list[Contradiction]:
+        """Tell where a new user's answers contradict each other, and whether that is noise or a cycle in their taste.
+
+        Each Contradiction has ``path`` (ids), ``probabilities`` of its steps given all answers, ``probability`` that
+        the cycle is real, ``verdict`` ("cycle" or "noise") and ``ask_again``, the least probable step.
+        """
+        known = self._fitted
+        folded, ids = known.fold_in(comparisons), comparisons.items
+        sides = (known.item_ids.positions(ids[side]) for side in (comparisons.winner_index, comparisons.loser_index))
+        found = contradictions(known.parameters, folded.vector, folded.covariance, *sides)
+        return [replace(one, path=known.item_ids.array[one.path]) for one in found]
+
     def fold_in_item(self, users: Sequence[Any]) -> NewItem:
         """Return the parameters of a new item, from the ids of the users who liked it."""
         known = self._fitted
@@ -699,6 +822,17 @@ class SAD(TrainingSettings, Estimator):
         """Return the vectors that go with :meth:`item_vectors`, for some users or all."""
         known = self._fitted
         return user_vectors(known.parameters, None if users is None else known.users(users))
+
+    def nearest_bpr(self) -> "BPR":
+        """Return the BPR model (T = 1) whose margins are nearest to this one's: the part that scores explain.
+
+        Of each user's margins it keeps what mean margins account for; :meth:`intransitivity` is the share of the rest.
+        It is not what fitting a BPR model to the same data gives: see :func:`sadrec.evaluation.compare_with_bpr`.
+        """
+        users = self.user_vectors()
+        if self.item_bias is not None:
+            return BPR.from_bpr(users, self.item_vectors(), self.users, self.items, self.seen)
+        return BPR.from_factors(users, self.item_vectors(), None, None, self.users, self.items, self.seen)
 
     # -- given parameters, and files ----------------------------------------------------------------------------------
 

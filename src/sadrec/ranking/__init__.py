@@ -12,6 +12,8 @@ module               answers
 ``cycles``           which items beat each other in a cycle, how many triples do; slates that show them together
 ``intransitivity``   what share of the preferences no scores explain, by user, factor and item
 ``fold_in``          a vector for a new user; ``new_items``, for a new item
+``questions``        what to ask a person next; whether answers that contradict each other are noise or a cycle
+``slates``           whose presence on a slate changes who wins; what beats an item, for what share of the users
 ``explain``          what each factor contributes, and which liked items support which side
 ``alignment``        which factor of one model is which of another
 ``plots``            pictures of it (needs matplotlib)

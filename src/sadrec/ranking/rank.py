@@ -14,6 +14,7 @@ from sadrec.ranking.tournament import Tournament, count_wins, dominance_componen
 from sadrec.ranking.vectors import mean_margins
 
 Method = Literal["margin", "wins", "liked", "markov", "nash"]
+SlateMethod = Literal["margin", "wins", "markov", "nash"]
 METHODS: tuple[str, ...] = get_args(Method)
 """The names of the methods of :func:`rank`."""
 
@@ -119,15 +120,16 @@ def rank(
     return _ranking(names, score, then, method)
 
 
-def rank_tournament(game: Tournament, method: Literal["wins", "markov", "nash"] = "wins") -> Ranking:
-    """Order the items of a tournament; see :func:`rank`."""
-    if method == "wins":
-        score, then = game.wins(), game.mean_margins()
+def rank_tournament(game: Tournament, method: SlateMethod = "wins") -> Ranking:
+    """Order the items of a tournament, "margin" being the mean margin among them; see :func:`rank`."""
+    if method in ("margin", "wins"):
+        then = game.mean_margins()
+        score = game.wins() if method == "wins" else then
     elif method in ("markov", "nash"):
         score = rank_centrality(game.margins) if method == "markov" else maximal_lottery(game.margins)
         then = game.margins @ score
     else:
-        raise ValueError(f"method must be 'wins', 'markov' or 'nash' for a tournament, not {method!r}")
+        raise ValueError(f"method must be 'margin', 'wins', 'markov' or 'nash' for a tournament, not {method!r}")
     return _ranking(game.items, score, then, method)
 
 

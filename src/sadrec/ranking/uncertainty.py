@@ -5,7 +5,7 @@ A margin that is known to be 2 makes the item win in 88 % of the cases; one that
 1992).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,12 +13,51 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sadrec._types import Doubles, Floats
-from sadrec.ranking.pairs import sigmoid
+from sadrec.ranking.pairs import preference, sigmoid
 from sadrec.ranking.parameters import Parameters
 
 
+class Distributed:
+    """What knows mean and variance of margins, and hence probabilities that take both into account."""
+
+    def distribution(
+        self, parameters: Parameters, users: Any, items: Any, rivals: Any, pairings: bool = True
+    ) -> tuple[Doubles, Doubles]:
+        """Return mean and variance of margins, for positions that broadcast against each other."""
+        raise NotImplementedError
+
+    def probability(
+        self, parameters: Parameters, users: Any, items: Any, rivals: Any, pairings: bool = True
+    ) -> Doubles:
+        """Return the probability that users prefer items to rivals, averaged over what is not known."""
+        return np.asarray(sigmoid(self.log_odds(parameters, users, items, rivals, pairings)))
+
+    def log_odds(self, parameters: Parameters, users: Any, items: Any, rivals: Any, pairings: bool = True) -> Doubles:
+        """Return the log-odds of :meth:`probability`."""
+        from sadrec._moments import moderated
+
+        return moderated(*self.distribution(parameters, users, items, rivals, pairings))
+
+
 @dataclass(frozen=True, eq=False)
-class Uncertainty:
+class VisitorUncertainty(Distributed):
+    """What is not known of one visitor's vector; the parameters of the items are taken as known."""
+
+    covariance: Doubles  # (factors, factors)
+
+    def distribution(
+        self, parameters: Parameters, users: Any, items: Any, rivals: Any, pairings: bool = True
+    ) -> tuple[Doubles, Doubles]:
+        """Return mean and variance of margins, for positions that broadcast against each other."""
+        mean = preference(parameters, users, items, rivals)
+        _, item, rival = np.broadcast_arrays(users, items, rivals)
+        z = parameters.wedge(item.ravel(), rival.ravel())[:, : parameters.n_factors]
+        variance = np.einsum("ph,ph->p", z @ self.covariance, z)
+        return mean, np.maximum(variance, 0.0).reshape(mean.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class Uncertainty(Distributed):
     """What is not known of the parameters of a model with an item bias, which is the first factor here.
 
     Pairings are pairs of items that were compared, and by how much the item of lower position is preferred beside what
@@ -65,17 +104,13 @@ class Uncertainty:
         mean[same], variance[same] = 0.0, 0.0
         return mean.reshape(shape), variance.reshape(shape)
 
-    def probability(
-        self, parameters: Parameters, users: Any, items: Any, rivals: Any, pairings: bool = True
-    ) -> Doubles:
-        """Return the probability that users prefer items to rivals, averaged over what is not known."""
-        return np.asarray(sigmoid(self.log_odds(parameters, users, items, rivals, pairings)))
-
-    def log_odds(self, parameters: Parameters, users: Any, items: Any, rivals: Any, pairings: bool = True) -> Doubles:
-        """Return the log-odds of :meth:`probability`."""
-        from sadrec._moments import moderated
-
-        return moderated(*self.distribution(parameters, users, items, rivals, pairings))
+    def of_visitor(self, covariance: Doubles) -> "Uncertainty":
+        """Return the same for one visitor, of whose vector the covariance is given."""
+        wider = np.zeros((1, len(covariance) + 1, len(covariance) + 1), np.float32)
+        wider[0, 1:, 1:] = covariance
+        visitor = replace(self, user_covariance=wider)
+        visitor.__dict__["_kept_items"] = self._kept_items  # the same items
+        return visitor
 
     def _beliefs(self, parameters: Parameters) -> Any:
         """Return means and second moments, as the kernel takes them; kept until other parameters are asked about."""
@@ -83,24 +118,34 @@ class Uncertainty:
         if not kept or kept[0] is not parameters:
             from sadrec._moments import Beliefs
 
-            eta, tau, bias = parameters.item_factors, parameters.rival_factors, parameters.item_bias
+            users = np.hstack((np.ones((parameters.n_users, 1)), parameters.user_factors), dtype=np.float64)
+            kept[:] = parameters, Beliefs(users, _moment(users, self.user_covariance), *self._item_side(parameters))
+        return kept[1]
+
+    def _item_side(self, parameters: Parameters) -> tuple[Doubles, Doubles]:
+        """Return means and second moments of the items; kept as long as they are the same."""
+        kept, eta = self._kept_items, parameters.item_factors
+        if not kept or kept[0] is not eta:
+            tau, bias = parameters.rival_factors, parameters.item_bias
             if bias is None:
                 raise ValueError("the uncertainty belongs to a model with an item bias")
-            ones = np.ones((len(eta), 1))
             rivals = np.ones(eta.shape) if tau is None else tau
-            users = np.hstack((np.ones((parameters.n_users, 1)), parameters.user_factors), dtype=np.float64)
-            items = np.hstack((bias[:, None], eta, ones, rivals), dtype=np.float64)
-            moments = (
-                covariance + mean[:, :, None] * mean[:, None, :]
-                for mean, covariance in ((users, self.user_covariance), (items, self.item_covariance))
-            )
-            user_moment, item_moment = (np.ascontiguousarray(moment) for moment in moments)
-            kept[:] = parameters, Beliefs(users, user_moment, items, item_moment)
-        return kept[1]
+            items = np.hstack((bias[:, None], eta, np.ones((len(eta), 1)), rivals), dtype=np.float64)
+            kept[:] = eta, items, _moment(items, self.item_covariance)
+        return kept[1], kept[2]
 
     @cached_property
     def _kept(self) -> list[Any]:
         return []
 
+    @cached_property
+    def _kept_items(self) -> list[Any]:
+        return []
+
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_kept"}
+        return {name: value for name, value in self.__dict__.items() if not name.startswith("_kept")}
+
+
+def _moment(mean: Doubles, covariance: Floats) -> Doubles:
+    """Return the second moments, one matrix per row."""
+    return np.ascontiguousarray(covariance + mean[:, :, None] * mean[:, None, :])

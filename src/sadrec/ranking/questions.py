@@ -1,0 +1,144 @@
+"""What to ask a person next, and what their answers say that contradict each other: noise, or a cycle.
+
+An answer tells much when the model is unsure because it does not know, not because the person is indifferent. With a
+margin ``x ~ N(mean, variance)`` the expected information of an answer about x is ``H(E sigmoid(x)) - E H(sigmoid(x))``
+bits, H being the entropy of a yes or no.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sadrec._types import Doubles, Positions
+from sadrec.ranking.cycles import best_cycle, cyclic_components
+from sadrec.ranking.fold_in import pair_design
+from sadrec.ranking.pairs import sigmoid
+from sadrec.ranking.parameters import Parameters, item_positions
+
+_NODES = 20
+"""Points at which a margin's distribution is looked at."""
+_DRAWS = 4000
+"""Vectors drawn to tell how probable it is that several preferences hold at once."""
+
+
+def information(mean: ArrayLike, variance: ArrayLike) -> tuple[Doubles, Doubles]:
+    """Return how many bits an answer is expected to tell about margins, and the probability of a yes.
+
+    >>> bits, probability = information([0.0, 0.0, 5.0], [4.0, 0.0, 4.0])
+    >>> bits.round(3), probability.round(3)
+    (array([0.333, 0.   , 0.064]), array([0.5  , 0.5  , 0.968]))
+    """
+    nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
+    deviation = np.sqrt(np.maximum(np.asarray(variance, np.float64), 0.0))
+    p = sigmoid(np.asarray(mean, np.float64)[..., None] + deviation[..., None] * nodes)
+    weights = weights / weights.sum()
+    chance = p @ weights
+    return np.maximum(_entropy(chance) - _entropy(p) @ weights, 0.0), chance
+
+
+def _entropy(p: Doubles) -> Doubles:
+    """Return the entropy of a yes or no, in bits."""
+    from scipy.special import entr
+
+    return np.asarray((entr(p) + entr(1 - p)) / np.log(2))
+
+
+@dataclass(frozen=True, eq=False)
+class Contradiction:
+    """Answers of one person that no order of the items fits.
+
+    Attributes
+    ----------
+    path
+        Items, each of which the person preferred to the next, and the last to the first. Two items: the same question
+        was answered both ways.
+    probabilities
+        Of each step, given all the person's answers.
+    probability
+        That all steps hold at once, given all the answers and that the items are known.
+
+    Examples
+    --------
+    >>> Contradiction(np.array(["rock", "scissors", "paper"]), np.array([0.9, 0.8, 0.7]), 0.6)
+    rock > scissors > paper > rock: a cycle (60 %); to be sure, ask again about paper and rock
+    """
+
+    path: NDArray[Any]
+    probabilities: Doubles
+    probability: float
+
+    @property
+    def verdict(self) -> Literal["cycle", "noise"]:
+        """Whether the person's taste probably runs in this cycle, or an answer was probably a slip."""
+        return "cycle" if self.probability >= 0.5 else "noise"
+
+    @property
+    def ask_again(self) -> tuple[Any, Any]:
+        """The step that is least probable: winner and loser."""
+        step = int(np.argmin(self.probabilities))
+        return self.path[step], self.path[(step + 1) % len(self.path)]
+
+    def __repr__(self) -> str:
+        chain = " > ".join(map(str, [*self.path, self.path[0]]))
+        kind = "a cycle" if self.verdict == "cycle" else "noise, probably"
+        first, second = self.ask_again
+        return f"{chain}: {kind} ({100 * self.probability:.0f} %); to be sure, ask again about {first} and {second}"
+
+
+def contradictions(
+    parameters: Parameters, vector: Doubles, covariance: Doubles, winners: ArrayLike, losers: ArrayLike
+) -> list[Contradiction]:
+    """Find where a person's answers contradict each other, the most probable cycles first.
+
+    ``vector`` and ``covariance`` are what is known of the person given these answers, see
+    :func:`~sadrec.ranking.fold_in.fold_in_comparisons`. There is one contradiction for each question that was answered
+    both ways, and one for each group of items that the answers, by majority, let beat each other in cycles.
+    """
+    i, j = item_positions(parameters, winners, "winners"), item_positions(parameters, losers, "losers")
+    items, places = np.unique(np.concatenate([i, j]), return_inverse=True)
+    said = np.zeros((items.size, items.size))
+    np.add.at(said, tuple(np.split(places, 2)), 1.0)
+    answer = []
+    for first, second in np.argwhere(np.triu((said > 0) & (said.T > 0))):
+        path = np.array([first, second] if said[first, second] >= said[second, first] else [second, first])
+        answer.append(_judged(parameters, vector, covariance, items[path]))
+    wins = np.where(said > said.T, 1.0, 0.0)
+    for part in cyclic_components(wins):
+        rows, columns = np.nonzero(wins[np.ix_(part, part)])
+        mean, deviation = _margins(parameters, vector, covariance, items[part[rows]], items[part[columns]])
+        strength = np.zeros((part.size, part.size))
+        strength[rows, columns] = _moderated(mean, np.diagonal(deviation))
+        answer.append(_judged(parameters, vector, covariance, items[part[best_cycle(strength)]]))
+    return sorted(answer, key=lambda found: -found.probability)
+
+
+def cycle_probability(parameters: Parameters, vector: Doubles, covariance: Doubles, path: ArrayLike) -> float:
+    """Return the probability that each item is preferred to the next and the last to the first, the items known."""
+    return _judged(parameters, vector, covariance, item_positions(parameters, path, "path")).probability
+
+
+def _judged(parameters: Parameters, vector: Doubles, covariance: Doubles, path: Positions) -> Contradiction:
+    """Tell how probable the steps of a cycle are, and all of them at once."""
+    mean, spread = _margins(parameters, vector, covariance, path, np.roll(path, -1))
+    values, vectors = np.linalg.eigh(spread)
+    noise = np.random.default_rng(0).standard_normal((_DRAWS, len(mean)))
+    drawn = mean + noise @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
+    together = 0.0 if len(path) < 3 else float((drawn > 0).all(axis=1).mean())
+    return Contradiction(path, _moderated(mean, np.diagonal(spread)), together)
+
+
+def _margins(
+    parameters: Parameters, vector: Doubles, covariance: Doubles, items: Positions, rivals: Positions
+) -> tuple[Doubles, Doubles]:
+    """Return means and covariances of margins."""
+    design, offset = pair_design(parameters, items, rivals)
+    return design @ vector + offset, design @ covariance @ design.T
+
+
+def _moderated(mean: Doubles, variance: Doubles) -> Doubles:
+    """Return the probabilities of margins that are not known exactly."""
+    from sadrec._moments import moderated
+
+    return sigmoid(moderated(mean, np.maximum(variance, 0.0)))
