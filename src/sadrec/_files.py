@@ -199,3 +199,17 @@ def read_arrays(path: Path, kind: str, verify: bool = True) -> tuple[dict[str, N
             "the file again"
         ) from error
     return arrays, header
+
+
+def checksum_of(path: Path) -> str:
+    """Return the checksum that a file made by :func:`write_arrays` says it has; only its header is read."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="np") as checked:
+            checksum = (checked.metadata() or {}).get("checksum")
+    except (SafetensorError, OSError) as error:
+        raise FileFormatError(f"{str(path)!r} cannot be read: {error}") from error
+    if not checksum:
+        raise FileFormatError(f"{str(path)!r} names no checksum: is it a file of sadrec?")
+    return str(checksum)

@@ -23,6 +23,8 @@ COMMANDS = {
     "posterior": "posterior",
     "evaluate": "evaluate",
     "compare": "evaluate",
+    "serve": "serve",
+    "key": "serve",
 }
 
 

@@ -30,7 +30,9 @@ _WHAT = (
 @click.command("demo")
 @seed_option
 @click.option("-o", "--output", type=a_folder, default=Path("sadrec-demo"), help="Folder for the picture.")
-def demo_command(seed: int, output: Path) -> None:
+@click.option("--serve", "serving", is_flag=True, help="Then serve the model, with its explorer for the browser.")
+@click.option("--port", type=click.IntRange(min=0, max=65535), default=8000, help="Port for --serve; 0: any free one.")
+def demo_command(seed: int, output: Path, serving: bool, port: int) -> None:
     """Simulate people whose taste runs in cycles, and see which model notices."""
     from sadrec import BPR, SAD
     from sadrec.data import simulate
@@ -56,6 +58,29 @@ def demo_command(seed: int, output: Path) -> None:
     best = report_cycles(sad, truth, names)
     picture = draw(models, truth, asked, best, names, output)
     click.echo(f"\n{time.perf_counter() - began:.0f} seconds in all." + (f" Picture: {picture}" if picture else ""))
+    if serving:
+        serve_demo(models, asked, names, output, port)
+    else:
+        click.echo("To see it in a browser: sadrec demo --serve")
+
+
+def serve_demo(
+    models: dict[str, "SAD"], asked: "Comparisons", names: NDArray[np.str_], folder: Path, port: int
+) -> None:
+    """Write what the service needs to the folder, and run it until it is told to end."""
+    import polars as pl
+
+    from sadrec.cli.serve import serve
+
+    folder.mkdir(parents=True, exist_ok=True)
+    model, twin, items, test = (folder / name for name in ("demo.sad", "twin.sad", "dishes.csv", "asked.csv"))
+    for path, fitted in zip((model, twin), models.values(), strict=True):
+        fitted.save(path)
+    pl.DataFrame({"item": np.arange(len(names)), "title": names}).write_csv(items)
+    asked.to_frame().write_csv(test)
+    raise SystemExit(
+        serve(model, "127.0.0.1", port, 1, items=items, twin=twin, test=test, log=folder / "answers.jsonl")
+    )
 
 
 def report_recovery(models: dict[str, "SAD"], truth: "Simulation", asked: "Comparisons") -> None:

@@ -213,6 +213,14 @@ class Ids:
             return int(self._locate([value])[0])
         return self._locate(ids)
 
+    def row_of(self, value: str | int) -> int | None:
+        """Return the row of one id of the very kind kept here (text, or a whole number), None if it is unknown."""
+        ours = self._sorted
+        place = int(ours.searchsorted(value))
+        if place == len(ours) or ours[place] != value:
+            return None
+        return place if self._order is None else int(self._order[place])
+
     def known(self, ids: Any) -> NDArray[np.bool_]:
         """Tell for each of a sequence of ids whether it is among these."""
         return self._find(self._query(ids))[1]

@@ -92,6 +92,15 @@ class Fitted:
         best = positions[0][positions[0] >= 0]
         return best, self.item_ids.array[best]
 
+    def best_new(self, user: int, N: int) -> tuple[list[int], list[float]]:
+        """Return the positions and scores of a user's best N items by mean margin that they have not seen."""
+        row = np.array([user])
+        seen = None if self.seen is None else self.seen[row]
+        vector = user_vectors(self.parameters, row)
+        positions, scores = self.index.search(vector, self._at_most(N), seen=seen, num_threads=1)
+        real = positions[0] >= 0
+        return positions[0][real].tolist(), scores[0][real].tolist()
+
     def recommend(self, users: Any, N: int, known: Any, *, items: Any, filter_items: Any, **options: Any) -> Scored:
         """Return the best N items for each of some users (positions or vectors), padded: see ``SAD.recommend``."""
         if items is not None and filter_items is not None:

@@ -90,7 +90,7 @@ class Uncertainty(Distributed):
             if side.size and not 0 <= side.min() <= side.max() < size:  # compiled code would read foreign memory
                 raise IndexError(f"a {what} is at none of the positions 0 to {size - 1}")
         shape = user.shape
-        sides = (np.ascontiguousarray(side.ravel()) for side in (user, item, rival))
+        sides = (np.array(side.ravel()) for side in (user, item, rival))
         mean, variance = np.empty(user.size), np.empty(user.size)
         who, first, second = sides
         margin_distribution(0, user.size, who, first, second, self._beliefs(parameters), mean, variance)

@@ -1,0 +1,90 @@
+"""``sadrec serve`` and ``sadrec key``: the same verbs over HTTP."""
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sadrec.cli.options import a_file, an_output, model_argument
+
+
+@click.command("serve")
+@model_argument
+@click.option("--posterior", type=a_file, help="A posterior on the same ids: intervals, and what to ask next.")
+@click.option("--items", type=a_file, help="Table of the items' titles and pictures: columns item, title, picture.")
+@click.option("--twin", type=a_file, help="A model with T = 1 (fit --model bpr) of the same data, to compare with.")
+@click.option("--test", type=a_file, help="Comparisons that neither model has learnt from.")
+@click.option("--log", type=an_output, help="File to append people's answers to, for the next fit.")
+@click.option(
+    "--log-megabytes", type=click.IntRange(min=0), default=64, help="Put the file aside at this size; 0: never."
+)
+@click.option(
+    "--keys", type=a_file, help="File of hashed API keys, which `sadrec key` makes; without it none is asked for."
+)
+@click.option(
+    "--cors", multiple=True, metavar="ORIGIN", help="An origin whose pages may ask from a browser; repeatable."
+)
+@click.option("--workers", type=click.IntRange(min=1, max=256), default=1, help="Processes that answer.")
+@click.option("--host", default="127.0.0.1", help="Address to listen at.")
+@click.option("--port", type=click.IntRange(min=0, max=65535), default=8000, help="Port to listen at; 0: any free one.")
+@click.option(
+    "--reload-seconds",
+    type=click.FloatRange(min=0),
+    default=2.0,
+    help="How often to look for a changed model; 0: never.",
+)
+@click.option("--mmap", is_flag=True, help="Leave the model in its file, shared by all workers. It may then only be "
+              "replaced, as `sadrec fit` does, never written to.")  # fmt: skip
+def serve_command(model: Path, host: str, port: int, workers: int, **options: Any) -> None:
+    """Answer questions about MODEL over HTTP, and show its explorer in a browser.
+
+    When the file of the model changes, the new one answers without a lost request. SIGHUP replaces the workers, SIGTERM
+    ends them; neither loses a request.
+    """
+    raise SystemExit(serve(model, host, port, workers, **options))
+
+
+def serve(model: Path, host: str, port: int, workers: int, **options: Any) -> int:
+    """Run the service until it is told to end; return the exit code."""
+    from sadrec._files import checksum_of
+
+    try:
+        import fastapi  # noqa: F401
+        import orjson  # noqa: F401
+        import prometheus_client  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        raise ImportError(f"{error}: `sadrec serve` needs more packages: pip install 'sadrec[serve]'") from None
+    from sadrec.serve.run import Supervisor
+    from sadrec.serve.settings import ServeSettings
+
+    checksum_of(model)
+    paths = {name: None if value is None else str(value) for name, value in options.items() if isinstance(value, Path)}
+    settings = ServeSettings(str(model), **{**options, **paths})
+    if settings.keys is not None:
+        from sadrec.serve.keys import Keys
+
+        Keys(settings.keys)
+    elif host not in ("127.0.0.1", "localhost", "::1"):
+        click.echo(f"Warning: everybody who reaches {host} may ask: give --keys, or listen at 127.0.0.1", err=True)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+
+    def say(port: int) -> None:
+        shown = f"[{host}]" if ":" in host else host
+        click.echo(f"Serving {model} at http://{shown}:{port}/ (interface: /docs). Ctrl-C ends it.")
+
+    return Supervisor(settings, host, port, workers, say).run()
+
+
+@click.command("key")
+@click.argument("file", type=an_output)
+@click.option("--name", required=True, help="Whose key it is, or what for.")
+def key_command(file: Path, name: str) -> None:
+    """Make an API key for `sadrec serve --keys FILE` and append its hash to FILE.
+
+    The key is shown once and kept nowhere. To withdraw it, remove its line.
+    """
+    from sadrec.serve.keys import new_key
+
+    click.echo(new_key(file, name))

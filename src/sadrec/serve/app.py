@@ -1,0 +1,241 @@
+"""The routes: FastAPI for types and documents, verbs for the answers."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import FastAPI, Query, Request, Response
+from fastapi import Path as InPath
+from fastapi.exceptions import RequestValidationError
+from fastapi.staticfiles import StaticFiles
+from starlette.exceptions import HTTPException
+
+import sadrec
+from sadrec.data.ids import UnknownIdError
+from sadrec.serve import schemas, verbs
+from sadrec.serve.metrics import CONTENT_TYPE, Metrics
+from sadrec.serve.served import Served, dumps
+from sadrec.serve.service import Service
+from sadrec.serve.settings import MOST_BODY, ServeSettings
+from sadrec.serve.store import Store
+
+EXPLORER = Path(__file__).parent / "explorer"
+
+_PROBLEMS: dict[int | str, dict[str, Any]] = {
+    400: {"model": schemas.Problem, "description": "The body is not JSON."},
+    401: {"model": schemas.Problem, "description": "A key is needed, and none that is known was given."},
+    404: {"model": schemas.Problem, "description": "A user or an item is unknown; what to do instead is said."},
+    413: {"model": schemas.Problem, "description": f"The body is longer than {MOST_BODY} bytes."},
+    422: {"model": schemas.Problem, "description": "The question is malformed, or this model has no answer to it."},
+    500: {"model": schemas.Problem, "description": "A fault of the service."},
+    503: {"model": schemas.Problem, "description": "The model is still being loaded: ask again in a moment."},
+}
+_ABOUT = """Recommendations when taste does not run in a straight line. Margins are log-odds.
+
+Every answer names the hash of the model that gave it, in `model` and in the header `X-Model`."""
+
+
+def create_app(settings: ServeSettings, served: Served | None = None, store: Store | None = None) -> Service:
+    """Make the application; a model that is loaded already can be given, else it is loaded when the server starts."""
+    metrics = store.metrics if store is not None else Metrics()
+    store = store or Store(settings, metrics, served)
+    service = Service(settings, store)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        async with service.running():
+            yield
+
+    app = FastAPI(
+        title="sadrec",
+        version=sadrec.__version__,
+        description=_ABOUT,
+        lifespan=lifespan,
+        docs_url="/docs",
+        redoc_url=None,
+        openapi_url="/openapi.json",
+    )
+    _add_verbs(app, service)
+    _add_health(app, store, metrics)
+    _add_errors(app)
+    app.mount("/", StaticFiles(directory=EXPLORER, html=True), name="explorer")
+    if settings.cors:
+        from starlette.middleware.cors import CORSMiddleware
+
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=list(settings.cors),
+            allow_methods=["GET", "POST"],
+            allow_headers=["Authorization", "X-API-Key", "Content-Type"],
+            expose_headers=["X-Model"],
+        )
+    service.app = app
+    return service
+
+
+def answered(request: Request) -> Served:
+    """Return what this request is answered from: one model from beginning to end."""
+    served: Served = request.scope["served"]
+    return served
+
+
+def _json(answer: Any, status: int = 200) -> Response:
+    return Response(dumps(answer), status, media_type="application/json")
+
+
+def _add_verbs(app: FastAPI, service: Service) -> None:
+    """Add a route for each verb. Plain functions run in threads, beside the loop that serves everybody."""
+
+    def get(path: str, answer: type, summary: str) -> Callable[[Any], Any]:
+        responses = {200: {"model": answer}, **_PROBLEMS}
+        return app.get(f"/v1/{path}", response_class=Response, responses=responses, summary=summary, tags=["verbs"])
+
+    def post(path: str, answer: type, summary: str) -> Callable[[Any], Any]:
+        responses = {200: {"model": answer}, **_PROBLEMS}
+        return app.post(f"/v1/{path}", response_class=Response, responses=responses, summary=summary, tags=["verbs"])
+
+    @get("describe", schemas.DescribeAnswer, "What is served")
+    def describe(request: Request) -> Response:
+        return _json(verbs.describe(answered(request)))
+
+    @get("recommend", schemas.RecommendAnswer, "What to show a known user")
+    def recommend(request: Request, asked: Annotated[schemas.RecommendQuery, Query()]) -> Response:
+        given = asked.model_dump()
+        full = schemas.Recommend(**{**given, "items": given["items"] or None})
+        return _json(verbs.recommend(answered(request), full))
+
+    @post("recommend", schemas.RecommendAnswer, "What to show a user, or a visitor by likes or comparisons")
+    def recommend_to(request: Request, asked: schemas.Recommend) -> Response:
+        return _json(verbs.recommend(answered(request), asked))
+
+    @post("groups", schemas.GroupsAnswer, "Slates: items that form a cycle are shown together")
+    def groups(request: Request, asked: schemas.Groups) -> Response:
+        return _json(verbs.groups(answered(request), asked))
+
+    @post("prefer", schemas.PreferAnswer, "Which of two items is preferred, and how surely")
+    def prefer(request: Request, asked: schemas.Prefer) -> Response:
+        return _json(verbs.prefer(answered(request), asked))
+
+    @post("margins", schemas.MarginsAnswer, "All of some items against all of some rivals")
+    def margins(request: Request, asked: schemas.Margins) -> Response:
+        return _json(verbs.margins(answered(request), asked))
+
+    @post("rank", schemas.RankAnswer, "An order of given items")
+    def rank(request: Request, asked: schemas.Rank) -> Response:
+        return _json(verbs.rank(answered(request), asked))
+
+    @post("cycles", schemas.CyclesAnswer, "Where taste runs in a cycle, and which factors carry it")
+    def cycles(request: Request, asked: schemas.Cycles) -> Response:
+        return _json(verbs.cycles(answered(request), asked))
+
+    @post("explain", schemas.ExplainAnswer, "Why an item rather than a rival")
+    def explain(request: Request, asked: schemas.Explain) -> Response:
+        return _json(verbs.explain(answered(request), asked))
+
+    @get("similar", schemas.SimilarAnswer, "What is alike to an item, or who to a user")
+    def similar(request: Request, asked: Annotated[schemas.Similar, Query()]) -> Response:
+        return _json(verbs.similar(answered(request), asked))
+
+    @post("question", schemas.AskAnswer, "What to ask a person next")
+    def question(request: Request, asked: schemas.Ask) -> Response:
+        return _json(verbs.ask(answered(request), asked))
+
+    @post("visitor", schemas.VisitorAnswer, "All about a visitor: list, next question, contradictions, cycle")
+    def visitor(request: Request, asked: schemas.Visitor) -> Response:
+        return _json(verbs.visitor(answered(request), asked))
+
+    @post("slate", schemas.SlateAnswer, "Who wins among a few items, and whose presence changes that")
+    def slate(request: Request, asked: schemas.Slate) -> Response:
+        return _json(verbs.slate(answered(request), asked))
+
+    @get("nemesis", schemas.NemesisAnswer, "What beats an item, for what share of the users")
+    def nemesis(request: Request, asked: Annotated[schemas.NemesisQuery, Query()]) -> Response:
+        return _json(verbs.nemesis(answered(request), asked))
+
+    @post("worth", schemas.WorthAnswer, "The model beside its twin with T = 1: is learning T worth it?")
+    def worth(request: Request, asked: schemas.Worth) -> Response:
+        return _json(verbs.worth(answered(request), asked))
+
+    @get("items", schemas.SearchAnswer, "Items by title or id")
+    def items(request: Request, asked: Annotated[schemas.SearchQuery, Query()]) -> Response:
+        return _json(verbs.search(answered(request), asked))
+
+    @get("items/{item}", schemas.ItemAnswer, "One item")
+    def item(request: Request, item: Annotated[str, InPath(max_length=256)]) -> Response:
+        return _json(verbs.item(answered(request), item))
+
+    @get("users", schemas.UsersAnswer, "Some users")
+    def users(request: Request, asked: Annotated[schemas.UsersQuery, Query()]) -> Response:
+        return _json(verbs.users(answered(request), asked))
+
+    @get("popular", schemas.RecommendAnswer, "What is popular")
+    def popular(request: Request, asked: Annotated[schemas.PopularQuery, Query()]) -> Response:
+        return _json(verbs.popular(answered(request), asked))
+
+    @post("events", schemas.EventsAnswer, "Keep people's answers for the next fit")
+    def events(request: Request, asked: schemas.Events) -> Response:
+        served = answered(request)
+        return _json({"model": served.digest, "kept": service.keep(served, asked)})
+
+
+def _add_health(app: FastAPI, store: Store, metrics: Metrics) -> None:
+    @app.get("/livez", response_model=schemas.Health, tags=["operation"], summary="Whether the process lives")
+    async def livez() -> Response:
+        return _json({"status": "alive", "model": store.current.digest if store.current else None})
+
+    responses: dict[int | str, dict[str, Any]] = {503: {"model": schemas.Health}}
+
+    @app.get(
+        "/readyz", response_model=schemas.Health, responses=responses, tags=["operation"], summary="Whether to ask it"
+    )
+    async def readyz() -> Response:
+        if store.current is None:
+            return _json({"status": "loading", "model": None}, 503)
+        status = "draining" if store.draining else "ready"
+        return _json({"status": status, "model": store.current.digest}, 503 if store.draining else 200)
+
+    text: dict[int | str, dict[str, Any]] = {
+        200: {"content": {"text/plain": {"schema": {"type": "string"}}}},
+        401: _PROBLEMS[401],
+    }
+
+    @app.get("/metrics", response_class=Response, responses=text, tags=["operation"], summary="Figures for Prometheus")
+    def page() -> Response:
+        return Response(metrics.page(), media_type=CONTENT_TYPE)
+
+
+def _add_errors(app: FastAPI) -> None:
+    """Let every error be one sentence, with the model's hash."""
+
+    def problem(request: Request, status: int, error: str) -> Response:
+        served = request.scope.get("served")
+        return _json({"error": error, "model": served.digest if served else None}, status)
+
+    async def invalid(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        first = error.errors()[0]
+        if first["type"] == "json_invalid":
+            return problem(request, 400, "the body is not JSON")
+        where = ".".join(str(part) for part in first["loc"] if part not in ("body", "query", "path"))
+        message = str(first["msg"]).removeprefix("Value error, ")
+        if first["type"] == "extra_forbidden":
+            message = "there is no such name here; /docs lists those that there are"
+        return problem(request, 422, f"{where}: {message}" if where else message)
+
+    async def unknown(request: Request, error: Exception) -> Response:
+        return problem(request, 404, str(error))
+
+    async def unanswerable(request: Request, error: Exception) -> Response:
+        return problem(request, 422, str(error))
+
+    async def http(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        response = problem(request, error.status_code, str(error.detail))
+        response.headers.update(error.headers or {})
+        return response
+
+    app.add_exception_handler(RequestValidationError, invalid)
+    app.add_exception_handler(UnknownIdError, unknown)
+    app.add_exception_handler(verbs.Unanswerable, unanswerable)
+    app.add_exception_handler(HTTPException, http)

@@ -1,0 +1,93 @@
+"""What people answered, appended to a file: one JSON line per answer, which ``sadrec fit`` reads as comparisons.
+
+Several workers append to the same file: each answer is one write to a file opened for appending, which the system does
+not mix with others. A file that was moved away (by logrotate, or by another worker) is noticed before the next write,
+and a new one is begun; what is written meanwhile goes to the file that was moved.
+"""
+
+import fcntl
+import os
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+
+class EventLog:
+    """A file of answers, to which lines are appended. At ``most_bytes`` it is put aside for a new one."""
+
+    def __init__(self, path: str | Path, most_bytes: int = 0) -> None:
+        self.path = Path(path)
+        self.most_bytes = most_bytes
+        self._lock = threading.Lock()
+        self._file: int | None = None
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self._lock:
+            self._reopen()
+
+    def append(self, events: list[dict[str, Any]]) -> None:
+        """Append answers, all of them or (on an error of the system, which is raised) an unfinished last line."""
+        lines = b"".join(orjson.dumps(event, option=orjson.OPT_APPEND_NEWLINE) for event in events)
+        with self._lock:
+            if self._moved():
+                self._reopen()
+            if self.most_bytes and os.fstat(self._handle).st_size + len(lines) > self.most_bytes:
+                self._put_aside()
+            _write_all(self._handle, lines)
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            if self._file is not None:
+                os.close(self._file)
+                self._file = None
+
+    @property
+    def _handle(self) -> int:
+        if self._file is None:
+            self._reopen()
+        assert self._file is not None
+        return self._file
+
+    def _reopen(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+        handle = os.open(self.path, os.O_CREAT | os.O_APPEND | os.O_RDWR | os.O_CLOEXEC, 0o640)
+        # A line that was cut by a full disk or a killed machine would swallow the next one.
+        size = os.fstat(handle).st_size
+        if size and os.pread(handle, 1, size - 1) != b"\n":
+            _write_all(handle, b"\n")
+        self._file = handle
+
+    def _moved(self) -> bool:
+        if self._file is None:
+            return True
+        try:
+            there, ours = self.path.stat(), os.fstat(self._file)
+        except FileNotFoundError:
+            return True
+        return (there.st_dev, there.st_ino) != (ours.st_dev, ours.st_ino)
+
+    def _put_aside(self) -> None:
+        """Rename the file, unless another worker just did, and begin a new one."""
+        fcntl.flock(self._handle, fcntl.LOCK_EX)
+        try:
+            if not self._moved() and os.fstat(self._handle).st_size:
+                stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime())
+                for number in range(1000):
+                    aside = self.path.with_name(f"{self.path.stem}-{stamp}-{number:03d}{self.path.suffix}")
+                    if not aside.exists():
+                        self.path.rename(aside)
+                        break
+        finally:
+            fcntl.flock(self._handle, fcntl.LOCK_UN)
+        self._reopen()
+
+
+def _write_all(handle: int, data: bytes) -> None:
+    """Write all bytes; the system may take fewer at a time when the disk is nearly full."""
+    while data:
+        data = data[os.write(handle, data) :]

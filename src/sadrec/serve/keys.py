@@ -1,0 +1,79 @@
+"""API keys. A file holds their hashes, one line each: the hash, and whose key it is. The keys themselves are not kept.
+
+A key is 256 random bits, so that a plain SHA-256 of it cannot be guessed back.
+"""
+
+import hashlib
+import hmac
+import os
+import re
+import secrets
+from pathlib import Path
+
+_LINE = re.compile(r"([0-9a-f]{64})\s+(\S.*)")
+
+
+def new_key(path: str | Path, name: str) -> str:
+    """Make a key, append its hash to a file that only its owner can read, and return the key."""
+    name = " ".join(name.split())
+    if not name or not name.isprintable():
+        raise ValueError("a key needs a name: whose it is, or what for")
+    key = f"sadrec_{secrets.token_urlsafe(32)}"
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    handle = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
+    try:
+        os.write(handle, f"{_hash(key)}  {name}\n".encode())
+    finally:
+        os.close(handle)
+    return key
+
+
+class Keys:
+    """The keys that a file allows; the file is read again when it changes."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._signature: tuple[int, int] | None = None
+        self._hashes: list[str] = []
+        self.read()
+
+    def read(self) -> None:
+        """Read the file if it has changed. One that cannot be read allows nobody."""
+        status = self.path.stat()
+        signature = status.st_mtime_ns, status.st_size
+        if signature == self._signature:
+            return
+        hashes = []
+        for number, line in enumerate(self.path.read_text(encoding="utf-8").splitlines(), 1):
+            if not line.strip() or line.startswith("#"):
+                continue
+            match = _LINE.fullmatch(line.strip())
+            if match is None:
+                raise ValueError(f"{self.path}, line {number}, is not a hash and a name: make keys with `sadrec key`")
+            hashes.append(match[1])
+        self._hashes, self._signature = hashes, signature
+
+    def refresh(self) -> None:
+        """Read the file again; whatever is wrong with it, no key is allowed until it is mended."""
+        try:
+            self.read()
+        except (OSError, ValueError):
+            self._hashes, self._signature = [], None
+
+    def allow(self, headers: list[tuple[bytes, bytes]]) -> bool:
+        """Tell whether the headers of a request hold a key: ``Authorization: Bearer KEY`` or ``X-API-Key: KEY``."""
+        given = b""
+        for name, value in headers:
+            if name == b"x-api-key":
+                given = value
+            elif name == b"authorization" and value[:7].lower() == b"bearer ":
+                given = value[7:]
+        digest = hashlib.sha256(given.strip()).hexdigest()
+        allowed = False
+        for known in self._hashes:  # all of them, so that the time tells nothing
+            allowed |= hmac.compare_digest(known, digest)
+        return allowed
+
+
+def _hash(key: str) -> str:
+    return hashlib.sha256(key.encode()).hexdigest()

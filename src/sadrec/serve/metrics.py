@@ -1,0 +1,76 @@
+"""Figures for Prometheus: latency per verb, requests, reloads, errors, and which model answers in how many workers."""
+
+import os
+from collections import Counter as Count
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest, multiprocess
+from prometheus_client.core import GaugeMetricFamily
+
+from sadrec.serve.run import FOLDER, SLOT
+
+_BUCKETS = (0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Metrics:
+    """The figures of one worker; :meth:`page` shows those of all workers."""
+
+    def __init__(self) -> None:
+        self.folder = os.environ.get(FOLDER)
+        registry = self.registry = CollectorRegistry()
+        self.seconds = Histogram(
+            "sadrec_request_seconds", "Seconds per request.", ["verb"], buckets=_BUCKETS, registry=registry
+        )
+        self.requests = Counter(
+            "sadrec_requests", "Requests by verb and status.", ["verb", "status"], registry=registry
+        )
+        self.reloads = Counter("sadrec_reloads", "Models exchanged while running.", registry=registry)
+        self.reload_errors = Counter("sadrec_reload_errors", "Changed files that could not be used.", registry=registry)
+        self.events = Counter("sadrec_events", "Answers of people that were logged.", registry=registry)
+        self.errors = Counter("sadrec_errors", "Requests that ended in an error of the service.", registry=registry)
+        self._digest: str | None = None
+
+    def model(self, digest: str) -> None:
+        """Note which model answers."""
+        self._digest = digest
+        if self.folder:
+            Path(self.folder, f"model_{os.environ.get(SLOT, '0')}").write_text(digest)
+
+    def page(self) -> bytes:
+        """Return the figures of all workers."""
+        registry = self.registry
+        if self.folder:
+            registry = CollectorRegistry()
+            multiprocess.MultiProcessCollector(registry, path=self.folder)  # type: ignore[no-untyped-call]
+        return generate_latest(registry) + generate_latest(_Models(self._digests()))
+
+    def _digests(self) -> Count[str]:
+        if not self.folder:
+            return Count([self._digest] if self._digest else [])
+        return Count(path.read_text() for path in Path(self.folder).glob("model_*"))
+
+
+class _Models:
+    """How many workers answer with which model, as a registry of one figure."""
+
+    def __init__(self, digests: Count[str]) -> None:
+        self.digests = digests
+
+    def collect(self) -> Iterator[Any]:
+        family = GaugeMetricFamily("sadrec_model_info", "Workers that answer with a model.", labels=["hash"])
+        for digest, workers in sorted(self.digests.items()):
+            family.add_metric([digest], workers)
+        yield family
+
+
+def take_slot() -> None:
+    """Count in the files of this worker's number, not in those of its process id: they would pile up."""
+    if os.environ.get(FOLDER):
+        from prometheus_client import values
+
+        slot = int(os.environ.get(SLOT, "0"))
+        values.ValueClass = values.MultiProcessValue(lambda: slot)  # type: ignore[no-untyped-call]

@@ -1,0 +1,224 @@
+"""The process that starts workers, replaces them and ends them. It answers nothing itself, and loads no model.
+
+- SIGTERM, SIGINT: workers finish what they were asked, ask their clients to leave, and end.
+- SIGHUP: worker by worker, a new one is started, and when it is ready, the old one ends.
+- A worker that died is replaced.
+"""
+
+import logging
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sadrec.serve.settings import ServeSettings
+
+logger = logging.getLogger("sadrec.serve")
+
+FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+"""The variable that names the folder in which workers put their figures together."""
+SLOT = "SADREC_SERVE_SLOT"
+"""The variable that tells a worker its number; a new worker takes that of one that has ended, and counts on."""
+SETTINGS = "SADREC_SERVE_SETTINGS"
+"""The variable that holds the settings of a worker."""
+UNUSABLE = 3
+"""How a worker ends that could not load the model it was started with."""
+_PATIENCE = 600.0
+"""Seconds that a new worker may take to become ready before the old one is kept."""
+_HURRY = 5.0
+"""Seconds beyond the draining after which a worker is killed."""
+
+
+@dataclass(eq=False)
+class Worker:
+    """A process that answers."""
+
+    process: subprocess.Popen[bytes]
+    slot: int
+    pipe: int | None
+    began: float = field(default_factory=time.monotonic)
+    ready: bool = False
+    retired: bool = False
+
+
+class Supervisor:
+    """Starts workers on one socket and looks after them."""
+
+    def __init__(
+        self,
+        settings: ServeSettings,
+        host: str = "127.0.0.1",
+        port: int = 8000,
+        workers: int = 1,
+        on_ready: Callable[[int], object] = lambda port: None,
+    ) -> None:
+        self.settings, self.count, self.on_ready = settings, workers, on_ready
+        self.socket = _bind(host, port)
+        self.port: int = self.socket.getsockname()[1]
+        self.workers: list[Worker] = []
+        self.folder = tempfile.mkdtemp(prefix="sadrec-serve-")
+        self._signals: list[int] = []
+        self._stopping = False
+        self._code = 0
+        self._quick_deaths = 0
+        self._told = False
+
+    def run(self) -> int:
+        """Run until told to end; return the exit code."""
+        read_end, write_end = os.pipe()
+        os.set_blocking(read_end, False)
+        os.set_blocking(write_end, False)
+        before = signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
+        numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD)
+        handlers = {number: signal.signal(number, lambda got, _: self._signals.append(got)) for number in numbers}
+        try:
+            for _ in range(self.count):
+                self._start(replacing=False)
+            while self.workers:
+                self._wait(read_end, 0.5)
+                self._act()
+            return self._code
+        finally:
+            for worker in self.workers:
+                worker.process.kill()
+                worker.process.wait()
+            signal.set_wakeup_fd(before)
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+            os.close(read_end)
+            os.close(write_end)
+            self.socket.close()
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _wait(self, woken: int, seconds: float) -> None:
+        """Sleep until a signal comes, a worker says that it is ready, or some time has passed."""
+        pipes = {worker.pipe: worker for worker in self.workers if worker.pipe is not None}
+        readable, _, _ = select.select([woken, *pipes], [], [], seconds)
+        for handle in readable:
+            if handle == woken:
+                with suppress(BlockingIOError):
+                    os.read(woken, 4096)
+                continue
+            worker = pipes[handle]
+            worker.ready = os.read(handle, 16) != b""
+            os.close(handle)
+            worker.pipe = None
+            if worker.ready and not self._told:
+                self._told = True
+                self.on_ready(self.port)
+
+    def _act(self) -> None:
+        """Do what signals and ended workers call for."""
+        asked, self._signals = self._signals, []
+        if not self._stopping and {signal.SIGTERM, signal.SIGINT} & set(asked):
+            self._stop()
+        if not self._stopping and signal.SIGHUP in asked:
+            self._roll()
+        for worker in [one for one in self.workers if one.process.poll() is not None]:
+            self._bury(worker)
+
+    # -- workers ------------------------------------------------------------------------------------------------------
+
+    def _start(self, replacing: bool) -> Worker:
+        slot = min(set(range(len(self.workers) + 1)) - {worker.slot for worker in self.workers})
+        ours, theirs = os.pipe()
+        handle = self.socket.fileno()
+        environment = {
+            **os.environ,
+            FOLDER: self.folder,
+            SLOT: str(slot),
+            SETTINGS: self.settings.to_json(),
+            "SADREC_SERVE_PIPE": "1",
+        }
+        process = subprocess.Popen(
+            [sys.executable, "-m", "sadrec.serve.worker", str(handle), str(int(replacing)), str(theirs)],
+            stdin=subprocess.PIPE,
+            pass_fds=(handle, theirs),
+            env=environment,
+            start_new_session=True,  # Ctrl-C is for this process, which tells its workers
+        )
+        os.close(theirs)
+        worker = Worker(process, slot, ours)
+        self.workers.append(worker)
+        return worker
+
+    def _stop(self) -> None:
+        """Tell all workers to end; nothing new is accepted from when the last of them stops accepting."""
+        self._stopping = True
+        self.socket.close()
+        for worker in self.workers:
+            self._end(worker, signal.SIGTERM)
+
+    def _end(self, worker: Worker, how: int) -> None:
+        worker.retired = True
+        with suppress(ProcessLookupError):
+            worker.process.send_signal(how)
+
+    def _roll(self) -> None:
+        """Replace the workers one by one, without a moment in which nobody answers."""
+        logger.info("replacing %d worker(s)", self.count)
+        for old in [worker for worker in self.workers if not worker.retired]:
+            new = self._start(replacing=True)
+            if self._became_ready(new):
+                self._end(old, signal.SIGUSR1)
+            else:
+                logger.error("the new worker did not become ready: the old one goes on")
+                new.retired = True
+                new.process.kill()
+                return
+
+    def _became_ready(self, worker: Worker) -> bool:
+        deadline = time.monotonic() + _PATIENCE
+        while worker.pipe is not None and time.monotonic() < deadline:
+            select.select([worker.pipe], [], [], 0.5)
+            readable, _, _ = select.select([worker.pipe], [], [], 0)
+            if readable:
+                worker.ready = os.read(worker.pipe, 16) != b""
+                os.close(worker.pipe)
+                worker.pipe = None
+            if {signal.SIGTERM, signal.SIGINT} & set(self._signals):
+                return False
+        return worker.ready
+
+    def _bury(self, worker: Worker) -> None:
+        """Forget a worker that has ended, and start another if nobody told it to."""
+        self.workers.remove(worker)
+        code = worker.process.returncode
+        if worker.pipe is not None:
+            os.close(worker.pipe)
+        if worker.process.stdin is not None:
+            worker.process.stdin.close()
+        Path(self.folder, f"model_{worker.slot}").unlink(missing_ok=True)
+        if self._stopping or worker.retired:
+            return
+        if code == UNUSABLE and not worker.ready:
+            self._code = 1
+            self._stop()
+            return
+        logger.error("a worker ended with code %s: another takes its place", code)
+        self._quick_deaths = self._quick_deaths + 1 if time.monotonic() - worker.began < 10 else 0
+        time.sleep(min(30.0, 0.5 * 2**self._quick_deaths) if self._quick_deaths > 1 else 0)
+        self._start(replacing=any(one.ready for one in self.workers))
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    """Return a socket that listens."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
+        listening = socket.socket(family, socket.SOCK_STREAM)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(2048)
+    except OSError as error:
+        raise OSError(f"cannot listen at {host}:{port} ({error.strerror or error}): choose another --port") from None
+    os.set_inheritable(listening.fileno(), True)
+    return listening

@@ -1,0 +1,587 @@
+"""What is asked and what is answered, typed. The OpenAPI page is made of these classes."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr, model_validator
+
+from sadrec.ranking.rank import Method, SlateMethod
+from sadrec.serve.settings import MOST_EVENTS, MOST_IDS, MOST_N, MOST_PLAYERS
+
+_Text = Annotated[StrictStr, Field(max_length=256)]
+_Whole = Annotated[StrictInt, Field(ge=-(2**63), lt=2**64)]
+_Number = Annotated[StrictFloat, Field(allow_inf_nan=False)]
+Id = _Whole | _Number | _Text
+"""An id as the model has it: a whole number, a number, or text; dates as text."""
+
+Ids = Annotated[list[Id], Field(max_length=MOST_IDS)]
+Players = Annotated[list[Id], Field(max_length=MOST_PLAYERS)]
+Number = Annotated[int, Field(ge=1, le=MOST_N, description="How many.")]
+Margin = Annotated[float, Field(ge=0, le=1e6, description="The margin that a win needs to count.")]
+
+
+class Question(BaseModel):
+    """The base of questions: an unknown name in one is an error."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Comparison(Question):
+    """An answer of a person: which of two items they prefer."""
+
+    winner: Id
+    loser: Id
+
+
+class Who(Question):
+    """About whom: a known user, or a visitor by what they liked or said; nobody named means the average user."""
+
+    user: Id | None = Field(None, description="A user that the model knows.")
+    likes: Ids | None = Field(None, description="A visitor: ids of the items they like.")
+    comparisons: Annotated[list[Comparison], Field(max_length=MOST_IDS)] | None = Field(
+        None, description="A visitor: what they said they prefer."
+    )
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> "Who":
+        if sum(part is not None for part in (self.user, self.likes, self.comparisons)) > 1:
+            raise ValueError("give a user, or likes, or comparisons: only one of them")
+        return self
+
+
+class RecommendQuery(Question):
+    """The parameters of ``GET /v1/recommend``."""
+
+    user: Annotated[str, Field(max_length=256, description="Id of a user that the model knows.")]
+    N: Number = 10
+    method: Method = "margin"
+    keep_seen: bool = Field(False, description="Whether to list what the user has seen, too.")
+    exclude: Annotated[list[_Text], Field(max_length=MOST_IDS, description="Ids to leave out.")] = []
+    items: Annotated[list[_Text], Field(max_length=MOST_IDS, description="The only ids to consider.")] = []
+    fallback: Literal["none", "popular"] = Field(
+        "none", description="What an unknown user gets: an error, or what is popular."
+    )
+
+
+class Recommend(Who):
+    """What to show."""
+
+    N: Number = 10
+    method: Method = Field("margin", description="How the best candidates are ordered.")
+    candidates: Annotated[int, Field(ge=1, le=MOST_PLAYERS)] = MOST_PLAYERS
+    keep_seen: bool = Field(False, description="Whether to list what the user has seen or likes, too.")
+    exclude: Ids = Field([], description="Ids to leave out.")
+    items: Ids | None = Field(None, description="The only ids to consider.")
+    fallback: Literal["none", "popular"] = "none"
+    intervals: bool = Field(False, description="Tell how sure the scores are, where that is known.")
+
+
+class Groups(Who):
+    """Slates: items that form a cycle are shown together."""
+
+    N: Number = 10
+    candidates: Annotated[int, Field(ge=1, le=MOST_PLAYERS)] = 50
+    largest: Annotated[int, Field(ge=1, le=MOST_PLAYERS)] = 5
+    minimum: Margin = 0.0
+
+
+class Pair(Question):
+    """An item and a rival."""
+
+    item: Id
+    rival: Id
+
+
+class Prefer(Who):
+    """Which of two items is preferred, for one or many pairs."""
+
+    pairs: Annotated[list[Pair], Field(min_length=1, max_length=MOST_IDS)]
+    level: Annotated[float, Field(gt=0, lt=1, description="Probability content of the intervals.")] = 0.9
+
+
+class Margins(Who):
+    """All of some items against all of some rivals."""
+
+    items: Annotated[list[Id], Field(min_length=1, max_length=MOST_PLAYERS)]
+    rivals: Annotated[list[Id], Field(min_length=1, max_length=MOST_PLAYERS)]
+
+
+class Rank(Who):
+    """An order of given items."""
+
+    items: Annotated[list[Id], Field(min_length=1, max_length=MOST_PLAYERS)]
+    method: Method = "margin"
+
+
+class Cycles(Who):
+    """Cycles among the best N items, among given ones, or in the neighbourhood of an item."""
+
+    items: Players | None = Field(None, description="Ids to look among.")
+    item: Id | None = Field(None, description="Find the strongest cycle through this item, among those most like it.")
+    N: Annotated[int, Field(ge=2, le=MOST_PLAYERS, description="How many items to look among.")] = 50
+    minimum: Margin = 0.0
+    most: Annotated[int, Field(ge=1, le=100, description="Cycles in the answer, at most.")] = 10
+    factors: Annotated[int, Field(ge=0, le=20, description="Factors to name for each step.")] = 3
+
+    @model_validator(mode="after")
+    def _one_place(self) -> "Cycles":
+        if self.items is not None and self.item is not None:
+            raise ValueError("give items to look among, or an item to look around: not both")
+        return self
+
+
+class Explain(Who):
+    """Why an item rather than a rival."""
+
+    item: Id
+    rival: Id
+
+
+class Similar(Question):
+    """The parameters of ``GET /v1/similar``."""
+
+    item: Annotated[str, Field(max_length=256)] | None = Field(None, description="Id of an item.")
+    user: Annotated[str, Field(max_length=256)] | None = Field(None, description="Id of a user.")
+    N: Number = 10
+
+
+class Ask(Who):
+    """What to ask next."""
+
+    items: Players | None = Field(None, description="Ids to choose from; by default some that suit the person.")
+    N: Annotated[int, Field(ge=1, le=100)] = 1
+
+
+class Visitor(Who):
+    """All about a visitor at once: list, next question, contradictions, cycle."""
+
+    N: Annotated[int, Field(ge=1, le=100)] = 10
+    items: Players | None = Field(None, description="Ids to ask about; by default some that suit the person.")
+
+
+class Slate(Who):
+    """Who wins among a few items, and whose presence changes that."""
+
+    items: Annotated[list[Id], Field(min_length=2, max_length=30)]
+    others: Annotated[list[Id], Field(max_length=30)] | None = Field(
+        None, description="Items that could be put on the slate; by default the person's best ten others."
+    )
+
+
+class NemesisQuery(Question):
+    """The parameters of ``GET /v1/nemesis``."""
+
+    item: Annotated[str, Field(max_length=256, description="Id of an item.")]
+    N: Number = 10
+
+
+class Worth(Who):
+    """The model and its twin with T = 1 on the same questions."""
+
+    pairs: Annotated[list[Pair], Field(max_length=MOST_IDS)] = Field([], description="Questions to put to both.")
+    N: Annotated[int, Field(ge=0, le=100, description="How many questions to add on which the two differ most.")] = 10
+
+
+class SearchQuery(Question):
+    """The parameters of ``GET /v1/items``."""
+
+    query: Annotated[str, Field(max_length=200, description="A part of the title, or an id; empty: all.")] = ""
+    N: Number = 20
+
+
+class UsersQuery(Question):
+    """The parameters of ``GET /v1/users``."""
+
+    query: Annotated[str, Field(max_length=200, description="A part of the id; empty: all.")] = ""
+    order: Literal["id", "intransitivity"] = Field("id", description="Whose preferences scores explain least, first.")
+    N: Number = 20
+
+
+class PopularQuery(Question):
+    """The parameters of ``GET /v1/popular``."""
+
+    N: Number = 10
+
+
+class Event(Question):
+    """A person's answer to a question: which of two items they prefer."""
+
+    user: Id = Field(description="Who said so: a user's id, or any name for a visitor.")
+    winner: Id
+    loser: Id
+
+
+class Events(Question):
+    """Answers to keep for the next fit."""
+
+    events: Annotated[list[Event], Field(min_length=1, max_length=MOST_EVENTS)]
+
+
+# -- answers ----------------------------------------------------------------------------------------------------------
+
+
+class Answer(BaseModel):
+    """The base of answers: each names the model that gave it."""
+
+    model: str = Field(description="The model's hash: the checksum in its file.")
+
+
+class Problem(BaseModel):
+    """What went wrong, and what to do."""
+
+    error: str
+    model: str | None = None
+
+
+class Item(BaseModel):
+    """An item."""
+
+    item: Any
+    title: str | None = Field(None, description="From the table given by --items.")
+    picture: str | None = None
+
+
+class ScoredItem(Item):
+    """An item of a list."""
+
+    score: float | None
+    deviation: float | None = Field(None, description="The score's standard deviation, where it is known.")
+    interval: list[float] | None = Field(None, description="Where the score lies, where a posterior is given.")
+
+
+class RecommendAnswer(Answer):
+    """The best items, best first."""
+
+    user: Any
+    method: str
+    items: list[ScoredItem]
+    fallback: Literal["popular"] | None = Field(None, description="Popular items, because the user is not known.")
+
+
+class Group(BaseModel):
+    """Items to show together."""
+
+    items: list[Item]
+    wins: float
+    strength: float
+
+
+class GroupsAnswer(Answer):
+    """Slates, best first."""
+
+    user: Any
+    groups: list[Group]
+
+
+class Preference(BaseModel):
+    """By how much an item is preferred to a rival."""
+
+    item: Any
+    rival: Any
+    margin: float = Field(description="In log-odds; above 0 if the item is preferred.")
+    probability: float
+    deviation: float | None = None
+    interval: list[float] | None = None
+
+
+class PreferAnswer(Answer):
+    """Preferences, in the order of the pairs."""
+
+    user: Any
+    preferences: list[Preference]
+
+
+class MarginsAnswer(Answer):
+    """Margins, a row per item and a column per rival."""
+
+    user: Any
+    items: list[Any]
+    rivals: list[Any]
+    margins: list[list[float]]
+
+
+class RankAnswer(Answer):
+    """Items, best first."""
+
+    user: Any
+    method: str
+    items: list[ScoredItem]
+
+
+class FactorPart(BaseModel):
+    """What a factor contributes to a margin; the factor None is the bias."""
+
+    factor: int | None
+    contribution: float
+    share: float = Field(description="Of the sum of all contributions without their signs; negative if it opposes.")
+
+
+class Step(BaseModel):
+    """A step of a cycle: the item beats the rival."""
+
+    item: Any
+    rival: Any
+    margin: float
+    probability: float
+    weakest: bool
+    factors: list[FactorPart]
+
+
+class Cycle(BaseModel):
+    """Items that beat each other in a cycle."""
+
+    members: list[Any]
+    path: list[Item]
+    strength: float
+    steps: list[Step]
+    probability: float | None = Field(None, description="That all steps hold at once, where it is known how sure.")
+
+
+class CyclesAnswer(Answer):
+    """Cycles, strongest first."""
+
+    user: Any
+    among: int = Field(description="Among how many items was looked.")
+    intransitivity: float = Field(description="The share of the user's preferences that no scores explain.")
+    cyclic_triads: int
+    triads: int
+    cycles: list[Cycle]
+
+
+class Vote(Item):
+    """A liked item that speaks for a side."""
+
+    influence: float
+
+
+class ExplainAnswer(Answer):
+    """Why an item rather than a rival: contributions that sum to the margin."""
+
+    user: Any
+    item: Any
+    rival: Any
+    margin: float
+    probability: float
+    contributions: list[float]
+    bias: float
+    factors: list[FactorPart]
+    for_item: list[Vote]
+    for_rival: list[Vote]
+
+
+class Neighbour(BaseModel):
+    """A user or an item that is alike."""
+
+    id: Any
+    title: str | None = None
+    picture: str | None = None
+    cosine: float
+
+
+class SimilarAnswer(Answer):
+    """What is alike, most first; what was asked about comes first."""
+
+    of: Literal["item", "user"]
+    id: Any
+    neighbours: list[Neighbour]
+
+
+class NextQuestion(BaseModel):
+    """A question worth asking."""
+
+    item: Item
+    rival: Item
+    bits: float = Field(description="How much the answer is expected to tell.")
+    probability: float = Field(description="The chance that the item is preferred.")
+
+
+class AskAnswer(Answer):
+    """Questions, the most informative first."""
+
+    user: Any
+    source: Literal["posterior", "fit", "visitor"] = Field(description="What knows how sure it is.")
+    questions: list[NextQuestion]
+
+
+class Contradiction(BaseModel):
+    """Answers that no order of the items fits."""
+
+    path: list[Item]
+    probabilities: list[float]
+    probability: float
+    verdict: Literal["cycle", "noise"]
+    ask_again: list[Item]
+
+
+class Stated(BaseModel):
+    """An answer, and how probable it is given all of them."""
+
+    winner: Any
+    loser: Any
+    margin: float
+    probability: float
+
+
+class VisitorAnswer(Answer):
+    """What is known of a visitor."""
+
+    answers: int
+    items: list[ScoredItem]
+    sure: float = Field(description="Mean probability that an item of the list is preferred to one further down.")
+    question: NextQuestion | None
+    stated: list[Stated]
+    contradictions: list[Contradiction]
+    intransitivity: float
+    strongest_cycle: Cycle | None
+
+
+class SlateRanking(BaseModel):
+    """The slate in the order of a method."""
+
+    method: SlateMethod
+    winner: Any
+    items: list[Any]
+    scores: list[float]
+
+
+class Spoiler(BaseModel):
+    """An item that dethrones a winner it does not itself outrank."""
+
+    method: SlateMethod
+    item: Item
+    on_slate: bool
+    winner_without: Any
+    winner_with: Any
+
+
+class SlateAnswer(Answer):
+    """Who wins, by four methods."""
+
+    user: Any
+    items: list[Item]
+    margins: list[list[float]]
+    probabilities: list[list[float]]
+    rankings: list[SlateRanking]
+    condorcet_winner: Any | None
+    smith_set: list[Any]
+    spoilers: list[Spoiler]
+
+
+class Nemesis(Item):
+    """An item that beats another."""
+
+    share: float = Field(description="Of the users who prefer it; equals count half.")
+    margin: float = Field(description="The mean margin over the users.")
+    popularity: float = Field(description="Its mean margin over the catalogue for the average user.")
+
+
+class NemesisAnswer(Answer):
+    """What beats an item, for the most users first."""
+
+    item: Any
+    title: str | None = None
+    picture: str | None = None
+    popularity: float
+    users: int = Field(description="How many users were asked.")
+    nemeses: list[Nemesis]
+
+
+class TwinPreference(BaseModel):
+    """A question to the model and to its twin."""
+
+    item: Item
+    rival: Item
+    margin: float
+    probability: float
+    twin_margin: float
+    twin_probability: float
+    differ: bool = Field(description="Whether they name different winners.")
+
+
+class Tested(BaseModel):
+    """How well both predict comparisons that neither has learnt from."""
+
+    comparisons: int
+    log_loss: float
+    twin_log_loss: float
+    difference: float = Field(description="What learning T gains; above 0 if the model predicts better.")
+    error: float = Field(description="Standard error of the difference.")
+    accuracy: float
+    twin_accuracy: float
+
+
+class WorthAnswer(Answer):
+    """Whether learning T is worth it."""
+
+    user: Any
+    twin: Literal["fitted", "nearest"] = Field(description="A model given by --twin, or the nearest one with T = 1.")
+    share_unexplained: float = Field(description="Mean share of users' preferences that no scores explain.")
+    user_unexplained: float
+    differ: float = Field(description="Share of the pairs among the user's best items on which the two differ.")
+    pairs: int
+    tested: Tested | None
+    verdict: Literal["yes", "no", "unknown"]
+    words: str
+    questions: list[TwinPreference]
+
+
+class SearchAnswer(Answer):
+    """Items that were found."""
+
+    total: int = Field(description="How many there are.")
+    items: list[Item]
+
+
+class ItemAnswer(Answer):
+    """One item."""
+
+    item: Any
+    title: str | None = None
+    picture: str | None = None
+    popularity: float
+
+
+class UserRow(BaseModel):
+    """A user."""
+
+    user: Any
+    intransitivity: float
+
+
+class UsersAnswer(Answer):
+    """Some users."""
+
+    total: int
+    users: list[UserRow]
+
+
+class EventsAnswer(Answer):
+    """How many answers were kept."""
+
+    kept: int
+
+
+class DescribeAnswer(Answer):
+    """What is served."""
+
+    class_name: str
+    users: int
+    items: int
+    factors: int
+    rivals: bool = Field(description="Whether T was learnt: without it there are no cycles.")
+    knows_how_sure: bool
+    posterior: bool
+    twin: Literal["fitted", "nearest"]
+    titles: bool
+    pictures: bool
+    log: bool = Field(description="Whether people's answers are kept: POST /v1/events.")
+    user_example: Any
+    item_example: Any
+    settings: dict[str, Any] | None
+    version: str
+
+
+class Health(BaseModel):
+    """Whether the process lives or is ready."""
+
+    status: Literal["alive", "ready", "loading", "draining"]
+    model: str | None = None

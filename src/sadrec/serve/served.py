@@ -1,0 +1,218 @@
+"""One model ready to answer, with titles, posterior and twin. A reload makes a new one: no answer mixes two."""
+
+import json
+import math
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+
+from sadrec import SAD, Comparisons
+from sadrec._files import checksum_of
+from sadrec._types import Doubles, Positions
+from sadrec.data.ids import Ids, UnknownIdError
+from sadrec.models.base import ModelFileError
+from sadrec.ranking.fold_in import average_user
+from sadrec.ranking.vectors import mean_margins
+from sadrec.serve.catalogue import Catalogue, catalogue
+from sadrec.serve.settings import ServeSettings
+
+EVERYBODY = "everybody"
+"""What the average user is called."""
+VISITOR = "visitor"
+
+
+class Served:
+    """A model and all that its answers need."""
+
+    def __init__(
+        self,
+        model: SAD,
+        digest: str,
+        *,
+        posterior: Any = None,
+        items: Catalogue | None = None,
+        twin: SAD | None = None,
+        test: Comparisons | None = None,
+        log: bool = False,
+    ) -> None:
+        self.model, self.digest, self.posterior, self.given_twin, self.test = model, digest, posterior, twin, test
+        self.items = items or catalogue(model.item_ids)
+        self.log = log
+        self.header = (b"x-model", digest.encode())
+
+    @classmethod
+    def load(cls, settings: ServeSettings) -> "Served":
+        """Load a model and what goes with it, verified; raise where a file is damaged or does not fit the others."""
+        digest = checksum_of(Path(settings.model))
+        model = SAD.load(settings.model, mmap=settings.mmap, verify=True)
+        if checksum_of(Path(settings.model)) != digest:
+            raise ModelFileError(f"{settings.model!r} was replaced while it was read: it is read again")
+        for ids in (model.user_ids, model.item_ids):
+            if not len(ids):
+                raise ValueError(f"{settings.model!r} knows no {ids.what}s: there is nothing to serve")
+        posterior = twin = test = None
+        if settings.posterior is not None:
+            from sadrec.posterior import GibbsSAD
+
+            posterior = GibbsSAD.load(settings.posterior)
+            _check_same(model.item_ids, posterior.item_ids, settings.posterior)
+        if settings.twin is not None:
+            twin = SAD.load(settings.twin)
+            if twin.parameters.rival_factors is not None:
+                raise ValueError(f"{settings.twin!r} is no twin: its T is not 1 (fit it with --model bpr)")
+            _check_same(model.item_ids, twin.item_ids, settings.twin)
+            _check_same(model.user_ids, twin.user_ids, settings.twin)
+        if settings.test is not None:
+            test = Comparisons.read(settings.test)
+        items = catalogue(model.item_ids, settings.items)
+        log = settings.log is not None
+        return cls(model, digest, posterior=posterior, items=items, twin=twin, test=test, log=log)
+
+    # -- ids ----------------------------------------------------------------------------------------------------------
+
+    def user_id(self, given: Any) -> Any:
+        """Return a user's id as the model has it."""
+        return as_id(self.model.user_ids, given)
+
+    def item_id(self, given: Any) -> Any:
+        """Return an item's id as the model has it."""
+        return as_id(self.model.item_ids, given)
+
+    def item_ids(self, given: Sequence[Any]) -> list[Any]:
+        """Return items' ids as the model has them."""
+        return [self.item_id(one) for one in given]
+
+    def user_row(self, text: str) -> int | None:
+        """Return the row of a user whose id is written as text; None if there is none, or it is written otherwise."""
+        ids = self.model.user_ids
+        if ids.array.dtype.kind == "U":
+            return ids.row_of(text)
+        return ids.row_of(int(text)) if ids.array.dtype.kind == "i" and text.isdecimal() and len(text) < 19 else None
+
+    @staticmethod
+    def plain(value: Any) -> Any:
+        """Return an id, or an array of them, as JSON holds it."""
+        if isinstance(value, np.ndarray | np.generic):
+            return value.astype(str).tolist() if value.dtype.kind == "M" else value.tolist()
+        return value
+
+    def entry(self, item: Any) -> dict[str, Any]:
+        """Return an item as answers hold it."""
+        return self.items.entries[int(self.model.item_ids.positions(item))]
+
+    def entries(self, ids: Any) -> list[dict[str, Any]]:
+        """Return items as answers hold them."""
+        return [self.items.entries[place] for place in self.model.item_ids.positions(ids).tolist()] if len(ids) else []
+
+    # -- what is computed once ----------------------------------------------------------------------------------------
+
+    @cached_property
+    def everybody(self) -> SAD:
+        """A model of the average user."""
+        return self.model.visitor(None, EVERYBODY)
+
+    @cached_property
+    def popularity(self) -> Doubles:
+        """The mean margin of every item over the catalogue, for the average user."""
+        return mean_margins(self.model.parameters, average_user(self.model.parameters), None)
+
+    @cached_property
+    def by_popularity(self) -> Positions:
+        """All items, the most popular first."""
+        return np.argsort(-self.popularity, kind="stable")
+
+    @cached_property
+    def intransitivity(self) -> Doubles:
+        """The share of each user's preferences that no scores explain."""
+        return np.asarray(self.model.intransitivity())
+
+    @cached_property
+    def twin(self) -> SAD:
+        """A model with T = 1: the one that was given, or the nearest."""
+        return self.model.nearest_bpr() if self.given_twin is None else self.given_twin
+
+    @cached_property
+    def tested(self) -> dict[str, Any] | None:
+        """How well model and twin predict comparisons that neither has learnt from; None where none are given."""
+        if self.test is None:
+            return None
+        triples = (
+            self.test.users[self.test.user_index],
+            self.test.items[self.test.winner_index],
+            self.test.items[self.test.loser_index],
+        )
+        known = self.model.user_ids.known(triples[0])
+        for side in triples[1:]:
+            known &= self.model.item_ids.known(side)
+        if not known.any():
+            return None
+        asked = [side[known] for side in triples]
+        ours, theirs = (np.clip(one.probability(*asked, pairings=False), 1e-12, 1.0) for one in (self.model, self.twin))
+        gain = np.log(ours) - np.log(theirs)
+        return {
+            "comparisons": int(known.sum()),
+            "log_loss": float(-np.log(ours).mean()),
+            "twin_log_loss": float(-np.log(theirs).mean()),
+            "difference": float(gain.mean()),
+            "error": float(gain.std(ddof=1) / math.sqrt(len(gain))) if len(gain) > 1 else 0.0,
+            "accuracy": float((ours > 0.5).mean()),
+            "twin_accuracy": float((theirs > 0.5).mean()),
+        }
+
+    # -- the one question that most requests ask ----------------------------------------------------------------------
+
+    @cached_property
+    def _pieces(self) -> list[bytes]:
+        """The items as answers hold them, written, up to their score."""
+        return [orjson.dumps(entry)[:-1] + b',"score":' for entry in self.items.entries]
+
+    def recommend(self, row: int, N: int) -> bytes:
+        """Return the answer to ``GET /v1/recommend`` for a known user, written."""
+        places, scores = self.model._fitted.best_new(row, N)
+        pieces = self._pieces
+        listed = b"},".join([pieces[place] + b"%.9g" % score for place, score in zip(places, scores, strict=True)])
+        who = orjson.dumps(self.plain(self.model.users[row]))
+        return b'{"model":"%b","user":%b,"method":"margin","items":[%b%b],"fallback":null}' % (
+            self.header[1],
+            who,
+            listed,
+            b"}" if listed else b"",
+        )
+
+
+def as_id(ids: Ids, given: Any) -> Any:
+    """Return an id as a model has it: numbers may come as text, and text that looks like a number as a number."""
+    kind = ids.array.dtype.kind
+    try:
+        if kind in "iu":
+            value = int(given)
+            if isinstance(given, float) and value != given:
+                raise ValueError
+            if not -(2**63) <= value < 2**64:
+                raise ValueError
+            return value
+        if kind == "f":
+            return float(given)
+        if kind == "M":
+            return np.datetime64(str(given))
+        return str(given)
+    except (ValueError, TypeError, OverflowError):
+        known = f"the {len(ids)} known ones are such as {Served.plain(ids.array[0])!r}"
+        raise UnknownIdError(f"unknown {ids.what} {str(given)[:60]!r}: {known}") from None
+
+
+def _check_same(ours: Ids, theirs: Ids, path: str) -> None:
+    if len(ours) != len(theirs) or not ours.known(theirs.array).all():
+        raise ValueError(f"{path!r} knows other {ours.what}s than the model: fit both to the same data")
+
+
+def dumps(answer: Any) -> bytes:
+    """Write an answer as JSON."""
+    try:
+        return orjson.dumps(answer, option=orjson.OPT_SERIALIZE_NUMPY)
+    except orjson.JSONEncodeError:  # a whole number beyond 64 bits, or text that is no Unicode
+        return json.dumps(answer, default=str).encode("utf-8", "replace")

@@ -1,0 +1,235 @@
+"""What stands around the routes: keys, bounds, metrics, one model per request, and the direct path of one question.
+
+``GET /v1/recommend`` for a known user, which is most of what a service is asked, is answered here: that takes less time
+than finding the route would.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from sadrec.serve.events import EventLog
+from sadrec.serve.keys import Keys
+from sadrec.serve.schemas import Events
+from sadrec.serve.served import Served, dumps
+from sadrec.serve.settings import MOST_BODY, MOST_N, ServeSettings
+from sadrec.serve.store import Store
+from sadrec.serve.verbs import Unanswerable
+
+logger = logging.getLogger("sadrec.serve")
+
+Scope = dict[str, Any]
+
+_OPEN = ("/livez", "/readyz")
+"""What is answered without a key and without a model."""
+_POLICY = b"default-src 'self'; img-src 'self' data:%b; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'"
+
+
+class _TooLong(Exception):
+    """The body of a request is longer than allowed."""
+
+
+class Service:
+    """An ASGI application around another."""
+
+    app: Any
+
+    def __init__(self, settings: ServeSettings, store: Store) -> None:
+        self.settings, self.store, self.metrics = settings, store, store.metrics
+        self.keys = None if settings.keys is None else Keys(settings.keys)
+        self.log = None if settings.log is None else EventLog(settings.log, settings.log_megabytes << 20)
+        self.on_failure: Callable[[Exception], object] = lambda error: logger.error("no model: %s", error)
+        self._direct_seconds = self.metrics.seconds.labels("recommend")
+        self._direct_requests = self.metrics.requests.labels("recommend", "200")
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Load the model if none is there, and watch the files, for as long as the server runs."""
+        tasks = [asyncio.create_task(self._load_and_watch())]
+        if self.keys is not None:
+            tasks.append(asyncio.create_task(self._watch_keys()))
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            if self.log is not None:
+                self.log.close()
+
+    async def _load_and_watch(self) -> None:
+        if self.store.current is None:
+            try:
+                await asyncio.to_thread(self.store.load)
+            except Exception as error:  # there is nothing to serve
+                self.on_failure(error)
+                return
+        await self.store.watch()
+
+    async def _watch_keys(self) -> None:
+        while self.keys is not None:
+            await asyncio.sleep(max(self.settings.reload_seconds, 0.5))
+            self.keys.refresh()
+
+    def keep(self, served: Served, asked: Events) -> int:
+        """Append people's answers to the log; return how many."""
+        if self.log is None:
+            raise Unanswerable("answers are not kept: start the service with --log FILE")
+        now = round(time.time(), 3)
+        lines = []
+        for event in asked.events:
+            winner, loser = (served.entry(served.item_id(side))["item"] for side in (event.winner, event.loser))
+            if winner == loser:
+                raise Unanswerable(f"item {winner!r} is compared with itself: give two different items")
+            lines.append({"user": event.user, "winner": winner, "loser": loser, "time": now, "model": served.digest})
+        self.log.append(lines)
+        self.metrics.events.inc(len(lines))
+        return len(lines)
+
+    # -- a request ----------------------------------------------------------------------------------------------------
+
+    async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        began = time.perf_counter()
+        path: str = scope["path"]
+        served = self.store.current
+        if self.keys is not None and not self._is_open(path) and not self.keys.allow(scope["headers"]):
+            error = "a key is needed: send Authorization: Bearer KEY, which `sadrec key` makes"
+            await self._refuse(scope, send, 401, error, served, (b"www-authenticate", b"Bearer"))
+            return
+        if path == "/v1/recommend" and served is not None and scope["method"] == "GET":
+            body = self._direct(served, scope["query_string"])
+            if body is not None:
+                headers = [
+                    (b"content-type", b"application/json"),
+                    (b"content-length", b"%d" % len(body)),
+                    served.header,
+                ]
+                if self.store.draining:
+                    headers.append((b"connection", b"close"))
+                await send({"type": "http.response.start", "status": 200, "headers": headers})
+                await send({"type": "http.response.body", "body": body})
+                self._direct_requests.inc()
+                self._direct_seconds.observe(time.perf_counter() - began)
+                return
+        if served is None and path.startswith("/v1/"):
+            error = "the model is still being loaded: ask again in a moment"
+            await self._refuse(scope, send, 503, error, None, (b"retry-after", b"1"))
+            return
+        await self._through(scope, receive, send, served, began)
+
+    @staticmethod
+    def _direct(served: Served, query: bytes) -> bytes | None:
+        """Answer ``user=ID[&N=NUMBER]`` with plain characters; None leaves the question to the route."""
+        user, _, number = query.partition(b"&")
+        if user[:5] != b"user=" or b"%" in user or b"+" in user or not user.isascii():
+            return None
+        N = 10
+        if number:
+            digits = number[2:]
+            if number[:2] != b"N=" or not digits.isdigit() or len(digits) > 4:
+                return None
+            N = int(digits)
+            if not 1 <= N <= MOST_N:
+                return None
+        row = served.user_row(user[5:].decode())
+        return None if row is None else served.recommend(row, N)
+
+    def _is_open(self, path: str) -> bool:
+        """Whether a path needs no key: health, and the page itself, which holds nothing of the model."""
+        return path in _OPEN or not (path.startswith("/v1/") or path == "/metrics")
+
+    async def _refuse(
+        self, scope: Scope, send: Any, status: int, error: str, served: Served | None, header: tuple[bytes, bytes]
+    ) -> None:
+        body = dumps({"error": error, "model": None if served is None else served.digest})
+        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)), header]
+        if served is not None:
+            headers.append(served.header)
+        if self.store.draining:
+            headers.append((b"connection", b"close"))
+        self.metrics.requests.labels(_verb(scope["path"]), str(status)).inc()
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    async def _through(self, scope: Scope, receive: Any, send: Any, served: Served | None, began: float) -> None:
+        """Let the routes answer, with a bounded body and the model's hash in the header."""
+        scope["served"] = served
+        status, length = 500, 0
+
+        async def bounded() -> Any:
+            nonlocal length
+            message = await receive()
+            if message["type"] == "http.request":
+                length += len(message.get("body", b""))
+                if length > MOST_BODY:
+                    raise _TooLong
+            return message
+
+        started = False
+
+        async def named(message: Any) -> None:
+            nonlocal status, started
+            if message["type"] == "http.response.start":
+                status, started = message["status"], True
+                headers = list(message.get("headers", []))
+                if served is not None:
+                    headers.append(served.header)
+                if self.store.draining:
+                    headers.append((b"connection", b"close"))
+                headers += self._guarding(scope["path"], served)
+                message = {**message, "headers": headers}
+            await send(message)
+
+        try:
+            declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+            if declared.isdigit() and int(declared) > MOST_BODY:
+                raise _TooLong
+            await self.app(scope, bounded, named)
+        except _TooLong:
+            error = f"the body is longer than {MOST_BODY} bytes: ask about less at a time"
+            await self._refuse(scope, send, 413, error, served, (b"connection", b"close"))
+            return
+        except Exception:
+            logger.exception("a request to %s failed", scope["path"])
+            self.metrics.errors.inc()
+            if not started:
+                await self._refuse(scope, send, 500, "a fault of the service; it is logged", served, _NOTHING)
+            return
+        finally:
+            verb = _verb(scope["path"])
+            if started:
+                self.metrics.requests.labels(verb, str(status)).inc()
+            self.metrics.seconds.labels(verb).observe(time.perf_counter() - began)
+
+    @staticmethod
+    def _guarding(path: str, served: Served | None) -> list[tuple[bytes, bytes]]:
+        """Return the headers that keep a browser from loading anything foreign."""
+        headers = [(b"x-content-type-options", b"nosniff")]
+        if not path.startswith(("/v1/", "/docs", "/openapi")):
+            pictures = b" https:" if served is not None and served.items.has_pictures else b""
+            headers += [(b"content-security-policy", _POLICY % pictures), (b"referrer-policy", b"no-referrer")]
+        return headers
+
+
+_NOTHING = (b"cache-control", b"no-store")
+_VERBS = frozenset(
+    (
+        *("describe", "recommend", "groups", "prefer", "margins", "rank", "cycles", "explain", "similar", "question"),
+        *("visitor", "slate", "nemesis", "worth", "items", "users", "popular", "events"),
+    )
+)
+
+
+def _verb(path: str) -> str:
+    """Return the verb of a path, one of few: names made up by clients must not become figures."""
+    if path.startswith("/v1/"):
+        name = path[4:].split("/", 1)[0]
+        return name if name in _VERBS else "unknown"
+    return path[1:] if path in ("/livez", "/readyz", "/metrics") else "page"

@@ -1,0 +1,70 @@
+"""What a service is told when it starts, and the bounds of what can be asked."""
+
+import json
+from dataclasses import asdict, dataclass
+
+MOST_N = 1000
+"""Items in an answer, at most."""
+MOST_IDS = 1000
+"""Ids in a list of a question, at most."""
+MOST_PLAYERS = 200
+"""Items that play each other, at most: time grows with the cube of their number."""
+MOST_BODY = 1 << 20
+"""Bytes of a question, at most."""
+MOST_EVENTS = 1000
+"""Answers of people in one request to log, at most."""
+MOST_USERS = 2000
+"""Users asked to find what beats an item."""
+
+
+@dataclass(frozen=True)
+class ServeSettings:
+    """What ``sadrec serve`` is told.
+
+    Attributes
+    ----------
+    model, posterior, items, twin, test
+        Paths: of the model; of a posterior on the same ids; of a table with the items' titles and pictures; of a model
+        with T = 1 (BPR) fitted to the same data; of comparisons that neither model has learnt from.
+    log, log_megabytes
+        Where people's answers are appended, and the size at which the file is put aside for a new one; 0 for never.
+    keys
+        Path of the file of hashed API keys; None: no key is asked for.
+    cors
+        Origins whose pages may ask from a browser; by default none but the service's own.
+    reload_seconds
+        How often the files are looked at for a change; 0 for never.
+    mmap
+        Leave the model in its file. Workers then share its memory, but the file may only be replaced, as
+        ``model.save`` does, and never be written to.
+    drain_seconds
+        How long open connections are given when a worker ends.
+    """
+
+    model: str
+    posterior: str | None = None
+    items: str | None = None
+    twin: str | None = None
+    test: str | None = None
+    log: str | None = None
+    log_megabytes: int = 64
+    keys: str | None = None
+    cors: tuple[str, ...] = ()
+    reload_seconds: float = 2.0
+    mmap: bool = False
+    drain_seconds: float = 5.0
+
+    def to_json(self) -> str:
+        """Return the settings as text, for another process."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> "ServeSettings":
+        """Return the settings that :meth:`to_json` wrote."""
+        given = json.loads(text)
+        return cls(**{**given, "cors": tuple(given["cors"])})
+
+    @property
+    def files(self) -> list[str]:
+        """The files whose change makes a reload."""
+        return [path for path in (self.model, self.posterior, self.items, self.twin, self.test) if path is not None]

@@ -1,0 +1,136 @@
+"""One process that answers: ``python -m sadrec.serve.worker``, started by ``run`` with a socket and settings."""
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+import sys
+from contextlib import suppress
+from typing import Any
+
+import uvicorn
+
+from sadrec.serve.run import SETTINGS, UNUSABLE
+from sadrec.serve.settings import ServeSettings
+
+logger = logging.getLogger("sadrec.serve")
+
+_GRACE = 0.5
+"""Seconds that the last worker goes on accepting after it was told to end."""
+
+
+class Server(uvicorn.Server):
+    """A server that ends without a lost request: it first asks its clients to leave, and then closes."""
+
+    def __init__(self, config: uvicorn.Config, listening: socket.socket, settings: ServeSettings, store: Any) -> None:
+        super().__init__(config)
+        self.listening, self.settings, self.store = listening, settings, store
+        self.failed = False
+        self._ending: asyncio.Task[None] | None = None
+
+    def install(self) -> None:
+        """Listen to signals: the whole service ends, or another worker takes this one's place."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.end, True)
+        loop.add_signal_handler(signal.SIGUSR1, self.end, False)
+
+    def end(self, last: bool) -> None:
+        """Begin to end."""
+        if self._ending is None:
+            self._ending = asyncio.get_running_loop().create_task(self._drain(last))
+
+    def fail(self, error: Exception) -> None:
+        """End at once: there is no model to answer with."""
+        logger.error("%s", error)
+        self.failed = True
+        self.should_exit = True
+
+    async def _drain(self, last: bool) -> None:
+        """Let every connection end with its next answer, which says so; accept nothing new; then exit.
+
+        If nobody else will accept, this worker does so a little longer, while ``/readyz`` tells balancers to go away.
+        """
+        self.store.draining = True
+        if last:
+            await asyncio.sleep(min(_GRACE, self.settings.drain_seconds))
+            self.listening.listen(0)
+            await asyncio.sleep(0)
+        for server in self.servers:
+            server.close()
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + self.settings.drain_seconds
+        while self.server_state.connections and clock() < deadline:
+            await asyncio.sleep(0.02)
+        self.should_exit = True
+
+
+async def answer(settings: ServeSettings, listening: socket.socket, replacing: bool, ready: int) -> int:
+    """Serve until told to end; return the exit code."""
+    from sadrec.serve.app import create_app
+    from sadrec.serve.metrics import Metrics
+    from sadrec.serve.store import Store
+
+    store = Store(settings, Metrics())
+    if replacing:  # others answer meanwhile
+        await asyncio.to_thread(store.load)
+    service = create_app(settings, store=store)
+    config = uvicorn.Config(
+        service, access_log=False, log_level="warning", server_header=False, timeout_keep_alive=75, backlog=2048
+    )
+    server = Server(config, listening, settings, store)
+    service.on_failure = server.fail
+    server.install()
+    tasks = [asyncio.get_running_loop().create_task(_tell(ready, store))]
+    _end_with_parent(server)
+    await server._serve([listening])
+    for task in tasks:
+        task.cancel()
+    return UNUSABLE if server.failed else 0
+
+
+async def _tell(ready: int, store: Any) -> None:
+    while store.current is None:
+        await asyncio.sleep(0.02)
+    with suppress(OSError):
+        os.write(ready, b"ready\n")
+        os.close(ready)
+
+
+def _end_with_parent(server: Server) -> None:
+    """End when the pipe from the process that started this one is closed: it is gone."""
+    if os.environ.get("SADREC_SERVE_PIPE") == "1":
+        loop = asyncio.get_running_loop()
+
+        def gone() -> None:
+            loop.remove_reader(0)
+            server.end(True)
+
+        loop.add_reader(0, gone)
+
+
+def main() -> None:
+    """Run a worker."""
+    from threadpoolctl import threadpool_limits
+
+    from sadrec.serve.metrics import take_slot
+
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    settings = ServeSettings.from_json(os.environ.pop(SETTINGS))
+    listening = socket.socket(fileno=int(sys.argv[1]))
+    replacing, ready = sys.argv[2] == "1", int(sys.argv[3])
+    take_slot()
+    factory = None
+    with suppress(ImportError):
+        import uvloop
+
+        factory = uvloop.new_event_loop
+    with threadpool_limits(1), asyncio.Runner(loop_factory=factory) as runner:
+        code = runner.run(answer(settings, listening, replacing, ready))
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()
