@@ -1,0 +1,85 @@
+// The service: one function that asks it, and what happens when it does not answer or changes its model.
+
+import { remember } from "./dom.js";
+
+const listeners = { away: () => {}, back: () => {}, changed: () => {}, key: async () => null };
+export const listen = (given) => Object.assign(listeners, given);
+
+export class Problem extends Error {
+  constructor(message, status) {
+    super(message);
+    this.status = status;
+  }
+}
+
+let model = null;
+let away = false;
+let key = sessionStorage.getItem("sadrec-key");
+
+const pause = (ms) => new Promise((done) => setTimeout(done, ms));
+
+async function fetched(path, options) {
+  for (let wait = 1000; ; wait = Math.min(2 * wait, 15000)) {
+    try {
+      const response = await fetch(path, options());
+      if (response.status !== 503) {
+        if (away) listeners.back();
+        away = false;
+        return response;
+      }
+    } catch (error) {
+      if (error.name === "AbortError") throw error;
+    }
+    if (options().signal?.aborted) throw new DOMException("no longer asked", "AbortError");
+    if (!away) listeners.away();
+    away = true;
+    await pause(wait);
+  }
+}
+
+function collect(value) {
+  if (Array.isArray(value)) value.forEach(collect);
+  else if (value && typeof value === "object") {
+    if ("item" in value && "title" in value && typeof value.item !== "object") remember(value);
+    Object.values(value).forEach(collect);
+  }
+}
+
+/** Ask the service; `body` makes it a POST. A service that is away is asked again until it is back. */
+export async function ask(path, { body, signal } = {}) {
+  const options = () => ({
+    signal,
+    method: body === undefined ? "GET" : "POST",
+    body: body === undefined ? undefined : JSON.stringify(body),
+    headers: {
+      ...(body === undefined ? {} : { "Content-Type": "application/json" }),
+      ...(key ? { Authorization: `Bearer ${key}` } : {}),
+    },
+  });
+  const response = await fetched(`v1/${path}`, options);
+  if (response.status === 401) {
+    key = await listeners.key();
+    if (key) sessionStorage.setItem("sadrec-key", key);
+    return ask(path, { body, signal });
+  }
+  let answer = null;
+  try {
+    answer = await response.json();
+  } catch {
+    throw new Problem("The service gave an answer that cannot be read.", response.status);
+  }
+  if (!response.ok) throw new Problem(answer.error ?? "The service cannot answer this.", response.status);
+  collect(answer);
+  if (answer.model && model && answer.model !== model) {
+    model = answer.model;
+    queueMicrotask(listeners.changed);
+  }
+  model = answer.model ?? model;
+  return answer;
+}
+
+export function query(path, parameters) {
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(parameters)) search.set(name, String(value));
+  return `${path}?${search}`;
+}

@@ -1,0 +1,102 @@
+// The frame: panels by address, what is served, and a calm word when something is away.
+
+import { ask, listen } from "./api.js";
+import { duel } from "./duel.js";
+import { el, fresh, plural, show } from "./dom.js";
+import { nemesis } from "./nemesis.js";
+import { ring } from "./ring.js";
+import { slate } from "./slate.js";
+import { fromHash } from "./state.js";
+import { worth } from "./worth.js";
+
+const PANELS = { duel, ring, slate, nemesis, worth };
+const NAMES = { duel: "This or that", ring: "Ring", slate: "Slate", nemesis: "Nemesis", worth: "Is it worth it?" };
+const main = document.getElementById("panel");
+const notice = document.getElementById("notice");
+let current = null;
+let showing = null;
+let first = true;
+
+const say = (kind, ...words) => show(notice, el("p", { class: kind }, words));
+
+async function open() {
+  const { panel, values } = fromHash();
+  const chosen = Object.hasOwn(PANELS, panel) ? panel : "duel";
+  showing?.abort();
+  current?.stop();
+  showing = new AbortController();
+  const { signal } = showing;
+  for (const link of document.querySelectorAll(".tabs a")) {
+    if (link.hash === `#/${chosen}`) {
+      link.setAttribute("aria-current", "page");
+      link.scrollIntoView({ block: "nearest", inline: "nearest" });
+    }
+    else link.removeAttribute("aria-current");
+  }
+  document.title = `${NAMES[chosen]} · sadrec explorer`;
+  current = PANELS[chosen](values);
+  show(main, current.node);
+  main.dataset.panel = chosen;
+  delete main.dataset.ready;
+  if (!first) main.querySelector("h1")?.focus({ preventScroll: true });
+  first = false;
+  try {
+    await current.start(signal);
+    if (!signal.aborted) main.dataset.ready = "true";
+  } catch (error) {
+    if (error.name !== "AbortError") failed(error);
+  }
+}
+
+function failed(error) {
+  const link = location.hash.includes("?") && el("p", {}, el("a", { href: location.hash.split("?")[0] }, "Begin this panel afresh"));
+  current.node.append(el("div", { class: "empty", role: "alert" }, el("h2", {}, "That has no answer"), el("p", {}, error.message), link));
+  main.dataset.ready = "failed";
+}
+
+function askForKey() {
+  return new Promise((done) => {
+    const field = fresh("key");
+    const input = el("input", { id: field, type: "password", autocomplete: "off", required: true });
+    const form = el("form", { class: "key" }, el("label", { for: field }, "This service asks for an API key"), input, el("button", { type: "submit" }, "Use it"));
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      show(notice);
+      done(input.value);
+    });
+    show(notice, form);
+    input.focus();
+  });
+}
+
+let keyed = null;
+
+listen({
+  away: () => say("away", "The service does not answer. This page keeps asking, and nothing you did is lost."),
+  back: () => say("back", "The service is back."),
+  changed: () => {
+    say("changed", "A new model is served since your last question. What you see is computed anew.");
+    served();
+    open();
+  },
+  key: () => (keyed ??= askForKey().finally(() => { keyed = null; })),
+});
+
+async function served() {
+  const model = await ask("describe");
+  show(document.getElementById("served"),
+    `${model.class_name} · ${plural(model.users, "user")} · ${plural(model.items, "item")} · ${plural(model.factors, "factor")} · `,
+    el("abbr", { title: `The checksum of the model's file: ${model.model}` }, String(model.model).slice(0, 8)));
+  if (!model.rivals) say("changed", "This model has T = 1 (BPR): a score for every item. There are no cycles in it, and every panel says so.");
+}
+
+addEventListener("hashchange", open);
+addEventListener("unhandledrejection", (event) => {
+  if (event.reason?.name === "AbortError") event.preventDefault();
+  else if (event.reason?.status) {
+    event.preventDefault();
+    say("away", event.reason.message);
+  }
+});
+served().catch((error) => say("away", error.message));
+open();

@@ -1,0 +1,241 @@
+// This or that: duels, the list that changes with every answer, contradictions, and your taste in the end.
+
+import { ask } from "./api.js";
+import {
+  bar, calm, decimal, el, heading, name, number, ordinal, percent, picture, plural, sameId, show,
+} from "./dom.js";
+import { ringPlot } from "./ringplot.js";
+import { pairs, replace, said, toHash, visitor } from "./state.js";
+
+const [ENOUGH, SHOWN] = [20, 10];
+const LONGEST = 200;
+
+const REASONS = {
+  new: "Of all pairs, your answer to this one tells most.",
+  step: "Your answers hint at a cycle, and this is the step of it that is least sure.",
+  cycle: "Asked again: your answers form a cycle here. Is it your taste, or was one a slip?",
+  surprise: "Asked again: this answer does not fit your others. Nothing wrong with that.",
+};
+
+export function duel(values) {
+  let answers = values.answers === undefined ? visitor.answers : pairs(values.answers);
+  let shown = null;
+  let previous = [];
+  let ended = false;
+  let skipped = [];
+  let busy = false;
+
+  const question = el("section", { class: "duel", "aria-labelledby": "which" });
+  const list = el("ol", { class: "places" });
+  const sure = el("p", { class: "sure" });
+  const said_ = el("p", { class: "said", role: "status", "aria-live": "polite" });
+  const doubts = el("section", { "aria-live": "polite", class: "doubts" });
+  const taste = el("section", { class: "taste", "aria-labelledby": "taste" });
+  const node = el("div", { class: "panel-duel" },
+    heading("This or that", `Choose between two items, again and again. The page asks what tells it most, learns from
+      every answer, and says how sure it is.`),
+    el("div", { class: "split" },
+      el("div", {}, question, said_, doubts),
+      el("section", { class: "list", "aria-labelledby": "list" },
+        el("h2", { id: "list" }, "Your list so far"), sure, list)),
+    taste);
+
+  const keep = () => {
+    visitor.keep(answers);
+    replace("duel", { answers });
+  };
+
+  async function learn(note, signal) {
+    busy = true;
+    node.setAttribute("aria-busy", "true");
+    try {
+      const body = { comparisons: said(answers), N: SHOWN };
+      shown = await ask("visitor", { body, signal });
+      if (skipped.length && shown.question) {
+        const asked = (one) => skipped.some(([a, b]) => sameId(a, one.item.item) && sameId(b, one.rival.item));
+        if (asked(shown.question)) {
+          const more = await ask("question", { body: { comparisons: said(answers), N: Math.min(100, skipped.length + 1) }, signal });
+          shown.question = more.questions.find((one) => !asked(one)) ?? null;
+        }
+      }
+    } finally {
+      busy = false;
+      node.removeAttribute("aria-busy");
+    }
+    keep();
+    drawQuestion();
+    drawList();
+    drawDoubts();
+    if (ended || answers.length >= ENOUGH) drawTaste();
+    else show(taste);
+    if (note) show(said_, note);
+  }
+
+  function answer(winner, loser, chance) {
+    if (busy) return;
+    answers = [...answers, [winner, loser]].slice(-LONGEST);
+    const first = [name(winner), " it is. Before you said so, the model gave that ", number("expected", chance, percent(chance)), "."];
+    learn(first).then(() => {
+      const best = shown.items[0];
+      if (best) said_.append(" ", name(best.item), " leads your list.");
+      question.querySelector("button.card")?.focus({ preventScroll: true });
+    }).catch(() => {
+      answers = answers.slice(0, -1);
+    });
+  }
+
+  function skip() {
+    if (busy || !shown?.question) return;
+    skipped = [...skipped, [shown.question.item.item, shown.question.rival.item]];
+    learn(["Left out. Here is another."]).then(() => question.querySelector("button.card")?.focus());
+  }
+
+  function undo() {
+    if (busy || !answers.length) return;
+    answers = answers.slice(0, -1);
+    learn(["The last answer is taken back."]).then(() => question.querySelector("button.card")?.focus());
+  }
+
+  function startOver() {
+    if (busy) return;
+    [answers, previous, skipped, ended] = [[], [], [], false];
+    learn(["All answers are forgotten."]).then(() => question.querySelector("button.card")?.focus());
+  }
+
+  function drawQuestion() {
+    const next = shown.question;
+    const done = answers.length;
+    const count = el("p", { class: "count" }, done
+      ? [number("answers", done, plural(done, "answer")), done < ENOUGH ? ` of about ${ENOUGH}` : ""]
+      : `About ${ENOUGH} answers are enough; from 5 on you can look at your taste.`);
+    const tools = el("div", { class: "tools" },
+      next && el("button", { type: "button", on: { click: skip } }, "Neither, ask another"),
+      done > 0 && el("button", { type: "button", on: { click: undo } }, "Undo"),
+      done > 0 && el("button", { type: "button", on: { click: startOver } }, "Start over"),
+      done >= 5 && done < ENOUGH && !ended && el("button", { type: "button", on: { click: () => {
+        ended = true;
+        drawTaste();
+        taste.querySelector("h2").focus();
+      } } }, "Show my taste"));
+    if (!next) {
+      show(question, el("h2", { id: "which" }, "There is nothing left to ask"), count, tools);
+      return;
+    }
+    const [one, other] = [next.item.item, next.rival.item];
+    const card = (item, rival, chance, key) => el("button", { type: "button", class: "card", "aria-keyshortcuts": key,
+      on: { click: () => answer(item, rival, chance) } }, picture(item), name(item));
+    show(question,
+      el("h2", { id: "which" }, "Which would you rather have?"),
+      el("div", { class: "cards" },
+        card(one, other, next.probability, "ArrowLeft"),
+        el("span", { class: "or", "aria-hidden": "true" }, "or"),
+        card(other, one, 1 - next.probability, "ArrowRight")),
+      el("p", { class: "why" }, REASONS[next.reason] ?? REASONS.new, " It is expected to tell ",
+        number("bits", next.bits, decimal(next.bits)), " of at most 1 bit."),
+      count, tools);
+  }
+
+  function drawList() {
+    const before = new Map([...list.children].map((row) => [row.dataset.item, row.getBoundingClientRect().top]));
+    const places = new Map(previous.map((one, place) => [JSON.stringify(one.item), place]));
+    const most = Math.max(SHOWN, ...shown.items.map((one) => one.place_upper ?? 0));
+    show(list, ...shown.items.map((one, place) => {
+      const old = places.get(JSON.stringify(one.item));
+      const moved = !previous.length ? null
+        : old === undefined ? el("span", { class: "moved new" }, "new")
+        : old === place ? null
+        : el("span", { class: "moved" }, old > place ? `▲ ${old - place}` : `▼ ${place - old}`);
+      return el("li", { "data-item": JSON.stringify(one.item) },
+        el("span", { class: "row" }, name(one.item), moved),
+        range(one, most));
+    }));
+    previous = shown.items;
+    show(sure, (answers.length
+      ? ["Two items of this list are in the right order with a probability of ", number("sure", shown.sure, percent(shown.sure)), ", on average."]
+      : ["Before the first answer this is the list of the average user."]));
+    if (calm()) return;
+    for (const row of list.children) {
+      const old = before.get(row.dataset.item);
+      const now = row.getBoundingClientRect().top;
+      if (old === undefined && before.size) row.animate([{ opacity: 0 }, { opacity: 1 }], 350);
+      else if (old !== undefined && Math.abs(old - now) > 1) {
+        row.animate([{ transform: `translateY(${old - now}px)` }, { transform: "none" }], { duration: 350, easing: "ease-out" });
+      }
+    }
+  }
+
+  function range(one, most) {
+    if (one.place_lower === undefined || one.place_lower === null) return null;
+    const words = one.place_lower === one.place_upper ? `${ordinal(one.place_lower)} place`
+      : `${ordinal(one.place_lower)} to ${ordinal(one.place_upper)} place`;
+    const log = (place) => Math.log(place) / Math.log(most + 1);
+    return el("span", { class: "range" },
+      el("span", { class: "track", "aria-hidden": "true" },
+        el("span", { vars: { from: `${100 * log(one.place_lower)}%`, to: `${100 * (1 - log(one.place_upper + 1))}%` } })),
+      el("span", { class: "quiet" }, number("place_lower", one.place_lower, ""), number("place_upper", one.place_upper, ""), words));
+  }
+
+  function drawDoubts() {
+    const found = shown.contradictions;
+    if (!found.length) {
+      show(doubts);
+      return;
+    }
+    const verdict = {
+      cycle: (p) => ["A cycle: with ", p, " every step of it is your taste, and no list can show that."],
+      noise: (p) => ["Noise, it seems: that all of it is your taste has a chance of ", p, "."],
+      open: (p) => ["Noise or a cycle? It is real with ", p, ". The page asks again to find out."],
+    };
+    show(doubts, el("h2", {}, "Where you contradict yourself"), el("ul", {}, found.map((one) => el("li", {},
+      chain(one.path.map((item) => item.item)),
+      el("p", {}, one.path.length === 2 ? "You answered this both ways: noise, or you do not mind."
+        : (verdict[one.verdict] ?? verdict.open)(number("contradiction", one.probability, percent(one.probability))))))));
+  }
+
+  function chain(path) {
+    return el("p", { class: "chain" }, [...path, path[0]].map((item, place) => [
+      place ? el("span", { class: "beats" }, " over ") : null, name(item)]));
+  }
+
+  function drawTaste() {
+    const cycle = shown.strongest_cycle;
+    const top = shown.items.slice(0, 5);
+    const first = top[0];
+    const unexplained = shown.intransitivity;
+    show(taste, el("h2", { id: "taste", tabindex: "-1" }, "Your taste"),
+      el("div", { class: "split even" },
+        el("div", {},
+          el("p", { class: "big" }, name(first.item)),
+          el("p", {}, "leads your list", first.first === undefined || first.first === null ? "" :
+            [", and with a probability of ", number("first", first.first, percent(first.first)), " nothing else belongs there"],
+            ". After ", plural(answers.length, "answer"), " two items of your list are in the right order with a probability of ",
+            number("taste_sure", shown.sure, percent(shown.sure)), ", on average."),
+          el("ol", { class: "top" }, top.map((one) => el("li", {}, name(one.item), " ",
+            el("span", { class: "quiet" }, "mean margin ", number("score", one.score, decimal(one.score)))))),
+          el("p", {}, number("taste_intransitivity", unexplained, percent(unexplained)),
+            " of your preferences cannot be explained by giving every item a score. ", bar(unexplained, "share")),
+          el("p", { class: "tools" },
+            el("a", { class: "button", href: toHash("slate", { you: answers, items: top.map((one) => one.item) }) }, "Put the five on a slate"),
+            el("a", { class: "button", href: toHash("ring", { you: answers }) }, "See the ring"),
+            el("a", { class: "button", href: toHash("worth", { you: answers }) }, "Is it worth it?"))),
+        el("div", {}, cycle
+          ? [el("h3", {}, "Your strongest cycle"), ringPlot(cycle),
+            el("p", {}, "Each item beats the next one on the ring, the last the first.",
+              cycle.probability === null || cycle.probability === undefined ? "" :
+                [" Every step holds with a probability of ", number("cycle_probability", cycle.probability, percent(cycle.probability)), "."])]
+          : [el("h3", {}, "No cycle"), el("p", {}, "Among your best items everything can be put in one order: a plain list says it all.")])));
+  }
+
+  const keys = (event) => {
+    if (event.target.closest?.("input, textarea, select, [role=listbox]") || event.altKey || event.ctrlKey || event.metaKey) return;
+    const cards = question.querySelectorAll("button.card");
+    if (event.key === "ArrowLeft" && cards[0]) cards[0].click();
+    else if (event.key === "ArrowRight" && cards[1]) cards[1].click();
+    else return;
+    event.preventDefault();
+  };
+  document.addEventListener("keydown", keys);
+
+  return { node, start: (signal) => learn(null, signal), stop: () => document.removeEventListener("keydown", keys) };
+}
+

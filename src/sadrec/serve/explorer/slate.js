@@ -1,0 +1,137 @@
+// Slate: a few items, four ways to choose a winner, and the item that changes the winner without winning.
+
+import { ask, query } from "./api.js";
+import { decimal, el, heading, hiddenWord, name, number, percent, sameId, show, titleOf } from "./dom.js";
+import { itemField, whoField, whose } from "./pick.js";
+import { asked, id, ids, pairs, replace, visitor } from "./state.js";
+
+const MOST = 12;
+
+const METHODS = {
+  margin: ["Mean margin", "by how much it beats the others, on average", (score) => decimal(score)],
+  wins: ["Wins", "how many of the others it beats", (score) => decimal(score, score % 1 ? 1 : 0)],
+  markov: ["Markov", "how often a walk that moves on to what is preferred is there", percent],
+  nash: ["Nash", "how often to choose it so that nothing beats the choice", percent],
+};
+
+export function slate(values) {
+  let who = values.you !== undefined ? { you: pairs(values.you) } : { user: id(values.user) };
+  let items = ids(values.items).slice(0, MOST);
+  let given = values.items !== undefined;
+
+  const controls = el("div", { class: "controls" });
+  const chips = el("ul", { class: "chips", "aria-label": "Items on the slate" });
+  const said = el("p", { class: "said", role: "status", "aria-live": "polite" });
+  const result = el("div", {});
+  const node = el("div", { class: "panel-slate" },
+    heading("Slate", `Put items on a slate and take them off. With scores the winner never depends on who else is there;
+      with rivals it may, and four ways to choose a winner need not agree.`),
+    controls, chips, said, result);
+
+  async function again(change, signal, words) {
+    change?.();
+    result.setAttribute("aria-busy", "true");
+    let answer = null;
+    try {
+      if (!given && !items.length) {
+        const best = await ask("recommend", { body: { ...asked(who), N: 5, keep_seen: true }, signal });
+        items = best.items.map((one) => one.item);
+      }
+      if (items.length > 1) answer = await ask("slate", { body: { ...asked(who), items }, signal });
+      else if (items.length) await ask(query("items", { query: String(items[0]), N: 20 }), { signal });
+    } finally {
+      result.removeAttribute("aria-busy");
+    }
+    given = true;
+    replace("slate", { you: who.you, user: who.user, items: items.length ? items : undefined });
+    drawControls();
+    drawChips();
+    draw(answer);
+    if (words) show(said, words);
+  }
+
+  const put = (item) => {
+    if (items.some((one) => sameId(one, item))) show(said, name(item), " is on the slate already.");
+    else if (items.length >= MOST) show(said, `A slate holds ${MOST} items here: take one off first.`);
+    else again(() => { items = [...items, item]; }, undefined, [name(item), " is on the slate."]).then(() => controls.querySelector(".add input")?.focus());
+  };
+  const take = (item, place) => again(() => { items = items.filter((one) => !sameId(one, item)); }, undefined, [name(item), " is off the slate."])
+    .then(() => (chips.querySelectorAll("button")[Math.min(place, items.length - 1)] ?? controls.querySelector(".add input"))?.focus());
+
+  function drawControls() {
+    const add = itemField("Put on the slate", put, { hint: `Up to ${MOST} items.` });
+    add.classList.add("add");
+    show(controls, whoField(who, who.you ?? visitor.answers, (chosen) => again(() => { who = chosen; })), add);
+  }
+
+  const drawChips = () => show(chips, ...items.map((item, place) => el("li", {}, name(item),
+    el("button", { type: "button", "aria-label": `Take ${titleOf(item)} off the slate`, on: { click: () => take(item, place) } }, "×"))));
+
+  function draw(answer) {
+    if (!answer) {
+      show(result, el("div", { class: "empty" }, el("h2", {}, items.length ? "One item wins against nobody" : "The slate is empty"),
+        el("p", {}, items.length ? "Put another one beside it." : "Put two items or more on it.")));
+      return;
+    }
+    const winners = new Set(answer.rankings.map((one) => JSON.stringify(one.winner)));
+    const agree = winners.size === 1;
+    show(result,
+      el("p", { class: "big", "aria-live": "polite" }, agree ? [name(answer.rankings[0].winner), " wins"] : "No agreement on the winner"),
+      el("p", {}, agree ? "All four ways agree" : `${winners.size} items win, each in its own way`,
+        answer.condorcet_winner === null
+          ? ". Nothing beats all others: the best are a cycle or tie among themselves."
+          : [", and ", name(answer.condorcet_winner), " beats every other one head to head."]),
+      table(answer), spoilers(answer), matrix(answer));
+  }
+
+  function table(answer) {
+    const order = answer.rankings[0].items;
+    return el("div", {}, el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Scores by method" }, el("table", { class: "scores" },
+      el("caption", {}, `Who wins for ${whose(who)}`),
+      el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "item"),
+        answer.rankings.map((one) => el("th", { scope: "col" }, METHODS[one.method][0])))),
+      el("tbody", {}, order.map((item) => el("tr", {}, el("th", { scope: "row" }, name(item)),
+        answer.rankings.map((one) => {
+          const place = one.items.findIndex((other) => sameId(other, item));
+          return el("td", { class: place ? "" : "winner" },
+            number(`slate_${one.method}`, one.scores[place], METHODS[one.method][2](one.scores[place])),
+            place ? "" : [el("span", { class: "crown", "aria-hidden": "true" }, " ★"), hiddenWord(" wins")]);
+        })))))),
+    el("dl", { class: "methods" }, answer.rankings.map((one) => el("div", {}, el("dt", {}, METHODS[one.method][0]), el("dd", {}, METHODS[one.method][1])))));
+  }
+
+  function spoilers(answer) {
+    const grouped = new Map();
+    for (const one of answer.spoilers) {
+      const key = JSON.stringify([one.item.item, one.winner_without, one.winner_with]);
+      if (!grouped.has(key)) grouped.set(key, { ...one, methods: [] });
+      grouped.get(key).methods.push(METHODS[one.method][0].toLowerCase());
+    }
+    const section = el("section", { class: "spoilers", "aria-labelledby": "spoilers" }, el("h2", { id: "spoilers" }, "Who dethrones the winner without winning?"));
+    if (!grouped.size) {
+      section.append(el("p", {}, "Nothing on this slate, and none of the ten best items beside it, changes the winner without outranking it."));
+      return section;
+    }
+    section.append(el("ul", {}, [...grouped.values()].slice(0, 8).map((one) => el("li", {},
+      el("p", {}, name(one.item.item), one.on_slate ? " is there: without it " : ": put it on, and ",
+        one.on_slate ? [name(one.winner_without), " would win instead of ", name(one.winner_with)] : [name(one.winner_with), " wins instead of ", name(one.winner_without)],
+        ", although ", name(one.item.item), " itself ranks below ", name(one.winner_without), " ",
+        el("span", { class: "quiet" }, `(by ${one.methods.join(", ")})`)),
+      !one.on_slate && items.length < MOST && el("button", { type: "button", on: { click: () => put(one.item.item) } },
+        "Put ", name(one.item.item), " on")))));
+    return section;
+  }
+
+  function matrix(answer) {
+    return el("details", {}, el("summary", {}, "Head to head"),
+      el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Head to head" }, el("table", { class: "matrix" },
+        el("caption", {}, "How often the item of the row is preferred to the item of the column"),
+        el("thead", {}, el("tr", {}, el("td", {}), answer.items.map((one) => el("th", { scope: "col" }, name(one.item))))),
+        el("tbody", {}, answer.items.map((one, row) => el("tr", {}, el("th", { scope: "row" }, name(one.item)),
+          answer.items.map((_, column) => (row === column ? el("td", { class: "self" }, "·")
+            : el("td", { class: answer.margins[row][column] > 0 ? "beats" : "" },
+              number("slate_probability", answer.probabilities[row][column], percent(answer.probabilities[row][column])))))))))));
+  }
+
+  return { node, start: (signal) => again(null, signal), stop() {} };
+}
