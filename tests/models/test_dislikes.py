@@ -57,6 +57,6 @@ def test_the_order_of_what_does_not_count_is_not_learnt():
     stars[:, :3] = [5, 1, 3]
     weights = np.tile(np.array([1, 0, 1], np.float32), 3)
     weighted = training_data(Interactions.from_csr(stars), weights=weights)
-    assert weighted.ordered().toarray()[0].tolist() == [5, 0, 3, 0, 0, 0]
+    assert weighted.ordered()[:3].tolist() == [True, False, True]
     disliked = training_data(Interactions.from_csr(stars), dislikes=2)
-    assert disliked.ordered().toarray()[0].tolist() == [5, 1, 3, 0, 0, 0]
+    assert disliked.ordered().all()

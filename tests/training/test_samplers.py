@@ -1,10 +1,13 @@
 """Pairs from the order inside ratings."""
 
+from itertools import chain
+
 import numpy as np
 import scipy.sparse as sp
 from scipy.stats import chisquare
 
-from sadrec.training.samplers import Disliked, Ordered, PopularNegatives
+from sadrec.training.given import Pairs
+from sadrec.training.samplers import Disliked, Ordered, PopularNegatives, Stated
 
 RATINGS = np.array(
     [
@@ -19,7 +22,7 @@ RATINGS = np.array(
 
 def ordered(per_item):
     matrix = sp.csr_matrix(RATINGS)
-    return Ordered(matrix.indptr, matrix.indices, matrix.data, per_item)
+    return Ordered((matrix.indptr.astype(np.int64), matrix.indices), matrix.data, per_item)
 
 
 def test_the_better_rated_item_wins():
@@ -71,7 +74,8 @@ def rows(matrix):
 def test_what_is_disliked_loses_to_what_is_liked_and_to_what_is_unknown():
     liked = np.array([[1, 1, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0], [1, 1, 1, 1, 1, 0]], bool)
     disliked = np.array([[0, 0, 1, 0, 0, 0], [0, 1, 0, 0, 0, 0], [0, 0, 0, 0, 0, 1]], bool)
-    source = Disliked(rows(liked), rows(liked | disliked), rows(disliked), 6)
+    known = rows(liked | disliked)
+    source = Disliked(known, liked[liked | disliked], disliked[liked | disliked], 6)
     met = {0: set(), 1: set(), 2: set()}
     for epoch in range(200):
         pairs = source.pairs(0, epoch)
@@ -100,3 +104,37 @@ def test_popular_negatives_leave_out_what_has_no_weight_and_who_knows_everything
     pairs = PopularNegatives(rows(matrix), np.array([2, 0, 1, 1, 1], np.float32), 3).pairs(0, 0)
     assert pairs.user.tolist() == [0] and pairs.winner.tolist() == [0] and pairs.loser.tolist() == [2]
     assert pairs.weight.tolist() == [2]
+
+
+def triples(pairs):
+    columns = [pairs.user, pairs.winner, pairs.loser, *([] if pairs.weight is None else [pairs.weight])]
+    return sorted(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def test_the_parts_of_an_epoch_have_the_triples_of_the_whole():
+    rng = np.random.default_rng(0)
+    matrix = sp.random(30, 12, 0.4, "csr", dtype=np.float32, random_state=rng)
+    matrix.data = rng.integers(1, 6, matrix.nnz).astype(np.float32)
+    known, weights = rows(matrix), rng.integers(0, 3, matrix.nnz).astype(np.float32)
+    user_weights = rng.random(30).astype(np.float32)
+    stated = Pairs(*(rng.integers(12, size=50).astype(np.int32) for _ in range(3)), rng.random(50).astype(np.float32))
+    sources = [
+        Stated(stated),
+        Ordered(known, matrix.data, 1.6),
+        Ordered(known, matrix.data, 0.7, weights > 0),
+        Disliked(known, weights, weights == 0, 12),
+        PopularNegatives(known, weights, 12, user_weights),
+        PopularNegatives(known, weights > 0, 12),
+    ]
+    for source in sources:
+        whole = triples(source.pairs(5, 2))
+        assert abs(source.count - len(whole)) <= 0.5 * len(whole)
+        for parts in (2, 7, 40):
+            drawn = [triples(source.pairs(5, 2, part, parts)) for part in range(parts)]
+            assert sorted(chain.from_iterable(drawn)) == whole
+
+
+def test_only_ratings_that_count_are_ordered():
+    counts = sp.csr_matrix(RATINGS).data != 3
+    pairs = Ordered(rows(RATINGS), sp.csr_matrix(RATINGS).data, 3.0, counts).pairs(0, 0)
+    assert set(triples(pairs)) == {(0, 0, 3), (2, 4, 5)}

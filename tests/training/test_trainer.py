@@ -1,9 +1,12 @@
 """Epochs: same bits for any number of threads, figures, adaptive weights."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from sadrec.training import given
 from sadrec.training.defaults import default_blocks
 from sadrec.training.factors import initial_factors
 from sadrec.training.given import Pairs
@@ -43,7 +46,7 @@ def trainer(threads=1, stated=True, ordered=True, **changed):
     loser = ((winner + rng.integers(1, ITEMS, 800)) % ITEMS).astype(np.int32)
     sources = [Stated(Pairs(user, winner, loser, rng.random(800).astype(np.float32)))] if stated else []
     if ordered:
-        sources.append(Ordered(matrix.indptr, matrix.indices, matrix.data, 0.7))
+        sources.append(Ordered((matrix.indptr.astype(np.int64), matrix.indices), matrix.data, 0.7))
     chosen = settings(**changed)
     factors = initial_factors(USERS, ITEMS, chosen.factors, 0.1, chosen.learn_rivals, chosen.bias, chosen.seed)
     positives = (matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), None)
@@ -67,6 +70,33 @@ def test_the_same_bits_for_1_2_3_and_7_threads(changed):
         likelihood = [work.train_epoch()["log_likelihood"] for _ in range(work.epochs)]
         results.append(([array.tobytes() for array in work.factors.arrays], likelihood))
     assert all(result == results[0] for result in results)
+
+
+def test_an_epoch_in_rounds_trains_on_the_same_triples_with_the_same_bits_on_any_threads(monkeypatch):
+    whole = trainer().train_epoch()["updates"]
+    monkeypatch.setattr(given, "ROUND", 300)
+    monkeypatch.setattr(given, "_PER_CELL", 1)
+    works = [trainer(threads) for threads in (1, 2, 3)]
+    for work in works:
+        assert given.rounds_of(sum(source.count for source in work._sources), work.settings.blocks // 2) > 5
+        assert work.train_epoch()["updates"] == whole
+        assert work.train_epoch()["log_likelihood"] > -0.7
+    bits = [[array.tobytes() for array in work.factors.arrays] for work in works]
+    assert bits[0] == bits[1] == bits[2]
+
+
+def test_the_triples_of_an_epoch_are_never_held_all_at_once():
+    rng = np.random.default_rng(0)
+    start, size = np.arange(0, 300_001, 100), 300_000
+    rated = start.astype(np.int64), (np.arange(size) % 100 * 2).astype(np.int32)
+    source = Ordered(rated, rng.integers(1, 6, size).astype(np.float32), 15.0)  # 4.5 million triples of 12 bytes
+    work = Trainer(initial_factors(3000, 200, 2, 0.1, True, False, 0), settings(factors=2), None, [source], 1)
+    work.train_epoch()  # compiles
+    tracemalloc.start()
+    work.train_epoch()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 35e6
 
 
 def test_another_seed_and_other_blocks_give_other_bits():

@@ -162,3 +162,37 @@ def draw_exactly(wanted: int, left: int, uniforms: NDArray[np.float64], out: NDA
         wanted -= take
         left -= 1
     return wanted
+
+
+@kernel
+def merge_rows(
+    first_start: Longs,
+    first: Ints,
+    first_values: NDArray[np.float32],
+    second_start: Longs,
+    second: Ints,
+    second_values: NDArray[np.float32],
+    start: Longs,
+    columns: Ints,
+    values: NDArray[np.float32],
+    of_first: NDArray[np.bool_],
+    of_second: NDArray[np.bool_],
+) -> None:
+    """Write where each row of both matrices together starts and, where ``columns`` has room, what is in it.
+
+    Rows are sorted; of an entry of both, the value is that of the first.
+    """
+    size = 0
+    for row in range(start.shape[0] - 1):
+        one, two = first_start[row], second_start[row]
+        while one < first_start[row + 1] or two < second_start[row + 1]:
+            left = two == second_start[row + 1] or (one < first_start[row + 1] and first[one] <= second[two])
+            right = one == first_start[row + 1] or (two < second_start[row + 1] and second[two] <= first[one])
+            if columns.shape[0] > 0:
+                columns[size] = first[one] if left else second[two]
+                values[size] = first_values[one] if left else second_values[two]
+                of_first[size], of_second[size] = left, right
+            one += left
+            two += right
+            size += 1
+        start[row + 1] = size

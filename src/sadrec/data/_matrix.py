@@ -95,32 +95,27 @@ def align_ids(data: Any, users: Ids, items: Ids, values: NDArray[Any] | None = N
     return sp.csr_matrix((values, (row, column)), shape=(len(users), len(items)))
 
 
-def entry_keys(matrix: Any) -> NDArray[np.int64]:
-    """Return a number for each stored entry that tells its row and column."""
-    entries = matrix.tocoo()
-    return np.asarray(entries.row.astype(np.int64) * matrix.shape[1] + entries.col)
+def merged(first: Any, second: Any) -> tuple[Any, NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return the entries of two matrices of one shape, the first's where both have one, and which are of each."""
+    from sadrec.data._kernels import merge_rows
 
-
-def merged(first: Any, second: Any) -> tuple[Any, NDArray[np.bool_]]:
-    """Return the entries of two matrices of one shape, the first where both have one, and which are of the first."""
-    one, two = first.tocoo(), second.tocoo()
-    row, column = np.concatenate((one.row, two.row)), np.concatenate((one.col, two.col))
-    values = np.concatenate((one.data, two.data))
-    _, kept = np.unique(row.astype(np.int64) * first.shape[1] + column, return_index=True)  # in the order of rows
-    return sp.csr_matrix((values[kept], (row[kept], column[kept])), shape=first.shape), kept < one.nnz
+    (start, indices), (other_start, other_indices) = kernel_rows(first), kernel_rows(second)
+    given = start, indices, first.data, other_start, other_indices, second.data
+    nothing: tuple[Any, ...] = (np.empty(0, np.int32), np.empty(0, np.float32), np.empty(0, bool), np.empty(0, bool))
+    indptr = np.zeros(len(start), np.int64)
+    merge_rows(*given, indptr, *nothing)  # counts
+    size = int(indptr[-1])
+    columns, values = np.empty(size, np.int32), np.empty(size, np.float32)
+    of_first, of_second = np.zeros(size, bool), np.zeros(size, bool)
+    merge_rows(*given, indptr, columns, values, of_first, of_second)
+    narrow = indptr.astype(np.int32) if size <= _INT32_MAX else indptr
+    return make(values, columns, narrow, first.shape), of_first, of_second
 
 
 def enlarged(matrix: Any, users: int, items: int) -> Any:
     """Return a matrix with empty rows and columns for users and items that came later."""
     rows = np.full(users - matrix.shape[0], matrix.indptr[-1], matrix.indptr.dtype)
     return sp.csr_matrix((matrix.data, matrix.indices, np.append(matrix.indptr, rows)), shape=(users, items))
-
-
-def mark_disliked(matrix: Any, disliked: Any) -> Any:
-    """Return what was seen, with -1 for what was disliked."""
-    seen = matrix.copy()
-    seen.data[np.isin(entry_keys(seen), entry_keys(disliked))] = -1
-    return seen
 
 
 def drop_disliked(seen: Any) -> Any:

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from sadrec._files import fingerprint
 from sadrec._types import Doubles, Floats
 from sadrec.data import Comparisons, Interactions
-from sadrec.data._matrix import align_ids, entry_keys, join_ids, kernel_rows, mark_disliked, masked, merged
+from sadrec.data._matrix import align_ids, join_ids, kernel_rows, make, merged
 from sadrec.data.ids import IdArray, Ids
 from sadrec.training.drawn import Positives
 from sadrec.training.given import Pairs
-from sadrec.training.samplers import Disliked, Ordered, PairSource, PopularNegatives, Stated
+from sadrec.training.samplers import Disliked, Mask, Ordered, PairSource, PopularNegatives, Stated, marked
 from sadrec.training.settings import Kind, Settings
 from sadrec.training.validation import held_out_pairs
 
@@ -26,10 +26,10 @@ class TrainingData:
     users: Ids
     items: Ids
     matrix: Any | None  # CSR of interactions over these ids
-    weights: Floats | None  # one per stored entry, or 1; an entry of weight 0 is no negative, but not trained on
+    weights: Floats | Mask | None  # one per stored entry, or 1; one of weight 0 is no negative, but not trained on
     has_ratings: bool  # whether the values of the matrix order the items of a user
     comparisons: Pairs | None
-    disliked: Any | None = None  # CSR; its entries are also in the matrix, with weight 0
+    disliked: Mask | None = None  # which entries of the matrix were disliked; their weight is 0
 
     @property
     def kind(self) -> Kind:
@@ -43,21 +43,22 @@ class TrainingData:
 
     def fingerprint(self) -> str:
         """Return a digest of all of it."""
-        matrix, pairs, disliked = self.matrix, self.comparisons, self.disliked
+        matrix, pairs = self.matrix, self.comparisons
         return fingerprint(
-            *(self.users.array, self.items.array, self.weights),
+            *(self.users.array, self.items.array, self.weights, self.disliked),
             *([None] * 3 if matrix is None else (matrix.indptr, matrix.indices, matrix.data)),
             *([None] * 4 if pairs is None else (pairs.user, pairs.winner, pairs.loser, pairs.weight)),
-            *([None] * 2 if disliked is None else (disliked.indptr, disliked.indices)),
         )
 
     def with_known(self, known: Any) -> "TrainingData":
         """Add entries with weight 0: never sampled as negatives, but not trained on. Those of the data come first."""
         if self.matrix is None:
             return self
-        matrix, own = merged(self.matrix, known)
-        weights = np.zeros(matrix.nnz, np.float32)
-        weights[own] = 1.0 if self.weights is None else self.weights
+        matrix, own, _ = merged(self.matrix, known)
+        weights: Any = own
+        if self.weights is not None:
+            weights = np.zeros(matrix.nnz, self.weights.dtype)
+            weights[own] = self.weights
         return replace(self, matrix=matrix, weights=weights)
 
     def with_dislikes(self, dislikes: float | Interactions) -> "TrainingData":
@@ -76,7 +77,7 @@ class TrainingData:
             # Rated below everything that is liked.
             given = align_ids(dislikes, self.users, self.items, np.zeros(dislikes.matrix.nnz, np.float32))
             data = self.with_known(given)
-            disliked = np.isin(entry_keys(data.matrix), entry_keys(given))
+            disliked = merged(data.matrix, given)[2]
         elif not self.has_ratings:
             raise ValueError(
                 f"dislikes={dislikes!r} means ratings below {dislikes!r}, but the data has no ratings: give the "
@@ -88,13 +89,16 @@ class TrainingData:
             raise ValueError(f"nothing is disliked: no rating lies below {dislikes!r}")
         if disliked.all():
             raise ValueError("everything is disliked, and nothing is left to learn from: give a lower number")
-        weights = np.ones(len(disliked), np.float32) if data.weights is None else data.weights.copy()
+        weights = np.ones(len(disliked), np.bool_) if data.weights is None else data.weights.copy()
         weights[disliked] = 0
-        return replace(data, weights=weights, disliked=masked(data.matrix, disliked))
+        return replace(data, weights=weights, disliked=disliked)
 
     def seen(self) -> Any:
         """Return what was seen, with -1 for what was disliked; None where there are only comparisons."""
-        return self.matrix if self.disliked is None else mark_disliked(self.matrix, self.disliked)
+        if self.matrix is None or self.disliked is None:
+            return self.matrix
+        values = np.where(self.disliked, np.float32(-1), self.matrix.data)
+        return make(values, self.matrix.indices, self.matrix.indptr, self.matrix.shape)
 
     def users_with_data(self) -> NDArray[np.bool_]:
         """Tell for each user whether anything is known of them."""
@@ -106,10 +110,10 @@ class TrainingData:
         return known
 
     def positives(self, settings: Settings) -> Positives | None:
-        """Return ``(indptr, indices, weights)`` of what is trained against sampled negatives, if anything."""
+        """Return what is trained against sampled negatives, if anything."""
         if self.matrix is None or settings.order_share == 1 or settings.negative_sampling == "popular":
             return None
-        return *kernel_rows(self.matrix), self._balanced_weights(settings)
+        return Positives(*kernel_rows(self.matrix), self.weights, self._user_weights(settings))
 
     def pair_sources(self, settings: Settings) -> list[PairSource]:
         """Return where given pairs come from."""
@@ -118,24 +122,20 @@ class TrainingData:
             return sources
         known, items, share = kernel_rows(self.matrix), len(self.items), settings.order_share
         if settings.negative_sampling == "popular" and share < 1:
-            sources.append(PopularNegatives(known, self._balanced_weights(settings), items))
+            sources.append(PopularNegatives(known, self.weights, items, self._user_weights(settings)))
         if self.disliked is not None:
-            liked = masked(self.matrix, np.asarray(self.weights) != 0)
-            sources.append(Disliked(kernel_rows(liked), known, kernel_rows(self.disliked), items))
+            sources.append(Disliked(known, np.asarray(self.weights), self.disliked, items))
         if share > 0:
-            ordered = self.ordered()
             per_item = 1.0 if share == 1 else share / (1 - share)
-            sources.append(Ordered(ordered.indptr, ordered.indices, ordered.data, per_item))
+            sources.append(Ordered(known, self.matrix.data, per_item, self.ordered()))
         return sources
 
-    def ordered(self) -> Any:
-        """Return the interactions whose order is learnt: those that count, and what was disliked."""
-        if self.matrix is None or self.weights is None or self.weights.all():
-            return self.matrix
-        counts = self.weights != 0
-        if self.disliked is not None:
-            counts |= np.isin(entry_keys(self.matrix), entry_keys(self.disliked))
-        return masked(self.matrix, counts)
+    def ordered(self) -> Mask | None:
+        """Tell which interactions' order is learnt: those that count, and what was disliked; None: of all."""
+        if self.weights is None or self.weights.all():
+            return None
+        counts: Mask = self.weights != 0
+        return counts if self.disliked is None else counts | self.disliked
 
     def validation_pairs(self, data: Interactions | Comparisons, seed: int) -> Pairs:
         """Turn held-out data into triples; its users and items must be known."""
@@ -150,14 +150,13 @@ class TrainingData:
             raise ValueError("the validation set holds nothing to check the model on")
         return pairs
 
-    def _balanced_weights(self, settings: Settings) -> Floats | None:
-        """Return how much each interaction counts, with ``user_balance``; None: all the same."""
+    def _user_weights(self, settings: Settings) -> Floats | None:
+        """Return how much each user's interactions count, with ``user_balance``; None: all the same."""
         if self.matrix is None or not settings.user_balance:
-            return self.weights
-        own = np.ones(self.matrix.nnz, np.float32) if self.weights is None else self.weights
-        row = self.matrix.tocoo().row
-        counts = np.bincount(row[own != 0], minlength=len(self.users))
-        return np.asarray(own * balance(counts, settings.user_balance).astype(np.float32)[row])
+            return None
+        start, _ = kernel_rows(self.matrix)
+        counts = np.diff(start) if self.weights is None else marked(start, self.weights)
+        return balance(counts, settings.user_balance).astype(np.float32)
 
 
 def training_data(
@@ -197,8 +196,13 @@ def training_data(
 
 def align_pairs(data: Comparisons, users: Ids, items: Ids) -> Pairs:
     """Return comparisons as triples of rows of these ids."""
-    user, item = (np.asarray(ids.positions(own), np.int32) for ids, own in ((users, data.users), (items, data.items)))
-    return Pairs(user[data.user_index], item[data.winner_index], item[data.loser_index], data.weight)
+    user, winner, loser = data.user_index, data.winner_index, data.loser_index
+    if not np.array_equal(users.array, data.users):
+        user = np.asarray(users.positions(data.users), np.int32)[user]
+    if not np.array_equal(items.array, data.items):
+        position = np.asarray(items.positions(data.items), np.int32)
+        winner, loser = position[winner], position[loser]
+    return Pairs(user, winner, loser, data.weight)
 
 
 def balance(counts: NDArray[Any], power: float) -> Doubles:

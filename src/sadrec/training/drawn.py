@@ -25,13 +25,21 @@ from sadrec._types import Floats
 from sadrec.training.factors import Factors
 from sadrec.training.step import Penalties, add_log, bias_of, likelihood_of, margin, update, weight_of
 
-Positives = tuple[NDArray[np.int64], NDArray[np.int32], Floats | None]
 Spread = Callable[..., Iterable[Any]]  # like map, perhaps on several threads
 
 CHUNK = 128  # at least so many triples are drawn before they are trained on
 AHEAD = 2  # rows are fetched so many triples before their turn,
 _FETCHED = 256  # and of each so many numbers; the processor sees to the rest itself
 _PIECES = 32  # in which the users are dealt, each by a thread that is free
+
+
+class Positives(NamedTuple):
+    """What users did, row by row in CSR with sorted rows, and how much it counts."""
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int32]
+    weights: Any = None  # of each, or only whether it counts; None: all do
+    user_weights: Floats | None = None  # of those of each user
 
 
 class Deal(NamedTuple):
@@ -44,7 +52,8 @@ class Deal(NamedTuple):
     row_start: NDArray[np.int64]  # (n + 1): a user's positives, as in the CSR
     run_start: NDArray[np.int32]  # (n, blocks + 1): where a block's run starts in the row
     place: NDArray[Any]  # per positive: its item's place inside the block (uint16, or int32 for huge blocks)
-    weight: Floats | None  # per positive
+    weight: Any  # per positive: a number, a flag, or None for all of them
+    user_weight: Floats | None
     longest: int  # the most positives of one user in one block
     candidates: int  # negatives drawn for each positive, of which the hardest is trained against
     seed: np.uint64
@@ -62,7 +71,7 @@ class Triples(NamedTuple):
 
 
 def deal(
-    positives: Positives,
+    positives: tuple[Any, ...],
     items: int,
     blocks: int,
     candidates: int,
@@ -73,10 +82,10 @@ def deal(
 ) -> Deal:
     """Deal users into as many shards and items into as many blocks at random, and group the positives.
 
-    The positives are CSR with sorted rows, and weights or None. ``place`` is an array to write the places to (that of
+    ``place`` is an array to write the places to (that of
     the last epoch); ``spread`` maps a function over its arguments, perhaps on several threads.
     """
-    indptr, indices, weights = positives
+    indptr, indices, weights, user_weights = Positives(*positives)
     rng = np.random.default_rng((seed, epoch, 0))
     users = len(indptr) - 1
     block_of = rng.permutation(items).astype(np.int32) % np.int32(blocks)
@@ -88,7 +97,7 @@ def deal(
     if place is None:
         place = np.empty(len(indices), place_dtype(items, blocks))
     run_start = np.empty((users, blocks + 1), np.int32)
-    dealt = np.empty(0 if weights is None else len(weights), np.float32)
+    dealt = np.empty(0, np.float32) if weights is None else np.empty_like(weights)
     group = partial(group_by_block, (indptr, indices), weights, block_of, place_of, run_start, place, dealt)
     bounds = np.linspace(0, users, 1 + min(users, _PIECES)).astype(np.int64)
     longest = max(spread(group, bounds[:-1], bounds[1:]), default=0)
@@ -101,6 +110,7 @@ def deal(
         run_start=run_start,
         place=place,
         weight=None if weights is None else dealt,
+        user_weight=user_weights,
         longest=longest,
         candidates=candidates,
         seed=np.uint64(seed),
@@ -258,7 +268,7 @@ def train_drawn(
     (rows, items, bias), l1 = factors, penalties.l1
     triples = room_for_triples(dealt)
     drawn_users, drawn_items, at, negatives, _ = triples
-    weights, candidates = dealt.weight, dealt.candidates
+    weights, user_weights, candidates = dealt.weight, dealt.user_weight, dealt.candidates
     for number, shard, block in claimed_cells(cells, claimed):
         state = stream_key(dealt.seed, dealt.epoch, number, 0)
         updates, skipped, total, product = 0, 0, 0.0, 1.0
@@ -270,7 +280,7 @@ def train_drawn(
                 xi, i, j = rows[drawn_users[t]], drawn_items[t], negatives[t, 0]
                 if candidates > 1:  # a test of its own: making the slice takes time
                     j = hardest(xi, items, bias, i, negatives[t], l1)
-                weight = weight_of(weights, at[t])
+                weight = weight_of(weights, at[t]) * weight_of(user_weights, drawn_users[t])
                 likelihood, residual = likelihood_of(xi, items, bias, i, j, l1)
                 coming = t + AHEAD
                 if coming < drawn:

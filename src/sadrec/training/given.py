@@ -3,6 +3,9 @@
 Every epoch deals the users into P shards and the items into 2P blocks. A pair whose items lie in two blocks belongs
 to the cell in which its shard meets these two blocks (:func:`sadrec.training.schedule.given_pairs`); a pair inside
 one block joins a random cell that holds it.
+
+An epoch of many pairs has several rounds, each with a part of the pairs and a deal of its own, so that only a part is
+held at a time.
 """
 
 from collections.abc import Callable
@@ -33,6 +36,11 @@ class Pairs:
     def __len__(self) -> int:
         return len(self.user)
 
+    def every(self, first: int, step: int) -> "Pairs":
+        """Return every so-many-th triple from the first on."""
+        user, winner, loser = (array[first::step].copy() for array in (self.user, self.winner, self.loser))
+        return Pairs(user, winner, loser, None if self.weight is None else self.weight[first::step].copy())
+
     @staticmethod
     def concatenate(parts: "list[Pairs]") -> "Pairs":
         """Join several sets of triples; a part without weights counts with 1."""
@@ -58,7 +66,7 @@ def drawn_pairs(draw: Callable[..., int], most: int, *arguments: Any) -> Pairs:
 
 
 class Round(NamedTuple):
-    """The pairs of one epoch, grouped into cells."""
+    """The pairs of one round, grouped into cells."""
 
     user: NDArray[np.int32]
     winner: NDArray[np.int32]
@@ -68,27 +76,43 @@ class Round(NamedTuple):
     cell_start: NDArray[np.int64]  # (cells + 1)
 
 
-def arrange(pairs: Pairs, users: int, items: int, shards: int, seed: int, epoch: int) -> Round:
-    """Deal users and items at random and group the pairs into cells."""
-    rng = np.random.default_rng((seed, epoch, 1))
+ROUND = 2**20
+"""About so many pairs are drawn, arranged and trained on at a time."""
+_PER_CELL = 64  # but no fewer than so many per cell, or handing out cells takes longer than training them
+
+
+def rounds_of(pairs: int, shards: int) -> int:
+    """Return in how many rounds an epoch goes through so many pairs: what is held at a time does not grow with them."""
+    return max(-(-pairs // max(ROUND, _PER_CELL * cells_of(shards))), 1)
+
+
+def cells_of(shards: int) -> int:
+    """Return how many cells there are in a round."""
+    return (2 * shards - 1) * shards * shards
+
+
+def arrange(pairs: Pairs, users: int, items: int, shards: int, seed: int, epoch: int, number: int = 0) -> Round:
+    """Deal users and items at random and group the pairs of a round of the epoch into cells."""
+    rng = np.random.default_rng((seed, epoch, 1, number) if number else (seed, epoch, 1))
     shard_of = rng.permutation(users).astype(np.int32) % np.int32(shards)
     block_of = rng.permutation(items).astype(np.int32) % np.int32(2 * shards)
-    shuffled = np.arange(len(pairs), dtype=np.int32)
-    rng.shuffle(shuffled)
-    pair_in = round_robin(2 * shards)
-    cell = np.empty(len(pairs), np.int32)
+    order = np.arange(len(pairs), dtype=np.int32)
+    rng.shuffle(order)
+    pair_in, cells = round_robin(2 * shards), cells_of(shards)
+    cell = np.empty(len(pairs), np.uint16 if cells <= 2**16 else np.int32)
+    cell_start = np.zeros(cells + 1, np.int64)
     triples, dealt = (pairs.user, pairs.winner, pairs.loser), (shard_of, block_of)
-    place_in_cells(triples, dealt, pair_in, matching_of(pair_in), np.uint64(seed), epoch, cell)
-    cell_start = np.zeros((2 * shards - 1) * shards * shards + 1, np.int64)
-    np.cumsum(np.bincount(cell, minlength=len(cell_start) - 1), out=cell_start[1:])
-    order = np.empty(len(pairs), np.int32)
-    sort_by_cell(cell, shuffled, cell_start, order)
+    place_in_cells(triples, dealt, pair_in, matching_of(pair_in), np.uint64(seed), epoch, cell, cell_start[1:])
+    np.cumsum(cell_start, out=cell_start)
+    order = sort_by_cell(cell, order, cell_start)
     return Round(pairs.user, pairs.winner, pairs.loser, pairs.weight, order, cell_start)
 
 
 @kernel
-def place_in_cells(triples: Any, dealt: Any, pair_in: Any, met_in: Any, seed: Any, epoch: int, cell: Any) -> None:
-    """Write the number of each pair's cell."""
+def place_in_cells(
+    triples: Any, dealt: Any, pair_in: Any, met_in: Any, seed: Any, epoch: int, cell: Any, counts: Any
+) -> None:
+    """Write the number of each pair's cell, and how many pairs each cell has."""
     (user, winner, loser), (shard_of, block_of) = triples, dealt
     matchings, blocks = pair_in.shape
     shards = blocks // 2
@@ -99,17 +123,21 @@ def place_in_cells(triples: Any, dealt: Any, pair_in: Any, met_in: Any, seed: An
             r = below(hashed(stream_key(seed, epoch, t, 2)), matchings)
         p = pair_in[r, a]
         s = (shard_of[user[t]] - p + shards) % shards
-        cell[t] = (r * shards + s) * shards + p
+        number = (r * shards + s) * shards + p
+        cell[t] = number
+        counts[number] += 1
 
 
 @kernel
-def sort_by_cell(cell: Any, shuffled: Any, cell_start: Any, order: Any) -> None:
+def sort_by_cell(cell: Any, shuffled: Any, cell_start: Any) -> Any:
     """List the pairs cell after cell, in shuffled order inside one."""
+    order = np.empty_like(shuffled)
     fill = cell_start[:-1].copy()
     for t in shuffled:
         c = cell[t]
         order[fill[c]] = t
         fill[c] += 1
+    return order
 
 
 @kernel

@@ -1,7 +1,9 @@
 """Where given pairs come from: sources that draw their triples anew every epoch.
 
-A source is anything with ``pairs(seed, epoch)``. What it returns may depend on nothing else, so that an epoch can be
-repeated bit by bit. A new kind of feedback is a new source.
+A source is anything with a ``count``, about how many triples an epoch has, and ``pairs(seed, epoch, part, parts)``.
+What that returns may depend on nothing else, so that an epoch can be repeated bit by bit. A new kind of feedback is a
+new source. Sources that draw go through the rows of the interactions as they are, without copies. A part has every
+so-many-th user (or comparison); their triples are the same in however many parts they are drawn.
 """
 
 from typing import Any, Protocol
@@ -11,16 +13,25 @@ from numpy.typing import NDArray
 
 from sadrec._kernel import kernel
 from sadrec._random import advance, below, hashed, nth_absent, stream_key
+from sadrec._types import Floats
+from sadrec.data._kernels import sort_keys
 from sadrec.training.given import Pairs, drawn_pairs
+from sadrec.training.step import weight_of
 
 Rows = tuple[NDArray[Any], NDArray[Any]]
+Mask = NDArray[np.bool_]
 
 
 class PairSource(Protocol):
     """Something that yields the given pairs of an epoch."""
 
-    def pairs(self, seed: int, epoch: int) -> Pairs:
-        """Return the triples of this epoch."""
+    @property
+    def count(self) -> int:
+        """About how many triples an epoch has."""
+        ...
+
+    def pairs(self, seed: int, epoch: int, part: int = 0, parts: int = 1) -> Pairs:
+        """Return the triples of this epoch, or one part of them."""
         ...
 
 
@@ -29,10 +40,11 @@ class Stated:
 
     def __init__(self, pairs: Pairs):
         self._pairs = pairs
+        self.count = len(pairs)
 
-    def pairs(self, seed: int, epoch: int) -> Pairs:
-        """Return all of them."""
-        return self._pairs
+    def pairs(self, seed: int, epoch: int, part: int = 0, parts: int = 1) -> Pairs:
+        """Return all of them, or every so-many-th."""
+        return self._pairs if parts == 1 else self._pairs.every(part, parts)
 
 
 class Ordered:
@@ -40,40 +52,66 @@ class Ordered:
 
     For each of the user's items ``per_item`` partners (on average) are drawn among the items that the same user rated
     differently; the better rated one wins. Users whose ratings are all equal state no order and are left out; a
-    user with two unequal ratings gets its share like everybody else. The users' items and ratings are given as CSR.
+    user with two unequal ratings gets its share like everybody else. What each user rated is given as
+    ``(indptr, indices)`` and the ratings; ``counts`` says which of them are learnt from, None: all.
     """
 
-    def __init__(self, indptr: NDArray[Any], indices: NDArray[Any], ratings: NDArray[np.float32], per_item: float):
-        users = len(indptr) - 1
-        row = np.repeat(np.arange(users, dtype=np.int32), np.diff(indptr))
-        by_rating = np.lexsort((ratings, row))
-        self._users = users
-        self._indptr = indptr.astype(np.int64)
-        self._indices = indices[by_rating].astype(np.int32)
-        self._ratings = ratings[by_rating].astype(np.float32)
+    def __init__(self, rated: Rows, ratings: Floats, per_item: float, counts: Mask | None = None):
+        indptr, indices = rated
+        longest = int(np.diff(indptr).max(initial=0))
+        start = np.zeros(len(indptr), np.int64)
+        size = len(indices) if counts is None else int(np.count_nonzero(counts))
+        place = np.empty(size, np.uint16 if longest <= 2**16 else np.int32)
+        sort_rows(indptr, ratings.view(np.int32), counts, start, place, longest)
+        self._rows = start, place, indptr, indices, ratings
         self._per_item = per_item
+        self.count = int(per_item * size)
 
-    def pairs(self, seed: int, epoch: int) -> Pairs:
+    def pairs(self, seed: int, epoch: int, part: int = 0, parts: int = 1) -> Pairs:
         """Draw this epoch's pairs."""
-        most = int(np.ceil(self._per_item)) * len(self._indices)
-        rows = self._indptr, self._indices, self._ratings
-        return drawn_pairs(draw_ordered, most, rows, self._per_item, np.uint64(seed), epoch)
+        most = int(np.ceil(self._per_item)) * entries_of(self._rows[0], part, parts)
+        return drawn_pairs(draw_ordered, most, self._rows, self._per_item, np.uint64(seed), epoch, part, parts)
 
 
 @kernel
-def draw_ordered(rows: Any, per_item: float, seed: Any, epoch: int, user: Any, winner: Any, loser: Any) -> int:
+def sort_rows(indptr: Any, bits: Any, counts: Any, start: Any, place: Any, longest: int) -> None:
+    """Write, row after row, the places in the row of the entries that count, by rating; and where each row starts.
+
+    ``bits`` are those of the ratings, which sort as whole numbers do; those of a number below 0 but for the sign.
+    """
+    keys, spare = np.empty(longest, np.int64), np.empty(longest, np.int64)
+    for u in range(indptr.shape[0] - 1):
+        lo, size = indptr[u], 0
+        for t in range(indptr[u + 1] - lo):
+            if counts is None or counts[lo + t]:
+                rating = np.int64(bits[lo + t])
+                if rating < 0:
+                    rating = -(rating & np.int64(0x7FFFFFFF))
+                keys[size] = (rating << 32) + t
+                size += 1
+        sort_keys(keys, spare, size)
+        for t in range(size):
+            place[start[u] + t] = keys[t] & np.int64(0x7FFFFFFF)
+        start[u + 1] = start[u] + size
+
+
+@kernel
+def draw_ordered(
+    rows: Any, per_item: float, seed: Any, epoch: int, part: int, parts: int, user: Any, winner: Any, loser: Any
+) -> int:
     """Write the drawn pairs and return how many there are; rows are sorted by rating."""
-    indptr, indices, ratings = rows
+    start, place, indptr, indices, ratings = rows
     count = 0
     whole = int(per_item)
     rest = per_item - whole
-    for u in range(indptr.shape[0] - 1):
-        lo, hi = indptr[u], indptr[u + 1]
+    for u in range(part, start.shape[0] - 1, parts):
+        lo, hi = start[u], start[u + 1]
+        own, rated = indices[indptr[u] : indptr[u + 1]], ratings[indptr[u] : indptr[u + 1]]
         state = stream_key(seed, epoch, u, 3)
         first = lo
         while first < hi:
             last = first + 1
-            while last < hi and ratings[last] == ratings[first]:
+            while last < hi and rated[place[last]] == rated[place[first]]:
                 last += 1
             others = (hi - lo) - (last - first)
             if others > 0:
@@ -87,9 +125,9 @@ def draw_ordered(rows: Any, per_item: float, seed: Any, epoch: int, user: Any, w
                             other += last - first
                         user[count] = u
                         if other > t:
-                            winner[count], loser[count] = indices[other], indices[t]
+                            winner[count], loser[count] = own[place[other]], own[place[t]]
                         else:
-                            winner[count], loser[count] = indices[t], indices[other]
+                            winner[count], loser[count] = own[place[t]], own[place[other]]
                         count += 1
             first = last
     return count
@@ -99,41 +137,72 @@ class Disliked:
     """Pairs in which what a user disliked loses: to something they like, and to something they do not know.
 
     Every epoch draws, for each disliked item, one item that the user likes and one that is unknown to them, and both
-    win. Unknown items are never taken for disliked ones. What each user likes, knows (everything they touched) and
-    dislikes is given as ``(indptr, indices)`` with sorted rows.
+    win. Unknown items are never taken for disliked ones. What each user knows (everything they touched) is given as
+    ``(indptr, indices)`` with sorted rows; of these, they like what has a weight and dislike what the mask says.
     """
 
-    def __init__(self, liked: Rows, known: Rows, disliked: Rows, items: int):
-        self._rows = (liked, known, disliked)
-        self._items = items
-        self._most = 2 * len(disliked[1])
+    def __init__(self, known: Rows, weights: NDArray[Any], disliked: Mask, items: int):
+        self._known, self._weights, self._disliked, self._items = known, weights, disliked, items
+        self.count = 2 * int(np.count_nonzero(disliked))
 
-    def pairs(self, seed: int, epoch: int) -> Pairs:
+    def pairs(self, seed: int, epoch: int, part: int = 0, parts: int = 1) -> Pairs:
         """Draw this epoch's pairs."""
-        return drawn_pairs(draw_over_disliked, self._most, *self._rows, self._items, np.uint64(seed), epoch)
+        most = self.count if parts == 1 else 2 * int(marked(self._known[0], self._disliked)[part::parts].sum())
+        longest = int(np.diff(self._known[0]).max(initial=0))
+        given = self._known, self._weights, self._disliked, longest, self._items
+        return drawn_pairs(draw_over_disliked, most, *given, np.uint64(seed), epoch, part, parts)
+
+
+@kernel
+def marked(start: Any, mask: Any) -> Any:
+    """Return how many entries of each row are not 0."""
+    counts = np.zeros(start.shape[0] - 1, np.int64)
+    for u in range(start.shape[0] - 1):
+        for t in range(start[u], start[u + 1]):
+            if mask[t] != 0:
+                counts[u] += 1
+    return counts
 
 
 @kernel
 def draw_over_disliked(
-    liked: Any, known: Any, disliked: Any, items: int, seed: Any, epoch: int, user: Any, winner: Any, loser: Any
+    known: Any,
+    weights: Any,
+    disliked: Any,
+    longest: int,
+    items: int,
+    seed: Any,
+    epoch: int,
+    part: int,
+    parts: int,
+    user: Any,
+    winner: Any,
+    loser: Any,
 ) -> int:
     """Write the drawn pairs and return how many there are."""
-    (liked_start, liked_items), (known_start, known_items), (start, disliked_items) = liked, known, disliked
-    count = 0
-    for u in range(start.shape[0] - 1):
+    start, indices = known
+    liked, count = np.empty(longest, np.int32), 0
+    for u in range(part, start.shape[0] - 1, parts):
         state = stream_key(seed, epoch, u, 5)
-        likes = liked_start[u + 1] - liked_start[u]
-        row = known_items[known_start[u] : known_start[u + 1]]
+        lo, hi = start[u], start[u + 1]
+        row = indices[lo:hi]
         unknown = items - row.shape[0]
-        for t in range(start[u], start[u + 1]):
+        likes = 0
+        for t in range(lo, hi):
+            if weights[t] != 0:
+                liked[likes] = indices[t]
+                likes += 1
+        for t in range(lo, hi):
+            if not disliked[t]:
+                continue
             if likes > 0:
                 state = advance(state)
-                user[count], loser[count] = u, disliked_items[t]
-                winner[count] = liked_items[liked_start[u] + below(hashed(state), likes)]
+                user[count], loser[count] = u, indices[t]
+                winner[count] = liked[below(hashed(state), likes)]
                 count += 1
             if unknown > 0:
                 state = advance(state)
-                user[count], loser[count] = u, disliked_items[t]
+                user[count], loser[count] = u, indices[t]
                 winner[count] = nth_absent(row, below(hashed(state), unknown))
                 count += 1
     return count
@@ -144,21 +213,27 @@ class PopularNegatives:
 
     The negatives are sampled first, over the whole catalogue, and the pairs run as given ones: inside a block, the most
     popular items would get a fraction of their weight. What each user touched is given as ``(indptr, indices)`` with
-    sorted rows; entries of weight 0 are known but not trained on.
+    sorted rows; entries of weight 0 are known but not trained on. ``user_weights`` say how much each user counts.
     """
 
-    def __init__(self, known: Rows, weights: NDArray[np.float32] | None, items: int):
-        self._known, self._weights, self._items = known, weights, items
+    def __init__(self, known: Rows, weights: NDArray[Any] | None, items: int, user_weights: Floats | None = None):
+        self._known, self._weights, self._items, self._user_weights = known, weights, items, user_weights
+        self.count = len(known[1])
 
-    def pairs(self, seed: int, epoch: int) -> Pairs:
+    def pairs(self, seed: int, epoch: int, part: int = 0, parts: int = 1) -> Pairs:
         """Sample a negative for every positive."""
-        most = len(self._known[1])
+        most = entries_of(self._known[0], part, parts)
+        weighs = self._user_weights is not None or (self._weights is not None and self._weights.dtype != np.bool_)
         user, winner, loser = (np.empty(most, np.int32) for _ in range(3))
-        weight = np.empty(most if self._weights is not None else 0, np.float32)
-        count = draw_popular(
-            self._known, self._weights, self._items, np.uint64(seed), epoch, user, winner, loser, weight
-        )
-        return Pairs(user[:count], winner[:count], loser[:count], None if self._weights is None else weight[:count])
+        weight = np.empty(most, np.float32) if weighs else None
+        given = self._known, self._weights, self._user_weights, self._items
+        count = draw_popular(*given, np.uint64(seed), epoch, part, parts, user, winner, loser, weight)
+        return Pairs(user[:count], winner[:count], loser[:count], None if weight is None else weight[:count])
+
+
+def entries_of(start: NDArray[np.int64], part: int, parts: int) -> int:
+    """Return how many entries a part of the rows has."""
+    return int(np.sum(start[1 + part :: parts] - start[:-1][part::parts]))
 
 
 # So often a popular item that the user does not know is drawn; after that any unknown item is taken.
@@ -167,23 +242,34 @@ _TRIES = 64
 
 @kernel
 def draw_popular(
-    known: Any, weights: Any, items: int, seed: Any, epoch: int, user: Any, winner: Any, loser: Any, weight: Any
+    known: Any,
+    weights: Any,
+    user_weights: Any,
+    items: int,
+    seed: Any,
+    epoch: int,
+    part: int,
+    parts: int,
+    user: Any,
+    winner: Any,
+    loser: Any,
+    weight: Any,
 ) -> int:
     """Write a pair for every positive and return how many there are; a random interaction's item is a popular one."""
     start, indices = known
     count = 0
     total = indices.shape[0]
-    for u in range(start.shape[0] - 1):
+    for u in range(part, start.shape[0] - 1, parts):
         row = indices[start[u] : start[u + 1]]
         unknown = items - row.shape[0]
         if unknown == 0:
             continue
         state = stream_key(seed, epoch, u, 6)
         for t in range(start[u], start[u + 1]):
-            if weights is not None:
-                if weights[t] == 0:
-                    continue
-                weight[count] = weights[t]
+            if weight_of(weights, t) == 0:
+                continue
+            if weight is not None:
+                weight[count] = weight_of(weights, t) * weight_of(user_weights, u)
             negative = -1
             for _ in range(_TRIES):
                 state = advance(state)

@@ -70,10 +70,10 @@ def bias_of(bias: Any, i: int) -> Any:
 
 @inlined
 def weight_of(weights: Any, t: int) -> Any:
-    """Return how much a triple counts; 1 where there are no weights."""
+    """Return how much a triple counts; 1 where there are no weights. Flags weigh 0 and 1."""
     if weights is None:
         return _ONE
-    return weights[t]
+    return np.float32(weights[t])
 
 
 @inlined

@@ -11,18 +11,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec._types import Floats
+from sadrec._types import Doubles, Floats
 from sadrec.training import schedule
 from sadrec.training.drawn import Positives, Spread, deal, train_drawn
 from sadrec.training.factors import Factors
-from sadrec.training.given import Pairs, arrange, train_given
+from sadrec.training.given import Pairs, arrange, cells_of, rounds_of, train_given
 from sadrec.training.interrupt import join
 from sadrec.training.samplers import PairSource
 from sadrec.training.settings import Settings
 from sadrec.training.step import Penalties
 
 Figures = dict[str, float]
-Part = tuple[Callable[..., None], Any, list[schedule.Cells]]
+Work = Iterator[tuple[Any, Doubles]]  # what a kernel works on in one sub-epoch after another, and the figures it writes
+Part = tuple[Callable[..., None], Work, list[schedule.Cells]]
 
 # Adaptive l1: an entry of tau is held to 1 by l1 / max(|tau - 1|, FLOOR)^GAMMA, at most CAP times l1, with l1 halved.
 ADAPTIVE_FLOOR, ADAPTIVE_GAMMA, ADAPTIVE_CAP, ADAPTIVE_SHARE = 0.02, 2.0, 50.0, 0.5
@@ -76,22 +77,24 @@ class Trainer:
             self.l1_weights = adaptive_weights(self.factors)
         first_rate, penalties = self._rate(0.0), self._penalties()
         with self._workers() as spread:
-            parts = [] if self._positives is None else [self._drawn_negatives(self._positives, spread)]
-            parts += [self._given_pairs()] if self._sources else []
+            figures: list[Doubles] = []
+            parts = [] if self._positives is None else [self._drawn_negatives(self._positives, spread, figures)]
+            parts += [self._given_pairs(figures)] if self._sources else []
             plan = schedule.interleave(*(cells for _, _, cells in parts))
-            figures = [np.zeros((sum(map(len, cells)), 3)) for _, _, cells in parts]
             for position, (which, cells) in enumerate(plan):
                 between()
                 kernel, work, _ = parts[which]
                 rate = self._rate(position / len(plan))
                 claimed = np.zeros(1, np.int64)  # how many cells of the sub-epoch some thread has taken on
-                same = (cells, claimed, work, self.factors, penalties, rate, figures[which])
+                data, written = next(work)
+                same = (cells, claimed, data, self.factors, penalties, rate, written)
                 # Every thread is given the same and takes on cell after cell, until none is left.
                 try:
                     list(spread(kernel, *(repeat(value, min(self._threads, len(cells))) for value in same)))
                 except BaseException:
                     claimed[0] = len(cells)  # threads stop after the cell they are at
                     raise
+                del data, same  # nothing else holds the pairs of a round when the next ones are drawn
         self.epoch += 1
         updates, skipped, likelihood = np.concatenate(figures).sum(axis=0)
         seconds = time.perf_counter() - began
@@ -120,21 +123,33 @@ class Trainer:
         share = 1.0 if self.l1_weights is None else ADAPTIVE_SHARE
         return Penalties(self.settings.regularization, share * self.settings.rival_regularization, self.l1_weights)
 
-    def _drawn_negatives(self, positives: Positives, spread: Spread) -> Part:
+    def _drawn_negatives(self, positives: Positives, spread: Spread, figures: list[Doubles]) -> Part:
         """Deal the positives for this epoch; return the kernel, what it works on, and the sub-epochs."""
         settings = self.settings
         how = settings.blocks, settings.negative_candidates, settings.seed, self.epoch
         dealt = deal(positives, len(self.factors.items), *how, self._place, spread)
         self._place = dealt.place
-        return train_drawn, dealt, schedule.drawn_negatives(settings.blocks)
+        figures.append(np.zeros((settings.blocks**2, 3)))
+        return train_drawn, repeat((dealt, figures[-1])), schedule.drawn_negatives(settings.blocks)
 
-    def _given_pairs(self) -> Part:
-        """Draw and arrange the given pairs of this epoch; return the kernel, what it works on, and the sub-epochs."""
-        factors, seed = self.factors, self.settings.seed
-        pairs = Pairs.concatenate([source.pairs(seed, self.epoch) for source in self._sources])
+    def _given_pairs(self, figures: list[Doubles]) -> Part:
+        """Return the kernel of the given pairs, what it works on, and the sub-epochs of all rounds."""
         shards = max(self.settings.blocks // 2, 1)
-        arranged = arrange(pairs, len(factors.users), len(factors.items), shards, seed, self.epoch)
-        return train_given, arranged, schedule.given_pairs(shards)
+        rounds = rounds_of(sum(source.count for source in self._sources), shards)
+        sub_epochs = schedule.given_pairs(shards)
+        return train_given, self._rounds(rounds, shards, len(sub_epochs), figures), rounds * sub_epochs
+
+    def _rounds(self, rounds: int, shards: int, sub_epochs: int, figures: list[Doubles]) -> Work:
+        """Draw and arrange the given pairs of this epoch, round by round, each when the one before is done."""
+        factors, seed, epoch = self.factors, self.settings.seed, self.epoch
+        for number, part in enumerate(np.random.default_rng((seed, epoch, 2)).permutation(rounds).tolist()):
+            pairs = Pairs.concatenate([source.pairs(seed, epoch, part, rounds) for source in self._sources])
+            arranged = arrange(pairs, len(factors.users), len(factors.items), shards, seed, epoch, number)
+            figures.append(np.zeros((cells_of(shards), 3)))
+            del pairs
+            for _ in range(sub_epochs):
+                yield arranged, figures[-1]
+            del arranged
 
     @contextmanager
     def _workers(self) -> Iterator[Spread]:
