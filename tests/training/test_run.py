@@ -332,8 +332,8 @@ def test_ctrl_c_again_and_again_while_threads_are_at_work_saves_whole_epochs_onl
         while time.monotonic() < end:
             factors.users[:] = np.random.default_rng(0).standard_normal(factors.users.shape)
 
-    def from_the_third_epoch_on(self):
-        kernel, arranged, cells = real(self)
+    def from_the_third_epoch_on(self, figures):
+        kernel, arranged, cells = real(self, figures)
         return (insist_and_change if self.epoch == 2 else kernel), arranged, cells
 
     def restore_slowly(self, factors):
