@@ -8,6 +8,7 @@ module            does
 ``store``         the model that answers now, and its exchange when the file changes
 ``schemas``       what is asked and answered, typed: the OpenAPI page is made of it
 ``verbs``         from a question to an answer, one function per verb
+``interview``     what to ask a visitor next, and again
 ``app``           the routes (FastAPI), and ``service``: keys, bounds, metrics and the direct path around them
 ``events``        what people answered, appended to a file that ``sadrec fit`` reads
 ``keys``          API keys, kept as hashes

@@ -394,6 +394,23 @@ class NextQuestion(BaseModel):
     probability: float = Field(description="The chance that the item is preferred.")
 
 
+class InterviewQuestion(NextQuestion):
+    """What to ask next in an interview."""
+
+    reason: Literal["new", "step", "cycle", "surprise"] = Field(
+        description="The answer tells most; it tests a step of a probable cycle; or it is asked again, because the "
+        "answers form a cycle here, or because this one does not fit the others."
+    )
+
+
+class PlacedItem(ScoredItem):
+    """An item of a visitor's list."""
+
+    place_lower: int | None = Field(None, description="The best place that is not improbable (90 %).")
+    place_upper: int | None = Field(None, description="The worst place that is not improbable (90 %).")
+    first: float | None = Field(None, description="Probability of the first place.")
+
+
 class AskAnswer(Answer):
     """Questions, the most informative first."""
 
@@ -425,9 +442,9 @@ class VisitorAnswer(Answer):
     """What is known of a visitor."""
 
     answers: int
-    items: list[ScoredItem]
+    items: list[PlacedItem]
     sure: float = Field(description="Mean probability that an item of the list is preferred to one further down.")
-    question: NextQuestion | None
+    question: InterviewQuestion | None
     stated: list[Stated]
     contradictions: list[Contradiction]
     intransitivity: float
@@ -472,6 +489,7 @@ class Nemesis(Item):
     share: float = Field(description="Of the users who prefer it; equals count half.")
     margin: float = Field(description="The mean margin over the users.")
     popularity: float = Field(description="Its mean margin over the catalogue for the average user.")
+    place: int = Field(description="Its place by popularity, from 1.")
 
 
 class NemesisAnswer(Answer):
@@ -481,6 +499,7 @@ class NemesisAnswer(Answer):
     title: str | None = None
     picture: str | None = None
     popularity: float
+    place: int = Field(description="Its place by popularity, from 1.")
     users: int = Field(description="How many users were asked.")
     nemeses: list[Nemesis]
 

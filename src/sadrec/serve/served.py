@@ -126,6 +126,13 @@ class Served:
         return np.argsort(-self.popularity, kind="stable")
 
     @cached_property
+    def popular_place(self) -> Positions:
+        """The place of every item among the popular ones, from 1."""
+        places = np.empty(len(self.by_popularity), np.int64)
+        places[self.by_popularity] = np.arange(1, len(places) + 1)
+        return places
+
+    @cached_property
     def intransitivity(self) -> Doubles:
         """The share of each user's preferences that no scores explain."""
         return np.asarray(self.model.intransitivity())

@@ -11,10 +11,10 @@ from sadrec._types import Doubles
 from sadrec.data.ids import UnknownIdError
 from sadrec.ranking.cycles import Cycle, cycle_through
 from sadrec.ranking.pairs import contributions
-from sadrec.ranking.questions import cycle_probability
+from sadrec.ranking.questions import Contradiction, cycle_probability
 from sadrec.ranking.rank import SlateMethod, rank_tournament
 from sadrec.ranking.uncertainty import Uncertainty, VisitorUncertainty
-from sadrec.serve import schemas
+from sadrec.serve import interview, schemas
 from sadrec.serve.served import EVERYBODY, VISITOR, Served
 from sadrec.serve.settings import MOST_PLAYERS, MOST_USERS
 
@@ -441,6 +441,7 @@ def nemesis(served: Served, asked: schemas.NemesisQuery) -> Answer:
         "model": served.digest,
         **served.entry(item),
         "popularity": float(served.popularity[served.model.item_ids.positions(item)]),
+        "place": int(served.popular_place[served.model.item_ids.positions(item)]),
         "users": found.users,
         "nemeses": [
             {
@@ -448,6 +449,7 @@ def nemesis(served: Served, asked: schemas.NemesisQuery) -> Answer:
                 "share": float(share),
                 "margin": float(margin),
                 "popularity": float(served.popularity[place]),
+                "place": int(served.popular_place[place]),
             }
             for place, share, margin in zip(places, found.shares, found.margins, strict=True)
         ],
@@ -507,8 +509,14 @@ def visitor(served: Served, asked: schemas.Visitor) -> Answer:
     ids, scores = model.recommend(user, N=asked.N, filter_already_liked_items=asked.likes is not None)
     listed = _scored(served, ids, scores)
     _add_intervals(served, model, user, ids, listed)
+    if model is not served.model:
+        spread = interview.places(model, ids)
+        rows = zip(listed, spread["lower"], spread["upper"], spread["first"], strict=True)
+        for entry, lower, upper, first in rows:
+            entry |= {"place_lower": lower, "place_upper": upper, "first": first}
     answers: list[dict[str, Any]] = []
-    found: list[dict[str, Any]] = []
+    found: list[Contradiction] = []
+    said = None
     if asked.comparisons:
         said = stated(served, asked.comparisons)
         sides = said.items[said.winner_index], said.items[said.loser_index]
@@ -519,23 +527,18 @@ def visitor(served: Served, asked: schemas.Visitor) -> Answer:
         )
         names = ("winner", "loser", "margin", "probability")
         answers = [dict(zip(names, map(served.plain, row), strict=True)) for row in zip(*columns, strict=True)]
-        found = [
-            {
-                "path": served.entries(one.path),
-                "probabilities": one.probabilities.tolist(),
-                "probability": one.probability,
-                "verdict": one.verdict,
-                "ask_again": served.entries(list(one.ask_again)),
-            }
-            for one in served.model.contradictions(said)
-        ]
+        found = served.model.contradictions(said)
     question = None
     if len(served.items.ids) > 1 and model._fitted.uncertainty is not None:
-        asked_before = {frozenset((one["winner"], one["loser"])) for one in answers}
-        next_ones = model.ask_next(user, _to_ask(served, model, user, asked.items), len(asked_before) + 1)
-        rows = _questions(served, next_ones)
-        fresh = [one for one in rows if frozenset((one["item"]["item"], one["rival"]["item"])) not in asked_before]
-        question = fresh[0] if fresh else None
+        next_one = interview.next_question(model, user, _to_ask(served, model, user, asked.items), said, found)
+        if next_one is not None:
+            question = {
+                "item": served.entry(next_one.item),
+                "rival": served.entry(next_one.rival),
+                "bits": next_one.bits,
+                "probability": next_one.probability,
+                "reason": next_one.reason,
+            }
     found_cycles = model.cycles(user, min(50, len(served.items.ids)))
     return {
         "model": served.digest,
@@ -544,7 +547,16 @@ def visitor(served: Served, asked: schemas.Visitor) -> Answer:
         "sure": _sureness(model, user, ids),
         "question": question,
         "stated": answers,
-        "contradictions": found,
+        "contradictions": [
+            {
+                "path": served.entries(one.path),
+                "probabilities": one.probabilities.tolist(),
+                "probability": one.probability,
+                "verdict": one.verdict,
+                "ask_again": served.entries(list(one.ask_again)),
+            }
+            for one in found
+        ],
         "intransitivity": model.intransitivity(user),
         "strongest_cycle": _cycle(served, model, user, found_cycles[0], 3) if found_cycles else None,
     }

@@ -1,0 +1,149 @@
+"""What a visitor is asked."""
+
+import numpy as np
+import pytest
+
+from sadrec import SAD, Comparisons
+from sadrec.data import simulate
+from sadrec.ranking.cycles import cycles
+from sadrec.ranking.tournament import Tournament
+from sadrec.serve.interview import next_question, places, surprises, vector_covariance
+
+
+@pytest.fixture(scope="module")
+def people():
+    return simulate("sim2", n=300, m=60, k=4, comparisons_per_user=2, seed=3)
+
+
+@pytest.fixture(scope="module")
+def model(people):
+    return SAD.from_factors(people.user_factors, people.item_factors, people.rival_factors)
+
+
+def said_by(model, pairs):
+    if not pairs:
+        return None
+    winners, losers = np.array(pairs).T
+    return Comparisons.from_indices(np.zeros(len(pairs), int), winners, losers, users=["visitor"], items=model.items)
+
+
+def question(model, pairs, items=None):
+    said = said_by(model, pairs)
+    found = [] if said is None else model.contradictions(said)
+    return next_question(model.visitor(said), "visitor", list(model.items) if items is None else items, said, found)
+
+
+def interviewed(model, taste, number):
+    """Ask somebody whose margins are known, and who always answers so."""
+    pairs, reasons = [], []
+    for _ in range(number):
+        asked = question(model, pairs)
+        item, rival = int(asked.item), int(asked.rival)
+        pairs.append((item, rival) if taste[item, rival] > 0 else (rival, item))
+        reasons.append(asked.reason)
+    return pairs, reasons
+
+
+@pytest.fixture(scope="module")
+def taste(people):
+    half = (people.item_factors * np.array([1.5, -1.0, 0.5, 1.0])) @ people.rival_factors.T
+    return half - half.T
+
+
+@pytest.fixture(scope="module")
+def interview(model, taste):
+    return interviewed(model, taste, 16)
+
+
+def test_answers_bring_the_list_near_the_truth(model, taste, interview):
+    pairs, _ = interview
+    scores = model.visitor(said_by(model, pairs)).scores("visitor")
+    assert np.corrcoef(scores, taste.mean(axis=1))[0, 1] > 0.9
+
+
+def test_no_question_is_asked_twice_without_a_reason(interview):
+    pairs, reasons = interview
+    seen = set()
+    for pair, reason in zip(map(frozenset, pairs), reasons, strict=True):
+        assert pair not in seen or reason in ("cycle", "surprise")
+        seen.add(pair)
+
+
+def test_probable_cycles_are_tested(interview):
+    assert "step" not in interview[1][:7] and "step" in interview[1]
+
+
+def test_a_new_question_shows_other_items_than_the_last(model):
+    asked = question(model, [(3, 4)])
+    assert asked.reason == "new" and not {asked.item, asked.rival} & {3, 4}
+    best = model.visitor(said_by(model, [(3, 4)])).ask_next("visitor", None, 400)
+    assert asked.bits >= best["bits"].to_numpy()[-1]
+
+
+def test_the_bits_are_those_of_ask_next(model):
+    asked = question(model, [(3, 4), (5, 6)])
+    rows = model.visitor(said_by(model, [(3, 4), (5, 6)])).ask_next("visitor", [asked.item, asked.rival])
+    assert rows.row(0)[2:] == pytest.approx((asked.bits, asked.probability))
+
+
+def test_an_answer_against_the_others_is_asked_again_with_its_sides_exchanged(model, taste, interview):
+    pairs = interview[0]
+    known = model.visitor(said_by(model, pairs))
+    one, other = np.triu_indices(60, 1)
+    chances = known.probability("visitor", one, other)
+    at = int(np.argmin(np.abs(chances - 0.97)))
+    slip = (int(other[at]), int(one[at]))
+    contrary = [*pairs[:6], slip, *pairs[6:]]
+    said = said_by(model, contrary)
+    assert surprises(model.visitor(said), said).argmin() == 6
+    asked = question(model, contrary)
+    assert (asked.item, asked.rival, asked.reason) == (slip[1], slip[0], "surprise")
+    assert {question(model, [*pairs, slip]).item, question(model, [*pairs, slip]).rival} != set(slip)  # it waits
+    settled = question(model, [*contrary, slip[::-1], *pairs[:2]])
+    assert {settled.item, settled.rival} != set(slip)  # once more is enough
+
+
+def test_a_surprise_is_what_the_other_answers_say(model, interview):
+    pairs = interview[0]
+    said = said_by(model, pairs)
+    told = surprises(model.visitor(said), said)
+    for at in (0, 5, 11):
+        rest = model.visitor(said_by(model, pairs[:at] + pairs[at + 1 :]))
+        assert told[at] == pytest.approx(rest.probability("visitor", *pairs[at]), abs=0.1)
+
+
+def test_an_open_cycle_is_asked_about_again(model):
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        a, b, c = rng.choice(60, 3, replace=False).tolist()
+        pairs = [(a, b), (b, c), (c, a), (0, 59), (1, 58)]
+        (found, *_) = model.contradictions(said_by(model, pairs))
+        if 0.2 < found.probability < 0.8:
+            break
+    asked = question(model, pairs)
+    assert asked.reason == "cycle" and {asked.item, asked.rival} <= {a, b, c}
+
+
+def test_nothing_is_left_to_ask_about_two_items(model):
+    assert question(model, [(0, 1)], [0, 1]) is None
+
+
+def test_places_are_those_of_drawn_vectors(model):
+    visitor = model.visitor(said_by(model, [(1, 4), (2, 5), (3, 6)]))
+    ids, _ = visitor.recommend("visitor", N=10)
+    found = places(visitor, ids)
+    assert all(1 <= low <= high <= 60 for low, high in zip(found["lower"], found["upper"], strict=True))
+    rng = np.random.default_rng(5)
+    drawn = rng.multivariate_normal(visitor.user_factors[0], vector_covariance(visitor), 4000)
+    first = (drawn @ visitor.item_vectors().T).argmax(axis=1)
+    shares = [(first == item).mean() for item in ids]
+    assert found["first"] == pytest.approx(shares, abs=0.05)
+
+
+def test_a_cycle_in_answers_is_found_as_the_tournament_of_answers_has_it(model):
+    pairs = [(0, 1), (1, 2), (2, 0)]
+    (found,) = model.contradictions(said_by(model, pairs))
+    wins = np.zeros((3, 3))
+    for winner, loser in pairs:
+        wins[winner, loser], wins[loser, winner] = 1, -1
+    assert cycles(Tournament(np.arange(3), wins))[0].path.tolist() == found.path.tolist()
