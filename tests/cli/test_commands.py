@@ -260,6 +260,19 @@ def test_the_demo_shows_who_predicts_better_and_draws_a_cycle(tmp_path, monkeypa
     assert (tmp_path / "demo" / "demo.png").read_bytes()[:4] == b"\x89PNG"
 
 
+def test_the_demo_serves_dishes_that_have_titles_and_are_popular(tmp_path, monkeypatch):
+    from sadrec import SAD
+
+    given = {}
+    monkeypatch.setattr("sadrec.cli.demo.PEOPLE", 60)
+    monkeypatch.setattr("sadrec.cli.serve.serve", lambda model, *where, **files: given.update(files, model=model) or 0)
+    ask("demo", "--serve", "-o", tmp_path / "demo")
+    assert pl.read_csv(given["items"])["title"][:2].to_list() == ["Smoky ramen", "Crispy ramen"]
+    served, twin = SAD.load(given["model"]), SAD.load(given["twin"])
+    assert twin.parameters.rival_factors is None and len(served.items) == 300
+    assert np.ptp(served.scores(served.users).mean(axis=0)) > 1
+
+
 def test_an_interrupted_fit_of_comparisons_keeps_its_checkpoints(tmp_path, monkeypatch):
     rows = "\n".join(f"ann,{i % 7},{(i * 3 + 1) % 7}" for i in range(300) if i % 7 != (i * 3 + 1) % 7)
     (tmp_path / "games.csv").write_text(f"judge,winner,loser\n{rows}\n")

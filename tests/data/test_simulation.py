@@ -21,6 +21,15 @@ def test_the_second_scenario_has_the_paper_s_parameters() -> None:
     assert counts[1] == 215
 
 
+def test_users_may_have_some_taste_in_common() -> None:
+    plain, shared = simulate("sim2", seed=3), simulate("sim2", seed=3, common=1.5)
+    assert np.array_equal(shared.user_factors, plain.user_factors + 1.5)
+    assert np.array_equal(shared.item_factors, plain.item_factors)
+    assert np.array_equal(shared.rival_factors, plain.rival_factors)
+    with pytest.raises(ValueError, match="common"):
+        simulate(common=-1.0)
+
+
 def test_the_first_scenario_is_a_bpr_model() -> None:
     truth = simulate("sim1")
     assert (truth.rival_factors == 1).all()

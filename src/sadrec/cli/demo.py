@@ -39,7 +39,9 @@ def demo_command(seed: int, output: Path, serving: bool, port: int) -> None:
 
     began = time.perf_counter()
     names = np.array([f"{how} {what}" for what in _WHAT for how in _HOW])
-    truth = simulate("sim2", n=PEOPLE, m=len(names), k=FACTORS, comparisons_per_user=ANSWERS, seed=seed)
+    common = 1.0 if serving else 0.0  # on a page some dishes should be popular with everybody
+    size = {"n": PEOPLE, "m": len(names), "k": FACTORS, "comparisons_per_user": ANSWERS}
+    truth = simulate("sim2", **size, common=common, seed=seed)
     known, asked = truth.comparisons.split(test=0.2, seed=seed)
     click.secho("People whose taste runs in cycles", bold=True)
     click.echo(
@@ -76,7 +78,7 @@ def serve_demo(
     model, twin, items, test = (folder / name for name in ("demo.sad", "twin.sad", "dishes.csv", "asked.csv"))
     for path, fitted in zip((model, twin), models.values(), strict=True):
         fitted.save(path)
-    pl.DataFrame({"item": np.arange(len(names)), "title": names}).write_csv(items)
+    pl.DataFrame({"item": np.arange(len(names)), "title": np.char.capitalize(names)}).write_csv(items)
     asked.to_frame().write_csv(test)
     raise SystemExit(
         serve(model, "127.0.0.1", port, 1, items=items, twin=twin, test=test, log=folder / "answers.jsonl")

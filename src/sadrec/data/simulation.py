@@ -127,6 +127,7 @@ def simulate(
     seed: int = 0,
     *,
     comparisons_per_user: int | None = None,
+    common: float = 0.0,
 ) -> Simulation:
     """Simulate people who compare items, as in the paper's simulation study.
 
@@ -147,6 +148,8 @@ def simulate(
         Seed of everything.
     comparisons_per_user
         Draw this many different pairs for each user instead of taking all of them: for many items.
+    common
+        What the tastes of all users have in common, 0 or more, added to every entry of Xi: it makes some items popular.
 
     Examples
     --------
@@ -160,7 +163,7 @@ def simulate(
     for name, value, least in (("n", n, 1), ("m", m, 2), ("k", k, 1)):
         _check.whole(value, name, least)
     rng = _stream(seed, _TRUTH)
-    xi, eta = rng.random((n, k)) * 4 - 2, rng.random((m, k)) * 4 - 2
+    xi, eta = rng.random((n, k)) * 4 - 2 + _check.number(common, "common"), rng.random((m, k)) * 4 - 2
     tau = np.ones((m, k))
     if scenario == "sim2":
         chosen = np.argsort(rng.random(m * k), kind="stable")[: round(SHARE_OFF_ONE * m * k)]
