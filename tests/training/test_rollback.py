@@ -43,5 +43,4 @@ def test_what_is_kept_last_comes_back_wherever_it_was_kept(place, bias, monkeypa
     for array in factors.arrays:
         array[:] = np.nan
     assert rollback.restore(factors) == rollback.state == State(epoch=1)
-    rollback.close()
     assert all(np.array_equal(one, other) for one, other in zip(factors.arrays, wanted.arrays, strict=True))

@@ -20,6 +20,7 @@ from sadrec.training.rollback import Rollback
 from sadrec.training.run import DivergedError, run
 from sadrec.training.samplers import Stated
 from sadrec.training.settings import Settings
+from sadrec.training.stored import Stored
 from sadrec.training.trainer import Trainer
 
 
@@ -204,7 +205,7 @@ def replaced(factors, name, value):
         (broken("bias", lambda a: None), "bias"),
         (lambda factors, state: (factors, replace(state, history=())), "0 epochs of figures"),
         (lambda factors, state: (factors, replace(state, best_epoch=3)), "best epoch is 3"),
-        (lambda factors, state: (factors, replace(state, best_epoch=99, best=factors)), "best epoch is 99"),
+        (lambda factors, state: (factors, replace(state, best_epoch=99, best=Stored(factors))), "best epoch is 99"),
     ],
 )
 def test_a_well_formed_checkpoint_with_wrong_content_is_passed_over(tmp_path, caplog, change, message):
@@ -238,10 +239,10 @@ def test_a_folder_in_use_is_refused(tmp_path):
 
 
 class Interrupted:
-    """A temporary file; the write number ``at`` ends in Ctrl-C when half of it is done."""
+    """A temporary file; of all such files, the last write that ``left`` counts ends in Ctrl-C when half is done."""
 
-    def __init__(self, file, at):
-        self._file, self._left = file, at
+    def __init__(self, file, left):
+        self._file, self._left = file, left
 
     def __enter__(self):
         return self
@@ -253,8 +254,8 @@ class Interrupted:
         return getattr(self._file, name)
 
     def write(self, data):
-        self._left -= 1
-        if self._left == 0:
+        self._left[0] -= 1
+        if self._left[0] == 0:
             self._file.write(data[: len(data) // 2])
             raise KeyboardInterrupt
         return self._file.write(data)
@@ -265,9 +266,9 @@ def test_an_interrupt_while_the_snapshot_is_written_leaves_whole_epochs_everywhe
     epochs = {}
     whole = trainer()
     run(whole, after_epoch=lambda epoch, figures: epochs.__setitem__(epoch, bits(whole)))
-    make = tempfile.TemporaryFile
+    make, left = tempfile.TemporaryFile, [at]
     with monkeypatch.context() as patch:
-        patch.setattr(tempfile, "TemporaryFile", lambda **options: Interrupted(make(**options), at))
+        patch.setattr(tempfile, "TemporaryFile", lambda **options: Interrupted(make(**options), left))
         work, history = trainer(), []
         with pytest.raises(KeyboardInterrupt):
             run(work, checkpoints=Checkpoints(tmp_path, {}, seconds=1000), history=history)

@@ -270,14 +270,15 @@ class SAD(TrainingSettings, Estimator):
             fit_comparisons(data, settings, threads, keep, **run_options)
             return self
         trainer = Trainer(factors, settings, data.positives(settings), data.pair_sources(settings), threads)
-        seen = seen_before if data.matrix is None else data.seen()
+        seen = seen_before if data.matrix is None else data.seen  # a function: it may take a copy, at the end
         fitted = Fitted(_parameters(factors), data.users, data.items, seen, settings)
 
         def take_over(finished: bool = False) -> None:
             for array in factors.arrays:
                 array.flags.writeable = not finished
             # A new object for every epoch: what was derived from the factors of the last one is not kept.
-            self._fitted = replace(fitted, parameters=_parameters(factors))
+            seen = fitted.seen if finished else fitted.stored_seen
+            self._fitted = replace(fitted, parameters=_parameters(factors), stored_seen=seen)
 
         def after_epoch(epoch: int, figures: Figures) -> bool:
             take_over()
@@ -304,13 +305,12 @@ class SAD(TrainingSettings, Estimator):
         """Return where checkpoints are kept, with all that the result depends on."""
         if options.checkpoint is None:
             return None
-        watched = None if held_out is None else [held_out.user, held_out.winner, held_out.loser, held_out.weight]
         identity = {
             "class": type(self).__name__,
             "data": data.fingerprint(),
             "settings": settings.identity(),
             "start": None if factors is None else fingerprint(*factors),
-            "validation": None if watched is None else fingerprint(*watched),
+            "validation": None if held_out is None else fingerprint(*held_out.arrays),
             "stopping": [options.patience, options.monitor],
         }
         return Checkpoints(options.checkpoint, identity, options.checkpoint_seconds)

@@ -15,6 +15,7 @@ from sadrec.training.given import Pairs
 from sadrec.training.run import check_patience, run_sweeps
 from sadrec.training.settings import Settings
 from sadrec.training.trainer import Figures, lasting
+from sadrec.training.validation import HeldOut
 from sadrec.training.variational import Variational
 
 
@@ -24,7 +25,7 @@ def fit_comparisons(
     threads: int,
     keep: Callable[[Fitted, int, Figures], bool],
     *,
-    validation: Pairs | None,
+    validation: Pairs | HeldOut | None,
     patience: int | None,
     monitor: str,
     **options: Any,
@@ -37,11 +38,12 @@ def fit_comparisons(
     if data.comparisons is None:
         raise ValueError("there are no comparisons to learn from")
     history: list[Figures] = []
+    held_out = validation.all() if isinstance(validation, HeldOut) else validation
 
     def after_sweep(figures: Figures) -> bool:
         parameters, uncertainty = learnt(learner)
-        if validation is not None:
-            figures |= validation_figures(parameters, uncertainty, validation)
+        if held_out is not None:
+            figures |= validation_figures(parameters, uncertainty, held_out)
             if monitor not in figures:
                 raise ValueError(f"monitor must be one of {sorted(figures)}, not {monitor!r}")
         history.append(lasting(figures))

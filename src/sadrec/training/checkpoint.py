@@ -16,6 +16,7 @@ import numpy as np
 from sadrec._record import Arrays, Records
 from sadrec._types import Floats
 from sadrec.training.factors import Factors
+from sadrec.training.stored import Stored
 
 logger = logging.getLogger("sadrec")
 
@@ -30,7 +31,7 @@ class State:
     epoch: int = 0  # how many epochs are done
     l1_weights: Floats | None = None  # of the second phase of adaptive training
     history: tuple[dict[str, float], ...] = ()  # the figures of every epoch
-    best: Factors | None = None  # the factors of the epoch with the best figure to watch,
+    best: Stored | None = None  # the factors of the epoch with the best figure to watch,
     best_epoch: int = 0  # and its number
     stopped: bool = False  # whether training ended before the last epoch
 
@@ -82,7 +83,9 @@ class Checkpoints:
 
     def save(self, factors: Factors, state: State) -> None:
         """Write factors and state."""
-        arrays = {**_packed(factors), **({} if state.best is None else _packed(state.best, "best_"))}
+        arrays = _packed(factors)
+        if state.best is not None:
+            arrays |= _packed(state.best.put_into(factors.copy()), "best_")
         if state.l1_weights is not None:
             arrays["l1_weights"] = state.l1_weights
         names = ("epoch", "history", "best_epoch", "stopped")
@@ -117,7 +120,7 @@ def _unpacked(values: dict[str, Any], arrays: Arrays, like: Factors) -> tuple[Fa
         epoch=epoch,
         l1_weights=None if weights is None or like.tau is None else _fitting(weights, like.tau),
         history=history,
-        best=factors("best_") if has_best else None,
+        best=Stored(factors("best_")) if has_best else None,
         best_epoch=best_epoch,
         stopped=bool(values["stopped"]),
     )

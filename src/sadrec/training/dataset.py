@@ -16,7 +16,7 @@ from sadrec.training.drawn import Positives
 from sadrec.training.given import Pairs
 from sadrec.training.samplers import Disliked, Mask, Ordered, PairSource, PopularNegatives, Stated, marked
 from sadrec.training.settings import Kind, Settings
-from sadrec.training.validation import held_out_pairs
+from sadrec.training.validation import HeldOut
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class TrainingData:
         return fingerprint(
             *(self.users.array, self.items.array, self.weights, self.disliked),
             *([None] * 3 if matrix is None else (matrix.indptr, matrix.indices, matrix.data)),
-            *([None] * 4 if pairs is None else (pairs.user, pairs.winner, pairs.loser, pairs.weight)),
+            *([None] * 4 if pairs is None else pairs.arrays),
         )
 
     def with_known(self, known: Any) -> "TrainingData":
@@ -137,18 +137,18 @@ class TrainingData:
         counts: Mask = self.weights != 0
         return counts if self.disliked is None else counts | self.disliked
 
-    def validation_pairs(self, data: Interactions | Comparisons, seed: int) -> Pairs:
+    def validation_pairs(self, data: Interactions | Comparisons, seed: int) -> Pairs | HeldOut:
         """Turn held-out data into triples; its users and items must be known."""
         if isinstance(data, Comparisons):
             if not len(data) or (data.weight is not None and not np.any(data.weight)):
                 raise ValueError("the validation set holds nothing to check the model on")
             return align_pairs(data, self.users, self.items)
-        held_out = align_ids(data, self.users, self.items)
-        known = held_out if self.matrix is None else merged(held_out, self.matrix)[0]
-        pairs = held_out_pairs(kernel_rows(known), kernel_rows(held_out), len(self.items), seed)
-        if not len(pairs):
+        held_out = kernel_rows(align_ids(data, self.users, self.items))
+        known = held_out if self.matrix is None else kernel_rows(self.matrix)
+        validation = HeldOut(known, held_out, len(self.items), seed)
+        if not any(map(len, validation)):
             raise ValueError("the validation set holds nothing to check the model on")
-        return pairs
+        return validation
 
     def _user_weights(self, settings: Settings) -> Floats | None:
         """Return how much each user's interactions count, with ``user_balance``; None: all the same."""

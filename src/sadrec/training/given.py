@@ -36,6 +36,11 @@ class Pairs:
     def __len__(self) -> int:
         return len(self.user)
 
+    @property
+    def arrays(self) -> tuple[NDArray[Any] | None, ...]:
+        """The arrays, and None where there are no weights."""
+        return self.user, self.winner, self.loser, self.weight
+
     def every(self, first: int, step: int) -> "Pairs":
         """Return every so-many-th triple from the first on."""
         user, winner, loser = (array[first::step].copy() for array in (self.user, self.winner, self.loser))

@@ -16,8 +16,9 @@ from sadrec.training.checkpoint import Checkpoints, State
 from sadrec.training.given import Pairs
 from sadrec.training.interrupt import SafeInterrupt
 from sadrec.training.rollback import Rollback
+from sadrec.training.stored import Stored
 from sadrec.training.trainer import Figures, Trainer, lasting
-from sadrec.training.validation import validation_figures
+from sadrec.training.validation import HeldOut, validation_figures
 from sadrec.training.variational import Variational
 
 logger = logging.getLogger("sadrec")
@@ -27,7 +28,7 @@ class DivergedError(ValueError):
     """Training left the finite numbers; the parameters are back at the last good epoch."""
 
 
-def check_patience(patience: int | None, validation: Pairs | None) -> None:
+def check_patience(patience: int | None, validation: Pairs | HeldOut | None) -> None:
     """Refuse patience that is no whole number, or has nothing to watch."""
     if patience is not None and (validation is None or patience < 1 or patience % 1):
         raise ValueError(f"patience ({patience!r}) must be a whole number from 1 and needs a validation set to watch")
@@ -43,7 +44,7 @@ def run(
     trainer: Trainer,
     *,
     after_epoch: Callable[[int, Figures], bool] = lambda epoch, figures: False,
-    validation: Pairs | None = None,
+    validation: Pairs | HeldOut | None = None,
     patience: int | None = None,
     monitor: str = "validation_log_likelihood",
     checkpoints: Checkpoints | None = None,
@@ -68,7 +69,6 @@ def run(
         history = [] if history is None else history
         history[:] = state.history
         rollback = Rollback(trainer.factors, state)
-        stack.callback(rollback.close)
         bar = stack.enter_context(_bar(trainer.epochs, state.epoch, title, show_progress))
         saved = state.epoch
 
@@ -112,7 +112,7 @@ def run(
             raise
         finally:
             if state.best is not None:
-                trainer.factors.assign(state.best)
+                state.best.put_into(trainer.factors)
     return history
 
 
@@ -135,7 +135,7 @@ def _after(state: State, trainer: Trainer, figures: Figures, monitor: str | None
         if monitor not in figures:
             raise ValueError(f"monitor must be one of {sorted(figures)}, not {monitor!r}")
         if best is None or figures[monitor] > state.history[best_epoch - 1][monitor]:
-            best, best_epoch = trainer.factors.copy(), trainer.epoch
+            best, best_epoch = Stored(trainer.factors), trainer.epoch
     return State(
         epoch=trainer.epoch,
         l1_weights=trainer.l1_weights,

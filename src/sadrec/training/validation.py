@@ -1,9 +1,12 @@
 """How well the model does on triples it is not trained on, epoch by epoch."""
 
+from collections.abc import Iterator
+from itertools import pairwise
 from math import exp, log1p
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sadrec._kernel import kernel
 from sadrec._random import advance, below, hashed, nth_absent, stream_key
@@ -14,27 +17,63 @@ from sadrec.training.step import margin
 
 # Negatives drawn for each held-out interaction: enough to compare epochs, cheap beside an epoch.
 NEGATIVES = 4
+_AT_ONCE = 2**16  # held-out interactions whose triples are drawn at once
 
 
-def held_out_pairs(known: Rows, held_out: Rows, items: int, seed: int) -> Pairs:
-    """Turn held-out interactions into triples against items that are not among what the user is known to have touched.
+class HeldOut:
+    """Held-out interactions as triples against items that are not among what the user is known to have touched.
 
-    The triples are the same for the same seed.
+    What users touched in training and what is held out are given as ``(indptr, indices)`` with sorted rows. Going
+    through it yields the triples in parts, drawn anew each time, and the same each time for the same seed.
     """
-    most = NEGATIVES * len(held_out[1])
-    return drawn_pairs(draw_unknown, most, known, held_out, items, np.uint64(seed), NEGATIVES)
+
+    def __init__(self, known: Rows, held_out: Rows, items: int, seed: int):
+        self._rows, self._items, self._seed = (known, held_out), items, seed
+        self._longest = sum(int(np.diff(start).max(initial=0)) for start, _ in self._rows)
+
+    @property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """What the triples depend on, beside the training data and the seed."""
+        return self._rows[1]
+
+    def __iter__(self) -> Iterator[Pairs]:
+        start, held = self._rows[1]
+        bounds = np.searchsorted(start, np.arange(_AT_ONCE, len(held), _AT_ONCE))
+        for first, last in pairwise((0, *np.unique(bounds).tolist(), len(start) - 1)):
+            most = NEGATIVES * int(start[last] - start[first])
+            given = *self._rows, first, last, self._longest, self._items
+            yield drawn_pairs(draw_unknown, most, *given, np.uint64(self._seed), NEGATIVES)
+
+    def all(self) -> Pairs:
+        """Return all triples."""
+        return Pairs.concatenate(list(self))
 
 
 @kernel
 def draw_unknown(
-    known: Any, held_out: Any, items: int, seed: Any, negatives: int, user: Any, winner: Any, loser: Any
+    known: Any,
+    held_out: Any,
+    first: int,
+    last: int,
+    longest: int,
+    items: int,
+    seed: Any,
+    negatives: int,
+    user: Any,
+    winner: Any,
+    loser: Any,
 ) -> int:
-    """Write ``negatives`` triples for each held-out interaction and return how many there are."""
+    """Write ``negatives`` triples for each held-out interaction of some users and return how many there are."""
     (known_start, known_items), (held_start, held) = known, held_out
-    count = 0
-    for u in range(held_start.shape[0] - 1):
-        run = known_items[known_start[u] : known_start[u + 1]]
-        free = items - run.shape[0]
+    touched, count = np.empty(longest, np.int32), 0
+    for u in range(first, last):
+        if held_start[u] == held_start[u + 1]:
+            continue
+        size = join_rows(
+            known_items[known_start[u] : known_start[u + 1]], held[held_start[u] : held_start[u + 1]], touched
+        )
+        run = touched[:size]
+        free = items - size
         if free <= 0:
             continue
         state = stream_key(seed, u, 0, 4)
@@ -48,21 +87,39 @@ def draw_unknown(
     return count
 
 
-def validation_figures(factors: Factors, pairs: Pairs) -> dict[str, float]:
+@kernel
+def join_rows(one: Any, other: Any, both: Any) -> int:
+    """Write what is in either of two sorted rows, in order and once, and return how much it is."""
+    i, j, size = 0, 0, 0
+    while i < one.shape[0] or j < other.shape[0]:
+        first = j == other.shape[0] or (i < one.shape[0] and one[i] <= other[j])
+        value = one[i] if first else other[j]
+        both[size] = value
+        size += 1
+        while i < one.shape[0] and one[i] == value:
+            i += 1
+        while j < other.shape[0] and other[j] == value:
+            j += 1
+    return size
+
+
+def validation_figures(factors: Factors, pairs: Pairs | HeldOut) -> dict[str, float]:
     """Return the mean log likelihood of the triples and the share that is ordered rightly (equals count half)."""
     l1 = None if factors.tau is None else 0.0
-    likelihood, right, weight = score_pairs(
-        pairs.user, pairs.winner, pairs.loser, pairs.weight, factors.users, factors.items, factors.bias, l1
-    )
+    sums = np.zeros(3)
+    for part in [pairs] if isinstance(pairs, Pairs) else pairs:
+        given = part.user, part.winner, part.loser, part.weight
+        score_pairs(*given, factors.users, factors.items, factors.bias, l1, sums)
+    likelihood, right, weight = sums.tolist()
     return {"validation_log_likelihood": likelihood / weight, "validation_accuracy": right / weight}
 
 
 @kernel
 def score_pairs(
-    users: Any, winners: Any, losers: Any, weights: Any, xi: Any, items: Any, bias: Any, l1: Any
-) -> tuple[float, float, float]:
-    """Return the weighted sums of log sigmoid(x), of 1(x > 0) + 1(x = 0) / 2, and of the weights."""
-    likelihood, right, total = 0.0, 0.0, 0.0
+    users: Any, winners: Any, losers: Any, weights: Any, xi: Any, items: Any, bias: Any, l1: Any, sums: Any
+) -> None:
+    """Add to ``sums`` the weighted sums of log sigmoid(x), of 1(x > 0) + 1(x = 0) / 2, and of the weights."""
+    likelihood, right, total = sums[0], sums[1], sums[2]
     for t in range(users.shape[0]):
         weight = 1.0
         if weights is not None:
@@ -77,4 +134,4 @@ def score_pairs(
         elif x == 0:
             right += 0.5 * weight
         total += weight
-    return likelihood, right, total
+    sums[0], sums[1], sums[2] = likelihood, right, total
