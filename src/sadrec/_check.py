@@ -29,11 +29,12 @@ def is_whole(value: object) -> bool:
 
 def is_number(value: object) -> bool:
     """Whether a value is a finite number; True and False are not."""
-    return (
-        isinstance(value, int | float | np.integer | np.floating)
-        and not isinstance(value, bool)
-        and math.isfinite(value)
-    )
+    if not isinstance(value, int | float | np.integer | np.floating) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number that no float can hold
+        return False
 
 
 def whole(value: Any, name: str, least: int = 0, most: int | None = None) -> int:

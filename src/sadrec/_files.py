@@ -64,6 +64,12 @@ def write_whole(path: str | Path, content: bytes | str) -> None:
         part.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
+def save_figure(path: str | Path, figure: Any, **options: Any) -> None:
+    """Write a figure of matplotlib, whole or not at all; the ending of the name tells the format."""
+    with replacing(path) as part:
+        figure.savefig(part, format=Path(path).suffix[1:] or "png", **options)
+
+
 def _flush(path: Path) -> None:
     """Have the system write what it holds of a file or folder to the disk."""
     handle = os.open(path, os.O_RDONLY)
@@ -172,6 +178,7 @@ def read_arrays(path: Path, kind: str, verify: bool = True) -> tuple[dict[str, N
 
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {str(path)!r}")
+    path.open("rb").close()  # the library below calls a file that may not be read a missing one
     try:
         with safe_open(path, framework="np") as checked:  # checks the header against the size of the file
             metadata = checked.metadata() or {}
@@ -193,12 +200,35 @@ def read_arrays(path: Path, kind: str, verify: bool = True) -> tuple[dict[str, N
             raise FileFormatError(f"{str(path)!r} is damaged: its content does not fit its checksum")
     except FileFormatError:
         raise
-    except (SafetensorError, ValueError, KeyError, TypeError, RecursionError, OSError) as error:
+    except OSError as error:
+        raise OSError(f"{str(path)!r} cannot be read: {error.strerror or error}") from error
+    except (SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise FileFormatError(
-            f"{str(path)!r} is not {kind}, or it is damaged or cut short ({error}); fit the model again or fetch "
-            "the file again"
+            f"{str(path)!r} cannot be read as {kind}: it is something else, damaged or cut short ({error})"
         ) from error
     return arrays, header
+
+
+def kind_of(path: Path) -> str | None:
+    """Return what a file that :func:`write_arrays` made says it is, in words; None for any other file."""
+    try:
+        with path.open("rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            start = file.read(1)
+            layout = start + file.read(length - 1) if start == b"{" and length < 2**27 else b""
+        kind = json.loads(json.loads(layout)["__metadata__"]["sadrec"])["kind"]
+    except (ValueError, KeyError, TypeError, RecursionError, OSError):
+        return None
+    return kind_in_words(kind)
+
+
+def kind_in_words(kind: Any) -> str:
+    """Return what the header of a file calls it, in words, and what reads it."""
+    known = {
+        "model": "a model of sadrec (SAD.load, or sadrec recommend, prefer, cycles, ...)",
+        "posterior": "a posterior of sadrec (GibbsSAD.load, or sadrec posterior NAME.posterior)",
+    }
+    return known.get(kind, f"a {kind} of sadrec")
 
 
 def checksum_of(path: Path) -> str:

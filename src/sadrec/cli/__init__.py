@@ -8,6 +8,7 @@ from typing import Any, cast
 import click
 
 import sadrec
+from sadrec._words import one_line
 
 # The module of each command; a command costs its imports only when it is run.
 COMMANDS = {
@@ -47,7 +48,7 @@ class Verbs(click.Group):
 
         def show(message: Any, category: type[Warning], *where: Any, **rest: Any) -> None:
             if issubclass(category, UserWarning):
-                click.echo(f"Warning: {message}", err=True)
+                click.echo(f"Warning: {one_line(message)}", err=True)
             else:
                 usual(message, category, *where, **rest)
 
@@ -55,13 +56,27 @@ class Verbs(click.Group):
             with warnings.catch_warnings():
                 warnings.showwarning = show
                 return super().invoke(ctx)
-        except (ValueError, TypeError, OSError, ImportError) as error:
-            if os.environ.get("SADREC_DEBUG"):
-                raise
-            raise click.ClickException(" ".join(str(error).split()) or type(error).__name__) from error
         except KeyboardInterrupt:
             click.echo("Interrupted.", err=True)
             ctx.exit(130)
+        except (click.ClickException, click.Abort, click.exceptions.Exit, SystemExit, BrokenPipeError):
+            raise
+        except BaseException as error:  # a panic of compiled code is no Exception
+            if os.environ.get("SADREC_DEBUG"):
+                raise
+            raise click.ClickException(said(error)) from error
+
+
+def said(error: BaseException) -> str:
+    """Return in one line what an error says; one that no check has foreseen with its class."""
+    text = one_line(" ".join(str(error).split()))
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror if error.filename is None else one_line(f"{error.filename}: {error.strerror}")
+    if isinstance(error, MemoryError):
+        return f"there is not enough memory: {text or 'this process may not take what it needs'}"
+    if isinstance(error, ValueError | TypeError | OSError | ImportError):
+        return text or type(error).__name__
+    return f"{type(error).__name__}: {text} (nobody has foreseen this: please report what SADREC_DEBUG=1 shows)"
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})

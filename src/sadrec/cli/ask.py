@@ -1,6 +1,7 @@
 """Questions to a fitted model: ``sadrec recommend | prefer | cycles | explain | similar``."""
 
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +102,7 @@ def write_all(fitted: Any, output: Path, N: int, method: str, keep_seen: bool) -
     import polars as pl
     from tqdm import tqdm
 
-    from sadrec._files import replacing
+    from sadrec._files import write_whole
 
     with tqdm(total=len(fitted.users), unit="user", desc="recommending", disable=None) as bar:
         ids, scores = fitted.recommend(
@@ -110,8 +111,9 @@ def write_all(fitted: Any, output: Path, N: int, method: str, keep_seen: bool) -
     ranks = np.tile(np.arange(1, N + 1, dtype=np.int32), len(ids))
     columns = {"user": np.repeat(fitted.users, N), "rank": ranks, "item": ids.ravel(), "score": scores.ravel()}
     real = np.isfinite(columns["score"])
-    with replacing(output) as part:
-        pl.DataFrame({name: column[real] for name, column in columns.items()}).write_parquet(part)
+    content = BytesIO()  # what polars says of a full disk is no sentence
+    pl.DataFrame({name: column[real] for name, column in columns.items()}).write_parquet(content)
+    write_whole(output, content.getvalue())
 
 
 @click.command("cycles")
@@ -149,7 +151,7 @@ def draw_strongest(fitted: Any, user: Any, cycles: list[Any], N: int, minimum: f
     """Draw the strongest cycle and those around it, 20 items that can be read, to a file, whole or not at all."""
     import numpy as np
 
-    from sadrec._files import replacing
+    from sadrec._files import save_figure
     from sadrec.ranking.plots import plot_tournament
 
     around, cycle = None, None
@@ -158,8 +160,7 @@ def draw_strongest(fitted: Any, user: Any, cycles: list[Any], N: int, minimum: f
         others = cycle.members[~np.isin(cycle.members, cycle.path)]
         around = np.concatenate([cycle.path, others])[: max(20, len(cycle))]
     figure = plot_tournament(fitted.tournament(user, items=around, N=min(N, 20)), cycle, minimum=minimum)
-    with replacing(path) as part:
-        figure.savefig(part, dpi=120, format=path.suffix[1:] or "png")
+    save_figure(path, figure, dpi=120)
 
 
 @click.command("explain")

@@ -140,6 +140,7 @@ def draw(
     except ImportError:
         click.echo("(pip install sadrec[plot] for a picture)")
         return None
+    from sadrec._files import save_figure
     from sadrec.ranking.pairs import preference
     from sadrec.ranking.plots import draw_cycle
 
@@ -160,7 +161,6 @@ def draw(
         user, cycle = best
         draw_cycle(axes[2], cycle, list(names[cycle.path]))
         axes[2].set_title(f"a true cycle in the taste of person {user}:\neach beats the next")
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / "demo.png"
-    figure.savefig(path, dpi=110)
+    save_figure(path, figure, dpi=110)
     return path

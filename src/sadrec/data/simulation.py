@@ -1,6 +1,7 @@
 """Simulated comparisons whose truth is known: the paper's simulation study, at any size."""
 
 import zipfile
+import zlib
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,6 +13,11 @@ from numpy.typing import NDArray
 from sadrec import _check
 from sadrec._types import Doubles
 from sadrec.data.comparisons import Comparisons
+
+_DAMAGE = (
+    ValueError, OSError, EOFError, AttributeError, RuntimeError, MemoryError, OverflowError,
+    zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
 
 Scenario = Literal["sim1", "sim2"]
 Pairs = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
@@ -231,5 +237,7 @@ def _load(path: Path) -> dict[str, NDArray[Any]]:
             if missing := set(names) - set(archive.files):
                 raise ValueError(f"it has no arrays {', '.join(sorted(missing))}; it has {', '.join(archive.files)}")
             return {name: archive[name] for name in names}
-    except (ValueError, zipfile.BadZipFile, EOFError, AttributeError) as error:
+    except (FileNotFoundError, PermissionError, IsADirectoryError):
+        raise
+    except _DAMAGE as error:
         raise ValueError(f"{path} is not a simulation: {error}") from None

@@ -17,6 +17,7 @@ from typing import Protocol, Self, TypeVar
 import polars as pl
 
 from sadrec import _check
+from sadrec._files import kind_of
 from sadrec.data import DataWarning, _text
 from sadrec.data._columns import Where, after, row_of_frame
 
@@ -83,6 +84,8 @@ class Table:
         self._size = status.st_size
         if self._size == 0:
             raise ValueError("it is empty")
+        if kind := kind_of(self.path):
+            raise ValueError(f"it is not a table but {kind}: name the file of interactions or comparisons")
         self._is_parquet = self._file.read(4) == b"PAR1" or self.path.suffix in (".parquet", ".pq")
         self._layout = _text.Layout(",", None, 0)
         self._skip = 0

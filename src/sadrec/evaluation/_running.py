@@ -4,11 +4,11 @@ import logging
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from sadrec._record import Arrays, Records
 from sadrec.data import Comparisons, Interactions
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 class OutOfTimeError(RuntimeError):
@@ -72,9 +74,19 @@ class FinishedWork:
     def __init__(self, folder: str | Path | None, kind: str) -> None:
         self._records = None if folder is None else Records(folder, kind, {})
 
-    def load(self, *about: Any) -> tuple[dict[str, Any], Arrays] | None:
-        """Return a finished piece, or None; a damaged one counts as not there."""
-        return None if self._records is None else self._records.read(fingerprint(*about))
+    def load(self, made: Callable[[dict[str, Any], Arrays], T], *about: Any) -> T | None:
+        """Return what ``made`` makes of the values and arrays of a finished piece, or None.
+
+        One that is damaged, or of which nothing can be made, counts as not there.
+        """
+        record = None if self._records is None else self._records.read(name := fingerprint(*about))
+        if record is None:
+            return None
+        try:
+            return made(*record)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            log.warning("the finished piece %s does not hold what it should (%s): computed again", name, error)
+            return None
 
     def save(self, *about: Any, values: Mapping[str, Any], arrays: Arrays | None = None) -> None:
         """Keep a piece, whole or not at all."""

@@ -199,11 +199,11 @@ class _Work:
             status, message = failure(error, self.name)
             return replace(run, status=status, message=message), {}
         key = (self.name, run.about, question, self.seed, self.per_user)
-        before = finished.load(*key)
+        before = finished.load(_from_record, *key)
         if before is not None:
-            known = Run.from_record(before[0])
+            known, arrays = before
             if not worth_another_try(known.status, known.fit_seconds, self.limit, retry):
-                return known, before[1]
+                return known, arrays
         run, arrays = self._done(model, run)
         finished.save(*key, values=run.to_record(), arrays=arrays)
         return run, arrays
@@ -234,6 +234,10 @@ class _Work:
         if self.protocol == "top_n" and isinstance(train, Interactions) and isinstance(held_out, Interactions):
             return evaluate_top_n(model, train, held_out, self.N, seed=self.seed)
         return evaluate(model, train, held_out, self.seed)
+
+
+def _from_record(values: dict[str, Any], arrays: Arrays) -> tuple[Run, Arrays]:
+    return Run.from_record(values), arrays
 
 
 def _size(data: Data) -> int:

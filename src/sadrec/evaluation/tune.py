@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, is_dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -299,9 +300,8 @@ class _Work:
             status, message = failure(error, f"trial with {settings}")
             return Trial(settings, status=status, message=message)
         described["settings"].pop("num_threads", None)  # the result does not depend on it
-        kept = finished.load(described, question)
-        if kept is not None:
-            trial = _from_record(settings, kept[0])
+        trial = finished.load(partial(_from_record, settings), described, question)
+        if trial is not None:
             again = trial.status == "pruned" and not self.looks
             if not again and not worth_another_try(trial.status, trial.seconds, self.budget, retry=False):
                 return trial
@@ -371,11 +371,12 @@ class _Work:
         return look
 
 
-def _from_record(settings: Point, record: Mapping[str, Any]) -> Trial:
+def _from_record(settings: Point, record: Mapping[str, Any], _: Any = None) -> Trial:
     values = {**record, "settings": settings}
     for name in ("scores", "looks"):
-        values[name] = tuple(math.nan if value is None else value for value in record[name])
-    values["error"] = math.nan if record["error"] is None else record["error"]
+        values[name] = tuple(math.nan if value is None else float(value) for value in record[name])
+    values["error"] = math.nan if record["error"] is None else float(record["error"])
+    values["seconds"] = float(record["seconds"])
     return Trial(**values)
 
 

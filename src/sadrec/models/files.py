@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sadrec._check import number
-from sadrec._files import FileFormatError, plain, read_arrays, write_arrays
+from sadrec._files import FileFormatError, kind_in_words, plain, read_arrays, write_arrays
 from sadrec.data.ids import IdArray, Ids, text_ids
 from sadrec.models.base import ModelFileError
 from sadrec.models.fitted import Fitted
@@ -56,7 +56,7 @@ def load_model(path: str | Path, mmap: bool, verify: bool) -> tuple[Fitted, str,
     with refusing(path, "a sadrec model"):
         tensors, header = read_arrays(Path(path), "a sadrec model", verify)
         if header.get("kind") != "model":
-            raise ModelFileError(f"{str(path)!r} is not a sadrec model but {header.get('kind')!r}")
+            raise ModelFileError(f"{str(path)!r} is not a sadrec model but {kind_in_words(header.get('kind'))}")
         if header.get("format") != FORMAT:
             raise ModelFileError(
                 f"{str(path)!r} has the format {header.get('format')!r}, this version reads {FORMAT}: update sadrec"
@@ -91,9 +91,13 @@ def refusing(path: str | Path, kind: str) -> Iterator[None]:
     """Turn whatever goes wrong while a file is read into a ModelFileError that names the file."""
     try:
         yield
-    except (ModelFileError, FileNotFoundError):
+    except ModelFileError:
         raise
-    except (FileFormatError, ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError) as error:
+    except FileFormatError as error:
+        raise ModelFileError(
+            f"{error}; make it again (sadrec fit makes a model of a table), or fetch it again"
+        ) from error
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError) as error:
         raise ModelFileError(f"{str(path)!r} cannot be read as {kind}: {error}") from error
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 from scipy.stats import rankdata
 
+from sadrec._files import save_figure
 from sadrec._types import Doubles
 from sadrec.posterior.draws import Draws
 
@@ -134,5 +135,5 @@ def trace_plot(x: Doubles, title: str, path: str | Path | None) -> Any:
     right.set(xlabel="density")
     figure.suptitle(f"{title} (R-hat {float(r_hat(x[:, :, None])[0]):.3f})")
     if path is not None:
-        figure.savefig(path)
+        save_figure(path, figure)
     return figure

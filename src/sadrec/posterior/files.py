@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec._files import read_arrays, write_arrays
+from sadrec._files import kind_in_words, read_arrays, write_arrays
 from sadrec._record import Arrays, Records
 from sadrec.data.ids import Ids
 from sadrec.models import ModelFileError
@@ -127,7 +127,7 @@ def load_posterior(path: str | Path) -> tuple[Draws, Ids, Ids, ByUser, Any, Gibb
     with refusing(path, _KIND):
         tensors, header = read_arrays(Path(path), _KIND)
         if header.get("kind") != "posterior":
-            raise ModelFileError(f"{str(path)!r} is not {_KIND} but {header.get('kind')!r}")
+            raise ModelFileError(f"{str(path)!r} is not {_KIND} but {kind_in_words(header.get('kind'))}")
         if header.get("format") != FORMAT:
             raise ModelFileError(
                 f"{str(path)!r} has the format {header.get('format')!r}, this version reads {FORMAT}: update sadrec"
