@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: settings demo test test-baselines lint format study bench clean
+.PHONY: browser screenshots settings demo test test-baselines lint format study bench clean
 
 $(VENV)/.base: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -23,7 +23,13 @@ $(VENV)/.bench: $(VENV)/.dev
 demo: $(VENV)/.base
 	$(BIN)/sadrec demo
 
-test: $(VENV)/.dev
+# A browser for the tests of the explorer, where it can be installed; without one they are skipped and say so.
+browser:
+	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && timeout 600 sh -c \
+	  "apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium \
+	  fonts-dejavu-core" >/dev/null 2>&1; } || echo "no Chromium: the tests of the explorer will be skipped"
+
+test: $(VENV)/.dev browser
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not baselines"
 
 test-baselines: $(VENV)/.dev
@@ -42,6 +48,10 @@ format: $(VENV)/.dev
 # make study NAME=table ARGS="--dataset movielens-100k --splits 2"
 study: $(VENV)/.base
 	$(BIN)/python -m studies.$(NAME) $(ARGS)
+
+# The pictures of the explorer in docs/images
+screenshots: $(VENV)/.dev browser
+	SADREC_SCREENSHOTS=$(CURDIR)/docs/images $(BIN)/python -m pytest -q tests/serve/test_explorer.py -k screenshots
 
 settings: $(VENV)/.dev
 	$(BIN)/python docs/settings.py

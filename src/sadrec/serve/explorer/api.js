@@ -46,9 +46,10 @@ function collect(value) {
 }
 
 /** Ask the service; `body` makes it a POST. A service that is away is asked again until it is back. */
-export async function ask(path, { body, signal } = {}) {
+export async function ask(path, { body, signal, keepalive = false } = {}) {
   const options = () => ({
     signal,
+    keepalive,
     method: body === undefined ? "GET" : "POST",
     body: body === undefined ? undefined : JSON.stringify(body),
     headers: {
@@ -60,7 +61,7 @@ export async function ask(path, { body, signal } = {}) {
   if (response.status === 401) {
     key = await listeners.key();
     if (key) sessionStorage.setItem("sadrec-key", key);
-    return ask(path, { body, signal });
+    return ask(path, { body, signal, keepalive });
   }
   let answer = null;
   try {

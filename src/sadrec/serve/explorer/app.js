@@ -29,7 +29,8 @@ async function open() {
   for (const link of document.querySelectorAll(".tabs a")) {
     if (link.hash === `#/${chosen}`) {
       link.setAttribute("aria-current", "page");
-      link.scrollIntoView({ block: "nearest", inline: "nearest" });
+      const tabs = link.closest(".tabs");
+      tabs.scrollLeft = Math.max(0, link.offsetLeft + link.offsetWidth - tabs.clientWidth);
     }
     else link.removeAttribute("aria-current");
   }

@@ -34,7 +34,10 @@ export const titleOf = (id) => known(id)?.title || String(id);
 export const sameId = (one, other) => keyOf(one) === keyOf(other);
 
 /** The title of an item, isolated so that a title in another direction of writing does not turn the sentence. */
-export const name = (id) => el("bdi", { class: "title", title: titleOf(id) }, titleOf(id));
+export function name(id) {
+  const [full, shown] = [titleOf(id), cut(titleOf(id), 80)];
+  return el("bdi", { class: "title", title: full !== shown && full }, shown);
+}
 
 export function picture(id) {
   const source = known(id)?.picture;

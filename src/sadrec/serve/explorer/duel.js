@@ -24,6 +24,7 @@ export function duel(values) {
   let ended = false;
   let skipped = [];
   let busy = false;
+  let logged = false;
 
   const question = el("section", { class: "duel", "aria-labelledby": "which" });
   const list = el("ol", { class: "places" });
@@ -44,6 +45,16 @@ export function duel(values) {
     visitor.keep(answers);
     replace("duel", { answers });
   };
+
+  // An answer is sent to be kept when the next one follows or the page is left: until then it can be undone.
+  let sent = answers.length;
+  const send = (until) => {
+    const events = answers.slice(sent, until).map(([winner, loser]) => ({ user: visitor.name, winner, loser }));
+    sent = Math.max(sent, until);
+    if (logged && events.length) ask("events", { body: { events }, keepalive: true }).catch(() => {});
+  };
+  const left = () => document.visibilityState === "hidden" && send(answers.length);
+  document.addEventListener("visibilitychange", left);
 
   async function learn(note, signal) {
     busy = true;
@@ -73,7 +84,9 @@ export function duel(values) {
 
   function answer(winner, loser, chance) {
     if (busy) return;
-    answers = [...answers, [winner, loser]].slice(-LONGEST);
+    if (answers.length >= LONGEST) return;
+    send(answers.length);
+    answers = [...answers, [winner, loser]];
     const first = [name(winner), " it is. Before you said so, the model gave that ", number("expected", chance, percent(chance)), "."];
     learn(first).then(() => {
       const best = shown.items[0];
@@ -93,12 +106,14 @@ export function duel(values) {
   function undo() {
     if (busy || !answers.length) return;
     answers = answers.slice(0, -1);
+    sent = Math.min(sent, answers.length);
     learn(["The last answer is taken back."]).then(() => question.querySelector("button.card")?.focus());
   }
 
   function startOver() {
     if (busy) return;
-    [answers, previous, skipped, ended] = [[], [], [], false];
+    send(answers.length);
+    [answers, previous, skipped, ended, sent] = [[], [], [], false, 0];
     learn(["All answers are forgotten."]).then(() => question.querySelector("button.card")?.focus());
   }
 
@@ -107,7 +122,8 @@ export function duel(values) {
     const done = answers.length;
     const count = el("p", { class: "count" }, done
       ? [number("answers", done, plural(done, "answer")), done < ENOUGH ? ` of about ${ENOUGH}` : ""]
-      : `About ${ENOUGH} answers are enough; from 5 on you can look at your taste.`);
+      : `About ${ENOUGH} answers are enough; from 5 on you can look at your taste.`,
+      logged && " This service keeps your answers, without a name, to learn from them.");
     const tools = el("div", { class: "tools" },
       next && el("button", { type: "button", on: { click: skip } }, "Neither, ask another"),
       done > 0 && el("button", { type: "button", on: { click: undo } }, "Undo"),
@@ -122,7 +138,7 @@ export function duel(values) {
       return;
     }
     const [one, other] = [next.item.item, next.rival.item];
-    const card = (item, rival, chance, key) => el("button", { type: "button", class: "card", "aria-keyshortcuts": key,
+    const card = (item, rival, chance, key) => el("button", { type: "button", class: "card", "aria-keyshortcuts": key, "data-item": JSON.stringify(item),
       on: { click: () => answer(item, rival, chance) } }, picture(item), name(item));
     show(question,
       el("h2", { id: "which" }, "Which would you rather have?"),
@@ -222,7 +238,7 @@ export function duel(values) {
           ? [el("h3", {}, "Your strongest cycle"), ringPlot(cycle),
             el("p", {}, "Each item beats the next one on the ring, the last the first.",
               cycle.probability === null || cycle.probability === undefined ? "" :
-                [" Every step holds with a probability of ", number("cycle_probability", cycle.probability, percent(cycle.probability)), "."])]
+                [" That all steps hold at once has a probability of ", number("cycle_probability", cycle.probability, percent(cycle.probability)), "."])]
           : [el("h3", {}, "No cycle"), el("p", {}, "Among your best items everything can be put in one order: a plain list says it all.")])));
   }
 
@@ -236,6 +252,17 @@ export function duel(values) {
   };
   document.addEventListener("keydown", keys);
 
-  return { node, start: (signal) => learn(null, signal), stop: () => document.removeEventListener("keydown", keys) };
+  return {
+    node,
+    start: async (signal) => {
+      logged = (await ask("describe", { signal })).log;
+      await learn(null, signal);
+    },
+    stop() {
+      send(answers.length);
+      document.removeEventListener("keydown", keys);
+      document.removeEventListener("visibilitychange", left);
+    },
+  };
 }
 

@@ -4,7 +4,7 @@ import { ask, query } from "./api.js";
 import { el, fresh, name, percent, plural, show } from "./dom.js";
 
 /** A field with suggestions that works with keys, a mouse and a screen reader (the ARIA combobox pattern). */
-export function combobox({ label, hint, search, show, pick, text = "" }) {
+export function combobox({ label, hint, search, render, pick, text = "" }) {
   const [field, list, help] = [fresh("field"), fresh("list"), fresh("hint")];
   let found = [];
   let at = -1;
@@ -46,10 +46,10 @@ export function combobox({ label, hint, search, show, pick, text = "" }) {
       if (error.name !== "AbortError") show(status, error.message);
       return;
     }
-    show(options, ...found.map((one, index) => el("li", {
+    show(options, found.map((one, index) => el("li", {
       role: "option", id: fresh("option"), "aria-selected": "false",
       on: { pointerdown: (event) => event.preventDefault(), click: () => choose(index) },
-    }, show(one))));
+    }, render(one))));
     options.hidden = !found.length || document.activeElement !== input;
     input.setAttribute("aria-expanded", String(!options.hidden));
     show(status, found.length ? (hint ?? "") : "Nothing is called so.");
@@ -83,7 +83,7 @@ const searchItems = async (text, signal) =>
   (await ask(query("items", { query: text, N: 12 }), { signal })).items.map((one) => one.item);
 
 export const itemField = (label, pick, options = {}) =>
-  combobox({ label, search: searchItems, show: (id) => name(id), pick, ...options });
+  combobox({ label, search: searchItems, render: (id) => name(id), pick, ...options });
 
 const searchUsers = async (text, signal) =>
   (await ask(query("users", { query: text, order: text ? "id" : "intransitivity", N: 12 }), { signal })).users;
@@ -101,7 +101,7 @@ export function whoField(who, answers, pick) {
     hint: "Those whose preferences scores explain least come first.",
     text: who.user === undefined ? "" : String(who.user),
     search: searchUsers,
-    show: (one) => [`${one.user} `, el("span", { class: "quiet" }, `${percent(one.intransitivity)} unexplained`)],
+    render: (one) => [`${one.user} `, el("span", { class: "quiet" }, `${percent(one.intransitivity)} unexplained`)],
     pick: (one) => pick({ user: one.user }),
   });
   user.hidden = who.user === undefined;

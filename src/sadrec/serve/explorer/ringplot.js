@@ -2,7 +2,7 @@
 
 import { cut, decimal, el, fresh, percent, svg, titleOf } from "./dom.js";
 
-const [WIDTH, HEIGHT, RADIUS, NODE] = [520, 440, 132, 21];
+const [WIDTH, HEIGHT, RADIUS, NODE] = [520, 400, 132, 21];
 
 /** Draw a cycle of the service; `pick(step)` is called when a step is chosen, `chosen` is marked. */
 export function ringPlot(cycle, { pick, chosen = -1 } = {}) {
@@ -43,7 +43,7 @@ export function ringPlot(cycle, { pick, chosen = -1 } = {}) {
     const anchor = side > 0.3 ? "start" : side < -0.3 ? "end" : "middle";
     const room = anchor === "middle" ? 30 : narrow ? 10 : 14;
     const text = titleOf(item.item);
-    const lines = wrapped(text, room, narrow ? 3 : 2);
+    const lines = wrapped(text, room, narrow && anchor !== "middle" ? 3 : 2);
     const top = ty + (height < -0.8 ? -6 - high * (lines.length - 1) : height > 0.8 ? 14 : 5 - (high / 2) * (lines.length - 1));
     plot.append(svg("g", { class: "node" }, svg("title", {}, text),
       svg("circle", { cx: x, cy: y, r: NODE }),

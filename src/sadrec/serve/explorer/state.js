@@ -46,6 +46,7 @@ const KEPT = "sadrec-answers";
 /** The answers of whoever sits here, kept for as long as the tab is open. */
 export const visitor = {
   answers: pairs(read(sessionStorage.getItem(KEPT) ?? "[]")),
+  name: `visitor-${Array.from(crypto.getRandomValues(new Uint8Array(6)), (byte) => byte.toString(16).padStart(2, "0")).join("")}`,
   keep(answers) {
     this.answers = answers;
     sessionStorage.setItem(KEPT, JSON.stringify(answers));

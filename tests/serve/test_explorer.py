@@ -1,0 +1,573 @@
+"""The explorer in a real browser: Debian's Chromium, driven by Playwright."""
+
+import gzip
+import json
+import os
+import re
+import shutil
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.request import urlopen
+
+import numpy as np
+import polars as pl
+import pytest
+
+import sadrec.serve
+from sadrec import BPR, SAD, Comparisons
+from sadrec.cli.demo import _HOW, _WHAT
+from sadrec.data import simulate
+
+EXPLORER = Path(sadrec.serve.__file__).parent / "explorer"
+PANELS = ("duel", "ring", "slate", "nemesis", "worth")
+SIZES = {"narrow and dark": (360, 740, "dark"), "wide and light": (1440, 900, "light")}
+FLAGS = [
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+]
+HOSTILE = [
+    "<img src=x onerror=alert(1)>",
+    "</bdi><script>alert(2)</script>",
+    "מרק עוף חם",
+    "Pie " * 60,
+    "&amp; 'q' \"q\"",
+]
+
+
+# -- what is shipped --------------------------------------------------------------------------------------------------
+
+
+def test_the_page_is_small_enough_for_a_slow_line():
+    sizes = [len(gzip.compress(path.read_bytes())) for path in EXPLORER.iterdir()]
+    assert sum(sizes) <= 150_000
+
+
+def test_data_never_becomes_markup_and_nothing_foreign_is_named():
+    for path in EXPLORER.iterdir():
+        text = path.read_text()
+        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", text), (
+            path
+        )
+        addresses = set(re.findall(r"https?://[\w./-]+", text))
+        assert addresses <= {"http://www.w3.org/2000/svg"}, path
+
+
+def test_the_policy_of_the_page_allows_nothing_inline(service):
+    with urlopen(service.address, timeout=10) as answer:
+        policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'" in policy and "script-src 'self'" in policy
+    assert "unsafe" not in policy and "*" not in policy and "https:" not in policy
+
+
+# -- a browser and a service ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def browser():
+    driver = pytest.importorskip("playwright.sync_api", reason="the explorer's tests need `pip install playwright`")
+    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    if path is None:
+        pytest.skip("there is no Chromium to show the explorer in: apt-get install chromium")
+    with driver.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def kitchen(tmp_path_factory):
+    """A folder with models of people who have some taste in dishes in common."""
+    folder = tmp_path_factory.mktemp("kitchen")
+    people = simulate("sim2", n=150, m=60, k=4, comparisons_per_user=120, common=1.0, seed=2)
+    known, asked = people.comparisons.split(test=0.2, seed=0)
+    SAD(factors=4, iterations=25).fit(known, show_progress=False).save(folder / "model.sad")
+    BPR(factors=4, iterations=25).fit(known, show_progress=False).save(folder / "twin.sad")
+    SAD(factors=4, iterations=3).fit(known, show_progress=False).save(folder / "other.sad")
+    names = [f"{how} {what}".capitalize() for what, how in zip(_WHAT * 4, _HOW * 3, strict=True)]
+    pl.DataFrame({"item": np.arange(60), "title": names}).write_csv(folder / "items.csv")
+    pl.DataFrame({"item": np.arange(60), "title": HOSTILE * 12}).write_csv(folder / "hostile.csv")
+    asked.to_frame().write_csv(folder / "test.csv")
+    return folder
+
+
+@contextmanager
+def serving(folder, model="model.sad", items="items.csv", **more):
+    """Serve a model on a free port of this machine."""
+    import uvicorn
+
+    from sadrec.serve import ServeSettings, create_app
+    from sadrec.serve.store import loaded
+
+    paths = {name: str(folder / value) for name, value in more.items()}
+    settings = ServeSettings(str(folder / model), items=str(folder / items), reload_seconds=0, **paths)
+    service = create_app(settings, loaded(settings))
+    server = uvicorn.Server(uvicorn.Config(service, host="127.0.0.1", port=0, log_level="error"))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    while not server.started:
+        thread.join(0.02)
+    service.address = f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    yield service
+    server.should_exit = True
+    thread.join(10)
+
+
+@pytest.fixture(scope="module")
+def service(kitchen):
+    with serving(kitchen, twin="twin.sad", test="test.csv", log="answers.jsonl") as service:
+        yield service
+
+
+@pytest.fixture(scope="module")
+def model(kitchen):
+    return SAD.load(kitchen / "model.sad")
+
+
+@pytest.fixture
+def opened(browser):
+    """A function that opens a page; at the end of the test nothing may have gone wrong in any of them."""
+    contexts, wrong = [], []
+
+    def open_page(service, address="", size="wide and light", **more):
+        width, height, scheme = SIZES[size]
+        viewport = {"width": width, "height": height}
+        options = {"viewport": viewport, "color_scheme": scheme, "reduced_motion": "reduce", **more}
+        context = browser.new_context(**options)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(15_000)
+        page.on("console", lambda said: said.type in ("error", "warning") and wrong.append(said.text))
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.on("request", lambda sent: sent.url.startswith(service.address) or wrong.append(f"foreign: {sent.url}"))
+        page.goto(f"{service.address}/{address}")
+        ready(page)
+        return page
+
+    open_page.wrong = wrong
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert wrong == []
+
+
+def ready(page, panel=None):
+    page.wait_for_selector(f"main{'' if panel is None else f'[data-panel={panel}]'}[data-ready]")
+    page.wait_for_selector("[aria-busy=true]", state="detached")
+
+
+def numbers(page, what):
+    """The numbers of a kind on the page, in order; what people read must be a rounding of them."""
+    found = page.locator(f"main data[data-what={what}]").evaluate_all(
+        "all => all.map(e => [Number(e.value), e.innerText])"
+    )
+    for value, shown in found:
+        read = re.sub(r"[^\d.\u2212]", "", shown).replace("\u2212", "-")
+        if shown.startswith(("over", "under")):
+            assert abs(value - (shown[0] == "o")) < 0.0051
+        elif read:
+            assert float(read) == pytest.approx(
+                100 * value if "%" in shown else value, abs=0.51 if "%" in shown else 0.051
+            )
+    return [value for value, _ in found]
+
+
+def answer(page, key="ArrowLeft", times=1):
+    for _ in range(times):
+        before = page.locator(".count").inner_text()
+        page.keyboard.press(key)
+        page.wait_for_function("before => document.querySelector('.count').innerText !== before", arg=before)
+        page.wait_for_selector("[aria-busy=true]", state="detached")
+
+
+def answers_of(page):
+    return json.loads(page.evaluate("new URLSearchParams(location.hash.split('?')[1] ?? '').get('answers')") or "[]")
+
+
+def said_by(model, pairs):
+    winners, losers = np.array(pairs).T
+    return Comparisons.from_indices(np.zeros(len(pairs), int), winners, losers, users=["visitor"], items=model.items)
+
+
+# -- every panel, at both widths, in both themes -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_no_panel_breaks_a_rule_of_accessibility_or_runs_out_of_the_window(opened, service, size):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="pip install axe-playwright-python").Axe()
+    page = opened(service, "#/duel", size)
+    answer(page, times=6)
+    page.get_by_role("button", name="Show my taste").click()
+    for panel in PANELS:
+        page.evaluate("panel => { if (!location.hash.startsWith('#/' + panel)) location.hash = '#/' + panel; }", panel)
+        ready(page, panel)
+        found = axe.run(page, options={"resultTypes": ["violations"]})
+        assert found.violations_count == 0, found.generate_report()
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), panel
+        assert page.locator("h1").count() == 1 and page.locator("main").count() == 1
+        assert page.locator("nav [aria-current=page]").get_attribute("href") == f"#/{panel}"
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_titles_of_any_kind_are_shown_as_text(opened, browser, kitchen, size):
+    with serving(kitchen, items="hostile.csv") as service:
+        page = opened(service, "#/duel", size)
+        answer(page, times=5)
+        page.get_by_role("button", name="Show my taste").click()
+        for panel in PANELS:
+            page.evaluate(
+                "panel => { if (!location.hash.startsWith('#/' + panel)) location.hash = '#/' + panel; }", panel
+            )
+            ready(page, panel)
+            assert page.evaluate("document.querySelectorAll('main img, main script').length") == 0
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), panel
+        assert page.get_by_text(HOSTILE[0]).count() > 0
+        assert page.evaluate("[...document.querySelectorAll('bdi')].every(e => !e.children.length)")
+
+
+# -- every number is the library's -------------------------------------------------------------------------------------
+
+
+def test_duels_show_the_numbers_of_the_library(opened, service, model):
+    from sadrec.serve.interview import places
+
+    page = opened(service)
+    assert numbers(page, "bits")[0] > 0.5
+    answer(page, times=3)
+    answer(page, "ArrowRight", times=4)
+    page.get_by_role("button", name="Show my taste").click()
+    pairs = answers_of(page)
+    assert len(pairs) == 7 and numbers(page, "answers") == [7]
+    visitor = model.visitor(said_by(model, pairs))
+    ids, scores = visitor.recommend("visitor", N=10, filter_already_liked_items=False)
+    shown = page.locator(".places li").evaluate_all("all => all.map(e => JSON.parse(e.dataset.item))")
+    assert shown == ids.tolist()
+    one, other = np.triu_indices(10, 1)
+    sure = visitor.probability("visitor", ids[one], ids[other]).mean()
+    assert numbers(page, "sure") == numbers(page, "taste_sure") == pytest.approx([sure])
+    spread = places(visitor, ids)
+    assert numbers(page, "place_lower") == spread["lower"] and numbers(page, "place_upper") == spread["upper"]
+    assert numbers(page, "first") == spread["first"][:1]
+    assert numbers(page, "score") == pytest.approx(scores[:5].tolist())
+    assert numbers(page, "taste_intransitivity") == pytest.approx([visitor.intransitivity("visitor")])
+    pair = [
+        json.loads(text) for text in page.evaluate("[...document.querySelectorAll('.card')].map(e => e.dataset.item)")
+    ]
+    asked = visitor.ask_next("visitor", pair)
+    assert numbers(page, "bits") == pytest.approx([asked["bits"][0]])
+
+
+def test_a_ring_shows_the_numbers_of_the_library(opened, service, model):
+    page = opened(service, "#/ring?user=7")
+    cycle = model.cycles(7)[0]
+    assert numbers(page, "margin") == pytest.approx(cycle.margins.tolist())
+    chances = model.probability(7, cycle.path, np.roll(cycle.path, -1))
+    assert numbers(page, "probability") == pytest.approx(chances.tolist())
+    triads = model.cyclic_triads(7)
+    assert numbers(page, "cyclic_triads") == [triads.count] and numbers(page, "triads") == [triads.total]
+    assert numbers(page, "intransitivity") == pytest.approx([model.intransitivity(7)])
+    weakest = int(cycle.margins.argmin())
+    assert page.locator(".steps li").nth(weakest).inner_text().endswith("weakest link")
+    assert page.locator(".ring .weak .line").count() == 1
+    page.locator(".steps button").first.click()
+    why = model.explain(7, cycle.path[0], cycle.path[1])
+    parts = sorted(why.contributions, key=abs, reverse=True)[:4]
+    assert numbers(page, "contribution") == pytest.approx(parts)
+
+
+def test_a_ring_runs_through_an_item(opened, service, model):
+    from sadrec.ranking.cycles import cycle_through
+
+    around = model.cycles(7)[0].path[1]
+    page = opened(service, f"#/ring?user=7&item={around}")
+    near = model.similar_items(around, 50)[0]
+    among = list(dict.fromkeys([*near.tolist(), int(around)]))
+    cycle = cycle_through(model.tournament(7, among), around)
+    assert numbers(page, "margin") == pytest.approx(cycle.margins.tolist())
+    page.get_by_role("button", name="any item instead").click()
+    page.wait_for_function("() => !location.hash.includes('item')")
+
+
+def test_a_slate_shows_the_numbers_of_the_library(opened, service, model):
+    items = [3, 8, 12, 30]
+    page = opened(service, f"#/slate?user=7&items={json.dumps(items)}")
+    order = model.rank(7, items, "margin", reference=items).items
+    for method in ("margin", "wins", "markov", "nash"):
+        ranking = model.rank(7, items, method, **({"reference": items} if method == "margin" else {}))
+        scores = dict(zip(ranking.items.tolist(), ranking.scores, strict=True))
+        assert numbers(page, f"slate_{method}") == pytest.approx([scores[item] for item in order.tolist()], abs=1e-9)
+    page.locator("summary").click()
+    chances = [model.probability(7, one, other) for one in items for other in items if one != other]
+    assert numbers(page, "slate_probability") == pytest.approx(chances)
+
+
+def test_what_dethrones_a_winner_is_what_the_library_says(opened, service, model):
+    for user in model.users[:40]:
+        best = model.recommend(user, N=15)[0].tolist()
+        found = model.spoilers(user, best[:5], best[5:], "wins")
+        if found:
+            break
+    page = opened(service, f"#/slate?user={user}&items={json.dumps(best[:5])}")
+    titles = {one["item"]: one["title"] for one in service.store.current.items.entries}
+    told = page.locator(".spoilers").inner_text()
+    for one in found[:3]:
+        assert titles[one.item] in told and titles[one.winner_with] in told
+    put = page.locator(".spoilers button").first
+    title = put.inner_text().removeprefix("Put ").removesuffix(" on")
+    put.click()
+    page.wait_for_function("title => document.querySelector('.chips').innerText.includes(title)", arg=title)
+
+
+def test_a_nemesis_shows_the_numbers_of_the_library(opened, service, model):
+    page = opened(service, "#/nemesis")
+    popular = model.recommend_popular(N=1)[0][0]
+    found = model.nemeses(popular)
+    assert numbers(page, "share") == pytest.approx(found.shares.tolist())
+    assert numbers(page, "nemesis_margin") == pytest.approx(found.margins.tolist(), abs=1e-5)
+    assert numbers(page, "users") == [found.users]
+    page.locator(".duels button").first.click()
+    page.wait_for_function("item => location.hash.endsWith('item=' + item)", arg=int(found.items[0]))
+
+
+def test_whether_it_is_worth_it_shows_the_numbers_of_the_library(opened, service, model, kitchen):
+    page = opened(service, "#/worth?user=7")
+    twin = SAD.load(kitchen / "twin.sad")
+    held_out = Comparisons.read(kitchen / "test.csv")
+    triple = (
+        held_out.users[held_out.user_index],
+        held_out.items[held_out.winner_index],
+        held_out.items[held_out.loser_index],
+    )
+    for one, what in ((model, "log_loss"), (twin, "twin_log_loss")):
+        assert numbers(page, what) == pytest.approx([-np.log(one.probability(*triple, pairings=False)).mean()])
+    assert numbers(page, "share_unexplained") == pytest.approx([model.intransitivity().mean()])
+    assert numbers(page, "user_unexplained") == pytest.approx([model.intransitivity(7)])
+    best = model.recommend(7, N=30, filter_already_liked_items=False)[0]
+    one, other = (best[side] for side in np.triu_indices(30, 1))
+    differ = np.sign(model.preference(7, one, other)) != np.sign(twin.preference(7, one, other))
+    assert numbers(page, "differ") == pytest.approx([differ.mean()])
+    assert page.locator(".verdict").inner_text() == "Yes, here it is."
+    assert len(numbers(page, "probability")) == len(numbers(page, "twin_probability")) == 6
+
+
+# -- how it behaves ----------------------------------------------------------------------------------------------------
+
+
+def test_all_of_it_works_with_keys_alone_and_focus_is_seen(opened, service):
+    page = opened(service)
+
+    def press_until(selector, key="Tab", most=40):
+        for _ in range(most):
+            page.keyboard.press(key)
+            assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
+            if page.evaluate("selector => document.activeElement.matches(selector)", selector):
+                return
+        raise AssertionError(f"{selector} is not reached")
+
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    press_until("button.card")
+    page.keyboard.press("Enter")
+    page.wait_for_function("() => document.querySelector('.count').innerText.startsWith('1 answer')")
+    page.wait_for_function("() => document.activeElement.matches('button.card')")  # the next question has the focus
+    press_until("a[href='#/slate']", "Shift+Tab")
+    page.keyboard.press("Enter")
+    ready(page, "slate")
+    assert page.evaluate("document.activeElement.tagName") == "H1"
+    press_until(".add input")
+    before = page.locator(".chips li").count()
+    page.keyboard.type("ramen")
+    page.wait_for_selector(".add [role=option]")
+    page.keyboard.press("ArrowDown")
+    active = page.locator(".add input").get_attribute("aria-activedescendant")
+    assert page.locator(f"#{active}").get_attribute("aria-selected") == "true"
+    page.keyboard.press("Enter")
+    page.wait_for_function("count => document.querySelectorAll('.chips li').length === count", arg=before + 1)
+    press_until(".chips button")
+    page.keyboard.press("Enter")
+    page.wait_for_function("count => document.querySelectorAll('.chips li').length === count", arg=before)
+    press_until("a[href='#/ring']", "Shift+Tab")
+    page.keyboard.press("Enter")
+    ready(page, "ring")
+    press_until("input[type=radio]")
+    page.keyboard.press("ArrowDown")
+    page.wait_for_function("() => document.activeElement.matches('.who [role=combobox]')")
+    page.keyboard.press("ArrowDown")
+    page.wait_for_selector(".who [role=option]")
+    page.keyboard.press("Enter")
+    page.wait_for_function("() => location.hash.includes('user=')")
+
+
+def test_answers_are_kept_in_the_address_and_can_be_undone(opened, service):
+    page = opened(service)
+    answer(page, times=3)
+    first = answers_of(page)
+    again = opened(service, page.evaluate("location.hash"))
+    assert answers_of(again) == first and numbers(again, "answers") == [3]
+    page.get_by_role("button", name="Undo").click()
+    page.wait_for_function("() => document.querySelector('.count').innerText.startsWith('2 answers')")
+    assert answers_of(page) == first[:2]
+    shown = page.locator(".cards").inner_text()
+    page.get_by_role("button", name="Neither").click()
+    page.wait_for_function("shown => document.querySelector('.cards').innerText !== shown", arg=shown)
+    page.get_by_role("button", name="Start over").click()
+    page.wait_for_function("() => document.querySelector('.count').innerText.startsWith('About 20')")
+    assert answers_of(page) == []
+
+
+def test_the_list_changes_visibly_and_is_told(opened, service):
+    page = opened(service, reduced_motion="no-preference")
+    answer(page)
+    assert page.locator(".moved").count() > 0
+    assert page.locator(".said[aria-live=polite]").inner_text().count(".") >= 2
+    still = opened(service)
+    answer(still)
+    assert still.evaluate("document.getAnimations().length") == 0
+
+
+def test_twenty_answers_end_with_your_taste(opened, service, model):
+    page = opened(service)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        answer(page, str(rng.choice(["ArrowLeft", "ArrowRight"])))
+    page.wait_for_selector(".taste h2")
+    assert numbers(page, "taste_sure")
+    cycles = model.visitor(said_by(model, answers_of(page))).cycles("visitor", 50)
+    assert page.locator(".taste .ring").count() == min(len(cycles), 1)
+    page.get_by_role("link", name="Put the five on a slate").click()
+    ready(page, "slate")
+    assert page.locator(".chips li").count() == 5
+    assert page.locator("input[value=you]").is_checked()
+
+
+def test_contradictions_are_told_and_asked_again(opened, service, model):
+    cycle = model.cycles(7)[0].path[:3].tolist()
+    pairs = [[cycle[0], cycle[1]], [cycle[1], cycle[2]], [cycle[2], cycle[0]], [50, 51], [51, 50]]
+    page = opened(service, f"#/duel?answers={json.dumps(pairs)}")
+    found = model.contradictions(said_by(model, pairs))
+    assert page.locator(".doubts li").count() == len(found) == 2
+    assert numbers(page, "contradiction") == pytest.approx([one.probability for one in found if len(one.path) > 2])
+
+
+def test_answers_are_logged_one_behind(opened, service, kitchen):
+    page = opened(service)
+    answer(page, times=2)
+    pairs = answers_of(page)
+    page.get_by_role("link", name="Nemesis").click()
+    ready(page, "nemesis")
+    lines = [json.loads(line) for line in (kitchen / "answers.jsonl").read_text().splitlines()]
+    names = [line["user"] for line in lines if [line["winner"], line["loser"]] == pairs[-1]]
+    assert [[line["winner"], line["loser"]] for line in lines if line["user"] == names[-1]] == pairs
+
+
+def test_a_link_to_a_ring_shows_the_same_ring(opened, service):
+    page = opened(service, "#/ring")
+    page.get_by_label("one user").check()
+    page.locator(".who [role=combobox]").fill("11")
+    page.get_by_role("option").first.click()
+    page.wait_for_function("() => location.hash.includes('user=')")
+    ready(page, "ring")
+    other = opened(service, page.evaluate("location.hash"))
+    assert numbers(other, "margin") == numbers(page, "margin")
+    assert other.locator(".who [role=combobox]").input_value() == page.locator(".who [role=combobox]").input_value()
+
+
+def test_slates_of_one_item_and_of_none(opened, service):
+    page = opened(service, "#/slate?items=[3]")
+    assert "One item wins against nobody" in page.locator("main").inner_text()
+    page.locator(".chips button").click()
+    page.get_by_text("The slate is empty").wait_for()
+
+
+def test_a_question_without_an_answer_is_said_calmly(opened, service):
+    page = opened(service, "#/ring", "wide and light")
+    page.close()
+    context = page.context
+    page = context.new_page()
+    page.goto(f"{service.address}/#/ring?user=99999")
+    page.get_by_role("alert").wait_for()
+    assert "99999" in page.get_by_role("alert").inner_text()
+    page.get_by_role("link", name="Begin this panel afresh").click()
+    ready(page, "ring")
+
+
+def test_a_service_that_is_away_is_asked_again(opened, service):
+    page = opened(service)
+    page.context.route("**/v1/visitor", lambda route: route.fulfill(status=503, body="{}"))
+    page.keyboard.press("ArrowLeft")
+    page.get_by_text("The service does not answer").wait_for()
+    page.context.unroute("**/v1/visitor")
+    page.get_by_text("The service is back").wait_for()
+    page.wait_for_function("() => document.querySelector('.count').innerText.startsWith('1 answer')")
+    opened.wrong[:] = [said for said in opened.wrong if "503" not in said]  # the browser tells so itself
+
+
+def test_a_model_that_is_exchanged_is_said_and_shown(opened, kitchen):
+    from sadrec.serve import ServeSettings
+    from sadrec.serve.served import Served
+
+    with serving(kitchen, twin="twin.sad", test="test.csv") as service:
+        page = opened(service, "#/worth")
+        before = numbers(page, "share_unexplained")
+        other = ServeSettings(str(kitchen / "other.sad"), items=str(kitchen / "items.csv"))
+        service.store.current = Served.load(other)
+        page.get_by_label("one user").check()
+        page.locator(".who [role=combobox]").click()
+        page.get_by_text("A new model is served").wait_for()
+        ready(page, "worth")
+        assert numbers(page, "share_unexplained") != before
+        assert numbers(page, "share_unexplained") == pytest.approx(
+            [SAD.load(kitchen / "other.sad").intransitivity().mean()]
+        )
+
+
+def test_a_model_without_cycles_says_so(opened, kitchen):
+    with serving(kitchen, "twin.sad") as service:
+        page = opened(service, "#/ring")
+        assert "No cycle here" in page.locator("main").inner_text()
+        assert "This model has T = 1" in page.locator("#notice").inner_text()
+        page.get_by_role("link", name="Slate").click()
+        ready(page, "slate")
+        assert "changes the winner without outranking it" in page.locator(".spoilers").inner_text()
+        page.get_by_role("link", name="Is it worth it?").click()
+        ready(page, "worth")
+        assert page.locator(".verdict").inner_text() == "No, here it is not."
+        assert numbers(page, "share_unexplained") == [0]
+
+
+def test_a_service_with_keys_asks_for_one(opened, kitchen, browser):
+    from sadrec.serve.keys import new_key
+
+    key = new_key(kitchen / "keys", "the explorer")
+    with serving(kitchen, keys="keys") as service:
+        page = browser.new_context().new_page()
+        page.goto(f"{service.address}/")
+        page.get_by_label("This service asks for an API key").fill(key)
+        page.keyboard.press("Enter")
+        ready(page)
+        assert page.locator("button.card").count() == 2
+        assert key not in page.evaluate("location.href")
+        page.context.close()
+
+
+# -- pictures for the documents ----------------------------------------------------------------------------------------
+
+
+def test_screenshots(opened, service, tmp_path):
+    """Write the pictures of docs/images when SADREC_SCREENSHOTS names that folder (`make screenshots`)."""
+    folder = Path(os.environ.get("SADREC_SCREENSHOTS", tmp_path))
+    page = opened(service)
+    for key in "LRLLRLLLRL":
+        answer(page, "ArrowLeft" if key == "L" else "ArrowRight")
+    page.screenshot(path=folder / "explorer-duel.png", clip={"x": 0, "y": 0, "width": 1440, "height": 860})
+    for panel, address in (
+        ("ring", "#/ring?user=7"),
+        ("slate", "#/slate?user=7"),
+        ("nemesis", "#/nemesis"),
+        ("worth", "#/worth?user=7"),
+    ):
+        page.goto(f"{service.address}/{address}")
+        ready(page, panel)
+        page.screenshot(path=folder / f"explorer-{panel}.png", clip={"x": 0, "y": 0, "width": 1440, "height": 860})
+    for path in folder.glob("explorer-*.png"):
+        assert 10_000 < path.stat().st_size < 150_000
