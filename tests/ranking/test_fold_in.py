@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from sadrec.ranking import Parameters
 from sadrec.ranking.fold_in import Pool, average_user, draw, fold_in, fold_in_comparisons, liked_pairs, pair_design
+from sadrec.ranking.logistic import maximise
 from sadrec.ranking.pairs import margins, preference, sigmoid
 from sadrec.ranking.vectors import mean_margins
 
@@ -225,3 +226,14 @@ def test_what_is_wrong_is_named(catalogue):
         fold_in_comparisons(catalogue, [], [])
     with pytest.raises(ValueError, match="weight"):
         fold_in_comparisons(catalogue, [0], [1], weight=[-1.0])
+
+
+def test_a_search_that_starts_with_some_pairs_ends_where_all_pairs_lead(catalogue):
+    liked = _liked_by(catalogue, 2, 40)
+    winners, losers, each = liked_pairs(catalogue, np.sort(liked))
+    assert winners.size >= 4096
+    weight, penalty = np.full(winners.size, 1 / each), np.full(8, 0.01 * liked.size)
+    whole = maximise(*pair_design(catalogue, winners, losers), weight, penalty)
+    staged = fold_in(catalogue, liked)
+    np.testing.assert_allclose(staged.vector, whole.vector, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(staged.covariance, whole.covariance, rtol=1e-3, atol=1e-9)

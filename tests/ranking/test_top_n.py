@@ -155,3 +155,16 @@ def test_the_best_of_given_scores_are_those_of_a_search(crowd):
     np.testing.assert_allclose(scores, expected[1], rtol=1e-5)
     items, scores = best_of(np.array([[1.0, 2.0]]), 3, allowed=[0])
     assert items.tolist() == [[0, -1, -1]] and scores.tolist() == [[1.0, -np.inf, -np.inf]]
+
+
+def test_a_search_for_one_finds_what_a_search_for_many_does():
+    rng = np.random.default_rng(0)
+    index = ItemIndex(rng.integers(-3, 4, (300, 5)))  # many equal scores
+    queries = rng.integers(-3, 4, (20, 5)).astype(np.float32)
+    for row, query in enumerate(queries):
+        seen = np.sort(rng.choice(300, row * 15, replace=False)).astype(np.int32)
+        matrix = csr_matrix((np.ones(seen.size), seen, [0, seen.size]), shape=(1, 300))
+        items, scores = index.search(query[None], 40, seen=matrix)
+        real = items[0] >= 0
+        for one, expected in zip(index.search_one(query, 40, seen), (items[0][real], scores[0][real]), strict=True):
+            np.testing.assert_array_equal(one, expected)

@@ -209,6 +209,11 @@ class Ids:
             When an id is not among these.
         """
         if is_scalar_id(ids):
+            kind = self._array.dtype.kind
+            if (kind == "i" and type(ids) is int and -(2**63) <= ids < 2**63) or (kind == "U" and type(ids) is str):
+                row = self.row_of(ids)  # the way of most questions
+                if row is not None:
+                    return row
             value = ids.item() if isinstance(ids, np.ndarray) and ids.dtype.kind != "M" else ids
             return int(self._locate([value])[0])
         return self._locate(ids)

@@ -22,6 +22,7 @@ from sadrec.training.settings import Settings
 from sadrec.training.trainer import Figures
 
 Scored = tuple[IdArray, Floats]
+_NOTHING_SEEN = np.empty(0, np.int32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,14 +93,24 @@ class Fitted:
         best = positions[0][positions[0] >= 0]
         return best, self.item_ids.array[best]
 
-    def best_new(self, user: int, N: int) -> tuple[list[int], list[float]]:
-        """Return the positions and scores of a user's best N items by mean margin that they have not seen."""
-        row = np.array([user])
-        seen = None if self.seen is None else self.seen[row]
-        vector = user_vectors(self.parameters, row)
-        positions, scores = self.index.search(vector, self._at_most(N), seen=seen, num_threads=1)
-        real = positions[0] >= 0
-        return positions[0][real].tolist(), scores[0][real].tolist()
+    def best_for_one(self, user: int, N: int, new: bool = True) -> tuple[Positions, Floats]:
+        """Return the positions and scores of a user's best N items by mean margin, of all or of those not seen."""
+        factors = self.parameters.user_factors[user]
+        query = np.ones(self.index.factors, np.float32)  # the last entry stands for the bias, if there is one
+        query[: factors.size] = factors
+        seen = _NOTHING_SEEN
+        if new:
+            start, items = self._seen_rows
+            seen = items[start[user] : start[user + 1]] if start.size else seen
+        return self.index.search_one(query, N, seen)
+
+    @cached_property
+    def _seen_rows(self) -> tuple[Positions, Any]:
+        """Where the items that each user was seen with begin, and these items, in order; empty where none are known."""
+        if self.seen is None:
+            return np.empty(0, np.int64), _NOTHING_SEEN
+        seen = self.seen if self.seen.has_sorted_indices else self.seen.sorted_indices()
+        return seen.indptr.astype(np.int64, copy=False), seen.indices.astype(np.int32, copy=False)
 
     def recommend(self, users: Any, N: int, known: Any, *, items: Any, filter_items: Any, **options: Any) -> Scored:
         """Return the best N items for each of some users (positions or vectors), padded: see ``SAD.recommend``."""

@@ -582,6 +582,12 @@ class SAD(TrainingSettings, Estimator):
         """
         fitted = self._fitted
         one = is_scalar_id(user)
+        plain = method == "margin" and not recalculate_user and user_items is items is filter_items is progress is None
+        if one and plain:
+            positions, scores = fitted.best_for_one(
+                one_position(fitted.user_ids, user), _check.whole(N, "N"), bool(filter_already_liked_items)
+            )
+            return fitted.item_ids.array[positions], scores
         users = fitted.users([user] if one else user)
         known = fitted.known_to(users, user_items)
         if recalculate_user and known is None:

@@ -9,7 +9,9 @@ a new user maximises
 which is concave and has one maximum. Newton's method reaches it in a few steps of factors squared times pairs.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -17,14 +19,22 @@ from numpy.typing import ArrayLike, NDArray
 
 from sadrec._check import whole
 from sadrec._types import Doubles, Positions
-from sadrec.ranking.logistic import Estimate, check_regularization, maximise, maximise_hardest
+from sadrec.ranking.logistic import Estimate, check_regularization, inverse, maximise, polish
 from sadrec.ranking.parameters import Parameters, item_positions
 
 _PAIRS, _FEWEST = 4096, 8
 """Pairs for a user, and at least how many negatives for each liked item, when their number is left open."""
 
-_MANY = 2048
-"""Pairs from which on it pays to start with a quarter of them, against hard negatives."""
+_MANY = 512
+"""About how many pairs a search starts with that has many more."""
+_TURNS = ((16, 7), (4, 4), (1, 3))
+"""Against hard negatives: every how many-th pair is looked at, and how often its hardest negative is chosen anew."""
+_LEAST = 64
+"""Pairs that a part of them must have, to start with it."""
+_GRAM = 512
+"""About how many pairs the curvature is computed from, until the last."""
+_ROUGHLY, _FLAT, _TRIES = 1e-4, 0.1, 4
+"""What a step may promise to gain, relative to the objective, for it to be left out; how flat is flat; tries."""
 
 _GOLDEN = (5**0.5 - 1) / 2
 
@@ -33,10 +43,23 @@ _GOLDEN = (5**0.5 - 1) / 2
 class FoldIn:
     """The vector of a new user."""
 
-    vector: Doubles = field(repr=False)  # xi, (factors,): a user for every function that takes one
-    covariance: Doubles = field(repr=False)  # (factors, factors): Laplace's approximation
+    estimate: Estimate = field(repr=False)
     pairs: int  # how many pairs it was computed from
-    steps: int  # how many steps Newton's method took
+
+    @property
+    def vector(self) -> Doubles:
+        """The vector, (factors,): a user for every function that takes one."""
+        return self.estimate.vector
+
+    @property
+    def covariance(self) -> Doubles:
+        """How uncertain the vector is, (factors, factors): Laplace's approximation."""
+        return self.estimate.covariance
+
+    @property
+    def steps(self) -> int:
+        """How many steps Newton's method took."""
+        return self.estimate.steps
 
     def __repr__(self) -> str:
         size = float(np.linalg.norm(self.vector))
@@ -85,19 +108,8 @@ def fold_in(
     penalty = np.full(parameters.n_factors, regularization * chosen.size)
     weight = np.full(winners.size, 1.0 / each)
     if candidates == 1:
-        estimate = _solve_around(parameters, winners, pool, weight, penalty, spread)
-        return FoldIn(estimate.vector, estimate.covariance, winners.size, estimate.steps)
-
-    pairs = Pool(parameters, winners, pool)
-
-    def search(every: int, start: Doubles, turns: int) -> Estimate:
-        return maximise_hardest(
-            lambda vector: pairs.hardest(vector, every)[1:], every * weight[::every], penalty, start, turns
-        )
-
-    rough = search(4 if winners.size >= _MANY else 1, np.zeros(parameters.n_factors), 12)
-    estimate = search(1, rough.vector, 4)
-    return FoldIn(estimate.vector, estimate.covariance, winners.size, rough.steps + estimate.steps)
+        return FoldIn(_solve_around(parameters, winners, pool, weight, penalty, spread), winners.size)
+    return FoldIn(_solve_hardest(parameters, winners, pool, 1.0 / each, penalty), winners.size)
 
 
 def fold_in_comparisons(
@@ -127,8 +139,7 @@ def fold_in_comparisons(
     if weights.shape != i.shape or not (np.isfinite(weights) & (weights >= 0)).all():
         raise ValueError(f"weight must hold one number, 0 or more, for each of the {i.size} comparisons")
     penalty = np.full(parameters.n_factors, regularization * i.size)
-    estimate = _solve_around(parameters, i, j, weights, penalty, spread)
-    return FoldIn(estimate.vector, estimate.covariance, i.size, estimate.steps)
+    return FoldIn(_solve_around(parameters, i, j, weights, penalty, spread), i.size)
 
 
 def average_user(parameters: Parameters) -> Doubles:
@@ -181,7 +192,16 @@ def draw(number: int, size: int, shares: Doubles | None = None) -> Positions:
 
 def even_points(number: int, step: float = _GOLDEN) -> Doubles:
     """Return points of [0, 1), each run of which covers it evenly: multiples of an irrational number."""
+    if step == _GOLDEN:
+        return _golden_points(1 << max(12, (number - 1).bit_length()))[:number]
     return np.asarray(((np.arange(number) + 0.5) * step) % 1.0, np.float64)
+
+
+@lru_cache(maxsize=4)
+def _golden_points(number: int) -> Doubles:
+    points = ((np.arange(number) + 0.5) * _GOLDEN) % 1.0
+    points.flags.writeable = False
+    return np.asarray(points)
 
 
 def _solve_around(
@@ -190,10 +210,120 @@ def _solve_around(
     """Return the best vector: near 0 by ``penalty``, or near the average user by how much users differ."""
     design, offset = pair_design(parameters, i, j)
     if spread is None:
-        return maximise(design, offset, weight, penalty)
+        return _solve(design, offset, weight, penalty)
     average = average_user(parameters)
-    estimate = maximise(design, offset + design @ average, weight, 0.5 / np.maximum(spread, 1e-4) ** 2)
-    return Estimate(average + estimate.vector, estimate.covariance, estimate.steps)
+    estimate = _solve(design, offset + design @ average, weight, 0.5 / np.maximum(spread, 1e-4) ** 2)
+    return Estimate(average + estimate.vector, estimate.covariance_at, estimate.steps)
+
+
+def _solve(design: Doubles, offset: Doubles, weight: Doubles, penalty: Doubles) -> Estimate:
+    """Return the best vector; of many pairs, some lead near it, and the curvature there serves for the last steps."""
+    every = len(design) // _MANY
+    if every < 4 or not weight[::every].any():
+        return maximise(design, offset, weight, penalty)
+    scale = float(weight.sum() / weight[::every].sum())
+    some = np.ascontiguousarray(design[::every]), offset[::every], scale * weight[::every]
+    return polish(maximise(*some, penalty), design, offset, weight, penalty)
+
+
+def _solve_hardest(
+    parameters: Parameters, winners: Positions, pool: Positions, weight: float, penalty: Doubles
+) -> Estimate:
+    """Return the best vector when each pair is the hardest of several, (pairs, negatives), for the vector at hand.
+
+    ``log sigmoid`` of the least of several margins is the least of concave functions: concave, with corners. Newton's
+    direction for the pairs at hand leads too far, because other pairs are the hardest there, and full steps would go
+    back and forth. So it is followed to where the slope along it vanishes. Margins are linear in the vector: those
+    along a direction are computed once. The search starts with few of the pairs and ends with all of them.
+    """
+    from sadrec.ranking import _descent  # numba is worth loading only now
+
+    eta, tau, bias = (
+        np.empty((0,) * dimensions, np.float32) if side is None else np.ascontiguousarray(side, np.float32)
+        for side, dimensions in (
+            (parameters.item_factors, 2),
+            (parameters.rival_factors, 2),
+            (parameters.item_bias, 1),
+        )
+    )
+    items, no_bias, nothing = (eta, tau, bias), (eta, tau, bias[:0]), np.empty((0, 0), np.bool_)
+    vector, slope, steps = np.zeros(parameters.n_factors), np.empty(parameters.n_factors), 0
+    diagonal = np.diag_indices(len(vector))
+    for every, turns in _TURNS:
+        if every > 1 and winners.size < _LEAST * every:
+            continue
+        count = -(-winners.size // every)
+        each = weight * winners.size / count
+        x, along = (np.empty((count, pool.shape[1]), np.float32) for _ in range(2))
+        chosen, near, shape = np.empty(count, np.int64), nothing, None
+        _descent.pool_margins(vector.astype(np.float32), items, winners, pool, every, nothing, x)
+        if every == 1:  # by now the vector moves little
+            near = np.empty(x.shape, np.bool_)
+            _descent.mark_near(x, near)
+        for turn in range(turns + 1):
+            height = _descent.hardest_slope(x, items, winners, pool, every, each, chosen, slope)
+            height -= float(penalty @ vector**2)
+            slope -= 2 * penalty * vector
+            if shape is None or every > 4:
+                step = max(1, count // _GRAM)
+                shape = _descent.hardest_curvature(x, items, winners, pool, every, each, chosen, step)
+                shape[diagonal] += 2 * penalty
+            direction = np.asarray(np.linalg.solve(shape, slope), np.float64)
+            promise = float(slope @ direction)
+            if promise <= _ROUGHLY * (1 + abs(height)) or turn == turns:
+                break
+            _descent.pool_margins(direction.astype(np.float32), no_bias, winners, pool, every, near, along)
+            length = _where_flat(_Along(vector, direction, penalty, x, along, each).rising, promise)
+            vector = vector + length * direction
+            x += np.float32(length) * along
+            steps += 1
+
+    def covariance() -> Doubles:
+        shape = _descent.hardest_curvature(x, items, winners, pool, 1, weight, chosen, 1)
+        shape[diagonal] += 2 * penalty
+        return inverse(shape)
+
+    return Estimate(vector, covariance, steps)
+
+
+@dataclass(frozen=True, eq=False)
+class _Along:
+    """The penalised likelihood against the hardest negatives, along a direction."""
+
+    vector: Doubles
+    direction: Doubles
+    penalty: Doubles
+    x: NDArray[np.float32]
+    along: NDArray[np.float32]
+    weight: float
+
+    def rising(self, length: float) -> float:
+        """Return the slope at a length."""
+        from sadrec.ranking._descent import slope_along
+
+        bend = 2 * float((self.penalty * self.direction) @ (self.vector + length * self.direction))
+        return float(slope_along(self.x, self.along, length, self.weight)) - bend
+
+
+def _where_flat(rising: Callable[[float], float], first: float) -> float:
+    """Return where the slope of a concave function falls to about 0, which is ``first`` at 0; at most 4."""
+    low, high, left = 0.0, 1.0, first
+    right = rising(high)
+    while right > 0 and high < 4:
+        low, left, high = high, right, 2 * high
+        right = rising(high)
+    if right >= 0:
+        return high
+    for _ in range(_TRIES):
+        middle = low + (high - low) * min(max(left / (left - right), 0.1), 0.9)
+        value = rising(middle)
+        if abs(value) <= _FLAT * first:
+            return middle
+        if value > 0:
+            low, left = middle, value
+        else:
+            high, right = middle, value
+    return low + (high - low) * left / (left - right)
 
 
 class Pool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -14,11 +15,11 @@ _SMALL = 256
 _NEAR = 1e-9
 """What the next step may promise to gain, relative to the objective, for it to be the last."""
 
+_POLISHING = 20
+"""Steps without a new curvature, at most."""
+
 _STEPS = 100
 """Newton's method needs fewer than ten; this many only if it is stuck at the limit of precision."""
-
-_ROUGHLY = 1e-4
-"""The same where the objective has corners."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,8 +31,13 @@ class Estimate:
     """
 
     vector: Doubles
-    covariance: Doubles
+    covariance_at: Callable[[], Doubles]  # computes it: most who ask for the vector do not need it
     steps: int
+
+    @cached_property
+    def covariance(self) -> Doubles:
+        """The covariance of Laplace's approximation."""
+        return self.covariance_at()
 
 
 def objective(vector: Doubles, design: Doubles, offset: Doubles, weight: Doubles, penalty: Doubles) -> float:
@@ -72,7 +78,11 @@ def _margins(vector: Doubles, design: Doubles, offset: Doubles) -> Doubles:
 
 
 def maximise(
-    design: Doubles, offset: Doubles, weight: Doubles, penalty: Doubles, start: Doubles | None = None
+    design: Doubles,
+    offset: Doubles,
+    weight: Doubles,
+    penalty: Doubles,
+    start: Doubles | None = None,
 ) -> Estimate:
     """Return where :func:`objective` is highest, by Newton's method with steps shortened where they overshoot.
 
@@ -88,9 +98,30 @@ def maximise(
         promise = float(slope @ direction)
         if promise <= _NEAR * (1 + abs(height)) or steps == _STEPS:
             # So near, a last step squares the distance, and the shape is what it will be there.
-            return Estimate(vector + direction, np.asarray(np.linalg.inv(shape), np.float64), steps + 1)
+            return Estimate(vector + direction, partial(inverse, shape), steps + 1)
         vector, height = _climb(lambda moved: objective(moved, *problem), vector, height, direction, promise)
         steps += 1
+
+
+def polish(rough: Estimate, design: Doubles, offset: Doubles, weight: Doubles, penalty: Doubles) -> Estimate:
+    """Return where :func:`objective` is highest, from a place near it, with the curvature there for all steps.
+
+    Where that is not near enough, :func:`maximise` takes over.
+    """
+    problem = (design, offset, weight, penalty)
+    vector, shape = rough.vector, curvature(rough.vector, *problem)
+    close = _NEAR * (1 + abs(objective(vector, *problem)))
+    before = np.inf
+    for steps in range(1, _POLISHING):
+        slope = gradient(vector, *problem)
+        direction = np.asarray(np.linalg.solve(shape, slope), np.float64)
+        promise = float(slope @ direction)
+        if promise > before / 4:
+            break
+        vector, before = vector + direction, promise
+        if promise <= close:
+            return Estimate(vector, partial(_covariance, vector, *problem), rough.steps + steps)
+    return maximise(*problem, start=rough.vector)
 
 
 def _climb(
@@ -104,36 +135,6 @@ def _climb(
         if reached >= height + 1e-4 * length * promise or length < 1e-8:
             return moved, max(reached, height)
         length /= 2
-
-
-def maximise_hardest(
-    pairs: Callable[[Doubles], tuple[Doubles, Doubles]], weight: Doubles, penalty: Doubles, start: Doubles, turns: int
-) -> Estimate:
-    """Return where :func:`objective` is highest when each pair is the hardest of several for the vector at hand.
-
-    ``log sigmoid`` of the least of several margins is the least of concave functions: concave, with corners. Newton's
-    direction for the pairs at hand leads too far, because other pairs are the hardest there, and full steps would go
-    back and forth. So it is followed to where the slope along it vanishes, by one step of the secant method.
-
-    ``pairs`` gives design and offset of the hardest pairs for a vector. They are chosen anew at most ``turns`` times:
-    at a corner what a step promises is not what it gains.
-    """
-    vector, steps = start, 0
-    problem = (*pairs(vector), weight, penalty)
-    while True:
-        slope, shape = gradient(vector, *problem), curvature(vector, *problem)
-        direction = np.asarray(np.linalg.solve(shape, slope), np.float64)
-        promise = float(slope @ direction)
-        if promise <= _ROUGHLY * (1 + abs(objective(vector, *problem))) or steps == turns:
-            return Estimate(vector, np.asarray(np.linalg.inv(shape), np.float64), steps)
-        beyond = (*pairs(vector + direction), weight, penalty)
-        back = float(gradient(vector + direction, *beyond) @ direction)
-        if back < 0:
-            vector = vector + promise / (promise - back) * direction
-            problem = (*pairs(vector), weight, penalty)
-        else:
-            vector, problem = vector + direction, beyond
-        steps += 1
 
 
 def maximise_sparse(
@@ -165,7 +166,17 @@ def maximise_sparse(
     free = penalty > 0
     covariance = np.zeros(shape.shape)
     covariance[np.ix_(free, free)] = np.linalg.inv(shape[np.ix_(free, free)])
-    return Estimate(vector, covariance, steps)
+    return Estimate(vector, lambda: covariance, steps)
+
+
+def _covariance(vector: Doubles, *problem: Doubles) -> Doubles:
+    """Return the covariance of Laplace's approximation at a place."""
+    return inverse(curvature(vector, *problem))
+
+
+def inverse(shape: Doubles) -> Doubles:
+    """Return the inverse of a curvature."""
+    return np.asarray(np.linalg.inv(shape), np.float64)
 
 
 def check_regularization(regularization: float) -> None:

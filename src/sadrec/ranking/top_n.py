@@ -6,7 +6,7 @@ so far. What is needed besides the answer is one tile, whatever the number of us
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ TopN = tuple[Positions, NDArray[np.float32]]
 _ROWS, _COLUMNS = 2048, 4096
 """Size of a tile: 32 MB of scores. Smaller ones would do, but every matrix product waits for all its threads."""
 
+_NO_PLACES = np.empty(0, np.int64)
 _SPARE = 2
 """How many more than N are kept until their scores are settled, so that rounding cannot push one out."""
 
@@ -50,6 +51,27 @@ class ItemIndex:
 
     def __repr__(self) -> str:
         return f"ItemIndex(items={self.items}, factors={self.factors})"
+
+    def search_one(self, query: NDArray[np.float32], N: int, seen: NDArray[np.int32]) -> TopN:
+        """Return what :meth:`search` does for one query, without padding; ``seen`` are positions in order, or none.
+
+        One product and one look at it: what a search for many prepares would take longer than the search.
+        """
+        from sadrec.ranking._selection import settle, sweep  # numba is worth loading only now
+
+        kept = min(N + _SPARE, self.items)
+        scores, items = np.full((1, kept), -np.inf, np.float32), np.full((1, kept), -1, np.int64)
+        every, mark = self._all
+        tile = np.dot(self.vectors, query)[None]
+        mark = mark if not seen.size else np.array([0, seen.size])
+        sweep(tile, every, mark, seen, scores, items, 0, 1)
+        settle(query[None], self.vectors, _NO_PLACES, scores, items, 0, 1)
+        width = min(N, int((items[0] >= 0).sum()))
+        return items[0, :width], scores[0, :width]
+
+    @cached_property
+    def _all(self) -> tuple[Positions, Positions]:
+        return np.arange(self.items), np.zeros(2, np.int64)
 
     def search(
         self,

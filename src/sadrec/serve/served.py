@@ -179,9 +179,10 @@ class Served:
 
     def recommend(self, row: int, N: int) -> bytes:
         """Return the answer to ``GET /v1/recommend`` for a known user, written."""
-        places, scores = self.model._fitted.best_new(row, N)
+        places, scores = self.model._fitted.best_for_one(row, N)
         pieces = self._pieces
-        listed = b"},".join([pieces[place] + b"%.9g" % score for place, score in zip(places, scores, strict=True)])
+        rows = zip(places.tolist(), scores.tolist(), strict=True)
+        listed = b"},".join([pieces[place] + b"%.9g" % score for place, score in rows])
         who = orjson.dumps(self.plain(self.model.users[row]))
         return b'{"model":"%b","user":%b,"method":"margin","items":[%b%b],"fallback":null}' % (
             self.header[1],

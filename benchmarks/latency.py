@@ -1,0 +1,122 @@
+"""How long one answer takes: ``recommend`` beside a NumPy product and partition, and a visitor's fold-in.
+
+    python benchmarks/latency.py --items 3706,100000
+
+One thread, random models of the size of MovieLens 1M's (k = 64). ``recommend`` is compared, in the same turns, with the
+least that NumPy needs for the same list: a product, a mask of what was seen, a partition and a sort.
+"""
+
+import argparse
+import time
+from collections.abc import Callable
+
+import numpy as np
+import scipy.sparse as sp
+from threadpoolctl import threadpool_limits
+
+from sadrec import SAD, Interactions
+
+FACTORS, USERS, SEEN, N = 64, 2000, 100, 10
+
+
+def random_model(items: int, seed: int = 0) -> SAD:
+    """Make a model with a bias and rival factors, whose users have seen some items."""
+    rng = np.random.default_rng(seed)
+    factors = [rng.normal(0, 0.3, (count, FACTORS)).astype(np.float32) for count in (USERS, items)]
+    rivals = np.abs(rng.normal(1, 0.1, (items, FACTORS))).astype(np.float32)
+    bias = rng.normal(0, 0.5, items).astype(np.float32)
+    columns = np.concatenate([np.sort(rng.choice(items, SEEN, replace=False)) for _ in range(USERS)])
+    seen = sp.csr_matrix(
+        (np.ones(columns.size, np.float32), columns, np.arange(0, columns.size + 1, SEEN)), shape=(USERS, items)
+    )
+    model = SAD.from_factors(*factors, rivals, bias, seen=seen)
+    model.num_threads = 1
+    return model
+
+
+def numpy_answer(model: SAD) -> Callable[[int], np.ndarray]:
+    """Return the least that NumPy does for the best N new items of a user."""
+    vectors, users, seen = model.item_vectors(), model.user_vectors(), model.seen
+
+    def answer(user: int) -> np.ndarray:
+        scores = vectors @ users[user]
+        scores[seen.indices[seen.indptr[user] : seen.indptr[user + 1]]] = -np.inf
+        best = np.argpartition(-scores, N)[:N]
+        return best[np.argsort(-scores[best])]
+
+    return answer
+
+
+def seconds(call: Callable[[int], object], number: int) -> np.ndarray:
+    """Return how long each of some calls takes."""
+    taken = np.empty(number)
+    for turn in range(number):
+        began = time.perf_counter()
+        call(turn)
+        taken[turn] = time.perf_counter() - began
+    return taken
+
+
+def compare_recommend(items: int, number: int) -> None:
+    """Print how long ``recommend`` takes beside NumPy."""
+    model = random_model(items)
+    plain = numpy_answer(model)
+    for user in range(20):
+        np.testing.assert_array_equal(model.recommend(user, N=N)[0], plain(user))
+    ours, theirs = [], []
+    for turn in range(number):
+        user = turn * 37 % USERS
+        theirs.append(seconds(lambda _, user=user: plain(user), 1)[0])
+        ours.append(seconds(lambda _, user=user: model.recommend(user, N=N), 1)[0])
+    a, b = (1e6 * np.array(taken) for taken in (ours, theirs))
+    print(
+        f"recommend       {items:7,} items  median {np.median(a):7.0f} us  p99 {np.quantile(a, 0.99):7.0f} us   "
+        f"NumPy {np.median(b):6.0f} us   ratio {np.median(a) / np.median(b):.2f}"
+    )
+
+
+def time_visitors(items: int, number: int, candidates: int) -> None:
+    """Print how long a visitor with up to 20 likes waits, in a model trained against the hardest of some negatives."""
+    rng = np.random.default_rng(1)
+    columns = (items * rng.random((400, 30)) ** 2).astype(np.int64)
+    rows = np.repeat(np.arange(400), 30)
+    seen = sp.csr_matrix((np.ones(rows.size, np.float32), (rows, columns.ravel())), shape=(400, items))
+    settings = {"factors": FACTORS, "iterations": 1, "negative_candidates": candidates, "num_threads": 1}
+    model = SAD(**settings).fit(Interactions.from_csr(seen), show_progress=False)
+    scale = random_model(items)
+    fitted = model._fitted
+    object.__setattr__(fitted, "parameters", scale.parameters)  # of the size that a long fit gives
+    fitted.__dict__.pop("index", None)
+    model.recommend_for([0, 1, 2])
+    likes = [rng.choice(items, size, replace=False) for size in np.resize(np.arange(1, 21), number)]
+    some = np.sort(rng.choice(items, 20, replace=False))
+    given = sp.csr_matrix((np.ones(20, np.float32), some, [0, 20]), shape=(1, items))
+    calls = {
+        "fold_in": lambda turn: model.fold_in(likes[turn]),
+        "recommend_for": lambda turn: model.recommend_for(likes[turn]),
+        "recalculate_user": lambda turn: model.recommend(0, given, recalculate_user=True),
+    }
+    for name, call in calls.items():
+        taken = 1e3 * seconds(call, number)
+        print(
+            f"{name:<16}{items:7,} items  hardest of {candidates}  median {np.median(taken):6.2f} ms  "
+            f"p99 {np.quantile(taken, 0.99):6.2f} ms"
+        )
+
+
+def main() -> None:
+    """Print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--items", default="3706,100000")
+    parser.add_argument("--calls", type=int, default=2000)
+    parser.add_argument("--visitors", type=int, default=300)
+    given = parser.parse_args()
+    with threadpool_limits(1):
+        for items in map(int, given.items.split(",")):
+            compare_recommend(items, given.calls if items < 20_000 else given.calls // 10)
+            for candidates in (1, 8):
+                time_visitors(items, given.visitors, candidates)
+
+
+if __name__ == "__main__":
+    main()
