@@ -78,6 +78,7 @@ class Reading:
     header: bool | None
     text_ids: bool
     given: dict[str, Any]
+    quiet: bool = False
 
     def options(self) -> list[str]:
         """Return the options that were given, as they are spelled."""
@@ -115,10 +116,13 @@ class Reading:
         return weights
 
     def _read(self, file: Path, kind: str, given: dict[str, Any]) -> Any:
-        from sadrec import Comparisons, Interactions
+        from sadrec import Comparisons, Interactions, _check
+
+        _check.room(_check.START)
+        from sadrec.data._columns import holds_comparisons
         from sadrec.data.tables import Table
 
-        with Table(file, self.header, self.text_ids) as table:
+        with Table(file, self.header, self.text_ids, not self.quiet) as table:
             if kind == "auto":
                 named = {"winner", "loser", "left", "right", "ties"} & set(given)
                 kind = "comparisons" if named or holds_comparisons(table.columns or []) else "interactions"
@@ -132,17 +136,6 @@ class Reading:
                 return Comparisons.read(table, **columns)
             columns.pop("weight", None)
             return Interactions.read(table, **columns)
-
-
-def holds_comparisons(names: list[str]) -> bool:
-    """Tell by the names of its columns whether a file holds comparisons."""
-    from sadrec.data._columns import AUTO, find_column
-
-    has = {role: find_column(names, AUTO, role, required=False) for role in ("winner", "loser", "left", "right")}
-    if any(name.strip().lower() == "winner" for name in names):
-        return True
-    # A column of labels alone is a rating of some kind.
-    return bool(has["winner"] and (has["loser"] or (has["left"] and has["right"])))
 
 
 def reading_options(command: Command) -> Command:
@@ -162,7 +155,8 @@ def reading_options(command: Command) -> Command:
     @functools.wraps(command)
     def with_reading(*arguments: Any, **values: Any) -> Any:
         given = _take(values, dict.fromkeys((*_OF["interactions"], *_OF["comparisons"])))
-        reading = Reading(values.pop("kind"), values.pop("header"), values.pop("text_ids"), given)
+        quiet = values.get("quiet", False)
+        reading = Reading(values.pop("kind"), values.pop("header"), values.pop("text_ids"), given, quiet)
         return command(*arguments, reading=reading, **values)
 
     return _all(options, with_reading)

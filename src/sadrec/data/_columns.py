@@ -99,7 +99,7 @@ def find_interactions(
         items = others[0] if len(others) == 1 else find_column(columns, item, "item")
     if chosen["user"] is None or items is None:
         raise ValueError("interactions need a column of users and one of items")
-    return {role: name for role, name in {**chosen, "item": items}.items() if name is not None}
+    return _one_role_each({**chosen, "item": items})
 
 
 def find_comparisons(columns: list[str], wanted: dict[str, str | None]) -> dict[str, str]:
@@ -119,6 +119,24 @@ def find_comparisons(columns: list[str], wanted: dict[str, str | None]) -> dict[
         )
     else:
         chosen["left"], chosen["right"] = sides
+    return _one_role_each(chosen)
+
+
+def holds_comparisons(names: Sequence[str]) -> bool:
+    """Tell by the names of its columns whether a table holds comparisons."""
+    if any(name.strip().lower() == "winner" for name in names):
+        return True
+    roles = ("winner", "loser", "left", "right")
+    winner, loser, left, right = (find_column(names, AUTO, role, required=False) for role in roles)
+    return bool(winner and (loser or (left and right)))  # a column of labels alone is a rating of some kind
+
+
+def _one_role_each(chosen: dict[str, str | None]) -> dict[str, str]:
+    """Return the columns that were chosen, refusing one for two roles."""
+    roles: dict[str, str] = {}
+    for role, name in chosen.items():
+        if name is not None and (other := roles.setdefault(name, role)) != role:
+            raise ValueError(f"the column {name!r} is named for the {other} and for the {role}: name one of them anew")
     return {role: name for role, name in chosen.items() if name is not None}
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sadrec import _check
 from sadrec._types import Floats
 from sadrec.data._assemble import ComparisonRows, Ties, check_weight
-from sadrec.data._columns import AUTO, find_comparisons, is_frame, open_frame, take_columns
+from sadrec.data._columns import AUTO, find_comparisons, holds_comparisons, is_frame, open_frame, take_columns
 from sadrec.data.describe import PairsDescription, quantiles
 from sadrec.data.ids import Ids, OfUsersAndItems
 from sadrec.data.interactions import Interactions, as_interactions
@@ -255,5 +255,19 @@ def as_comparisons(data: Any) -> Comparisons:
 
 
 def as_feedback(data: Any) -> Interactions | Comparisons:
-    """Return comparisons as they are, and anything else as interactions."""
-    return data if isinstance(data, Comparisons) else as_interactions(data)
+    """Take what :func:`as_comparisons` or :func:`as_interactions` takes; a table with winners and losers: comparisons.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> as_feedback(pl.DataFrame({"user": ["ann"], "winner": ["tea"], "loser": ["ale"]}))
+    Comparisons(1 of 1 users over 2 items)
+    """
+    if isinstance(data, Comparisons):
+        return data
+    if isinstance(data, (str, Path)):
+        with Table(data) as table:
+            return (Comparisons if holds_comparisons(table.columns or ()) else Interactions).read(table)
+    if is_frame(data) and holds_comparisons(list(open_frame(data).columns)):
+        return Comparisons.from_frame(data)
+    return as_interactions(data)

@@ -1,5 +1,6 @@
 """The contract of every model of the package: SAD, BPR, GibbsSAD, Popularity, EASE."""
 
+import difflib
 import inspect
 from abc import ABC, abstractmethod
 from dataclasses import MISSING
@@ -40,6 +41,23 @@ class Estimator(ABC):
 
     # -- settings -----------------------------------------------------------------------------------------------------
 
+    def __new__(cls, *given: Any, **settings: Any) -> Self:
+        """Refuse settings that there are not; left to itself, the constructor would name a class that nobody knows."""
+        known = declared(cls)
+        owner = next(kind for kind in cls.__mro__ if "__init__" in vars(kind))
+        if "__dataclass_fields__" not in vars(owner):  # a constructor of its own
+            return super().__new__(cls)
+        for name in settings:
+            if name not in known:
+                raise TypeError(unknown_setting(name, cls))
+        positional = [name for name, entry in known.items() if not entry.kw_only]
+        if len(given) > len(positional):
+            raise TypeError(
+                f"{cls.__name__} takes {' and '.join(positional) or 'nothing'} without a name, and {len(given)} values "
+                "are given: name the settings, as in factors=64"
+            )
+        return super().__new__(cls)
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the settings as they were given (scikit-learn's convention)."""
         return {name: getattr(self, name) for name in declared(self)}
@@ -49,7 +67,7 @@ class Estimator(ABC):
         known = declared(self)
         for name in settings:
             if name not in known:
-                raise ValueError(f"unknown setting {name!r}: {type(self).__name__} has {', '.join(known)}")
+                raise ValueError(unknown_setting(name, type(self)))
         for name, value in settings.items():
             setattr(self, name, value)
         return self
@@ -107,6 +125,14 @@ class Estimator(ABC):
     @abstractmethod
     def load(cls, path: str | Path) -> Self:
         """Read a file that :meth:`save` wrote. Nothing in it is executed."""
+
+
+def unknown_setting(name: str, cls: type) -> str:
+    """Say that a class has no such setting, and which it has."""
+    known = list(declared(cls))
+    near = difflib.get_close_matches(name, known, 1)
+    meant = f"did you mean {near[0]!r}? " if near else ""
+    return f"unknown setting {name!r}: {meant}{cls.__name__} has {', '.join(known) or 'none'}"
 
 
 def documented(cls: type[Model]) -> type[Model]:

@@ -438,7 +438,7 @@ class SAD(TrainingSettings, Estimator):
 
         A win counts from a margin of ``minimum`` on. There is a Cycle for each group of items that beat each other in
         cycles, strongest first: ``members`` (ids), ``path`` (the strongest cycle, in order), ``margins`` and
-        ``probabilities`` of its steps, ``strength`` (the weakest step).
+        ``probabilities`` of its steps (:meth:`preference` and :meth:`probability`), ``strength`` (the weakest margin).
 
         Examples
         --------
@@ -450,7 +450,10 @@ class SAD(TrainingSettings, Estimator):
           scissors  beats  paper     by 1      (73 %)
           paper     beats  rock      by 1      (73 %)]
         """
-        return cycles(self.tournament(user, items, N), minimum)
+        return [
+            replace(cycle, probabilities=self.probability(user, cycle.path, np.roll(cycle.path, -1)))
+            for cycle in cycles(self.tournament(user, items, N), minimum)
+        ]
 
     def cyclic_triads(self, user: Any, N: int = 50, *, items: Any = None, strongest: int = 10) -> CyclicTriads:
         """Count the triples among a user's best N items, or the given ones, that form a cycle; list the strongest.
@@ -778,8 +781,8 @@ class SAD(TrainingSettings, Estimator):
         """Explain why a user prefers an item to a rival, or does not.
 
         ``contributions`` of the answer has one number per factor, and a last one for the bias if there is one; they sum
-        to ``margin``, which is the preference, exactly. ``supporters()`` and ``opponents()`` are the items the user was
-        seen with that speak most for either side.
+        to ``margin``, which is the preference, exactly; ``probability`` is :meth:`probability`. ``supporters()`` and
+        ``opponents()`` are the items the user was seen with that speak most for either side.
 
         Examples
         --------
@@ -801,7 +804,8 @@ class SAD(TrainingSettings, Estimator):
             **known.sampling,
         )
         ids = known.item_ids.array
-        return replace(explanation, item=ids[pair[0]], rival=ids[pair[1]], liked=ids[explanation.liked])
+        named = {"item": ids[pair[0]], "rival": ids[pair[1]], "liked": ids[explanation.liked]}
+        return replace(explanation, **named, probability=self.probability(user, item, rival))
 
     def similar_items(self, item: Any, N: int = 10) -> Scored:
         """Return the N items most alike to one or several, by the cosine of their vectors; an item itself is first."""

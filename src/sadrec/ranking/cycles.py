@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from sadrec._check import number, whole
 from sadrec._types import Doubles, Positions
+from sadrec._words import one_line
 from sadrec.ranking.pairs import sigmoid
 from sadrec.ranking.tournament import Tournament, strong_components
 
@@ -23,8 +24,8 @@ class Cycle:
         All items of the strongly connected component: each beats each other one, directly or through others.
     path
         One cycle through some of them, in order. No cycle has a stronger weakest step; it is a shortest such.
-    margins
-        Of each step of the path.
+    margins, probabilities
+        Of each step of the path; probabilities that are not given are ``sigmoid(margins)``.
 
     Examples
     --------
@@ -38,22 +39,22 @@ class Cycle:
     members: NDArray[Any]
     path: NDArray[Any]
     margins: Doubles
+    probabilities: Doubles = field(default_factory=lambda: np.empty(0))
+
+    def __post_init__(self) -> None:
+        if not len(self.probabilities):
+            object.__setattr__(self, "probabilities", sigmoid(self.margins))
 
     @property
     def strength(self) -> float:
         """The margin of the weakest step of the path."""
         return float(self.margins.min())
 
-    @property
-    def probabilities(self) -> Doubles:
-        """The probability of each step of the path."""
-        return sigmoid(self.margins)
-
     def __len__(self) -> int:
         return len(self.path)
 
     def __repr__(self) -> str:
-        names = [str(item) for item in self.path]
+        names = [one_line(item) for item in self.path]
         width = max(map(len, names))
         lines = [f"Cycle of strength {self.strength:.3g} through {len(names)} of {len(self.members)} items"]
         for step, name in enumerate(names):
@@ -208,7 +209,7 @@ class CyclicTriads:
     def __repr__(self) -> str:
         lines = [f"{self.count} of {self.total} triples are cycles ({100 * self.share:.3g} %)"]
         for triad, strength in zip(self.strongest[:10], self.strengths[:10], strict=True):
-            a, b, c = triad
+            a, b, c = map(one_line, triad)
             lines.append(f"  {a} > {b} > {c} > {a}   strength {strength:.3g}")
         return "\n".join(lines)
 
@@ -279,7 +280,7 @@ class Group:
 
     def __repr__(self) -> str:
         cycle = f"a cycle of strength {self.strength:.3g}; " if len(self) > 1 else ""
-        return f"{' | '.join(map(str, self.items))}   ({cycle}{self.wins:.3g} wins)"
+        return f"{' | '.join(map(one_line, self.items))}   ({cycle}{self.wins:.3g} wins)"
 
 
 def recommend_groups(

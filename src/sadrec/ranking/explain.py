@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sadrec._check import whole
 from sadrec._types import Doubles, Positions
+from sadrec._words import one_line
 from sadrec.ranking.fold_in import Pool, liked_pairs, pair_design
 from sadrec.ranking.logistic import check_regularization, curvature
 from sadrec.ranking.pairs import contributions, sigmoid
@@ -32,6 +33,8 @@ class Explanation:
         What the user liked, most in favour of the item first; empty if it was not given.
     influences
         By how much the margin would rise if the liked item counted once more (to first order), one per liked item.
+    probability
+        That the item is preferred; ``sigmoid(margin)`` where it is not given.
 
     Examples
     --------
@@ -49,11 +52,11 @@ class Explanation:
     has_bias: bool = False
     liked: NDArray[Any] = field(default_factory=lambda: np.empty(0, np.int64))
     influences: Doubles = field(default_factory=lambda: np.empty(0))
+    probability: float = np.nan
 
-    @property
-    def probability(self) -> float:
-        """That the item is preferred."""
-        return float(sigmoid(self.margin))
+    def __post_init__(self) -> None:
+        if np.isnan(self.probability):
+            object.__setattr__(self, "probability", float(sigmoid(self.margin)))
 
     @property
     def bias(self) -> float:
@@ -77,13 +80,14 @@ class Explanation:
         return [(self.liked[n], float(self.influences[n])) for n in places[: whole(N, "N")]]
 
     def __repr__(self) -> str:
-        lines = [f"{self.item} over {self.rival}: margin {self.margin:.3g} ({100 * self.probability:.0f} %)"]
+        item, rival = one_line(self.item), one_line(self.rival)
+        lines = [f"{item} over {rival}: margin {self.margin:.3g} ({100 * self.probability:.0f} %)"]
         lines.append("  factors  " + ", ".join(f"{h}: {value:+.3g}" for h, value in self.factors()))
         if self.has_bias:
             lines.append(f"  bias {self.bias:+.3g}")
-        for name, votes in ((self.item, self.supporters(3)), (self.rival, self.opponents(3))):
+        for name, votes in ((item, self.supporters(3)), (rival, self.opponents(3))):
             if votes:
-                lines.append(f"  for {name}: " + ", ".join(f"{liked} {value:+.3g}" for liked, value in votes))
+                lines.append(f"  for {name}: " + ", ".join(f"{one_line(liked)} {value:+.3g}" for liked, value in votes))
         return "\n".join(lines)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sadrec._types import Doubles
+from sadrec._words import one_line
 from sadrec.ranking.pairs import sigmoid
 from sadrec.ranking.parameters import Parameters, User, item_positions
 from sadrec.ranking.tournament import Tournament, count_wins, dominance_components, share_beaten, tournament
@@ -47,7 +48,7 @@ class Ranking:
 
     def __repr__(self) -> str:
         shown = 20
-        names = [str(item) for item in self.items[:shown]]
+        names = [one_line(item) for item in self.items[:shown]]
         width = max((len(name) for name in names), default=0)
         numbers = [f"{score: .4g}" for score in self.scores[:shown]]
         lines = [f"Ranking of {len(self)} item{'s' * (len(self) != 1)} by {self.method}"]

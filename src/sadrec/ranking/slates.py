@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sadrec._check import whole
 from sadrec._types import Doubles, Positions
+from sadrec._words import one_line
 from sadrec.ranking.parameters import Parameters, item_positions, positions
 from sadrec.ranking.rank import SlateMethod, rank_tournament
 from sadrec.ranking.tournament import Tournament
@@ -30,7 +31,8 @@ class Spoiler:
     winner_with: Any
 
     def __repr__(self) -> str:
-        return f"{self.item} lets {self.winner_with} win instead of {self.winner_without}"
+        names = map(one_line, (self.item, self.winner_with, self.winner_without))
+        return "{} lets {} win instead of {}".format(*names)
 
 
 def spoilers(game: Tournament, slate: int, method: SlateMethod = "wins") -> list[Spoiler]:
