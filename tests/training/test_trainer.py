@@ -61,6 +61,7 @@ def trainer(threads=1, stated=True, ordered=True, **changed):
         {"bias": True, "negative_candidates": 3, "adaptive": True, "iterations": 2},
         {"blocks": 1},
         {"blocks": 16, "stated": False},
+        {"loss": "softmax", "negative_candidates": 9, "length": 2.0, "bias": True},
     ],
 )
 def test_the_same_bits_for_1_2_3_and_7_threads(changed):
@@ -174,6 +175,9 @@ def test_default_blocks_grow_with_the_data():
         ({"learning_rate": 10.0, "regularization": 1.0}, "must stay below 0.5"),
         ({"blocks": 0}, "blocks must be a whole number, at least 1"),
         ({"negative_candidates": True}, "negative_candidates must be a whole number"),
+        ({"loss": "hinge"}, "loss must be 'pairwise' or 'softmax'"),
+        ({"length": 3.0}, "length=3.0 is for loss='softmax': leave it out with loss='pairwise'"),
+        ({"loss": "softmax", "negative_sampling": "popular"}, "leave negative_sampling='popular' out"),
     ],
 )
 def test_bad_settings_are_named_with_the_remedy(changed, message):

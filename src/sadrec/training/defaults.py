@@ -21,6 +21,8 @@ DEFAULTS: dict[Kind, dict[str, Any]] = {
         "init_scale": 0.1,
         "bias": True,
         "negative_candidates": 8,
+        "loss": "pairwise",
+        "length": 0.0,
     },
     "comparisons": {
         "iterations": 60,
@@ -30,7 +32,18 @@ DEFAULTS: dict[Kind, dict[str, Any]] = {
         "init_scale": 0.1,
         "bias": False,
         "negative_candidates": 1,
+        "loss": "pairwise",
+        "length": 0.0,
     },
+}
+
+# What they become with loss="softmax".
+SOFTMAX: dict[str, Any] = {
+    "iterations": 20,
+    "learning_rate": 0.3,
+    "rival_regularization": 0.03,
+    "negative_candidates": 256,
+    "length": 3.2,
 }
 
 MOST_BLOCKS = 16
@@ -150,6 +163,8 @@ def resolve(
     solver, factors = resolve_solver(values, data, continues)
     wanted = {**defaults(data.kind, *size), "blocks": default_blocks(data.kind, *size), "adaptive": False}
     wanted |= {"solver": solver, "factors": factors}
+    if values.get("loss") == "softmax" and data.kind == "interactions":
+        wanted |= SOFTMAX
     if solver == "variational":
         wanted |= {"iterations": SWEEPS, "bias": True, "regularization": 0.0, "rival_regularization": 0.0}
     declarations = declared(TrainingSettings)
@@ -163,6 +178,8 @@ def resolve(
     if values.get("negative_sampling") == "popular":
         wanted["negative_candidates"] = 1
     values |= {name: default for name, default in wanted.items() if values.get(name) is None}
+    if values["loss"] == "pairwise":
+        values["length"], origins["length"] = 0.0, "not used"
     settings = Settings(**values, learn_rivals=learn_rivals, seed=seed, origins=origins)
     if settings.order_share > 0 and not data.has_ratings:
         raise ValueError(

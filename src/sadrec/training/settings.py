@@ -8,6 +8,7 @@ import numpy as np
 from sadrec._settings import Flag, Number, OneOf, Seed, Share, Span, Threads, Whole, declared, setting
 
 Schedule = Literal["linear", "constant"]
+Loss = Literal["pairwise", "softmax"]
 NegativeSampling = Literal["uniform", "popular"]
 Kind = Literal["interactions", "comparisons"]
 Solver = Literal["sgd", "variational"]
@@ -78,11 +79,28 @@ class TrainingSettings:
         "interacted with over items they did not.",
         kinds=_OF_INTERACTIONS,
     )
+    loss: Loss | None = setting(
+        None,
+        OneOf("pairwise", "softmax"),
+        "What an interaction is trained against: 'pairwise', one sampled negative (see negative_candidates), or "
+        "'softmax', all of negative_candidates sampled ones at once, each by its share.",
+        search=("pairwise", "softmax"),
+        kinds=_OF_INTERACTIONS,
+    )
     negative_candidates: int | None = setting(
         None,
         Whole(1),
-        "Train against the hardest of so many sampled negatives; 1 takes the negative as it is sampled.",
-        search=(1, 2, 4, 8, 16),
+        "With loss='pairwise': train against the hardest of so many sampled negatives; 1 takes the negative as it is "
+        "sampled. With loss='softmax': train against all of them (a whole block at most).",
+        search=(1, 2, 4, 8, 16, 64),
+        kinds=_OF_INTERACTIONS,
+    )
+    length: float | None = setting(
+        None,
+        Number(),
+        "With loss='softmax': the length to which the vectors of users and items are put back after every step, so "
+        "that their cosine decides; 0 leaves the length free.",
+        search=Span(1.5, 4.0),
         kinds=_OF_INTERACTIONS,
     )
     bias: bool | None = setting(
@@ -150,6 +168,8 @@ class Settings:
     negative_sampling: NegativeSampling = "uniform"
     user_balance: float = 0.0
     solver: Solver = "sgd"
+    loss: Loss = "pairwise"
+    length: float = 0.0
     origins: dict[str, str] = field(default_factory=dict, compare=False)
     """Where each value came from: "given", "default", "data" (a rule for data of this kind and size) or "not used"."""
 
@@ -167,6 +187,10 @@ class Settings:
                 f"negative_candidates={self.negative_candidates} chooses among uniform negatives: leave it at 1 with "
                 "negative_sampling='popular'"
             )
+        if self.loss == "softmax" and self.negative_sampling == "popular":
+            raise ValueError("loss='softmax' takes uniform negatives: leave negative_sampling='popular' out")
+        if self.length and self.loss != "softmax":
+            raise ValueError(f"length={self.length!r} is for loss='softmax': leave it out with loss={self.loss!r}")
         if 2 * self.learning_rate * self.regularization >= 1:
             raise ValueError(
                 f"learning_rate {self.learning_rate!r} times regularization {self.regularization!r} must stay "

@@ -19,6 +19,7 @@ from sadrec.training.given import Pairs, arrange, cells_of, rounds_of, train_giv
 from sadrec.training.interrupt import join
 from sadrec.training.samplers import PairSource
 from sadrec.training.settings import Settings
+from sadrec.training.softmax import Softmax, put_rows_to_length, train_softmax
 from sadrec.training.step import Penalties
 
 Figures = dict[str, float]
@@ -75,6 +76,8 @@ class Trainer:
         began = time.perf_counter()
         if self.epoch == self.settings.iterations and self.epochs > self.epoch:
             self.l1_weights = adaptive_weights(self.factors)
+        if self.settings.length and (self.epoch == 0 or self._sources):  # given pairs leave the length free
+            put_rows_to_length(self.factors, self.settings.length)
         first_rate, penalties = self._rate(0.0), self._penalties()
         with self._workers() as spread:
             figures: list[Doubles] = []
@@ -126,11 +129,16 @@ class Trainer:
     def _drawn_negatives(self, positives: Positives, spread: Spread, figures: list[Doubles]) -> Part:
         """Deal the positives for this epoch; return the kernel, what it works on, and the sub-epochs."""
         settings = self.settings
-        how = settings.blocks, settings.negative_candidates, settings.seed, self.epoch
+        softmax = settings.loss == "softmax"
+        how = settings.blocks, 0 if softmax else settings.negative_candidates, settings.seed, self.epoch
         dealt = deal(positives, len(self.factors.items), *how, self._place, spread)
         self._place = dealt.place
         figures.append(np.zeros((settings.blocks**2, 3)))
-        return train_drawn, repeat((dealt, figures[-1])), schedule.drawn_negatives(settings.blocks)
+        cells = schedule.drawn_negatives(settings.blocks)
+        if softmax:
+            work = Softmax(dealt, settings.negative_candidates, settings.length or None)
+            return train_softmax, repeat((work, figures[-1])), cells
+        return train_drawn, repeat((dealt, figures[-1])), cells
 
     def _given_pairs(self, figures: list[Doubles]) -> Part:
         """Return the kernel of the given pairs, what it works on, and the sub-epochs of all rounds."""

@@ -1,0 +1,340 @@
+r"""Softmax over negatives: what a user did, against many things at once that they did not.
+
+For a positive ``(u, i)`` and its negatives ``j`` the step goes up the gradient of
+:math:`\log p = -\log (1 + \sum_j \exp(-x_{uij}))`: every negative moves by its share
+:math:`p_j = p \exp(-x_{uij})`. With one negative that is the pairwise step (:mod:`sadrec.training.step`).
+
+The schedule is that of :mod:`sadrec.training.drawn`. In a cell, up to 128 positives at a time (no more than there are
+negatives) share negatives that are sampled from the block without repetition; those that a user knows do not count for
+this user. So the margins are a product of two matrices: with :math:`q = (-\xi \tau_i \,|\, \xi \eta_i)` for each
+positive and the row :math:`r = (\eta_j \,|\, \tau_j)` of each negative, :math:`x_{uij} = q \cdot r + b_i - b_j`. For
+BPR :math:`q = -\xi`, :math:`r = \eta_j`, and :math:`\xi \cdot \eta_i` is added. What the positives and the negatives
+move by are two more products, of the shares with :math:`r` and with :math:`q`.
+
+l2 and l1 are paid as in the pairwise step: once per positive by the user and the item, and once in all by the
+negatives, each its part of it. With a length, the vectors xi of users and eta of items are put back to it after every
+step, so that their cosine decides; l2 then holds back the bias alone.
+"""
+
+from math import exp, log, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sadrec._kernel import inlined, kernel
+from sadrec._random import advance, below, hashed, stream_key
+from sadrec._types import Floats
+from sadrec.training.drawn import CHUNK, Deal, Triples, claimed_cells, draw, room_for_triples
+from sadrec.training.factors import Factors
+from sadrec.training.step import Penalties, add_log, bias_of, weight_of
+
+_ONE = np.float32(1.0)
+_ZERO = np.float32(0.0)
+_LEAST = np.float32(1e-35)  # likelihood, so that its logarithm is finite
+
+
+class Softmax(NamedTuple):
+    """What the cells of an epoch work on."""
+
+    dealt: Deal  # with no candidates: negatives are not drawn for each positive
+    negatives: int  # shared by the positives of a chunk; at most a whole block
+    length: float | None  # of the vectors of users and items; None leaves it free
+
+
+class Room(NamedTuple):
+    """Arrays for the products of a chunk."""
+
+    chosen: NDArray[np.int32]  # (negatives,): the items
+    queries: Floats  # (positives, width), q
+    negatives: Floats  # (negatives, width), r
+    transposed: Floats  # (width, negatives)
+    shares: Floats  # (positives, negatives): margins, then learning rate times weight times share
+    by_negative: Floats  # (negatives, positives): the same, transposed
+    pulled: Floats  # (positives, width): shares times r
+    pushed: Floats  # (negatives, width): shares times q
+    total: Floats  # (positives,): what the margins have in common, then the sum of the shares
+    held: Floats  # (negatives,): what part of l2 and l1 each pays, in all
+
+
+@kernel
+def room_for_chunk(positives: int, negatives: int, width: int) -> Room:
+    """Return arrays for chunks of at most so many positives."""
+    return Room(
+        np.empty(negatives, np.int32),
+        np.empty((positives, width), np.float32),
+        np.empty((negatives, width), np.float32),
+        np.empty((width, negatives), np.float32),
+        np.empty((positives, negatives), np.float32),
+        np.empty((negatives, positives), np.float32),
+        np.empty((positives, width), np.float32),
+        np.empty((negatives, width), np.float32),
+        np.empty(positives, np.float32),
+        np.empty(negatives, np.float32),
+    )
+
+
+@kernel
+def multiply(left: Any, right: Any, rows: int, inner: int, product: Any) -> None:
+    """Write the product of the first ``rows`` rows of ``left`` and the first ``inner`` rows of ``right``.
+
+    The order of additions is fixed, other than that of a library, which may depend on its threads.
+    """
+    columns = right.shape[1]
+    for a in range(rows):
+        row, out = left[a], product[a]
+        out[:] = 0
+        whole = inner - inner % 4
+        for t in range(0, whole, 4):
+            w0, w1, w2, w3 = row[t], row[t + 1], row[t + 2], row[t + 3]
+            r0, r1, r2, r3 = right[t], right[t + 1], right[t + 2], right[t + 3]
+            for h in range(columns):
+                out[h] += w0 * r0[h] + w1 * r1[h] + w2 * r2[h] + w3 * r3[h]
+        for t in range(whole, inner):
+            w0, r0 = row[t], right[t]
+            for h in range(columns):
+                out[h] += w0 * r0[h]
+
+
+@kernel
+def sample(order: Any, count: int, state: Any) -> Any:
+    """Bring a random part of ``order`` to its front, and return the next state of the random numbers."""
+    size = order.shape[0]
+    for c in range(count):
+        state = advance(state)
+        other = c + below(hashed(state), size - c)
+        order[c], order[other] = order[other], order[c]
+    return state
+
+
+@kernel
+def write_query(xi: Any, item: Any, query: Any, l1: Any) -> Any:
+    """Write q of a positive; return what its margins have in common, the bias aside."""
+    k = xi.shape[0]
+    if l1 is None:
+        own = _ZERO
+        for h in range(k):
+            own += xi[h] * item[h]
+            query[h] = -xi[h]
+        return own
+    eta, tau = item[:k], item[k:]
+    first, second = query[:k], query[k:]
+    for h in range(k):
+        first[h] = -xi[h] * tau[h]
+        second[h] = xi[h] * eta[h]
+    return _ZERO
+
+
+@kernel
+def write_shares(shares: Any, scale: Any) -> Any:
+    """Turn margins into ``scale`` times each negative's share; return their sum, and the likelihood.
+
+    A margin of infinity is that of an item the user knows: its share is 0.
+    """
+    least = _ZERO
+    for c in range(shares.shape[0]):
+        least = min(least, shares[c])
+    total = _ZERO
+    for c in range(shares.shape[0]):
+        odds = exp(least - shares[c])
+        shares[c] = odds
+        total += odds
+    own = exp(least)
+    part = scale / (own + total)
+    for c in range(shares.shape[0]):
+        shares[c] *= part
+    return total * part, max(own / (own + total), _LEAST)
+
+
+@kernel
+def update_positive(
+    xi: Any, item: Any, pulled: Any, total: Any, decay: Any, rate: float, l1: Any, l1_weights: Any, i: int
+) -> None:
+    """Update the rows of the user and of the positive item."""
+    k = xi.shape[0]
+    if l1 is None:
+        for h in range(k):
+            x, a = xi[h], item[h]
+            xi[h] = decay * x + (total * a - pulled[h])
+            item[h] = decay * a + total * x
+    else:
+        eta, tau = item[:k], item[k:]
+        pulled_eta, pulled_tau = pulled[:k], pulled[k:]
+        s = np.float32(rate * l1)
+        for h in range(k):
+            x, a, b = xi[h], eta[h], tau[h]
+            xi[h] = decay * x + (a * pulled_tau[h] - b * pulled_eta[h])
+            eta[h] = decay * a + x * pulled_tau[h]
+            b -= x * pulled_eta[h]
+            pull = held_by(s, l1_weights, i, h)
+            tau[h] = max(max(min(b + pull, _ONE), b - pull), _ZERO)
+
+
+@kernel
+def update_negative(item: Any, pushed: Any, decay: Any, k: int, rate: Any, l1: Any, l1_weights: Any, j: int) -> None:
+    """Update the row of a negative, for all positives of the chunk."""
+    eta, pushed_eta = item[:k], pushed[:k]
+    for h in range(k):
+        eta[h] = decay * eta[h] + pushed_eta[h]
+    if l1 is not None:
+        tau, pushed_tau = item[k:], pushed[k:]
+        s = np.float32(rate * l1)
+        for h in range(k):
+            b = tau[h] + pushed_tau[h]
+            pull = held_by(s, l1_weights, j, h)
+            tau[h] = max(max(min(b + pull, _ONE), b - pull), _ZERO)
+
+
+@inlined
+def held_by(s: Any, l1_weights: Any, i: int, h: int) -> Any:
+    """Return by how much an entry of tau is drawn to 1."""
+    if l1_weights is None:
+        return s
+    return s * l1_weights[i, h]
+
+
+@inlined
+def move_bias(bias: Any, i: int, decay: Any, moved: Any) -> None:
+    """Update the bias of an item, if there is one."""
+    if bias is not None:
+        bias[i] = decay * bias[i] + moved
+
+
+@kernel
+def put_to_length(vector: Any, length: Any) -> None:
+    """Give a vector the length, if there is one; a vector of zeros stays as it is."""
+    if length is not None:
+        square = _ZERO
+        for h in range(vector.shape[0]):
+            square += vector[h] * vector[h]
+        if square > 0:
+            factor = np.float32(length) / np.float32(sqrt(square))
+            for h in range(vector.shape[0]):
+                vector[h] *= factor
+
+
+@kernel
+def put_rows_to_length(factors: Factors, length: float) -> None:
+    """Give all vectors of users and items the length."""
+    rows, items, _ = factors
+    k = rows.shape[1]
+    for u in range(rows.shape[0]):
+        put_to_length(rows[u], length)
+    for i in range(items.shape[0]):
+        put_to_length(items[i][:k], length)
+
+
+@kernel
+def gather(items: Any, chosen: Any, room: Room) -> None:
+    """Copy the rows of the negatives, as they are and transposed."""
+    for c in range(chosen.shape[0]):
+        row, copy = items[chosen[c]], room.negatives[c]
+        for h in range(row.shape[0]):
+            copy[h] = row[h]
+            room.transposed[h, c] = row[h]
+
+
+@kernel
+def write_all_shares(
+    triples: Triples, first: int, last: int, block: int, slot: Any, work: Softmax, bias: Any, rate: float, room: Room
+) -> float:
+    """Turn the margins of some triples into shares, transpose them, and return the log likelihood."""
+    dealt, shares, chosen = work.dealt, room.shares, room.chosen
+    room.held[:] = 0
+    total, product = 0.0, 1.0
+    for t in range(first, last):
+        u, margins = triples.user[t], shares[t - first]
+        own = room.total[t - first] + bias_of(bias, triples.item[t])
+        for c in range(chosen.shape[0]):
+            margins[c] += own - bias_of(bias, chosen[c])
+        for place in range(dealt.run_start[u, block], dealt.run_start[u, block + 1]):
+            known = slot[dealt.place[dealt.row_start[u] + place]]
+            if known >= 0:
+                margins[known] = np.inf
+        weight = weight_of(dealt.weight, triples.at[t]) * weight_of(dealt.user_weight, u)
+        share_sum, likelihood = write_shares(margins, np.float32(rate) * weight)
+        total, product = add_log(total, product, likelihood)
+        room.total[t - first] = share_sum
+        part = _ONE / share_sum if share_sum > 0 else _ZERO
+        for c in range(chosen.shape[0]):
+            room.held[c] += margins[c] * part
+            room.by_negative[c, t - first] = margins[c]
+    return total + log(product)
+
+
+@kernel
+def update_chunk(
+    triples: Triples,
+    first: int,
+    last: int,
+    factors: Factors,
+    penalties: Penalties,
+    rate: float,
+    length: Any,
+    room: Room,
+) -> None:
+    """Update all rows: those of the positives one after another, those of the negatives once for all."""
+    (rows, items, bias), l1, l1_weights = factors, penalties.l1, penalties.l1_weights
+    k = rows.shape[1]
+    decay = np.float32(1.0 - 2.0 * rate * penalties.l2)
+    for t in range(first, last):
+        xi, i, moved = rows[triples.user[t]], triples.item[t], room.total[t - first]
+        update_positive(xi, items[i], room.pulled[t - first], moved, decay, rate, l1, l1_weights, i)
+        put_to_length(xi, length)
+        put_to_length(items[i][:k], length)
+        move_bias(bias, i, decay, moved)
+    for c in range(room.chosen.shape[0]):
+        j, held = room.chosen[c], room.held[c]
+        own_decay = np.float32(decay**held)
+        update_negative(items[j], room.pushed[c], own_decay, k, rate * held, l1, l1_weights, j)
+        put_to_length(items[j][:k], length)
+        moved = _ZERO
+        for t in range(last - first):
+            moved += room.by_negative[c, t]
+        move_bias(bias, j, own_decay, -moved)
+
+
+@kernel
+def train_softmax(
+    cells: Any, claimed: Any, work: Softmax, factors: Factors, penalties: Penalties, rate: float, figures: Any
+) -> None:
+    """Train cells against shared negatives; write (updates, skipped, log likelihood) of each."""
+    rows, items, bias = factors
+    dealt = work.dealt
+    triples = room_for_triples(dealt)
+    largest = dealt.block_start[1]  # no block is larger than the first
+    order, slot = np.empty(largest, np.int32), np.full(largest, -1, np.int32)
+    for number, shard, block in claimed_cells(cells, claimed):
+        state = stream_key(dealt.seed, dealt.epoch, number, 0)
+        updates, skipped, total = 0, 0, 0.0
+        start = dealt.block_start[block]
+        places = order[: dealt.block_start[block + 1] - start]
+        for place in range(places.shape[0]):
+            places[place] = place
+        count = min(work.negatives, places.shape[0])
+        chunk = min(CHUNK, count)  # else few negatives would take the steps of many positives at once
+        room = room_for_chunk(chunk, count, items.shape[1])
+        s, stop = dealt.shard_start[shard], dealt.shard_start[shard + 1]
+        while s < stop:
+            s, drawn, state, skipped = draw(s, stop, block, dealt, state, skipped, triples)
+            updates += drawn
+            for first in range(0, drawn, chunk):
+                last = min(first + chunk, drawn)
+                state = sample(places, count, state)
+                for c in range(count):
+                    slot[places[c]] = c
+                    room.chosen[c] = dealt.block_items[start + places[c]]
+                gather(items, room.chosen, room)
+                for t in range(first, last):
+                    xi, item, query = rows[triples.user[t]], items[triples.item[t]], room.queries[t - first]
+                    room.total[t - first] = write_query(xi, item, query, penalties.l1)
+                multiply(room.queries, room.transposed, last - first, items.shape[1], room.shares)
+                total += write_all_shares(triples, first, last, block, slot, work, bias, rate, room)
+                multiply(room.shares, room.negatives, last - first, count, room.pulled)
+                multiply(room.by_negative, room.queries, count, last - first, room.pushed)
+                update_chunk(triples, first, last, factors, penalties, rate, work.length, room)
+                for c in range(count):
+                    slot[places[c]] = -1
+        figures[number, 0] = updates
+        figures[number, 1] = skipped
+        figures[number, 2] = total

@@ -1,0 +1,203 @@
+"""The softmax over negatives: its gradient, what is shared and held back, lengths, and the settings."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from sadrec import BPR, SAD, Interactions
+from sadrec.training.factors import initial_factors
+from sadrec.training.softmax import multiply
+from sadrec.training.trainer import Trainer
+
+from .test_trainer import settings
+
+USERS, ITEMS, K = 4, 9, 5
+RATE = 1e-4
+
+
+def interactions(seed=0, users=USERS, items=ITEMS, share=0.3):
+    matrix = np.random.default_rng(seed).random((users, items)) < share
+    matrix[:, 0], matrix[:, -1] = True, False
+    return matrix
+
+
+def softmax_trainer(matrix, weights=None, threads=1, seed=0, **changed):
+    """All items of the only block are negatives unless ``negative_candidates`` says otherwise."""
+    values = {"loss": "softmax", "negative_candidates": 10**6, "blocks": 1, "schedule": "constant", "seed": seed}
+    chosen = settings(**{**values, "regularization": 0.0, "rival_regularization": 0.0, "factors": K, **changed})
+    factors = initial_factors(*matrix.shape, K, 0.7, chosen.learn_rivals, chosen.bias, seed)
+    rng = np.random.default_rng(seed)
+    if factors.tau is not None:
+        factors.tau[:] = rng.uniform(0.5, 1.5, factors.tau.shape)
+    if factors.bias is not None:
+        factors.bias[:] = rng.normal(size=len(factors.bias))
+    csr = sp.csr_matrix(matrix)
+    return Trainer(factors, chosen, (csr.indptr.astype(np.int64), csr.indices.astype(np.int32), weights), [], threads)
+
+
+def objective(arrays, matrix, weights, learn_rivals):
+    """The sum of log p over the positives, in plain NumPy."""
+    xi, items = arrays[:2]
+    b = arrays[2] if len(arrays) > 2 else np.zeros(len(items))
+    eta, tau = items[:, :K], items[:, K:] if learn_rivals else np.ones((len(items), K))
+    total = 0.0
+    for (u, i), weight in zip(np.argwhere(matrix), weights, strict=True):
+        j = np.flatnonzero(~matrix[u])
+        x = (eta[i] * tau[j] - eta[j] * tau[i]) @ xi[u] + b[i] - b[j]
+        total -= weight * np.log1p(np.exp(-x).sum())
+    return total
+
+
+@pytest.mark.parametrize(
+    ("bias", "learn_rivals", "weighted"), [(True, True, False), (True, False, False), (False, True, True)]
+)
+def test_the_step_is_the_gradient_of_the_log_likelihood(bias, learn_rivals, weighted):
+    matrix = interactions()
+    weights = np.random.default_rng(1).uniform(0.5, 2, matrix.sum()) if weighted else np.ones(matrix.sum())
+    given = weights.astype(np.float32) if weighted else None
+    work = softmax_trainer(matrix, given, learn_rivals=learn_rivals, bias=bias, learning_rate=RATE)
+    before = [array.astype(float) for array in work.factors.arrays]
+    figures = work.train_epoch()
+    if not weighted:
+        expected = objective(before, matrix, weights, learn_rivals) / matrix.sum()
+        assert figures["log_likelihood"] == pytest.approx(expected, rel=1e-3)
+    eps = 1e-6
+    for array, start in zip(work.factors.arrays, before, strict=True):
+        step = (array.astype(float) - start) / RATE
+        for index in np.ndindex(start.shape):
+            kept = start[index]
+            sides = []
+            for sign in (1, -1):
+                start[index] = kept + sign * eps
+                sides.append(objective(before, matrix, weights, learn_rivals))
+            start[index] = kept
+            assert step[index] == pytest.approx((sides[0] - sides[1]) / (2 * eps), rel=0.02, abs=0.02)
+
+
+@pytest.mark.parametrize("learn_rivals", [False, True])
+def test_with_one_negative_it_is_the_pairwise_step(learn_rivals):
+    matrix = np.array([[True, False]])
+    results = []
+    for loss in ("softmax", "pairwise"):
+        work = softmax_trainer(
+            matrix,
+            learn_rivals=learn_rivals,
+            bias=True,
+            loss=loss,
+            negative_candidates=1,
+            learning_rate=0.2,
+            regularization=0.03,
+            rival_regularization=0.05,
+        )
+        figures = work.train_epoch()
+        results.append([figures["log_likelihood"], *(array.copy() for array in work.factors.arrays)])
+    for softmax, pairwise in zip(*results, strict=True):
+        np.testing.assert_allclose(softmax, pairwise, rtol=1e-5, atol=1e-6)
+
+
+def test_an_item_that_the_user_knows_is_no_negative():
+    matrix = np.array([[1, 1, 1, 0, 0]], bool)
+    work = softmax_trainer(matrix, np.array([1, 0, 0], np.float32), learning_rate=0.1, bias=False)
+    before = work.factors.items.copy()
+    assert work.train_epoch()["updates"] == 1
+    moved = (work.factors.items != before).any(axis=1)
+    np.testing.assert_array_equal(moved, [True, False, False, True, True])
+
+
+def test_negatives_pay_the_penalty_of_one_among_them():
+    matrix = np.zeros((1, 30), bool)
+    matrix[0, 3] = True
+    rate, l2 = 0.1, 0.2
+    work = softmax_trainer(matrix, learning_rate=rate, regularization=l2, learn_rivals=False, bias=True)
+    work.factors.users[:] = 0  # so that only the penalty changes the items, and all negatives have the same share
+    work.factors.bias[:] = 0
+    before = work.factors.items.copy()
+    work.train_epoch()
+    ratio = (work.factors.items / before)[:, 0]
+    assert ratio[3] == pytest.approx(1 - 2 * rate * l2, rel=1e-5)
+    assert np.prod(np.delete(ratio, 3)) == pytest.approx(1 - 2 * rate * l2, rel=1e-4)
+
+
+@pytest.mark.parametrize("negatives", [1, 7, 50])
+def test_so_many_negatives_move_at_a_time(negatives):
+    matrix = np.zeros((1, 50), bool)
+    matrix[0, 3] = True
+    work = softmax_trainer(matrix, negative_candidates=negatives, learning_rate=0.1, learn_rivals=False, bias=True)
+    before = work.factors.items.copy()
+    work.train_epoch()
+    moved = (work.factors.items != before).any(axis=1).sum() - 1
+    assert negatives - 1 <= moved <= negatives  # the positive itself may be among those sampled
+
+
+def test_positives_are_trained_on_once_with_more_of_them_than_fit_a_chunk():
+    matrix = np.zeros((3, 2000), bool)
+    matrix[0, :900] = matrix[1, 300:] = matrix[2, 7] = True
+    work = softmax_trainer(matrix, negative_candidates=20, blocks=3, learning_rate=0.01, bias=True)
+    figures = work.train_epoch()
+    assert figures["updates"] == matrix.sum() and figures["skipped"] == 0
+
+
+@pytest.mark.parametrize("learn_rivals", [False, True])
+def test_vectors_keep_their_length(learn_rivals):
+    matrix = interactions(users=60, items=80)
+    changed = {"learn_rivals": learn_rivals, "bias": True}
+    work = softmax_trainer(matrix, length=2.5, blocks=4, negative_candidates=10, **changed)
+    work.factors.users[5] = 0  # a user of whom nothing is known has no direction
+    matrix[5] = False
+    for _ in range(2):
+        work.train_epoch()
+    np.testing.assert_allclose(np.linalg.norm(work.factors.users[:5], axis=1), 2.5, rtol=1e-5)
+    np.testing.assert_allclose(np.linalg.norm(work.factors.eta, axis=1), 2.5, rtol=1e-5)
+    if learn_rivals:
+        assert np.abs(np.linalg.norm(work.factors.tau, axis=1) - 2.5).max() > 0.01
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (3, 7, 5), (8, 4, 9), (5, 10, 16)])
+def test_products_are_those_of_numpy(shape):
+    rows, inner, columns = shape
+    rng = np.random.default_rng(0)
+    left, right = (rng.normal(size=size).astype(np.float32) for size in ((rows + 1, inner + 2), (inner + 2, columns)))
+    product = np.full((rows + 1, columns), 9, np.float32)
+    multiply(left, right, rows, inner, product)
+    np.testing.assert_allclose(product[:rows], left[:rows, :inner] @ right[:inner], rtol=1e-4, atol=1e-5)
+    assert (product[rows] == 9).all()
+
+
+@pytest.mark.parametrize("model", [SAD, BPR])
+@pytest.mark.parametrize("length", [0.0, 3.0])
+def test_a_model_learns_files_and_continues(model, length, tmp_path):
+    matrix = np.kron(np.eye(2), np.ones((30, 20))) * (np.random.default_rng(0).random((60, 40)) < 0.6)
+    data = Interactions.from_csr(sp.csr_matrix(matrix))
+    options = {"loss": "softmax", "length": length, "negative_candidates": 8, "learning_rate": 0.1}
+    fitted = model(factors=4, iterations=10, **options).fit(data, show_progress=False)
+    lists = fitted.recommend(fitted.users, N=3)[0]
+    own = (np.asarray(lists, np.int64) >= 20) == (np.arange(60) >= 30)[:, None]
+    assert own.mean() > 0.9
+    fitted.save(tmp_path / "m.sad")
+    loaded = model.load(tmp_path / "m.sad")
+    assert loaded.settings == fitted.settings and loaded.settings.loss == "softmax"
+    assert loaded.partial_fit(data, show_progress=False).settings.loss == "softmax"
+
+
+def test_stopped_and_resumed_it_ends_with_the_same_bits(tmp_path):
+    data = Interactions.from_csr(sp.csr_matrix(interactions(users=80, items=90)))
+    model = SAD(factors=K, iterations=6, loss="softmax", negative_candidates=20, length=2.0, num_threads=2)
+    whole = model.fit(data, show_progress=False).item_factors
+
+    def stop(epoch, figures, fitted):
+        if epoch == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(data, show_progress=False, checkpoint=tmp_path, callbacks=[stop])
+    resumed = model.fit(data, show_progress=False, checkpoint=tmp_path)
+    np.testing.assert_array_equal(resumed.item_factors, whole)
+    assert len(resumed.history) == 6
+
+
+def test_without_softmax_a_length_is_not_used():
+    data = Interactions.from_csr(sp.csr_matrix(interactions()))
+    settings = SAD(loss="pairwise", length=3.0).settings_for(data)
+    assert settings.length == 0 and settings.origins["length"] == "not used"
+    settings = SAD(loss="softmax").settings_for(data)
+    assert settings.length > 0 and settings.origins["length"] == "data" and settings.negative_candidates > 8
