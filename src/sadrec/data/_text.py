@@ -50,7 +50,7 @@ def text_blocks(file: IO[bytes], progress: Callable[[int], object] | None = None
     """
     held: list[bytes] = []  # of a row whose end is not found yet
     line, length, inside = 1, 0, False
-    for chunk in _chunks(file, progress):
+    for chunk in chunks(file, progress):
         cut, inside = end_of_last_row(chunk, inside)
         if cut:
             rows = b"".join((*held, chunk[:cut]))
@@ -75,7 +75,7 @@ def _count(block: bytes, letter: int) -> int:
     return int(np.count_nonzero(np.frombuffer(block, dtype=np.uint8) == letter))
 
 
-def _chunks(file: IO[bytes], progress: Callable[[int], object] | None) -> Iterator[bytes]:
+def chunks(file: IO[bytes], progress: Callable[[int], object] | None) -> Iterator[bytes]:
     """Yield the unpacked content, without the mark that some programs put before UTF-8."""
     file.seek(0)
     size = os.fstat(file.fileno()).st_size

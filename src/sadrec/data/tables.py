@@ -1,4 +1,4 @@
-"""Files of rows, read a batch at a time: csv, tsv, ``::``-separated, parquet; text also compressed.
+"""Files of rows, read a batch at a time: csv, tsv, ``::``-separated, JSON lines, parquet; text also compressed.
 
 Interactions and comparisons are read here, by the same rules. What is kept of the rows decides how much memory is
 needed, not the size of the file.
@@ -18,7 +18,7 @@ import polars as pl
 
 from sadrec import _check
 from sadrec._files import kind_of
-from sadrec.data import DataWarning, _text
+from sadrec.data import DataWarning, _json, _text
 from sadrec.data._columns import Where, after, row_of_frame
 
 Columns = dict[str, pl.Series]
@@ -87,12 +87,24 @@ class Table:
         if kind := kind_of(self.path):
             raise ValueError(f"it is not a table but {kind}: name the file of interactions or comparisons")
         self._is_parquet = self._file.read(4) == b"PAR1" or self.path.suffix in (".parquet", ".pq")
+        self._is_json = not self._is_parquet and _json.is_json_lines(self.path.name)
         self._layout = _text.Layout(",", None, 0)
         self._skip = 0
+        if self._is_json:
+            first = next((rows for rows in _json.json_blocks(self._file) if rows.objects or rows.damaged), None)
+            if first is None:
+                raise ValueError("it has no rows")
+            if not first.objects:
+                raise ValueError(
+                    f"line {first.damaged[0]} is not an object in JSON, and the file should have one per line"
+                )
+            self.columns: list[str] | None = list(first.objects[0])
+            self.width = len(self.columns)
+            return
         if self._is_parquet:
             self._check_parquet(self._size)
             with _parquet_errors():
-                self.columns: list[str] | None = list(pl.read_parquet_schema(self.path))
+                self.columns = list(pl.read_parquet_schema(self.path))
             self.width = len(self.columns)
             return
         before = 0
@@ -136,7 +148,8 @@ class Table:
         with self.naming():
             fields = self._choose(choose, without_header)
             as_text = {"user", "item"} if self._text_ids else set()
-            batches = self._parquet_batches if self._is_parquet else self._text_batches
+            batches = self._json_batches if self._is_json else self._text_batches
+            batches = self._parquet_batches if self._is_parquet else batches
             shown = partial(tqdm, desc=f"reading {self.path.name}", delay=2, leave=False, unit="B", unit_scale=True)
             while True:
                 consumer = start()
@@ -161,7 +174,7 @@ class Table:
         try:
             chosen = choose(names)
         except ValueError as error:
-            if self._is_parquet or self.columns is None or self._header:
+            if self._is_parquet or self._is_json or self.columns is None or self._header:
                 raise
             raise ValueError(
                 f"{error}; or, if the first line is a row like any other, pass header=False (--no-header)"
@@ -195,6 +208,40 @@ class Table:
                 if role in columns and kind in as_text:
                     columns[role] = columns[role].cast(pl.String)
             yield columns, after(row_of_frame, start)
+
+    # -- JSON lines ---------------------------------------------------------------------------------------------------
+
+    def _json_batches(
+        self, fields: dict[str, int], as_text: set[str], progress: Progress
+    ) -> Iterator[tuple[Columns, Where]]:
+        names = {role: (self.columns or [])[number] for role, number in fields.items()}
+        damaged: list[int] = []
+        for rows in _json.json_blocks(self._file, progress):
+            damaged += rows.damaged
+            if not rows.objects:
+                continue
+            columns: Columns = {}
+            where = partial(_line_in, rows.lines)
+            for role, name in names.items():
+                values = [one.get(name) for one in rows.objects]
+                kind = _KINDS.get(role)
+                if kind in as_text:
+                    columns[role] = _json.as_text(values)
+                    continue
+                found = _json.column(values, number=kind is None)
+                if found is None or (kind is not None and found.dtype == pl.String):
+                    if kind is None:
+                        raise ValueError(f"near {where(0)}, {name!r} is not a number")
+                    raise _NotNumbers(kind)
+                columns[role] = found
+            yield columns, where
+        if damaged:
+            warnings.warn(
+                f"{self.path}: {len(damaged)} lines are no objects in JSON and are left out, the first is line "
+                f"{damaged[0]}",
+                DataWarning,
+                stacklevel=2,
+            )
 
     # -- text -----------------------------------------------------------------------------------------------------
 
@@ -253,6 +300,10 @@ def _parquet_errors() -> Iterator[None]:
         yield
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise ValueError(f"it cannot be read as parquet ({_text.first_line(error)}): fetch it again") from None
+
+
+def _line_in(lines: list[int], row: int) -> str:
+    return f"line {lines[row]}"
 
 
 def _line_of(block: bytes, line: int, row: int) -> str:
