@@ -30,6 +30,9 @@ CANDIDATES: Mapping[str, Mapping[str, Any]] = {
 }
 """What is changed in ``SAD()``, by name."""
 
+# Settings that follow the data.
+FOLLOWING = ("loss", "factors", "regularization", "negative_candidates", "length", "user_balance")
+
 # Part of every record: raise it when what is computed changes, and old records are computed again.
 FORMAT = 1
 
@@ -89,8 +92,11 @@ def defaults_study(
         summaries[name] = summarise(rows, {})
         table = write_tables(folder, name, summaries[name], MEASURES)
         used = settings_of(SAD(), parts[0])
-        shown = ", ".join(f"{setting} {used[setting]:.3g}" for setting in ("regularization", "negative_candidates"))
-        pieces.append(f"## {name}\n\n{train!r}. By its size, `SAD()` takes {shown}.\n\n{table}")
+        shown = ", ".join(
+            f"{setting} {value if isinstance(value, str) else f'{value:.3g}'}"
+            for setting, value in ((name, used[name]) for name in FOLLOWING)
+        )
+        pieces.append(f"## {name}\n\n{train!r}. `SAD()` takes {shown}.\n\n{table}")
     report = folder / "report.md"
     write_whole(report, "\n".join(pieces))
     return DefaultsStudy(summaries, report)

@@ -40,6 +40,8 @@ SETTINGS: Mapping[str, Any] = {
     "rival_regularization": 0.001,
     "negative_candidates": 2,
     "bias": True,
+    "user_balance": 0.0,
+    "loss": "pairwise",
 }
 """Of every model of the curve; chosen on the validation split."""
 

@@ -61,8 +61,8 @@ class StudyModel:
         if self.factors is not None:
             chosen["factors"] = self.factors
         if self.name in OURS:
-            # the paper masks ratings: their order is not for training
-            return OURS[self.name](**{"order_share": 0.0, **chosen})
+            # the paper masks ratings: their order is not for training; and its measures count every pair the same
+            return OURS[self.name](**{"order_share": 0.0, "user_balance": 0.0, "loss": "pairwise", **chosen})
         return make(self.name, **chosen)
 
     def check(self, settings: Mapping[str, Any], train: Interactions) -> None:

@@ -6,12 +6,12 @@ from typing import Any
 
 from sadrec._settings import declared
 from sadrec.training.dataset import TrainingData
-from sadrec.training.settings import Kind, Settings, TrainingSettings
+from sadrec.training.lift import lift
+from sadrec.training.settings import Kind, Loss, Settings, TrainingSettings
 from sadrec.training.variational import STATEMENT, SWEEPS
 
-# What a setting left at None becomes. docs/defaults.md tells where the numbers come from. Some follow the size of the
-# data, see ``defaults``: l2 and candidates for interactions are those for 300 of them per vector, the penalties for
-# comparisons those for 1000.
+# What a setting left at None becomes. docs/defaults.md tells where the numbers come from. Some follow the data, see
+# ``defaults``: l2 for interactions is that for 300 of them per vector, the penalties for comparisons those for 1000.
 DEFAULTS: dict[Kind, dict[str, Any]] = {
     "interactions": {
         "iterations": 50,
@@ -23,6 +23,7 @@ DEFAULTS: dict[Kind, dict[str, Any]] = {
         "negative_candidates": 8,
         "loss": "pairwise",
         "length": 0.0,
+        "user_balance": 0.3,
     },
     "comparisons": {
         "iterations": 60,
@@ -34,24 +35,31 @@ DEFAULTS: dict[Kind, dict[str, Any]] = {
         "negative_candidates": 1,
         "loss": "pairwise",
         "length": 0.0,
+        "user_balance": 0.0,
     },
 }
 
-# What they become with loss="softmax".
+# What they become with loss="softmax"; the length follows the data as well.
 SOFTMAX: dict[str, Any] = {
+    "factors": 128,
     "iterations": 20,
     "learning_rate": 0.3,
     "rival_regularization": 0.03,
     "negative_candidates": 256,
-    "length": 3.2,
+    "user_balance": 0.5,
+    "loss": "softmax",
 }
 
 MOST_BLOCKS = 16
 
 
-# Interactions per vector that each candidate needs, and the strongest l2 for those that have next to none.
-PER_CANDIDATE = 25.0
-STRONGEST = 0.03
+# Interactions: a candidate for so many of them per vector; the strongest l2 where neighbours tell no more than
+# popularity; from how many interactions of a user on users count more equally; from which lift on taste is personal
+# enough for many negatives at once; and, with these, the square of the length for each e-fold of the catalogue.
+PER_CANDIDATE, STRONGEST, BALANCED_FROM = 25.0, 0.02, 20.0
+PERSONAL, SQUARE_PER_FOLD = 1.2, 0.95
+# One candidate for so many items, up to a limit, where taste is personal and one negative at a time is asked for.
+ITEMS_PER_CANDIDATE, MOST_CANDIDATES = 250, 64
 
 # Comparisons per vector below which what one judge says is mostly noise, and what becomes of the settings then: a bias
 # learns what all judges agree on, and their own vectors start near 0 and stay there unless there is a reason.
@@ -59,19 +67,28 @@ SCARCE_PER_VECTOR = 100.0
 SCARCE: dict[str, Any] = {"regularization": 0.03, "rival_regularization": 0.01, "init_scale": 0.01, "bias": True}
 
 
-def defaults(kind: Kind, users: int, items: int, pairs: int) -> dict[str, Any]:
+def defaults(
+    kind: Kind, users: int, items: int, pairs: int, lift: float = 0.0, loss: Loss | None = None
+) -> dict[str, Any]:
     """Return what settings left at None become for data of this kind and size.
 
     Interactions: the more is known per vector, the harder the negatives it can be trained against and the less it has
     to be held back: candidates grow in proportion to the interactions per vector (1 to 8), l2 falls with their square
-    root (measured: docs/defaults.md).
+    root, from at most 0.02, or more where popularity is the better guess (a :func:`~sadrec.training.lift.lift` below
+    0). Users count more equally where they have done something. Where taste is personal (a lift of 1.2 or more), each
+    interaction is trained against many negatives at once, and vectors have a length that grows with the logarithm of
+    the catalogue, unless ``loss`` says otherwise (measured: docs/defaults.md).
 
-    >>> values = defaults("interactions", users=6_040, items=3_706, pairs=800_000)
-    >>> values["negative_candidates"], round(values["regularization"], 4)
-    (8, 0.011)
-    >>> values = defaults("interactions", users=17_482, items=1_358, pairs=130_000)
-    >>> values["negative_candidates"], values["regularization"]
-    (1, 0.03)
+    >>> def rule(users, items, pairs, lift):
+    ...     values = defaults("interactions", users, items, pairs, lift)
+    ...     numbers = ("negative_candidates", "regularization", "length", "user_balance")
+    ...     return values["loss"], *(round(values[name], 3) for name in numbers)
+    >>> rule(users=6_040, items=3_706, pairs=800_000, lift=0.8)  # MovieLens 1M
+    ('pairwise', 8, 0.011, 0.0, 0.3)
+    >>> rule(users=17_482, items=1_358, pairs=130_000, lift=-0.1)  # Food.com
+    ('pairwise', 1, 0.022, 0.0, 0.0)
+    >>> rule(users=29_858, items=40_981, pairs=810_000, lift=3.2)  # Gowalla
+    ('softmax', 256, 0.02, 3.176, 0.5)
 
     Comparisons: each moves the vectors of one user and two items, and a penalty is paid at every step. So that it
     amounts to the same prior however much is known, l2 is divided by the comparisons per vector: 0.0005 at 1000 of them
@@ -89,8 +106,17 @@ def defaults(kind: Kind, users: int, items: int, pairs: int) -> dict[str, Any]:
     values = dict(DEFAULTS[kind])
     per_vector = 3 * pairs / max(users + items, 1)
     if kind == "interactions":
-        values["regularization"] = min(0.01 * math.sqrt(300 / max(per_vector, 1)), STRONGEST)
-        values["negative_candidates"] = min(max(round(per_vector / PER_CANDIDATE), 1), values["negative_candidates"])
+        strongest = STRONGEST * (1 + max(-lift, 0))
+        values["regularization"] = min(0.01 * math.sqrt(300 / max(per_vector, 1)), strongest)
+        wanted, most = per_vector / PER_CANDIDATE, values["negative_candidates"]
+        if lift >= PERSONAL:
+            wanted, most = max(wanted, items / ITEMS_PER_CANDIDATE), MOST_CANDIDATES
+        values["negative_candidates"] = min(max(round(wanted), 1), most)
+        if pairs < BALANCED_FROM * users:
+            values["user_balance"] = 0.0
+        if loss == "softmax" or (loss is None and lift >= PERSONAL):
+            share = min(max(lift / 2, 0.2), 1.0)
+            values |= SOFTMAX | {"length": math.sqrt(share * SQUARE_PER_FOLD * math.log(max(items, 2)))}
     elif pairs >= STATEMENT:
         if per_vector < SCARCE_PER_VECTOR:
             return values | SCARCE
@@ -116,6 +142,11 @@ def default_blocks(kind: Kind, users: int, items: int, pairs: int) -> int:
 
 # Settings of stochastic gradient ascent: where one of them is given for comparisons, the solver is "sgd".
 OF_SGD = ("learning_rate", "regularization", "rival_regularization", "init_scale", "blocks", "adaptive")
+
+# Settings that follow the lift, and those that are of one negative at a time: where one of these is given, the loss is
+# "pairwise".
+BY_LIFT = ("loss", "regularization", "negative_candidates", "length")
+OF_PAIRWISE = ("learning_rate", "regularization", "rival_regularization", "negative_candidates")
 
 # The variational solver holds a matrix for every user and item: so many numbers at most (8 bytes each).
 MOST_MOMENTS = 2**28
@@ -151,6 +182,13 @@ def resolve_solver(values: Mapping[str, Any], data: TrainingData, continues: boo
     return solver, SGD_FACTORS if solver == "sgd" else factors
 
 
+def _of_pairs(values: Mapping[str, Any], data: TrainingData) -> bool:
+    """Tell whether settings or data ask for one negative at a time."""
+    asked = any(values.get(name) is not None for name in OF_PAIRWISE) or values.get("negative_sampling") == "popular"
+    pairs = data.comparisons is not None or data.disliked is not None or bool(values.get("order_share"))
+    return asked or pairs or bool(values.get("adaptive"))
+
+
 def resolve(
     given: Mapping[str, Any], data: TrainingData, learn_rivals: bool, seed: int, continues: bool = False
 ) -> Settings:
@@ -161,10 +199,12 @@ def resolve(
     values = {name: value for name, value in given.items() if name not in ("num_threads", "random_state")}
     size = len(data.users), len(data.items), data.triples
     solver, factors = resolve_solver(values, data, continues)
-    wanted = {**defaults(data.kind, *size), "blocks": default_blocks(data.kind, *size), "adaptive": False}
-    wanted |= {"solver": solver, "factors": factors}
-    if values.get("loss") == "softmax" and data.kind == "interactions":
-        wanted |= SOFTMAX
+    loss: Loss | None = values.get("loss") or ("softmax" if values.get("length") else None)
+    if loss is None and (continues or _of_pairs(values, data)):
+        loss = "pairwise"
+    personal = lift(data.matrix) if data.matrix is not None and None in map(values.get, BY_LIFT) else 0.0
+    wanted = {"solver": solver, "factors": factors, "adaptive": False, **defaults(data.kind, *size, personal, loss)}
+    wanted["blocks"] = default_blocks(data.kind, *size)
     if solver == "variational":
         wanted |= {"iterations": SWEEPS, "bias": True, "regularization": 0.0, "rival_regularization": 0.0}
     declarations = declared(TrainingSettings)

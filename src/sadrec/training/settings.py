@@ -27,8 +27,8 @@ class TrainingSettings:
     factors: int | None = setting(
         None,
         Whole(1),
-        "The length k of the vectors. Left at None it is 64; the variational solver starts with 8 (2 where there are "
-        "few comparisons per user and item) and keeps those that the data supports.",
+        "The length k of the vectors. Left at None it is 64 (128 with loss='softmax'); the variational solver starts "
+        "with 8 (2 where there are few comparisons per user and item) and keeps those that the data supports.",
         search={"interactions": (32, 64, 128, 256), "comparisons": (2, 4, 8, 16)},
         positional=True,
     )
@@ -124,12 +124,12 @@ class TrainingSettings:
         "popularity).",
         kinds=_OF_INTERACTIONS,
     )
-    user_balance: float = setting(
-        0.0,
+    user_balance: float | None = setting(
+        None,
         Share(),
         "0 lets every interaction count the same, 1 lets every user count the same. In between, an interaction of a "
         "user with n of them weighs n ** -user_balance (1 on average). Measures that are averaged over users, such as "
-        "nDCG, may gain most at about 0.3 (measured: docs/top_n.md).",
+        "nDCG, gain where users have done something (measured: docs/defaults.md).",
         search=(0.0, 0.15, 0.3, 0.45),
         kinds=_OF_INTERACTIONS,
     )

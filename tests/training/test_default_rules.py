@@ -1,0 +1,109 @@
+"""Default settings for interactions: which loss, how strongly held, by the lift of the data."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from sadrec import BPR, SAD, Comparisons, Interactions
+from sadrec.training.defaults import OF_PAIRWISE, defaults
+
+
+def groups(inside, outside=0.0, users=600, items=300, seed=0):
+    rng = np.random.default_rng(seed)
+    own = (np.arange(users) % 6)[:, None] == np.arange(items) % 6
+    chosen = sp.csr_matrix((rng.random((users, items)) < np.where(own, inside, outside)).astype(np.float32))
+    return Interactions.from_csr(chosen)
+
+
+@pytest.fixture(scope="module")
+def personal():
+    return groups(0.25)
+
+
+@pytest.fixture(scope="module")
+def shared():
+    return groups(0.1, 0.1)
+
+
+def test_where_taste_is_personal_interactions_meet_many_negatives_at_once(personal, shared):
+    settings = SAD().settings_for(personal)
+    assert (settings.loss, settings.factors) == ("softmax", 128) and settings.length > 1
+    assert SAD().settings_for(shared).loss == "pairwise"
+    assert SAD().settings_for(shared).length == 0
+    for name in ("loss", "factors", "length", "user_balance", "negative_candidates"):
+        assert settings.origins[name] == "data"
+
+
+def test_rules_are_those_of_bpr_too(personal):
+    assert BPR().settings_for(personal).loss == "softmax"
+
+
+GIVEN = {"learning_rate": 0.05, "regularization": 0.01, "rival_regularization": 0.001, "negative_candidates": 4}
+
+
+@pytest.mark.parametrize("name", OF_PAIRWISE)
+def test_who_sets_the_pairwise_loss_gets_it(personal, name):
+    settings = SAD(**{name: GIVEN[name]}).settings_for(personal)
+    assert settings.loss == "pairwise" and settings.origins[name] == "given"
+
+
+def test_popular_negatives_and_adaptive_training_are_pairwise(personal):
+    assert SAD(negative_sampling="popular").settings_for(personal).loss == "pairwise"
+    assert SAD(adaptive=True).settings_for(personal).loss == "pairwise"
+
+
+def test_a_length_asks_for_softmax_and_a_loss_is_taken_as_given(personal, shared):
+    assert SAD(length=2.0).settings_for(shared).loss == "softmax"
+    assert SAD(loss="pairwise").settings_for(personal).loss == "pairwise"
+    assert SAD(loss="softmax").settings_for(shared).length > 0.5
+
+
+def test_comparisons_beside_interactions_keep_the_pairwise_loss(personal):
+    said = Comparisons.from_indices([0, 1], [0, 1], [1, 2], users=personal.users[:2], items=personal.items[:3])
+    model = SAD(4, iterations=1).fit(personal, show_progress=False, comparisons=said)
+    assert model.settings.loss == "pairwise"
+
+
+def test_a_fit_that_is_continued_keeps_loss_length_and_balance(personal):
+    model = SAD(8, iterations=2).fit(personal, show_progress=False)
+    before = model.settings
+    model.partial_fit(personal, show_progress=False)
+    after = model.settings
+    assert before.loss == "softmax"
+    for name in ("loss", "length", "user_balance", "negative_candidates", "learning_rate"):
+        assert getattr(after, name) == getattr(before, name)
+
+
+def test_a_warm_start_from_given_factors_is_pairwise(personal):
+    start = SAD.from_factors(
+        np.ones((600, 2), np.float32), np.ones((300, 2), np.float32), users=personal.users, items=personal.items
+    )
+    assert SAD(iterations=1).fit(personal, show_progress=False, warm_start=start).settings.loss == "pairwise"
+
+
+def test_the_length_grows_with_the_catalogue_and_the_lift():
+    def length(items, lift):
+        return defaults("interactions", 1000, items, 50_000, lift, "softmax")["length"]
+
+    assert length(40_000, 3.0) > length(1_000, 3.0) > length(1_000, 0.7) > length(1_000, -0.5) > 0.5
+    assert length(1_000, -0.5) == length(1_000, 0.0)
+
+
+def test_where_popularity_is_the_better_guess_l2_is_stronger():
+    def l2(lift):
+        return defaults("interactions", 17_000, 1_300, 130_000, lift)["regularization"]
+
+    assert l2(-0.5) == 1.5 * l2(0.0) == 1.5 * l2(1.0)
+
+
+@pytest.mark.parametrize(("pairs", "balance"), [(10_000, 0.0), (20_000, 0.3), (100_000, 0.3)])
+def test_users_count_more_equally_where_they_have_done_something(pairs, balance):
+    assert defaults("interactions", 1_000, 500, pairs)["user_balance"] == balance
+
+
+@pytest.mark.parametrize("users", [1, 2, 3, 9])
+def test_tiny_data_has_settings(users):
+    chosen = np.random.default_rng(0).random((users, 5)) < 0.5
+    chosen[0, 0] = True
+    data = Interactions.from_csr(sp.csr_matrix(chosen.astype(np.float32)))
+    assert SAD().settings_for(data).loss == "pairwise"
