@@ -57,8 +57,8 @@ const minus = (text) => text.replace("-", "−");
 
 export function percent(value) {
   if (value > 0.995 && value < 1) return "over 99\u202f%";
-  if (value < 0.005 && value > 0) return "under 1\u202f%";
-  return `${Math.round(100 * value)}\u202f%`;
+  if (value > 0 && value < 0.0005) return "under 0.1\u202f%";
+  return `${(100 * value).toFixed(value > 0 && value < 0.01 ? 1 : 0)}\u202f%`;
 }
 export const decimal = (value, digits = 2) => minus(value.toFixed(digits));
 export const signed = (value, digits = 2) => (value >= 0 ? "+" : "") + decimal(value, digits);
@@ -75,6 +75,9 @@ export const number = (what, value, shown) => el("data", { value, "data-what": w
 // -- small parts -------------------------------------------------------------------------------------------------
 
 export const calm = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+
+/** Tell a screen reader in one sentence what has changed; everybody else sees it. */
+export const announce = (text) => document.getElementById("announced").replaceChildren(text);
 
 export const hiddenWord = (text) => el("span", { class: "unseen" }, text);
 

@@ -29,7 +29,7 @@ export function duel(values) {
   const question = el("section", { class: "duel", "aria-labelledby": "which" });
   const list = el("ol", { class: "places" });
   const sure = el("p", { class: "sure" });
-  const said_ = el("p", { class: "said", role: "status", "aria-live": "polite" });
+  const said_ = el("p", { class: "said", role: "status" });
   const doubts = el("section", { "aria-live": "polite", class: "doubts" });
   const taste = el("section", { class: "taste", "aria-labelledby": "taste" });
   const node = el("div", { class: "panel-duel" },
@@ -121,7 +121,7 @@ export function duel(values) {
     const next = shown.question;
     const done = answers.length;
     const count = el("p", { class: "count" }, done
-      ? [number("answers", done, plural(done, "answer")), done < ENOUGH ? ` of about ${ENOUGH}` : ""]
+      ? [number("answers", done, plural(done, "answer")), done < ENOUGH ? ` of about ${ENOUGH}.` : "."]
       : `About ${ENOUGH} answers are enough; from 5 on you can look at your taste.`,
       logged && " This service keeps your answers, without a name, to learn from them.");
     const tools = el("div", { class: "tools" },
@@ -235,8 +235,9 @@ export function duel(values) {
             el("a", { class: "button", href: toHash("ring", { you: answers }) }, "See the ring"),
             el("a", { class: "button", href: toHash("worth", { you: answers }) }, "Is it worth it?"))),
         el("div", {}, cycle
-          ? [el("h3", {}, "Your strongest cycle"), ringPlot(cycle),
-            el("p", {}, "Each item beats the next one on the ring, the last the first.",
+          ? [el("h3", {}, cycle.probability < 0.5 ? "A cycle, perhaps" : "Your strongest cycle"), ringPlot(cycle),
+            el("p", {}, cycle.probability < 0.5 ? "Your answers hint at this cycle, but do not settle it."
+              : "Each item beats the next one on the ring, the last the first.",
               cycle.probability === null || cycle.probability === undefined ? "" :
                 [" That all steps hold at once has a probability of ", number("cycle_probability", cycle.probability, percent(cycle.probability)), "."])]
           : [el("h3", {}, "No cycle"), el("p", {}, "Among your best items everything can be put in one order: a plain list says it all.")])));

@@ -1,7 +1,7 @@
 // Nemesis: what beats a popular item head to head, and for what share of the users.
 
 import { ask, query } from "./api.js";
-import { el, heading, name, number, ordinal, percent, sameId, show, signed, whole } from "./dom.js";
+import { announce, el, heading, name, number, ordinal, percent, sameId, show, signed, titleOf, whole } from "./dom.js";
 import { itemField } from "./pick.js";
 import { id, replace } from "./state.js";
 
@@ -10,7 +10,7 @@ export function nemesis(values) {
   let popular = [];
 
   const controls = el("div", { class: "controls" });
-  const result = el("div", { "aria-live": "polite" });
+  const result = el("div");
   const node = el("div", { class: "panel-nemesis" },
     heading("Nemesis", `What do most people prefer to a favourite, when it is one against one?
       It need not be another favourite.`),
@@ -22,8 +22,13 @@ export function nemesis(values) {
     let answer;
     try {
       if (!popular.length) popular = (await ask(query("popular", { N: 6 }), { signal })).items.map((one) => one.item);
-      if (item === undefined) item = popular[0];
-      answer = await ask(query("nemesis", { item, N: 10 }), { signal });
+      // Unless an item is named, the first popular one that something beats; not all are tried.
+      for (const one of item === undefined ? popular.slice(0, 3) : [item]) {
+        const found = await ask(query("nemesis", { item: one, N: 10 }), { signal });
+        if (!answer || found.nemeses[0]?.share > 0.5) answer = found;
+        if (answer.nemeses[0]?.share > 0.5) break;
+      }
+      item = answer.item;
     } finally {
       result.removeAttribute("aria-busy");
     }
@@ -41,6 +46,8 @@ export function nemesis(values) {
   }
 
   function draw(answer) {
+    const [most] = answer.nemeses;
+    announce(most ? `${titleOf(item)}: ${percent(most.share)} of the users prefer ${titleOf(most.item)}.` : "There is no other item.");
     const beating = answer.nemeses.filter((one) => one.share > 0.5);
     const underdogs = beating.filter((one) => one.popularity < answer.popularity);
     show(result,

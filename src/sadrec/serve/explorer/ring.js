@@ -1,7 +1,7 @@
 // Ring: where taste runs in a cycle, which step is the weakest, and which factors carry each step.
 
 import { ask } from "./api.js";
-import { decimal, el, heading, name, number, percent, plural, show, signed, titleOf, whole } from "./dom.js";
+import { announce, decimal, el, heading, name, number, percent, plural, show, signed, titleOf, whole } from "./dom.js";
 import { itemField, whoField, whose } from "./pick.js";
 import { ringPlot } from "./ringplot.js";
 import { asked, id, pairs, replace, visitor } from "./state.js";
@@ -13,7 +13,7 @@ export function ring(values) {
   let found = null;
 
   const controls = el("div", { class: "controls" });
-  const result = el("div", { "aria-live": "polite" });
+  const result = el("div");
   const node = el("div", { class: "panel-ring" },
     heading("Ring", `A over B, B over C, and C over A: no list can show that, a ring can. Each item beats the next one
       clockwise; the dashed step is the weakest.`),
@@ -49,6 +49,7 @@ export function ring(values) {
   function draw() {
     const shown = found.cycles[cycle];
     if (!shown) {
+      announce("No cycle here.");
       show(result, el("div", { class: "empty" },
         el("h2", {}, "No cycle here"),
         el("p", {}, item === undefined
@@ -58,6 +59,7 @@ export function ring(values) {
           "A model whose T is 1 (BPR) has no cycles at all.")));
       return;
     }
+    announce(`${plural(found.cycles.length, "cycle")}. The strongest: ${[...shown.path, shown.path[0]].map((one) => titleOf(one.item)).join(" over ")}.`);
     const weakest = shown.steps.findIndex((one) => one.weakest);
     if (step < 0) step = weakest;
     show(result,

@@ -13,7 +13,7 @@ export function ringPlot(cycle, { pick, chosen = -1 } = {}) {
   const angle = (place) => (2 * Math.PI * place) / count - Math.PI / 2;
   const at = (turn, radius) => [x0 + radius * Math.cos(turn), y0 + radius * Math.sin(turn)];
   const marker = (name) => svg("marker", { id: `${tip}-${name}`, class: `tip ${name}`, viewBox: "0 0 10 10", refX: 7, refY: 5,
-    markerWidth: 5, markerHeight: 5, orient: "auto-start-reverse" }, svg("path", { d: "M0 0 10 5 0 10z" }));
+    markerUnits: "userSpaceOnUse", markerWidth: 14, markerHeight: 14, orient: "auto-start-reverse" }, svg("path", { d: "M0 0 10 5 0 10z" }));
 
   const words = cycle.steps.map((step) => `${titleOf(step.item)} beats ${titleOf(step.rival)} by ${decimal(step.margin)}`);
   const plot = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "ring", role: "img",

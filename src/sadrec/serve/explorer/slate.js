@@ -1,7 +1,7 @@
 // Slate: a few items, four ways to choose a winner, and the item that changes the winner without winning.
 
 import { ask, query } from "./api.js";
-import { decimal, el, heading, hiddenWord, name, number, percent, sameId, show, titleOf } from "./dom.js";
+import { announce, decimal, el, heading, hiddenWord, name, number, percent, sameId, show, titleOf } from "./dom.js";
 import { itemField, whoField, whose } from "./pick.js";
 import { asked, id, ids, pairs, replace, visitor } from "./state.js";
 
@@ -21,7 +21,7 @@ export function slate(values) {
 
   const controls = el("div", { class: "controls" });
   const chips = el("ul", { class: "chips", "aria-label": "Items on the slate" });
-  const said = el("p", { class: "said", role: "status", "aria-live": "polite" });
+  const said = el("p", { class: "said", role: "status" });
   const result = el("div", {});
   const node = el("div", { class: "panel-slate" },
     heading("Slate", `Put items on a slate and take them off. With scores the winner never depends on who else is there;
@@ -34,8 +34,10 @@ export function slate(values) {
     let answer = null;
     try {
       if (!given && !items.length) {
-        const best = await ask("recommend", { body: { ...asked(who), N: 5, keep_seen: true }, signal });
-        items = best.items.map((one) => one.item);
+        // A slate to begin with: the strongest cycle among the best, or the best where there is none.
+        const found = await ask("cycles", { body: { ...asked(who), N: 30, most: 1, factors: 0 }, signal });
+        const first = found.cycles[0]?.path ?? (await ask("recommend", { body: { ...asked(who), N: 5, keep_seen: true }, signal })).items;
+        items = first.slice(0, MOST).map((one) => one.item);
       }
       if (items.length > 1) answer = await ask("slate", { body: { ...asked(who), items }, signal });
       else if (items.length) await ask(query("items", { query: String(items[0]), N: 20 }), { signal });
@@ -75,8 +77,9 @@ export function slate(values) {
     }
     const winners = new Set(answer.rankings.map((one) => JSON.stringify(one.winner)));
     const agree = winners.size === 1;
+    announce(agree ? `${titleOf(answer.rankings[0].winner)} wins.` : "No agreement on the winner.");
     show(result,
-      el("p", { class: "big", "aria-live": "polite" }, agree ? [name(answer.rankings[0].winner), " wins"] : "No agreement on the winner"),
+      el("p", { class: "big" }, agree ? [name(answer.rankings[0].winner), " wins"] : "No agreement on the winner"),
       el("p", {}, agree ? "All four ways agree" : `${winners.size} items win, each in its own way`,
         answer.condorcet_winner === null
           ? ". Nothing beats all others: the best are a cycle or tie among themselves."

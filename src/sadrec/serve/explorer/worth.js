@@ -1,7 +1,7 @@
 // Is it worth it? The model beside its twin with T = 1, on the same questions.
 
 import { ask } from "./api.js";
-import { bar, decimal, el, heading, name, number, percent, show, signed, whole } from "./dom.js";
+import { announce, bar, decimal, el, heading, name, number, percent, show, signed, whole } from "./dom.js";
 import { whoField, whose } from "./pick.js";
 import { asked, id, pairs, replace, visitor } from "./state.js";
 
@@ -11,7 +11,7 @@ export function worth(values) {
   let who = values.you !== undefined ? { you: pairs(values.you) } : { user: id(values.user) };
 
   const controls = el("div", { class: "controls" });
-  const result = el("div", { "aria-live": "polite" });
+  const result = el("div");
   const node = el("div", { class: "panel-worth" },
     heading("Is it worth it?", `What an item does to its rivals (T) costs memory and time to learn. Its twin has T = 1, which
       is BPR: a score for every item. Here both answer the same questions.`),
@@ -34,6 +34,7 @@ export function worth(values) {
   }
 
   function draw(answer) {
+    announce(`${VERDICTS[answer.verdict]} ${answer.words}`);
     const twin = answer.twin === "fitted" ? "a BPR model fitted to the same data" : "the model with T = 1 that is nearest to this one";
     show(result,
       el("p", { class: `big verdict ${answer.verdict}` }, VERDICTS[answer.verdict]),
