@@ -91,17 +91,17 @@ START: Mapping[str, Mapping[str, Any]] = {
 """The first trial of each model."""
 
 SPARSE_SGD_SPACE: Mapping[str, Sequence[Any]] = {
-    "factors": (128, 256),
-    "iterations": (60, 100),
-    "learning_rate": (0.05, 0.08),
-    "regularization": (0.015, 0.02, 0.025, 0.03, 0.04),
-    "negative_candidates": (32, 64, 128),
-    "bias": (False, True),
+    "loss": ("softmax",),
+    "factors": (128,),
+    "iterations": (20,),
+    "learning_rate": (0.2, 0.3, 0.4),
+    "length": (3.0, 3.2, 3.5),
+    "negative_candidates": (256,),
     "user_balance": (0.3, 0.5, 0.7),
 }
 SPARSE_SPACES: Mapping[str, Mapping[str, Sequence[Any]]] = {
     **SPACES,
-    "sad": {**SPARSE_SGD_SPACE, "rival_regularization": (0.0003, 0.001, 0.003)},
+    "sad": {**SPARSE_SGD_SPACE, "rival_regularization": (0.03, 0.1)},
     "bpr": SPARSE_SGD_SPACE,
     "als": {
         "factors": (64, 128, 256),
@@ -112,17 +112,17 @@ SPARSE_SPACES: Mapping[str, Mapping[str, Sequence[Any]]] = {
 """The same for catalogues of many items with little data on each."""
 
 _SPARSE_SGD_START: Mapping[str, Any] = {
+    "loss": "softmax",
     "factors": 128,
-    "iterations": 100,
-    "learning_rate": 0.05,
-    "regularization": 0.025,
-    "negative_candidates": 64,
-    "bias": True,
+    "iterations": 20,
+    "learning_rate": 0.3,
+    "length": 3.2,
+    "negative_candidates": 256,
     "user_balance": 0.5,
 }
 SPARSE_START: Mapping[str, Mapping[str, Any]] = {
     **START,
-    "sad": {**_SPARSE_SGD_START, "rival_regularization": 0.001},
+    "sad": {**_SPARSE_SGD_START, "rival_regularization": 0.03},
     "bpr": _SPARSE_SGD_START,
     "als": {"factors": 128, "regularization": 1.0, "alpha": 10.0},
 }
