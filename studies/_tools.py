@@ -25,6 +25,7 @@ from sadrec.evaluation.pictures import COLOURS, new_figure
 from sadrec.evaluation.plan import check_held_out
 from sadrec.evaluation.protocol import Source, source_of
 from sadrec.evaluation.tables import render
+from sadrec.training.lift import lift
 
 __all__ = [
     "COLOURS",
@@ -34,6 +35,7 @@ __all__ = [
     "check_held_out",
     "digest",
     "fingerprint",
+    "lift",
     "markdown_table",
     "new_figure",
     "plain",

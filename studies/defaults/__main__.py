@@ -1,5 +1,6 @@
 """``python -m studies.defaults``: compare the defaults of SAD with alternatives, on validation data."""
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import click
@@ -16,14 +17,28 @@ from studies._options import (
     threads_option,
 )
 from studies._tools import resumable
+from studies.top_n.published import load_gowalla
 
-TRAINING = (*MOVIELENS, "food-com-loo00")
+FOOD = "food-com-loo00"
+# Parts of the data sets that stand in for sets nobody has tuned on: thinned, or the active users and popular items.
+PARTS: Mapping[str, tuple[str, Callable[[Interactions], Interactions]]] = {
+    "movielens-1m-quarter": ("movielens-1m", lambda data: data.split(test=0.75, seed=0)[0]),
+    "movielens-1m-tenth": ("movielens-1m", lambda data: data.split(test=0.9, seed=0)[0]),
+    "food-com-core": (FOOD, lambda data: data.filter(10, 10, until_stable=True)),
+    "gowalla-core": ("gowalla", lambda data: data.filter(10, 40, until_stable=True)),
+}
+TRAINING = (*MOVIELENS, FOOD, *PARTS, "gowalla")
 
 
 def load_training(name: str, data_folder: Path | None) -> Interactions:
-    """Load what may be trained on: Food.com's published training part, or the first 80/20 split of MovieLens."""
+    """Load what may be trained on: a published training part, the first 80/20 split of MovieLens, or a part of it."""
+    if name in PARTS:
+        whole, part = PARTS[name]
+        return part(load_training(whole, data_folder)).filter(min_per_user=1, min_per_item=1)
     if name in MOVIELENS:
         return load_ratings(name, data_folder).split(test=0.2, seed=0)[0]
+    if name == "gowalla":
+        return load_gowalla(data_folder).train
     from sadrec.data import load_split
 
     if data_folder is None or not (data_folder / name).is_dir():
@@ -35,11 +50,20 @@ def load_training(name: str, data_folder: Path | None) -> Interactions:
 @data_option
 @output_option("defaults-study")
 @click.option("--name", "names", multiple=True, type=click.Choice(TRAINING), help="Only this data set.")
+@click.option(
+    "--change", "changes", multiple=True, help="Only this change to the defaults; may be given several times."
+)
 @quick_option
 @threads_option
 @quiet_option
 def defaults_command(
-    data_folder: Path | None, output: Path, names: tuple[str, ...], quick: bool, num_threads: int, quiet: bool
+    data_folder: Path | None,
+    output: Path,
+    names: tuple[str, ...],
+    changes: tuple[str, ...],
+    quick: bool,
+    num_threads: int,
+    quiet: bool,
 ) -> None:
     """Compare the defaults of SAD with alternatives, on validation data.
 
@@ -47,12 +71,15 @@ def defaults_command(
     """
     from studies.defaults.study import CANDIDATES, defaults_study
 
+    if odd := [change for change in changes if change not in CANDIDATES]:
+        raise click.UsageError(f"there is no change {odd[0]!r}: there are {', '.join(CANDIDATES)}")
+    kept = ("default settings", *changes) if changes else list(CANDIDATES)[: 2 if quick else None]
     data = {name: load_training(name, data_folder) for name in names or (TRAINING[1:2] if quick else TRAINING)}
     with resumable(output):
         study = defaults_study(
             output,
             data,
-            candidates={name: CANDIDATES[name] for name in list(CANDIDATES)[: 2 if quick else None]},
+            candidates={name: CANDIDATES[name] for name in kept},
             num_threads=num_threads,
             show_progress=not quiet,
         )
