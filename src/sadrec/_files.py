@@ -12,7 +12,7 @@ import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import xxhash
@@ -209,13 +209,13 @@ def read_arrays(path: Path, kind: str, verify: bool = True) -> tuple[dict[str, N
     return arrays, header
 
 
-def kind_of(path: Path) -> str | None:
-    """Return what a file that :func:`write_arrays` made says it is, in words; None for any other file."""
+def kind_of(file: IO[bytes]) -> str | None:
+    """Return what an opened file that :func:`write_arrays` made says it is, in words; None for any other file."""
     try:
-        with path.open("rb") as file:
-            length = int.from_bytes(file.read(8), "little")
-            start = file.read(1)
-            layout = start + file.read(length - 1) if start == b"{" and length < 2**27 else b""
+        file.seek(0)
+        length = int.from_bytes(file.read(8), "little")
+        start = file.read(1)
+        layout = start + file.read(length - 1) if start == b"{" and length < 2**27 else b""
         kind = json.loads(json.loads(layout)["__metadata__"]["sadrec"])["kind"]
     except (ValueError, KeyError, TypeError, RecursionError, OSError):
         return None

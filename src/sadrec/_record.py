@@ -128,7 +128,8 @@ def locked(folder: str | Path) -> Iterator[None]:
             f"the folder {str(folder)!r} is in use by another process (id {who}): wait for it, or give another folder"
         ) from None
     try:
-        write_whole(owner, str(os.getpid()))
+        with suppress(OSError):  # it only tells others who holds the folder, and the disk may be full
+            write_whole(owner, str(os.getpid()))
         yield
     finally:
         owner.unlink(missing_ok=True)

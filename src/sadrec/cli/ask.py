@@ -1,12 +1,14 @@
 """Questions to a fitted model: ``sadrec recommend | prefer | cycles | explain | similar``."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import click
 
+from sadrec._words import one_line
 from sadrec.cli.options import an_output, json_option, model_argument, number_option, parse_id, user_option
 from sadrec.cli.output import print_json, print_table
 
@@ -91,6 +93,8 @@ def recommend_command(
     ids, scores = fitted.recommend(who, N=N, filter_already_liked_items=not keep_seen, method=method)
     if as_json:
         print_json({"user": who, "items": ids, "scores": scores, "method": method})
+    elif not len(ids):
+        click.echo(f"nothing is left to show {one_line(user)}: all {len(fitted.items)} items were seen (--keep-seen)")
     else:
         title = "mean margin" if method == "margin" else method
         print_table(("rank", "item", title), list(zip(range(1, len(ids) + 1), ids, map(float, scores), strict=True)))
@@ -142,7 +146,7 @@ def cycles_command(model: Path, user: str, N: int, minimum: float, plot: Path | 
         bar = f" of wins by more than {minimum:g}" if minimum else ""
         click.echo(
             f"{len(cycles) or 'no'} cycle{'s' * (len(cycles) != 1)}{bar} among the {min(N, len(fitted.items))} "
-            f"favourites of {user}; {triads.count} of {triads.total} triples are cyclic; "
+            f"favourites of {one_line(user)}; {triads.count} of {triads.total} triples are cyclic; "
             f"no scores can explain {100 * share:.2g} % of all preferences"
         )
 
@@ -200,13 +204,22 @@ def similar_command(model: Path, item: str | None, user: str | None, N: int, as_
 @click.command("prefer")
 @pair_question
 def prefer_command(model: Path, user: str, item: str, rival: str, as_json: bool) -> None:
-    """Tell whether a user prefers ITEM to RIVAL, and how surely."""
+    """Tell whether a user prefers ITEM to RIVAL, and how surely.
+
+    x is the preference, in log-odds. Models of comparisons also know its standard deviation, and the probability is
+    nearer to one half the larger that is.
+    """
     fitted, asked = load_and_parse(model, user, item, rival)
-    x, p = fitted.preference(**asked), fitted.probability(**asked)
+    x, p, deviation = fitted.preference(**asked), fitted.probability(**asked), None
+    with suppress(ValueError):  # most fits do not know it
+        deviation = fitted.deviation(**asked)
     if as_json:
-        print_json({**asked, "preference": x, "probability": p})
-    elif p == 0.5:
-        click.echo(f"{user} is undecided between {item} and {rival} (x = {x:.3g})")
+        print_json({**asked, "preference": x, "probability": p, "deviation": deviation})
+        return
+    user, item, rival = map(one_line, (user, item, rival))
+    sure = "" if deviation is None else f", standard deviation {deviation:.3f}"
+    if p == 0.5:
+        click.echo(f"{user} is undecided between {item} and {rival} (x = {x:.3g}{sure})")
     else:
         better, worse = (item, rival) if p > 0.5 else (rival, item)
-        click.echo(f"{user} prefers {better} to {worse} with probability {max(p, 1 - p):.3f} (x = {x:+.3f})")
+        click.echo(f"{user} prefers {better} to {worse} with probability {max(p, 1 - p):.3f} (x = {x:+.3f}{sure})")

@@ -1,11 +1,14 @@
 """``sadrec evaluate`` and ``sadrec compare``: how good a model is, and which is better."""
 
+import json
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
+from sadrec._words import one_line
 from sadrec.cli.options import (
     Reading,
     a_file,
@@ -16,14 +19,17 @@ from sadrec.cli.options import (
     reading_options,
     seed_option,
 )
-from sadrec.cli.output import print_json, print_table, resumable
+from sadrec.cli.output import check_replacing, overwrite_option, print_json, print_table, resumable
 
 PAPER_MEASURES = ("mean_margin", "match", "match_per_user", "m1", "m2")
+TOLD = "comparison.json"
+"""Says of which data and question the tables beside it are."""
 
 
 @click.command("evaluate")
 @model_argument
-@click.option("--train", type=a_file, help="What the model was fitted on; needed for interactions.")
+@click.option("--train", type=a_file, help="What the model was fitted on; needed for interactions, and to check that "
+              "held-out comparisons were not trained on.")  # fmt: skip
 @click.option("--test", type=a_file, required=True, help="What was held out.")
 @click.option("--top-n", type=click.IntRange(min=1), help="Judge lists of this length of all items instead.")
 @seed_option
@@ -37,6 +43,7 @@ def evaluate_command(
     Users and items that the model does not know are left out, and counted.
     """
     from sadrec import SAD, Comparisons
+    from sadrec.data import DataWarning
     from sadrec.evaluation import evaluate, evaluate_comparisons, evaluate_top_n
 
     fitted = SAD.load(model)
@@ -46,6 +53,13 @@ def evaluate_command(
         if top_n is not None:
             raise click.UsageError(f"--top-n is for interactions, and {test} holds comparisons")
         held_out, unknown["test"] = in_ids_of(fitted, data, str(test))
+        if train is None:
+            warnings.warn(
+                f"without --train FILE it is not checked whether {test} was trained on", DataWarning, stacklevel=1
+            )
+        else:
+            kept, unknown["train"] = in_ids_of(fitted, reading.read(train, "comparisons"), str(train))
+            refuse_shared(kept, held_out, str(train), str(test))
         result = evaluate_comparisons(fitted, held_out)
     else:
         if train is None:
@@ -70,6 +84,26 @@ def evaluate_command(
         if count:
             click.echo(f"left out of {name}, with a user or an item that the model does not know: {count:,}")
     print_table(("measure", "value", "error", "users"), rows)
+
+
+def refuse_shared(train: Any, held_out: Any, train_name: str, name: str) -> None:
+    """Refuse held-out comparisons of which more are rows of ``train`` than by chance: people may say a thing twice.
+
+    By chance, a row has its like in ``train`` as often as the rows of ``train`` have it among each other.
+    """
+    import polars as pl
+
+    columns = ["user", "winner", "loser"]
+    rows, asked = (data.to_frame().select(columns) for data in (train, held_out))
+    counts = rows.group_by(columns).len()
+    repeated = counts.filter(pl.col("len") > 1)["len"].sum() / len(rows)
+    shared = asked.join(counts, on=columns, how="semi").height
+    chance = repeated + 3 * (repeated * (1 - repeated) / len(asked)) ** 0.5 + 0.05
+    if shared / len(asked) > chance:
+        raise ValueError(
+            f"{shared:,} of the {len(asked):,} comparisons in {name} are rows of {train_name}, where {repeated:.0%} of "
+            "rows occur more than once: hold them out before fitting"
+        )
 
 
 def positions_in(known: Any, ids: Any) -> Any:
@@ -125,6 +159,7 @@ def in_ids_of(model: Any, data: Any, name: str = "the data") -> tuple[Any, int]:
 @click.option("--budget", type=click.FloatRange(min=0, min_open=True), help="Seconds for one fit and its evaluation.")
 @seed_option
 @click.option("-o", "--output", type=a_folder, help="Folder for tables, a picture and what a killed run resumes from.")
+@overwrite_option
 @quiet_option
 @reading_options
 @json_option
@@ -137,6 +172,7 @@ def compare_command(
     budget: float | None,
     seed: int,
     output: Path | None,
+    overwrite: bool,
     quiet: bool,
     reading: Reading,
     as_json: bool,
@@ -146,7 +182,9 @@ def compare_command(
     FILE holds interactions or comparisons, or is a folder with a ratings.parquet.
     """
     from sadrec import Comparisons
+    from sadrec._files import write_whole
     from sadrec.evaluation import compare
+    from sadrec.evaluation._running import data_fingerprint
 
     data = reading.read(file / "ratings.parquet" if file.is_dir() else file)
     stated = isinstance(data, Comparisons)
@@ -155,6 +193,10 @@ def compare_command(
     models = models or ("sad,bpr,popularity" if stated else "sad,bpr,ease,popularity")
     names = [name.strip() for name in models.split(",") if name.strip()]
     compared = compared_models(names, factors)
+    about = {"data": data_fingerprint(data), "top_n": top_n}
+    if output is not None:
+        written = [output / name for name in ("table.md", "table.tex", "table.csv", "results.csv", "comparison.png")]
+        check_replacing(written, output / TOLD, about, overwrite)
     with resumable(output):
         result = compare(
             compared,
@@ -170,10 +212,15 @@ def compare_command(
     shown = None if top_n or stated else [name for name in PAPER_MEASURES if name in result.measures]
     if output is not None:
         result.save(output)
+        write_whole(output / TOLD, json.dumps(about) + "\n")
     if as_json:
         print_json({"splits": splits, "summary": result.summary().to_dicts()})
     else:
         click.echo(result.table(measures=shown))
+    failed = [run for run in result.runs if run.status == "failed"]
+    if failed:
+        said = "; ".join(dict.fromkeys(f"{run.model}: {one_line(run.message)}" for run in failed))
+        raise click.ClickException(f"{len(failed)} of {len(result.runs)} fits failed ({said})")
 
 
 def compared_models(names: Sequence[str], factors: int | None) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """``sadrec describe`` and ``sadrec fit``: from a file to a model."""
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,7 @@ def fit_command(
     """
     from sadrec import Interactions
     from sadrec._record import discard
+    from sadrec.data import DataWarning
     from sadrec.models import DivergedError
     from sadrec.training.checkpoint import checkpoints_in
 
@@ -66,6 +68,12 @@ def fit_command(
         raise click.UsageError(f"{output} is a folder: name the file to write")
     estimator = new_model(model, settings, settings_file)
     data = reading.read(file)
+    holds = "interactions" if isinstance(data, Interactions) else "comparisons"
+    tuned = None if settings_file is None else settings_in(settings_file).get("kind", holds)
+    if tuned not in (None, holds):
+        raise click.UsageError(
+            f"{settings_file} was tuned on {tuned}, and {file} holds {holds}: tune on such data first"
+        )
     weights, more = None, {}
     if isinstance(data, Interactions):
         weights, more = reading.weights(file), {"dislikes": read_dislikes(dislikes, reading)}
@@ -88,7 +96,8 @@ def fit_command(
             speed["updates_per_second"] = updates
 
     try:
-        with resumable(folder):
+        with resumable(folder), warnings.catch_warnings():
+            warnings.filterwarnings("error", "nothing was learnt", DataWarning)
             estimator.fit(
                 data,
                 callbacks=[note],
@@ -99,6 +108,12 @@ def fit_command(
                 checkpoint_seconds=0 if checkpoint else 5,
                 **more,
             )
+    except DataWarning as error:
+        if checkpoint is None:
+            discard(folder)
+        raise ValueError(
+            f"{file}: {error}, so that no model is written: add people, or what they did not touch"
+        ) from None
     except DivergedError:
         if checkpoint is None:  # other settings could not use the folder
             discard(folder)
@@ -128,12 +143,11 @@ def new_model(name: str | None, settings: dict[str, Any], settings_file: Path | 
 
     stored: dict[str, Any] = {}
     if settings_file is not None:
-        try:
-            content = json.loads(settings_file.read_text(encoding="utf-8"))
-            stored = dict(content.get("settings", content))
-            name = name or content.get("model")
-        except (ValueError, TypeError, AttributeError) as error:
-            raise ValueError(f"{settings_file} does not hold settings as JSON ({error})") from None
+        content = settings_in(settings_file)
+        stored = content.get("settings", content)
+        name = name or content.get("model")
+        if not isinstance(stored, dict) or name not in (None, "sad", "bpr"):
+            raise ValueError(f"{settings_file} does not hold the settings of SAD or BPR, but of {name!r}")
     kind = BPR if name == "bpr" else SAD
     for setting in {**stored, **settings}:
         if setting not in declared(kind):
@@ -145,6 +159,17 @@ def new_model(name: str | None, settings: dict[str, Any], settings_file: Path | 
     model = kind(**{**stored, **settings})
     checked(model)
     return model
+
+
+def settings_in(file: Path) -> dict[str, Any]:
+    """Return what a file of settings says."""
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{file} does not hold settings as JSON ({error})") from None
+    if not isinstance(content, dict):
+        raise ValueError(f'{file} does not hold settings as JSON: it must be a mapping, as in {{"factors": 16}}')
+    return content
 
 
 def read_dislikes(dislikes: str | None, reading: options.Reading) -> Any:

@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+from sadrec._words import one_line
+
 
 def print_json(value: Any) -> None:
     """Print a value as JSON."""
@@ -19,7 +21,7 @@ def print_json(value: Any) -> None:
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     """Print rows under a header, numbers to the right."""
-    texts = [[f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows]
+    texts = [[f"{cell:.4g}" if isinstance(cell, float) else one_line(cell) for cell in row] for row in rows]
     widths = [max(len(line[column]) for line in [list(header), *texts]) for column in range(len(header))]
     right = [all(isinstance(row[column], Real) for row in rows) for column in range(len(header))]
     for cells in (header, ["-" * width for width in widths], *texts):
@@ -28,6 +30,26 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
             for cell, width, to_right in zip(cells, widths, right, strict=True)
         )
         click.echo("  ".join(padded).rstrip())
+
+
+overwrite_option = click.option("--overwrite", is_flag=True, help="Write over results for other data.")
+
+
+def check_replacing(paths: Sequence[Path], told: Path, about: dict[str, Any], overwrite: bool) -> None:
+    """Refuse to write over files unless one of them, ``told``, is JSON that says the same about what they are of."""
+    there = next((path for path in paths if path.exists()), None)
+    if there is None or overwrite:
+        return
+    try:
+        content = json.loads(told.read_text(encoding="utf-8"))
+        same = about.items() <= content.items()
+    except (OSError, ValueError, AttributeError, TypeError, RecursionError):
+        same = False
+    if not same:
+        raise click.UsageError(
+            f"{there} is there already, and is not of the same data and question: choose another name, or write over "
+            "it with --overwrite"
+        )
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import click
 
 from sadrec import _check
 from sadrec._settings import checked
+from sadrec._words import one_line
 from sadrec.cli import options
 from sadrec.cli.output import print_json, print_table
 from sadrec.posterior.settings import SamplerSettings
@@ -105,6 +106,10 @@ def _fit(model: "GibbsSAD", data: Any, output: Path | None, checkpoint: Path | N
         if not model.is_fitted:
             raise
         click.echo("Interrupted; this is what the draws so far say.", err=True)
+    except BaseException:
+        if checkpoint is None and folder is not None and not any(folder.glob("[!.]*")):  # a lock is no result
+            discard(folder)
+        raise
     if output is not None:
         model.save(output)
         if checkpoint is None and folder is not None:
@@ -158,5 +163,8 @@ def _show(report: dict[str, Any], who: str, level: float, least: float) -> None:
     click.echo(f"Cycles with a probability of at least {least:g}:")
     print_table(
         ("path", "probability", "weakest"),
-        [(" > ".join(map(str, c["path"])), float(c["probability"]), float(c["weakest"])) for c in report["cycles"]],
+        [
+            (" > ".join(map(one_line, c["path"])), float(c["probability"]), float(c["weakest"]))
+            for c in report["cycles"]
+        ],
     )

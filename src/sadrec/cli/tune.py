@@ -8,7 +8,7 @@ import click
 from sadrec import _settings
 from sadrec.cli import options
 from sadrec.cli.fit import new_model
-from sadrec.cli.output import print_json, print_table, resumable
+from sadrec.cli.output import check_replacing, overwrite_option, print_json, print_table, resumable
 from sadrec.training.settings import TrainingSettings
 
 
@@ -30,6 +30,7 @@ from sadrec.training.settings import TrainingSettings
               help="one-error takes the first settings within a standard error of the best.")  # fmt: skip
 @click.option("--budget", type=click.FloatRange(min=0, min_open=True), help="Seconds that one trial may take.")
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True), help="Seconds after which no trial starts.")
+@overwrite_option
 @options.settings_options(TrainingSettings)
 @options.quiet_option
 @options.reading_options
@@ -41,6 +42,7 @@ def tune_command(
     sampler: Any,
     tries: tuple[str, ...],
     rule: str,
+    overwrite: bool,
     settings: dict[str, Any],
     quiet: bool,
     reading: options.Reading,
@@ -53,10 +55,13 @@ def tune_command(
     continues; finished trials are kept in OUTPUT.trials, so that a larger --trials adds to them.
     """
     from sadrec.evaluation import tune
+    from sadrec.evaluation._running import data_fingerprint
 
     estimator = new_model(model, settings)
     space = tried(estimator, tries, sampler)
     data = reading.read(file)
+    told = {"data": data_fingerprint(data), "model": type(estimator).__name__.lower()}
+    check_replacing([output], output, told, overwrite)
     folder = output.with_name(f"{output.name}.trials")
     with resumable(folder):
         result = tune(

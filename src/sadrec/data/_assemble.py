@@ -258,7 +258,10 @@ class ComparisonRows:
                 winner, loser = np.append(winner, loser[again]), np.append(loser, winner[again])
                 keep = np.append(keep, np.ones(len(again), dtype=np.bool_))
         if not keep.any():
-            raise ValueError(f"no comparison is left of {self.rows}: {int(tied.sum())} are ties (ties={self._ties!r})")
+            raise ValueError(
+                f"no comparison is left of {self.rows}: {int(tied.sum())} are ties (ties={self._ties!r}), "
+                f"{self._with_itself} of an item with itself"
+            )
         if not keep.all():
             user, winner, loser = user[keep], winner[keep], loser[keep]
             weight = None if weight is None else weight[keep]

@@ -1,5 +1,6 @@
 """Text files in blocks of whole rows: plain, gzip or zstd; comma, tab, semicolon or ``::`` between fields."""
 
+import codecs
 import csv
 import gzip
 import os
@@ -99,7 +100,10 @@ def chunks(file: IO[bytes], progress: Callable[[int], object] | None) -> Iterato
             if progress is not None:
                 read, before = file.tell(), read
                 progress(read - before)
-            yield chunk.removeprefix(b"\xef\xbb\xbf") if done == len(chunk) else chunk
+            if done == len(chunk):
+                chunk = chunk.removeprefix(b"\xef\xbb\xbf")
+                _decoded(chunk[: 2**12].split(b"\n", 1)[0], cut=True)
+            yield chunk
     except (EOFError, zlib.error, gzip.BadGzipFile, zstd.ZstdError) as error:
         raise ValueError(f"it is damaged or incomplete ({error}): fetch it again") from None
     if os.fstat(file.fileno()).st_size != size or file.tell() < size:
@@ -191,14 +195,7 @@ def _refuse_lone_return(block: bytes, line: int) -> None:
 
 def look(line: bytes, header: bool | None) -> Layout:
     """Tell how a file is written from its first row."""
-    if b"\0" in line:
-        raise ValueError("its first line has NUL bytes: it is UTF-16 text (convert it, e.g. with iconv) or no text")
-    try:
-        text = line.decode().strip("\r\n")
-    except UnicodeDecodeError:
-        raise ValueError(
-            "its first line is not UTF-8 text: convert it, e.g. with iconv, if it is text at all"
-        ) from None
+    text = _decoded(line).strip("\r\n")
     separator = next((mark for mark in _SEPARATORS if mark in text), ",")
     try:
         raw = text.split(separator) if len(separator) > 1 else next(csv.reader([text], delimiter=separator), [""])
@@ -210,6 +207,18 @@ def look(line: bytes, header: bool | None) -> Layout:
     if header and len(set(fields)) < len(fields):
         raise ValueError(f"it has two columns of the same name in its header: {fields}")
     return Layout(separator, fields if header else None, len(fields))
+
+
+def _decoded(line: bytes, cut: bool = False) -> str:
+    """Return the text of a line, which may be cut inside a letter; refuse what is no text."""
+    if b"\0" in line:
+        raise ValueError("its first line has NUL bytes: it is UTF-16 text (convert it, e.g. with iconv) or no text")
+    try:
+        return codecs.getincrementaldecoder("utf-8")().decode(line, final=not cut)
+    except UnicodeDecodeError:
+        raise ValueError(
+            "its first line is not UTF-8 text: convert it, e.g. with iconv, if it is text at all"
+        ) from None
 
 
 def _is_number(field: str) -> bool:

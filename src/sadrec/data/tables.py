@@ -84,8 +84,9 @@ class Table:
         self._size = status.st_size
         if self._size == 0:
             raise ValueError("it is empty")
-        if kind := kind_of(self.path):
+        if kind := kind_of(self._file):
             raise ValueError(f"it is not a table but {kind}: name the file of interactions or comparisons")
+        self._file.seek(0)
         self._is_parquet = self._file.read(4) == b"PAR1" or self.path.suffix in (".parquet", ".pq")
         self._is_json = not self._is_parquet and _json.is_json_lines(self.path.name)
         self._layout = _text.Layout(",", None, 0)

@@ -71,8 +71,17 @@ class Trial:
 class TuneResult:
     """The outcome of tuning: ``trials``, one per point in order, and ``model`` with the chosen settings, not fitted."""
 
-    def __init__(self, model: Any, trials: Sequence[Trial], metric: str, better: int, rule: Rule = "best") -> None:
+    def __init__(
+        self,
+        model: Any,
+        trials: Sequence[Trial],
+        metric: str,
+        better: int,
+        rule: Rule = "best",
+        about: Mapping[str, str] | None = None,
+    ) -> None:
         self._given, self.trials, self.metric, self._better, self.rule = model, list(trials), metric, better, rule
+        self._about = dict(about or {})  # the kind of the data, and its fingerprint
 
     @property
     def best_trial(self) -> Trial:
@@ -123,7 +132,7 @@ class TuneResult:
         """Write the chosen model's settings as JSON, which ``sadrec fit --settings`` takes."""
         settings = {name: plain(value) for name, value in self.model.get_params().items() if value is not None}
         content: dict[str, Any] = {"model": type(self._given).__name__.lower(), "settings": settings}
-        content |= {"metric": self.metric, "score": self.score, "trials": len(self.trials)}
+        content |= {"metric": self.metric, "score": self.score, "trials": len(self.trials), **self._about}
         write_whole(path, json.dumps(content, indent=1) + "\n")
 
     def __repr__(self) -> str:
@@ -226,7 +235,8 @@ def tune(
     parts = [scorer.split(seed + fold) for fold in range(1 if scorer.name == "log_likelihood" else folds)]
     work = _Work(model, scorer, parts, seed, budget, looks if prune else 0)
     finished = FinishedWork(path, "trial")
-    question = (data_fingerprint(data), scorer.name, test, folds, seed)
+    known = {"kind": "comparisons" if isinstance(data, Comparisons) else "interactions", "data": data_fingerprint(data)}
+    question = (known["data"], scorer.name, test, folds, seed)
     done: list[Trial] = []
     end = math.inf if timeout is None else time.perf_counter() + timeout
     with tqdm(total=total, desc="tune", disable=not show_progress) as bar:
@@ -236,7 +246,7 @@ def tune(
             scores = [scorer.better * trial.score for trial in done if trial.scores]
             if scores:
                 bar.set_postfix_str(f"best {scorer.name} {scorer.better * max(scores):.4f}")
-    return TuneResult(model, done, scorer.name, scorer.better, rule)
+    return TuneResult(model, done, scorer.name, scorer.better, rule, known)
 
 
 class Scorer:

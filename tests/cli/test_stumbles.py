@@ -1,0 +1,260 @@
+"""The command line as a new user with bad input meets it: every failure is one line, and nothing is lost in silence."""
+
+import json
+import re
+import zipfile
+
+import numpy as np
+import polars as pl
+import pytest
+from click.testing import CliRunner
+
+from sadrec import SAD
+from sadrec.cli import main
+
+RATINGS = "user,item,rating\n" + "".join(f"{u},{i},{(u * i) % 5 + 1}\n" for u in range(12) for i in range(u % 3, 13, 2))
+PAIRS = "user,winner,loser\n" + "".join(
+    f"{u},{a},{b}\n" for u in range(9) for a, b in ((1, 2), (2, 3), (3, 1), (4, 5), (1, 5), (6, 2), (u + 10, 4))
+)
+
+
+def ask(*arguments, code=0):
+    result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    assert result.exit_code == code, result.output
+    return result
+
+
+def refused(*arguments, code=1):
+    """Return the one line that says what is wrong; where an option is, the usage is shown before."""
+    lines = ask(*arguments, code=code).stderr.strip("\n").split("\n")
+    errors = [line for line in lines if line.startswith("Error: ")]
+    rest = [line for line in lines if not re.match(r"Error: |Usage: |Try '|Warning: |$", line)]
+    assert len(errors) == 1 and not rest, lines
+    return errors[0]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ratings.csv").write_text(RATINGS)
+    (tmp_path / "pairs.csv").write_text(PAIRS)
+    return tmp_path
+
+
+# -- bad tables of every sort ------------------------------------------------------------------------------------------
+
+BAD = {
+    "nothing": (b"", "it is empty"),
+    "a header alone": (b"user,item\n", "it has no rows"),
+    "NaN": (b"user,item,rating\n1,2,nan\n", "line 2 has the rating nan"),
+    "a negative rating": (b"user,item,rating\n1,2,-1\n", "--allow-negative"),
+    "no rating": (b"user,item,rating\n1,2,\n", "line 2 has no rating"),
+    "no user": (b"user,item\n,2\n", "line 2 has no user"),
+    "other columns": (b"a,b\nx,y\n", "the columns are 'a', 'b'"),
+    "one column": (b"user\n1\n", "no column looks like the item"),
+    "binary": (bytes(range(256)) * 20, "it is UTF-16 text"),
+    "an image": (b"\x89PNG\r\n\x1a\n" + bytes(range(128, 256)), "is not UTF-8 text"),
+    "UTF-16": ("user,item\n1,2\n".encode("utf-16"), "it is UTF-16 text"),
+    "UTF-16 without a mark": ("user,item\n1,2\n".encode("utf-16-be"), "it is UTF-16 text"),
+    "Latin-1": ("user,item\nJosé,2\n".encode("latin-1"), "it is not UTF-8 text"),
+    "a number beyond measure": (b"user,item,rating\n1,2,1" + b"0" * 400 + b"\n", "line 2 has the rating inf"),
+    "an id beyond measure": (b"user,item\n1" + b"0" * 400 + b",2\n2,3\n", "an id has 401 characters"),
+    "a long row": (b"user,item\n1,2,3\n", "line 2 has 3 fields"),
+    "a header without an end": (b"user," + b"x" * 200_000 + b"\n1,2\n", "its first line cannot be read"),
+    "lone returns": (b"user,item\r1,2\r", "carriage return"),
+    "an open quotation mark": (b'user,item\n1,"2\n', "quotation mark left open"),
+    "a bad time": (b"user,item,timestamp\n1,2,5\n1,3,noon\n", "line 3 has the timestamp 'noon'"),
+    "cut gzip": (b"\x1f\x8b\x08\x00\x00", "damaged or incomplete"),
+    "cut zstd": (b"\x28\xb5\x2f\xfd\x00", "damaged or incomplete"),
+    "cut parquet": (b"PAR1" + bytes(40), "cannot be read as parquet"),
+    "a zip": (b"PK\x03\x04" + bytes(40), "it is a zip archive"),
+    "JSON": (b'{"factors": 3}\n', "no column looks like the user"),
+    "an item against itself": (b"user,winner,loser\n1,a,a\n", "1 of an item with itself"),
+    "ties alone": (b"user,left,right,winner\n1,a,b,\n", "1 are ties"),
+    "a third winner": (b"user,left,right,winner\n1,a,b,c\n", "neither left"),
+    "a negative weight": (b"user,winner,loser,weight\n1,a,b,-1\n", "line 2 has the weight -1"),
+    "no loser": (b"user,winner\n1,a\n", "comparisons need a column of losers"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_a_bad_table_is_refused_in_one_line_that_names_it(folder, what):
+    content, words = BAD[what]
+    (folder / "bad.csv").write_bytes(content)
+    for command in (["describe", "bad.csv"], ["fit", "bad.csv", "-o", "m.sad", "--quiet"]):
+        line = refused(*command)
+        assert line.startswith("Error: bad.csv: ") and words in line
+    assert sorted(path.name for path in folder.iterdir()) == ["bad.csv", "pairs.csv", "ratings.csv"]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("user,item\n1,2\n1,3\n1,4\n", "nothing was learnt: no user has both an item"),
+        ("user,item\n" + "".join(f"{u},{i}\n" for u in range(3) for i in range(3)), "nothing was learnt"),
+        ("user,item\n1,2\n2,2\n3,2\n", "a preference needs two items"),
+        ("user,winner,loser,weight\n1,a,b,0\n", "all comparisons have the weight 0"),
+    ],
+)
+def test_data_that_teaches_nothing_gives_an_error_and_no_model(folder, content, words):
+    (folder / "bad.csv").write_text(content)
+    assert words in refused("fit", "bad.csv", "-o", "m.sad", "--quiet")
+    assert sorted(path.name for path in folder.iterdir()) == ["bad.csv", "pairs.csv", "ratings.csv"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["describe", "."], 2, "is a directory"),
+        (["describe", "nowhere.csv"], 2, "does not exist"),
+        (["describe", "/dev/null"], 1, "it is not a file on a disk"),
+        (["fit", "ratings.csv", "-o", "."], 2, "is a folder"),
+        (["fit", "ratings.csv", "-o", "ratings.csv/m.sad"], 1, "ratings.csv"),
+        (["fit", "pairs.csv", "-o", "m.sad", "--user", "winner"], 1, "is named for the user and for the winner"),
+        (["fit", "ratings.csv", "-o", "m.sad", "--user", "item"], 1, "is named for the user and for the item"),
+        (["fit", "ratings.csv", "-o", "m.sad", "--user", "who"], 1, "there is no column 'who'"),
+        (["fit", "ratings.csv", "-o", "m.sad", "--learning-rate", "1e400"], 1, "learning_rate must be"),
+        (["fit", "ratings.csv", "-o", "m.sad", "--factors", "-1"], 1, "factors must be"),
+        (["fit", "ratings.csv", "-o", "m.sad", "--seed", "1" + 30 * "0"], 1, "random_state must be"),
+        (["fit", "ratings.csv", "-o", "m.sad", "--factor", "3"], 2, "--factors"),
+        (["fit", "ratings.csv", "-o", "m.sad", "--dislikes", "lots"], 2, "neither a number nor a file"),
+        (["recommend", "ratings.csv", "--user", "1"], 1, "cannot be read as a sadrec model"),
+        (["evaluate", "ratings.csv", "--test", "pairs.csv"], 1, "cannot be read as a sadrec model"),
+        (["posterior", "nowhere.posterior"], 2, "does not exist"),
+        (["compare", "ratings.csv", "--models", "oracle"], 1, "there is no model 'oracle'"),
+    ],
+)
+def test_a_slip_of_the_hand_is_answered_in_one_line(folder, arguments, code, words):
+    assert words in refused(*arguments, code=code)
+    assert sorted(path.name for path in folder.iterdir()) == ["pairs.csv", "ratings.csv"]
+
+
+def test_what_nobody_has_foreseen_is_one_line_too(folder, monkeypatch):
+    for error, words in (
+        (ZeroDivisionError("odd"), "ZeroDivisionError: odd (nobody has foreseen this"),
+        (zipfile.BadZipFile("odd\nand \x1b[31mred"), r"BadZipFile: odd and \x1b[31mred"),
+        (MemoryError(), "there is not enough memory"),
+        (pl.exceptions.PanicException("panic"), "PanicException: panic"),
+        (OSError(28, "No space left on device"), "No space left on device"),
+    ):
+
+        def fail(*_, error=error, **__):
+            raise error
+
+        monkeypatch.setattr("sadrec.data.Interactions.read", fail)
+        assert words in refused("describe", "ratings.csv")
+    monkeypatch.setenv("SADREC_DEBUG", "1")
+    result = CliRunner().invoke(main, ["describe", "ratings.csv"])
+    assert isinstance(result.exception, OSError)
+
+
+def test_odd_ids_are_asked_about_and_shown_on_one_line(folder):
+    names = ["José 🎉", "a\nb", "\x1b[31mred", 'q"uote', "-1"]
+    rng = np.random.default_rng(0)
+    rows = [(user, names[int(i)]) for user in names for i in rng.permutation(5)[:3]]
+    pl.DataFrame(rows, schema=["user", "item"], orient="row").write_csv("odd.csv")
+    ask("fit", "odd.csv", "-o", "odd.sad", "--quiet", "--factors", 2, "--iterations", 2)
+    for user in names[:4]:
+        for command in (
+            ["recommend", "odd.sad", "--user", user],
+            ["prefer", "odd.sad", "--user", user, *names[:2]],
+            ["explain", "odd.sad", "--user", user, *names[:2]],
+            ["cycles", "odd.sad", "--user", user],
+            ["similar", "odd.sad", "--item", user],
+        ):
+            output = ask(*command).output
+            assert all(line.isprintable() for line in output.split("\n"))
+    assert "unknown user 'nobody'" in refused("recommend", "odd.sad", "--user", "nobody")
+
+
+def test_a_user_who_has_seen_everything_is_told_so(folder):
+    table = "user,item\n1,2\n1,3\n1,4\n2,2\n"
+    (folder / "a.csv").write_text(table)
+    ask("fit", "a.csv", "-o", "a.sad", "--quiet", "--factors", 2, "--iterations", 1)
+    assert (
+        "nothing is left to show 1: all 3 items were seen (--keep-seen)"
+        in ask("recommend", "a.sad", "--user", 1).output
+    )
+
+
+# -- what was silent ---------------------------------------------------------------------------------------------------
+
+
+def test_prefer_says_how_sure_it_is(folder):
+    ask("fit", "pairs.csv", "-o", "p.sad", "--quiet")
+    model = SAD.load("p.sad")
+    answer = json.loads(ask("prefer", "p.sad", "--user", 1, 2, 3, "--json").stdout)
+    assert answer["deviation"] == model.deviation(1, 2, 3) and answer["probability"] == model.probability(1, 2, 3)
+    assert f"standard deviation {answer['deviation']:.3f})" in ask("prefer", "p.sad", "--user", 1, 2, 3).output
+    reason = json.loads(ask("explain", "p.sad", "--user", 1, 2, 3, "--json").stdout)
+    assert reason["probability"] == answer["probability"]
+    ask("fit", "ratings.csv", "-o", "r.sad", "--quiet", "--factors", 2, "--iterations", 2)
+    assert json.loads(ask("prefer", "r.sad", "--user", 1, 2, 3, "--json").stdout)["deviation"] is None
+    assert "deviation" not in ask("prefer", "r.sad", "--user", 1, 2, 3).output
+
+
+def test_held_out_comparisons_that_were_trained_on_are_refused(folder):
+    rng = np.random.default_rng(0)
+    rows = [(u, int(i), int((i + 1 + rng.integers(18)) % 20)) for u in range(20) for i in rng.permutation(20)]
+    table = pl.DataFrame(rows, schema=["user", "winner", "loser"], orient="row").sample(
+        fraction=1, shuffle=True, seed=0
+    )
+    table[:300].write_csv("train.csv")
+    table[300:].write_csv("test.csv")
+    table[:50].write_csv("leak.csv")
+    ask("fit", "train.csv", "-o", "m.sad", "--quiet")
+    evaluate = ("evaluate", "m.sad", "--test")
+    assert "log_loss" in ask(*evaluate, "test.csv", "--train", "train.csv").output
+    line = refused(*evaluate, "leak.csv", "--train", "train.csv")
+    assert re.search(r"50 of the 50 comparisons in leak.csv are rows of train.csv, where \d+% of rows occur more", line)
+    assert "it is not checked whether test.csv was trained on" in ask(*evaluate, "test.csv").stderr
+    games = pl.concat([table.select(user=1, winner=pl.col("winner") % 3, loser=pl.col("winner") % 3 + 3)] * 2)
+    games[::2].write_csv("games.csv")
+    games[1::2].write_csv("more.csv")
+    ask("fit", "games.csv", "-o", "g.sad", "--quiet")
+    ask("evaluate", "g.sad", "--test", "more.csv", "--train", "games.csv")  # the same games are played again
+
+
+def test_results_of_other_data_are_not_written_over(folder):
+    (folder / "best.json").write_text("precious")
+    tune = ("tune", "pairs.csv", "-o", "best.json", "--sampler", "grid", "--try", "factors=2", "--quiet")
+    assert "best.json is there already" in refused(*tune, code=2)
+    assert (folder / "best.json").read_text() == "precious"
+    ask(*tune, "--overwrite")
+    ask(*tune)  # of the same data
+    other = (tune[0], "ratings.csv", *tune[2:], "--iterations", 1)
+    assert "best.json is there already" in refused(*other, code=2)
+    compare = ("--models", "popularity", "--splits", 1, "-o", "report", "--quiet")
+    (folder / "report").mkdir()
+    (folder / "report" / "table.md").write_text("precious")
+    assert "table.md is there already" in refused("compare", "pairs.csv", *compare, code=2)
+    assert (folder / "report" / "table.md").read_text() == "precious"
+    ask("compare", "pairs.csv", *compare, "--overwrite")
+    ask("compare", "pairs.csv", *compare)
+    assert "is there already" in refused("compare", "ratings.csv", *compare, code=2)
+
+
+def test_settings_tuned_on_the_other_kind_of_data_are_refused(folder):
+    ask("tune", "pairs.csv", "-o", "best.json", "--sampler", "grid", "--try", "factors=2", "--quiet")
+    assert json.loads((folder / "best.json").read_text())["kind"] == "comparisons"
+    fit = ("-o", "m.sad", "--settings", "best.json", "--quiet")
+    assert "best.json was tuned on comparisons, and ratings.csv holds interactions" in refused(
+        "fit", "ratings.csv", *fit, code=2
+    )
+    ask("fit", "pairs.csv", *fit)
+    for content, words in (
+        ("[1]", "it must be a mapping"), ("{", "does not hold settings as JSON"), ('{"model": "ease"}', "'ease'"),
+        ('{"settings": 3}', "does not hold the settings"), ('{"colour": 3}', "unknown setting 'colour'"),
+        ('{"factors": "many"}', "factors must be"), ('{"learning_rate": 1' + 400 * "0" + "}", "learning_rate must be"),
+    ):  # fmt: skip
+        (folder / "bad.json").write_text(content)
+        assert words in refused("fit", "pairs.csv", "-o", "x.sad", "--settings", "bad.json", "--quiet")
+    assert not (folder / "x.sad").exists()
+
+
+def test_a_comparison_in_which_a_model_failed_ends_with_an_error(folder):
+    result = ask("compare", "pairs.csv", "--models", "ease,popularity", "--splits", 2, "--quiet", code=1)
+    assert "Popularity" in result.stdout
+    assert "Error: 2 of 4 fits failed (EASE: " in result.stderr
+    ask("compare", "pairs.csv", "--models", "popularity", "--splits", 2, "--quiet")
