@@ -56,6 +56,7 @@ def test_data_never_becomes_markup_and_nothing_foreign_is_named():
 def test_the_policy_of_the_page_allows_nothing_inline(service):
     with urlopen(service.address, timeout=10) as answer:
         policy = answer.headers["content-security-policy"]
+        assert answer.headers["cache-control"] == "no-cache"
     assert "default-src 'none'" in policy and "script-src 'self'" in policy
     assert "unsafe" not in policy and "*" not in policy and "https:" not in policy
 
@@ -102,7 +103,8 @@ def serving(folder, model="model.sad", items="items.csv", **more):
     from sadrec.serve.store import loaded
 
     paths = {name: str(folder / value) for name, value in more.items()}
-    settings = ServeSettings(str(folder / model), items=str(folder / items), reload_seconds=0, **paths)
+    paths |= {} if items is None else {"items": str(folder / items)}
+    settings = ServeSettings(str(folder / model), reload_seconds=0, **paths)
     service = create_app(settings, loaded(settings))
     server = uvicorn.Server(uvicorn.Config(service, host="127.0.0.1", port=0, log_level="error"))
     thread = threading.Thread(target=server.run, daemon=True)
@@ -489,8 +491,32 @@ def test_a_question_without_an_answer_is_said_calmly(opened, service):
     page.goto(f"{service.address}/#/ring?user=99999")
     page.get_by_role("alert").wait_for()
     assert "99999" in page.get_by_role("alert").inner_text()
-    page.get_by_role("link", name="Begin this panel afresh").click()
-    ready(page, "ring")
+    page.get_by_role("button", name="Begin afresh").click()
+    page.wait_for_selector("main[data-panel=ring][data-ready=true]")
+    page.goto(f"{service.address}/#/duel?answers=[[1,99999]]")
+    page.get_by_role("alert").wait_for()
+    page.get_by_role("button", name="Begin afresh").click()
+    page.wait_for_selector("main[data-panel=duel][data-ready=true]")
+
+
+@pytest.mark.parametrize("items", [1, 2, 3])
+def test_a_model_of_hardly_any_items(opened, kitchen, items):
+    """Ids of 64 bits, which a browser would round, in a catalogue that is nearly empty."""
+    rng = np.random.default_rng(0)
+    factors = [rng.random((rows, 2)) for rows in (4, items, items)]
+    ids = 2**60 + 1 + np.arange(items)
+    SAD.from_factors(*factors, users=["ann", "bob", "cy", "dan"], items=ids).save(kitchen / "few.sad")
+    with serving(kitchen, "few.sad", None) as service:
+        page = opened(service)
+        if items > 1:
+            answer(page)
+            assert {int(one) for one in answers_of(page)[0]} <= set(ids.tolist())
+        for panel in PANELS:
+            page.evaluate(
+                "panel => { if (!location.hash.startsWith('#/' + panel)) location.hash = '#/' + panel; }", panel
+            )
+            ready(page, panel)
+            assert page.get_by_role("alert").count() == 0, panel
 
 
 def test_a_service_that_is_away_is_asked_again(opened, service):

@@ -236,3 +236,8 @@ def test_what_is_served(running, clicks):
     content = get(running, "describe")
     assert content["users"] == 40 and content["rivals"] and content["titles"] and content["log"]
     assert not get(clicks, "describe")["titles"]
+
+
+def test_who_likes_everything_leaves_nothing_to_compare_with(clicks):
+    answer = clicks.client.post("/v1/recommend", json={"likes": list(range(30))})
+    assert answer.status_code == 422 and "no other item" in answer.json()["error"]

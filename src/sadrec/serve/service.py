@@ -217,11 +217,12 @@ class Service:
         headers = [(b"x-content-type-options", b"nosniff")]
         if not path.startswith(("/v1/", "/docs", "/openapi")):
             pictures = b" https:" if served is not None and served.items.has_pictures else b""
-            headers += [(b"content-security-policy", _POLICY % pictures), (b"referrer-policy", b"no-referrer")]
+            headers += [(b"content-security-policy", _POLICY % pictures), (b"referrer-policy", b"no-referrer"), _FRESH]
         return headers
 
 
 _NOTHING = (b"cache-control", b"no-store")
+_FRESH = (b"cache-control", b"no-cache")  # a browser asks whether the page is still the same
 _VERBS = frozenset(
     (
         *("describe", "recommend", "groups", "prefer", "margins", "rank", "cycles", "explain", "similar", "question"),

@@ -69,7 +69,8 @@ def person(served: Served, who: schemas.Who) -> tuple[SAD, Any]:
     if who.user is not None:
         return served.model, known_user(served, who.user)
     if who.likes:
-        return served.model.visitor(served.item_ids(who.likes), VISITOR), VISITOR
+        likes = served.item_ids(who.likes)
+        return _answered(lambda: served.model.visitor(likes, VISITOR)), VISITOR
     if who.comparisons:
         return served.model.visitor(stated(served, who.comparisons), VISITOR), VISITOR
     return served.everybody, EVERYBODY
@@ -743,9 +744,9 @@ def warm_up(served: Served) -> None:
     who = {"user": served.plain(served.model.users[0])}
     for _ in range(20):
         served.recommend(0, 10)
-    recommend(served, schemas.Recommend.model_validate({"likes": some[:1]}))
     recommend(served, schemas.Recommend.model_validate({**who, "method": "wins", "intervals": True}))
     if len(some) > 1:
+        recommend(served, schemas.Recommend.model_validate({"likes": some[:1]}))
         pair = {"item": some[0], "rival": some[1]}
         prefer(served, schemas.Prefer.model_validate({**who, "pairs": [pair]}))
         visitor(served, schemas.Visitor.model_validate({"comparisons": [{"winner": some[0], "loser": some[1]}]}))

@@ -37,6 +37,10 @@ async function fetched(path, options) {
   }
 }
 
+/** Leave a whole number that JavaScript would round as text: ids may have 64 bits, and the service takes them so. */
+const exactly = (_, value, context) =>
+  Number.isInteger(value) && !Number.isSafeInteger(value) && /^-?\d+$/.test(context?.source ?? "") ? context.source : value;
+
 function collect(value) {
   if (Array.isArray(value)) value.forEach(collect);
   else if (value && typeof value === "object") {
@@ -65,7 +69,7 @@ export async function ask(path, { body, signal, keepalive = false } = {}) {
   }
   let answer = null;
   try {
-    answer = await response.json();
+    answer = JSON.parse(await response.text(), exactly);
   } catch {
     throw new Problem("The service gave an answer that cannot be read.", response.status);
   }

@@ -6,7 +6,7 @@ import { el, fresh, plural, show } from "./dom.js";
 import { nemesis } from "./nemesis.js";
 import { ring } from "./ring.js";
 import { slate } from "./slate.js";
-import { fromHash } from "./state.js";
+import { fromHash, visitor } from "./state.js";
 import { worth } from "./worth.js";
 
 const PANELS = { duel, ring, slate, nemesis, worth };
@@ -50,8 +50,13 @@ async function open() {
 }
 
 function failed(error) {
-  const link = location.hash.includes("?") && el("p", {}, el("a", { href: location.hash.split("?")[0] }, "Begin this panel afresh"));
-  current.node.append(el("div", { class: "empty", role: "alert" }, el("h2", {}, "That has no answer"), el("p", {}, error.message), link));
+  const afresh = () => {
+    visitor.keep([]);
+    history.replaceState(null, "", `#/${main.dataset.panel}`);
+    open();
+  };
+  current.node.append(el("div", { class: "empty", role: "alert" }, el("h2", {}, "That has no answer"), el("p", {}, error.message),
+    el("button", { type: "button", on: { click: afresh } }, "Begin afresh")));
   main.dataset.ready = "failed";
 }
 

@@ -92,8 +92,9 @@ export function duel(values) {
       const best = shown.items[0];
       if (best) said_.append(" ", name(best.item), " leads your list.");
       question.querySelector("button.card")?.focus({ preventScroll: true });
-    }).catch(() => {
+    }).catch((error) => {
       answers = answers.slice(0, -1);
+      if (error.name !== "AbortError") show(said_, error.message);
     });
   }
 
