@@ -5,7 +5,8 @@
 
 Each option is fitted in a process of its own, on one thread. The process simulates its data, fits a small sample of it
 with the same option, so that everything is imported and compiled, gives back what is free, and then fits. *Data* are
-the bytes of the arrays that are handed to ``fit`` (ids included), *parameters* those of the model that it leaves.
+the bytes of the arrays that are handed to ``fit`` (ids included), *parameters* those of what it learns. ``partial_fit``
+is handed a model, too, with what that has seen, and leaves another one, which has seen more; it counts both.
 *Peak* is the data plus the growth of the resident memory during the fit (VmHWM over VmRSS before): everything but the
 interpreter and the libraries. *Ratio* is the peak over data and parameters, *bar* what it is to stay below.
 
@@ -26,6 +27,7 @@ import tempfile
 import time
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 COUNT, USERS, ITEMS = 5_000_000, 50_000, 10_000
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -152,23 +154,26 @@ def prepare(option: dict[str, Any], count: int, users: int, items: int, folder: 
     if option.get("partial"):
         data, new = data.split(test=0.1, seed=0)
         model.fit(data, show_progress=False)
-        return lambda: model.partial_fit(new, show_progress=False), held(new, model.seen)
+        return lambda: model.partial_fit(new, show_progress=False), held(new, model.seen) + parameters(model)
     return lambda: model.fit(data, show_progress=False, **beside), held(*parts)
 
 
 def measure(name: str, count: int) -> dict[str, Any]:
     """Measure one option; meant for a fresh process."""
+    from sadrec.training import given
+
     option = OPTIONS[name]
     users, items = option.get("users", USERS) * count // COUNT, ITEMS * count // COUNT
     with tempfile.TemporaryDirectory() as small, tempfile.TemporaryDirectory() as folder:
-        prepare(option, 20_000, 500, 200, small)[0]()
+        for size in (2**14, given.ROUND):  # in several rounds and in one
+            with patch.object(given, "ROUND", size), patch.object(given, "_PER_CELL", 1):
+                prepare(option, 20_000, 500, 200, f"{small}/{size}")[0]()
         fit, data = prepare(option, count, users, items, folder)
         before, began = measure_from(), time.perf_counter()
         model = fit()
         seconds = time.perf_counter() - began
         peak = data + grown(before)
-    learnt = parameters(model)
-    peak += learnt if option.get("partial") else 0  # those of before are there when the fit begins
+    learnt = parameters(model) + (held(model.seen) if option.get("partial") else 0)
     result = {"option": name, "users": users, "items": items, "data": data, "parameters": learnt, "peak": peak}
     return {**result, "ratio": peak / (data + learnt), "bar": option.get("bar", 1.5), "seconds": seconds}
 

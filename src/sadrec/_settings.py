@@ -32,9 +32,9 @@ class Rule:
 class Whole(Rule):
     """A whole number."""
 
-    def __init__(self, least: int = 0) -> None:
-        self.check = partial(_check.whole, least=least)  # type: ignore[method-assign]
-        self.words = f"whole number, at least {least}"
+    def __init__(self, least: int = 0, most: int | None = None) -> None:
+        self.check = partial(_check.whole, least=least, most=most)  # type: ignore[method-assign]
+        self.words = f"whole number, at least {least}" if most is None else f"whole number, {least} to {most}"
 
 
 class Number(Rule):

@@ -108,6 +108,7 @@ def write_all(fitted: Any, output: Path, N: int, method: str, keep_seen: bool) -
 
     from sadrec._files import write_whole
 
+    N = min(N, len(fitted.items))
     with tqdm(total=len(fitted.users), unit="user", desc="recommending", disable=None) as bar:
         ids, scores = fitted.recommend(
             fitted.users, N=N, filter_already_liked_items=not keep_seen, method=method, progress=bar.update

@@ -86,8 +86,8 @@ def posterior_command(
 
 def _fit(model: "GibbsSAD", data: Any, output: Path | None, checkpoint: Path | None, quiet: bool) -> "GibbsSAD":
     """Sample, with checkpoints where there is a folder for them."""
+    from sadrec._memory import size
     from sadrec._record import discard
-    from sadrec.posterior.sampling import size
 
     if not quiet:
         need = model.memory(data)

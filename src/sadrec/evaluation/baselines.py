@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sadrec._files import plain, read_arrays, write_arrays
+from sadrec._memory import need
 from sadrec._settings import Number, OneOf, Seed, Threads, Whole, checked, setting
 from sadrec._types import Floats, Positions
 from sadrec.data import Comparisons, Ids, Interactions, as_feedback, as_interactions
@@ -173,6 +174,8 @@ class EASE(ScoreModel):
         penalty = checked(self)["regularization"]
         interactions = as_interactions(data)
         self._seen = pattern(interactions)
+        count = len(interactions.items)
+        need(24 * count**2, f"EASE with {count:,} items", "leave out rare items (Interactions.filter)")
         gram = (self._seen.T @ self._seen).astype(np.float64).toarray()
         gram[np.diag_indices_from(gram)] += penalty
         # In place: the matrix is symmetric, and what LAPACK calls its lower triangle is the upper one of these rows.

@@ -18,6 +18,7 @@ from tqdm.auto import tqdm
 
 from sadrec import _check
 from sadrec._files import plain, write_whole
+from sadrec._memory import need
 from sadrec._settings import Span, declared, search_space
 from sadrec.data import Comparisons, Interactions, as_feedback
 from sadrec.evaluation._running import FinishedWork, data_fingerprint, failure, time_limit, worth_another_try
@@ -460,6 +461,8 @@ def grid_points(space: Mapping[str, Any], trials: int | None = None, seed: int =
         if isinstance(values, Span):
             raise ValueError(f"a grid needs a list of values for {name!r}, not {values}; sampler='random' takes spans")
     listed = {name: _listed(name, values) for name, values in space.items()}
+    number = math.prod(map(len, listed.values()))
+    need(number * 64 * (4 + len(listed)), f"a grid of {number:,} points", "list fewer values or take sampler='random'")
     points = [dict(zip(listed, values, strict=True)) for values in itertools.product(*listed.values())]
     if trials is None or trials >= len(points):
         return points

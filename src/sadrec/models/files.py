@@ -109,7 +109,7 @@ def _parameters(tensors: Tensors, finite: bool) -> Parameters:
             raise ValueError(f"{name} is not made of finite float32 numbers")
         array.flags.writeable = False
     parameters = Parameters(**arrays)
-    if not parameters.n_factors:
+    if not parameters.n_factors or not parameters.n_items:
         raise ValueError(f"factors of shapes {parameters.user_factors.shape} and the like do not fit a model")
     if finite and parameters.rival_factors is not None and parameters.rival_factors.min(initial=0) < 0:
         raise ValueError("rival_factors must not be negative")

@@ -41,6 +41,7 @@ from sadrec.training.defaults import as_before, resolve
 from sadrec.training.factors import Factors, initial_factors
 from sadrec.training.run import run
 from sadrec.training.settings import Settings, TrainingSettings
+from sadrec.training.size import check_size
 from sadrec.training.trainer import Figures, Trainer
 
 Callback = Callable[[int, Figures, Any], bool | None]
@@ -249,6 +250,7 @@ class SAD(TrainingSettings, Estimator):
         threads, held_out = _check.threads(self.num_threads), None
         if options.validation is not None:
             held_out = data.validation_pairs(as_feedback(options.validation), settings.seed)
+        check_size(data, settings, threads)
         factors = None if settings.solver == "variational" else _first_factors(data, settings, start)
         run_options: dict[str, Any] = {
             **{name: getattr(options, name) for name in ("patience", "monitor", "show_progress")},

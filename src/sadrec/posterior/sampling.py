@@ -1,8 +1,6 @@
 """A whole run: chains in parallel, with progress, checkpoints, and a way out that keeps what there is."""
 
 import logging
-import os
-import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from tqdm import tqdm
 
+from sadrec._memory import need, size
 from sadrec.posterior.chain import Chain
 from sadrec.posterior.draws import Draws
 from sadrec.posterior.files import DrawFiles
@@ -36,23 +35,11 @@ def bytes_needed(settings: GibbsSettings, users: int, items: int, triples: int) 
     return {"draws": kept, "running": running}
 
 
-def check_memory(need: dict[str, int]) -> None:
-    """Log what a run will take, and refuse what the machine does not have."""
-    logger.info("the draws will take %s of memory, the run %s beside them", *map(size, need.values()))
-    have = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else sys.maxsize
-    if sum(need.values()) > have:
-        raise ValueError(
-            f"the draws would take {size(need['draws'])} and the run {size(need['running'])} beside them, but this "
-            f"machine has {size(have)} in all: keep fewer draws (raise thin, lower draws or chains) or lower factors"
-        )
-
-
-def size(count: int) -> str:
-    """Return a number of bytes as people read it."""
-    for power, unit in ((3, "GiB"), (2, "MiB"), (1, "KiB")):
-        if count >= 1024**power:
-            return f"{count / 1024**power:.1f} {unit}"
-    return f"{count} bytes"
+def check_memory(needed: dict[str, int]) -> None:
+    """Log what a run will take, and refuse what there is not."""
+    logger.info("the draws will take %s of memory, the run %s beside them", *map(size, needed.values()))
+    remedy = "keep fewer draws (raise thin, lower draws or chains) or lower factors"
+    need(sum(needed.values()), f"the sampler, whose draws take {size(needed['draws'])},", remedy)
 
 
 def sample(

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sadrec._check import whole
+from sadrec._memory import need
 from sadrec._types import Doubles, Positions
 from sadrec.ranking.logistic import Estimate, check_regularization, inverse, maximise, polish
 from sadrec.ranking.parameters import Parameters, item_positions
@@ -135,11 +136,17 @@ def fold_in_comparisons(
     if (i == j).any():
         raise ValueError(f"item {int(i[i == j][0])} is compared with itself: give two different items")
     check_regularization(regularization)
+    _check_design(parameters, i.size, 1, f"folding in {i.size:,} comparisons", "give fewer")
     weights = np.ones(i.size) if weight is None else np.asarray(weight, np.float64)
     if weights.shape != i.shape or not (np.isfinite(weights) & (weights >= 0)).all():
         raise ValueError(f"weight must hold one number, 0 or more, for each of the {i.size} comparisons")
     penalty = np.full(parameters.n_factors, regularization * i.size)
     return FoldIn(_solve_around(parameters, i, j, weights, penalty, spread), i.size)
+
+
+def _check_design(parameters: Parameters, pairs: int, candidates: int, what: str, remedy: str) -> None:
+    """Refuse pairs whose features, and the negatives that they are chosen from, do not fit into memory."""
+    need(8 * pairs * (2 * parameters.n_factors + 3 * candidates), what, remedy)
 
 
 def average_user(parameters: Parameters) -> Doubles:
@@ -175,6 +182,8 @@ def liked_pairs(
     plain = popularity is None and candidates == 1
     if plain:
         each = min(each, others.size)
+    what = f"folding in {liked.size:,} liked items against {each:,} negatives each (candidates={candidates})"
+    _check_design(parameters, liked.size * each, candidates, what, "give fewer")
     winners = np.repeat(liked, each)
     if plain and each == others.size:
         return winners, np.tile(others, liked.size), each

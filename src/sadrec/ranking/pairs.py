@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sadrec._memory import need
 from sadrec._types import Doubles, Positions
 from sadrec.ranking.parameters import Parameters, User, is_vector, item_positions, positions, user_vector
 
@@ -61,6 +62,8 @@ def margins(parameters: Parameters, user: User, items: ArrayLike | None, rivals:
            [3.]])
     """
     i, j = item_positions(parameters, items), item_positions(parameters, rivals, "rivals")
+    what = f"the margins of {i.size:,} items against {j.size:,} rivals"
+    need(2 * parameters.dtype.itemsize * i.size * j.size, what, "ask about fewer at a time")
     xi = parameters.extend_users(user_vector(parameters, user)[None, :])
     (eta, tau), (other_eta, other_tau) = parameters.extend_items(i), parameters.extend_items(j)
     if parameters.rival_factors is None:

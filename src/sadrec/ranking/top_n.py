@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sadrec._check import threads, whole
+from sadrec._memory import need
 from sadrec._types import Positions
 from sadrec.ranking.parameters import Parameters, User, is_vector, positions, user_vector
 from sadrec.ranking.rank import METHODS, Method, rank
@@ -98,6 +99,7 @@ class ItemIndex:
         users, catalogue = len(queries), self.items
         candidates, places = _candidates(catalogue, allowed, blocked)
         seen_start, seen_items = _seen(seen, users, catalogue)
+        _check_answer(users, N)
         items = np.full((users, N), -1, np.int64)
         scores = np.full((users, N), -np.inf, np.float32)
         if not N or not users or not candidates.size:
@@ -235,6 +237,7 @@ def recommend(
                 f"{(len(asked), parameters.n_items)}, not {liked.shape}"
             )
     index = index or ItemIndex(item_vectors(parameters))
+    _check_answer(len(asked), N)
     items = np.full((len(asked), N), -1, np.int64)
     scores = np.full((len(asked), N), -np.inf, np.float32)
     for start in range(0, len(asked), _BLOCK):
@@ -263,6 +266,11 @@ def recommend(
             if progress is not None:
                 progress(1)
     return items, scores
+
+
+def _check_answer(users: int, N: int) -> None:
+    """Refuse an answer, of positions, scores and ids, that does not fit into memory."""
+    need(24 * users * N, f"N={N} for {users:,} users", "lower N or ask about fewer users at a time")
 
 
 def _row(liked: "csr_matrix | None", row: int) -> NDArray[Any]:

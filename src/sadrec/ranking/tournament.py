@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sadrec._memory import need
 from sadrec._types import Doubles, Positions
 from sadrec.ranking.parameters import Parameters, User, item_positions, user_vector
 
@@ -103,6 +104,7 @@ def tournament(
     if np.unique(chosen).size != chosen.size:
         raise ValueError("items holds the same item twice, but an item cannot play itself: give each once")
     names = chosen if labels is None else np.asarray(labels)
+    need(24 * chosen.size**2, f"a tournament of {chosen.size:,} items", "name fewer items")
     return Tournament(names, _Players(parameters, user, chosen).square(slice(None), slice(None)))
 
 

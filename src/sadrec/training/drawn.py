@@ -50,7 +50,7 @@ class Deal(NamedTuple):
     block_items: NDArray[np.int32]  # items, block after block, ascending inside one
     block_start: NDArray[np.int64]  # (blocks + 1)
     row_start: NDArray[np.int64]  # (n + 1): a user's positives, as in the CSR
-    run_start: NDArray[np.int32]  # (n, blocks + 1): where a block's run starts in the row
+    run_start: NDArray[Any]  # (n, blocks + 1): where a block's run starts in the row (uint16, or int32 for long rows)
     place: NDArray[Any]  # per positive: its item's place inside the block (uint16, or int32 for huge blocks)
     weight: Any  # per positive: a number, a flag, or None for all of them
     user_weight: Floats | None
@@ -96,7 +96,8 @@ def deal(
     place_of[order] = np.arange(items, dtype=np.int32) - block_start[:-1].astype(np.int32)[block_of[order]]
     if place is None:
         place = np.empty(len(indices), place_dtype(items, blocks))
-    run_start = np.empty((users, blocks + 1), np.int32)
+    longest_row = int(np.diff(indptr).max(initial=0))
+    run_start = np.empty((users, blocks + 1), np.uint16 if longest_row < 2**16 else np.int32)
     dealt = np.empty(0, np.float32) if weights is None else np.empty_like(weights)
     group = partial(group_by_block, (indptr, indices), weights, block_of, place_of, run_start, place, dealt)
     bounds = np.linspace(0, users, 1 + min(users, _PIECES)).astype(np.int64)
@@ -190,12 +191,12 @@ def draw(s: int, stop: int, block: int, dealt: Deal, state: Any, skipped: int, t
         u = shard_users[s]
         s += 1
         lo = row_start[u] + run_start[u, block]
-        count = run_start[u, block + 1] - run_start[u, block]
+        count = np.int64(run_start[u, block + 1]) - np.int64(run_start[u, block])
         if count == 0:
             continue
         free = size - count
         if free == 0:
-            skipped += count
+            skipped += int(count)
             continue
         run = place[lo : lo + count]
         first = drawn

@@ -41,31 +41,59 @@ class Pairs:
         """The arrays, and None where there are no weights."""
         return self.user, self.winner, self.loser, self.weight
 
-    def every(self, first: int, step: int) -> "Pairs":
+    def every(self, first: int, step: int, room: "Room") -> "Pairs":
         """Return every so-many-th triple from the first on."""
-        user, winner, loser = (array[first::step].copy() for array in (self.user, self.winner, self.loser))
-        return Pairs(user, winner, loser, None if self.weight is None else self.weight[first::step].copy())
+        size = len(range(first, len(self), step))
+        user, winner, loser = room.triples(size)
+        for side, array in zip((user, winner, loser), (self.user, self.winner, self.loser), strict=True):
+            side[:] = array[first::step]
+        weight = None if self.weight is None else room.array("weight", size, np.float32)
+        if weight is not None and self.weight is not None:
+            weight[:] = self.weight[first::step]
+        return Pairs(user, winner, loser, weight)
 
     @staticmethod
-    def concatenate(parts: "list[Pairs]") -> "Pairs":
+    def concatenate(parts: "list[Pairs]", room: "Room | None" = None) -> "Pairs":
         """Join several sets of triples; a part without weights counts with 1."""
         if len(parts) == 1:
             return parts[0]
+        room, size = room or Room(), sum(map(len, parts))
         weight = None
         if any(part.weight is not None for part in parts):
-            ones = [np.ones(len(part), np.float32) if part.weight is None else part.weight for part in parts]
-            weight = np.concatenate(ones)
-        return Pairs(
-            np.concatenate([part.user for part in parts]),
-            np.concatenate([part.winner for part in parts]),
-            np.concatenate([part.loser for part in parts]),
-            weight,
-        )
+            ones = [np.broadcast_to(np.float32(1), len(part)) if part.weight is None else part.weight for part in parts]
+            weight = np.concatenate(ones, out=room.array("weight", size, np.float32))
+        sides = ([getattr(part, name) for part in parts] for name in ("user", "winner", "loser"))
+        user, winner, loser = room.triples(size)
+        for side, arrays in zip((user, winner, loser), sides, strict=True):
+            np.concatenate(arrays, out=side)
+        return Pairs(user, winner, loser, weight)
 
 
-def drawn_pairs(draw: Callable[..., int], most: int, *arguments: Any) -> Pairs:
+class Room:
+    """Arrays that are used again: what was asked for by a name before is overwritten.
+
+    What is freed and asked for anew, round after round, is not all given back to the system.
+    """
+
+    def __init__(self) -> None:
+        self._arrays: dict[str, NDArray[Any]] = {}
+
+    def array(self, name: str, size: int, dtype: Any) -> NDArray[Any]:
+        """Return an array that holds anything."""
+        if name not in self._arrays or len(self._arrays[name]) < size or self._arrays[name].dtype != dtype:
+            self._arrays.pop(name, None)  # before the new one is made
+            self._arrays[name] = np.empty(size + size // 16, dtype)
+        return self._arrays[name][:size]
+
+    def triples(self, size: int) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+        """Return arrays of users, winners and losers."""
+        user, winner, loser = (self.array(name, size, np.int32) for name in ("user", "winner", "loser"))
+        return user, winner, loser
+
+
+def drawn_pairs(draw: Callable[..., int], most: int, *arguments: Any, room: Room | None = None) -> Pairs:
     """Return the triples that a kernel writes: called with ``arguments, user, winner, loser``, it returns how many."""
-    user, winner, loser = (np.empty(most, np.int32) for _ in range(3))
+    user, winner, loser = (room or Room()).triples(most)
     count = draw(*arguments, user, winner, loser)
     return Pairs(user[:count], winner[:count], loser[:count])
 
@@ -82,13 +110,14 @@ class Round(NamedTuple):
 
 
 ROUND = 2**20
-"""About so many pairs are drawn, arranged and trained on at a time."""
+"""So many pairs are drawn, arranged and trained on at once; where there are more, about half as many at a time."""
 _PER_CELL = 64  # but no fewer than so many per cell, or handing out cells takes longer than training them
 
 
 def rounds_of(pairs: int, shards: int) -> int:
     """Return in how many rounds an epoch goes through so many pairs: what is held at a time does not grow with them."""
-    return max(-(-pairs // max(ROUND, _PER_CELL * cells_of(shards))), 1)
+    most = max(ROUND, _PER_CELL * cells_of(shards))
+    return 1 if pairs <= most else -(-2 * pairs // most)
 
 
 def cells_of(shards: int) -> int:
@@ -96,20 +125,26 @@ def cells_of(shards: int) -> int:
     return (2 * shards - 1) * shards * shards
 
 
-def arrange(pairs: Pairs, users: int, items: int, shards: int, seed: int, epoch: int, number: int = 0) -> Round:
+def arrange(
+    pairs: Pairs, users: int, items: int, shards: int, seed: int, epoch: int, number: int = 0, room: Room | None = None
+) -> Round:
     """Deal users and items at random and group the pairs of a round of the epoch into cells."""
+    room = room or Room()
     rng = np.random.default_rng((seed, epoch, 1, number) if number else (seed, epoch, 1))
     shard_of = rng.permutation(users).astype(np.int32) % np.int32(shards)
     block_of = rng.permutation(items).astype(np.int32) % np.int32(2 * shards)
-    order = np.arange(len(pairs), dtype=np.int32)
-    rng.shuffle(order)
+    shuffled = room.array("shuffled", len(pairs), np.int32)
+    shuffled[:1], shuffled[1:] = 0, 1
+    np.cumsum(shuffled, dtype=np.int32, out=shuffled)
+    rng.shuffle(shuffled)
     pair_in, cells = round_robin(2 * shards), cells_of(shards)
-    cell = np.empty(len(pairs), np.uint16 if cells <= 2**16 else np.int32)
+    cell = room.array("cell", len(pairs), np.uint16 if cells <= 2**16 else np.int32)
     cell_start = np.zeros(cells + 1, np.int64)
     triples, dealt = (pairs.user, pairs.winner, pairs.loser), (shard_of, block_of)
     place_in_cells(triples, dealt, pair_in, matching_of(pair_in), np.uint64(seed), epoch, cell, cell_start[1:])
     np.cumsum(cell_start, out=cell_start)
-    order = sort_by_cell(cell, order, cell_start)
+    order = room.array("order", len(pairs), np.int32)
+    sort_by_cell(cell, shuffled, cell_start, order)
     return Round(pairs.user, pairs.winner, pairs.loser, pairs.weight, order, cell_start)
 
 
@@ -134,15 +169,13 @@ def place_in_cells(
 
 
 @kernel
-def sort_by_cell(cell: Any, shuffled: Any, cell_start: Any) -> Any:
+def sort_by_cell(cell: Any, shuffled: Any, cell_start: Any, order: Any) -> None:
     """List the pairs cell after cell, in shuffled order inside one."""
-    order = np.empty_like(shuffled)
     fill = cell_start[:-1].copy()
     for t in shuffled:
         c = cell[t]
         order[fill[c]] = t
         fill[c] += 1
-    return order
 
 
 @kernel

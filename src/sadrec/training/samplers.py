@@ -15,7 +15,7 @@ from sadrec._kernel import kernel
 from sadrec._random import advance, below, hashed, nth_absent, stream_key
 from sadrec._types import Floats
 from sadrec.data._kernels import sort_keys
-from sadrec.training.given import Pairs, drawn_pairs
+from sadrec.training.given import Pairs, Room, drawn_pairs
 from sadrec.training.step import weight_of
 
 Rows = tuple[NDArray[Any], NDArray[Any]]
@@ -31,7 +31,7 @@ class PairSource(Protocol):
         ...
 
     def pairs(self, seed: int, epoch: int, part: int = 0, parts: int = 1) -> Pairs:
-        """Return the triples of this epoch, or one part of them."""
+        """Return the triples of this epoch, or one part of them; the next call may overwrite them."""
         ...
 
 
@@ -39,12 +39,12 @@ class Stated:
     """Comparisons that people stated: the same triples every epoch."""
 
     def __init__(self, pairs: Pairs):
-        self._pairs = pairs
+        self._pairs, self._room = pairs, Room()
         self.count = len(pairs)
 
     def pairs(self, seed: int, epoch: int, part: int = 0, parts: int = 1) -> Pairs:
         """Return all of them, or every so-many-th."""
-        return self._pairs if parts == 1 else self._pairs.every(part, parts)
+        return self._pairs if parts == 1 else self._pairs.every(part, parts, self._room)
 
 
 class Ordered:
@@ -64,13 +64,14 @@ class Ordered:
         place = np.empty(size, np.uint16 if longest <= 2**16 else np.int32)
         sort_rows(indptr, ratings.view(np.int32), counts, start, place, longest)
         self._rows = start, place, indptr, indices, ratings
-        self._per_item = per_item
+        self._per_item, self._room = per_item, Room()
         self.count = int(per_item * size)
 
     def pairs(self, seed: int, epoch: int, part: int = 0, parts: int = 1) -> Pairs:
         """Draw this epoch's pairs."""
         most = int(np.ceil(self._per_item)) * entries_of(self._rows[0], part, parts)
-        return drawn_pairs(draw_ordered, most, self._rows, self._per_item, np.uint64(seed), epoch, part, parts)
+        given = self._rows, self._per_item, np.uint64(seed), epoch, part, parts
+        return drawn_pairs(draw_ordered, most, *given, room=self._room)
 
 
 @kernel
@@ -143,14 +144,15 @@ class Disliked:
 
     def __init__(self, known: Rows, weights: NDArray[Any], disliked: Mask, items: int):
         self._known, self._weights, self._disliked, self._items = known, weights, disliked, items
+        self._room = Room()
         self.count = 2 * int(np.count_nonzero(disliked))
 
     def pairs(self, seed: int, epoch: int, part: int = 0, parts: int = 1) -> Pairs:
         """Draw this epoch's pairs."""
         most = self.count if parts == 1 else 2 * int(marked(self._known[0], self._disliked)[part::parts].sum())
         longest = int(np.diff(self._known[0]).max(initial=0))
-        given = self._known, self._weights, self._disliked, longest, self._items
-        return drawn_pairs(draw_over_disliked, most, *given, np.uint64(seed), epoch, part, parts)
+        given = self._known, self._weights, self._disliked, longest, self._items, np.uint64(seed), epoch, part, parts
+        return drawn_pairs(draw_over_disliked, most, *given, room=self._room)
 
 
 @kernel
@@ -218,14 +220,15 @@ class PopularNegatives:
 
     def __init__(self, known: Rows, weights: NDArray[Any] | None, items: int, user_weights: Floats | None = None):
         self._known, self._weights, self._items, self._user_weights = known, weights, items, user_weights
+        self._room = Room()
         self.count = len(known[1])
 
     def pairs(self, seed: int, epoch: int, part: int = 0, parts: int = 1) -> Pairs:
         """Sample a negative for every positive."""
         most = entries_of(self._known[0], part, parts)
         weighs = self._user_weights is not None or (self._weights is not None and self._weights.dtype != np.bool_)
-        user, winner, loser = (np.empty(most, np.int32) for _ in range(3))
-        weight = np.empty(most, np.float32) if weighs else None
+        user, winner, loser = self._room.triples(most)
+        weight = self._room.array("weight", most, np.float32) if weighs else None
         given = self._known, self._weights, self._user_weights, self._items
         count = draw_popular(*given, np.uint64(seed), epoch, part, parts, user, winner, loser, weight)
         return Pairs(user[:count], winner[:count], loser[:count], None if weight is None else weight[:count])

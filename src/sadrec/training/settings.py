@@ -13,6 +13,8 @@ NegativeSampling = Literal["uniform", "popular"]
 Kind = Literal["interactions", "comparisons"]
 Solver = Literal["sgd", "variational"]
 
+MOST_ORDER_SHARE = 0.99
+"""Of an order_share below 1: an epoch visits every interaction once, and 99 ordered pairs for each."""
 _OF_INTERACTIONS = ("interactions",)
 _SGD = {"solver": "sgd"}
 
@@ -89,7 +91,7 @@ class TrainingSettings:
     )
     negative_candidates: int | None = setting(
         None,
-        Whole(1),
+        Whole(1, 1000),
         "With loss='pairwise': train against the hardest of so many sampled negatives; 1 takes the negative as it is "
         "sampled. With loss='softmax': train against all of them (a whole block at most).",
         search=(1, 2, 4, 8, 16, 64),
@@ -191,6 +193,11 @@ class Settings:
             raise ValueError("loss='softmax' takes uniform negatives: leave negative_sampling='popular' out")
         if self.length and self.loss != "softmax":
             raise ValueError(f"length={self.length!r} is for loss='softmax': leave it out with loss={self.loss!r}")
+        if MOST_ORDER_SHARE < self.order_share < 1:
+            raise ValueError(
+                f"order_share={self.order_share!r} asks for {1 / (1 - self.order_share) - 1:,.0f} ordered pairs for "
+                f"every other one: set {MOST_ORDER_SHARE} at most, or 1 to learn from the order alone"
+            )
         if 2 * self.learning_rate * self.regularization >= 1:
             raise ValueError(
                 f"learning_rate {self.learning_rate!r} times regularization {self.regularization!r} must stay "

@@ -15,7 +15,7 @@ from sadrec._types import Doubles, Floats
 from sadrec.training import schedule
 from sadrec.training.drawn import Positives, Spread, deal, train_drawn
 from sadrec.training.factors import Factors
-from sadrec.training.given import Pairs, arrange, cells_of, rounds_of, train_given
+from sadrec.training.given import Pairs, Room, arrange, cells_of, rounds_of, train_given
 from sadrec.training.interrupt import join
 from sadrec.training.samplers import PairSource
 from sadrec.training.settings import Settings
@@ -57,6 +57,7 @@ class Trainer:
         self._sources = sources or []
         self._threads = num_threads or os.cpu_count() or 1
         self._place: NDArray[Any] | None = None
+        self._room = Room()
 
     @property
     def epochs(self) -> int:
@@ -97,7 +98,6 @@ class Trainer:
                 except BaseException:
                     claimed[0] = len(cells)  # threads stop after the cell they are at
                     raise
-                del data, same  # nothing else holds the pairs of a round when the next ones are drawn
         self.epoch += 1
         updates, skipped, likelihood = np.concatenate(figures).sum(axis=0)
         seconds = time.perf_counter() - began
@@ -151,13 +151,11 @@ class Trainer:
         """Draw and arrange the given pairs of this epoch, round by round, each when the one before is done."""
         factors, seed, epoch = self.factors, self.settings.seed, self.epoch
         for number, part in enumerate(np.random.default_rng((seed, epoch, 2)).permutation(rounds).tolist()):
-            pairs = Pairs.concatenate([source.pairs(seed, epoch, part, rounds) for source in self._sources])
-            arranged = arrange(pairs, len(factors.users), len(factors.items), shards, seed, epoch, number)
+            drawn = [source.pairs(seed, epoch, part, rounds) for source in self._sources]
+            pairs = Pairs.concatenate(drawn, self._room)
+            arranged = arrange(pairs, len(factors.users), len(factors.items), shards, seed, epoch, number, self._room)
             figures.append(np.zeros((cells_of(shards), 3)))
-            del pairs
-            for _ in range(sub_epochs):
-                yield arranged, figures[-1]
-            del arranged
+            yield from repeat((arranged, figures[-1]), sub_epochs)
 
     @contextmanager
     def _workers(self) -> Iterator[Spread]:
