@@ -63,3 +63,10 @@ def test_what_a_kill_leaves_is_cleared_by_the_next_write(tmp_path, moment):
     assert [*tmp_path.iterdir()]
     write_arrays(tmp_path / "a", ARRAYS, {})
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_a_pipe_or_a_device_is_not_replaced_by_a_file(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="is a device or a pipe"):
+        write_arrays(tmp_path / "pipe", ARRAYS, {})
+    assert (tmp_path / "pipe").is_fifo() and len([*tmp_path.iterdir()]) == 1

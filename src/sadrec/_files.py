@@ -38,6 +38,8 @@ def replacing(path: str | Path) -> Iterator[Path]:
     path = Path(path)
     if path.is_dir():
         raise IsADirectoryError(f"{str(path)!r} is a folder: name the file to write")
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{str(path)!r} is a device or a pipe, which a file would take the place of: name a file")
     path.parent.mkdir(parents=True, exist_ok=True)
     _remove_abandoned(path)
     part = path.with_name(f".{path.name}.{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(8)}.part")

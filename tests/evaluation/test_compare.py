@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from sadrec import BPR, SAD, Comparisons
+from sadrec._files import read_arrays, write_arrays
 from sadrec.evaluation import Popularity as PopularityOfItems
 from sadrec.evaluation.compare import compare
 from sadrec.evaluation.leave_one_out import evaluate
@@ -140,6 +141,25 @@ def test_other_settings_other_data_and_damaged_files_are_computed_anew(data, mak
     Popularity.fits = 0
     compare({"up": Popularity()}, data, splits=1, path=tmp_path, show_progress=False)
     assert Popularity.fits == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("of m1", lambda array: array[:-1]),
+        ("of m1", lambda array: array.astype(np.float64)),
+        ("user_rows", lambda array: array + 10**6),
+        ("user_rows", lambda array: array[None]),
+    ],
+)
+def test_a_record_whose_arrays_do_not_fit_is_computed_anew(data, tmp_path, name, change):
+    whole = compare({"up": Popularity()}, data, splits=1, path=tmp_path, show_progress=False)
+    (file,) = tmp_path.glob("*.comparison")
+    arrays, header = read_arrays(file, "a record")
+    arrays = {key: np.array(array) for key, array in arrays.items()}
+    write_arrays(file, arrays | {name: change(arrays[name])}, header)
+    again = compare({"up": Popularity()}, data, splits=1, path=tmp_path, show_progress=False)
+    assert again.per_user("up", "m1") == whole.per_user("up", "m1")
 
 
 def test_failures_are_tried_again_and_timeouts_are_not(data, tmp_path):

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from sadrec import BPR, SAD, Comparisons, Interactions
 from sadrec.data import DataWarning
 from sadrec.models import DivergedError, NotFittedError
+from sadrec.training.trainer import Trainer
 
 
 def clicks(n=40, m=30, seed=0):
@@ -403,3 +404,30 @@ def test_popular_negatives_are_taken_as_drawn_by_default():
     assert SAD(factors=2, iterations=1).fit(data).settings.negative_candidates > 1
     popular = SAD(factors=2, iterations=1, negative_sampling="popular").fit(data)
     assert popular.settings.negative_candidates == 1
+
+
+def test_who_asks_while_a_model_is_fitted_anew_is_answered_as_before():
+    model = SAD(factors=4, iterations=2).fit(clicks())
+    before = model.user_factors.tobytes()
+    seen = []
+
+    def meanwhile(epoch, figures, fitted):
+        assert fitted.user_factors.tobytes() != before and len(fitted.history) == epoch
+
+    original = Trainer.train_epoch
+
+    def train_epoch(self, between):
+        def look():
+            between()
+            seen.append(model.user_factors.tobytes() == before)
+
+        return original(self, look)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Trainer, "train_epoch", train_epoch)
+        model.set_params(random_state=5).fit(clicks(), callbacks=[meanwhile])
+    assert len(seen) >= 2 and all(seen)
+    assert model.user_factors.tobytes() != before
+    fresh = SAD(factors=4, iterations=2)
+    fresh.fit(clicks(), callbacks=[lambda epoch, figures, fitted: seen.append(fitted.is_fitted)])
+    assert all(seen) and fresh.is_fitted

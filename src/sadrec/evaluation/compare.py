@@ -199,7 +199,7 @@ class _Work:
             status, message = failure(error, self.name)
             return replace(run, status=status, message=message), {}
         key = (self.name, run.about, question, self.seed, self.per_user)
-        before = finished.load(_from_record, *key)
+        before = finished.load(self._from_record, *key)
         if before is not None:
             known, arrays = before
             if not worth_another_try(known.status, known.fit_seconds, self.limit, retry):
@@ -207,6 +207,19 @@ class _Work:
         run, arrays = self._done(model, run)
         finished.save(*key, values=run.to_record(), arrays=arrays)
         return run, arrays
+
+    def _from_record(self, values: dict[str, Any], arrays: Arrays) -> tuple[Run, Arrays]:
+        """Return what a record holds, refusing arrays that are not a figure for each user or each held-out row."""
+        users = arrays.get("user_rows", np.empty(0, np.int64))
+        if users.ndim != 1 or users.dtype.kind != "i":
+            raise ValueError("its users are no positions")
+        if len(users) and not 0 <= users.min() <= users.max() < len(self.train.users):
+            raise ValueError("it names users that do not exist")
+        sizes = {"of": len(users), "row": _size(self.held_out)}
+        for name, array in arrays.items():
+            if name != "user_rows" and (array.dtype != np.float32 or array.shape != (sizes[name.split(" ")[0]],)):
+                raise ValueError(f"{name!r} has the shape {array.shape} and the type {array.dtype}")
+        return Run.from_record(values), arrays
 
     def _done(self, model: Any, run: Run) -> tuple[Run, Arrays]:
         start = time.perf_counter()
@@ -234,10 +247,6 @@ class _Work:
         if self.protocol == "top_n" and isinstance(train, Interactions) and isinstance(held_out, Interactions):
             return evaluate_top_n(model, train, held_out, self.N, seed=self.seed)
         return evaluate(model, train, held_out, self.seed)
-
-
-def _from_record(values: dict[str, Any], arrays: Arrays) -> tuple[Run, Arrays]:
-    return Run.from_record(values), arrays
 
 
 def _size(data: Data) -> int:

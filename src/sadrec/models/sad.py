@@ -181,7 +181,8 @@ class SAD(TrainingSettings, Estimator):
         patience, monitor
             After how many epochs without a rise of "validation_log_likelihood" or "validation_accuracy" to stop.
         callbacks
-            Called as ``f(epoch, figures, model)`` after each epoch, the model being usable; True stops the fit.
+            Called as ``f(epoch, figures, model)`` after each epoch, the model being usable meanwhile; True stops the
+            fit. Other threads that ask a model while it is fitted are answered as before the fit until it is over.
         checkpoint, checkpoint_seconds
             A folder, and how often to write to it (0: after every epoch). Killed and run again with the same arguments,
             the fit continues from there and ends with the same bits as an undisturbed one.
@@ -283,8 +284,18 @@ class SAD(TrainingSettings, Estimator):
             self._fitted = replace(fitted, parameters=_parameters(factors), stored_seen=seen)
 
         def after_epoch(epoch: int, figures: Figures) -> bool:
+            if not options.callbacks:
+                return False
+            # Between callbacks training changes the factors: whoever asks then is answered as before the fit.
+            before = self.__dict__.get("_fitted")
             take_over()
-            return call_back(epoch, figures)
+            try:
+                return call_back(epoch, figures)
+            finally:
+                if before is None:
+                    self.__dict__.pop("_fitted", None)
+                else:
+                    self._fitted = before
 
         try:
             run(trainer, after_epoch=after_epoch, history=fitted.history, **run_options)

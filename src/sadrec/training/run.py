@@ -209,8 +209,9 @@ def run_sweeps(
             likelihood = learner.advance()
             if not math.isfinite(likelihood):
                 raise DivergedError(f"sweep {learner.sweep} left the finite numbers: divide the weights by a number")
-            speed = len(learner.rows.user) / max(time.perf_counter() - start, 1e-9)
-            figures = {"log_likelihood": likelihood, "updates": len(learner.rows.user), "updates_per_second": speed}
+            updates = float(len(learner.rows.user))
+            speed = updates / max(time.perf_counter() - start, 1e-9)
+            figures = {"log_likelihood": likelihood, "updates": updates, "updates_per_second": speed}
             try:
                 stopped = after_sweep(figures)
             except BaseException:  # a callback's: the sweep is whole, and nothing is lost
