@@ -81,8 +81,7 @@ class Supervisor:
         numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD)
         handlers = {number: signal.signal(number, lambda got, _: self._signals.append(got)) for number in numbers}
         try:
-            for _ in range(self.count):
-                self._start(replacing=False)
+            self._start(replacing=False)
             while self.workers:
                 self._wait(read_end, 0.5)
                 self._act()
@@ -115,6 +114,9 @@ class Supervisor:
             if worker.ready and not self._told:
                 self._told = True
                 self.on_ready(self.port)
+                # The others accept nothing until they are ready: from here on, whoever asks is answered.
+                for _ in range(self.count - 1):
+                    self._start(replacing=True)
 
     def _act(self) -> None:
         """Do what signals and ended workers call for."""
@@ -171,7 +173,8 @@ class Supervisor:
             if self._became_ready(new):
                 self._end(old, signal.SIGUSR1)
             else:
-                logger.error("the new worker did not become ready: the old one goes on")
+                if not self._told_to_stop():
+                    logger.error("the new worker did not become ready: the old one goes on")
                 new.retired = True
                 new.process.kill()
                 return
@@ -185,9 +188,12 @@ class Supervisor:
                 worker.ready = os.read(worker.pipe, 16) != b""
                 os.close(worker.pipe)
                 worker.pipe = None
-            if {signal.SIGTERM, signal.SIGINT} & set(self._signals):
+            if self._told_to_stop():
                 return False
         return worker.ready
+
+    def _told_to_stop(self) -> bool:
+        return bool({signal.SIGTERM, signal.SIGINT} & set(self._signals))
 
     def _bury(self, worker: Worker) -> None:
         """Forget a worker that has ended, and start another if nobody told it to."""

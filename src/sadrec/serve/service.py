@@ -164,14 +164,15 @@ class Service:
     async def _through(self, scope: Scope, receive: Any, send: Any, served: Served | None, began: float) -> None:
         """Let the routes answer, with a bounded body and the model's hash in the header."""
         scope["served"] = served
-        status, length = 500, 0
+        status, length, too_long = 500, 0, False
 
         async def bounded() -> Any:
-            nonlocal length
+            nonlocal length, too_long
             message = await receive()
             if message["type"] == "http.request":
                 length += len(message.get("body", b""))
                 if length > MOST_BODY:
+                    too_long = True
                     raise _TooLong
             return message
 
@@ -179,6 +180,8 @@ class Service:
 
         async def named(message: Any) -> None:
             nonlocal status, started
+            if too_long:
+                return  # what the routes make of it is not what happened
             if message["type"] == "http.response.start":
                 status, started = message["status"], True
                 headers = list(message.get("headers", []))
@@ -195,6 +198,8 @@ class Service:
             if declared.isdigit() and int(declared) > MOST_BODY:
                 raise _TooLong
             await self.app(scope, bounded, named)
+            if too_long:
+                raise _TooLong
         except _TooLong:
             error = f"the body is longer than {MOST_BODY} bytes: ask about less at a time"
             await self._refuse(scope, send, 413, error, served, (b"connection", b"close"))

@@ -1,0 +1,186 @@
+"""Real processes: workers that are replaced, die and end, and what their clients see of it."""
+
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="workers share a socket as POSIX has it")
+
+PATIENCE = 240
+
+
+class Running:
+    """``sadrec serve`` in a process of its own."""
+
+    def __init__(self, *options):
+        command = [sys.executable, "-m", "sadrec", "serve", *options, "--port", "0", "--reload-seconds", "0.1"]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.said = ""
+        self.port = None
+
+    def __enter__(self):
+        for line in self.process.stdout:
+            self.said += line
+            if found := re.search(r"http://127\.0\.0\.1:(\d+)/", line):
+                self.port = int(found[1])
+                break
+        assert self.port, self.said
+        threading.Thread(target=self._listen, daemon=True).start()
+        return self
+
+    def _listen(self):
+        for line in self.process.stdout:
+            self.said += line
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.terminate()
+        self.process.wait(PATIENCE)
+
+    def ask(self, path):
+        client = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        try:
+            client.request("GET", path)
+            answer = client.getresponse()
+            return answer.status, answer.read().decode()
+        finally:
+            client.close()
+
+    def workers(self):
+        out = subprocess.run(["ps", "-o", "pid=", "--ppid", str(self.process.pid)], capture_output=True, text=True)
+        return {int(line) for line in out.stdout.split()}
+
+    def models(self):
+        """How many workers answer with which model."""
+        found = re.findall(r'sadrec_model_info\{hash="(\w+)"\} ([\d.]+)', self.ask("/metrics")[1])
+        return {digest: float(number) for digest, number in found}
+
+    def wait_until(self, holds):
+        deadline = time.monotonic() + PATIENCE
+        while not holds():
+            assert time.monotonic() < deadline, self.said
+            time.sleep(0.1)
+
+
+class Load:
+    """A client that asks without end, on connections that it keeps, and counts what fails."""
+
+    def __init__(self, port, number=4):
+        self.port, self.enough = port, False
+        self.asked, self.failures = 0, []
+        self.threads = [threading.Thread(target=self._run) for _ in range(number)]
+
+    def __enter__(self):
+        for thread in self.threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.enough = True
+        for thread in self.threads:
+            thread.join(PATIENCE)
+
+    def _run(self):
+        while not self.enough:
+            client = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+            try:
+                client.connect()
+            except OSError:  # nobody listens: nothing was asked
+                time.sleep(0.02)
+                continue
+            try:
+                while not self.enough:
+                    client.request("GET", "/v1/recommend?user=7&N=3")
+                    answer = client.getresponse()
+                    content = json.loads(answer.read())
+                    if answer.status != 200 or content["model"] != answer.headers["x-model"]:
+                        self.failures.append((answer.status, content))
+                    self.asked += 1
+                    if answer.headers.get("connection") == "close":
+                        break
+            except (OSError, http.client.HTTPException, ValueError) as error:
+                self.failures.append(error)
+            finally:
+                client.close()
+
+
+def test_workers_are_replaced_and_end_without_a_lost_request(folder, tmp_path):
+    with Running(str(folder / "model.sad"), "--workers", "2") as running:
+        running.wait_until(lambda: sum(running.models().values()) == 2)
+        before = running.workers()
+        with Load(running.port) as load:
+            running.process.send_signal(signal.SIGHUP)
+            running.wait_until(lambda: len(running.workers()) == 2 and not before & running.workers())
+            asked = load.asked
+            running.wait_until(lambda: load.asked > asked + 20)
+            running.process.send_signal(signal.SIGTERM)
+            assert running.process.wait(PATIENCE) == 0
+        assert load.failures == [] and load.asked > 20
+        assert not running.workers()
+
+
+def test_a_worker_that_dies_is_replaced_and_figures_go_on(folder):
+    with Running(str(folder / "model.sad"), "--workers", "2") as running:
+        running.wait_until(lambda: sum(running.models().values()) == 2)
+        for _ in range(20):
+            assert running.ask("/v1/recommend?user=7")[0] == 200
+        victim = sorted(running.workers())[0]
+        os.kill(victim, signal.SIGKILL)
+        running.wait_until(lambda: victim not in running.workers() and sum(running.models().values()) == 2)
+        for _ in range(20):
+            assert running.ask("/v1/recommend?user=7")[0] == 200
+        page = running.ask("/metrics")[1]
+        assert 'sadrec_requests_total{status="200",verb="recommend"} 40.0' in page
+
+
+def test_another_model_takes_the_place_in_all_workers(folder, tmp_path):
+    from sadrec._files import checksum_of, write_whole
+
+    path = tmp_path / "served.sad"
+    write_whole(path, (folder / "model.sad").read_bytes())
+    with Running(str(path), "--workers", "2") as running:
+        running.wait_until(lambda: sum(running.models().values()) == 2)
+        with Load(running.port) as load:
+            write_whole(path, (folder / "other.sad").read_bytes())
+            running.wait_until(lambda: running.models() == {checksum_of(folder / "other.sad"): 2.0})
+        assert load.failures == [] and load.asked
+
+
+def test_workers_end_when_the_process_that_started_them_is_killed(folder):
+    with Running(str(folder / "model.sad")) as running:
+        (worker,) = running.workers()
+        running.process.kill()
+        deadline = time.monotonic() + PATIENCE
+
+        def lives():
+            try:
+                return Path(f"/proc/{worker}/stat").read_text().split()[2] != "Z"
+            except OSError:
+                return False
+
+        while lives():
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+
+
+def test_what_cannot_be_served_is_said_in_one_line(folder, tmp_path):
+    def run(*options):
+        command = [sys.executable, "-m", "sadrec", "serve", *options, "--port", "0"]
+        return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
+
+    no_model = run(str(folder / "items.csv"))
+    assert no_model.returncode == 1 and "Traceback" not in no_model.stderr and "items.csv" in no_model.stderr
+    damaged = bytearray((folder / "model.sad").read_bytes())
+    damaged[-50] ^= 255
+    (tmp_path / "damaged.sad").write_bytes(damaged)
+    refused = run(str(tmp_path / "damaged.sad"))
+    assert refused.returncode == 1 and "is damaged" in refused.stderr and "Traceback" not in refused.stderr

@@ -1,0 +1,269 @@
+"""What stands around the verbs: unknown users, keys, bounds, health, figures, the log, and another model in place."""
+
+import asyncio
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from sadrec import SAD, Comparisons
+from sadrec._files import checksum_of
+from sadrec.serve.events import EventLog
+from sadrec.serve.keys import Keys, new_key
+from sadrec.serve.metrics import Metrics
+from sadrec.serve.settings import MOST_BODY
+from sadrec.serve.store import Store
+
+
+# -- who is not known -------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("user", ["999", "somebody", "7.5", "99999999999999999999999", ""])
+def test_an_unknown_user_is_told_what_to_do(running, user):
+    answer = running.client.get("/v1/recommend", params={"user": user})
+    assert answer.status_code == 404 and "POST likes or comparisons" in answer.json()["error"]
+
+
+def test_popular_items_are_given_only_where_asked_for_and_said(running):
+    answer = running.client.get("/v1/recommend", params={"user": "999", "fallback": "popular", "N": 3}).json()
+    assert answer["fallback"] == "popular"
+    assert [one["item"] for one in answer["items"]] == running.model.recommend_popular(N=3)[0].tolist()
+
+
+def test_an_unknown_item_is_named(running):
+    answer = running.client.post("/v1/rank", json={"user": 7, "items": [1, 999]})
+    assert answer.status_code == 404 and "unknown item 999" in answer.json()["error"]
+
+
+# -- bounds -----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("path", "question", "part"),
+    [
+        ("recommend", {"user": 7, "N": 0}, "N: "),
+        ("recommend", {"user": 7, "N": 1001}, "N: "),
+        ("recommend", {"likes": [1] * 1001}, "likes: "),
+        ("recommend", {"user": 7, "likes": [1]}, "only one of them"),
+        ("recommend", {"user": 7, "items": [1], "exclude": [2]}, "not both"),
+        ("recommend", {"user": 7, "n": 3}, "there is no such name here"),
+        ("slate", {"user": 7, "items": [1, 1]}, "item 1 is given twice"),
+        ("visitor", {"comparisons": [{"winner": 1, "loser": 1}]}, "compared with itself"),
+        ("recommend", {"user": True}, "user"),
+    ],
+)
+def test_what_is_out_of_bounds_is_refused_in_one_sentence(running, path, question, part):
+    answer = running.client.post(f"/v1/{path}", json=question)
+    assert answer.status_code == 422 and part in answer.json()["error"], answer.text
+
+
+def test_a_body_that_is_too_long_or_no_json_is_refused(running):
+    answer = running.client.post("/v1/rank", content=b"[" * (MOST_BODY + 1))
+    assert answer.status_code == 413
+    answer = running.client.post("/v1/rank", content=(b"x" for _ in range(MOST_BODY + 1)))  # of unknown length
+    assert answer.status_code == 413
+    assert running.client.post("/v1/rank", content=b"{").status_code == 400
+
+
+def test_ids_may_be_written_as_text(running):
+    as_text = running.client.post("/v1/rank", json={"user": "7", "items": ["1", "2"]}).json()
+    assert as_text == running.client.post("/v1/rank", json={"user": 7, "items": [1, 2]}).json()
+
+
+# -- keys -------------------------------------------------------------------------------------------------------------
+def test_only_who_has_a_key_may_ask(started, tmp_path):
+    path = tmp_path / "keys"
+    key = new_key(path, "ann's phone")
+    assert key not in path.read_text() and path.stat().st_mode & 0o777 == 0o600
+    client = started(keys=str(path)).client
+    for headers in ({}, {"Authorization": "Bearer wrong"}, {"X-API-Key": ""}, {"Authorization": f"Basic {key}"}):
+        answer = client.get("/v1/recommend?user=7", headers=headers)
+        assert answer.status_code == 401 and "key" in answer.json()["error"]
+        assert answer.headers["www-authenticate"] == "Bearer"
+    for headers in ({"Authorization": f"Bearer {key}"}, {"X-API-Key": key}):
+        assert client.get("/v1/recommend?user=7", headers=headers).status_code == 200
+    assert client.get("/metrics").status_code == 401
+    assert client.get("/livez").status_code == client.get("/readyz").status_code == client.get("/").status_code == 200
+
+
+def test_keys_are_withdrawn_and_a_damaged_file_allows_nobody(tmp_path):
+    path = tmp_path / "keys"
+    first, second = new_key(path, "first"), new_key(path, "second")
+    keys = Keys(path)
+
+    def allowed(key):
+        return keys.allow([(b"x-api-key", key.encode())])
+
+    assert allowed(first) and allowed(second)
+    path.write_text(path.read_text().splitlines()[1] + "\n")
+    keys.refresh()
+    assert not allowed(first) and allowed(second)
+    path.write_text("what is this\n")
+    keys.refresh()
+    assert not allowed(second)
+    with pytest.raises(ValueError, match="line 1, is not a hash and a name"):
+        Keys(path)
+    with pytest.raises(ValueError, match="needs a name"):
+        new_key(path, "  ")
+
+
+def test_other_pages_may_not_ask_unless_they_are_named(running, started):
+    headers = {"Origin": "https://shop.example"}
+    assert "access-control-allow-origin" not in running.client.get("/v1/describe", headers=headers).headers
+    named = started(cors=("https://shop.example",)).client
+    assert named.get("/v1/describe", headers=headers).headers["access-control-allow-origin"] == headers["Origin"]
+
+
+# -- health and figures -----------------------------------------------------------------------------------------------
+def test_before_the_model_is_there_the_service_lives_but_is_not_ready(settings):
+    from fastapi.testclient import TestClient
+
+    from sadrec.serve import create_app
+
+    client = TestClient(create_app(settings()))  # without its life span nothing is loaded
+    assert client.get("/livez").status_code == 200
+    assert client.get("/readyz").json() == {"status": "loading", "model": None}
+    answer = client.get("/v1/recommend?user=7")
+    assert answer.status_code == 503 and answer.headers["retry-after"] == "1"
+
+
+def test_the_model_is_loaded_when_the_server_starts(settings):
+    from fastapi.testclient import TestClient
+
+    from sadrec.serve import create_app
+
+    with TestClient(create_app(settings())) as client:
+        for _ in range(600):
+            if client.get("/readyz").status_code == 200:
+                break
+            client.portal.call(asyncio.sleep, 0.05)
+        assert client.get("/readyz").json()["status"] == "ready"
+        assert client.get("/v1/recommend?user=7").status_code == 200
+
+
+def test_figures_count_what_was_asked(started):
+    running = started()
+    running.client.get("/v1/recommend?user=7")
+    running.client.get("/v1/recommend?user=999")
+    running.client.get("/v1/nothing-of-the-kind")
+    page = running.client.get("/metrics").text
+    assert 'sadrec_requests_total{status="200",verb="recommend"} 1.0' in page
+    assert 'sadrec_requests_total{status="404",verb="recommend"} 1.0' in page
+    assert 'sadrec_requests_total{status="404",verb="unknown"} 1.0' in page
+    assert f'sadrec_model_info{{hash="{running.served.digest}"}} 1.0' in page
+    assert 'sadrec_request_seconds_count{verb="recommend"} 2.0' in page
+
+
+def test_a_draining_service_asks_its_clients_to_leave(started):
+    running = started()
+    running.service.store.draining = True
+    assert running.client.get("/readyz").status_code == 503
+    for path in ("/v1/recommend?user=7", "/v1/describe"):
+        assert running.client.get(path).headers["connection"] == "close"
+
+
+def test_the_page_may_load_nothing_foreign(running):
+    headers = running.client.get("/").headers
+    assert headers["content-security-policy"].startswith("default-src 'none'")
+    assert headers["x-content-type-options"] == "nosniff"
+
+
+def test_a_fault_is_an_answer_too(started, monkeypatch):
+    from sadrec.serve import verbs
+
+    running = started()
+
+    def fail(*_):
+        raise RuntimeError("bug")
+
+    monkeypatch.setattr(verbs, "describe", fail)
+    answer = running.client.get("/v1/describe")
+    assert answer.status_code == 500 and "bug" not in answer.text
+    assert "sadrec_errors_total 1.0" in running.client.get("/metrics").text
+
+
+# -- another model in place -------------------------------------------------------------------------------------------
+def test_a_changed_file_answers_and_a_damaged_one_does_not(folder, tmp_path):
+    from sadrec.serve import ServeSettings
+
+    path = tmp_path / "served.sad"
+    shutil.copy(folder / "model.sad", path)
+    store = Store(ServeSettings(str(path)), Metrics())
+    store.load()
+    first = store.current
+    assert not asyncio.run(store.look()) and store.current is first
+
+    path.write_bytes((folder / "other.sad").read_bytes()[:-100])
+    assert not asyncio.run(store.look()) and store.current is first
+    damaged = bytearray((folder / "other.sad").read_bytes())
+    damaged[-50] ^= 255
+    path.write_bytes(damaged)
+    assert not asyncio.run(store.look()) and store.current is first
+    path.unlink()
+    assert not asyncio.run(store.look()) and store.current is first
+    assert store.metrics.reload_errors._value.get() == 2 and store.metrics.reloads._value.get() == 0
+    # What was loaded does not depend on the file, whatever became of it.
+    np.testing.assert_array_equal(first.model.recommend(7)[0], SAD.load(folder / "model.sad").recommend(7)[0])
+
+    shutil.copy(folder / "other.sad", path)
+    assert asyncio.run(store.look())
+    assert store.current.digest == checksum_of(folder / "other.sad") != first.digest
+    assert store.metrics.reloads._value.get() == 1
+
+
+def test_what_goes_with_a_model_must_fit_it(settings):
+    from sadrec.serve.store import loaded
+
+    with pytest.raises(ValueError, match="is no twin: its T is not 1"):
+        loaded(settings(twin="other.sad"))
+    with pytest.raises(ValueError, match="knows other users than the model"):
+        loaded(settings("clicks.sad", twin="twin.sad"))
+    with pytest.raises(ValueError, match="needs a column of ids"):
+        loaded(settings(items="test.csv"))
+
+
+# -- people's answers -------------------------------------------------------------------------------------------------
+def test_answers_are_kept_and_can_be_fitted(started, tmp_path):
+    log = tmp_path / "logs" / "answers.jsonl"
+    running = started(log=str(log))
+    events = [{"user": "ann", "winner": 1, "loser": 2}, {"user": "bob", "winner": "3", "loser": 1}]
+    answer = running.client.post("/v1/events", json={"events": events})
+    assert answer.json() == {"model": running.served.digest, "kept": 2}
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [(line["user"], line["winner"], line["loser"]) for line in lines] == [("ann", 1, 2), ("bob", 3, 1)]
+    assert all(line["model"] == running.served.digest for line in lines)
+    assert Comparisons.read(log).to_frame().rows() == [("ann", 1, 2), ("bob", 3, 1)]
+    for wrong, status in (({"winner": 1, "loser": 1}, 422), ({"winner": 1, "loser": 999}, 404)):
+        refused = running.client.post("/v1/events", json={"events": [events[0], {"user": "x", **wrong}]})
+        assert refused.status_code == status
+    assert len(log.read_text().splitlines()) == 2  # all of a request or nothing
+
+
+def test_without_a_log_answers_are_refused(clicks):
+    answer = clicks.client.post("/v1/events", json={"events": [{"user": "ann", "winner": 1, "loser": 2}]})
+    assert answer.status_code == 422 and "--log" in answer.json()["error"]
+
+
+def test_a_log_that_was_moved_is_begun_anew(tmp_path):
+    path = tmp_path / "a.jsonl"
+    log, other = EventLog(path), EventLog(path)
+    log.append([{"n": 1}])
+    path.rename(tmp_path / "a.1.jsonl")
+    log.append([{"n": 2}])
+    other.append([{"n": 3}])
+    assert (tmp_path / "a.1.jsonl").read_text() == '{"n":1}\n'
+    assert path.read_text() == '{"n":2}\n{"n":3}\n'
+
+
+def test_a_log_is_put_aside_at_its_size_by_several_writers_without_a_loss(tmp_path):
+    path = tmp_path / "a.jsonl"
+    logs = [EventLog(path, 200) for _ in range(3)]
+    for number in range(100):
+        logs[number % 3].append([{"n": number}])
+    files = sorted(tmp_path.iterdir())
+    assert len(files) > 4 and all(file.stat().st_size <= 200 for file in files)
+    assert sorted(json.loads(line)["n"] for file in files for line in file.read_text().splitlines()) == list(range(100))
+
+
+def test_a_line_that_was_cut_does_not_swallow_the_next(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"n": 1}\n{"n":')
+    EventLog(path).append([{"n": 3}])
+    assert path.read_text().splitlines() == ['{"n": 1}', '{"n":', '{"n":3}']
