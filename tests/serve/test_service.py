@@ -59,7 +59,8 @@ def test_a_body_that_is_too_long_or_no_json_is_refused(running):
     assert answer.status_code == 413
     answer = running.client.post("/v1/rank", content=(b"x" for _ in range(MOST_BODY + 1)))  # of unknown length
     assert answer.status_code == 413
-    assert running.client.post("/v1/rank", content=b"{").status_code == 400
+    headers = {"Content-Type": "application/json"}
+    assert running.client.post("/v1/rank", content=b"{", headers=headers).status_code == 400
 
 
 def test_ids_may_be_written_as_text(running):

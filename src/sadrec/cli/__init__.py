@@ -24,6 +24,7 @@ COMMANDS = {
     "posterior": "posterior",
     "evaluate": "evaluate",
     "compare": "evaluate",
+    "export": "export",
     "serve": "serve",
     "key": "serve",
 }

@@ -1,0 +1,57 @@
+"""``sadrec export``: the vectors of a model for a vector index or a data base."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sadrec.cli.ask import load
+from sadrec.cli.options import an_output, json_option, model_argument
+from sadrec.cli.output import print_json
+
+
+@click.command("export")
+@model_argument
+@click.option("--vectors", type=an_output, required=True, help="Parquet file to write: kind, id, vector.")
+@click.option("--only", type=click.Choice(["items", "users"]), help="Leave out the other side.")
+@json_option
+def export_command(model: Path, vectors: Path, only: str | None, as_json: bool) -> None:
+    """Write vectors of items and users whose inner product is an item's mean margin, for a vector index.
+
+    The table has a row per item and user: ``kind`` ("item" or "user"), ``id`` (as text) and ``vector``. The order of
+    the inner products is that of `sadrec recommend --keep-seen`. See docs/serving.md for pgvector, Qdrant and FAISS.
+    """
+    if vectors.suffix not in (".parquet", ".pq"):
+        raise click.UsageError(f"vectors are written as parquet: name the file {vectors.with_suffix('.parquet')}")
+    fitted = load(model)
+    sides = {"items": ("item", fitted.items, fitted.item_vectors), "users": ("user", fitted.users, fitted.user_vectors)}
+    chosen = [side for name, side in sides.items() if only in (None, name)]
+    rows, size = write_vectors(vectors, chosen)
+    if as_json:
+        print_json({"output": str(vectors), "rows": rows, "factors": size})
+    else:
+        click.echo(f"{rows:,} vectors of {size} numbers written to {vectors}")
+
+
+def write_vectors(path: Path, sides: list[tuple[str, Any, Any]]) -> tuple[int, int]:
+    """Write vectors as a parquet file, whole or not at all; return how many there are, and how long they are."""
+    import numpy as np
+    import polars as pl
+
+    from sadrec._files import replacing
+
+    frames = []
+    for kind, ids, compute in sides:
+        vectors = np.ascontiguousarray(compute(), np.float32)
+        columns = {
+            "kind": pl.Series([kind]).extend_constant(kind, len(ids) - 1)
+            if len(ids)
+            else pl.Series([], dtype=pl.String),
+            "id": pl.Series(ids.astype(str), dtype=pl.String),
+            "vector": pl.Series(vectors, dtype=pl.Array(pl.Float32, vectors.shape[1])).cast(pl.List(pl.Float32)),
+        }
+        frames.append(pl.DataFrame(columns))
+    table = pl.concat(frames)
+    with replacing(path) as part:
+        table.write_parquet(part)
+    return len(table), vectors.shape[1]
