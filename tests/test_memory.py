@@ -6,11 +6,13 @@ import sys
 import textwrap
 
 import numpy as np
+import polars as pl
 import pytest
 import scipy.sparse as sp
 
 from sadrec import SAD, Comparisons, Interactions, _memory
 from sadrec._memory import available, need
+from sadrec.cli.ask import write_all
 from sadrec.evaluation import EASE
 from sadrec.evaluation.tune import grid_points
 from sadrec.models.base import ModelFileError
@@ -87,6 +89,11 @@ def test_answers_that_do_not_fit_are_refused(model, monkeypatch):
     with pytest.raises(ValueError, match="EASE with 3 items needs 216 bytes of memory"):
         monkeypatch.setattr(_memory, "available", lambda: 100)
         EASE().fit(np.eye(3), show_progress=False)
+
+
+def test_recommendations_for_all_are_no_more_than_there_are_items(model, tmp_path):
+    write_all(model, tmp_path / "all.parquet", 10**9, "margin", keep_seen=True)
+    assert len(pl.read_parquet(tmp_path / "all.parquet")) == 50 * 40
 
 
 def test_files_that_ask_for_much_are_refused(model, tmp_path, data):

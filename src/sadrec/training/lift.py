@@ -11,8 +11,8 @@ from sadrec._types import Doubles
 
 # Users that are asked, entries of others that are looked at, and products of the two that are added up, at most.
 MOST_USERS, MOST_ENTRIES, MOST_PRODUCTS = 400, 2_000_000, 2e8
-# Scores held at a time.
-_BLOCK = 1 << 22
+# Scores, and what neighbours share with users, held at a time.
+_BLOCK = 1 << 19
 
 
 def lift(matrix: Any) -> float:
@@ -52,12 +52,16 @@ def lift(matrix: Any) -> float:
     users = max(int(np.searchsorted(np.cumsum(touched), MOST_PRODUCTS)), 2)
     known, held = known[:users], held[:users]
     shared = known.multiply(1 / np.maximum(counts, 1)).tocsr().astype(np.float32)
-    weighted = others.multiply(sizes[:, None] ** -0.5).tocsr().astype(np.float32)
+    # Copies are few: this is done before the model is there, and must not need more than that.
+    having = others.T.tocsr()
+    weights = np.repeat((sizes**-0.5).astype(np.float32), np.diff(others.indptr))
+    weighted = sp.csr_matrix((weights, others.indices, others.indptr), others.shape)
+    del others, weights
     gains = []
-    step = max(_BLOCK // matrix.shape[1], 1)
+    step = max(_BLOCK // sum(weighted.shape), 1)
     for first in range(0, len(held), step):
         part = slice(first, first + step)
-        scores = (shared[part] @ others.T @ weighted).toarray() * np.maximum(counts, 1) ** -0.5
+        scores = (shared[part] @ having @ weighted).toarray() * np.maximum(counts, 1) ** -0.5
         ranks = (
             _ranks(ranking, known[part], held[part]) for ranking in (np.broadcast_to(counts, scores.shape), scores)
         )
