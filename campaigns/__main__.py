@@ -13,6 +13,7 @@ LONG = {
     "interrupt": 200,
     "resource": 200,
     "thread": 200,
+    "api": 50,
 }
 
 

@@ -1,0 +1,92 @@
+"""Questions that nobody would ask: every operation of the service, with well-formed and malformed input.
+
+Every trial puts ten questions to each documented operation of two models: 50 trials are 1,000 questions each. An answer
+has a documented status, type and shape and is never a fault of the service; malformed input is refused.
+"""
+
+from pathlib import Path
+from typing import Any, cast
+
+from campaigns._subjects import answers, clicks
+from campaigns._trials import Campaign, Outcome, Random, main, quiet_warnings
+from sadrec import SAD
+
+CASES = 5
+"""Questions to an operation, well formed and malformed each."""
+
+
+def prepare(folder: Path) -> list[Any]:
+    """Serve a model of comparisons and one of interactions, and return their operations."""
+    import schemathesis
+
+    from sadrec.serve import ServeSettings, create_app
+    from sadrec.serve.store import loaded
+
+    found = []
+    with quiet_warnings():
+        for name, data in (("said", answers()), ("clicked", clicks(60, 40))):
+            path = folder / f"{name}.sad"
+            SAD(3, iterations=5).fit(data, show_progress=False).save(path)
+            settings = ServeSettings(str(path), log=str(folder / f"{name}.jsonl"), log_megabytes=1)
+            documented = schemathesis.openapi.from_asgi("/openapi.json", create_app(settings, loaded(settings)))
+            found += [cast(Any, result).ok() for result in documented.get_all_operations()]
+    return found
+
+
+def trial(subject: list[Any], rng: Random, folder: Path) -> Outcome:
+    """Put some questions to every operation."""
+    from schemathesis import GenerationMode
+
+    for operation in subject:
+        for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
+            wrong = _asked(operation, mode, int(rng.integers(2**32)))
+            if wrong:
+                return Outcome("undocumented", f"{operation.label}, {mode.value}: {wrong}")
+    return Outcome("documented")
+
+
+def _asked(operation: Any, mode: Any, seed: int) -> str:
+    """Put questions of one kind to an operation; return what is wrong with an answer, if anything is."""
+    from hypothesis import HealthCheck, Phase, given, settings
+    from hypothesis import seed as seeded
+    from hypothesis.errors import Unsatisfiable
+    from schemathesis.checks import not_a_server_error
+    from schemathesis.core.errors import SchemathesisError
+    from schemathesis.specs.openapi import checks
+
+    expected = [
+        not_a_server_error,
+        checks.status_code_conformance,
+        checks.content_type_conformance,
+        checks.response_schema_conformance,
+        checks.negative_data_rejection,
+    ]
+    options: dict[str, Any] = {"database": None, "deadline": None, "suppress_health_check": list(HealthCheck)}
+
+    @seeded(seed)
+    @settings(max_examples=CASES, phases=[Phase.generate], **options)
+    @given(case=operation.as_strategy(generation_mode=mode))
+    def ask(case: Any) -> None:
+        case.call_and_validate(checks=expected)
+
+    try:
+        ask()
+    except (Unsatisfiable, SchemathesisError):  # an operation without parameters has no malformed ones
+        return ""
+    except BaseException as error:
+        return " ".join(str(error).split())[:500] or type(error).__name__
+    return ""
+
+
+CAMPAIGN = Campaign(
+    unit="rounds of questions to the service",
+    kept=("documented",),
+    broken=("undocumented",),
+    prepare=prepare,
+    trial=trial,
+    seconds=600,
+    memory=4.0,
+)
+
+if __name__ == "__main__":
+    main(CAMPAIGN, usual=50)
