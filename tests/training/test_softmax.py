@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from sadrec import BPR, SAD, Interactions
+from sadrec.ranking.fold_in import fold_in
 from sadrec.training.factors import initial_factors
 from sadrec.training.softmax import multiply
 from sadrec.training.trainer import Trainer
@@ -169,10 +170,14 @@ def test_a_model_learns_files_and_continues(model, length, tmp_path):
     matrix = np.kron(np.eye(2), np.ones((30, 20))) * (np.random.default_rng(0).random((60, 40)) < 0.6)
     data = Interactions.from_csr(sp.csr_matrix(matrix))
     options = {"loss": "softmax", "length": length, "negative_candidates": 8, "learning_rate": 0.1}
+    options |= {"regularization": 0.03, "user_balance": 0.0}
     fitted = model(factors=4, iterations=10, **options).fit(data, show_progress=False)
     lists = fitted.recommend(fitted.users, N=3)[0]
     own = (np.asarray(lists, np.int64) >= 20) == (np.arange(60) >= 30)[:, None]
     assert own.mean() > 0.9
+    against_all = fold_in(fitted.parameters, np.arange(6), regularization=0.01 if length else 0.03)
+    np.testing.assert_allclose(fitted.fold_in(fitted.items[:6]), against_all.vector, rtol=1e-6)
+    assert (np.asarray(fitted.recommend_for(fitted.items[:6], N=5)[0], np.int64) < 20).all()
     fitted.save(tmp_path / "m.sad")
     loaded = model.load(tmp_path / "m.sad")
     assert loaded.settings == fitted.settings and loaded.settings.loss == "softmax"

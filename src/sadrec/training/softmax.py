@@ -78,22 +78,38 @@ def room_for_chunk(positives: int, negatives: int, width: int) -> Room:
 def multiply(left: Any, right: Any, rows: int, inner: int, product: Any) -> None:
     """Write the product of the first ``rows`` rows of ``left`` and the first ``inner`` rows of ``right``.
 
-    The order of additions is fixed, other than that of a library, which may depend on its threads.
+    The order of additions is fixed, other than that of a library, which may depend on its threads. Four rows at a time
+    are computed from two, so that most of what is needed is in registers.
     """
-    columns = right.shape[1]
-    for a in range(rows):
-        row, out = left[a], product[a]
-        out[:] = 0
-        whole = inner - inner % 4
-        for t in range(0, whole, 4):
-            w0, w1, w2, w3 = row[t], row[t + 1], row[t + 2], row[t + 3]
-            r0, r1, r2, r3 = right[t], right[t + 1], right[t + 2], right[t + 3]
-            for h in range(columns):
-                out[h] += w0 * r0[h] + w1 * r1[h] + w2 * r2[h] + w3 * r3[h]
-        for t in range(whole, inner):
-            w0, r0 = row[t], right[t]
-            for h in range(columns):
-                out[h] += w0 * r0[h]
+    fours, twos = rows - rows % 4, inner - inner % 2
+    for a in range(0, fours, 4):
+        l0, l1, l2, l3 = left[a], left[a + 1], left[a + 2], left[a + 3]
+        p0, p1, p2, p3 = product[a], product[a + 1], product[a + 2], product[a + 3]
+        for h in range(right.shape[1]):
+            p0[h] = p1[h] = p2[h] = p3[h] = 0
+        for t in range(0, twos, 2):
+            r, s = right[t], right[t + 1]
+            x0, x1, x2, x3 = l0[t], l1[t], l2[t], l3[t]
+            y0, y1, y2, y3 = l0[t + 1], l1[t + 1], l2[t + 1], l3[t + 1]
+            for h in range(right.shape[1]):
+                p0[h] += x0 * r[h] + y0 * s[h]
+                p1[h] += x1 * r[h] + y1 * s[h]
+                p2[h] += x2 * r[h] + y2 * s[h]
+                p3[h] += x3 * r[h] + y3 * s[h]
+        if twos < inner:
+            for b in range(a, a + 4):
+                add_row(left[b, twos], right[twos], product[b])
+    for a in range(fours, rows):
+        product[a, :] = 0
+        for t in range(inner):
+            add_row(left[a, t], right[t], product[a])
+
+
+@kernel
+def add_row(weight: Any, row: Any, product: Any) -> None:
+    """Add a row times a weight."""
+    for h in range(row.shape[0]):
+        product[h] += weight * row[h]
 
 
 @kernel
