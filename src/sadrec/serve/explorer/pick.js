@@ -125,3 +125,7 @@ export function whoField(who, answers, pick) {
 
 export const whose = (who) =>
   who.user !== undefined ? `user ${who.user}` : who.you?.length ? "you" : "the average user";
+
+/** "your preferences", or "the preferences of user 7". */
+export const their = (who, what) =>
+  who.user === undefined && who.you?.length ? `your ${what}` : `the ${what} of ${whose(who)}`;

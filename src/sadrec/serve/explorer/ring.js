@@ -2,7 +2,7 @@
 
 import { ask } from "./api.js";
 import { announce, decimal, el, heading, name, number, percent, plural, show, signed, titleOf, whole } from "./dom.js";
-import { itemField, whoField, whose } from "./pick.js";
+import { itemField, their, whoField } from "./pick.js";
 import { ringPlot } from "./ringplot.js";
 import { asked, id, pairs, replace, visitor } from "./state.js";
 
@@ -53,7 +53,7 @@ export function ring(values) {
       show(result, el("div", { class: "empty" },
         el("h2", {}, "No cycle here"),
         el("p", {}, item === undefined
-          ? `The best ${whole(found.among)} items of ${whose(who)} can be put in one order, and a list says it all.`
+          ? `Of ${their(who, "best items")} ${whole(found.among)} were looked at. They can be put in one order: a list says it all.`
           : ["No cycle runs through ", name(item), ` among the ${whole(found.among)} items most like it.`]),
         el("p", {}, "Try somebody else: users whose preferences scores explain least come first in the field above. ",
           "A model whose T is 1 (BPR) has no cycles at all.")));
@@ -66,7 +66,7 @@ export function ring(values) {
       el("p", { class: "summary" }, "Of the triples among the ", number("among", found.among, whole(found.among)), " items looked at, ",
         number("cyclic_triads", found.cyclic_triads, whole(found.cyclic_triads)), " of ", number("triads", found.triads, whole(found.triads)),
         " are cycles. Scores leave ", number("intransitivity", found.intransitivity, percent(found.intransitivity)),
-        ` of the preferences of ${whose(who)} unexplained.`),
+        ` of ${their(who, "preferences")} unexplained.`),
       found.cycles.length > 1 && el("div", { class: "choices", role: "group", "aria-label": "Cycles, strongest first" },
         found.cycles.map((one, place) => el("button", { type: "button", class: "pill", "aria-pressed": String(place === cycle),
           on: { click: () => { [cycle, step] = [place, -1]; replace("ring", address()); draw(); result.querySelectorAll(".pill")[place]?.focus(); } } },
@@ -112,5 +112,5 @@ export function ring(values) {
     } } }, "Copy a link to this ring"), said);
   }
 
-  return { node, start: (signal) => again(null, signal), stop() {}, title: () => `Ring of ${whose(who)}${item === undefined ? "" : ", " + titleOf(item)}` };
+  return { node, start: (signal) => again(null, signal), stop() {} };
 }

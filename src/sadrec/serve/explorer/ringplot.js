@@ -30,7 +30,7 @@ export function ringPlot(cycle, { pick, chosen = -1 } = {}) {
       svg("path", { d: path, class: "reach" }),
       svg("path", { d: path, class: "line", "marker-end": `url(#${tip}-${kind})` }),
       svg("text", { x: lx, y: ly, class: "margin", "text-anchor": "middle" }, decimal(step.margin, 1)),
-      svg("text", { x: lx, y: ly + 15, class: "chance", "text-anchor": "middle" }, percent(step.probability)));
+      svg("text", { x: lx, y: ly + (narrow ? 19 : 15), class: "chance", "text-anchor": "middle" }, percent(step.probability)));
     if (pick) group.addEventListener("click", () => pick(place));
     plot.append(group);
   });

@@ -2,7 +2,7 @@
 
 import { ask } from "./api.js";
 import { announce, bar, decimal, el, heading, name, number, percent, show, signed, whole } from "./dom.js";
-import { whoField, whose } from "./pick.js";
+import { their, whoField } from "./pick.js";
 import { asked, id, pairs, replace, visitor } from "./state.js";
 
 const VERDICTS = { yes: "Yes, here it is.", no: "No, here it is not.", unknown: "Not known." };
@@ -42,7 +42,7 @@ export function worth(values) {
       el("dl", { class: "facts" },
         fact(number("share_unexplained", answer.share_unexplained, percent(answer.share_unexplained)), "of all preferences no score explains",
           "mean over the users: what runs in cycles rather than along a scale", answer.share_unexplained),
-        fact(number("user_unexplained", answer.user_unexplained, percent(answer.user_unexplained)), `of the preferences of ${whose(who)}`,
+        fact(number("user_unexplained", answer.user_unexplained, percent(answer.user_unexplained)), `of ${their(who, "preferences")}`,
           "the same share for one person", answer.user_unexplained),
         fact(number("differ", answer.differ, percent(answer.differ)), "of the duels end differently",
           `among the ${whole(answer.pairs)} pairs of the person's best items, put to ${twin}`, answer.differ)),
@@ -77,7 +77,7 @@ export function worth(values) {
           side("this model", one, one.probability, "probability"), side("T = 1", one, one.twin_probability, "twin_probability"))))));
     return [
       part(answer.questions.slice(0, answer.own), "Your own answers", "You chose the first of each pair; both have learnt from that. The bar is the probability of the first."),
-      part(answer.questions.slice(answer.own), "Where they differ most", `Among the best items of ${whose(who)}. The bar is the probability of the first; the twin is ${twin}.`)];
+      part(answer.questions.slice(answer.own), "Where they differ most", `Among ${their(who, "best items")}. The bar is the probability of the first; the twin is ${twin}.`)];
   }
 
   const side = (label, one, chance, what) => el("div", {}, el("span", { class: "who-says" }, label),
