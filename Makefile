@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: browser screenshots settings demo test test-baselines lint format study bench clean
+.PHONY: campaigns audit sbom build/user browser screenshots settings demo test test-baselines lint format study bench clean
 
 $(VENV)/.base: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -14,6 +14,10 @@ $(VENV)/.base: pyproject.toml
 
 $(VENV)/.dev: $(VENV)/.base
 	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	touch $@
+
+$(VENV)/.release: $(VENV)/.base
+	$(BIN)/python -m pip install --quiet --editable ".[release]"
 	touch $@
 
 $(VENV)/.bench: $(VENV)/.dev
@@ -58,6 +62,26 @@ settings: $(VENV)/.dev
 
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/training.py
+
+# Faults on purpose, with the counts of docs/reliability.md
+campaigns: $(VENV)/.dev
+	$(BIN)/python -m campaigns
+
+# What a user gets with `pip install sadrec`, in an environment of its own
+build/user: $(VENV)/.release
+	rm -rf $@
+	$(PYTHON) -m venv $@
+	$@/bin/python -m pip install --quiet .
+
+# Known vulnerabilities of what the library depends on; asks PyPI
+audit: build/user
+	$(BIN)/pip-audit --strict --path $$(build/user/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")
+
+# The bill of materials that goes with a release, as CycloneDX
+sbom: build/user
+	mkdir -p dist
+	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --output-file dist/sadrec.cdx.json \
+		build/user/bin/python
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

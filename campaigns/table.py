@@ -109,10 +109,10 @@ def _expected(table: Text, comparisons: bool) -> list[tuple[str, ...]] | None:
     """Return the fields that Python's csv module finds in the columns that are read, row by row; None: it cannot."""
     text = table.content.decode("utf-8", "surrogateescape").removeprefix("\ufeff")
     try:
-        if table.separator == "::":
-            rows = [line.split("::") for line in re.split(r"\r?\n", text) if line]
-        else:
-            rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=table.separator) if row]
+        separator = table.separator
+        if separator == "::":  # which csv does not know
+            text, separator = text.replace("::", "\x1f"), "\x1f"
+        rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=separator) if "".join(row).strip()]
         header = [name.strip() for name in rows[0]]
         if comparisons:
             chosen = find_comparisons(

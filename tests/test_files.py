@@ -70,3 +70,11 @@ def test_a_pipe_or_a_device_is_not_replaced_by_a_file(tmp_path):
     with pytest.raises(ValueError, match="is a device or a pipe"):
         write_arrays(tmp_path / "pipe", ARRAYS, {})
     assert (tmp_path / "pipe").is_fifo() and len([*tmp_path.iterdir()]) == 1
+
+
+def test_a_link_in_the_place_of_a_file_is_replaced_and_not_followed(tmp_path):
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    (tmp_path / "a").symlink_to(victim)
+    write_arrays(tmp_path / "a", ARRAYS, {})
+    assert victim.read_text() == "precious" and not (tmp_path / "a").is_symlink()
