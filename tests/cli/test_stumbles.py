@@ -1,7 +1,10 @@
 """The command line as a new user with bad input meets it: every failure is one line, and nothing is lost in silence."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 import zipfile
 
 import numpy as np
@@ -258,3 +261,19 @@ def test_a_comparison_in_which_a_model_failed_ends_with_an_error(folder):
     assert "Popularity" in result.stdout
     assert "Error: 2 of 4 fits failed (EASE: " in result.stderr
     ask("compare", "pairs.csv", "--models", "popularity", "--splits", 2, "--quiet")
+
+
+PANIC = """
+import os, sys
+from sadrec.cli.output import without_panics
+with without_panics():
+    os.write(2, b"thread panicked, and a page of addresses")
+    print("said", file=sys.stderr)
+print("later", file=sys.stderr)
+os.write(2, b"last")
+"""
+
+
+def test_what_compiled_code_writes_about_its_panics_is_not_shown():
+    run = subprocess.run([sys.executable, "-c", PANIC], env=os.environ, stderr=subprocess.PIPE, text=True, check=True)
+    assert run.stderr == "said\nlater\nlast"

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -9,6 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from sadrec import _settings
+from sadrec.cli.output import without_panics
 
 Command = Callable[..., Any]
 Decorated = TypeVar("Decorated", bound=Command)
@@ -132,10 +134,10 @@ class Reading:
             columns: dict[str, Any] = {
                 name: None if value == "none" and name in _MAY_BE_NONE[kind] else value for name, value in given.items()
             }
-            if kind == "comparisons":
-                return Comparisons.read(table, **columns)
-            columns.pop("weight", None)
-            return Interactions.read(table, **columns)
+            if kind == "interactions":
+                columns.pop("weight", None)
+            with without_panics() if table.is_parquet else nullcontext():
+                return (Comparisons if kind == "comparisons" else Interactions).read(table, **columns)
 
 
 def reading_options(command: Command) -> Command:

@@ -1,8 +1,10 @@
 """What commands print: a table for people, JSON for programs, and how to continue after Ctrl-C."""
 
 import json
+import os
+import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -50,6 +52,29 @@ def check_replacing(paths: Sequence[Path], told: Path, about: dict[str, Any], ov
             f"{there} is there already, and is not of the same data and question: choose another name, or write over "
             "it with --overwrite"
         )
+
+
+@contextmanager
+def without_panics() -> Iterator[None]:
+    """Do not show what compiled code writes about its panics, past Python; they come as errors too."""
+    usual = sys.stderr
+    usual.flush()
+    kept = None
+    with suppress(OSError):  # there is no such stream, or it is no file
+        same = usual.fileno() == 2
+        kept = os.dup(2)
+    if kept is None:
+        yield
+        return
+    with os.fdopen(kept, "w") as shown, Path(os.devnull).open("w") as nothing:
+        os.dup2(nothing.fileno(), 2)
+        sys.stderr = shown if same else usual
+        try:
+            yield
+        finally:
+            sys.stderr.flush()
+            os.dup2(kept, 2)
+            sys.stderr = usual
 
 
 @contextmanager

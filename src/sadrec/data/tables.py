@@ -56,7 +56,7 @@ class Table:
     A text file starts with a line of column names if ``header`` says so, or if it says nothing and the line has no
     number. ``text_ids`` reads ids as text even when they look like numbers. ``show_progress`` shows, on a terminal, how
     far a file is read that takes long. ``columns`` are the names of the columns, ``None`` where a text file has no
-    header, and ``width`` is their number.
+    header, ``width`` is their number, and ``is_parquet`` tells parquet from text.
     """
 
     def __init__(
@@ -87,8 +87,8 @@ class Table:
         if kind := kind_of(self._file):
             raise ValueError(f"it is not a table but {kind}: name the file of interactions or comparisons")
         self._file.seek(0)
-        self._is_parquet = self._file.read(4) == b"PAR1" or self.path.suffix in (".parquet", ".pq")
-        self._is_json = not self._is_parquet and _json.is_json_lines(self.path.name)
+        self.is_parquet = self._file.read(4) == b"PAR1" or self.path.suffix in (".parquet", ".pq")
+        self._is_json = not self.is_parquet and _json.is_json_lines(self.path.name)
         self._layout = _text.Layout(",", None, 0)
         self._skip = 0
         if self._is_json:
@@ -102,7 +102,7 @@ class Table:
             self.columns: list[str] | None = list(first.objects[0])
             self.width = len(self.columns)
             return
-        if self._is_parquet:
+        if self.is_parquet:
             self._check_parquet(self._size)
             with _parquet_errors():
                 self.columns = list(pl.read_parquet_schema(self.path))
@@ -150,7 +150,7 @@ class Table:
             fields = self._choose(choose, without_header)
             as_text = {"user", "item"} if self._text_ids else set()
             batches = self._json_batches if self._is_json else self._text_batches
-            batches = self._parquet_batches if self._is_parquet else batches
+            batches = self._parquet_batches if self.is_parquet else batches
             shown = partial(tqdm, desc=f"reading {self.path.name}", delay=2, leave=False, unit="B", unit_scale=True)
             while True:
                 consumer = start()
@@ -175,7 +175,7 @@ class Table:
         try:
             chosen = choose(names)
         except ValueError as error:
-            if self._is_parquet or self._is_json or self.columns is None or self._header:
+            if self.is_parquet or self._is_json or self.columns is None or self._header:
                 raise
             raise ValueError(
                 f"{error}; or, if the first line is a row like any other, pass header=False (--no-header)"
