@@ -499,6 +499,15 @@ def test_a_question_without_an_answer_is_said_calmly(opened, service):
     page.wait_for_selector("main[data-panel=duel][data-ready=true]")
 
 
+def test_pictures_of_items_are_shown_where_there_are_some(opened, kitchen):
+    dot = "data:image/gif;base64,R0lGODlhAQABAIAAAAAAAP///ywAAAAAAQABAAACAUwAOw=="
+    pl.DataFrame({"item": np.arange(60), "title": "A dish", "picture": dot}).write_csv(kitchen / "pictures.csv")
+    with serving(kitchen, items="pictures.csv") as service:
+        page = opened(service)
+        assert page.locator(".card img").count() == 2
+        assert page.evaluate("[...document.images].every(image => image.complete && image.naturalWidth === 1)")
+
+
 @pytest.mark.parametrize("items", [1, 2, 3])
 def test_a_model_of_hardly_any_items(opened, kitchen, items):
     """Ids of 64 bits, which a browser would round, in a catalogue that is nearly empty."""
@@ -542,8 +551,11 @@ def test_a_model_that_is_exchanged_is_said_and_shown(opened, kitchen):
         page.get_by_label("one user").check()
         page.locator(".who [role=combobox]").click()
         page.get_by_text("A new model is served").wait_for()
-        ready(page, "worth")
-        assert numbers(page, "share_unexplained") != before
+        page.wait_for_function(
+            "old => { const now = document.querySelector('data[data-what=share_unexplained]');"
+            " return now && Number(now.value) !== old; }",
+            arg=before[0],
+        )
         assert numbers(page, "share_unexplained") == pytest.approx(
             [SAD.load(kitchen / "other.sad").intransitivity().mean()]
         )

@@ -16,6 +16,7 @@ const notice = document.getElementById("notice");
 let current = null;
 let showing = null;
 let first = true;
+let renewed = 0;
 
 const say = (kind, ...words) => show(notice, el("p", { class: kind }, words));
 
@@ -82,8 +83,11 @@ listen({
   back: () => say("back", "The service is back."),
   changed: () => {
     say("changed", "A new model is served since your last question. What you see is computed anew.");
-    served();
-    open();
+    clearTimeout(renewed); // several workers may exchange it one after the other
+    renewed = setTimeout(() => {
+      served();
+      open();
+    }, 300);
   },
   key: () => (keyed ??= askForKey().finally(() => { keyed = null; })),
 });
