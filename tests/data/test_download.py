@@ -95,6 +95,20 @@ def test_a_wrong_checksum_is_refused_and_nothing_kept(server: Server, tmp_path: 
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_file_that_was_damaged_in_the_cache_is_refused(server: Server, tmp_path: Path) -> None:
+    path = fetch(url(server), MD5, folder=tmp_path, progress=False)
+    path.write_bytes(CONTENT[:-1] + b"?")
+    with pytest.raises(DownloadError, match=r"file\.zip is not the published file: .* delete it to fetch it again"):
+        fetch(url(server), MD5, folder=tmp_path, progress=False)
+
+
+def test_a_link_in_the_place_of_the_part_is_not_followed(server: Server, tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("precious")
+    (tmp_path / "file.zip.part").symlink_to(tmp_path / "precious")
+    fetch(url(server), MD5, folder=tmp_path, progress=False)
+    assert (tmp_path / "precious").read_text() == "precious"
+
+
 def test_a_file_that_is_not_there_is_named_with_where_to_put_it(server: Server, tmp_path: Path) -> None:
     with pytest.raises(DownloadError, match=r"missing\.zip .*put it at .*missing\.zip"):
         fetch(url(server, "missing.zip"), MD5, folder=tmp_path, progress=False)

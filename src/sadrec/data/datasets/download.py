@@ -33,24 +33,29 @@ def fetch(url: str, md5: str, *, folder: Path | None = None, progress: bool = Tr
     """Return the cached copy of a file, fetching it first if need be.
 
     An interrupted download continues where it stopped. The file appears under its name only when it is complete and
-    its checksum is right; :class:`DownloadError` says why it is not.
+    its checksum is right, and is checked again whenever it is used; :class:`DownloadError` says what is wrong.
     """
     folder = cache_folder() if folder is None else folder
     target = folder / url.rsplit("/", 1)[-1]
     if target.exists():
+        if (there := _md5(target)) != md5:
+            raise DownloadError(
+                f"{target} is not the published file: its md5 is {there}, not {md5}; delete it to fetch it again, or "
+                "pass its path if it is what you want"
+            )
         return target
     part = target.with_name(target.name + ".part")
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        if part.is_symlink():  # which nobody but a stranger has put there
+            part.unlink()
         _receive(url, part, progress=progress)
     except (OSError, HTTPException) as error:
         reason = getattr(error, "reason", None) or error
         raise DownloadError(
             f"cannot fetch {url} ({reason}): fetch it where there is a network and put it at {target}, or pass its path"
         ) from None
-    with part.open("rb") as file:
-        received = hashlib.file_digest(file, partial(hashlib.md5, usedforsecurity=False)).hexdigest()
-    if received != md5:
+    if (received := _md5(part)) != md5:
         part.unlink()
         raise DownloadError(
             f"{url} is not the published file: its md5 is {received}, not {md5}; try again, or fetch it by hand and "
@@ -58,6 +63,11 @@ def fetch(url: str, md5: str, *, folder: Path | None = None, progress: bool = Tr
         )
     part.replace(target)
     return target
+
+
+def _md5(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, partial(hashlib.md5, usedforsecurity=False)).hexdigest()
 
 
 def _receive(url: str, part: Path, *, progress: bool) -> None:
