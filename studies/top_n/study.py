@@ -94,14 +94,14 @@ SPARSE_SGD_SPACE: Mapping[str, Sequence[Any]] = {
     "loss": ("softmax",),
     "factors": (128,),
     "iterations": (20,),
-    "learning_rate": (0.2, 0.3, 0.4),
-    "length": (3.0, 3.2, 3.5),
+    "learning_rate": (0.3,),
+    "length": (3.2, 3.5),
     "negative_candidates": (256,),
-    "user_balance": (0.3, 0.5, 0.7),
+    "user_balance": (0.5,),
 }
 SPARSE_SPACES: Mapping[str, Mapping[str, Sequence[Any]]] = {
     **SPACES,
-    "sad": {**SPARSE_SGD_SPACE, "rival_regularization": (0.03, 0.1)},
+    "sad": {**SPARSE_SGD_SPACE, "rival_regularization": (0.03,)},
     "bpr": SPARSE_SGD_SPACE,
     "als": {
         "factors": (64, 128, 256),
@@ -109,7 +109,7 @@ SPARSE_SPACES: Mapping[str, Mapping[str, Sequence[Any]]] = {
         "alpha": (2.0, 5.0, 10.0, 40.0),
     },
 }
-"""The same for catalogues of many items with little data on each."""
+"""The same for catalogues of many items with little data on each, where a fit takes minutes."""
 
 _SPARSE_SGD_START: Mapping[str, Any] = {
     "loss": "softmax",
