@@ -131,6 +131,8 @@ TITLES = {"sad": "SAD", "bpr": "BPR (ours)"} | {
     key: BASELINES[key].title for key in ("ease", "als", "implicit-bpr", "popularity")
 }
 UNTUNED = {"sad": "SAD, defaults", "bpr": "BPR (ours), defaults"}
+# A model whose name ends so has its default settings alone, and is not tuned.
+DEFAULTS = "-defaults"
 METRIC = "ndcg@10"
 MEASURES = ("ndcg@10", "recall@10", "recall@50", "hit_rate@10", "coverage@10", "popularity_bias@10", "seconds")
 # Those of published splits: recall and nDCG of 20, as the papers have them.
@@ -186,7 +188,7 @@ def top_n_study(
     name
         Of the data set, for files and report.
     models
-        Which ones, of :data:`SPACES`.
+        Which ones, of :data:`SPACES`; ``"sad-defaults"`` and ``"bpr-defaults"`` are not tuned.
     trials
         Settings tried by each model, its start included; a model with fewer settings tries them all.
     seeds
@@ -199,9 +201,10 @@ def top_n_study(
     show_progress
         Whether to show a progress bar (on a terminal).
     """
-    unknown = [model for model in models if model not in TITLES]
+    there_are = (*TITLES, *(f"{key}{DEFAULTS}" for key in UNTUNED))
+    unknown = [model for model in models if model not in there_are]
     if unknown or not models:
-        raise ValueError(f"models must be some of {', '.join(TITLES)}, not {unknown or 'none'}")
+        raise ValueError(f"models must be some of {', '.join(there_are)}, not {unknown or 'none'}")
     whole(trials, "trials", least=1)
     whole(seeds, "seeds", least=1)
     folder = Path(folder)
@@ -230,7 +233,7 @@ def top_n_study(
         records = run(folder, units, f"{name}, {title}", show_progress=show_progress)
         rows.extend((title, record["figures"]) for record in records)
 
-    for key in dict.fromkeys(models):
+    for key in dict.fromkeys(key for key in models if not key.endswith(DEFAULTS)):
         if key == "ease" and (need := _ease_bytes(splits[0][0])) > _memory() / 2:
             share = f"{need / 2**30:.0f} GiB, more than half of the memory here"
             notes[TITLES[key]] = f"left out: its matrices of items x items take {share}"
@@ -257,7 +260,7 @@ def top_n_study(
         else:
             tuned[key] = result
     for key, title in UNTUNED.items():
-        if key in tuned:
+        if key in tuned or f"{key}{DEFAULTS}" in models:
             measure(key, title, {})
     summary = summarise(rows, notes)
     table = write_tables(folder, name, summary, measures)

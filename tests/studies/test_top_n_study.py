@@ -131,6 +131,13 @@ def test_of_a_published_split_only_the_training_part_is_tuned_on(monkeypatch, tm
     assert set(result.summary["measure"]) >= {"recall@20", "ndcg@20"}
 
 
+def test_default_settings_alone_need_no_tuning(tmp_path):
+    result = top_n_study(
+        tmp_path, groups(), "groups", models=["sad-defaults"], trials=1, seeds=1, num_threads=1, show_progress=False
+    )
+    assert not result.tuned and result.summary["model"].unique().to_list() == ["SAD, defaults"]
+
+
 def test_ease_is_left_out_in_words_where_its_matrices_do_not_fit(monkeypatch, tmp_path):
     monkeypatch.setattr(top_n, "_memory", lambda: 1000)
     result = top_n_study(

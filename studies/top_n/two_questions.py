@@ -1,0 +1,46 @@
+"""``python -m studies.top_n.two_questions``: lists over the whole catalogue and the paper's measures, by one model.
+
+The same settings are fitted to the 80 % part of a random split, for nDCG@10, and to a leave-one-out set, for the
+paper's M1 and M2.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from sadrec import SAD
+from sadrec.evaluation import evaluate, evaluate_top_n
+from studies._options import MOVIELENS, Study, data_option, load_ratings, threads_option
+from studies._tools import markdown_table
+
+SETTINGS: Mapping[str, Mapping[str, Any]] = {
+    "default settings": {},
+    "negatives as drawn": {"negative_candidates": 1, "regularization": 0.005, "user_balance": 0.0},
+    "32 factors": {"factors": 32, "negative_candidates": 8, "regularization": 0.012},
+}
+"""What is compared, by name."""
+
+
+@click.command("two-questions", cls=Study)
+@data_option
+@click.option("--dataset", type=click.Choice(MOVIELENS), default="movielens-1m", show_default=True)
+@threads_option
+def two_questions_command(data_folder: Path | None, dataset: str, num_threads: int) -> None:
+    """Measure lists and the paper's recommendation measures for the same settings."""
+    data = load_ratings(dataset, data_folder)
+    rows = []
+    for title, settings in SETTINGS.items():
+        model = SAD(**settings, num_threads=num_threads)
+        train, test = data.split(test=0.2, seed=0)
+        lists = evaluate_top_n(model.fit(train, show_progress=False), train, test, 10)
+        train, test = data.leave_one_out(seed=0)
+        pairs = evaluate(model.fit(train, show_progress=False), train, test)
+        rows.append([title, f"{lists['ndcg']:.4f}", *(f"{100 * pairs[name]:.1f}" for name in ("m1", "m2"))])
+        click.echo(" ".join(rows[-1]), err=True)
+    click.echo(markdown_table(["SAD", "ndcg@10", "m1 (%)", "m2 (%)"], rows, numbers=(1, 2, 3)))
+
+
+if __name__ == "__main__":
+    two_questions_command(prog_name="python -m studies.top_n.two_questions")
