@@ -115,6 +115,15 @@ class Serving:
         self.process.terminate()
         self.process.wait(60)
 
+    def wait_for_workers(self, number: int) -> None:
+        """Wait until so many workers answer."""
+        while True:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics") as page:
+                found = re.findall(r"sadrec_model_info\{.*?\} ([\d.]+)", page.read().decode())
+            if sum(map(float, found)) == number:
+                return
+            time.sleep(0.2)
+
     def workers(self) -> list[int]:
         """Return the processes that answer."""
         found = subprocess.run(["pgrep", "-P", str(self.process.pid)], capture_output=True, text=True, check=False)
@@ -175,6 +184,11 @@ class Client:
         self.models: Counter[str] = Counter()
         self.failures: list[str] = []
         self.enough = False
+        self.happened: list[tuple[float, str]] = []
+
+    def mark(self, what: str) -> None:
+        """Remember when something was done to the service."""
+        self.happened.append((time.monotonic(), what))
 
     async def run(self, connections: int = CONNECTIONS) -> None:
         """Ask until told that it is enough."""
@@ -189,6 +203,7 @@ class Client:
                 self.counts["refused"] += 1
                 await asyncio.sleep(0.05)
                 continue
+            answered = 0
             try:
                 while not self.enough:
                     user = chance.choice(self.users)
@@ -198,11 +213,13 @@ class Client:
                     length = int(re.search(rb"(?i)content-length: (\d+)", head)[1])
                     body = await reader.readexactly(length)
                     self._check(user, head, body)
+                    answered += 1
                     if b"connection: close" in head.lower():
                         break
             except (OSError, asyncio.IncompleteReadError) as error:
                 self.counts["failed"] += 1
-                self.failures.append(repr(error))
+                when, what = self.happened[-1] if self.happened else (time.monotonic(), "the start")
+                self.failures.append(f"{error!r} {time.monotonic() - when:.2f} s after {what}, answer {answered + 1}")
             finally:
                 writer.close()
 
@@ -247,7 +264,7 @@ def report(name: str, client: Client, more: str = "") -> None:
         f"{name:<9} {counts['asked']:,} asked, {counts['failed']} failed, {counts['mixed']} mixed, "
         f"{counts['refused']} refused connections, {len(client.models)} models answered{more}"
     )
-    for failure in client.failures[:3]:
+    for failure in client.failures[:20]:
         print(f"          {failure}")
 
 
@@ -274,6 +291,7 @@ async def signals(users: list[int], paths: list[Path], requests: int) -> None:
     """Replace the workers by SIGHUP under load, then end the service by SIGTERM under load."""
     some = users[:: max(1, len(users) // 200)]
     with Serving(paths[0], "--workers", "2") as serving:
+        serving.wait_for_workers(2)
         client = Client(serving.port, some, expectations(paths[:1], some))
         asking = asyncio.create_task(client.run())
         rolled, step = 0, requests // 6
@@ -282,7 +300,9 @@ async def signals(users: list[int], paths: list[Path], requests: int) -> None:
             if rolled < 4 and client.counts["asked"] > step * (rolled + 1):
                 rolled += 1
                 serving.process.send_signal(signal.SIGHUP)
+                client.mark("SIGHUP")
         serving.process.send_signal(signal.SIGTERM)
+        client.mark("SIGTERM")
         while serving.process.poll() is None:
             await asyncio.sleep(0.05)
         client.enough = True
@@ -294,11 +314,12 @@ async def kill(users: list[int], paths: list[Path], seconds: float) -> None:
     """Kill one of two workers under load."""
     some = users[:: max(1, len(users) // 200)]
     with Serving(paths[0], "--workers", "2") as serving:
-        await asyncio.sleep(2.0)  # the second worker gets ready, too
+        serving.wait_for_workers(2)
         client = Client(serving.port, some, expectations(paths[:1], some))
         asking = asyncio.create_task(client.run())
         await asyncio.sleep(seconds / 2)
         os.kill(serving.workers()[0], signal.SIGKILL)
+        client.mark("SIGKILL")
         await asyncio.sleep(seconds / 2)
         client.enough = True
         await asking

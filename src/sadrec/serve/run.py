@@ -213,7 +213,7 @@ class Supervisor:
         logger.error("a worker ended with code %s: another takes its place", code)
         self._quick_deaths = self._quick_deaths + 1 if time.monotonic() - worker.began < 10 else 0
         time.sleep(min(30.0, 0.5 * 2**self._quick_deaths) if self._quick_deaths > 1 else 0)
-        self._start(replacing=any(one.ready for one in self.workers))
+        self._start(replacing=self._told)  # once the service was ready, whoever asks rather waits than is refused
 
 
 def _bind(host: str, port: int) -> socket.socket:

@@ -16,6 +16,8 @@ from sadrec.serve.settings import ServeSettings
 
 logger = logging.getLogger("sadrec.serve")
 
+_ROUNDS = 1000
+"""Rounds of the loop in which the last worker waits for the queue to be empty."""
 _GRACE = 0.5
 """Seconds that the last worker goes on accepting after it was told to end."""
 
@@ -56,7 +58,10 @@ class Server(uvicorn.Server):
         if last:
             await asyncio.sleep(min(_GRACE, self.settings.drain_seconds))
             self.listening.listen(0)
-            await asyncio.sleep(0)
+            for _ in range(_ROUNDS):  # who is in the queue when it is closed would be cut off
+                await asyncio.sleep(0)
+                if not _waiting(self.listening):
+                    break
         for server in self.servers:
             server.close()
         clock = asyncio.get_running_loop().time
@@ -64,6 +69,16 @@ class Server(uvicorn.Server):
         while self.server_state.connections and clock() < deadline:
             await asyncio.sleep(0.02)
         self.should_exit = True
+
+
+def _waiting(listening: socket.socket) -> int:
+    """Return how many connections wait to be accepted, where the system tells (Linux)."""
+    if not hasattr(socket, "TCP_INFO"):
+        return 0
+    with suppress(OSError):
+        info = listening.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104)
+        return int.from_bytes(info[24:28], sys.byteorder)  # tcpi_unacked: of a listening socket, its queue
+    return 0
 
 
 async def answer(settings: ServeSettings, listening: socket.socket, replacing: bool, ready: int) -> int:
