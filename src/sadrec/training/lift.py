@@ -13,6 +13,7 @@ from sadrec._types import Doubles
 MOST_USERS, MOST_ENTRIES, MOST_PRODUCTS = 400, 2_000_000, 2e8
 # Scores, and what neighbours share with users, held at a time.
 _BLOCK = 1 << 19
+_ROWS = 4096
 
 
 def lift(matrix: Any) -> float:
@@ -53,10 +54,10 @@ def lift(matrix: Any) -> float:
     known, held = known[:users], held[:users]
     shared = known.multiply(1 / np.maximum(counts, 1)).tocsr().astype(np.float32)
     # Copies are few: this is done before the model is there, and must not need more than that.
-    having = others.T.tocsr()
-    weights = np.repeat((sizes**-0.5).astype(np.float32), np.diff(others.indptr))
-    weighted = sp.csr_matrix((weights, others.indices, others.indptr), others.shape)
-    del others, weights
+    having, weighted = others.T.tocsr(), others
+    for first in range(0, len(sizes), _ROWS):
+        start = others.indptr[first : first + _ROWS + 1]
+        weighted.data[start[0] : start[-1]] = np.repeat(sizes[first : first + _ROWS] ** -0.5, np.diff(start))
     gains = []
     step = max(_BLOCK // sum(weighted.shape), 1)
     for first in range(0, len(held), step):
@@ -73,8 +74,9 @@ def lift(matrix: Any) -> float:
 
 def _ones(matrix: Any, users: NDArray[np.int64]) -> Any:
     """Return the rows of some users, with 1 for every interaction."""
-    rows = sp.csr_matrix(matrix[users])
-    return sp.csr_matrix((np.ones(rows.nnz, np.float32), rows.indices, rows.indptr), rows.shape)
+    rows = sp.csr_matrix(matrix[users], dtype=np.float32)  # of our own, as it has an array of users
+    rows.data.fill(1)
+    return rows
 
 
 def _hold_out(rows: Any, rng: np.random.Generator) -> tuple[Any, NDArray[np.int64]]:
