@@ -146,7 +146,10 @@ class Fitted:
 
         Vectors of a fixed length had none: with this one, those of new users come out about as long.
         """
-        return max(0.01 if self.settings is None or self.settings.length else self.settings.regularization, 1e-6)
+        if self.settings is None:
+            return 0.01
+        penalty = 0.2 / self.settings.length**4 if self.settings.length else self.settings.regularization
+        return max(penalty, 1e-6)
 
     @cached_property
     def sampling(self) -> dict[str, Any]:
