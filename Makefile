@@ -73,8 +73,9 @@ build/user: $(VENV)/.release
 	$(PYTHON) -m venv $@
 	$@/bin/python -m pip install --quiet .
 
-# Known vulnerabilities of what the library depends on; asks PyPI
+# Known vulnerabilities of what the library depends on; asks PyPI, which may not know this version of the library itself
 audit: build/user
+	build/user/bin/python -m pip uninstall --quiet --yes sadrec
 	$(BIN)/pip-audit --strict --path $$(build/user/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")
 
 # The bill of materials that goes with a release, as CycloneDX
