@@ -228,8 +228,8 @@ def _checked_weights(weights: Any, data: Interactions) -> Floats:
         raise ValueError(
             f"weights must be one per interaction, {data.matrix.nnz}, in the order of data.matrix, not {array.shape}"
         )
-    bad = ~(np.isfinite(array) & (array >= 0))
-    if bad.any():
+    if not (array.min(initial=0) >= 0 and np.isfinite(array.sum(dtype=np.float64))):  # without arrays of flags
+        bad = ~(np.isfinite(array) & (array >= 0))
         at = int(bad.argmax())
         raise ValueError(
             f"weights must be finite and not negative, but weights[{at}] is {array[at]} ({int(bad.sum())} such in "
