@@ -18,7 +18,12 @@ from studies._tools import markdown_table
 SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "default settings": {},
     "negatives as drawn": {"negative_candidates": 1, "regularization": 0.005, "user_balance": 0.0},
-    "32 factors": {"factors": 32, "negative_candidates": 8, "regularization": 0.012},
+    "32 factors, no bias, hardest of 12": {
+        "factors": 32,
+        "bias": False,
+        "negative_candidates": 12,
+        "regularization": 0.012,
+    },
 }
 """What is compared, by name."""
 
