@@ -7,6 +7,7 @@ import pytest
 from sadrec import BPR, SAD, Comparisons
 from sadrec.evaluation import evaluate_comparisons
 from sadrec.models import ModelFileError
+from sadrec.training.variational import SWEEPS
 
 
 def comparisons(users, winner, loser, n=None, m=None):
@@ -125,6 +126,21 @@ def test_a_file_whose_uncertainty_does_not_fit_is_refused(tmp_path):
             SAD.load(tmp_path / "bad.sad")
 
 
+def test_a_file_of_before_there_were_own_scores_is_read(tmp_path):
+    from sadrec._files import read_arrays, write_arrays
+
+    model = SAD(iterations=20).fit(comparisons(*tournament(judges=4)), show_progress=False)
+    model.save(tmp_path / "m.sad")
+    arrays, header = read_arrays(tmp_path / "m.sad", "a model")
+    del header["own_scale"]
+    write_arrays(
+        tmp_path / "old.sad", {name: array for name, array in arrays.items() if not name.startswith("own")}, header
+    )
+    old = SAD.load(tmp_path / "old.sad")
+    asked = model.users[0], model.items[0], model.items[1]
+    assert old.probability(*asked) == model.probability(*asked)
+
+
 def test_interrupted_and_resumed_it_ends_with_the_same_bits(tmp_path):
     data = comparisons(*tournament(judges=3))
     whole = SAD().fit(data, show_progress=False)
@@ -136,7 +152,7 @@ def test_interrupted_and_resumed_it_ends_with_the_same_bits(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         SAD().fit(data, show_progress=False, checkpoint=tmp_path, callbacks=[stop])
     resumed = SAD().fit(data, show_progress=False, checkpoint=tmp_path)
-    assert (resumed.item_factors == whole.item_factors).all() and len(resumed.history) == 60
+    assert (resumed.item_factors == whole.item_factors).all() and len(resumed.history) == SWEEPS
 
 
 GAINS = {

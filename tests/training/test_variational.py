@@ -12,7 +12,7 @@ from sadrec.training.beliefs import parabola
 from sadrec.training.checkpoint import Checkpoints, checkpoints_in
 from sadrec.training.given import Pairs
 from sadrec.training.run import run_sweeps
-from sadrec.training.variational import SWEEPS, Variational
+from sadrec.training.variational import OWN, SWEEPS, Variational
 
 
 def random_beliefs(rng, users, items, k):
@@ -129,6 +129,95 @@ def test_priors_are_learnt_from_the_data():
     assert 0.3 < alive.max() < 2.5
 
 
+def played(scores, rng, first, second, users=None, user_scores=None):
+    """Comparisons of (first, second), won by the scores of the items and, beside them, of users and items."""
+    x = scores[first] - scores[second]
+    users = np.zeros(len(first), np.int32) if users is None else users
+    if user_scores is not None:
+        x = x + user_scores[users, first] - user_scores[users, second]
+    won = rng.random(len(x)) < 1 / (1 + np.exp(-x))
+    sides = users, np.where(won, first, second), np.where(won, second, first)
+    return Pairs(*(side.astype(np.int32) for side in sides))
+
+
+def fitted(pairs, users, items, factors=2):
+    learner = Variational(pairs, users, items, factors, 0)
+    for _ in range(SWEEPS):
+        learner.advance()
+    return learner
+
+
+def test_items_that_met_few_others_shrink_to_what_such_items_score():
+    rng = np.random.default_rng(2)
+    items = 400
+    plays = np.exp(rng.normal(size=items))  # who plays more is better
+    scores = np.log(plays) + 0.3 * rng.normal(size=items)
+    first, second = (rng.choice(items, 3000, p=plays / plays.sum()) for _ in range(2))
+    learner = fitted(played(scores, rng, first[first != second], second[first != second]), 1, items + 2)
+    assert 0.5 < learner.trend < 1.5
+    bias = learner.beliefs.item[:, 0] + learner.trend * learner.meetings
+    rare = np.flatnonzero(np.bincount(np.concatenate((first, second)), minlength=items + 2) < 3)
+    assert bias[rare].mean() < bias.mean() - 0.5
+    assert bias[-1] == bias[-2]  # nobody met these two
+
+
+def test_where_all_items_meet_alike_there_is_no_trend():
+    rng = np.random.default_rng(3)
+    first, second = rng.integers(0, 20, 4000), rng.integers(0, 20, 4000)
+    learner = fitted(played(rng.normal(size=20), rng, first[first != second], second[first != second]), 1, 20)
+    assert np.ptp(learner.trend * learner.meetings) < 0.1
+
+
+def test_what_users_think_of_items_beside_the_factors_is_learnt():
+    rng = np.random.default_rng(4)
+    users, items, count = 20, 15, 12_000
+    own = rng.normal(size=(users, items))  # as many factors as items
+    user, first, second = rng.integers(0, users, count), rng.integers(0, items, count), rng.integers(0, items, count)
+    apart = first != second
+    pairs = played(np.zeros(items), rng, first[apart], second[apart], user[apart], own)
+    learner = fitted(pairs, users, items)
+    assert learner.own.scale > 0.1
+    learnt = np.zeros(users * items)
+    learnt[learner.own.keys] = learner.own.mean
+    by_factors = learner.beliefs.user @ (learner.beliefs.item[:, : learner.beliefs.user.shape[1]]).T
+    left = own - own.mean(axis=1, keepdims=True) - (by_factors - by_factors.mean(axis=1, keepdims=True))
+    assert np.corrcoef(learnt, left.ravel())[0, 1] > 0.7
+
+
+def test_a_comparison_of_two_unknown_items_says_less_than_one_with_a_known_item():
+    known = [np.zeros(400, np.int32), np.zeros(400, np.int32), np.repeat([1, 2], 200).astype(np.int32)]
+    winner, loser = np.append(known[1], [3, 5]), np.append(known[2], [0, 4])  # 3 beats 0, whom all know; 5 beats 4
+    pairs = Pairs(np.zeros(402, np.int32), winner.astype(np.int32), loser.astype(np.int32))
+    learner = Variational(pairs, 1, 6, 1, 0)
+    for _ in range(20):
+        learner.advance()
+    shares = learner.rows.share[(learner.rows.winner == 3) | (learner.rows.winner == 5)]
+    of_winner = dict(zip(learner.rows.winner[learner.rows.winner >= 3], shares[:, 0], strict=True))
+    assert of_winner[5] < of_winner[3] < 1
+
+
+def test_one_strong_factor_is_found_in_little_data():
+    # All factors at once share it out until none is worth keeping.
+    rng = np.random.default_rng(5)
+    items, count = 150, 3000
+    eta, tau = 1.5 * rng.normal(size=items), np.abs(1 + 1.5 * rng.normal(size=items))
+    i, j = rng.integers(0, items, count), rng.integers(0, items, count)
+    i, j = i[i != j], j[i != j]
+    won = rng.random(len(i)) < 1 / (1 + np.exp(-(eta[i] * tau[j] - eta[j] * tau[i])))
+    sides = np.zeros(len(i)), np.where(won, i, j), np.where(won, j, i)
+    learner = fitted(Pairs(*(side.astype(np.int32) for side in sides)), 1, items, factors=8)
+    assert 1 / np.sqrt(learner.prior.rival_precision[1:].min(initial=np.inf)) > 0.3
+
+
+def test_held_parameters_stay_whatever_the_weights():
+    pairs = simulated()
+    heavy = Pairs(pairs.user, pairs.winner, pairs.loser, np.full(len(pairs), 1e9, np.float32))
+    learner = Variational(heavy, 8, 40, 2, 0)
+    for _ in range(20):
+        learner.advance()
+    assert np.abs(learner.beliefs.user[:, 0] - 1).max() < 1e-3  # of the bias
+
+
 def test_resuming_gives_the_same_bits(tmp_path):
     pairs, identity = simulated(), {"data": 1}
 
@@ -139,16 +228,19 @@ def test_resuming_gives_the_same_bits(tmp_path):
         run_sweeps(learner, sweeps, lambda f: history.append(f) or False, history=history, checkpoints=checkpoints)
         return learner, history
 
-    whole, _ = run(50, None)
+    whole, _ = run(SWEEPS, None)
     run(33, tmp_path)
     assert checkpoints_in(tmp_path)[0].name == "epoch-000033.checkpoint"  # where the command line looks for it
-    resumed, history = run(50, tmp_path)
-    assert len(history) == 50
+    run(OWN + 2, tmp_path)
+    resumed, history = run(SWEEPS, tmp_path)
+    assert len(history) == SWEEPS
+    assert whole.trend == resumed.trend != 0
+    assert whole.own.scale == resumed.own.scale > 0
     for name, array in whole.state()[1].items():
         assert np.array_equal(array, resumed.state()[1][name]), name
     with pytest.raises(CheckpointError, match="data was 1 and is 2"):
         other = Checkpoints(tmp_path, {"data": 2})
-        run_sweeps(Variational(pairs, 8, 40, 4, 0), 50, lambda f: False, history=[], checkpoints=other)
+        run_sweeps(Variational(pairs, 8, 40, 4, 0), SWEEPS, lambda f: False, history=[], checkpoints=other)
 
 
 def test_ctrl_c_leaves_a_checkpoint_of_the_sweep_it_came_in(tmp_path):

@@ -24,6 +24,7 @@ Tensors = dict[str, NDArray[Any]]
 FORMAT = 1
 _PARAMETERS = ("user_factors", "item_factors", "rival_factors", "item_bias", "user_mean")
 _UNCERTAINTY = ("user_covariance", "item_covariance", "population", "pairings", "pairing_mean", "pairing_variance")
+_OWN = ("own", "own_mean", "own_variance")
 _ID_KINDS = {"i": "<i8", "u": "<u8", "f": "<f8", "M": "<i8"}
 
 
@@ -43,7 +44,8 @@ def save_model(path: str | Path, fitted: Fitted, class_name: str, params: Mappin
         "pairing_scale": fitted.uncertainty.pairing_scale if isinstance(fitted.uncertainty, Uncertainty) else None,
     }
     if isinstance(fitted.uncertainty, Uncertainty):
-        tensors |= {name: getattr(fitted.uncertainty, name) for name in _UNCERTAINTY}
+        tensors |= {name: getattr(fitted.uncertainty, name) for name in (*_UNCERTAINTY, *_OWN)}
+        header["own_scale"] = fitted.uncertainty.own_scale
     write_arrays(Path(path), {**tensors, **pack_seen(fitted.seen)}, header)
 
 
@@ -81,7 +83,7 @@ def load_model(path: str | Path, mmap: bool, verify: bool) -> tuple[Fitted, str,
         if not isinstance(params, dict) or not isinstance(name, str):
             raise ValueError("its settings are not a mapping, or its class has no name")
         lazily = mmap and not verify
-        uncertainty = _uncertainty(tensors, header.get("pairing_scale"), parameters, finite=verify or not mmap)
+        uncertainty = _uncertainty(tensors, header, parameters, finite=verify or not mmap)
         known = seen if lazily else seen()
         return Fitted(parameters, users, items, known, settings, history, uncertainty), name, params
 
@@ -116,9 +118,11 @@ def _parameters(tensors: Tensors, finite: bool) -> Parameters:
     return parameters
 
 
-def _uncertainty(tensors: Tensors, scale: Any, parameters: Parameters, finite: bool) -> Uncertainty | None:
+def _uncertainty(
+    tensors: Tensors, header: Mapping[str, Any], parameters: Parameters, finite: bool
+) -> Uncertainty | None:
     """Take out how sure the fit is and check that it fits the parameters; None where it does not know."""
-    if scale is None:
+    if header.get("pairing_scale") is None:
         return None
     if parameters.item_bias is None:
         raise ValueError("it knows how sure it is, but has no item_bias")
@@ -126,7 +130,9 @@ def _uncertainty(tensors: Tensors, scale: Any, parameters: Parameters, finite: b
     pairings = tensors["pairings"]
     shapes = {"user_covariance": (n, k, k), "item_covariance": (m, 2 * k, 2 * k), "population": (4, k - 1)}
     shapes |= {"pairings": (pairings.size,), "pairing_mean": (pairings.size,), "pairing_variance": (pairings.size,)}
-    types = {"population": np.float64, "pairings": np.int64}
+    own = {name: tensors[name] for name in _OWN if name in tensors}  # older files have none
+    shapes |= dict.fromkeys(own, own["own"].shape if own else ())
+    types = {"population": np.float64, "pairings": np.int64, "own": np.int64}
     for name, shape in shapes.items():
         array = tensors[name]
         if array.shape != shape or array.dtype != types.get(name, np.float32):
@@ -135,13 +141,17 @@ def _uncertainty(tensors: Tensors, scale: Any, parameters: Parameters, finite: b
             raise ValueError(f"{name} is not made of finite numbers")
     if not pairings.size or (finite and (np.diff(pairings) <= 0).any()):
         raise ValueError("the pairings are missing or out of order")
+    if own and finite and (np.diff(own["own"]) <= 0).any():
+        raise ValueError("the own scores are out of order")
     if finite:
         diagonals = [np.diagonal(tensors[f"{side}_covariance"], axis1=1, axis2=2) for side in ("user", "item")]
-        if min(part.min(initial=0) for part in (*diagonals, tensors["pairing_variance"])) < -1e-3:
+        variances = [part for name, part in tensors.items() if name in ("pairing_variance", "own_variance")]
+        if min(part.min(initial=0) for part in (*diagonals, *variances)) < -1e-3:
             raise ValueError("a variance is negative")
     return Uncertainty(
-        **{name: tensors[name].view(np.ndarray) for name in _UNCERTAINTY},
-        pairing_scale=number(scale, "pairing_scale"),
+        **{name: tensors[name].view(np.ndarray) for name in (*_UNCERTAINTY, *own)},
+        pairing_scale=number(header["pairing_scale"], "pairing_scale"),
+        own_scale=number(header.get("own_scale", 0.0), "own_scale"),
     )
 
 

@@ -352,8 +352,8 @@ class SAD(TrainingSettings, Estimator):
         """Return the probability that a user prefers an item to a rival: ``sigmoid(x_uij)``.
 
         Where the fit knows how sure it is (``solver="variational"``, the default for comparisons), it is
-        ``E[sigmoid(x_uij)]``: nearer to one half the less is known, and with what the two items' own comparisons say
-        beside the factors, unless ``pairings=False``. Ids, as for :meth:`preference`.
+        ``E[sigmoid(x_uij)]``: nearer to one half the less is known, and with what the two items' own comparisons, and
+        those of the user, say beside the factors, unless ``pairings=False``. Ids, as for :meth:`preference`.
         """
         known = self._fitted
         if known.uncertainty is None:
@@ -363,7 +363,7 @@ class SAD(TrainingSettings, Estimator):
         return float(p) if np.ndim(p) == 0 else p
 
     def deviation(self, user: Any, item: Any, rival: Any) -> Any:
-        """Return the standard deviation of a margin: how little is known of it, the pairing of the two items included.
+        """Return the standard deviation of a margin: how little is known of it, with what is beside the factors.
 
         Only fits with ``solver="variational"`` know it; others raise a ValueError.
         """

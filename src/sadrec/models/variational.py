@@ -77,7 +77,8 @@ def learnt(learner: Variational) -> tuple[Parameters, Uncertainty]:
         moment - mean[:, :, None] * mean[:, None, :]
         for mean, moment in ((user, beliefs.user_moment), (item, beliefs.item_moment))
     ]
-    eta, tau = item[:, :k], item[:, k:]
+    eta, tau = item[:, :k].copy(), item[:, k:]
+    eta[:, 0] += learner.trend * learner.meetings
     population = np.stack((prior.user_mean, *(values**-0.5 for values in prior[1:])))
     if k == 1:  # all factors were dropped
         user, eta, tau = (
@@ -85,6 +86,9 @@ def learnt(learner: Variational) -> tuple[Parameters, Uncertainty]:
         )
         population = np.hstack((population, np.zeros((4, 1))))
         covariances = [_spaced(covariance) for covariance in covariances]
+    own: tuple[Any, ...] = ()
+    if learner.own is not None and learner.own.scale:
+        own = learner.own.keys, _single(learner.own.mean), _single(learner.own.variance), learner.own.scale
     parameters = Parameters(
         _single(user[:, 1:]),
         _single(eta[:, 1:]),
@@ -100,6 +104,7 @@ def learnt(learner: Variational) -> tuple[Parameters, Uncertainty]:
         _single(pairings.mean),
         _single(pairings.variance),
         float(pairings.scale),
+        *own,
     )
     return parameters, uncertainty
 

@@ -5,7 +5,7 @@ A margin that is known to be 2 makes the item win in 88 % of the cases; one that
 1992).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -61,7 +61,7 @@ class Uncertainty(Distributed):
     """What is not known of the parameters of a model with an item bias, which is the first factor here.
 
     Pairings are pairs of items that were compared, and by how much the item of lower position is preferred beside what
-    the factors say.
+    the factors say. Own scores are what users think of items they compared, beside the factors.
     """
 
     user_covariance: Floats  # (users, 1 + k, 1 + k): of (1, xi)
@@ -71,6 +71,10 @@ class Uncertainty(Distributed):
     pairing_mean: Floats
     pairing_variance: Floats
     pairing_scale: float  # the variance of such a margin for two items that were never compared
+    own: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))  # user * items + item, in order
+    own_mean: Floats = field(default_factory=lambda: np.empty(0, np.float32))
+    own_variance: Floats = field(default_factory=lambda: np.empty(0, np.float32))
+    own_scale: float = 0.0  # the variance of such a score of a user and an item they never compared
 
     def distribution(
         self, parameters: Parameters, users: Any, items: Any, rivals: Any, pairings: bool = True
@@ -93,13 +97,19 @@ class Uncertainty(Distributed):
         sides = (np.array(side.ravel()) for side in (user, item, rival))
         mean, variance = np.empty(user.size), np.empty(user.size)
         who, first, second = sides
-        margin_distribution(0, user.size, who, first, second, self._beliefs(parameters), mean, variance)
+        asked, row = np.unique(who, return_inverse=True)
+        margin_distribution(0, user.size, row, first, second, self._beliefs(parameters, asked), mean, variance)
         if pairings:
             keys = pairing_keys(first, second, parameters.n_items)
-            at = np.minimum(np.searchsorted(self.pairings, keys), len(self.pairings) - 1)
-            compared = self.pairings[at] == keys
-            mean += np.where(compared, np.where(first < second, 1, -1) * self.pairing_mean[at], 0.0)
-            variance += np.where(compared, self.pairing_variance[at], self.pairing_scale)
+            known = self.pairings, self.pairing_mean, self.pairing_variance, self.pairing_scale
+            more, uncertain = _look_up(keys, *known)
+            mean += np.where(first < second, 1, -1) * more
+            variance += uncertain
+            for side, sign in ((first, 1), (second, -1)):
+                keys = who * parameters.n_items + side
+                more, uncertain = _look_up(keys, self.own, self.own_mean, self.own_variance, self.own_scale)
+                mean += sign * more
+                variance += uncertain
         same = first == second
         mean[same], variance[same] = 0.0, 0.0
         return mean.reshape(shape), variance.reshape(shape)
@@ -108,19 +118,17 @@ class Uncertainty(Distributed):
         """Return the same for one visitor, of whose vector the covariance is given."""
         wider = np.zeros((1, len(covariance) + 1, len(covariance) + 1), np.float32)
         wider[0, 1:, 1:] = covariance
-        visitor = replace(self, user_covariance=wider)
+        nobody = {name: getattr(self, name)[:0] for name in ("own", "own_mean", "own_variance")}
+        visitor = replace(self, user_covariance=wider, **nobody)
         visitor.__dict__["_kept_items"] = self._kept_items  # the same items
         return visitor
 
-    def _beliefs(self, parameters: Parameters) -> Any:
-        """Return means and second moments, as the kernel takes them; kept until other parameters are asked about."""
-        kept = self._kept
-        if not kept or kept[0] is not parameters:
-            from sadrec._moments import Beliefs
+    def _beliefs(self, parameters: Parameters, users: NDArray[np.int64]) -> Any:
+        """Return means and second moments of some users and of all items, as the kernel takes them."""
+        from sadrec._moments import Beliefs
 
-            users = np.hstack((np.ones((parameters.n_users, 1)), parameters.user_factors), dtype=np.float64)
-            kept[:] = parameters, Beliefs(users, _moment(users, self.user_covariance), *self._item_side(parameters))
-        return kept[1]
+        xi = np.hstack((np.ones((len(users), 1)), parameters.user_factors[users]), dtype=np.float64)
+        return Beliefs(xi, _moment(xi, self.user_covariance[users]), *self._item_side(parameters))
 
     def _item_side(self, parameters: Parameters) -> tuple[Doubles, Doubles]:
         """Return means and second moments of the items; kept as long as they are the same."""
@@ -135,15 +143,22 @@ class Uncertainty(Distributed):
         return kept[1], kept[2]
 
     @cached_property
-    def _kept(self) -> list[Any]:
-        return []
-
-    @cached_property
     def _kept_items(self) -> list[Any]:
         return []
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if not name.startswith("_kept")}
+
+
+def _look_up(
+    keys: NDArray[np.int64], known: NDArray[np.int64], mean: Floats, variance: Floats, scale: float
+) -> tuple[Any, Any]:
+    """Return mean and variance of what has these keys; of what is not known 0 and ``scale``."""
+    if not len(known):
+        return 0.0, scale
+    at = np.minimum(np.searchsorted(known, keys), len(known) - 1)
+    there = known[at] == keys
+    return np.where(there, mean[at], 0.0), np.where(there, variance[at], scale)
 
 
 def _moment(mean: Doubles, covariance: Floats) -> Doubles:

@@ -10,6 +10,10 @@ Bayes). With :math:`a = \eta_i \tau_j - \eta_j \tau_i` and :math:`x = \xi_u \cdo
 Each comparison is replaced by a parabola in x that fits :math:`\log \sigma(x)` where x is believed to lie. Given the
 items, the best beliefs of a user then solve a linear system, and given the users and the other items those of an item.
 
+Beliefs that are independent of each other are too sure: a comparison of two items that nobody knows says little about
+either. So where covariances are concerned, what a comparison tells of one side counts less the less is known of the
+others (``share``); means are right as they are.
+
 The bias is the first factor, with xi and tau held at 1.
 """
 
@@ -33,7 +37,8 @@ class Rows(NamedTuple):
     """Comparisons in the order of their users, and the parabola of each.
 
     ``start`` says where those of each user begin. ``curvature`` and ``slope`` are those of the parabola, ``offset`` and
-    ``offset_variance`` what is added to the margin of the factors (see :class:`Pairings`).
+    ``offset_variance`` what is added to the margin of the factors (see ``variational.py``). ``share`` says how much of
+    what a comparison tells counts for the winner, the loser and the user, given how little is known of the other two.
     """
 
     start: NDArray[np.int64]
@@ -45,6 +50,7 @@ class Rows(NamedTuple):
     slope: Doubles
     offset: Doubles
     offset_variance: Doubles
+    share: Doubles  # (rows, 3)
 
 
 class Entries(NamedTuple):
@@ -127,20 +133,60 @@ def believe(precision: Any, linear: Any, factor: Any, covariance: Any, mean: Any
 
 
 @kernel
-def fit_parabolas(first: int, last: int, rows: Rows, beliefs: Beliefs, bound: bool, step: float) -> None:
-    """Fit the parabolas of comparisons first, ..., last - 1 to what is believed of their margins."""
+def variance_along(mean: Any, moment: Any, direction: Any) -> float:
+    """Return the variance of the product of a vector with a direction."""
+    square, product = 0.0, 0.0
+    for p in range(mean.shape[0]):
+        total, row = 0.0, moment[p]
+        for q in range(mean.shape[0]):
+            total += row[q] * direction[q]
+        square += total * direction[p]
+        product += mean[p] * direction[p]
+    return max(square - product * product, 0.0)
+
+
+@kernel
+def widen(precision: Any, prior: Any, share: float, factor: Any, covariance: Any, mean: Any, moment: Any) -> None:
+    """Write the second moment that goes with a share of the data's precision, the mean being what it is."""
+    n = mean.shape[0]
+    for p in range(n):
+        for q in range(n):
+            precision[p, q] *= share
+        precision[p, p] += (1.0 - share) * prior[p]
+    invert(precision, factor, covariance)
+    for p in range(n):
+        for q in range(n):
+            moment[p, q] = covariance[p, q] + mean[p] * mean[q]
+
+
+@kernel
+def fit_parabolas(first: int, last: int, rows: Rows, beliefs: Beliefs, bound: bool, step: float, mutual: float) -> None:
+    """Fit the parabolas of comparisons first, ..., last - 1 to what is believed of their margins.
+
+    ``mutual`` is how much of the variance of its other sides is noise in what a comparison tells of one.
+    """
     k = beliefs.user.shape[1]
     moment = np.empty((k, k))
+    to_item, to_rival, to_user = np.empty(2 * k), np.empty(2 * k), np.empty(k)
     for t in range(first, last):
         u, i, j = rows.user[t], rows.winner[t], rows.loser[t]
+        user, item, rival = beliefs.user[u], beliefs.item[i], beliefs.item[j]
         pair_moment(beliefs.item_moment[i], beliefs.item_moment[j], moment)
-        mean, variance = margin_moments(
-            beliefs.user[u], beliefs.user_moment[u], beliefs.item[i], beliefs.item[j], moment
-        )
-        curvature, slope = parabola(mean + rows.offset[t], variance + rows.offset_variance[t], bound)
+        mean, variance = margin_moments(user, beliefs.user_moment[u], item, rival, moment)
+        variance += rows.offset_variance[t]
+        curvature, slope = parabola(mean + rows.offset[t], variance, bound)
         weight = step * rows.weight[t]
         rows.curvature[t] = weight * curvature + (1.0 - step) * rows.curvature[t]
         rows.slope[t] = weight * slope + (1.0 - step) * rows.slope[t]
+        for h in range(k):
+            to_item[h], to_item[k + h] = user[h] * rival[k + h], -user[h] * rival[h]
+            to_rival[h], to_rival[k + h] = user[h] * item[k + h], -user[h] * item[h]
+            to_user[h] = item[h] * rival[k + h] - rival[h] * item[k + h]
+        noise = mutual * rows.curvature[t]
+        share = rows.share[t]
+        share[0] = 1.0 / (1.0 + noise * max(variance - variance_along(item, beliefs.item_moment[i], to_item), 0.0))
+        share[1] = 1.0 / (1.0 + noise * max(variance - variance_along(rival, beliefs.item_moment[j], to_rival), 0.0))
+        share[2] = 1.0 / (1.0 + noise * max(variance - variance_along(user, beliefs.user_moment[u], to_user), 0.0))
 
 
 @kernel
@@ -155,18 +201,24 @@ def update_users(first: int, last: int, rows: Rows, beliefs: Beliefs, prior: Pri
             for g in range(k):
                 precision[h, g] = 0.0
             precision[h, h] = prior.user_precision[h]
+        whole, shared = 0.0, 0.0
         for t in range(rows.start[u], rows.start[u + 1]):
             i, j = rows.winner[t], rows.loser[t]
             item, rival = beliefs.item[i], beliefs.item[j]
             pair_moment(beliefs.item_moment[i], beliefs.item_moment[j], moment)
             curvature = rows.curvature[t]
             slope = rows.slope[t] - curvature * rows.offset[t]
+            whole += curvature
+            shared += curvature * rows.share[t, 2]
             for h in range(k):
                 linear[h] += slope * (item[h] * rival[k + h] - rival[h] * item[k + h])
                 row, other = precision[h], moment[h]
                 for g in range(k):
                     row[g] += curvature * other[g]
         believe(precision, linear, factor, covariance, beliefs.user[u], beliefs.user_moment[u])
+        if whole > 0.0:
+            share = shared / whole
+            widen(precision, prior.user_precision, share, factor, covariance, beliefs.user[u], beliefs.user_moment[u])
 
 
 @kernel
@@ -181,6 +233,7 @@ def update_items(
     size = 2 * k
     total, precision, factor = np.empty((size, size)), np.empty((size, size)), np.empty((size, size))
     covariance, linear = np.empty((size, size)), np.empty(size)
+    expected = np.concatenate((prior.item_precision, prior.rival_precision))
     for at in range(items.shape[0]):
         i = items[at]
         for h in range(k):
@@ -189,11 +242,14 @@ def update_items(
         for h in range(size):
             for g in range(size):
                 total[h, g] = 0.0
+        whole, shared = 0.0, 0.0
         for e in range(entries.start[i], entries.start[i + 1]):
             t, other = entries.row[e], entries.other[e]
             u = rows.user[t]
             curvature = rows.curvature[t]
             slope = entries.sign[e] * (rows.slope[t] - curvature * rows.offset[t])
+            whole += curvature
+            shared += curvature * rows.share[t, 0 if entries.sign[e] > 0 else 1]
             user, rival, rival_moment = beliefs.user[u], beliefs.item[other], beliefs.item_moment[other]
             for h in range(k):
                 linear[h] += slope * user[h] * rival[k + h]
@@ -221,26 +277,23 @@ def update_items(
                 precision[h, k + g] = -weight * total[k + h, g]
                 precision[k + h, g] = -weight * total[h, k + g]
                 precision[k + h, k + g] = weight * total[h, g]
-        for h in range(k):
-            precision[h, h] += prior.item_precision[h]
-            precision[k + h, k + h] += prior.rival_precision[h]
+        for h in range(size):
+            precision[h, h] += expected[h]
         believe(precision, linear, factor, covariance, mean[at], moment[at])
-        if keep_rivals_positive(precision, linear, mean[at]):
-            for p in range(size):
-                for q in range(size):
-                    moment[at, p, q] = covariance[p, q] + mean[at, p] * mean[at, q]
+        keep_rivals_positive(precision, linear, mean[at])
+        widen(precision, expected, shared / whole, factor, covariance, mean[at], moment[at])
 
 
 @kernel
-def keep_rivals_positive(precision: Any, linear: Any, mean: Any) -> bool:
-    """Move an item's mean to the best place with tau >= 0, coordinate by coordinate; return whether it moved."""
+def keep_rivals_positive(precision: Any, linear: Any, mean: Any) -> None:
+    """Move an item's mean to the best place with tau >= 0, coordinate by coordinate."""
     k = mean.shape[0] // 2
     lowest = 0.0
     for h in range(k):
         lowest = min(lowest, mean[k + h])
         mean[k + h] = max(mean[k + h], 0.0)
     if lowest == 0.0:
-        return False
+        return
     for _ in range(_PASSES):
         for p in range(2 * k):
             value = linear[p]
@@ -249,4 +302,21 @@ def keep_rivals_positive(precision: Any, linear: Any, mean: Any) -> bool:
                     value -= precision[p, q] * mean[q]
             value /= precision[p, p]
             mean[p] = max(value, 0.0) if p >= k else value
-    return True
+
+
+@kernel
+def update_own_scores(
+    start: Any, row: Any, other: Any, sign: Any, rows: Rows, rest: Any, precision: float, mean: Any, variance: Any
+) -> None:
+    """Write what people think of items beside the factors, one after the other, given the ``rest`` of all margins.
+
+    The entries of each (user, item) are comparisons (``row``) with another item (``other`` is the place of that one),
+    won or lost (``sign``).
+    """
+    for c in range(mean.shape[0]):
+        information, linear = precision, 0.0
+        for e in range(start[c], start[c + 1]):
+            curvature = rows.curvature[row[e]]
+            information += curvature
+            linear += sign[e] * (rows.slope[row[e]] - curvature * rest[row[e]]) + curvature * mean[other[e]]
+        mean[c], variance[c] = linear / information, 1.0 / information

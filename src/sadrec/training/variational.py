@@ -1,10 +1,14 @@
 """Learn from comparisons how much to learn: beliefs about every parameter, and priors that the data sets.
 
-People shrink towards a population whose mean and spread are learnt, factor by factor; scores shrink towards equal and
-rival factors towards 1, by scales that are learnt, too. A factor that the data does not support shrinks to nothing and
-is dropped; one that is the same for everybody, with rival factors of 1, becomes a part of the item bias. What is left
-of two items that met often is a margin of their own (:class:`Pairings`): the games of one series are no independent
-evidence about anything else. (BPR, which explains everything by scores, has none.)
+People shrink towards a population whose mean and spread are learnt, factor by factor; scores shrink towards what items
+have that met as many others (in sports, those who play more are better), and rival factors towards 1, by scales that
+are learnt, too. Where there is one user, one factor comes first, the others when it has found its place: all at once,
+they share what it could explain alone until none is worth keeping. A factor that the data does not support shrinks to
+nothing and is dropped; one that is the same for everybody, with rival factors of 1, becomes a part of the item bias.
+
+What is left of two items that met often is a margin of their own (:class:`Pairings`): the games of one series are no
+independent evidence about anything else. (BPR, which explains everything by scores, has none.) What is left of a user
+and an item is a score of its own (:class:`OwnScores`).
 
 One sweep fits a parabola to every comparison (see ``beliefs.py``), then solves for every user and every item, and sets
 the priors to what is believed. There is no learning rate. The first sweeps take parabolas that are bounds: they cannot
@@ -22,15 +26,28 @@ from numpy.typing import NDArray
 
 from sadrec._moments import Beliefs, margin_distribution, moderated, pairing_keys
 from sadrec._types import Doubles
-from sadrec.training.beliefs import HELD, Entries, Prior, Rows, fit_parabolas, update_items, update_users
+from sadrec.training.beliefs import (
+    HELD,
+    Entries,
+    Prior,
+    Rows,
+    fit_parabolas,
+    update_items,
+    update_own_scores,
+    update_users,
+)
 from sadrec.training.given import Pairs
-from sadrec.training.layout import lay_out
+from sadrec.training.layout import lay_out, starts
 
-SWEEPS = 60
+SWEEPS = 80
 BOUNDED = 15  # sweeps whose parabolas are bounds
-SETTLED = 5  # sweeps before the priors are learnt
-PAIRED = 30  # sweeps before pairings have margins of their own: the factors explain what they can first
-PRUNED = (28, 45)  # sweeps after which factors that carry nothing are dropped
+SETTLED = 10  # sweeps before the priors are learnt; where factors come one after the other, as many as are bounded
+GROWN = 30  # sweeps with one factor, before the others come, where there is one user
+PAIRED = 30  # sweeps before pairings have margins of their own
+PRUNED = (30, 40, 50, 65)  # sweeps after which factors that carry nothing are dropped
+OWN = 65  # sweeps before users have scores of their own: the factors, which stay from then on, explain what they can
+MUTUAL = 0.5  # share of the others' variance that is noise: they depend on each other, so all of it is too much,
+# except in the sweeps before PAIRED, which look for what there is
 STEP = 0.5  # how far a parabola moves towards the one that fits, once it is no bound
 LEAST = 0.03  # root mean square of a factor's part of the margins below which it carries nothing
 STRAIGHT = 0.25  # spread of a factor's rival factors around 1 below which they are 1
@@ -39,10 +56,13 @@ STATEMENT = 100.0  # fewer comparisons are no sample to learn priors from: they 
 _SPREAD = 0.5  # of the first means
 _STATED = 2.0  # of eta and tau where they are not learnt
 _FEW, _SMALL = 1.0, 1e-3  # the scales' own prior: so many numbers of this variance
+_NEW_VARIANCE, _NEW_SPREAD = 0.3, 0.3  # of the scores of factors that come later: expected, and at first
+_TREND = 0.25  # standard deviation of the scores' rise with the logarithm of how many others an item met
 _GROUP, _GROUPS = 32, 64  # items that are updated at once, where there are few; groups of them, where there are many
-_FIRST_SCALE = 0.1  # of the variance of pairings
+_FIRST_SCALE = 0.1  # of the variance of pairings and own scores
 _AT_ONCE = 65_536  # comparisons whose parts are added up at once
 _ROUNDS = 20  # of the search for the variance of pairings, in every sweep
+_HOLD = 1e6  # times all weights: what holds a parameter whatever the data says
 
 
 @dataclass
@@ -63,12 +83,50 @@ class Pairings:
         return Pairings(keys, of_row, np.where(winner < loser, 1.0, -1.0), np.zeros(len(keys)), np.zeros(len(keys)))
 
 
+@dataclass
+class OwnScores:
+    """What people think of items they compared, beside the factors: normal around 0, with a learnt variance."""
+
+    keys: NDArray[np.int64]  # user * items + item, ascending
+    winner: NDArray[np.int64]  # of each comparison: the place of (user, winner)
+    loser: NDArray[np.int64]
+    start: NDArray[np.int64]  # where the entries of each place begin
+    row: NDArray[np.int64]  # of an entry: its comparison,
+    other: NDArray[np.int64]  # the place of the other item,
+    sign: Doubles  # and whether the item won (1) or lost (-1)
+    mean: Doubles
+    variance: Doubles
+    scale: float = 0.0  # the learnt variance; 0 until it is learnt
+
+    @staticmethod
+    def of(rows: Rows, items: int) -> "OwnScores":
+        """Return the own scores of comparisons, all 0."""
+        count, user = len(rows.user), rows.user.astype(np.int64) * items
+        keys, places = np.unique(np.concatenate((user + rows.winner, user + rows.loser)), return_inverse=True)
+        order = np.argsort(places, kind="stable")
+        row, won = order % count, order < count
+        winner, loser = places[:count], places[count:]
+        other = np.where(won, loser[row], winner[row])
+        start = starts(places[order], len(keys))
+        zeros = np.zeros(len(keys)), np.zeros(len(keys))
+        return OwnScores(keys, winner, loser, start, row, other, np.where(won, 1.0, -1.0), *zeros)
+
+    def update(self, rows: Rows, rest: Doubles) -> None:
+        """Set the scores to what the rest of the margins leaves unexplained, and learn their variance."""
+        self.scale = self.scale or _FIRST_SCALE
+        entries = self.start, self.row, self.other, self.sign
+        update_own_scores(*entries, rows, rest, 1.0 / self.scale, self.mean, self.variance)
+        determined = len(self.variance) - float(self.variance.sum()) / self.scale
+        squares = float(self.mean @ self.mean)
+        self.scale = min(max((squares + _FEW * _SMALL) / (determined + _FEW), 1e-4), 25.0)
+
+
 class Variational:
     """Beliefs about the parameters of a model of comparisons, sweep after sweep.
 
-    ``factors`` is the length of the vectors at the start, beside the bias; ``seed`` that of the first means, which
-    differ between items so that they can part. Rival factors are learnt or held at 1 (BPR). The result does not depend
-    on the number of threads.
+    ``factors`` is the length of the vectors beside the bias, once all have come; ``seed`` that of the first means,
+    which differ between items so that they can part. Rival factors are learnt or held at 1 (BPR). The result does not
+    depend on the number of threads.
     """
 
     def __init__(
@@ -82,7 +140,7 @@ class Variational:
         threads: int = 1,
         executor: Executor | None = None,
     ) -> None:
-        self._users, self.rivals = users, rivals
+        self._users, self.rivals, self._factors, self._seed = users, rivals, factors, seed
         self._threads, self._executor = 1 if executor is None else threads, executor
         if pairs.weight is not None and not pairs.weight.all():  # a comparison of weight 0 says nothing
             counts = pairs.weight > 0
@@ -91,15 +149,23 @@ class Variational:
             raise ValueError("all comparisons have the weight 0: there is nothing to learn from")
         laid = lay_out(pairs, users, items)
         weight = np.ones(len(pairs)) if pairs.weight is None else pairs.weight[laid.order].astype(np.float64)
-        rest = 0.25 * weight, 0.5 * weight, np.zeros(len(pairs)), np.zeros(len(pairs))
+        rest = 0.25 * weight, 0.5 * weight, np.zeros(len(pairs)), np.zeros(len(pairs)), np.ones((len(pairs), 3))
         self.rows = Rows(laid.user_start, laid.user, laid.winner, laid.loser, weight, *rest)
         self._entries = Entries(laid.item_start, laid.row, laid.other, np.where(laid.won, 1.0, -1.0))
         self.pairings = Pairings.of(self.rows.winner, self.rows.loser, items)
         self._asked = np.diff(self.rows.start) > 0
         self._met = np.diff(self._entries.start) > 0
-        self._learns = float(self.rows.weight.sum()) >= STATEMENT
+        total = float(self.rows.weight.sum())
+        self._learns = total >= STATEMENT
+        self._hold = max(HELD, _HOLD * total)
+        self.own = OwnScores.of(self.rows, items) if users > 1 else None
+        self.trend = 0.0  # how much higher the scores of items are that met e times as many others
+        self.meetings = self._logarithms_of_meetings(items)
+        self._rise = self.meetings[self.rows.winner] - self.meetings[self.rows.loser]
         rng = np.random.default_rng((seed, 8))
-        k = factors + 1
+        self._grows = users == 1 and self._learns
+        self._settled = BOUNDED if self._grows else SETTLED
+        k = 1 + (min(factors, 1) if self._grows else factors)
         user_held, rival_held = self._held(k)
         user = np.where(user_held, 1.0, _SPREAD * (1 + rng.standard_normal((users, k))))
         eta = _SPREAD * rng.standard_normal((items, k))
@@ -108,9 +174,9 @@ class Variational:
         self.beliefs = Beliefs(user, _outer(user), item, _outer(item))
         self.prior = Prior(
             np.where(user_held | (not self._learns), 1.0, _SPREAD),
-            np.where(user_held, HELD, 1.0),
+            np.where(user_held, self._hold, 1.0),
             np.full(k, 1.0 if self._learns else _STATED**-2),
-            np.where(rival_held, HELD, _SPREAD**-2 if self._learns else _STATED**-2),
+            np.where(rival_held, self._hold, _SPREAD**-2 if self._learns else _STATED**-2),
         )
         self._order = rng.permutation(np.flatnonzero(self._met))
         self.sweep = 0
@@ -124,27 +190,85 @@ class Variational:
         bias = np.arange(k) == 0
         return bias | (self._users == 1), bias | (not self.rivals)
 
+    def _logarithms_of_meetings(self, items: int) -> Doubles:
+        """Return of every item the logarithm of 1 + how many others it met, less the mean; unknown ones have the least.
+
+        What nobody compared is taken for something that was hardly ever compared.
+        """
+        keys = self.pairings.keys
+        count = np.bincount(keys // items, minlength=items) + np.bincount(keys % items, minlength=items)
+        logarithm = np.log1p(np.maximum(count, count[self._met].min()))
+        return np.asarray(logarithm - logarithm[self._met].mean())
+
     # -- a sweep ------------------------------------------------------------------------------------------------------
 
     def advance(self) -> float:
         """Make a sweep; return the mean log likelihood of the comparisons, averaged over what is not known."""
-        bound = self.sweep < BOUNDED
-        self._share(fit_parabolas, len(self.rows.user), self.rows, self.beliefs, bound, 1.0 if bound else STEP)
-        if self._users > 1:
-            self._share(update_users, self._users, self.rows, self.beliefs, self.prior)
-        self._update_items()
+        if self._grows and self.sweep == GROWN:
+            self._grow()
+        bound, final = self.sweep < BOUNDED, self._learns and self.own is not None and self.sweep >= OWN
+        step, mutual = 1.0 if bound else STEP, 1.0 if self.sweep < PAIRED else MUTUAL
+        self._share(fit_parabolas, len(self.rows.user), self.rows, self.beliefs, bound, step, mutual)
+        if not final:
+            if self._users > 1:
+                self._share(update_users, self._users, self.rows, self.beliefs, self.prior)
+            self._update_items()
         self.sweep += 1
-        if self._learns and self.sweep > SETTLED:
-            self._learn_prior()
-        if self._learns and self.sweep in PRUNED:
-            self._drop(self._move_to_bias() | self._idle())
+        if self._learns and not final:
+            if self.sweep > self._settled:
+                self._learn_prior()
+            if self.sweep in PRUNED:
+                self._drop(self._move_to_bias() | self._idle())
         self._expect_of_unseen()
         mean, variance = self._margins()
-        if self._learns and self.rivals and self.sweep > PAIRED:
-            self._update_pairings(mean)
+        if self._learns:
+            if self.sweep > self._settled and not final:
+                mean = self._update_trend(mean)
+            if self.rivals and self.sweep > PAIRED:
+                self._update_pairings(mean + self.trend * self._rise + self._own_part())
+            if final and self.own is not None:
+                self.own.update(self.rows, mean + self.trend * self._rise + self._pairing_part())
+            self._set_offsets()
         mean, variance = mean + self.rows.offset, variance + self.rows.offset_variance
         likelihoods = -np.logaddexp(0, -moderated(mean, variance))
         return float(np.average(likelihoods, weights=self.rows.weight))
+
+    def _pairing_part(self) -> Doubles:
+        """Return what the margins of pairings add to those of the comparisons."""
+        return self.pairings.sign * self.pairings.mean[self.pairings.of_row]
+
+    def _own_part(self) -> Doubles | float:
+        """Return what the users' own scores add to the margins of the comparisons."""
+        own = self.own
+        return 0.0 if own is None else own.mean[own.winner] - own.mean[own.loser]
+
+    def _set_offsets(self) -> None:
+        """Write what is added to the margins of the factors."""
+        rows, own = self.rows, self.own
+        rows.offset[:] = self.trend * self._rise + self._pairing_part() + self._own_part()
+        rows.offset_variance[:] = self.pairings.variance[self.pairings.of_row]
+        if own is not None:
+            rows.offset_variance[:] += own.variance[own.winner] + own.variance[own.loser]
+
+    def _update_trend(self, by_factors: Doubles) -> Doubles:
+        """Learn how scores rise with the number of meetings; return the margins of the factors, which it changes.
+
+        Twice: given what is left of the scores, and given the scores, which is fast where the other is slow.
+        """
+        rows, rise, expected = self.rows, self._rise, _TREND**-2
+        rest = rows.slope - rows.curvature * (by_factors + self._pairing_part() + self._own_part())
+        self.trend = float(rise @ rest) / (expected + float(rows.curvature @ rise**2))
+        precision, meetings = self.prior.item_precision[0], np.where(self._met, self.meetings, 0.0)
+        scores = self.beliefs.item[:, 0]
+        more = precision * float(meetings @ scores) - expected * self.trend
+        more /= precision * float(meetings @ meetings) + expected
+        self.trend += more
+        moved = more * meetings
+        item, moment = self.beliefs.item, self.beliefs.item_moment
+        moment[:, 0, :] -= moved[:, None] * item
+        item[:, 0] -= moved
+        moment[:, :, 0] -= moved[:, None] * item
+        return np.asarray(by_factors - more * rise)
 
     def _share(self, stage: Callable[..., Any], count: int, *arguments: Any) -> None:
         """Run a stage on ranges of users or rows, on all threads."""
@@ -196,8 +320,6 @@ class Variational:
             pairings.scale = min(max((squares + _FEW * _SMALL) / (determined + _FEW), 1e-4), 25.0)
         pairings.variance = np.asarray(1.0 / (1.0 / pairings.scale + information), np.float64)
         pairings.mean = linear * pairings.variance
-        rows.offset[:] = pairings.sign * pairings.mean[pairings.of_row]
-        rows.offset_variance[:] = pairings.variance[pairings.of_row]
 
     def _learn_prior(self) -> None:
         """Set means and scales of the priors to those of the beliefs.
@@ -217,10 +339,42 @@ class Variational:
             user, square = beliefs.user[self._asked], beliefs.user_moment[:, h, h][self._asked]
             user_mean = np.where(user_held, 1.0, user.mean(axis=0))
             spread = _variance(square - 2 * user * user_mean + user_mean**2)
-            user_precision = np.where(user_held, HELD, 1.0 / _half_way(spread))
-        self.prior = Prior(user_mean, user_precision, 1.0 / _half_way(eta), np.where(rival_held, HELD, 1.0 / tau))
+            user_precision = np.where(user_held, self._hold, 1.0 / _half_way(spread))
+        rival_precision = np.where(rival_held, self._hold, 1.0 / tau)
+        self.prior = Prior(user_mean, user_precision, 1.0 / _half_way(eta), rival_precision)
 
     # -- how many factors ---------------------------------------------------------------------------------------------
+
+    def _grow(self) -> None:
+        """Add the factors that come later, with scores near 0."""
+        beliefs, prior, k = self.beliefs, self.prior, len(self.prior.user_mean)
+        users, items, more = len(beliefs.user), len(beliefs.item), self._factors + 1 - k
+        if more <= 0:
+            return
+        rng = np.random.default_rng((self._seed, 9))
+        user_held, rival_held = (held[k:] for held in self._held(k + more))
+        user = np.where(user_held, 1.0, _SPREAD * (1 + rng.standard_normal((users, more))))
+        eta = _NEW_SPREAD * rng.standard_normal((items, more))
+        tau = np.where(rival_held, 1.0, np.abs(1 + _SPREAD * rng.standard_normal((items, more))))
+        first = np.concatenate((np.arange(k), k + more + np.arange(k)))
+
+        def grown(mean: Doubles, moment: Doubles, wider: Doubles, at: NDArray[np.int64]) -> Doubles:
+            result = _outer(wider)
+            result[:, at[:, None], at] += moment - _outer(mean)
+            return result
+
+        all_users = np.hstack((beliefs.user, user))
+        all_items = np.hstack((beliefs.item[:, :k], eta, beliefs.item[:, k:], tau))
+        user_moment = grown(beliefs.user, beliefs.user_moment, all_users, first[:k])
+        self.beliefs = Beliefs(
+            all_users, user_moment, all_items, grown(beliefs.item, beliefs.item_moment, all_items, first)
+        )
+        self.prior = Prior(
+            np.append(prior.user_mean, np.where(user_held, 1.0, _SPREAD)),
+            np.append(prior.user_precision, np.where(user_held, self._hold, 1.0)),
+            np.append(prior.item_precision, np.full(more, 1.0 / _NEW_VARIANCE)),
+            np.append(prior.rival_precision, np.where(rival_held, self._hold, _SPREAD**-2)),
+        )
 
     def _idle(self) -> NDArray[np.bool_]:
         """Tell which factors carry nothing."""
@@ -276,13 +430,20 @@ class Variational:
 
     # -- checkpoints --------------------------------------------------------------------------------------------------
 
+    @property
+    def _learnt_margins(self) -> dict[str, Pairings | OwnScores]:
+        return {"pairing": self.pairings} | ({} if self.own is None else {"own": self.own})
+
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return what the next sweep depends on: plain values and arrays."""
-        rows, pairings = self.rows, self.pairings
+        rows = self.rows
         arrays = {**self.beliefs._asdict(), **{f"prior_{name}": value for name, value in self.prior._asdict().items()}}
-        arrays |= {name: getattr(rows, name) for name in ("curvature", "slope", "offset", "offset_variance")}
-        arrays |= {"pairing_mean": pairings.mean, "pairing_variance": pairings.variance}
-        return {"sweep": self.sweep, "scale": pairings.scale}, arrays
+        arrays |= {name: getattr(rows, name) for name in ("curvature", "slope")}
+        values: dict[str, Any] = {"sweep": self.sweep, "trend": self.trend}
+        for name, margins in self._learnt_margins.items():
+            arrays |= {f"{name}_mean": margins.mean, f"{name}_variance": margins.variance}
+            values[f"{name}_scale"] = margins.scale
+        return values, arrays
 
     def restore(self, values: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Go to a state that :meth:`state` gave, refusing arrays of other shapes or types and what is not finite."""
@@ -290,20 +451,24 @@ class Variational:
         n, m, size = len(self.beliefs.user), len(self.beliefs.item), len(self.rows.user)
         shapes = {"user": (n, k), "user_moment": (n, k, k), "item": (m, 2 * k), "item_moment": (m, 2 * k, 2 * k)}
         shapes |= {f"prior_{name}": (k,) for name in Prior._fields}
-        shapes |= dict.fromkeys(("curvature", "slope", "offset", "offset_variance"), (size,))
-        shapes |= {f"pairing_{name}": (len(self.pairings.keys),) for name in ("mean", "variance")}
+        shapes |= dict.fromkeys(("curvature", "slope"), (size,))
+        for name, margins in self._learnt_margins.items():
+            shapes |= dict.fromkeys((f"{name}_mean", f"{name}_variance"), (len(margins.keys),))
         copies = {}
         for name, shape in shapes.items():
             array = arrays[name]
             if array.shape != shape or array.dtype != np.float64 or not np.isfinite(array).all():
                 raise ValueError(f"{name} is not made of {shape} finite numbers")
             copies[name] = np.array(array)
-        self.sweep, self.pairings.scale = int(values["sweep"]), float(values["scale"])
+        self.sweep, self.trend = int(values["sweep"]), float(values["trend"])
         self.beliefs = Beliefs(*(copies[name] for name in Beliefs._fields))
         self.prior = Prior(*(copies[f"prior_{name}"] for name in Prior._fields))
-        for name in ("curvature", "slope", "offset", "offset_variance"):
+        for name in ("curvature", "slope"):
             getattr(self.rows, name)[:] = copies[name]
-        self.pairings.mean, self.pairings.variance = copies["pairing_mean"], copies["pairing_variance"]
+        for name, margins in self._learnt_margins.items():
+            margins.mean, margins.variance = copies[f"{name}_mean"], copies[f"{name}_variance"]
+            margins.scale = float(values[f"{name}_scale"])
+        self._set_offsets()
 
 
 def _variance(squares: Doubles) -> Doubles:
