@@ -4,8 +4,9 @@
     python benchmarks/serve.py --only speed                  # needs wrk
     python benchmarks/serve.py --only reload --reloads 50 --seconds 300
 
-``speed``: ``GET /v1/recommend`` (users, items and what was seen of MovieLens 1M where SADREC_DATA has it, else
-simulated; k = 64, one worker, 8 connections) and a bare FastAPI endpoint that returns the same bytes take turns.
+``first``: the first request after ``/readyz`` beside those after it. ``speed``: ``GET /v1/recommend`` (users, items and
+what was seen of MovieLens 1M where SADREC_DATA has it, else simulated; k = 64, one worker, 8 connections) and a bare
+FastAPI endpoint that returns the same bytes take turns.
 ``reload``: the model's file is replaced again and again under load; every answer must come whole from the model that it
 names. ``signals``: SIGHUP and SIGTERM under load. ``kill``: one of two workers is killed. ``memory``: what many
 requests leave behind. Factors are random: what they say does not change how long an answer takes.
@@ -141,6 +142,19 @@ def wrk(port: int, script: Path, seconds: int) -> tuple[float, float]:
         raise RuntimeError(out)
     value, unit = re.search(r"99%\s+([\d.]+)(us|ms|s)", out).groups()
     return float(re.search(r"Requests/sec:\s+([\d.]+)", out)[1]), float(value) * {"us": 1e-3, "ms": 1.0, "s": 1e3}[unit]
+
+
+def first(users: list[int], model: Path) -> None:
+    """Compare the first request after the service said that it is ready with the median of those after it."""
+    with Serving(model) as ours:
+        taken = []
+        for user in users[:300]:
+            began = time.perf_counter()
+            with urllib.request.urlopen(f"http://127.0.0.1:{ours.port}/v1/recommend?user={user}&N={N}") as answer:
+                answer.read()
+            taken.append(1e3 * (time.perf_counter() - began))
+    middle = float(np.median(taken[1:]))
+    print(f"first     {taken[0]:.2f} ms, median {middle:.2f} ms: {taken[0] / middle:.2f} times (bar 2)")
 
 
 def speed(folder: Path, users: list[int], model: Path, turns: int, seconds: int) -> None:
@@ -351,7 +365,7 @@ def memory(folder: Path, users: list[int], model: Path, requests: int) -> None:
 def main() -> None:
     """Run what was asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parts = ("speed", "reload", "signals", "kill", "memory")
+    parts = ("first", "speed", "reload", "signals", "kill", "memory")
     parser.add_argument("--only", nargs="+", choices=parts, default=parts)
     parser.add_argument("--turns", type=int, default=5, help="turns of the comparison of speed")
     parser.add_argument("--turn-seconds", type=int, default=4)
@@ -363,6 +377,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         users, paths = save_models(folder)
+        if "first" in given.only:
+            first(users, paths[0])
         if "speed" in given.only:
             speed(folder, users, paths[0], given.turns, given.turn_seconds)
         if "reload" in given.only:
