@@ -183,14 +183,15 @@ def forged(path: Path, rng: Random, content: str = "anything") -> None:
     anything = content == "anything"
     arrays, header = read_arrays(path, "a file to forge")
     copies = {name: np.array(array) for name, array in arrays.items()}
+    left = list(copies)
     for _ in range(int(rng.integers(1, 3))):
         kind = rng.random()
         if anything and kind < 0.3:
             header = changed_value(header, rng)
             if not isinstance(header, dict):
                 header = {"kind": header}
-        elif copies:
-            name = list(copies)[int(rng.integers(len(copies)))]
+        elif left:  # each once: a type that is changed and changed back leaves other numbers
+            name = left.pop(int(rng.integers(len(left))))
             kinds = [_other_shape, _other_type]
             kinds += [] if content == "shapes" else [_not_finite]
             kinds += [_other_numbers, _other_numbers] if anything else []

@@ -202,3 +202,14 @@ def test_a_folder_that_another_run_uses_is_refused(data, tmp_path):
     with locked(tmp_path), pytest.raises(CheckpointError, match="in use"):
         quick().fit(data, show_progress=False, checkpoint=tmp_path)
     assert quick().fit(data, show_progress=False, checkpoint=tmp_path).is_fitted
+
+
+def test_draws_whose_prior_is_infinite_where_it_was_not_are_made_again(data, tmp_path):
+    quick().fit(data, show_progress=False, checkpoint=tmp_path, checkpoint_seconds=1000)
+    (file,) = tmp_path.glob("*.draws")
+    arrays, header = read_arrays(file, "draws")
+    prior = np.array(arrays["prior"])
+    prior[0, 0] = np.inf
+    write_arrays(file, {**arrays, "prior": prior}, header)
+    more = quick(draws=14).fit(data, show_progress=False)
+    same(more, quick(draws=14).fit(data, show_progress=False, checkpoint=tmp_path))

@@ -106,7 +106,9 @@ def _checked(
         array, dtype = arrays[name], np.float32 if name in _DRAWS else np.float64
         if array.shape != shape or array.dtype != dtype:
             raise ValueError(f"{name} has the shape {array.shape} and the type {array.dtype}")
-        if np.isnan(array).any() or (name != "prior" and not np.isfinite(array).all()):
+        # A precision of the prior may be infinite, where it is so from the beginning.
+        finite = np.isfinite(chains[0].state.prior) if name == "prior" else True
+        if np.isnan(array).any() or (np.isfinite(array) != finite).any():
             raise ValueError(f"{name} holds numbers that are not finite")
     return sweep, last
 
