@@ -172,6 +172,28 @@ def test_workers_end_when_the_process_that_started_them_is_killed(folder):
             time.sleep(0.1)
 
 
+def test_no_library_of_a_worker_takes_more_threads_than_one(folder, monkeypatch):
+    from sadrec.serve import ServeSettings, run
+
+    class Started(Exception):
+        pass
+
+    def start(*_, env, **__):
+        raise Started(env)
+
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")
+    monkeypatch.setattr(run.subprocess, "Popen", start)
+    with pytest.raises(Started) as caught:
+        run.Supervisor(ServeSettings(str(folder / "model.sad")), port=0).run()
+    monkeypatch.undo()
+    program = (
+        "import numpy, scipy.linalg, threadpoolctl\n"
+        "print({one['num_threads'] for one in threadpoolctl.threadpool_info()} <= {1})"
+    )
+    out = subprocess.run([sys.executable, "-c", program], env=caught.value.args[0], capture_output=True, text=True)
+    assert out.stdout == "True\n", out.stderr
+
+
 def test_what_cannot_be_served_is_said_in_one_line(folder, tmp_path):
     def run(*options):
         command = [sys.executable, "-m", "sadrec", "serve", *options, "--port", "0"]

@@ -63,6 +63,21 @@ def test_a_body_that_is_too_long_or_no_json_is_refused(running):
     assert running.client.post("/v1/rank", content=b"{", headers=headers).status_code == 400
 
 
+@pytest.mark.parametrize(
+    ("body", "kind", "status", "part"),
+    [
+        (b'{"user": 7, "items": [1]}', "application/x-www-form-urlencoded", 422, "Content-Type: application/json"),
+        (b'{"user": "\xff"}', "application/json", 400, "the body is not JSON"),
+        (b"[" * 100_000, "application/json", 400, "the body is not JSON"),
+        (b"[]", "application/json", 422, "a question is a JSON object"),
+        (b'{"user": NaN, "items": [1]}', "application/json", 422, "user: an id is a whole number"),
+    ],
+)
+def test_a_body_that_cannot_be_understood_is_told_the_remedy(running, body, kind, status, part):
+    answer = running.client.post("/v1/rank", content=body, headers={"Content-Type": kind})
+    assert answer.status_code == status and part in answer.json()["error"], answer.text
+
+
 def test_ids_may_be_written_as_text(running):
     as_text = running.client.post("/v1/rank", json={"user": "7", "items": ["1", "2"]}).json()
     assert as_text == running.client.post("/v1/rank", json={"user": 7, "items": [1, 2]}).json()
@@ -82,6 +97,15 @@ def test_only_who_has_a_key_may_ask(started, tmp_path):
         assert client.get("/v1/recommend?user=7", headers=headers).status_code == 200
     assert client.get("/metrics").status_code == 401
     assert client.get("/livez").status_code == client.get("/readyz").status_code == client.get("/").status_code == 200
+
+
+def test_a_key_is_added_below_a_last_line_without_an_end(tmp_path):
+    path = tmp_path / "keys"
+    first = new_key(path, "ann")
+    path.write_text(path.read_text().rstrip("\n"))
+    second = new_key(path, "bob")
+    for key in (first, second):
+        assert Keys(path).allow([(b"x-api-key", key.encode())])
 
 
 def test_keys_are_withdrawn_and_a_damaged_file_allows_nobody(tmp_path):
@@ -110,6 +134,22 @@ def test_other_pages_may_not_ask_unless_they_are_named(running, started):
     assert "access-control-allow-origin" not in running.client.get("/v1/describe", headers=headers).headers
     named = started(cors=("https://shop.example",)).client
     assert named.get("/v1/describe", headers=headers).headers["access-control-allow-origin"] == headers["Origin"]
+
+
+def test_a_named_page_may_ask_with_a_key_and_on_the_direct_path(started, tmp_path):
+    key = new_key(tmp_path / "keys", "the shop")
+    client = started(cors=("https://shop.example",), keys=str(tmp_path / "keys")).client
+    origin = {"Origin": "https://shop.example"}
+    wishes = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "x-api-key,content-type"}
+    beforehand = client.options("/v1/rank", headers=origin | wishes)  # browsers send no key with it
+    assert beforehand.status_code == 200 and "X-API-Key" in beforehand.headers["access-control-allow-headers"]
+    refused = client.get("/v1/recommend?user=7", headers=origin)
+    answer = client.get("/v1/recommend?user=7", headers=origin | {"X-API-Key": key})
+    assert (refused.status_code, answer.status_code) == (401, 200)
+    for one in (refused, answer):
+        assert one.headers["access-control-allow-origin"] == origin["Origin"]
+    foreign = client.get("/v1/recommend?user=7", headers={"Origin": "https://other.example", "X-API-Key": key})
+    assert "access-control-allow-origin" not in foreign.headers
 
 
 # -- health and figures -----------------------------------------------------------------------------------------------

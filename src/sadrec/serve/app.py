@@ -31,6 +31,7 @@ _PROBLEMS: dict[int | str, dict[str, Any]] = {
     500: {"model": schemas.Problem, "description": "A fault of the service."},
     503: {"model": schemas.Problem, "description": "The model is still being loaded: ask again in a moment."},
 }
+_NOT_JSON = "the body is not JSON"
 _ABOUT = """Recommendations when taste does not run in a straight line. Margins are log-odds.
 
 Every answer names the hash of the model that gave it, in `model` and in the header `X-Model`."""
@@ -60,17 +61,17 @@ def create_app(settings: ServeSettings, served: Served | None = None, store: Sto
     _add_health(app, store, metrics)
     _add_errors(app)
     app.mount("/", StaticFiles(directory=EXPLORER, html=True), name="explorer")
+    service.app = app
     if settings.cors:
         from starlette.middleware.cors import CORSMiddleware
 
-        app.add_middleware(
-            CORSMiddleware,
+        service.entry = CORSMiddleware(  # around keys and the direct path: a browser asks beforehand, without a key
+            service.answer,
             allow_origins=list(settings.cors),
             allow_methods=["GET", "POST"],
             allow_headers=["Authorization", "X-API-Key", "Content-Type"],
             expose_headers=["X-Model"],
         )
-    service.app = app
     return service
 
 
@@ -216,11 +217,18 @@ def _add_errors(app: FastAPI) -> None:
         assert isinstance(error, RequestValidationError)
         first = error.errors()[0]
         if first["type"] == "json_invalid":
-            return problem(request, 400, "the body is not JSON")
-        where = ".".join(str(part) for part in first["loc"] if part not in ("body", "query", "path"))
+            return problem(request, 400, _NOT_JSON)
+        if isinstance(error.body, bytes):
+            return problem(request, 422, "send the body as JSON: with the header Content-Type: application/json")
+        parts = [str(part) for part in first["loc"] if part not in ("body", "query", "path")]
+        where = ".".join(part for part in parts if not part.startswith("constrained-"))
         message = str(first["msg"]).removeprefix("Value error, ")
         if first["type"] == "extra_forbidden":
             message = "there is no such name here; /docs lists those that there are"
+        elif any(part.startswith("constrained-") for part in parts):  # the kinds of an id
+            message = "an id is a whole number, a number, or text of at most 256 characters"
+        elif first["loc"] == ("body",) and first["type"] == "model_attributes_type":
+            message = 'a question is a JSON object: {"user": 7, ...}'
         return problem(request, 422, f"{where}: {message}" if where else message)
 
     async def unknown(request: Request, error: Exception) -> Response:
@@ -231,7 +239,7 @@ def _add_errors(app: FastAPI) -> None:
 
     async def http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        response = problem(request, error.status_code, str(error.detail))
+        response = problem(request, error.status_code, _NOT_JSON if error.status_code == 400 else str(error.detail))
         response.headers.update(error.headers or {})
         return response
 

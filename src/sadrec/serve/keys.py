@@ -5,10 +5,13 @@ A key is 256 random bits, so that a plain SHA-256 of it cannot be guessed back.
 
 import hashlib
 import hmac
+import logging
 import os
 import re
 import secrets
 from pathlib import Path
+
+logger = logging.getLogger("sadrec.serve")
 
 _LINE = re.compile(r"([0-9a-f]{64})\s+(\S.*)")
 
@@ -20,8 +23,11 @@ def new_key(path: str | Path, name: str) -> str:
         raise ValueError("a key needs a name: whose it is, or what for")
     key = f"sadrec_{secrets.token_urlsafe(32)}"
     Path(path).parent.mkdir(parents=True, exist_ok=True)
-    handle = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600)
+    handle = os.open(path, os.O_CREAT | os.O_APPEND | os.O_RDWR, 0o600)
     try:
+        size = os.fstat(handle).st_size
+        if size and os.pread(handle, 1, size - 1) != b"\n":  # as some editors leave it
+            os.write(handle, b"\n")
         os.write(handle, f"{_hash(key)}  {name}\n".encode())
     finally:
         os.close(handle)
@@ -57,7 +63,9 @@ class Keys:
         """Read the file again; whatever is wrong with it, no key is allowed until it is mended."""
         try:
             self.read()
-        except (OSError, ValueError):
+        except (OSError, ValueError) as error:
+            if self._signature is not None:
+                logger.error("no key is allowed until the file of keys is mended: %s", error)
             self._hashes, self._signature = [], None
 
     def allow(self, headers: list[tuple[bytes, bytes]]) -> bool:

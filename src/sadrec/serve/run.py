@@ -32,6 +32,13 @@ SETTINGS = "SADREC_SERVE_SETTINGS"
 """The variable that holds the settings of a worker."""
 UNUSABLE = 3
 """How a worker ends that could not load the model it was started with."""
+_ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "OMP", "MKL", "BLIS", "NUMEXPR")} | {
+    "VECLIB_MAXIMUM_THREADS": "1"
+}
+"""Questions are small: the threads of a linear algebra library would only wait for each other.
+
+Only variables reach every copy of such a library: NumPy and SciPy bring one each, which are loaded at the first use.
+"""
 _PATIENCE = 600.0
 """Seconds that a new worker may take to become ready before the old one is kept."""
 _HURRY = 5.0
@@ -136,6 +143,7 @@ class Supervisor:
         handle = self.socket.fileno()
         environment = {
             **os.environ,
+            **_ONE_THREAD,
             FOLDER: self.folder,
             SLOT: str(slot),
             SETTINGS: self.settings.to_json(),

@@ -25,6 +25,8 @@ Scope = dict[str, Any]
 
 _OPEN = ("/livez", "/readyz")
 """What is answered without a key and without a model."""
+_KEY_SECONDS = 1.0
+"""How often the file of keys is looked at: a key that is withdrawn must not wait for the next look at a model."""
 _POLICY = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:%b; connect-src 'self'; "
     b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -45,6 +47,7 @@ class Service:
         self.keys = None if settings.keys is None else Keys(settings.keys)
         self.log = None if settings.log is None else EventLog(settings.log, settings.log_megabytes << 20)
         self.on_failure: Callable[[Exception], object] = lambda error: logger.error("no model: %s", error)
+        self.entry: Any = self.answer
         self._direct_seconds = self.metrics.seconds.labels("recommend")
         self._direct_requests = self.metrics.requests.labels("recommend", "200")
 
@@ -74,7 +77,7 @@ class Service:
 
     async def _watch_keys(self) -> None:
         while self.keys is not None:
-            await asyncio.sleep(max(self.settings.reload_seconds, 0.5))
+            await asyncio.sleep(_KEY_SECONDS)
             self.keys.refresh()
 
     def keep(self, served: Served, asked: Events) -> int:
@@ -95,7 +98,11 @@ class Service:
     # -- a request ----------------------------------------------------------------------------------------------------
 
     async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
-        """Answer a request."""
+        """Answer a request, through what was put around :meth:`answer`."""
+        await self.entry(scope, receive, send)
+
+    async def answer(self, scope: Scope, receive: Any, send: Any) -> None:
+        """Answer a request: ask for a key, then directly or by the routes."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return

@@ -83,7 +83,7 @@ def known_user(served: Served, given: Any) -> Any:
         served.model.user_ids.positions(user)
     except UnknownIdError as error:
         raise UnknownUserError(
-            f"{error}. For somebody new, POST likes or comparisons to /v1/recommend; or ask for fallback=popular"
+            f"{error}. For somebody new, POST likes or comparisons; /v1/recommend also takes fallback=popular"
         ) from None
     return user
 

@@ -127,8 +127,6 @@ def _end_with_parent(server: Server) -> None:
 
 def main() -> None:
     """Run a worker."""
-    from threadpoolctl import threadpool_limits
-
     from sadrec.serve.metrics import take_slot
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
@@ -142,7 +140,7 @@ def main() -> None:
         import uvloop
 
         factory = uvloop.new_event_loop
-    with threadpool_limits(1), asyncio.Runner(loop_factory=factory) as runner:
+    with asyncio.Runner(loop_factory=factory) as runner:
         code = runner.run(answer(settings, listening, replacing, ready))
     sys.exit(code)
 
