@@ -7,7 +7,7 @@ than finding the route would.
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, MutableMapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -21,7 +21,7 @@ from sadrec.serve.verbs import Unanswerable
 
 logger = logging.getLogger("sadrec.serve")
 
-Scope = dict[str, Any]
+Scope = MutableMapping[str, Any]
 
 _OPEN = ("/livez", "/readyz")
 """What is answered without a key and without a model."""
