@@ -266,11 +266,11 @@ class SAD(TrainingSettings, Estimator):
 
         if factors is None:
 
-            def keep(fitted: Fitted, sweep: int, figures: Figures) -> bool:
+            def keep(fitted: Fitted) -> None:
                 self._fitted = fitted
-                return call_back(sweep, figures)
 
-            fit_comparisons(data, settings, threads, keep, **run_options)
+            watching = call_back if options.callbacks else None
+            fit_comparisons(data, settings, threads, keep, watching, **run_options)
             return self
         trainer = Trainer(factors, settings, data.positives(settings), data.pair_sources(settings), threads)
         seen = seen_before if data.matrix is None else data.seen  # a function: it may take a copy, at the end

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sadrec._types import Doubles
+from sadrec._types import Doubles, Floats
 from sadrec.models.fitted import Fitted
 from sadrec.ranking import Parameters
 from sadrec.ranking.uncertainty import Uncertainty
@@ -18,21 +18,26 @@ from sadrec.training.trainer import Figures, lasting
 from sadrec.training.validation import HeldOut
 from sadrec.training.variational import Variational
 
+_AT_ONCE = 4096  # rows whose covariances are made at once
+
 
 def fit_comparisons(
     data: TrainingData,
     settings: Settings,
     threads: int,
-    keep: Callable[[Fitted, int, Figures], bool],
+    keep: Callable[[Fitted], None],
+    call_back: Callable[[int, Figures], bool] | None,
     *,
     validation: Pairs | HeldOut | None,
     patience: int | None,
     monitor: str,
     **options: Any,
 ) -> None:
-    """Learn from comparisons; ``keep`` gets what is learnt after each sweep, its number and figures, and may end it.
+    """Learn from comparisons; ``keep`` gets what is learnt.
 
-    The options are those of :func:`~sadrec.training.run.run_sweeps`.
+    ``call_back`` gets number and figures of each sweep, after what is learnt was kept, and may end the fit; without it,
+    and without validation data, what is learnt is made at the end alone, Ctrl-C included. The options are those of
+    :func:`~sadrec.training.run.run_sweeps`.
     """
     check_patience(patience, validation)
     if data.comparisons is None:
@@ -40,22 +45,37 @@ def fit_comparisons(
     history: list[Figures] = []
     held_out = validation.all() if isinstance(validation, HeldOut) else validation
 
-    def after_sweep(figures: Figures) -> bool:
+    def fitted() -> Fitted:
         parameters, uncertainty = learnt(learner)
-        if held_out is not None:
-            figures |= validation_figures(parameters, uncertainty, held_out)
+        return Fitted(parameters, data.users, data.items, None, settings, history, uncertainty)
+
+    def after_sweep(figures: Figures) -> bool:
+        if held_out is None and call_back is None:
+            history.append(lasting(figures))
+            return False
+        known = fitted()
+        if held_out is not None and isinstance(known.uncertainty, Uncertainty):
+            figures |= validation_figures(known.parameters, known.uncertainty, held_out)
             if monitor not in figures:
                 raise ValueError(f"monitor must be one of {sorted(figures)}, not {monitor!r}")
         history.append(lasting(figures))
-        fitted = Fitted(parameters, data.users, data.items, None, settings, history, uncertainty)
+        keep(known)
         best = int(np.argmax([figures[monitor] for figures in history])) if patience is not None else 0
-        return keep(fitted, learner.sweep, figures) or (patience is not None and len(history) - 1 - best >= patience)
+        stop = call_back is not None and call_back(learner.sweep, figures)
+        return stop or (patience is not None and len(history) - 1 - best >= patience)
 
     size = len(data.users), len(data.items), settings.factors
     with ThreadPoolExecutor(threads) as executor:
         pool = executor if threads > 1 else None
         learner = Variational(data.comparisons, *size, settings.seed, settings.learn_rivals, threads, pool)
-        run_sweeps(learner, settings.iterations, after_sweep, history=history, **options)
+        try:
+            run_sweeps(learner, settings.iterations, after_sweep, history=history, **options)
+        except KeyboardInterrupt:  # between sweeps
+            if history:
+                keep(fitted())
+            raise
+    if held_out is None and call_back is None:
+        keep(fitted())
 
 
 def validation_figures(parameters: Parameters, uncertainty: Uncertainty, pairs: Pairs) -> Figures:
@@ -73,10 +93,7 @@ def learnt(learner: Variational) -> tuple[Parameters, Uncertainty]:
     beliefs, prior, pairings = learner.beliefs, learner.prior, learner.pairings
     k = len(prior.user_mean)
     user, item = beliefs.user, beliefs.item
-    covariances = [
-        moment - mean[:, :, None] * mean[:, None, :]
-        for mean, moment in ((user, beliefs.user_moment), (item, beliefs.item_moment))
-    ]
+    covariances = [_covariance(user, beliefs.user_moment), _covariance(item, beliefs.item_moment)]
     eta, tau = item[:, :k].copy(), item[:, k:]
     eta[:, 0] += learner.trend * learner.meetings
     population = np.stack((prior.user_mean, *(values**-0.5 for values in prior[1:])))
@@ -109,17 +126,25 @@ def learnt(learner: Variational) -> tuple[Parameters, Uncertainty]:
     return parameters, uncertainty
 
 
-def _spaced(covariance: Doubles) -> Doubles:
+def _covariance(mean: Doubles, moment: Doubles) -> Floats:
+    """Return covariances in single precision, made of a few rows at a time."""
+    covariance = np.empty(moment.shape, np.float32)
+    for start in range(0, len(mean), _AT_ONCE):
+        part = mean[start : start + _AT_ONCE]
+        covariance[start : start + _AT_ONCE] = moment[start : start + _AT_ONCE] - part[:, :, None] * part[:, None, :]
+    return covariance
+
+
+def _spaced(covariance: Floats) -> Floats:
     """Return covariances with a row and a column of zeros behind each of theirs."""
     rows, size, _ = covariance.shape
-    wider = np.zeros((rows, 2 * size, 2 * size))
+    wider = np.zeros((rows, 2 * size, 2 * size), np.float32)
     wider[:, ::2, ::2] = covariance
     return wider
 
 
-def _single(array: Doubles) -> Any:
-    """Return a copy in single precision that nobody can change."""
-    copy = np.ascontiguousarray(array, np.float32)
-    copy = copy.copy() if copy is array else copy
-    copy.flags.writeable = False
-    return copy
+def _single(array: Any) -> Any:
+    """Return numbers in single precision that nobody can change; those of double precision are copied."""
+    single = np.ascontiguousarray(array, np.float32)
+    single.flags.writeable = False
+    return single
