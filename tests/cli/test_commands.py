@@ -291,7 +291,7 @@ def test_an_interrupted_fit_of_comparisons_keeps_its_checkpoints(tmp_path, monke
     assert result.exit_code == 130 and list((tmp_path / "m.sad.checkpoint").glob("*.checkpoint"))
     result = CliRunner().invoke(main, arguments)
     assert result.exit_code == 0 and not (tmp_path / "m.sad.checkpoint").exists()
-    assert len(SAD.load(tmp_path / "m.sad").history) == 60
+    assert len(SAD.load(tmp_path / "m.sad").history) == 80
 
 
 def test_a_second_fit_of_the_same_output_leaves_the_folder_of_the_first_alone(ratings, tmp_path):

@@ -24,7 +24,7 @@ def interactions(seed=0, users=USERS, items=ITEMS, share=0.3):
 
 def softmax_trainer(matrix, weights=None, threads=1, seed=0, **changed):
     """All items of the only block are negatives unless ``negative_candidates`` says otherwise."""
-    values = {"loss": "softmax", "negative_candidates": 10**6, "blocks": 1, "schedule": "constant", "seed": seed}
+    values = {"loss": "softmax", "negative_candidates": 10_000, "blocks": 1, "schedule": "constant", "seed": seed}
     chosen = settings(**{**values, "regularization": 0.0, "rival_regularization": 0.0, "factors": K, **changed})
     factors = initial_factors(*matrix.shape, K, 0.7, chosen.learn_rivals, chosen.bias, seed)
     rng = np.random.default_rng(seed)

@@ -91,7 +91,7 @@ class TrainingSettings:
     )
     negative_candidates: int | None = setting(
         None,
-        Whole(1, 1000),
+        Whole(1, 10_000),
         "With loss='pairwise': train against the hardest of so many sampled negatives; 1 takes the negative as it is "
         "sampled. With loss='softmax': train against all of them (a whole block at most).",
         search=(1, 2, 4, 8, 16, 64),
