@@ -131,6 +131,12 @@ def test_where_the_system_tells_nothing_nothing_is_refused(monkeypatch):
     need(2**80, "everything", "nothing")
 
 
+def test_giving_back_is_left_out_where_the_system_cannot(monkeypatch):
+    _memory.give_back()
+    monkeypatch.setattr(_memory.ctypes, "CDLL", lambda name: object())  # as on macOS
+    _memory.give_back()
+
+
 def test_the_limit_of_a_container_counts(monkeypatch):
     files = {
         "/proc/self/cgroup": "0::/box\n",

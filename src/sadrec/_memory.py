@@ -1,6 +1,8 @@
 """How much memory there is, asked before much of it is taken."""
 
+import ctypes
 import os
+from contextlib import suppress
 from pathlib import Path
 
 _SMALL = 2**24
@@ -41,6 +43,12 @@ def available() -> int | None:
     """
     known = [free for free in (_machine(), _control_group(), _address_space()) if free is not None]
     return max(min(known), 0) if known else None
+
+
+def give_back() -> None:
+    """Give memory that was freed back to the system, where the C library can (glibc); it keeps much of it otherwise."""
+    with suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _machine() -> int | None:

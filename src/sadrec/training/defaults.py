@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from sadrec._memory import give_back
 from sadrec._settings import declared
 from sadrec.training.dataset import TrainingData
 from sadrec.training.lift import lift
@@ -203,6 +204,7 @@ def resolve(
     if loss is None and (continues or _of_pairs(values, data)):
         loss = "pairwise"
     personal = lift(data.matrix) if data.matrix is not None and None in map(values.get, BY_LIFT) else 0.0
+    give_back()  # the sample that the lift looks at is as large as a model
     wanted = {"solver": solver, "factors": factors, "adaptive": False, **defaults(data.kind, *size, personal, loss)}
     wanted["blocks"] = default_blocks(data.kind, *size)
     if solver == "variational":

@@ -67,6 +67,8 @@ def initial_factors(users: int, items: int, k: int, scale: float, learn_rivals: 
     xi = rng.standard_normal(dtype=np.float32, out=aligned(users, k))
     xi *= np.float32(scale)
     rows = aligned(items, 2 * k if learn_rivals else k)
-    rows[:, :k] = rng.standard_normal((items, k), np.float32) * np.float32(scale)
+    eta = rng.standard_normal((items, k), np.float32)
+    eta *= np.float32(scale)
+    rows[:, :k] = eta
     rows[:, k:] = 1
     return Factors(xi, rows, np.zeros(items, np.float32) if bias else None)

@@ -196,7 +196,8 @@ def size_of(factors: Factors) -> Figures:
 
     figures = {"user_norm": root_mean_square(factors.users), "item_norm": root_mean_square(factors.eta)}
     if factors.tau is not None:
-        away = np.abs(factors.tau - 1)
+        away = factors.tau - 1
+        np.abs(away, out=away)
         figures["sparsity"] = float(np.mean(away < SPARSE))
         figures["rival_spread"] = root_mean_square(away)
     return figures
