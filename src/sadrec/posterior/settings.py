@@ -39,7 +39,7 @@ class Learnable(Rule):
 class SamplerSettings:
     """The settings of :class:`~sadrec.posterior.GibbsSAD` as they are given."""
 
-    factors: int = setting(8, Whole(1), "The length k of the vectors.", positional=True)
+    factors: int = setting(8, Whole(1), "The length k of the vectors.", search=(2, 4, 8, 16), positional=True)
     draws: int = setting(1000, Whole(1), "How many draws each chain keeps.", positional=True)
     warmup: int = setting(1000, Whole(0), "Sweeps before the first draw is kept.", positional=True)
     chains: int = setting(
