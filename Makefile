@@ -55,7 +55,7 @@ study: $(VENV)/.base
 
 # The pictures of the explorer in docs/images
 screenshots: $(VENV)/.dev browser
-	SADREC_SCREENSHOTS=$(CURDIR)/docs/images $(BIN)/python -m pytest -q tests/serve/test_explorer.py -k screenshots
+	SADREC_SCREENSHOTS=$(CURDIR)/docs/images $(BIN)/python -m pytest -q tests/serving/test_explorer.py -k screenshots
 
 settings: $(VENV)/.dev
 	$(BIN)/python docs/settings.py

@@ -19,8 +19,8 @@ def prepare(folder: Path) -> list[Any]:
     """Serve a model of comparisons and one of interactions, and return their operations."""
     import schemathesis
 
-    from sadrec.serve import ServeSettings, create_app
-    from sadrec.serve.store import loaded
+    from sadrec.serving import ServeSettings, create_app
+    from sadrec.serving.store import loaded
 
     found = []
     with quiet_warnings():

@@ -28,8 +28,10 @@ def test_the_wheel_holds_the_library_only(built):
     assert "sadrec/py.typed" in names
     modules = {str(path.relative_to(ROOT / "src")) for path in (ROOT / "src" / "sadrec").rglob("*.py")}
     assert modules <= set(names)
-    page = {str(path.relative_to(ROOT / "src")) for path in (ROOT / "src" / "sadrec" / "serve" / "explorer").iterdir()}
-    assert "sadrec/serve/explorer/index.html" in page <= set(names)
+    page = {
+        str(path.relative_to(ROOT / "src")) for path in (ROOT / "src" / "sadrec" / "serving" / "explorer").iterdir()
+    }
+    assert "sadrec/serving/explorer/index.html" in page <= set(names)
 
 
 def test_the_source_archive_has_the_studies_too(built):

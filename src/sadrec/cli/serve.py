@@ -56,14 +56,14 @@ def serve(model: Path, host: str, port: int, workers: int, **options: Any) -> in
         import uvicorn  # noqa: F401
     except ImportError as error:
         raise ImportError(f"{error}: `sadrec serve` needs more packages: pip install 'sadrec[serve]'") from None
-    from sadrec.serve.run import Supervisor
-    from sadrec.serve.settings import ServeSettings
+    from sadrec.serving.run import Supervisor
+    from sadrec.serving.settings import ServeSettings
 
     checksum_of(model)
     paths = {name: None if value is None else str(value) for name, value in options.items() if isinstance(value, Path)}
     settings = ServeSettings(str(model), **{**options, **paths})
     if settings.keys is not None:
-        from sadrec.serve.keys import Keys
+        from sadrec.serving.keys import Keys
 
         Keys(settings.keys)
     elif host not in ("127.0.0.1", "localhost", "::1"):
@@ -85,6 +85,6 @@ def key_command(file: Path, name: str) -> None:
 
     The key is shown once and kept nowhere. To withdraw it, remove its line.
     """
-    from sadrec.serve.keys import new_key
+    from sadrec.serving.keys import new_key
 
     click.echo(new_key(file, name))

@@ -173,7 +173,7 @@ def test_workers_end_when_the_process_that_started_them_is_killed(folder):
 
 
 def test_no_library_of_a_worker_takes_more_threads_than_one(folder, monkeypatch):
-    from sadrec.serve import ServeSettings, run
+    from sadrec.serving import ServeSettings, run
 
     class Started(Exception):
         pass

@@ -4,12 +4,12 @@ import asyncio
 import logging
 from pathlib import Path
 
-from sadrec.serve.metrics import Metrics
-from sadrec.serve.served import Served
-from sadrec.serve.settings import ServeSettings
-from sadrec.serve.verbs import warm_up
+from sadrec.serving.metrics import Metrics
+from sadrec.serving.served import Served
+from sadrec.serving.settings import ServeSettings
+from sadrec.serving.verbs import warm_up
 
-logger = logging.getLogger("sadrec.serve")
+logger = logging.getLogger("sadrec.serving")
 
 Signature = tuple[tuple[int, int, int] | None, ...]
 

@@ -17,8 +17,8 @@ from sadrec.data.ids import Ids, UnknownIdError
 from sadrec.models.base import ModelFileError
 from sadrec.ranking.fold_in import average_user
 from sadrec.ranking.vectors import mean_margins
-from sadrec.serve.catalogue import Catalogue, catalogue
-from sadrec.serve.settings import ServeSettings
+from sadrec.serving.catalogue import Catalogue, catalogue
+from sadrec.serving.settings import ServeSettings
 
 EVERYBODY = "everybody"
 """What the average user is called."""

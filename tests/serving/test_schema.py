@@ -11,7 +11,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from sadrec.serve import ServeSettings, create_app
+from sadrec.serving import ServeSettings, create_app
 
 CHECKS = (
     not_a_server_error,

@@ -20,9 +20,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sadrec.serve.settings import ServeSettings
+from sadrec.serving.settings import ServeSettings
 
-logger = logging.getLogger("sadrec.serve")
+logger = logging.getLogger("sadrec.serving")
 
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 """The variable that names the folder in which workers put their figures together."""
@@ -150,7 +150,7 @@ class Supervisor:
             "SADREC_SERVE_PIPE": "1",
         }
         process = subprocess.Popen(
-            [sys.executable, "-m", "sadrec.serve.worker", str(handle), str(int(replacing)), str(theirs)],
+            [sys.executable, "-m", "sadrec.serving.worker", str(handle), str(int(replacing)), str(theirs)],
             stdin=subprocess.PIPE,
             pass_fds=(handle, theirs),
             env=environment,

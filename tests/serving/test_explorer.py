@@ -14,12 +14,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-import sadrec.serve
+import sadrec.serving
 from sadrec import BPR, SAD, Comparisons
 from sadrec.cli.demo import _HOW, _WHAT
 from sadrec.data import simulate
 
-EXPLORER = Path(sadrec.serve.__file__).parent / "explorer"
+EXPLORER = Path(sadrec.serving.__file__).parent / "explorer"
 PANELS = ("duel", "ring", "slate", "nemesis", "worth")
 SIZES = {"narrow and dark": (360, 740, "dark"), "wide and light": (1440, 900, "light")}
 FLAGS = [
@@ -99,8 +99,8 @@ def serving(folder, model="model.sad", items="items.csv", **more):
     """Serve a model on a free port of this machine."""
     import uvicorn
 
-    from sadrec.serve import ServeSettings, create_app
-    from sadrec.serve.store import loaded
+    from sadrec.serving import ServeSettings, create_app
+    from sadrec.serving.store import loaded
 
     paths = {name: str(folder / value) for name, value in more.items()}
     paths |= {} if items is None else {"items": str(folder / items)}
@@ -233,7 +233,7 @@ def test_titles_of_any_kind_are_shown_as_text(opened, browser, kitchen, size):
 
 
 def test_duels_show_the_numbers_of_the_library(opened, service, model):
-    from sadrec.serve.interview import places
+    from sadrec.serving.interview import places
 
     page = opened(service)
     assert numbers(page, "bits")[0] > 0.5
@@ -540,8 +540,8 @@ def test_a_service_that_is_away_is_asked_again(opened, service):
 
 
 def test_a_model_that_is_exchanged_is_said_and_shown(opened, kitchen):
-    from sadrec.serve import ServeSettings
-    from sadrec.serve.served import Served
+    from sadrec.serving import ServeSettings
+    from sadrec.serving.served import Served
 
     with serving(kitchen, twin="twin.sad", test="test.csv") as service:
         page = opened(service, "#/worth")
@@ -576,7 +576,7 @@ def test_a_model_without_cycles_says_so(opened, kitchen):
 
 
 def test_a_service_with_keys_asks_for_one(opened, kitchen, browser):
-    from sadrec.serve.keys import new_key
+    from sadrec.serving.keys import new_key
 
     key = new_key(kitchen / "keys", "the explorer")
     with serving(kitchen, keys="keys") as service:

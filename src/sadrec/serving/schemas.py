@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr, model_validator
 
 from sadrec.ranking.rank import Method, SlateMethod
-from sadrec.serve.settings import MOST_EVENTS, MOST_IDS, MOST_N, MOST_PLAYERS
+from sadrec.serving.settings import MOST_EVENTS, MOST_IDS, MOST_N, MOST_PLAYERS
 
 _Text = Annotated[StrictStr, Field(max_length=256)]
 _Whole = Annotated[StrictInt, Field(ge=-(2**63), lt=2**64)]

@@ -11,15 +11,15 @@ from collections.abc import AsyncIterator, Callable, MutableMapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from sadrec.serve.events import EventLog
-from sadrec.serve.keys import Keys
-from sadrec.serve.schemas import Events
-from sadrec.serve.served import Served, dumps
-from sadrec.serve.settings import MOST_BODY, MOST_N, ServeSettings
-from sadrec.serve.store import Store
-from sadrec.serve.verbs import Unanswerable
+from sadrec.serving.events import EventLog
+from sadrec.serving.keys import Keys
+from sadrec.serving.schemas import Events
+from sadrec.serving.served import Served, dumps
+from sadrec.serving.settings import MOST_BODY, MOST_N, ServeSettings
+from sadrec.serving.store import Store
+from sadrec.serving.verbs import Unanswerable
 
-logger = logging.getLogger("sadrec.serve")
+logger = logging.getLogger("sadrec.serving")
 
 Scope = MutableMapping[str, Any]
 

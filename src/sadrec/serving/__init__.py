@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING
 from sadrec._lazy import lazily
 
 if TYPE_CHECKING:
-    from sadrec.serve.app import create_app
-    from sadrec.serve.settings import ServeSettings
+    from sadrec.serving.app import create_app
+    from sadrec.serving.settings import ServeSettings
 
 __all__ = ["ServeSettings", "create_app"]
 

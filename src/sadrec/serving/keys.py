@@ -11,7 +11,7 @@ import re
 import secrets
 from pathlib import Path
 
-logger = logging.getLogger("sadrec.serve")
+logger = logging.getLogger("sadrec.serving")
 
 _LINE = re.compile(r"([0-9a-f]{64})\s+(\S.*)")
 

@@ -31,7 +31,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="session")
 def settings(folder):
     """A function that makes settings with paths into the folder."""
-    from sadrec.serve import ServeSettings
+    from sadrec.serving import ServeSettings
 
     def make(model="model.sad", **more):
         files = ("items", "twin", "test", "posterior")
@@ -46,8 +46,8 @@ def started(settings):
     """A function that starts a service in this process; it returns a client and the model that is served."""
     from fastapi.testclient import TestClient
 
-    from sadrec.serve import create_app
-    from sadrec.serve.store import loaded
+    from sadrec.serving import create_app
+    from sadrec.serving.store import loaded
 
     def start(model="model.sad", **more):
         chosen = settings(model, **more)

@@ -13,12 +13,12 @@ from starlette.exceptions import HTTPException
 
 import sadrec
 from sadrec.data.ids import UnknownIdError
-from sadrec.serve import schemas, verbs
-from sadrec.serve.metrics import CONTENT_TYPE, Metrics
-from sadrec.serve.served import Served, dumps
-from sadrec.serve.service import Service
-from sadrec.serve.settings import MOST_BODY, ServeSettings
-from sadrec.serve.store import Store
+from sadrec.serving import schemas, verbs
+from sadrec.serving.metrics import CONTENT_TYPE, Metrics
+from sadrec.serving.served import Served, dumps
+from sadrec.serving.service import Service
+from sadrec.serving.settings import MOST_BODY, ServeSettings
+from sadrec.serving.store import Store
 
 EXPLORER = Path(__file__).parent / "explorer"
 

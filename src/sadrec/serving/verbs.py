@@ -14,9 +14,9 @@ from sadrec.ranking.pairs import contributions
 from sadrec.ranking.questions import Contradiction, cycle_probability
 from sadrec.ranking.rank import SlateMethod, rank_tournament
 from sadrec.ranking.uncertainty import Uncertainty, VisitorUncertainty
-from sadrec.serve import interview, schemas
-from sadrec.serve.served import EVERYBODY, VISITOR, Served
-from sadrec.serve.settings import MOST_PLAYERS, MOST_USERS
+from sadrec.serving import interview, schemas
+from sadrec.serving.served import EVERYBODY, VISITOR, Served
+from sadrec.serving.settings import MOST_PLAYERS, MOST_USERS
 
 Answer = dict[str, Any]
 

@@ -1,4 +1,4 @@
-"""One process that answers: ``python -m sadrec.serve.worker``, started by ``run`` with a socket and settings."""
+"""One process that answers: ``python -m sadrec.serving.worker``, started by ``run`` with a socket and settings."""
 
 import asyncio
 import logging
@@ -11,10 +11,10 @@ from typing import Any
 
 import uvicorn
 
-from sadrec.serve.run import SETTINGS, UNUSABLE
-from sadrec.serve.settings import ServeSettings
+from sadrec.serving.run import SETTINGS, UNUSABLE
+from sadrec.serving.settings import ServeSettings
 
-logger = logging.getLogger("sadrec.serve")
+logger = logging.getLogger("sadrec.serving")
 
 _ROUNDS = 1000
 """Rounds of the loop in which the last worker waits for the queue to be empty."""
@@ -83,9 +83,9 @@ def _waiting(listening: socket.socket) -> int:
 
 async def answer(settings: ServeSettings, listening: socket.socket, replacing: bool, ready: int) -> int:
     """Serve until told to end; return the exit code."""
-    from sadrec.serve.app import create_app
-    from sadrec.serve.metrics import Metrics
-    from sadrec.serve.store import Store
+    from sadrec.serving.app import create_app
+    from sadrec.serving.metrics import Metrics
+    from sadrec.serving.store import Store
 
     store = Store(settings, Metrics())
     if replacing:  # others answer meanwhile
@@ -127,7 +127,7 @@ def _end_with_parent(server: Server) -> None:
 
 def main() -> None:
     """Run a worker."""
-    from sadrec.serve.metrics import take_slot
+    from sadrec.serving.metrics import take_slot
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("uvicorn").setLevel(logging.WARNING)

@@ -9,11 +9,11 @@ import pytest
 
 from sadrec import SAD, Comparisons
 from sadrec._files import checksum_of
-from sadrec.serve.events import EventLog
-from sadrec.serve.keys import Keys, new_key
-from sadrec.serve.metrics import Metrics
-from sadrec.serve.settings import MOST_BODY
-from sadrec.serve.store import Store
+from sadrec.serving.events import EventLog
+from sadrec.serving.keys import Keys, new_key
+from sadrec.serving.metrics import Metrics
+from sadrec.serving.settings import MOST_BODY
+from sadrec.serving.store import Store
 
 
 # -- who is not known -------------------------------------------------------------------------------------------------
@@ -156,7 +156,7 @@ def test_a_named_page_may_ask_with_a_key_and_on_the_direct_path(started, tmp_pat
 def test_before_the_model_is_there_the_service_lives_but_is_not_ready(settings):
     from fastapi.testclient import TestClient
 
-    from sadrec.serve import create_app
+    from sadrec.serving import create_app
 
     client = TestClient(create_app(settings()))  # without its life span nothing is loaded
     assert client.get("/livez").status_code == 200
@@ -168,7 +168,7 @@ def test_before_the_model_is_there_the_service_lives_but_is_not_ready(settings):
 def test_the_model_is_loaded_when_the_server_starts(settings):
     from fastapi.testclient import TestClient
 
-    from sadrec.serve import create_app
+    from sadrec.serving import create_app
 
     with TestClient(create_app(settings())) as client:
         for _ in range(600):
@@ -207,7 +207,7 @@ def test_the_page_may_load_nothing_foreign(running):
 
 
 def test_a_fault_is_an_answer_too(started, monkeypatch):
-    from sadrec.serve import verbs
+    from sadrec.serving import verbs
 
     running = started()
 
@@ -222,7 +222,7 @@ def test_a_fault_is_an_answer_too(started, monkeypatch):
 
 # -- another model in place -------------------------------------------------------------------------------------------
 def test_a_changed_file_answers_and_a_damaged_one_does_not(folder, tmp_path):
-    from sadrec.serve import ServeSettings
+    from sadrec.serving import ServeSettings
 
     path = tmp_path / "served.sad"
     shutil.copy(folder / "model.sad", path)
@@ -250,7 +250,7 @@ def test_a_changed_file_answers_and_a_damaged_one_does_not(folder, tmp_path):
 
 
 def test_what_goes_with_a_model_must_fit_it(settings):
-    from sadrec.serve.store import loaded
+    from sadrec.serving.store import loaded
 
     with pytest.raises(ValueError, match="is no twin: its T is not 1"):
         loaded(settings(twin="other.sad"))

@@ -7,7 +7,7 @@ from sadrec import SAD, Comparisons
 from sadrec.data import simulate
 from sadrec.ranking.cycles import cycles
 from sadrec.ranking.tournament import Tournament
-from sadrec.serve.interview import next_question, places, surprises, vector_covariance
+from sadrec.serving.interview import next_question, places, surprises, vector_covariance
 
 
 @pytest.fixture(scope="module")
