@@ -1,11 +1,12 @@
 """Default settings for interactions: which loss, how strongly held, by the lift of the data."""
 
 import numpy as np
+import polars as pl
 import pytest
 import scipy.sparse as sp
 
 from sadrec import BPR, SAD, Comparisons, Interactions
-from sadrec.training.defaults import OF_PAIRWISE, defaults
+from sadrec.training.defaults import OF_PAIRWISE, as_before, defaults
 
 
 def groups(inside, outside=0.0, users=600, items=300, seed=0):
@@ -107,3 +108,20 @@ def test_tiny_data_has_settings(users):
     chosen[0, 0] = True
     data = Interactions.from_csr(sp.csr_matrix(chosen.astype(np.float32)))
     assert SAD().settings_for(data).loss == "pairwise"
+
+
+def test_where_nothing_meets_negatives_neither_loss_nor_length_is_used():
+    ones = np.ones(6, np.float32)
+    rated = Interactions.from_csr(sp.csr_matrix((np.arange(1, 7) * ones, ([0, 0, 0, 1, 1, 1], [0, 1, 2, 1, 2, 3]))))
+    stated = Comparisons.from_frame(pl.DataFrame({"u": [0], "w": ["a"], "l": ["b"]}), user="u", winner="w", loser="l")
+    for data, given in ((rated, {"order_share": 1.0}), (stated, {"solver": "sgd"}), (stated, {})):
+        settings = SAD(loss="softmax", length=2.0, **given).settings_for(data)
+        assert (settings.loss, settings.length) == ("pairwise", 0)
+        assert settings.origins["loss"] == settings.origins["length"] == "not used"
+
+
+def test_continued_with_another_loss_a_fit_does_not_keep_what_suited_the_one_before(personal):
+    before = SAD().settings_for(personal)
+    given = SAD(loss="pairwise").get_params()
+    assert as_before(given, before, 128, True, False)["negative_candidates"] is None
+    assert as_before(SAD().get_params(), before, 128, True, False)["learning_rate"] == before.learning_rate

@@ -6,7 +6,9 @@ import scipy.sparse as sp
 
 from sadrec import BPR, SAD, Interactions
 from sadrec.ranking.fold_in import fold_in
+from sadrec.training.dataset import training_data
 from sadrec.training.factors import initial_factors
+from sadrec.training.size import bytes_needed
 from sadrec.training.softmax import multiply
 from sadrec.training.trainer import Trainer
 
@@ -198,6 +200,22 @@ def test_stopped_and_resumed_it_ends_with_the_same_bits(tmp_path):
     resumed = model.fit(data, show_progress=False, checkpoint=tmp_path)
     np.testing.assert_array_equal(resumed.item_factors, whole)
     assert len(resumed.history) == 6
+
+
+def test_shares_too_small_for_their_inverse_leave_everything_finite():
+    matrix = interactions()
+    tiny = np.full(matrix.sum(), 1e-40, np.float32)
+    work = softmax_trainer(matrix, tiny, learning_rate=0.3, regularization=0.01, bias=True)
+    work.train_epoch()
+    assert work.factors.finite()
+
+
+def test_negatives_that_a_chunk_shares_take_the_same_memory_however_long_the_rows():
+    def negatives(items):
+        data = Interactions.from_csr(sp.csr_matrix(np.ones((2, items))))
+        return bytes_needed(training_data(data), SAD(loss="softmax").settings_for(data), 1)["negative_candidates"]
+
+    assert negatives(20_000) == negatives(2_000) < 2**21
 
 
 def test_without_softmax_a_length_is_not_used():

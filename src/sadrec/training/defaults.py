@@ -200,6 +200,9 @@ def resolve(
     values = {name: value for name, value in given.items() if name not in ("num_threads", "random_state")}
     size = len(data.users), len(data.items), data.triples
     solver, factors = resolve_solver(values, data, continues)
+    no_negatives = not continues and (data.matrix is None or values.get("order_share") == 1)
+    if no_negatives:
+        values |= {"loss": None, "length": None}
     loss: Loss | None = values.get("loss") or ("softmax" if values.get("length") else None)
     if loss is None and (continues or _of_pairs(values, data)):
         loss = "pairwise"
@@ -222,6 +225,8 @@ def resolve(
     values |= {name: default for name, default in wanted.items() if values.get(name) is None}
     if values["loss"] == "pairwise":
         values["length"], origins["length"] = 0.0, "not used"
+    if no_negatives:
+        origins["loss"] = "not used"
     settings = Settings(**values, learn_rivals=learn_rivals, seed=seed, origins=origins)
     if settings.order_share > 0 and not data.has_ratings:
         raise ValueError(
@@ -242,10 +247,11 @@ def as_before(
 ) -> dict[str, Any]:
     """Fill settings left at None from the fit that is continued, whose factors and bias stay in any case.
 
-    A variational fit has no penalties to continue with, and keeps fewer factors than it was given.
+    A variational fit has no penalties to continue with, and keeps fewer factors than it was given. Where another loss
+    is given, the rest of what was settled for the one before is not taken over.
     """
     values = dict(given)
-    if before is not None and not variational:
+    if before is not None and not variational and values.get("loss") in (None, before.loss):
         values |= {name: getattr(before, name) for name in DEFAULTS["interactions"] if values.get(name) is None}
     if values.get("bias") is None:
         values["bias"] = bias

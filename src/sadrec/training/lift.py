@@ -58,11 +58,11 @@ def lift(matrix: Any) -> float:
     for first in range(0, len(sizes), _ROWS):
         start = others.indptr[first : first + _ROWS + 1]
         weighted.data[start[0] : start[-1]] = np.repeat(sizes[first : first + _ROWS] ** -0.5, np.diff(start))
-    gains = []
+    gains, known_less = [], np.maximum(counts, 1) ** -0.5
     step = max(_BLOCK // sum(weighted.shape), 1)
     for first in range(0, len(held), step):
         part = slice(first, first + step)
-        scores = (shared[part] @ having @ weighted).toarray() * np.maximum(counts, 1) ** -0.5
+        scores = (shared[part] @ having @ weighted).toarray() * known_less
         ranks = (
             _ranks(ranking, known[part], held[part]) for ranking in (np.broadcast_to(counts, scores.shape), scores)
         )

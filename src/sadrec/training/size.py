@@ -29,7 +29,11 @@ def bytes_needed(data: TrainingData, settings: Settings, threads: int) -> dict[s
     if positives is not None:
         longest = int(np.diff(positives.indptr).max(initial=0))
         needed["blocks"] += 4 * users * (settings.blocks + 1) + 48 * settings.blocks**2
-        needed["negative_candidates"] = 4 * threads * (CHUNK + longest) * settings.negative_candidates
+        if settings.loss == "softmax":  # all positives of a chunk share them
+            negatives, width = min(settings.negative_candidates, items), (2 if settings.learn_rivals else 1) * k
+            needed["negative_candidates"] = 4 * threads * (2 * CHUNK * (negatives + width) + 3 * negatives * width)
+        else:
+            needed["negative_candidates"] = 4 * threads * (CHUNK + longest) * settings.negative_candidates
         needed["data"] += positives.indices.size * (
             2 + (0 if positives.weights is None else positives.weights.itemsize)
         )

@@ -31,7 +31,7 @@ from sadrec.training.step import Penalties, add_log, bias_of, weight_of
 
 _ONE = np.float32(1.0)
 _ZERO = np.float32(0.0)
-_LEAST = np.float32(1e-35)  # likelihood, so that its logarithm is finite
+_LEAST = np.float32(1e-35)  # likelihood, so that its logarithm is finite; sum of shares, so that its inverse is
 
 
 class Softmax(NamedTuple):
@@ -271,7 +271,7 @@ def write_all_shares(
         share_sum, likelihood = write_shares(margins, np.float32(rate) * weight)
         total, product = add_log(total, product, likelihood)
         room.total[t - first] = share_sum
-        part = _ONE / share_sum if share_sum > 0 else _ZERO
+        part = _ONE / share_sum if share_sum > _LEAST else _ZERO
         for c in range(chosen.shape[0]):
             room.held[c] += margins[c] * part
             room.by_negative[c, t - first] = margins[c]
