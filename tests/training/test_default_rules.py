@@ -125,3 +125,11 @@ def test_continued_with_another_loss_a_fit_does_not_keep_what_suited_the_one_bef
     given = SAD(loss="pairwise").get_params()
     assert as_before(given, before, 128, True, False)["negative_candidates"] is None
     assert as_before(SAD().get_params(), before, 128, True, False)["learning_rate"] == before.learning_rate
+
+
+def test_vectors_of_free_length_get_a_rate_that_a_softmax_bears():
+    dense = sp.csr_matrix(np.random.default_rng(0).random((100, 50)) < 0.2, dtype=np.float32)
+    data = Interactions.from_csr(dense)
+    model = SAD(loss="softmax", length=0, factors=8, iterations=5).fit(data, show_progress=False)
+    assert model.settings.learning_rate == 0.05
+    assert SAD(loss="softmax").settings_for(data).learning_rate == 0.3

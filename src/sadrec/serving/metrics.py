@@ -3,6 +3,7 @@
 import os
 from collections import Counter as Count
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,11 @@ class Metrics:
     def _digests(self) -> Count[str]:
         if not self.folder:
             return Count([self._digest] if self._digest else [])
-        return Count(path.read_text() for path in Path(self.folder).glob("model_*"))
+        digests: Count[str] = Count()
+        for path in Path(self.folder).glob("model_*"):
+            with suppress(FileNotFoundError):  # its worker has just ended
+                digests[path.read_text()] += 1
+        return digests
 
 
 class _Models:

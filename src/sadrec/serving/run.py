@@ -220,7 +220,9 @@ class Supervisor:
             return
         logger.error("a worker ended with code %s: another takes its place", code)
         self._quick_deaths = self._quick_deaths + 1 if time.monotonic() - worker.began < 10 else 0
-        time.sleep(min(30.0, 0.5 * 2**self._quick_deaths) if self._quick_deaths > 1 else 0)
+        until = time.monotonic() + (min(30.0, 0.5 * 2**self._quick_deaths) if self._quick_deaths > 1 else 0)
+        while time.monotonic() < until and not self._told_to_stop():
+            time.sleep(0.1)
         self._start(replacing=self._told)  # once the service was ready, whoever asks rather waits than is refused
 
 

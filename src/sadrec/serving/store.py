@@ -55,7 +55,8 @@ class Store:
     async def watch(self) -> None:
         """Look at the files again and again; load what has changed beside what answers, then let it answer.
 
-        A file that cannot be used leaves the old model, counts as an error and is tried again when it changes.
+        A file that cannot be used leaves the old model, counts as an error and is tried again when it changes; at the
+        next look, if it was memory or open files that there were too few of.
         """
         while self.settings.reload_seconds:
             await asyncio.sleep(self.settings.reload_seconds)
@@ -72,6 +73,8 @@ class Store:
         except Exception as error:  # whatever is wrong with a file, the old model goes on answering
             logger.error("the model that answers stays, because the changed file cannot be used: %s", error)
             self.metrics.reload_errors.inc()
+            if isinstance(error, MemoryError | OSError):
+                self._seen = ()
             return False
         self._take(served)
         self.metrics.reloads.inc()

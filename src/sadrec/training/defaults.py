@@ -51,6 +51,9 @@ SOFTMAX: dict[str, Any] = {
     "loss": "softmax",
 }
 
+# The learning rate for vectors whose length is free: what a length bounds would diverge.
+FREE_RATE = 0.05
+
 MOST_BLOCKS = 16
 
 
@@ -210,6 +213,8 @@ def resolve(
     give_back()  # the sample that the lift looks at is as large as a model
     wanted = {"solver": solver, "factors": factors, "adaptive": False, **defaults(data.kind, *size, personal, loss)}
     wanted["blocks"] = default_blocks(data.kind, *size)
+    if values.get("length") == 0:
+        wanted["learning_rate"] = FREE_RATE
     if solver == "variational":
         wanted |= {"iterations": SWEEPS, "bias": True, "regularization": 0.0, "rival_regularization": 0.0}
     declarations = declared(TrainingSettings)
