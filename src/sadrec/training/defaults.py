@@ -203,8 +203,8 @@ def resolve(
     values = {name: value for name, value in given.items() if name not in ("num_threads", "random_state")}
     size = len(data.users), len(data.items), data.triples
     solver, factors = resolve_solver(values, data, continues)
-    no_negatives = not continues and (data.matrix is None or values.get("order_share") == 1)
-    if no_negatives:
+    no_negatives = data.matrix is None or values.get("order_share") == 1
+    if no_negatives and not continues:
         values |= {"loss": None, "length": None}
     loss: Loss | None = values.get("loss") or ("softmax" if values.get("length") else None)
     if loss is None and (continues or _of_pairs(values, data)):
@@ -230,7 +230,7 @@ def resolve(
     values |= {name: default for name, default in wanted.items() if values.get(name) is None}
     if values["loss"] == "pairwise":
         values["length"], origins["length"] = 0.0, "not used"
-    if no_negatives:
+    if no_negatives and values["loss"] == "pairwise":
         origins["loss"] = "not used"
     settings = Settings(**values, learn_rivals=learn_rivals, seed=seed, origins=origins)
     if settings.order_share > 0 and not data.has_ratings:
