@@ -1,4 +1,4 @@
-"""Small data and the fits that campaigns disturb: SAD by either solver, BPR, a posterior."""
+"""Small data and the fits that campaigns disturb: SAD by either solver and loss, BPR, a posterior."""
 
 from functools import cache
 from pathlib import Path
@@ -39,6 +39,12 @@ def answers(users: int = 8, items: int = 10, count: int = 150) -> Comparisons:
 MODELS: dict[str, tuple[Any, Any]] = {
     "sad": (lambda **more: SAD(factors=3, iterations=4, bias=True, num_threads=1, **more), clicks),
     "adaptive": (lambda **more: SAD(factors=2, iterations=3, adaptive=True, blocks=2, num_threads=1, **more), clicks),
+    "softmax": (
+        lambda **more: SAD(
+            3, iterations=4, loss="softmax", negative_candidates=6, length=2, blocks=2, num_threads=1, **more
+        ),
+        clicks,
+    ),
     "bpr": (lambda **more: BPR(factors=4, iterations=3, num_threads=1, **more), clicks),
     "variational": (lambda **more: SAD(factors=2, iterations=6, num_threads=1, **more), answers),
     "posterior": (lambda **more: GibbsSAD(factors=2, draws=12, warmup=4, chains=2, num_threads=1, **more), answers),

@@ -36,6 +36,12 @@ FITS: dict[str, tuple[Callable[[int], Any], Callable[[], Any]]] = {
         lambda threads: SAD(4, iterations=2, negative_sampling="popular", negative_candidates=1, num_threads=threads),
         _more_clicks,
     ),
+    "softmax": (
+        lambda threads: SAD(
+            4, iterations=3, loss="softmax", negative_candidates=16, length=2, blocks=6, num_threads=threads
+        ),
+        _more_clicks,
+    ),
     "bpr": (lambda threads: BPR(4, iterations=3, blocks=8, num_threads=threads), _more_clicks),
     "variational": (lambda threads: SAD(2, iterations=10, num_threads=threads), answers),
     "posterior": (lambda threads: GibbsSAD(factors=2, draws=10, warmup=5, chains=3, num_threads=threads), answers),
