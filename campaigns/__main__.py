@@ -14,6 +14,7 @@ LONG = {
     "resource": 200,
     "thread": 200,
     "api": 50,
+    "service": 3000,
 }
 
 

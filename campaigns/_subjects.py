@@ -23,17 +23,11 @@ def clicks(users: int = 24, items: int = 18) -> Interactions:
 
 @cache
 def answers(users: int = 8, items: int = 10, count: int = 150) -> Comparisons:
-    """Return comparisons."""
-    import polars as pl
-
+    """Return comparisons, without the help of polars, which does not survive a fork."""
     rng = np.random.default_rng(6)
     winner = rng.integers(items, size=count)
-    columns = {
-        "user": rng.integers(users, size=count),
-        "winner": winner,
-        "loser": (winner + rng.integers(1, items, count)) % items,
-    }
-    return Comparisons.from_frame(pl.DataFrame(columns))
+    user, loser = rng.integers(users, size=count), (winner + rng.integers(1, items, count)) % items
+    return Comparisons.from_indices(user, winner, loser, users=np.arange(users), items=np.arange(items))
 
 
 MODELS: dict[str, tuple[Any, Any]] = {

@@ -1,4 +1,4 @@
-"""Work that is killed and interrupted: fits that leave checkpoints and a file, as a program of one's own would.
+"""Work that is killed and interrupted: fits, searches and studies, in a program of one's own or by a command.
 
 Each writes into a folder: what it keeps to resume from, which goes when all is done, and the result.
 """
@@ -12,9 +12,12 @@ from typing import Any
 import numpy as np
 
 from campaigns._subjects import answers, clicks
-from campaigns._trials import quiet_warnings, tree
+from campaigns._trials import in_fork, quiet_warnings, tree
 from sadrec import BPR, SAD
+from sadrec._files import write_whole
 from sadrec._record import discard
+from sadrec.cli import main as command_line
+from sadrec.evaluation import tune
 from sadrec.posterior import GibbsSAD
 from studies._tools import Unit, run
 
@@ -35,13 +38,36 @@ def _squares(number: int) -> dict[str, Any]:
 
 def _study(folder: Path) -> None:
     """Compute a study and write its result."""
-    from sadrec._files import write_whole
-
     units = [Unit(f"unit-{number}", {"number": number}, partial(_squares, number)) for number in range(8)]
     results = run(folder / "study", units, "study", show_progress=False)
     write_whole(folder / "result", "\n".join(str(result["sum"]) for result in results))
     discard(folder / "study" / "runs")
     shutil.rmtree(folder / "study", ignore_errors=True)
+
+
+def _tune(threads: int, folder: Path) -> None:
+    """Choose settings and write them."""
+    model, space = BPR(3, iterations=4, num_threads=threads), {"learning_rate": [0.02, 0.05, 0.1, 0.2]}
+    result = tune(model, clicks(), sampler="grid", space=space, path=folder / "trials", show_progress=False)
+    result.save(folder / "settings.json")
+    discard(folder / "trials")
+
+
+def _command(folder: Path, *arguments: str, kept: str = "") -> None:
+    """Run a command on a table of interactions, then remove what it has kept to resume from."""
+    table = folder.parent / f"{folder.name}.csv"
+    if not table.exists():
+        write_whole(table, "user,item\n" + "".join(f"{row},{column}\n" for row, column in _entries()))
+    if code := command_line([arguments[0], str(table), *arguments[1:], "--quiet"], standalone_mode=False):
+        raise SystemExit(code)
+    table.unlink()
+    if kept:
+        discard(folder / kept)
+
+
+def _entries() -> list[tuple[int, int]]:
+    matrix = many_clicks().matrix.tocoo()
+    return [*zip(matrix.row.tolist(), matrix.col.tolist(), strict=True)]
 
 
 @cache
@@ -53,26 +79,49 @@ def many_clicks() -> Any:
 def works(threads: int = 1) -> dict[str, Callable[[Path], None]]:
     """Return what is done, by name."""
     sad = partial(SAD, factors=4, iterations=8, bias=True, num_threads=threads)
+    softmax = partial(SAD, 4, iterations=6, loss="softmax", negative_candidates=16, length=2, num_threads=threads)
+    small = ["--factors", "4", "--iterations", "6", "--threads", str(threads)]
     return {
         "fit": partial(_fit, sad, many_clicks, 0.0),
         "fit, seldom saved": partial(_fit, sad, many_clicks, 0.02),
         "adaptive": partial(_fit, partial(SAD, 3, iterations=4, adaptive=True, num_threads=threads), many_clicks, 0.0),
+        "softmax": partial(_fit, softmax, many_clicks, 0.0),
         "bpr": partial(_fit, partial(BPR, 4, iterations=6, blocks=4, num_threads=threads), many_clicks, 0.0),
         "variational": partial(_fit, partial(SAD, 2, iterations=12, num_threads=threads), answers, 0.0),
         "posterior": partial(
             _fit, partial(GibbsSAD, factors=2, draws=60, warmup=20, chains=2, num_threads=threads), answers, 0.001
         ),
         "study": _study,
+        "tune": partial(_tune, threads),
+        "sadrec fit": lambda folder: _command(folder, "fit", "-o", f"{folder}/model", *small),
+        "sadrec fit --checkpoint": lambda folder: _command(
+            folder, "fit", "-o", f"{folder}/model", "--checkpoint", f"{folder}/kept", *small, kept="kept"
+        ),
+        "sadrec tune": lambda folder: _command(
+            folder,
+            *("tune", "-o", f"{folder}/best.json", "--model", "bpr", "--factors", "3", "--iterations", "3"),
+            *("--sampler", "grid", "--try", "learning-rate=0.05,0.1,0.2", "--threads", str(threads)),
+            kept="best.json.trials",
+        ),
     }
 
 
 def results(folder: Path, calls: dict[str, Callable[[Path], None]]) -> dict[str, dict[str, bytes]]:
-    """Do all the work undisturbed; return the files that it leaves, by name of the work."""
+    """Do all the work undisturbed; return the files that it leaves, by name of the work.
+
+    Commands run in forks, as they will be disturbed: polars, which reads their tables, does not survive a fork.
+    """
     found = {}
     with quiet_warnings():
         for name, call in calls.items():
             place = folder / name
-            call(place)
+            place.mkdir(parents=True)
+            if name.startswith("sadrec "):
+                ended = in_fork(partial(call, place), place, seconds=300)
+                if ended.code:
+                    raise RuntimeError(f"{name}: {ended.said}")
+            else:
+                call(place)
             found[name] = tree(place)
     return found
 

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 COUNTS = {"kill": 12, "interrupt": 12, "model_file": 150, "checkpoint": 60, "table": 150}
-COUNTS |= {"resource": 8, "thread": 8, "api": 1}
+COUNTS |= {"resource": 8, "thread": 8, "api": 1, "service": 150}
 
 
 @pytest.mark.parametrize("name", COUNTS)

@@ -1,6 +1,7 @@
 """What stands around the verbs: unknown users, keys, bounds, health, figures, the log, and another model in place."""
 
 import asyncio
+import gzip
 import json
 import shutil
 
@@ -9,11 +10,12 @@ import pytest
 
 from sadrec import SAD, Comparisons
 from sadrec._files import checksum_of
+from sadrec.data import _text
 from sadrec.serving.events import EventLog
 from sadrec.serving.keys import Keys, new_key
 from sadrec.serving.metrics import Metrics
 from sadrec.serving.settings import MOST_BODY
-from sadrec.serving.store import Store
+from sadrec.serving.store import Store, loaded
 
 
 # -- who is not known -------------------------------------------------------------------------------------------------
@@ -106,6 +108,17 @@ def test_a_key_is_added_below_a_last_line_without_an_end(tmp_path):
     second = new_key(path, "bob")
     for key in (first, second):
         assert Keys(path).allow([(b"x-api-key", key.encode())])
+
+
+def test_the_name_beside_a_hash_may_be_of_any_encoding_and_a_damaged_hash_is_told_with_its_file(tmp_path):
+    path = tmp_path / "keys"
+    key = new_key(path, "caf\u00e9")
+    content = path.read_text(encoding="utf-8")
+    path.write_bytes(content.encode("latin-1"))
+    assert Keys(path).allow([(b"x-api-key", key.encode())])
+    path.write_bytes(b"\xe9" + content.encode())
+    with pytest.raises(ValueError, match=r"keys, line 1, is not a hash and a name"):
+        Keys(path)
 
 
 def test_keys_are_withdrawn_and_a_damaged_file_allows_nobody(tmp_path):
@@ -250,8 +263,6 @@ def test_a_changed_file_answers_and_a_damaged_one_does_not(folder, tmp_path):
 
 
 def test_what_goes_with_a_model_must_fit_it(settings):
-    from sadrec.serving.store import loaded
-
     with pytest.raises(ValueError, match="is no twin: its T is not 1"):
         loaded(settings(twin="other.sad"))
     with pytest.raises(ValueError, match="knows other users than the model"):
@@ -308,3 +319,29 @@ def test_a_line_that_was_cut_does_not_swallow_the_next(tmp_path):
     path.write_text('{"n": 1}\n{"n":')
     EventLog(path).append([{"n": 3}])
     assert path.read_text().splitlines() == ['{"n": 1}', '{"n":', '{"n":3}']
+
+
+# -- the table of items -----------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("long.csv", "item,title\n" + "x" * 300 + ",Dish\n"),
+        ("lines.csv", '"first\nsecond",other\n1,2\n'),
+        ("null.csv", "item,title\n1,Dish\n,Nothing\n"),
+        ("bomb.csv", gzip.compress(b"item,title\n" + b"\n" * 10**6, mtime=0)),
+        ("cut.csv", gzip.compress(b"item,title\n1,Dish\n", mtime=0)[:-9]),
+    ],
+)
+def test_a_table_of_items_that_cannot_be_used_is_told_in_one_line_with_its_name(
+    folder, settings, monkeypatch, name, content
+):
+    monkeypatch.setattr(_text, "FREE", 1000)  # what any file may unpack to
+    (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(ValueError, match=f"{name}: the table of items cannot be read") as caught:
+        loaded(settings(items=name))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_packed_table_of_items_names_them(folder, settings):
+    (folder / "packed.csv.gz").write_bytes(gzip.compress(b"item,title\n3,Soup\n", mtime=0))
+    assert loaded(settings(items="packed.csv.gz")).items.titles[3] == "Soup"

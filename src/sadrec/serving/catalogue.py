@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from sadrec._types import Positions
+from sadrec._words import one_line
 from sadrec.data.ids import Ids
 
 _TITLES = ("title", "name", "label")
@@ -66,17 +67,33 @@ def catalogue(item_ids: Ids, path: str | Path | None = None) -> Catalogue:
 def _read(path: Path, item_ids: Ids, titles: list[str | None], pictures: list[str | None]) -> None:
     import polars as pl
 
-    from sadrec.data._columns import AUTO, find_column
-
     if not path.is_file():
         raise FileNotFoundError(f"there is no table of items {str(path)!r}")
     try:
-        if path.suffix in (".parquet", ".pq"):
-            table = pl.read_parquet(path)
-        else:
-            table = pl.read_csv(path, separator="\t" if path.suffix == ".tsv" else ",", infer_schema=False)
-    except (pl.exceptions.PolarsError, OSError, ValueError) as error:
-        raise ValueError(f"{path}: the table of items cannot be read ({' '.join(str(error).split())[:200]})") from None
+        _fill(_table(path), item_ids, titles, pictures)
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
+        why = one_line(" ".join(str(error).split()))
+        raise ValueError(f"{path}: the table of items cannot be read ({why[:300]})") from None
+
+
+def _table(path: Path) -> Any:
+    import polars as pl
+
+    from sadrec.data._text import chunks
+
+    if path.suffix in (".parquet", ".pq"):
+        return pl.read_parquet(path)
+    with path.open("rb") as file:
+        content = b"".join(chunks(file, None))  # unpacked, within limits
+    return pl.read_csv(content, separator="\t" if ".tsv" in path.suffixes else ",", infer_schema=False)
+
+
+def _fill(table: Any, item_ids: Ids, titles: list[str | None], pictures: list[str | None]) -> None:
+    """Put the titles and pictures of a table where they belong."""
+    import polars as pl
+
+    from sadrec.data._columns import AUTO, find_column
+
     names = table.columns
     column = find_column(names, AUTO, "item", required=False) or next((name for name in names if name == "id"), None)
     chosen = {
@@ -85,7 +102,7 @@ def _read(path: Path, item_ids: Ids, titles: list[str | None], pictures: list[st
     }
     if column is None or not any(chosen.values()):
         raise ValueError(
-            f"{path}: a table of items needs a column of ids (item) and one of titles (title) or pictures (picture); "
+            "a table of items needs a column of ids (item) and one of titles (title) or pictures (picture); "
             f"it has {', '.join(names)}"
         )
     keys = _as_ids(table[column], item_ids)

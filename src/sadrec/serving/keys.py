@@ -49,8 +49,9 @@ class Keys:
         signature = status.st_mtime_ns, status.st_size
         if signature == self._signature:
             return
+        text = self.path.read_text(encoding="utf-8", errors="replace")  # names may be of another encoding
         hashes = []
-        for number, line in enumerate(self.path.read_text(encoding="utf-8").splitlines(), 1):
+        for number, line in enumerate(text.splitlines(), 1):
             if not line.strip() or line.startswith("#"):
                 continue
             match = _LINE.fullmatch(line.strip())
