@@ -5,7 +5,7 @@ the positives of these users among these items, each against a negative drawn fr
 at the same time share neither a user nor an item (:mod:`sadrec.training.schedule`), so nothing depends on
 which thread runs them, or when.
 
-What a cell needs is laid out by :func:`deal` in place of the CSR: in every user's row the items are grouped by
+What a cell needs is laid out by :func:`group` in place of the CSR: in every user's row the items are grouped by
 block and, inside a block, sorted by their place in it. So a user's positives inside a block are a short sorted
 run. A negative is drawn from the block until it is not in the run, or, when the run is most of the block, from the
 complement directly. Triples are drawn some time before they are trained on, so that their rows can be fetched.
@@ -70,6 +70,29 @@ class Triples(NamedTuple):
     taken: NDArray[np.bool_]  # by place in the block; all False before and after drawing
 
 
+class Partition(NamedTuple):
+    """Which users are in which shard, and which items in which block: all that is random about a deal."""
+
+    shard_users: NDArray[np.int32]
+    shard_start: NDArray[np.int64]
+    block_items: NDArray[np.int32]
+    block_start: NDArray[np.int64]
+
+
+def partition(users: int, items: int, blocks: int, seed: int, epoch: int) -> Partition:
+    """Deal users into as many shards and items into as many blocks at random."""
+    rng = np.random.default_rng((seed, epoch, 0))
+    block_of = rng.permutation(items).astype(np.int32) % np.int32(blocks)
+    block_start = np.zeros(blocks + 1, np.int64)
+    np.cumsum(np.bincount(block_of, minlength=blocks), out=block_start[1:])
+    return Partition(
+        shard_users=rng.permutation(users).astype(np.int32),
+        shard_start=np.linspace(0, users, blocks + 1).astype(np.int64),
+        block_items=np.argsort(block_of, kind="stable").astype(np.int32),
+        block_start=block_start,
+    )
+
+
 def deal(
     positives: tuple[Any, ...],
     items: int,
@@ -80,33 +103,47 @@ def deal(
     place: NDArray[Any] | None = None,
     spread: Spread = map,
 ) -> Deal:
-    """Deal users into as many shards and items into as many blocks at random, and group the positives.
+    """Deal users and items at random, and group the positives.
 
     ``place`` is an array to write the places to (that of
     the last epoch); ``spread`` maps a function over its arguments, perhaps on several threads.
     """
+    cells = partition(len(positives[0]) - 1, items, blocks, seed, epoch)
+    return group(positives, cells, candidates, seed, epoch, place=place, spread=spread)
+
+
+def group(
+    positives: tuple[Any, ...],
+    cells: Partition,
+    candidates: int,
+    seed: int,
+    epoch: int,
+    *,
+    longest_row: int | None = None,
+    place: NDArray[Any] | None = None,
+    spread: Spread = map,
+) -> Deal:
+    """Group positives by the blocks of a partition.
+
+    ``longest_row`` is that of the longest row there is anywhere, where these are not all rows; see :func:`deal`.
+    """
     indptr, indices, weights, user_weights = Positives(*positives)
-    rng = np.random.default_rng((seed, epoch, 0))
-    users = len(indptr) - 1
-    block_of = rng.permutation(items).astype(np.int32) % np.int32(blocks)
-    order = np.argsort(block_of, kind="stable").astype(np.int32)
-    block_start = np.zeros(blocks + 1, np.int64)
-    np.cumsum(np.bincount(block_of, minlength=blocks), out=block_start[1:])
-    place_of = np.empty(items, np.int32)
-    place_of[order] = np.arange(items, dtype=np.int32) - block_start[:-1].astype(np.int32)[block_of[order]]
+    users, items, blocks = len(indptr) - 1, len(cells.block_items), len(cells.block_start) - 1
+    block_of, place_of = np.empty(items, np.int32), np.empty(items, np.int32)
+    block_of[cells.block_items] = np.repeat(np.arange(blocks, dtype=np.int32), np.diff(cells.block_start))
+    starts = cells.block_start[:-1].astype(np.int32)
+    place_of[cells.block_items] = np.arange(items, dtype=np.int32) - starts[block_of[cells.block_items]]
     if place is None:
         place = np.empty(len(indices), place_dtype(items, blocks))
-    longest_row = int(np.diff(indptr).max(initial=0))
+    if longest_row is None:
+        longest_row = int(np.diff(indptr).max(initial=0))
     run_start = np.empty((users, blocks + 1), np.uint16 if longest_row < 2**16 else np.int32)
     dealt = np.empty(0, np.float32) if weights is None else np.empty_like(weights)
-    group = partial(group_by_block, (indptr, indices), weights, block_of, place_of, run_start, place, dealt)
+    write = partial(group_by_block, (indptr, indices), weights, block_of, place_of, run_start, place, dealt)
     bounds = np.linspace(0, users, 1 + min(users, _PIECES)).astype(np.int64)
-    longest = max(spread(group, bounds[:-1], bounds[1:]), default=0)
+    longest = max(spread(write, bounds[:-1], bounds[1:]), default=0)
     return Deal(
-        shard_users=rng.permutation(users).astype(np.int32),
-        shard_start=np.linspace(0, users, blocks + 1).astype(np.int64),
-        block_items=order,
-        block_start=block_start,
+        *cells,
         row_start=indptr,
         run_start=run_start,
         place=place,

@@ -130,9 +130,7 @@ def arrange(
 ) -> Round:
     """Deal users and items at random and group the pairs of a round of the epoch into cells."""
     room = room or Room()
-    rng = np.random.default_rng((seed, epoch, 1, number) if number else (seed, epoch, 1))
-    shard_of = rng.permutation(users).astype(np.int32) % np.int32(shards)
-    block_of = rng.permutation(items).astype(np.int32) % np.int32(2 * shards)
+    rng, shard_of, block_of = deal_round(users, items, shards, seed, epoch, number)
     shuffled = room.array("shuffled", len(pairs), np.int32)
     shuffled[:1], shuffled[1:] = 0, 1
     np.cumsum(shuffled, dtype=np.int32, out=shuffled)
@@ -146,6 +144,16 @@ def arrange(
     order = room.array("order", len(pairs), np.int32)
     sort_by_cell(cell, shuffled, cell_start, order)
     return Round(pairs.user, pairs.winner, pairs.loser, pairs.weight, order, cell_start)
+
+
+def deal_round(
+    users: int, items: int, shards: int, seed: int, epoch: int, number: int = 0
+) -> tuple[np.random.Generator, NDArray[np.int32], NDArray[np.int32]]:
+    """Deal users into shards and items into twice as many blocks; return the random numbers that follow, and both."""
+    rng = np.random.default_rng((seed, epoch, 1, number) if number else (seed, epoch, 1))
+    shard_of = rng.permutation(users).astype(np.int32) % np.int32(shards)
+    block_of = rng.permutation(items).astype(np.int32) % np.int32(2 * shards)
+    return rng, shard_of, block_of
 
 
 @kernel

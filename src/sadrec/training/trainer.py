@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sadrec._types import Doubles, Floats
 from sadrec.training import schedule
-from sadrec.training.drawn import Positives, Spread, deal, train_drawn
+from sadrec.training.drawn import Deal, Positives, Spread, deal, train_drawn
 from sadrec.training.factors import Factors
 from sadrec.training.given import Pairs, Room, arrange, cells_of, rounds_of, train_given
 from sadrec.training.interrupt import join
@@ -62,8 +62,7 @@ class Trainer:
     @property
     def epochs(self) -> int:
         """How many epochs there are in all: adaptive training has two phases."""
-        two = self.settings.adaptive and self.settings.learn_rivals
-        return self.settings.iterations * (2 if two else 1)
+        return epochs_of(self.settings)
 
     def train_epoch(self, between: Callable[[], None] = lambda: None) -> Figures:
         """Train one epoch and return its figures.
@@ -79,7 +78,8 @@ class Trainer:
             self.l1_weights = adaptive_weights(self.factors)
         if self.settings.length and (self.epoch == 0 or self._sources):  # given pairs leave the length free
             put_rows_to_length(self.factors, self.settings.length)
-        first_rate, penalties = self._rate(0.0), self._penalties()
+        first_rate = rate_at(self.settings, self.epoch, 0.0)
+        penalties = penalties_of(self.settings, self.l1_weights)
         with self._workers() as spread:
             figures: list[Doubles] = []
             parts = [] if self._positives is None else [self._drawn_negatives(self._positives, spread, figures)]
@@ -88,57 +88,22 @@ class Trainer:
             for position, (which, cells) in enumerate(plan):
                 between()
                 kernel, work, _ = parts[which]
-                rate = self._rate(position / len(plan))
-                claimed = np.zeros(1, np.int64)  # how many cells of the sub-epoch some thread has taken on
+                rate = rate_at(self.settings, self.epoch, position / len(plan))
                 data, written = next(work)
-                same = (cells, claimed, data, self.factors, penalties, rate, written)
-                # Every thread is given the same and takes on cell after cell, until none is left.
-                try:
-                    list(spread(kernel, *(repeat(value, min(self._threads, len(cells))) for value in same)))
-                except BaseException:
-                    claimed[0] = len(cells)  # threads stop after the cell they are at
-                    raise
+                run_cells(kernel, cells, data, self.factors, penalties, rate, written, spread, self._threads)
         self.epoch += 1
-        updates, skipped, likelihood = np.concatenate(figures).sum(axis=0)
         seconds = time.perf_counter() - began
-        return {
-            "log_likelihood": float(likelihood / max(updates, 1)),
-            "updates": float(updates),
-            "skipped": float(skipped),
-            "learning_rate": first_rate,
-            "seconds": seconds,
-            "updates_per_second": float(updates / seconds),
-            **size_of(self.factors),
-        }
-
-    def _rate(self, through: float) -> float:
-        """Return the learning rate when this share of the epoch is done."""
-        rate = self.settings.learning_rate
-        if self.settings.schedule == "constant":
-            return rate
-        iterations = max(self.settings.iterations, 1)
-        return rate * (1.0 - (self.epoch % iterations + through) / iterations)
-
-    def _penalties(self) -> Penalties:
-        """Return the penalties of this epoch."""
-        if not self.settings.learn_rivals:
-            return Penalties(self.settings.regularization, None, None)
-        share = 1.0 if self.l1_weights is None else ADAPTIVE_SHARE
-        return Penalties(self.settings.regularization, share * self.settings.rival_regularization, self.l1_weights)
+        return {**epoch_figures(np.concatenate(figures), first_rate, seconds), **size_of(self.factors)}
 
     def _drawn_negatives(self, positives: Positives, spread: Spread, figures: list[Doubles]) -> Part:
         """Deal the positives for this epoch; return the kernel, what it works on, and the sub-epochs."""
         settings = self.settings
-        softmax = settings.loss == "softmax"
-        how = settings.blocks, 0 if softmax else settings.negative_candidates, settings.seed, self.epoch
+        how = settings.blocks, candidates_of(settings), settings.seed, self.epoch
         dealt = deal(positives, len(self.factors.items), *how, self._place, spread)
         self._place = dealt.place
         figures.append(np.zeros((settings.blocks**2, 3)))
-        cells = schedule.drawn_negatives(settings.blocks)
-        if softmax:
-            work = Softmax(dealt, settings.negative_candidates, settings.length or None)
-            return train_softmax, repeat((work, figures[-1])), cells
-        return train_drawn, repeat((dealt, figures[-1])), cells
+        kernel, work = drawn_kernel(dealt, settings)
+        return kernel, repeat((work, figures[-1])), schedule.drawn_negatives(settings.blocks)
 
     def _given_pairs(self, figures: list[Doubles]) -> Part:
         """Return the kernel of the given pairs, what it works on, and the sub-epochs of all rounds."""
@@ -170,6 +135,75 @@ class Trainer:
         finally:
             join(pool)
             self.idle = True
+
+
+def run_cells(
+    kernel: Callable[..., None],
+    cells: schedule.Cells,
+    data: Any,
+    factors: Factors,
+    penalties: Penalties,
+    rate: float,
+    written: Doubles,
+    spread: Spread,
+    threads: int,
+) -> None:
+    """Train the cells of a sub-epoch: every thread gets the same and takes on cell after cell, until none is left."""
+    claimed = np.zeros(1, np.int64)  # how many cells some thread has taken on
+    same = (cells, claimed, data, factors, penalties, rate, written)
+    try:
+        list(spread(kernel, *(repeat(value, min(threads, len(cells))) for value in same)))
+    except BaseException:
+        claimed[0] = len(cells)  # threads stop after the cell they are at
+        raise
+
+
+def epochs_of(settings: Settings) -> int:
+    """Return how many epochs there are in all: adaptive training has two phases."""
+    two = settings.adaptive and settings.learn_rivals
+    return settings.iterations * (2 if two else 1)
+
+
+def rate_at(settings: Settings, epoch: int, through: float) -> float:
+    """Return the learning rate when this share of the epoch is done."""
+    rate = settings.learning_rate
+    if settings.schedule == "constant":
+        return rate
+    iterations = max(settings.iterations, 1)
+    return rate * (1.0 - (epoch % iterations + through) / iterations)
+
+
+def penalties_of(settings: Settings, l1_weights: Floats | None) -> Penalties:
+    """Return the penalties of an epoch."""
+    if not settings.learn_rivals:
+        return Penalties(settings.regularization, None, None)
+    share = 1.0 if l1_weights is None else ADAPTIVE_SHARE
+    return Penalties(settings.regularization, share * settings.rival_regularization, l1_weights)
+
+
+def candidates_of(settings: Settings) -> int:
+    """Return how many negatives are drawn for each positive; with a softmax, positives share them."""
+    return 0 if settings.loss == "softmax" else settings.negative_candidates
+
+
+def drawn_kernel(dealt: Deal, settings: Settings) -> tuple[Callable[..., None], Any]:
+    """Return the kernel that trains against drawn negatives, and what it works on."""
+    if settings.loss == "softmax":
+        return train_softmax, Softmax(dealt, settings.negative_candidates, settings.length or None)
+    return train_drawn, dealt
+
+
+def epoch_figures(cells: Doubles, learning_rate: float, seconds: float) -> Figures:
+    """Return the figures of an epoch from those of its cells."""
+    updates, skipped, likelihood = cells.sum(axis=0)
+    return {
+        "log_likelihood": float(likelihood / max(updates, 1)),
+        "updates": float(updates),
+        "skipped": float(skipped),
+        "learning_rate": learning_rate,
+        "seconds": seconds,
+        "updates_per_second": float(updates / seconds),
+    }
 
 
 def lasting(figures: Figures) -> Figures:
