@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: campaigns audit sbom build/user browser screenshots settings demo test test-baselines lint format study bench clean
+.PHONY: campaigns audit sbom build/user browser screenshots settings docs figures demo test test-baselines lint format study bench clean
 
 $(VENV)/.base: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -14,6 +14,10 @@ $(VENV)/.base: pyproject.toml
 
 $(VENV)/.dev: $(VENV)/.base
 	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	touch $@
+
+$(VENV)/.docs: $(VENV)/.base
+	$(BIN)/python -m pip install --quiet --editable ".[docs]"
 	touch $@
 
 $(VENV)/.release: $(VENV)/.base
@@ -59,6 +63,14 @@ screenshots: $(VENV)/.dev browser
 
 settings: $(VENV)/.dev
 	$(BIN)/python docs/settings.py
+
+# The site, with every notebook executed, in build/docs; a warning or a cell that fails is an error
+docs: $(VENV)/.docs
+	$(BIN)/python docs/build.py build/docs
+
+# The drawings of the site in docs/images
+figures: $(VENV)/.docs
+	$(BIN)/python docs/figures.py
 
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/training.py

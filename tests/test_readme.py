@@ -28,6 +28,6 @@ def test_the_two_commands_are_named():
 
 
 def test_links_into_the_repository_exist():
-    for page in PAGES:
+    for page in {*PAGES, *(ROOT / "docs").rglob("*.md")}:
         for link in re.findall(r"\]\((?!http|#|mailto)([^)#]+)", page.read_text()):
             assert (page.parent / link).exists(), f"{page.name} links to {link}"
