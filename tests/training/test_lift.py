@@ -1,10 +1,15 @@
 """How personal taste is: neighbours against popularity."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from sadrec import SAD, Interactions
 from sadrec.training import lift as module
+from sadrec.training.dataset import training_data
+from sadrec.training.defaults import resolve
 from sadrec.training.lift import lift
 
 
@@ -63,3 +68,34 @@ def test_scores_held_at_a_time_do_not_matter(monkeypatch):
     whole = lift(data)
     monkeypatch.setattr(module, "_BLOCK", 1000)
     assert lift(data) == pytest.approx(whole, rel=1e-6)
+
+
+def test_what_was_disliked_or_has_no_weight_was_not_chosen():
+    data = in_groups()
+    rng = np.random.default_rng(2)
+    more = sp.csr_matrix((rng.random(data.shape) < 0.2).astype(np.float32))
+    both = data + more
+    both.data[:] = 1
+    chosen = np.asarray(data[both.nonzero()]).ravel()
+    assert lift(both, chosen) == lift(both, 0.5 * chosen) == lift(both, chosen != 0) == lift(data) > lift(both)
+    assert lift(data, np.ones(data.nnz, np.float32)) == lift(data)
+
+
+def test_dislikes_do_not_make_taste_look_personal():
+    likes, dislikes = (Interactions.from_csr(matrix) for matrix in (by_popularity(), in_groups()))
+    alone, beside = training_data(likes), training_data(likes, dislikes=dislikes)
+    assert lift(alone.matrix) < 0.1
+    given = SAD().get_params()
+    assert resolve(given, beside, True, 0).loss == resolve(given, alone, True, 0).loss == "pairwise"
+
+
+def test_it_takes_little_more_than_a_transposed_copy(monkeypatch):
+    data = in_groups(users=4000, items=500, groups=2, inside=0.5)
+    monkeypatch.setattr(module, "_BLOCK", 2**14)
+    lift(data)
+    tracemalloc.start()
+    try:
+        lift(data)
+        assert tracemalloc.get_traced_memory()[1] < 17 * data.nnz
+    finally:
+        tracemalloc.stop()

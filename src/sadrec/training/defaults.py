@@ -209,7 +209,8 @@ def resolve(
     loss: Loss | None = values.get("loss") or ("softmax" if values.get("length") else None)
     if loss is None and (continues or _of_pairs(values, data)):
         loss = "pairwise"
-    personal = lift(data.matrix) if data.matrix is not None and None in map(values.get, BY_LIFT) else 0.0
+    asked = data.matrix is not None and None in map(values.get, BY_LIFT)
+    personal = lift(data.matrix, data.weights) if asked else 0.0
     give_back()  # the sample that the lift looks at is as large as a model
     wanted = {"solver": solver, "factors": factors, "adaptive": False, **defaults(data.kind, *size, personal, loss)}
     wanted["blocks"] = default_blocks(data.kind, *size)

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sadrec._types import Doubles
+from sadrec.training.samplers import marked
 
 # Users that are asked, entries of others that are looked at, and products of the two that are added up, at most.
 MOST_USERS, MOST_ENTRIES, MOST_PRODUCTS = 400, 2_000_000, 2e8
@@ -17,8 +18,10 @@ _BLOCK = 1 << 19
 _ROWS = 4096
 
 
-def lift(matrix: Any) -> float:
+def lift(matrix: Any, weights: Any = None) -> float:
     r"""Return by how much people's neighbours predict what they choose better than popularity does.
+
+    ``weights`` are of the entries of the matrix; what has none (dislikes, what is only known) was not chosen.
 
     One item of some users is held out. All items such a user does not know are ranked twice: by popularity, and by the
     choices of other users v who share items with this user,
@@ -38,7 +41,7 @@ def lift(matrix: Any) -> float:
     True
     """
     rng = np.random.default_rng(0)
-    lengths = np.diff(matrix.indptr)
+    lengths = np.diff(matrix.indptr) if weights is None else marked(matrix.indptr, weights)
     order = rng.permutation(len(lengths))
     able = order[lengths[order] > 1]
     asked = able[: min(MOST_USERS, len(able) // 4)]
@@ -47,24 +50,29 @@ def lift(matrix: Any) -> float:
     kept = np.ones(len(lengths), bool)
     kept[asked] = False
     order = order[kept[order]]
-    others = _ones(matrix, np.sort(order[: 1 + np.searchsorted(np.cumsum(lengths[order]), MOST_ENTRIES)]))
-    sizes = np.maximum(np.diff(others.indptr), 1).astype(np.float64)
-    counts = np.bincount(others.indices, minlength=matrix.shape[1]).astype(np.float64)
-    known, held = _hold_out(_ones(matrix, asked), rng)
+    others = _chosen(
+        matrix, weights, np.sort(order[: 1 + np.searchsorted(np.cumsum(lengths[order]), MOST_ENTRIES)]), lengths
+    )
+    sizes = np.maximum(np.diff(others.indptr), 1)
+    counts = np.zeros(matrix.shape[1])
+    for first in range(0, others.nnz, _BLOCK):  # bincount takes a copy in 8 bytes
+        counts += np.bincount(others.indices[first : first + _BLOCK], minlength=len(counts))
+    known, held = _hold_out(_chosen(matrix, weights, asked, lengths).astype(np.float32), rng)
     touched = np.minimum(known @ counts, others.shape[0]) * (sizes @ sizes / sizes.sum())
     users = max(int(np.searchsorted(np.cumsum(touched), MOST_PRODUCTS)), 2)
     known, held = known[:users], held[:users]
     shared = known.multiply(1 / np.maximum(counts, 1)).tocsr().astype(np.float32)
-    # Copies are few: this is done before the model is there, and must not need more than that.
-    having, weighted = others.T.tocsr(), others
-    for first in range(0, len(sizes), _ROWS):
-        start = others.indptr[first : first + _ROWS + 1]
-        weighted.data[start[0] : start[-1]] = np.repeat(sizes[first : first + _ROWS] ** -0.5, np.diff(start))
+    # This is done before the model is there, and must not take more than that: the two share their ones.
+    having = others.T.tocsr()
+    having.data = others.data = np.ones(others.nnz, np.float32)
+    known_by = (sizes**-0.5).astype(np.float32)
     gains, known_less = [], np.maximum(counts, 1) ** -0.5
-    step = max(_BLOCK // sum(weighted.shape), 1)
+    step = max(_BLOCK // sum(others.shape), 1)
     for first in range(0, len(held), step):
         part = slice(first, first + step)
-        scores = (shared[part] @ having @ weighted).toarray() * known_less
+        neighbours = shared[part] @ having
+        neighbours.data *= known_by[neighbours.indices]
+        scores = (neighbours @ others).toarray() * known_less
         ranks = (
             _ranks(ranking, known[part], held[part]) for ranking in (np.broadcast_to(counts, scores.shape), scores)
         )
@@ -74,11 +82,15 @@ def lift(matrix: Any) -> float:
     return float(gain.mean() - gain.std(ddof=1) / math.sqrt(len(gain))) if len(gain) > 1 else 0.0
 
 
-def _ones(matrix: Any, users: NDArray[np.int64]) -> Any:
-    """Return the rows of some users, with 1 for every interaction."""
-    rows = sp.csr_matrix(matrix[users], dtype=np.float32)  # of our own, as it has an array of users
-    rows.data.fill(1)
-    return rows
+def _chosen(matrix: Any, weights: Any, users: NDArray[np.int64], lengths: NDArray[Any]) -> Any:
+    """Return what some users chose, a row each with 1 for every item."""
+    start = np.concatenate([[0], np.cumsum(lengths[users])])
+    items = np.empty(start[-1], matrix.indices.dtype)
+    for first in range(0, len(users), _ROWS):
+        parts = [slice(*matrix.indptr[user : user + 2]) for user in users[first : first + _ROWS]]
+        rows = [matrix.indices[part] if weights is None else matrix.indices[part][weights[part] != 0] for part in parts]
+        np.concatenate(rows, out=items[start[first] : start[min(first + _ROWS, len(users))]])
+    return sp.csr_matrix((np.ones(len(items), np.int8), items, start), (len(users), matrix.shape[1]))
 
 
 def _hold_out(rows: Any, rng: np.random.Generator) -> tuple[Any, NDArray[np.int64]]:
