@@ -45,6 +45,20 @@ class Number(Rule):
         self.words = f"number, {least:g} or more" if most == math.inf else f"{least:g} to {most:g}"
 
 
+class ZeroOr(Rule):
+    """0, which means none, or a number between two bounds."""
+
+    def __init__(self, least: float, most: float) -> None:
+        self._least, self._most = least, most
+        self.words = f"0, or {least:g} to {most:g}"
+
+    def check(self, value: Any, name: str) -> float:
+        """Return the number."""
+        if not _check.is_number(value) or not (value == 0 or self._least <= value <= self._most):
+            raise ValueError(f"{name} must be {self.words}, not {value!r}")
+        return float(value)
+
+
 class Share(Rule):
     """A number between 0 and 1."""
 

@@ -122,6 +122,9 @@ def test_a_fit_that_could_learn_nothing_says_so():
     [
         ({"factors": -1}, "factors"),
         ({"blocks": 16}, "blocks must be at most 15 for 30 items, not 16"),
+        ({"length": 1e-100}, "length must be 0, or 0.1 to 100, not 1e-100"),
+        ({"length": 1e30}, r"length must be 0, or 0.1 to 100, not 1e\+30"),
+        ({"init_scale": 1e38}, r"init_scale must be a finite number, from 0 to 100, not 1e\+38"),
         ({"bias": "no"}, "bias must be True or False, not 'no'"),
         ({"adaptive": "yes"}, "adaptive must be True or False, not 'yes'"),
         ({"order_share": 0.5}, "order inside ratings, but the data has none"),
@@ -200,7 +203,7 @@ def test_callbacks_see_a_usable_model_and_can_stop():
     assert seen[-1][1] == model.preference(0, 0, 1)
 
 
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.filterwarnings("error")
 def test_divergence_leaves_the_last_good_epoch_or_the_model_as_it_was():
     model = SAD(factors=4, iterations=5).fit(clicks())
     before = model.user_factors.copy()

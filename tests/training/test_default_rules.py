@@ -82,6 +82,20 @@ def test_a_warm_start_from_given_factors_is_pairwise(personal):
     assert SAD(iterations=1).fit(personal, show_progress=False, warm_start=start).settings.loss == "pairwise"
 
 
+def test_a_warm_start_keeps_the_loss_of_the_model_unless_another_is_asked_for(personal):
+    start = SAD(8, iterations=2, loss="softmax", length=1.7).fit(personal, show_progress=False)
+
+    def after(**settings):
+        return SAD(8, iterations=1, **settings).fit(personal, show_progress=False, warm_start=start).settings
+
+    assert (after().loss, after().length) == ("softmax", 1.7)
+    assert after(loss="softmax").length == 1.7
+    assert (after(length=0).loss, after(length=0).length) == ("softmax", 0)
+    assert after(length=2.5).length == 2.5
+    for other in ({"loss": "pairwise"}, {"negative_candidates": 4}, {"negative_sampling": "popular"}):
+        assert after(**other).loss == "pairwise"
+
+
 def test_the_length_grows_with_the_catalogue_and_the_lift():
     def length(items, lift):
         return defaults("interactions", 1000, items, 50_000, lift, "softmax")["length"]

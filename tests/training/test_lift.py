@@ -81,12 +81,15 @@ def test_what_was_disliked_or_has_no_weight_was_not_chosen():
     assert lift(data, np.ones(data.nnz, np.float32)) == lift(data)
 
 
-def test_dislikes_do_not_make_taste_look_personal():
-    likes, dislikes = (Interactions.from_csr(matrix) for matrix in (by_popularity(), in_groups()))
-    alone, beside = training_data(likes), training_data(likes, dislikes=dislikes)
-    assert lift(alone.matrix) < 0.1
+def test_what_does_not_count_does_not_make_taste_look_personal():
+    likes, more = by_popularity(), in_groups(inside=0.9)
+    both = (likes + more).tocsr()
+    data, weights = Interactions.from_csr(both), np.asarray(likes[both.nonzero()], np.float32).ravel()
+    beside = training_data(Interactions.from_csr(likes), dislikes=Interactions.from_csr(more))
+    assert lift(beside.matrix) > 1.2 > 0.1 > lift(beside.matrix, beside.weights)
     given = SAD().get_params()
-    assert resolve(given, beside, True, 0).loss == resolve(given, alone, True, 0).loss == "pairwise"
+    assert resolve(given, training_data(data), True, 0).loss == "softmax"
+    assert resolve(given, training_data(data, weights=weights), True, 0).loss == "pairwise"
 
 
 def test_it_takes_little_more_than_a_transposed_copy(monkeypatch):

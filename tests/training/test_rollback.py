@@ -1,5 +1,6 @@
 """The snapshot of the last whole epoch."""
 
+import gc
 import tempfile
 
 import numpy as np
@@ -26,6 +27,9 @@ class Full:
     def seek(self, place):
         return place
 
+    def close(self):
+        pass
+
     def write(self, data):
         raise OSError(28, "No space left on device")
 
@@ -44,3 +48,18 @@ def test_what_is_kept_last_comes_back_wherever_it_was_kept(place, bias, monkeypa
         array[:] = np.nan
     assert rollback.restore(factors) == rollback.state == State(epoch=1)
     assert all(np.array_equal(one, other) for one, other in zip(factors.arrays, wanted.arrays, strict=True))
+
+
+@pytest.mark.filterwarnings("error")
+def test_files_are_closed_without_a_warning():
+    opened = []
+    usual = tempfile.TemporaryFile
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempfile, "TemporaryFile", lambda **options: opened.append(usual(**options)) or opened[-1])
+        factors = initial_factors(3, 2, 1, 0.1, True, False, seed=0)
+        rollback = Rollback(factors, State())
+        rollback.keep(factors, State())
+        assert [file.closed for file in opened] == [True, False]
+        del rollback
+    gc.collect()
+    assert all(file.closed for file in opened)

@@ -92,7 +92,7 @@ def test_a_callback_ends_the_run():
     assert len(run(work, after_epoch=lambda epoch, figures: epoch == 3)) == 3
 
 
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.filterwarnings("error")
 def test_divergence_stops_with_advice_at_the_last_good_epoch():
     work = trainer(learning_rate=1e30, regularization=0.0, rival_regularization=0.0, iterations=20)
     seen = []

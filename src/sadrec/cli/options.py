@@ -212,7 +212,8 @@ def number_or_learn(text: str) -> Any:
 
 _TYPES = {
     _settings.Flag: click.BOOL, _settings.Number: click.FLOAT, _settings.Share: click.FLOAT,
-    _settings.Seed: click.IntRange(min=0), _settings.Threads: click.INT, _settings.Whole: click.INT,
+    _settings.ZeroOr: click.FLOAT, _settings.Seed: click.IntRange(min=0), _settings.Threads: click.INT,
+    _settings.Whole: click.INT,
 }  # fmt: skip
 
 

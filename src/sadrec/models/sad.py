@@ -175,7 +175,8 @@ class SAD(TrainingSettings, Estimator):
             What people disliked: a number (ratings below it), or interactions of their own (skips, thumbs down). A
             disliked item loses to what the user likes and to what they do not know, and is never recommended to them.
         warm_start
-            A fitted model to start from; users and items it does not know are appended to its own.
+            A fitted model to start from; users and items it does not know are appended to its own. Its loss and length
+            stay, unless settings or data ask for another loss.
         validation
             Held-out data of the same kind, whose figures are shown; "sgd" keeps the best epoch, "variational" the last.
         patience, monitor
@@ -230,8 +231,9 @@ class SAD(TrainingSettings, Estimator):
         """Return the settings that ``fit`` would use for this data, with everything resolved."""
         return self._resolved(training_data(as_feedback(data)), self.get_params())
 
-    def _resolved(self, data: TrainingData, given: dict[str, Any], continues: bool = False) -> Settings:
-        return resolve(given, data, self._learn_rivals, _check.seed(self.random_state), continues)
+    def _resolved(self, data: TrainingData, given: dict[str, Any], start: Fitted | None = None) -> Settings:
+        before = None if start is None else start.settings
+        return resolve(given, data, self._learn_rivals, _check.seed(self.random_state), start is not None, before)
 
     def _train(
         self,
@@ -247,7 +249,7 @@ class SAD(TrainingSettings, Estimator):
             variational = start.settings is not None and start.settings.solver == "variational"
             has_bias = continued.item_bias is not None
             given = as_before(given, settings_before, continued.n_factors, has_bias, variational)
-        settings = self._resolved(data, given, start is not None)
+        settings = self._resolved(data, given, start)
         threads, held_out = _check.threads(self.num_threads), None
         if options.validation is not None:
             held_out = data.validation_pairs(as_feedback(options.validation), settings.seed)

@@ -194,11 +194,17 @@ def _of_pairs(values: Mapping[str, Any], data: TrainingData) -> bool:
 
 
 def resolve(
-    given: Mapping[str, Any], data: TrainingData, learn_rivals: bool, seed: int, continues: bool = False
+    given: Mapping[str, Any],
+    data: TrainingData,
+    learn_rivals: bool,
+    seed: int,
+    continues: bool = False,
+    before: Settings | None = None,
 ) -> Settings:
     """Replace settings left at None by what suits the data, and check all of them.
 
-    BPR does not learn rivals; ``continues`` says that the fit starts from a fitted model.
+    BPR does not learn rivals; ``continues`` says that the fit starts from a fitted model, and ``before`` are its
+    settings, where it has some: its loss and length stay.
     """
     values = {name: value for name, value in given.items() if name not in ("num_threads", "random_state")}
     size = len(data.users), len(data.items), data.triples
@@ -207,6 +213,11 @@ def resolve(
     if no_negatives and not continues:
         values |= {"loss": None, "length": None}
     loss: Loss | None = values.get("loss") or ("softmax" if values.get("length") else None)
+    if before is not None and before.loss == "softmax" and not no_negatives:
+        if loss is None and not _of_pairs(values, data):
+            loss = "softmax"
+        if loss == "softmax" and values.get("length") is None:
+            values["length"] = before.length
     if loss is None and (continues or _of_pairs(values, data)):
         loss = "pairwise"
     asked = data.matrix is not None and None in map(values.get, BY_LIFT)

@@ -50,7 +50,8 @@ class Factors(NamedTuple):
     def finite(self) -> bool:
         """Tell whether every parameter is a finite number."""
         # A sum is finite unless a term is not (or it overflows, which is divergence too), and needs no array of flags.
-        return all(bool(np.isfinite(np.add.reduce(array, axis=None, dtype=np.float64))) for array in self.arrays)
+        with np.errstate(all="ignore"):
+            return all(bool(np.isfinite(np.add.reduce(array, axis=None, dtype=np.float64))) for array in self.arrays)
 
 
 def aligned(rows: int, columns: int) -> Floats:

@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from sadrec._settings import Flag, Number, OneOf, Seed, Share, Span, Threads, Whole, declared, setting
+from sadrec._settings import Flag, Number, OneOf, Seed, Share, Span, Threads, Whole, ZeroOr, declared, setting
 
 Schedule = Literal["linear", "constant"]
 Loss = Literal["pairwise", "softmax"]
@@ -99,7 +99,7 @@ class TrainingSettings:
     )
     length: float | None = setting(
         None,
-        Number(),
+        ZeroOr(0.1, 100),
         "With loss='softmax': the length to which the vectors of users and items are put back after every step, so "
         "that their cosine decides; 0 leaves the length free.",
         search=Span(1.5, 4.0),
@@ -117,7 +117,7 @@ class TrainingSettings:
         "linear", OneOf("linear", "constant"), "'linear' lets the learning rate fall to zero, 'constant' keeps it."
     )
     init_scale: float | None = setting(
-        None, Number(), "Standard deviation of the first factors. Rival factors start at 1."
+        None, Number(most=100), "Standard deviation of the first factors. Rival factors start at 1."
     )
     negative_sampling: NegativeSampling = setting(
         "uniform",

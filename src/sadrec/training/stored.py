@@ -1,6 +1,7 @@
 """Factors that are kept but seldom needed, out of memory."""
 
 import tempfile
+import weakref
 
 from sadrec.training.factors import Factors
 
@@ -14,7 +15,8 @@ class Stored:
     def __init__(self, factors: Factors):
         self._copy: Factors | None = None
         try:
-            self._file = tempfile.TemporaryFile(prefix="sadrec-")  # noqa: SIM115 - closed with the object
+            self._file = tempfile.TemporaryFile(prefix="sadrec-")  # noqa: SIM115
+            weakref.finalize(self, self._file.close)  # with the object, and without Python's warning that it was open
             for array in factors.arrays:
                 self._file.write(array.data.cast("B"))
             self._file.flush()
