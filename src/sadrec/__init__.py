@@ -4,14 +4,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sadrec.data import Comparisons, Interactions
+    from sadrec.data import Comparisons, Interactions, Items
     from sadrec.models import BPR, SAD
 
 __version__ = "0.1.0"
 
-__all__ = ["BPR", "SAD", "Comparisons", "Interactions", "__version__"]
+__all__ = ["BPR", "SAD", "Comparisons", "Interactions", "Items", "__version__"]
 
-_HOMES = {"BPR": "models", "SAD": "models", "Comparisons": "data", "Interactions": "data"}
+_HOMES = {"BPR": "models", "SAD": "models", "Comparisons": "data", "Interactions": "data", "Items": "data"}
 
 
 def __getattr__(name: str) -> Any:

@@ -199,7 +199,7 @@ def test_ids_that_are_dates_or_numbers_are_understood(tmp_path):
 def test_options_that_would_be_ignored_are_refused(model, tmp_path):
     everybody = ("recommend", model, "--all", "-o")
     assert "-o belongs to --all" in refused("recommend", model, "--user", "u1", "-o", tmp_path / "a.parquet", code=2)
-    assert "name it" in refused(*everybody, tmp_path / "a.csv", code=2)
+    assert "name it" in refused(*everybody, tmp_path / "a.xlsx", code=2)
     assert "--groups is for one user" in refused(*everybody, tmp_path / "a.parquet", "--groups", code=2)
     assert "leave out" in refused("recommend", model, "--user", "u1", "--groups", "--method", "wins", code=2)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.sad", "ratings.csv"]

@@ -1,6 +1,6 @@
 """Questions to a fitted model: ``sadrec recommend | prefer | cycles | explain | similar``."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
@@ -8,14 +8,25 @@ from typing import Any
 
 import click
 
-from sadrec._words import one_line
-from sadrec.cli.options import an_output, json_option, model_argument, number_option, parse_id, user_option
+from sadrec._words import one_line, titled
+from sadrec.cli.options import (
+    an_output,
+    json_option,
+    model_argument,
+    number_option,
+    parse_id,
+    parse_item,
+    read_titles,
+    titles_option,
+    user_option,
+)
 from sadrec.cli.output import print_json, print_table
 
 
 def pair_question(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the arguments of a question about a user and two items."""
-    for add in (json_option, click.argument("rival"), click.argument("item"), user_option, model_argument):
+    arguments = click.argument("rival"), click.argument("item")
+    for add in (json_option, titles_option, *arguments, user_option, model_argument):
         command = add(command)
     return command
 
@@ -27,11 +38,29 @@ def load(model: Path) -> Any:
     return SAD.load(model, mmap=True)
 
 
-def load_and_parse(model: Path, user: str, item: str, rival: str) -> tuple[Any, dict[str, Any]]:
-    """Load a model, and turn the texts of ids into ids."""
+def load_and_parse(
+    model: Path, user: str, item: str, rival: str, table: Path | None
+) -> tuple[Any, dict[str, Any], Mapping[Any, str]]:
+    """Load a model and the titles of its items, and turn the texts of ids, or titles, into ids."""
     fitted = load(model)
-    ids = parse_id(fitted.user_ids, user), parse_id(fitted.item_ids, item), parse_id(fitted.item_ids, rival)
-    return fitted, dict(zip(("user", "item", "rival"), ids, strict=True))
+    titles = read_titles(table, fitted.item_ids)
+    pair = (parse_item(fitted.item_ids, text, titles) for text in (item, rival))
+    return fitted, dict(zip(("user", "item", "rival"), (parse_id(fitted.user_ids, user), *pair), strict=True)), titles
+
+
+def with_titles(content: dict[str, Any], ids: Iterable[Any], titles: Mapping[Any, str]) -> dict[str, Any]:
+    """Return what is printed as JSON, with the titles of the items in it by id, where there is a table of them."""
+    return {**content, "titles": {str(item): titles[item] for item in ids if item in titles}} if titles else content
+
+
+def with_titles_column(
+    header: tuple[str, ...], columns: list[Any], at: int, titles: Mapping[Any, str]
+) -> tuple[tuple[str, ...], list[Any]]:
+    """Return the header and the rows of a table, with a column of titles after the items where there are titles."""
+    if titles:
+        header = (*header[: at + 1], "title", *header[at + 1 :])
+        columns = [*columns[: at + 1], titled(columns[at], titles), *columns[at + 1 :]]
+    return header, list(zip(*columns, strict=True))
 
 
 def properties(thing: Any, *names: str) -> dict[str, Any]:
@@ -43,12 +72,13 @@ def properties(thing: Any, *names: str) -> dict[str, Any]:
 @model_argument
 @click.option("--user", help="Id of the user.")
 @click.option("--all", "everybody", is_flag=True, help="For all users, written to OUTPUT.")
-@click.option("-o", "--output", type=an_output, help="Parquet file for --all.")
+@click.option("-o", "--output", type=an_output, help="File for --all, .parquet or .csv.")
 @number_option(10, "How many items.")
 @click.option("--method", type=click.Choice(["margin", "wins", "liked", "markov", "nash"]), default="margin",
               help="How the best candidates are ordered.")  # fmt: skip
 @click.option("--groups", is_flag=True, help="Show items that form a cycle together.")
 @click.option("--keep-seen", is_flag=True, help="Do not leave out what the user has seen.")
+@titles_option
 @json_option
 def recommend_command(
     model: Path,
@@ -59,6 +89,7 @@ def recommend_command(
     method: Any,
     groups: bool,
     keep_seen: bool,
+    titles: Path | None,
     as_json: bool,
 ) -> None:
     """Show the best items for a user, or write those for all users to a file."""
@@ -68,15 +99,16 @@ def recommend_command(
         raise click.UsageError("--all needs -o FILE to write to")
     if user is not None and output is not None:
         raise click.UsageError("-o belongs to --all; the answer for one user is printed")
-    if output is not None and output.suffix not in (".parquet", ".pq"):
-        raise click.UsageError(f"the file for --all is parquet: name it {output.with_suffix('.parquet')}")
+    if output is not None and output.suffix not in (".parquet", ".pq", ".csv"):
+        raise click.UsageError(f"the file for --all is parquet or csv: name it {output.with_suffix('.parquet')}")
     if groups and (everybody or keep_seen or method != "margin"):
         raise click.UsageError(
             "--groups is for one user, by wins among new items: leave out --all, --method and --keep-seen"
         )
     fitted = load(model)
+    named = read_titles(titles, fitted.item_ids)
     if output is not None:
-        write_all(fitted, output, N, method, keep_seen)
+        write_all(fitted, output, N, method, keep_seen, named)
         if as_json:
             print_json({"users": len(fitted.users), "N": N, "method": method, "output": str(output)})
         else:
@@ -86,22 +118,25 @@ def recommend_command(
     if groups:
         shown = fitted.recommend_groups(who, N=N)
         if as_json:
-            print_json([properties(group, "items", "wins", "strength") for group in shown])
+            content = (properties(group, "items", "wins", "strength") for group in shown)
+            print_json([with_titles(entry, entry["items"], named) for entry in content])
         else:
-            click.echo("\n".join(f"{place:3d}. {group}" for place, group in enumerate(shown, 1)))
+            lines = (group.named(named) if named else group for group in shown)
+            click.echo("\n".join(f"{place:3d}. {line}" for place, line in enumerate(lines, 1)))
         return
     ids, scores = fitted.recommend(who, N=N, filter_already_liked_items=not keep_seen, method=method)
     if as_json:
-        print_json({"user": who, "items": ids, "scores": scores, "method": method})
+        print_json(with_titles({"user": who, "items": ids, "scores": scores, "method": method}, ids, named))
     elif not len(ids):
         click.echo(f"nothing is left to show {one_line(user)}: all {len(fitted.items)} items were seen (--keep-seen)")
     else:
-        title = "mean margin" if method == "margin" else method
-        print_table(("rank", "item", title), list(zip(range(1, len(ids) + 1), ids, map(float, scores), strict=True)))
+        header = ("rank", "item", "mean margin" if method == "margin" else method)
+        columns = [range(1, len(ids) + 1), ids, scores.astype(float).tolist()]
+        print_table(*with_titles_column(header, columns, 1, named))
 
 
-def write_all(fitted: Any, output: Path, N: int, method: str, keep_seen: bool) -> None:
-    """Write the recommendations for all users as a parquet file (user, rank, item, score), whole or not at all."""
+def write_all(fitted: Any, output: Path, N: int, method: str, keep_seen: bool, titles: Mapping[Any, str]) -> None:
+    """Write the recommendations for all users (user, rank, item[, title], score), whole or not at all."""
     import numpy as np
     import polars as pl
     from tqdm import tqdm
@@ -116,8 +151,16 @@ def write_all(fitted: Any, output: Path, N: int, method: str, keep_seen: bool) -
     ranks = np.tile(np.arange(1, N + 1, dtype=np.int32), len(ids))
     columns = {"user": np.repeat(fitted.users, N), "rank": ranks, "item": ids.ravel(), "score": scores.ravel()}
     real = np.isfinite(columns["score"])
+    frame = pl.DataFrame({name: column[real] for name, column in columns.items()})
+    if titles:
+        named = pl.DataFrame({"item": fitted.items, "title": titled(fitted.items, titles)})
+        frame = frame.join(named, on="item", how="left", maintain_order="left")
+        frame = frame.select("user", "rank", "item", "title", "score")
     content = BytesIO()  # what polars says of a full disk is no sentence
-    pl.DataFrame({name: column[real] for name, column in columns.items()}).write_parquet(content)
+    if output.suffix == ".csv":
+        frame.write_csv(content)
+    else:
+        frame.write_parquet(content)
     write_whole(output, content.getvalue())
 
 
@@ -127,23 +170,28 @@ def write_all(fitted: Any, output: Path, N: int, method: str, keep_seen: bool) -
 @number_option(50, "Favourites to look at.", least=2)
 @click.option("--minimum", type=click.FloatRange(min=0), default=0.0, help="The margin a win needs to count.")
 @click.option("--plot", type=an_output, help="Draw the strongest one to this file.")
+@titles_option
 @json_option
-def cycles_command(model: Path, user: str, N: int, minimum: float, plot: Path | None, as_json: bool) -> None:
+def cycles_command(
+    model: Path, user: str, N: int, minimum: float, plot: Path | None, titles: Path | None, as_json: bool
+) -> None:
     """Find where a user's taste runs in cycles."""
     fitted = load(model)
+    named = read_titles(titles, fitted.item_ids)
     who = parse_id(fitted.user_ids, user)
     cycles, triads = fitted.cycles(who, N, minimum=minimum), fitted.cyclic_triads(who, N, strongest=0)
     share = fitted.intransitivity(who)
     if plot is not None:
-        draw_strongest(fitted, who, cycles, N, minimum, plot)
+        draw_strongest(fitted, who, cycles, N, minimum, plot, named)
     if as_json:
         shown = ("members", "path", "margins", "probabilities", "strength")
         content: dict[str, Any] = {"cyclic_triads": properties(triads, "count", "total", "share")}
         content["cycles"] = [properties(cycle, *shown) for cycle in cycles]
-        print_json({"user": who, "intransitivity": share, **content})
+        members = [item for cycle in cycles for item in cycle.members]
+        print_json(with_titles({"user": who, "intransitivity": share, **content}, members, named))
     else:
         for cycle in cycles:
-            click.echo(str(cycle))
+            click.echo(str(cycle.named(named) if named else cycle))
         bar = f" of wins by more than {minimum:g}" if minimum else ""
         click.echo(
             f"{len(cycles) or 'no'} cycle{'s' * (len(cycles) != 1)}{bar} among the {min(N, len(fitted.items))} "
@@ -152,7 +200,9 @@ def cycles_command(model: Path, user: str, N: int, minimum: float, plot: Path | 
         )
 
 
-def draw_strongest(fitted: Any, user: Any, cycles: list[Any], N: int, minimum: float, path: Path) -> None:
+def draw_strongest(
+    fitted: Any, user: Any, cycles: list[Any], N: int, minimum: float, path: Path, titles: Mapping[Any, str]
+) -> None:
     """Draw the strongest cycle and those around it, 20 items that can be read, to a file, whole or not at all."""
     import numpy as np
 
@@ -164,21 +214,24 @@ def draw_strongest(fitted: Any, user: Any, cycles: list[Any], N: int, minimum: f
         cycle = cycles[0]
         others = cycle.members[~np.isin(cycle.members, cycle.path)]
         around = np.concatenate([cycle.path, others])[: max(20, len(cycle))]
-    figure = plot_tournament(fitted.tournament(user, items=around, N=min(N, 20)), cycle, minimum=minimum)
+    game = fitted.tournament(user, items=around, N=min(N, 20))
+    figure = plot_tournament(game, cycle, titled(game.items, titles).tolist(), minimum=minimum)
     save_figure(path, figure, dpi=120)
 
 
 @click.command("explain")
 @pair_question
-def explain_command(model: Path, user: str, item: str, rival: str, as_json: bool) -> None:
+def explain_command(model: Path, user: str, item: str, rival: str, titles: Path | None, as_json: bool) -> None:
     """Say why a user prefers ITEM to RIVAL, or does not."""
-    fitted, asked = load_and_parse(model, user, item, rival)
+    fitted, asked, named = load_and_parse(model, user, item, rival, titles)
     reason = fitted.explain(**asked)
     if as_json:
         content = properties(reason, "margin", "probability", "contributions")
-        print_json({**asked, **content, "for_item": reason.supporters(), "for_rival": reason.opponents()})
+        sides = {"for_item": reason.supporters(), "for_rival": reason.opponents()}
+        ids = [reason.item, reason.rival, *(item for side in sides.values() for item, _ in side)]
+        print_json(with_titles({**asked, **content, **sides}, ids, named))
     else:
-        click.echo(str(reason))
+        click.echo(str(reason.named(named) if named else reason))
 
 
 @click.command("similar")
@@ -186,37 +239,43 @@ def explain_command(model: Path, user: str, item: str, rival: str, as_json: bool
 @click.option("--item", help="Id of an item.")
 @click.option("--user", help="Id of a user.")
 @number_option(10, "How many.")
+@titles_option
 @json_option
-def similar_command(model: Path, item: str | None, user: str | None, N: int, as_json: bool) -> None:
+def similar_command(
+    model: Path, item: str | None, user: str | None, N: int, titles: Path | None, as_json: bool
+) -> None:
     """Show the items most like an item, or the users most like a user."""
     if (item is None) == (user is None):
         raise click.UsageError("give --item ID or --user ID")
     fitted = load(model)
+    named = read_titles(titles, fitted.item_ids) if item is not None else {}
     if item is not None:
-        kind, (ids, cosines) = "item", fitted.similar_items(parse_id(fitted.item_ids, item), N)
+        kind, (ids, cosines) = "item", fitted.similar_items(parse_item(fitted.item_ids, item, named), N)
     else:
         kind, (ids, cosines) = "user", fitted.similar_users(parse_id(fitted.user_ids, str(user)), N)
     if as_json:
-        print_json({"ids": ids, "cosines": cosines})
+        print_json(with_titles({"ids": ids, "cosines": cosines}, ids, named))
     else:
-        print_table((kind, "cosine"), list(zip(ids, map(float, cosines), strict=True)))
+        print_table(*with_titles_column((kind, "cosine"), [ids, cosines.astype(float).tolist()], 0, named))
 
 
 @click.command("prefer")
 @pair_question
-def prefer_command(model: Path, user: str, item: str, rival: str, as_json: bool) -> None:
+def prefer_command(model: Path, user: str, item: str, rival: str, titles: Path | None, as_json: bool) -> None:
     """Tell whether a user prefers ITEM to RIVAL, and how surely.
 
     x is the preference, in log-odds. Models of comparisons also know its standard deviation, and the probability is
     nearer to one half the larger that is.
     """
-    fitted, asked = load_and_parse(model, user, item, rival)
+    fitted, asked, named = load_and_parse(model, user, item, rival, titles)
     x, p, deviation = fitted.preference(**asked), fitted.probability(**asked), None
     with suppress(ValueError):  # most fits do not know it
         deviation = fitted.deviation(**asked)
     if as_json:
-        print_json({**asked, "preference": x, "probability": p, "deviation": deviation})
+        content = {**asked, "preference": x, "probability": p, "deviation": deviation}
+        print_json(with_titles(content, (asked["item"], asked["rival"]), named))
         return
+    item, rival = (named.get(asked[side], given) for side, given in (("item", item), ("rival", rival)))
     user, item, rival = map(one_line, (user, item, rival))
     sure = "" if deviation is None else f", standard deviation {deviation:.3f}"
     if p == 0.5:

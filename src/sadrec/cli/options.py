@@ -1,7 +1,7 @@
 """Options that several commands share: how to read a file, the settings of a model, ids."""
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,9 @@ file_argument = click.argument("file", type=a_file)
 model_argument = click.argument("model", type=a_file)
 user_option = click.option("--user", required=True, help="Id of the user.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+titles_option = click.option(
+    "--titles", type=a_file, help="Table of the items' titles (columns item, title), to show and to be asked by."
+)
 quiet_option = click.option("--quiet", is_flag=True, help="No progress bar.")
 seed_option = click.option("--seed", type=click.IntRange(min=0), default=0, help="Random seed.")
 
@@ -50,6 +53,30 @@ def parse_id(ids: Any, text: str) -> Any:
     except ValueError:
         known = f", such as {ids.array[0]}" if len(ids) else ""
         raise click.BadParameter(f"{text!r} is not a {name}, but the {ids.what}s are{known}") from None
+
+
+def read_titles(path: Path | None, ids: Any) -> Mapping[Any, str]:
+    """Return the titles of items by id; none without a table. A table of other items than the model's is refused."""
+    if path is None:
+        return {}
+    from sadrec.data import Items
+
+    titles = Items.read(path)
+    if len(ids) and not any(item in titles for item in ids.array):
+        some = f" such as {next(iter(titles))}" if titles else ""
+        raise ValueError(f"{path} names none of the model's items, such as {ids.array[0]}: it has ids{some}")
+    return titles
+
+
+def parse_item(ids: Any, text: str, titles: Mapping[Any, str]) -> Any:
+    """Turn the text of an id, or else a title, into the id of an item."""
+    wanted = text.strip().casefold()
+    same = [item for item in ids.array if item in titles and titles[item].strip().casefold() == wanted]
+    if same and not any(str(item) == text for item in ids.array):
+        if len(same) > 1:
+            raise click.BadParameter(f"{len(same)} items are called {text!r}: give an id, such as {same[0]}")
+        return same[0].item() if hasattr(same[0], "item") else same[0]
+    return parse_id(ids, text)
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------

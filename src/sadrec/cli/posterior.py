@@ -1,5 +1,6 @@
 """``sadrec posterior``: sample the posterior of a file, and say what is sure."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -7,7 +8,7 @@ import click
 
 from sadrec import _check
 from sadrec._settings import checked
-from sadrec._words import one_line
+from sadrec._words import one_line, titled
 from sadrec.cli import options
 from sadrec.cli.output import print_json, print_table
 from sadrec.posterior.settings import SamplerSettings
@@ -37,6 +38,7 @@ def output_name(ctx: click.Context, param: click.Parameter, value: Path | None) 
 @click.option("--checkpoint", type=options.a_folder, help="Folder to resume from; with -o by default "
               "OUTPUT.checkpoint, removed when the posterior is saved.")  # fmt: skip
 @options.quiet_option
+@options.titles_option
 @options.reading_options
 @options.json_option
 def posterior_command(
@@ -49,6 +51,7 @@ def posterior_command(
     least: float,
     checkpoint: Path | None,
     quiet: bool,
+    titles: Path | None,
     reading: options.Reading,
     as_json: bool,
 ) -> None:
@@ -74,14 +77,17 @@ def posterior_command(
     who = None if asked is None else options.parse_id(data.user_ids, asked)
     if who is not None:
         data.user_ids.positions(who)
+    named = options.read_titles(titles, data.item_ids)
     model: GibbsSAD = data if saved else _fit(unfitted, data, output, checkpoint, quiet)
     if saved and output is not None:
         model.save(output)
     report = _report(model, who, N, level, least)
     if as_json:
-        print_json({"file": str(file), "output": None if output is None else str(output), **report})
+        shown = [row["item"] for row in report["ranking"]] + [item for c in report["cycles"] for item in c["path"]]
+        told = {"titles": {str(item): named[item] for item in shown if item in named}} if named else {}
+        print_json({"file": str(file), "output": None if output is None else str(output), **report, **told})
     else:
-        _show(report, "everybody" if asked is None else asked, level, least)
+        _show(report, "everybody" if asked is None else asked, level, least, named)
 
 
 def _fit(model: "GibbsSAD", data: Any, output: Path | None, checkpoint: Path | None, quiet: bool) -> "GibbsSAD":
@@ -140,14 +146,14 @@ def _report(model: "GibbsSAD", user: Any, N: int, level: float, least: float) ->
     return report
 
 
-def _show(report: dict[str, Any], who: str, level: float, least: float) -> None:
+def _show(report: dict[str, Any], who: str, level: float, least: float, titles: Mapping[Any, str]) -> None:
     """Print the report for people."""
     click.echo(f"{report['draws']:,} draws. {report.get('diagnosis', 'One chain: nothing to compare it with.')}")
     click.echo(f"\nThe ranking of {who}, by score (mean margin), with {level:.0%} intervals:")
     rows = [
         (
             row["rank"],
-            row["item"],
+            titles.get(row["item"], row["item"]),
             f"{row['score']:+.2f}",
             f"{row['score_lower']:+.2f} .. {row['score_upper']:+.2f}",
             f"{row['rank_lower']} .. {row['rank_upper']}",
@@ -164,7 +170,7 @@ def _show(report: dict[str, Any], who: str, level: float, least: float) -> None:
     print_table(
         ("path", "probability", "weakest"),
         [
-            (" > ".join(map(one_line, c["path"])), float(c["probability"]), float(c["weakest"]))
+            (" > ".join(map(one_line, titled(c["path"], titles))), float(c["probability"]), float(c["weakest"]))
             for c in report["cycles"]
         ],
     )

@@ -12,7 +12,9 @@ from sadrec.cli.options import a_file, an_output, model_argument
 @click.command("serve")
 @model_argument
 @click.option("--posterior", type=a_file, help="A posterior on the same ids: intervals, and what to ask next.")
-@click.option("--items", type=a_file, help="Table of the items' titles and pictures: columns item, title, picture.")
+@click.option(
+    "--items", "--titles", type=a_file, help="Table of the items' titles and pictures: columns item, title, picture."
+)
 @click.option("--twin", type=a_file, help="A model with T = 1 (fit --model bpr) of the same data, to compare with.")
 @click.option("--test", type=a_file, help="Comparisons that neither model has learnt from.")
 @click.option("--log", type=an_output, help="File to append people's answers to, for the next fit.")

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from sadrec.data.datasets import load, load_split
     from sadrec.data.ids import Ids, UnknownIdError, as_id_array
     from sadrec.data.interactions import Interactions, as_interactions
+    from sadrec.data.items import Items
     from sadrec.data.simulation import Simulation, simulate
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "DataWarning",
     "Ids",
     "Interactions",
+    "Items",
     "Simulation",
     "UnknownIdError",
     "as_comparisons",
@@ -34,6 +36,7 @@ __getattr__ = lazily(
         "datasets": "load load_split",
         "ids": "Ids UnknownIdError as_id_array",
         "interactions": "Interactions as_interactions",
+        "items": "Items",
         "simulation": "Simulation simulate",
     },
 )

@@ -1,6 +1,7 @@
 """Cycles in the draws: how probable each is, and how many there are. User None is the average user."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ from numpy.typing import NDArray
 
 from sadrec._kernel import kernel
 from sadrec._types import Doubles, Positions
+from sadrec._words import titled
 from sadrec.posterior.draws import Draws
 
 Words = NDArray[np.uint64]
@@ -23,6 +25,10 @@ class CredibleCycle:
     path: tuple[Any, ...]
     probability: float  # that all three preferences hold
     weakest: float  # the smallest of the three probabilities that one item beats the next
+
+    def named(self, titles: Mapping[Any, str]) -> "CredibleCycle":
+        """Return the same with titles (:class:`sadrec.Items`, or a mapping) in place of ids."""
+        return replace(self, path=tuple(titled(self.path, titles).tolist()))
 
 
 @kernel

@@ -1,6 +1,7 @@
 """Cycles among the items of a tournament (A beats B, B beats C, C beats A), and slates that show them together."""
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from math import comb
 from typing import Any
 
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from sadrec._check import number, whole
 from sadrec._types import Doubles, Positions
-from sadrec._words import one_line
+from sadrec._words import one_line, titled
 from sadrec.ranking.pairs import sigmoid
 from sadrec.ranking.tournament import Tournament, strong_components
 
@@ -49,6 +50,10 @@ class Cycle:
     def strength(self) -> float:
         """The margin of the weakest step of the path."""
         return float(self.margins.min())
+
+    def named(self, titles: Mapping[Any, str]) -> "Cycle":
+        """Return the same with titles (:class:`sadrec.Items`, or a mapping) in place of ids."""
+        return replace(self, members=titled(self.members, titles), path=titled(self.path, titles))
 
     def __len__(self) -> int:
         return len(self.path)
@@ -274,6 +279,10 @@ class Group:
     items: NDArray[Any]
     wins: float
     strength: float
+
+    def named(self, titles: Mapping[Any, str]) -> "Group":
+        """Return the same with titles (:class:`sadrec.Items`, or a mapping) in place of ids."""
+        return replace(self, items=titled(self.items, titles))
 
     def __len__(self) -> int:
         return len(self.items)

@@ -1,6 +1,7 @@
 """Why this item rather than that one: what each factor contributes, and which liked items support which side."""
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sadrec._check import whole
 from sadrec._types import Doubles, Positions
-from sadrec._words import one_line
+from sadrec._words import one_line, titled
 from sadrec.ranking.fold_in import Pool, liked_pairs, pair_design
 from sadrec.ranking.logistic import check_regularization, curvature
 from sadrec.ranking.pairs import contributions, sigmoid
@@ -75,6 +76,11 @@ class Explanation:
     def opponents(self, N: int = 5) -> list[tuple[Any, float]]:
         """Return the liked items that support the rival most, with their influence, which is negative."""
         return self._votes(np.flatnonzero(self.influences < 0)[::-1], N)
+
+    def named(self, titles: Mapping[Any, str]) -> "Explanation":
+        """Return the same with titles (:class:`sadrec.Items`, or a mapping) in place of ids."""
+        item, rival = titled((self.item, self.rival), titles).tolist()
+        return replace(self, item=item, rival=rival, liked=titled(self.liked, titles))
 
     def _votes(self, places: Positions, N: int) -> list[tuple[Any, float]]:
         return [(self.liked[n], float(self.influences[n])) for n in places[: whole(N, "N")]]

@@ -1,14 +1,14 @@
 """Putting items in an order for a user, in five ways, when the user's preferences need not have one."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sadrec._types import Doubles
-from sadrec._words import one_line
+from sadrec._words import one_line, titled
 from sadrec.ranking.pairs import sigmoid
 from sadrec.ranking.parameters import Parameters, User, item_positions
 from sadrec.ranking.tournament import Tournament, count_wins, dominance_components, share_beaten, tournament
@@ -38,6 +38,10 @@ class Ranking:
     items: NDArray[Any]
     scores: Doubles
     method: str
+
+    def named(self, titles: Mapping[Any, str]) -> "Ranking":
+        """Return the same with titles (:class:`sadrec.Items`, or a mapping) in place of ids."""
+        return replace(self, items=titled(self.items, titles))
 
     def __len__(self) -> int:
         return len(self.items)
