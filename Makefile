@@ -85,10 +85,9 @@ build/user: $(VENV)/.release
 	$(PYTHON) -m venv $@
 	$@/bin/python -m pip install --quiet .
 
-# Known vulnerabilities of what the library depends on; asks PyPI, which may not know this version of the library itself
+# Known vulnerabilities of what the library depends on
 audit: build/user
-	build/user/bin/python -m pip uninstall --quiet --yes sadrec
-	$(BIN)/pip-audit --strict --path $$(build/user/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")
+	$(BIN)/python -m campaigns._audit build/user/bin/python
 
 # The bill of materials that goes with a release, as CycloneDX
 sbom: build/user

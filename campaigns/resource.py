@@ -26,14 +26,14 @@ from sadrec.cli import main as command_line
 _NEW_MOUNTS = 0x00020000
 """The flag of unshare(2): mounts are this process's own."""
 FIT = ["--factors", "3", "--iterations", "4", "--threads", "1", "--quiet"]
-OLD = b"what was there before"
 OUTPUTS = {"fit": "m.sad", "fit comparisons": "m.sad", "posterior": "p.posterior", "recommend": "lists.parquet"}
 
 
 class Subject(NamedTuple):
-    """Files to start from, the commands and what each leaves, and a small disk where there can be one."""
+    """Files to start from (one of them may be there before), the commands, their results, and perhaps a small disk."""
 
     inputs: Path
+    old: bytes
     commands: dict[str, list[str]]
     results: dict[str, bytes]
     disk: Path | None
@@ -68,7 +68,7 @@ def prepare(folder: Path) -> Subject:
         if ended.code:
             raise RuntimeError(f"{name}: {ended.said}")
         results[name] = (place / OUTPUTS[name]).read_bytes()
-    return Subject(inputs, commands, results, _small_disk(folder / "disk"))
+    return Subject(inputs, (inputs / "model.sad").read_bytes(), commands, results, _small_disk(folder / "disk"))
 
 
 def _small_disk(place: Path) -> Path | None:
@@ -118,7 +118,7 @@ def trial(subject: Subject, rng: Random, folder: Path) -> Outcome:
     before = bool(rng.random() < 0.5)
     output = place / OUTPUTS[name]
     if before:
-        output.write_bytes(OLD)
+        output.write_bytes(subject.old)
     if limit == "room":
         free = os.statvfs(place).f_bavail * os.statvfs(place).f_frsize
         (place / "filler").write_bytes(bytes(max(0, free - amount)))
@@ -128,7 +128,7 @@ def trial(subject: Subject, rng: Random, folder: Path) -> Outcome:
     result = output.read_bytes() if output.exists() else None
     if ended.code == 0 and result != subject.results[name]:
         return Outcome("wrong results", where)
-    if ended.code != 0 and result not in (OLD if before else None, subject.results[name]):
+    if ended.code != 0 and result not in (subject.old if before else None, subject.results[name]):
         return Outcome("wrong results", f"a torn file after {where}")
     errors = [line for line in ended.said.splitlines() if line.startswith(("Error: ", "Traceback"))]
     if ended.code > 0 and (len(errors) != 1 or not errors[0].startswith("Error: ")):

@@ -277,3 +277,22 @@ os.write(2, b"last")
 def test_what_compiled_code_writes_about_its_panics_is_not_shown():
     run = subprocess.run([sys.executable, "-c", PANIC], env=os.environ, stderr=subprocess.PIPE, text=True, check=True)
     assert run.stderr == "said\nlater\nlast"
+
+
+# -- what is written over ----------------------------------------------------------------------------------------------
+
+
+def test_a_model_takes_the_place_of_a_model_and_of_nothing_else(folder):
+    small = ("--factors", 2, "--iterations", 1, "--quiet")
+    ask("fit", "ratings.csv", "-o", "m.sad", *small)
+    before = (folder / "m.sad").read_bytes()
+    ask("fit", "ratings.csv", "-o", "m.sad", "--seed", 1, *small)
+    assert (folder / "m.sad").read_bytes() != before
+    for command in ("fit", "posterior"):
+        (folder / "notes.posterior").write_text("what I found out")
+        place = "ratings.csv" if command == "fit" else "notes.posterior"
+        assert "is no file of sadrec" in refused(command, "pairs.csv", "-o", place, code=2)
+    assert (folder / "ratings.csv").read_text() == RATINGS
+    (folder / "empty").write_bytes(b"")
+    ask("fit", "ratings.csv", "-o", "empty", *small)
+    assert "takes the place of one that is there" in " ".join(ask("fit", "--help").output.split())

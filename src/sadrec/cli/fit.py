@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from sadrec.cli import options
-from sadrec.cli.output import print_json, print_table, resumable
+from sadrec.cli.output import check_place_of_model, print_json, print_table, resumable
 from sadrec.training.settings import TrainingSettings
 
 
@@ -27,7 +27,8 @@ def describe_command(file: Path, reading: options.Reading, as_json: bool) -> Non
 
 @click.command("fit")
 @options.file_argument
-@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Where to write the model.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True,
+              help="Where to write the model; takes the place of one that is there, when all is done.")  # fmt: skip
 @click.option("--model", type=click.Choice(["sad", "bpr"]), help="Which model.  [default: sad]")
 @click.option("--settings", "settings_file", type=options.a_file, help="JSON file, such as `sadrec tune` writes.")
 @options.settings_options(TrainingSettings)
@@ -64,8 +65,7 @@ def fit_command(
     from sadrec.models import DivergedError
     from sadrec.training.checkpoint import checkpoints_in
 
-    if output.is_dir():
-        raise click.UsageError(f"{output} is a folder: name the file to write")
+    check_place_of_model(output)
     estimator = new_model(model, settings, settings_file)
     data = reading.read(file)
     holds = "interactions" if isinstance(data, Interactions) else "comparisons"

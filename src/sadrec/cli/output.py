@@ -54,6 +54,21 @@ def check_replacing(paths: Sequence[Path], told: Path, about: dict[str, Any], ov
         )
 
 
+def check_place_of_model(path: Path) -> None:
+    """Refuse to write a model over a file that is none of sadrec's: a table named by mistake would be lost."""
+    from sadrec._files import kind_of
+
+    if path.is_dir():
+        raise click.UsageError(f"{path} is a folder: name the file to write")
+    if path.is_file() and path.stat().st_size:
+        with path.open("rb") as file:
+            if kind_of(file) is None:
+                raise click.UsageError(
+                    f"{path} is there already and is no file of sadrec, which alone is written over: choose another "
+                    "name, or remove it"
+                )
+
+
 @contextmanager
 def without_panics() -> Iterator[None]:
     """Do not show what compiled code writes about its panics, past Python; they come as errors too."""

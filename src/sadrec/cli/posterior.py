@@ -10,7 +10,7 @@ from sadrec import _check
 from sadrec._settings import checked
 from sadrec._words import one_line, titled
 from sadrec.cli import options
-from sadrec.cli.output import print_json, print_table
+from sadrec.cli.output import check_place_of_model, print_json, print_table
 from sadrec.posterior.settings import SamplerSettings
 
 if TYPE_CHECKING:
@@ -29,7 +29,8 @@ def output_name(ctx: click.Context, param: click.Parameter, value: Path | None) 
 
 @click.command("posterior")
 @options.file_argument
-@click.option("-o", "--output", type=options.an_output, callback=output_name, help=f"Save it, as NAME{SUFFIX}.")
+@click.option("-o", "--output", type=options.an_output, callback=output_name,
+              help=f"Save it, as NAME{SUFFIX}; takes the place of one that is there.")  # fmt: skip
 @options.settings_options(SamplerSettings)
 @click.option("--for", "asked", metavar="USER", help="Whose ranking and cycles; everybody's mean by default.")
 @options.number_option(20, "How many items to show.")
@@ -65,6 +66,8 @@ def posterior_command(
     from sadrec.posterior import GibbsSAD
 
     saved = file.suffix == SUFFIX
+    if output is not None:
+        check_place_of_model(output)
     if saved:
         given = [*map(options.spelled, settings), *["--checkpoint"] * (checkpoint is not None), *reading.options()]
         if given:
