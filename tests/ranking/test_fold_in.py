@@ -6,7 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sadrec.ranking import Parameters
-from sadrec.ranking.fold_in import Pool, average_user, draw, fold_in, fold_in_comparisons, liked_pairs, pair_design
+from sadrec.ranking.fold_in import (
+    Negatives,
+    Pool,
+    average_user,
+    draw,
+    fold_in,
+    fold_in_comparisons,
+    liked_pairs,
+    pair_design,
+)
 from sadrec.ranking.logistic import maximise
 from sadrec.ranking.pairs import margins, preference, sigmoid
 from sadrec.ranking.vectors import mean_margins
@@ -237,3 +246,48 @@ def test_a_search_that_starts_with_some_pairs_ends_where_all_pairs_lead(catalogu
     staged = fold_in(catalogue, liked)
     np.testing.assert_allclose(staged.vector, whole.vector, rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(staged.covariance, whole.covariance, rtol=1e-3, atol=1e-9)
+
+
+@pytest.fixture(scope="module")
+def large_catalogue():
+    rng = np.random.default_rng(0)
+    eta = rng.standard_normal((40_000, 40)).astype(np.float32) / 4
+    tau = np.maximum(1 + 0.3 * rng.standard_normal((40_000, 40)), 0).astype(np.float32)
+    bias = 0.3 * rng.standard_normal(40_000).astype(np.float32)
+    return Parameters(rng.standard_normal((5, 40)).astype(np.float32), eta, tau, bias)
+
+
+@pytest.mark.parametrize("candidates", [1, 8])
+@pytest.mark.parametrize("popular", [False, True])
+def test_negatives_drawn_beforehand_lead_to_the_same_vector(large_catalogue, candidates, popular):
+    popularity = np.arange(40_000) if popular else None
+    drawn = Negatives.drawn_from(large_catalogue, popularity, candidates)
+    for count in (1, 20):
+        liked = _liked_by(large_catalogue, 0, count)
+        options = {"popularity": popularity, "candidates": candidates, "regularization": 0.05}
+        expected = fold_in(large_catalogue, liked, **options)
+        result = fold_in(large_catalogue, liked, **options, drawn=drawn)
+        assert result.pairs == expected.pairs
+        difference = np.linalg.norm(result.vector - expected.vector) / np.linalg.norm(expected.vector)
+        assert difference < 0.1  # of other draws of the same kind
+
+
+def test_liked_items_are_no_negatives_of_those_drawn_beforehand(large_catalogue):
+    drawn = Negatives.drawn_from(large_catalogue, None, 8)
+    liked = np.unique(drawn.items[[0, 1, 5, 30_000, len(drawn.items) - 1]])
+    rows = drawn.rows(liked, len(drawn.items))
+    assert not np.isin(drawn.items[rows], liked).any()
+    kept = ~np.isin(drawn.items, liked)
+    assert np.array_equal(rows[kept], np.flatnonzero(kept))
+    assert rows[0] == rows[1] == 2
+
+
+def test_negatives_are_drawn_beforehand_only_from_large_catalogues(catalogue, large_catalogue):
+    assert Negatives.drawn_from(catalogue) is None
+    assert Negatives.drawn_from(large_catalogue, candidates=1000) is None
+
+
+def test_many_liked_items_meet_negatives_of_their_own(large_catalogue):
+    drawn = Negatives.drawn_from(large_catalogue)
+    liked = np.arange(2000)
+    assert np.array_equal(fold_in(large_catalogue, liked, drawn=drawn).vector, fold_in(large_catalogue, liked).vector)

@@ -13,11 +13,10 @@ from sadrec.data import Comparisons
 from sadrec.data._matrix import drop_disliked
 from sadrec.data.ids import IdArray, Ids, is_scalar_id
 from sadrec.ranking import Parameters
-from sadrec.ranking.fold_in import FoldIn, average_user, fold_in, fold_in_comparisons
+from sadrec.ranking.fold_in import FoldIn, Negatives, average_user, fold_in, fold_in_comparisons
 from sadrec.ranking.top_n import ItemIndex, recommend
 from sadrec.ranking.uncertainty import Distributed, Uncertainty, VisitorUncertainty
 from sadrec.ranking.vectors import item_vectors, user_vectors
-from sadrec.training.dataset import balance
 from sadrec.training.settings import Settings
 from sadrec.training.trainer import Figures
 
@@ -176,7 +175,13 @@ class Fitted:
     def fold_in_positions(self, liked: Positions) -> FoldIn:
         """Fold in a new user from the positions of what they liked."""
         penalty = self.regularization / self._weight_of(len(liked))
-        return fold_in(self.parameters, liked, regularization=penalty, spread=self._spread, **self.sampling)
+        more = {"spread": self._spread, "drawn": self._negatives, **self.sampling}
+        return fold_in(self.parameters, liked, regularization=penalty, **more)
+
+    @cached_property
+    def _negatives(self) -> Negatives | None:
+        """Negatives that new users meet, drawn once, where the catalogue is large."""
+        return Negatives.drawn_from(self.parameters, **self.sampling)
 
     @property
     def _spread(self) -> Doubles | None:
@@ -235,8 +240,16 @@ class Fitted:
         """Return what an interaction of a user with so many of them would have weighed in training."""
         if self.settings is None or not self.settings.user_balance or self.seen is None:
             return 1.0
-        counts = np.append(np.diff(self.liked.indptr), liked)
-        return float(balance(counts, self.settings.user_balance)[-1])
+        power, (total, weighed) = self.settings.user_balance, self._interactions
+        raw = max(1.0, liked) ** -power
+        return float(raw * (total + liked) / (weighed + liked * raw))  # balance() of everybody and of this one
+
+    @cached_property
+    def _interactions(self) -> tuple[int, float]:
+        """How many interactions there are, and what they weigh in all before their mean is made 1."""
+        counts = np.diff(self.liked.indptr)
+        power = 0.0 if self.settings is None else self.settings.user_balance
+        return int(counts.sum()), float(counts @ np.maximum(counts, 1.0) ** -power)
 
 
 def one_position(ids: Ids, asked: Any) -> int:

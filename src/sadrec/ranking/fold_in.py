@@ -9,7 +9,6 @@ a new user maximises
 which is concave and has one maximum. Newton's method reaches it in a few steps of factors squared times pairs.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -19,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sadrec._check import whole
 from sadrec._memory import need
-from sadrec._types import Doubles, Positions
+from sadrec._types import Doubles, Floats, Positions
 from sadrec.ranking.logistic import Estimate, check_regularization, inverse, maximise, polish
 from sadrec.ranking.parameters import Parameters, item_positions
 
@@ -28,14 +27,20 @@ _PAIRS, _FEWEST = 4096, 8
 
 _MANY = 512
 """About how many pairs a search starts with that has many more."""
-_TURNS = ((16, 7), (4, 4), (1, 3))
-"""Against hard negatives: every how many-th pair is looked at, and how often its hardest negative is chosen anew."""
+_TURNS = ((16, 5), (4, 5), (1, 3))
+"""Against hard negatives: every how many-th pair is looked at, and how many steps are made."""
 _LEAST = 64
 """Pairs that a part of them must have, to start with it."""
 _GRAM = 512
 """About how many pairs the curvature is computed from, until the last."""
-_ROUGHLY, _FLAT, _TRIES = 1e-4, 0.1, 4
-"""What a step may promise to gain, relative to the objective, for it to be left out; how flat is flat; tries."""
+_ANEW = 3
+"""Steps for which the curvature is computed anew, when nothing is known yet."""
+_ROUGHLY = 3e-5
+"""Against hard negatives: what a step may promise to gain, relative to the objective, for it to be left out."""
+_SPARE = 512
+"""Pairs beyond the usual ones that negatives are drawn for beforehand: with 300 liked items it takes 4,200."""
+_CACHED, _MOST = 8 << 20, 64 << 20
+"""Bytes of a catalogue that are read fast in any order; bytes that negatives drawn beforehand may take."""
 
 _GOLDEN = (5**0.5 - 1) / 2
 
@@ -84,6 +89,7 @@ def fold_in(
     popularity: ArrayLike | None = None,
     candidates: int = 1,
     spread: Doubles | None = None,
+    drawn: "Negatives | None" = None,
 ) -> FoldIn:
     """Compute the vector of a new user from the items they liked.
 
@@ -92,6 +98,7 @@ def fold_in(
     trained so. ``candidates`` is for a model trained against the hardest of that many negatives: each pair is the
     hardest of as many, for the resulting vector, and the problem stays concave. ``spread`` is by how much users differ
     in each factor: given, the vector stays near the average user by as much, and ``regularization`` is not used.
+    ``drawn`` are negatives of the same kind that were drawn beforehand (:meth:`Negatives.drawn_from`), for many calls.
 
     >>> tastes = Parameters(np.zeros((0, 2)), np.array([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [-0.1, 0.9]]))
     >>> fold_in(tastes, [0, 1]).vector.round(2)
@@ -105,12 +112,25 @@ def fold_in(
         )
     check_regularization(regularization)
     candidates = whole(candidates, "candidates", least=1)
-    winners, pool, each = liked_pairs(parameters, chosen, negatives, popularity, candidates)
     penalty = np.full(parameters.n_factors, regularization * chosen.size)
+    each = _each(chosen.size)
+    if drawn is not None and negatives is None and chosen.size * each * candidates <= len(drawn.items):
+        ours, theirs = _tables(parameters, chosen), drawn.tables
+        winners = np.repeat(np.arange(chosen.size), each)
+        pool = drawn.rows(chosen, winners.size * candidates).reshape(-1, candidates)
+    else:
+        winners, losers, each = liked_pairs(parameters, chosen, negatives, popularity, candidates)
+        pool = losers.reshape(-1, candidates)
+        if candidates == 1 and parameters.dtype != np.float32:
+            problem = pair_design(parameters, winners, losers)
+            weight = np.full(winners.size, 1.0 / each)
+            return FoldIn(_solve_around(parameters, *problem, weight, penalty, spread), winners.size)
+        ours = theirs = _tables(parameters)
+    if candidates > 1:
+        return FoldIn(_solve_hardest(ours, theirs, winners, pool, 1.0 / each, penalty), winners.size)
+    problem = _table_design(ours, theirs, winners, pool.ravel())
     weight = np.full(winners.size, 1.0 / each)
-    if candidates == 1:
-        return FoldIn(_solve_around(parameters, winners, pool, weight, penalty, spread), winners.size)
-    return FoldIn(_solve_hardest(parameters, winners, pool, 1.0 / each, penalty), winners.size)
+    return FoldIn(_solve_around(parameters, *problem, weight, penalty, spread), winners.size)
 
 
 def fold_in_comparisons(
@@ -141,7 +161,7 @@ def fold_in_comparisons(
     if weights.shape != i.shape or not (np.isfinite(weights) & (weights >= 0)).all():
         raise ValueError(f"weight must hold one number, 0 or more, for each of the {i.size} comparisons")
     penalty = np.full(parameters.n_factors, regularization * i.size)
-    return FoldIn(_solve_around(parameters, i, j, weights, penalty, spread), i.size)
+    return FoldIn(_solve_around(parameters, *pair_design(parameters, i, j), weights, penalty, spread), i.size)
 
 
 def _check_design(parameters: Parameters, pairs: int, candidates: int, what: str, remedy: str) -> None:
@@ -163,6 +183,81 @@ def pair_design(parameters: Parameters, items: Positions, rivals: Positions) -> 
     return replace(parameters, item_bias=None).wedge(items, rivals), offset
 
 
+Tables = tuple[Floats, Floats, Floats]
+"""eta, tau and bias of items as kernels take them; the last two are empty for a model without."""
+
+
+def _tables(parameters: Parameters, items: Positions | None = None) -> Tables:
+    """Return the rows of all items, or of some."""
+    sides = (parameters.item_factors, 2), (parameters.rival_factors, 2), (parameters.item_bias, 1)
+    eta, tau, bias = (
+        np.empty((0,) * dimensions, np.float32)
+        if side is None
+        else np.ascontiguousarray(side if items is None else side[items], np.float32)
+        for side, dimensions in sides
+    )
+    return eta, tau, bias
+
+
+def _table_design(ours: Tables, theirs: Tables, winners: Positions, losers: Positions) -> tuple[Doubles, Doubles]:
+    """Return what :func:`pair_design` does, of rows of tables."""
+    from sadrec.ranking._descent import wedge_rows  # numba is worth loading only now
+
+    design, offset = np.empty((winners.size, ours[0].shape[1])), np.zeros(winners.size)
+    wedge_rows(ours, theirs, winners, losers, design)
+    if ours[2].size:
+        np.subtract(ours[2][winners], theirs[2][losers], out=offset, dtype=np.float64)
+    return design, offset
+
+
+@dataclass(frozen=True, eq=False)
+class Negatives:
+    """Negatives drawn once for many new users, with their rows side by side, in the order in which they are met.
+
+    In a large catalogue, looking up some ten thousand rows takes several times as long as computing with them.
+    """
+
+    items: Positions
+    tables: Tables = field(repr=False)
+    _by_item: tuple[Positions, Positions] = field(repr=False)  # draws in the order of their items, and these items
+
+    @classmethod
+    def drawn_from(
+        cls, parameters: Parameters, popularity: ArrayLike | None = None, candidates: int = 1
+    ) -> "Negatives | None":
+        """Draw as :func:`fold_in` does; None where the catalogue is small, or the negatives would take much memory."""
+        row = 4 * parameters.n_factors * (1 + (parameters.rival_factors is not None))
+        number = (_PAIRS + _SPARE) * candidates
+        if parameters.n_items * row <= _CACHED or number * row > _MOST:
+            return None
+        every = np.arange(parameters.n_items)
+        items = draw(number, every.size, None if popularity is None else _shares(parameters, popularity, every))
+        order = np.argsort(items, kind="stable")
+        return cls(items, _tables(parameters, items), (order, items[order]))
+
+    def rows(self, liked: Positions, number: int) -> Positions:
+        """Return the first draws; in the place of a liked item stands the next draw that is none."""
+        rows = np.arange(number)
+        order, items = self._by_item
+        starts, stops = (items.searchsorted(liked, side) for side in ("left", "right"))
+        if not (stops - starts).any():
+            return rows
+        wrong = np.sort(np.concatenate([order[a:b] for a, b in zip(starts, stops, strict=True)]))
+        free = np.ones(len(self.items), np.bool_)
+        free[wrong] = False
+        if not free.any():
+            raise ValueError("popularity is 0 for every item that could be a negative")
+        right = np.flatnonzero(free)
+        wrong = wrong[wrong < number]
+        rows[wrong] = right[right.searchsorted(wrong) % right.size]
+        return rows
+
+
+def _each(liked: int) -> int:
+    """Return how many negatives each of some liked items meets, when that is left open."""
+    return max(_FEWEST, -(-_PAIRS // liked))
+
+
 def liked_pairs(
     parameters: Parameters,
     liked: Positions,
@@ -175,21 +270,28 @@ def liked_pairs(
     Returns winners, in which every liked item stands ``each`` times in a row; a negative for each, or (pairs,
     candidates) of them; and ``each``.
     """
-    others = np.setdiff1d(np.arange(parameters.n_items), liked, assume_unique=True)
-    if not others.size:
+    others = parameters.n_items - liked.size
+    if not others:
         raise ValueError(f"liked holds all {parameters.n_items} items: there is no other item to compare them with")
-    each = max(_FEWEST, -(-_PAIRS // liked.size)) if negatives is None else whole(negatives, "negatives", least=1)
+    each = _each(liked.size) if negatives is None else whole(negatives, "negatives", least=1)
     plain = popularity is None and candidates == 1
     if plain:
-        each = min(each, others.size)
+        each = min(each, others)
     what = f"folding in {liked.size:,} liked items against {each:,} negatives each (candidates={candidates})"
     _check_design(parameters, liked.size * each, candidates, what, "give fewer")
     winners = np.repeat(liked, each)
-    if plain and each == others.size:
-        return winners, np.tile(others, liked.size), each
-    shares = None if popularity is None else _shares(parameters, popularity, others)
-    losers = others[draw(winners.size * candidates, others.size, shares)]
+    if plain and each == others:
+        return winners, np.tile(_not_liked(np.arange(others), liked), liked.size), each
+    shares = None
+    if popularity is not None:
+        shares = _shares(parameters, popularity, _not_liked(np.arange(others), liked))
+    losers = _not_liked(draw(winners.size * candidates, others, shares), liked)
     return winners, losers if candidates == 1 else losers.reshape(-1, candidates), each
+
+
+def _not_liked(places: Positions, liked: Positions) -> Positions:
+    """Return the items at some places among those that are not liked; ``liked`` are positions in order."""
+    return places + (liked - np.arange(liked.size)).searchsorted(places, "right")
 
 
 def draw(number: int, size: int, shares: Doubles | None = None) -> Positions:
@@ -214,10 +316,14 @@ def _golden_points(number: int) -> Doubles:
 
 
 def _solve_around(
-    parameters: Parameters, i: Positions, j: Positions, weight: Doubles, penalty: Doubles, spread: Doubles | None
+    parameters: Parameters,
+    design: Doubles,
+    offset: Doubles,
+    weight: Doubles,
+    penalty: Doubles,
+    spread: Doubles | None,
 ) -> Estimate:
     """Return the best vector: near 0 by ``penalty``, or near the average user by how much users differ."""
-    design, offset = pair_design(parameters, i, j)
     if spread is None:
         return _solve(design, offset, weight, penalty)
     average = average_user(parameters)
@@ -231,108 +337,39 @@ def _solve(design: Doubles, offset: Doubles, weight: Doubles, penalty: Doubles) 
     if every < 4 or not weight[::every].any():
         return maximise(design, offset, weight, penalty)
     scale = float(weight.sum() / weight[::every].sum())
-    some = np.ascontiguousarray(design[::every]), offset[::every], scale * weight[::every]
+    some = np.ascontiguousarray(design[::every]), np.ascontiguousarray(offset[::every]), scale * weight[::every]
     return polish(maximise(*some, penalty), design, offset, weight, penalty)
 
 
 def _solve_hardest(
-    parameters: Parameters, winners: Positions, pool: Positions, weight: float, penalty: Doubles
+    ours: Tables, theirs: Tables, winners: Positions, pool: Positions, weight: float, penalty: Doubles
 ) -> Estimate:
     """Return the best vector when each pair is the hardest of several, (pairs, negatives), for the vector at hand.
 
     ``log sigmoid`` of the least of several margins is the least of concave functions: concave, with corners. Newton's
     direction for the pairs at hand leads too far, because other pairs are the hardest there, and full steps would go
-    back and forth. So it is followed to where the slope along it vanishes. Margins are linear in the vector: those
-    along a direction are computed once. The search starts with few of the pairs and ends with all of them.
+    back and forth. So it is corrected by what was learnt on the steps before, and followed to where the slope along it
+    vanishes. Margins are linear in the vector: those along a direction are computed once. The search starts with few of
+    the pairs and ends with all of them.
     """
     from sadrec.ranking import _descent  # numba is worth loading only now
 
-    eta, tau, bias = (
-        np.empty((0,) * dimensions, np.float32) if side is None else np.ascontiguousarray(side, np.float32)
-        for side, dimensions in (
-            (parameters.item_factors, 2),
-            (parameters.rival_factors, 2),
-            (parameters.item_bias, 1),
-        )
-    )
-    items, no_bias, nothing = (eta, tau, bias), (eta, tau, bias[:0]), np.empty((0, 0), np.bool_)
-    vector, slope, steps = np.zeros(parameters.n_factors), np.empty(parameters.n_factors), 0
-    diagonal = np.diag_indices(len(vector))
+    vector, steps = np.zeros(len(penalty)), 0
     for every, turns in _TURNS:
         if every > 1 and winners.size < _LEAST * every:
             continue
         count = -(-winners.size // every)
         each = weight * winners.size / count
-        x, along = (np.empty((count, pool.shape[1]), np.float32) for _ in range(2))
-        chosen, near, shape = np.empty(count, np.int64), nothing, None
-        _descent.pool_margins(vector.astype(np.float32), items, winners, pool, every, nothing, x)
-        if every == 1:  # by now the vector moves little
-            near = np.empty(x.shape, np.bool_)
-            _descent.mark_near(x, near)
-        for turn in range(turns + 1):
-            height = _descent.hardest_slope(x, items, winners, pool, every, each, chosen, slope)
-            height -= float(penalty @ vector**2)
-            slope -= 2 * penalty * vector
-            if shape is None or every > 4:
-                step = max(1, count // _GRAM)
-                shape = _descent.hardest_curvature(x, items, winners, pool, every, each, chosen, step)
-                shape[diagonal] += 2 * penalty
-            direction = np.asarray(np.linalg.solve(shape, slope), np.float64)
-            promise = float(slope @ direction)
-            if promise <= _ROUGHLY * (1 + abs(height)) or turn == turns:
-                break
-            _descent.pool_margins(direction.astype(np.float32), no_bias, winners, pool, every, near, along)
-            length = _where_flat(_Along(vector, direction, penalty, x, along, each).rising, promise)
-            vector = vector + length * direction
-            x += np.float32(length) * along
-            steps += 1
+        x, least = np.empty((pool.shape[1], count), np.float32), np.empty(count, np.float32)
+        chosen, limits = np.empty(count, np.int64), (turns, 1 if steps else _ANEW, _GRAM, _ROUGHLY)
+        steps += _descent.climb(vector, ours, theirs, winners, pool, every, each, penalty, limits, x, least, chosen)
 
     def covariance() -> Doubles:
-        shape = _descent.hardest_curvature(x, items, winners, pool, 1, weight, chosen, 1)
-        shape[diagonal] += 2 * penalty
+        shape = _descent.hardest_curvature(least, ours, theirs, winners, pool, 1, weight, chosen, 1)
+        shape[np.diag_indices(len(vector))] += 2 * penalty
         return inverse(shape)
 
     return Estimate(vector, covariance, steps)
-
-
-@dataclass(frozen=True, eq=False)
-class _Along:
-    """The penalised likelihood against the hardest negatives, along a direction."""
-
-    vector: Doubles
-    direction: Doubles
-    penalty: Doubles
-    x: NDArray[np.float32]
-    along: NDArray[np.float32]
-    weight: float
-
-    def rising(self, length: float) -> float:
-        """Return the slope at a length."""
-        from sadrec.ranking._descent import slope_along
-
-        bend = 2 * float((self.penalty * self.direction) @ (self.vector + length * self.direction))
-        return float(slope_along(self.x, self.along, length, self.weight)) - bend
-
-
-def _where_flat(rising: Callable[[float], float], first: float) -> float:
-    """Return where the slope of a concave function falls to about 0, which is ``first`` at 0; at most 4."""
-    low, high, left = 0.0, 1.0, first
-    right = rising(high)
-    while right > 0 and high < 4:
-        low, left, high = high, right, 2 * high
-        right = rising(high)
-    if right >= 0:
-        return high
-    for _ in range(_TRIES):
-        middle = low + (high - low) * min(max(left / (left - right), 0.1), 0.9)
-        value = rising(middle)
-        if abs(value) <= _FLAT * first:
-            return middle
-        if value > 0:
-            low, left = middle, value
-        else:
-            high, right = middle, value
-    return low + (high - low) * left / (left - right)
 
 
 class Pool:
@@ -347,15 +384,7 @@ class Pool:
             self.items = np.unique(np.append(negatives, winners))
             winners, negatives = np.searchsorted(self.items, winners), np.searchsorted(self.items, negatives)
         self.winners, self.negatives = winners, negatives
-        eta, tau, bias = (
-            np.empty((0,) * dimensions, np.float32) if side is None else side[self.items].astype(np.float32)
-            for side, dimensions in (
-                (parameters.item_factors, 2),
-                (parameters.rival_factors, 2),
-                (parameters.item_bias, 1),
-            )
-        )
-        self._tables = eta, tau, bias
+        self._tables = _tables(parameters, self.items)
 
     def hardest(self, vector: Doubles, every: int = 1) -> tuple[Positions, Doubles, Doubles]:
         """Return the hardest negatives of the pairs, or of every n-th, with :func:`pair_design` of these pairs."""

@@ -45,6 +45,10 @@ def objective(vector: Doubles, design: Doubles, offset: Doubles, weight: Doubles
 
     ``design`` holds z, a row per pair; ``offset`` holds o, and ``weight`` holds w.
     """
+    if len(vector) <= _SMALL:
+        from sadrec.ranking._descent import logistic_height  # numba is worth loading only now
+
+        return logistic_height(design, offset, weight, vector) - float(penalty @ vector**2)
     from scipy.special import log_expit
 
     return float(weight @ log_expit(_margins(vector, design, offset)) - penalty @ vector**2)
@@ -52,6 +56,12 @@ def objective(vector: Doubles, design: Doubles, offset: Doubles, weight: Doubles
 
 def gradient(vector: Doubles, design: Doubles, offset: Doubles, weight: Doubles, penalty: Doubles) -> Doubles:
     """Compute the gradient of :func:`objective`."""
+    if len(vector) <= _SMALL:
+        from sadrec.ranking._descent import logistic_slope  # numba is worth loading only now
+
+        slope = np.empty(len(vector))
+        logistic_slope(design, offset, weight, vector, slope)
+        return slope - 2 * penalty * vector
     missing = sigmoid(-_margins(vector, design, offset))
     return np.asarray(np.einsum("p,ph->h", weight * missing, design) - 2 * penalty * vector)
 
@@ -73,7 +83,6 @@ def curvature(vector: Doubles, design: Doubles, offset: Doubles, weight: Doubles
 
 def _margins(vector: Doubles, design: Doubles, offset: Doubles) -> Doubles:
     """Return the margin of every pair."""
-    # Here and in the gradient by einsum: there is too little work to wake the threads of a BLAS.
     return np.asarray(np.einsum("ph,h->p", design, vector) + offset)
 
 
