@@ -38,8 +38,9 @@ from sadrec.ranking.vectors import item_vectors, user_vectors
 from sadrec.training.checkpoint import Checkpoints
 from sadrec.training.dataset import TrainingData, training_data
 from sadrec.training.defaults import as_before, resolve
+from sadrec.training.engine import Engine, refuse_elsewhere
 from sadrec.training.factors import Factors, initial_factors
-from sadrec.training.run import run
+from sadrec.training.run import DivergedError, run
 from sadrec.training.settings import Settings, TrainingSettings
 from sadrec.training.size import check_size
 from sadrec.training.trainer import Figures, Trainer
@@ -58,6 +59,7 @@ class _Options:
     callbacks: Iterable[Callback] = ()
     checkpoint: str | Path | None = None
     checkpoint_seconds: float = 0.0
+    engine: Engine | None = None
 
 
 @documented
@@ -158,6 +160,7 @@ class SAD(TrainingSettings, Estimator):
         callbacks: Iterable[Callback] = (),
         checkpoint: str | Path | None = None,
         checkpoint_seconds: float = 0.0,
+        engine: Engine | None = None,
     ) -> Self:
         """Learn from what people did or said, and return the model.
 
@@ -187,6 +190,9 @@ class SAD(TrainingSettings, Estimator):
         checkpoint, checkpoint_seconds
             A folder, and how often to write to it (0: after every epoch). Killed and run again with the same arguments,
             the fit continues from there and ends with the same bits as an undisturbed one.
+        engine
+            Where to train: :class:`sadrec.cluster.Ray` trains on a cluster, with the same bits (docs/cluster.md). It
+            takes neither ``validation`` nor ``solver="variational"``; callbacks cannot ask the model meanwhile.
 
         Raises
         ------
@@ -198,7 +204,7 @@ class SAD(TrainingSettings, Estimator):
         if dislikes is not None and not isinstance(dislikes, int | float):
             dislikes = as_interactions(dislikes)
         calls = tuple(callbacks)
-        options = _Options(show_progress, validation, patience, monitor, calls, checkpoint, checkpoint_seconds)
+        options = _Options(show_progress, validation, patience, monitor, calls, checkpoint, checkpoint_seconds, engine)
         return self._train(training_data(as_feedback(data), comparisons, weights, dislikes, *ids), start, options)
 
     def partial_fit(self, data: Any, show_progress: bool = True, **options: Any) -> Self:
@@ -253,8 +259,12 @@ class SAD(TrainingSettings, Estimator):
         threads, held_out = _check.threads(self.num_threads), None
         if options.validation is not None:
             held_out = data.validation_pairs(as_feedback(options.validation), settings.seed)
+        if options.engine is not None:
+            refuse_elsewhere(settings, options.validation, options.patience)
         check_size(data, settings, threads)
         factors = None if settings.solver == "variational" else _first_factors(data, settings, start)
+        if options.engine is not None and factors is not None:
+            return self._train_elsewhere(options.engine, data, settings, factors, options, seen_before)
         run_options: dict[str, Any] = {
             **{name: getattr(options, name) for name in ("patience", "monitor", "show_progress")},
             "validation": held_out,
@@ -306,13 +316,59 @@ class SAD(TrainingSettings, Estimator):
                 take_over(finished=True)
             raise
         take_over(finished=True)
+        self._warn_of_nothing()
+        return self
+
+    def _train_elsewhere(
+        self,
+        engine: Engine,
+        data: TrainingData,
+        settings: Settings,
+        factors: Factors,
+        options: _Options,
+        seen_before: Any,
+    ) -> Self:
+        """Have an engine train, and take over what it brings back."""
+        seen = seen_before if data.matrix is None else data.seen
+        fitted = Fitted(_parameters(factors), data.users, data.items, seen, settings)
+
+        def call_back(epoch: int, figures: Figures) -> bool:
+            answers = [callback(epoch, figures, self) for callback in options.callbacks]
+            return any(answers)
+
+        def take_over() -> None:
+            for array in factors.arrays:
+                array.flags.writeable = False
+            self._fitted = replace(fitted, parameters=_parameters(factors), stored_seen=fitted.seen)
+
+        try:
+            engine.run(
+                data,
+                settings,
+                factors,
+                identity=self._identity(data, settings, factors, None, options),
+                checkpoint=options.checkpoint,
+                checkpoint_seconds=options.checkpoint_seconds,
+                after_epoch=call_back,
+                show_progress=options.show_progress,
+                title=type(self).__name__,
+                history=fitted.history,
+            )
+        except DivergedError:
+            if fitted.history:
+                take_over()
+            raise
+        take_over()
+        self._warn_of_nothing()
+        return self
+
+    def _warn_of_nothing(self) -> None:
         if self.history and not any(figures["updates"] for figures in self.history):
             warnings.warn(
                 "nothing was learnt: no user has both an item (of a weight above 0) and one that they did not touch",
                 DataWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
-        return self
 
     def _checkpoints(
         self, data: TrainingData, settings: Settings, factors: Factors | None, held_out: Any, options: _Options
@@ -320,7 +376,14 @@ class SAD(TrainingSettings, Estimator):
         """Return where checkpoints are kept, with all that the result depends on."""
         if options.checkpoint is None:
             return None
-        identity = {
+        identity = self._identity(data, settings, factors, held_out, options)
+        return Checkpoints(options.checkpoint, identity, options.checkpoint_seconds)
+
+    def _identity(
+        self, data: TrainingData, settings: Settings, factors: Factors | None, held_out: Any, options: _Options
+    ) -> dict[str, Any]:
+        """Return all that the result depends on."""
+        return {
             "class": type(self).__name__,
             "data": data.fingerprint(),
             "settings": settings.identity(),
@@ -328,7 +391,6 @@ class SAD(TrainingSettings, Estimator):
             "validation": None if held_out is None else fingerprint(*held_out.arrays),
             "stopping": [options.patience, options.monitor],
         }
-        return Checkpoints(options.checkpoint, identity, options.checkpoint_seconds)
 
     # -- one item against another -------------------------------------------------------------------------------------
 

@@ -34,7 +34,7 @@ def check_patience(patience: int | None, validation: Pairs | HeldOut | None) -> 
         raise ValueError(f"patience ({patience!r}) must be a whole number from 1 and needs a validation set to watch")
 
 
-def _bar(total: int, done: int, title: str, show: bool) -> Any:
+def progress(total: int, done: int, title: str, show: bool) -> Any:
     """Return a progress bar over epochs, which only a terminal shows."""
     options: Any = {"unit": "epoch", "disable": None if show else True, "file": sys.stderr}
     return tqdm(total=total, initial=done, desc=title, **options)
@@ -69,7 +69,7 @@ def run(
         history = [] if history is None else history
         history[:] = state.history
         rollback = Rollback(trainer.factors, state)
-        bar = stack.enter_context(_bar(trainer.epochs, state.epoch, title, show_progress))
+        bar = stack.enter_context(progress(trainer.epochs, state.epoch, title, show_progress))
         saved = state.epoch
 
         def save() -> None:
@@ -98,7 +98,7 @@ def run(
                         rollback.state = state = replace(state, stopped=True)
                     if checkpoints is not None and (checkpoints.due() or state.stopped):
                         save()
-                    bar.set_postfix_str(_summary(figures), refresh=False)
+                    bar.set_postfix_str(summary(figures), refresh=False)
                     bar.update()
                     interrupt.check()
                 save()
@@ -146,7 +146,7 @@ def _after(state: State, trainer: Trainer, figures: Figures, monitor: str | None
     )
 
 
-def _summary(figures: Figures) -> str:
+def summary(figures: Figures) -> str:
     """Return the figures worth a place beside the bar."""
     parts = [f"log likelihood {figures['log_likelihood']:.4f}"]
     if "validation_accuracy" in figures:
@@ -154,6 +154,9 @@ def _summary(figures: Figures) -> str:
     if "sparsity" in figures:
         parts.append(f"T at 1 {figures['sparsity']:.1%}")
     parts.append(f"{figures['updates_per_second'] / 1e6:.1f} M/s")
+    if "waiting_share" in figures:
+        spent = (f"{name} {figures[f'{name}_share']:.0%}" for name in ("training", "moving", "waiting"))
+        parts.append("workers " + ", ".join(spent))
     return ", ".join(parts)
 
 
@@ -193,7 +196,7 @@ def run_sweeps(
             stack.enter_context(locked(checkpoints.folder))
             if checkpoints.newest(resume):
                 stopped = after_sweep(history.pop()) or stopped
-        bar = stack.enter_context(_bar(sweeps, learner.sweep, title, show_progress))
+        bar = stack.enter_context(progress(sweeps, learner.sweep, title, show_progress))
         interrupt = stack.enter_context(SafeInterrupt())
         saved = learner.sweep
 
@@ -220,7 +223,7 @@ def run_sweeps(
                 raise
             if checkpoints is not None and checkpoints.due():
                 save()
-            bar.set_postfix_str(_summary(figures), refresh=False)
+            bar.set_postfix_str(summary(figures), refresh=False)
             bar.update()
             try:
                 interrupt.check()

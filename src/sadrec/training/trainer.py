@@ -29,6 +29,8 @@ Part = tuple[Callable[..., None], Work, list[schedule.Cells]]
 # Adaptive l1: an entry of tau is held to 1 by l1 / max(|tau - 1|, FLOOR)^GAMMA, at most CAP times l1, with l1 halved.
 ADAPTIVE_FLOOR, ADAPTIVE_GAMMA, ADAPTIVE_CAP, ADAPTIVE_SHARE = 0.02, 2.0, 50.0, 0.5
 
+_PASSING = ("seconds", "updates_per_second", "training_share", "moving_share", "waiting_share")
+
 # Entries of tau this close to 1 count as 1 (the paper's definition of sparsity).
 SPARSE = 0.05
 
@@ -208,7 +210,7 @@ def epoch_figures(cells: Doubles, learning_rate: float, seconds: float) -> Figur
 
 def lasting(figures: Figures) -> Figures:
     """Return the figures without how long the epoch took: what is the same whenever and wherever it is trained."""
-    return {name: value for name, value in figures.items() if name not in ("seconds", "updates_per_second")}
+    return {name: value for name, value in figures.items() if name not in _PASSING}
 
 
 def adaptive_weights(factors: Factors) -> Floats:

@@ -1,0 +1,131 @@
+"""Workers as actors of Ray: each in a process of its own, on whatever node has room for it."""
+
+import importlib
+import logging
+import os
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from sadrec.cluster import checkpoint
+from sadrec.cluster.worker import Worker
+from sadrec.training.dataset import TrainingData
+from sadrec.training.drawn import Positives
+from sadrec.training.given import Pairs
+from sadrec.training.samplers import PairSource, Stated
+from sadrec.training.settings import Settings
+
+logger = logging.getLogger("sadrec")
+
+
+class Lost(Exception):
+    """A worker, a node or what it held is gone; nothing is wrong with what was asked."""
+
+
+def ray() -> Any:
+    """Return Ray, or say how to get it."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    try:
+        return importlib.import_module("ray")
+    except ImportError as error:
+        raise ImportError("a cluster needs Ray: pip install 'sadrec[ray]'") from error
+
+
+class Actor(Worker):
+    """A worker that Ray calls. Arrays from Ray's store cannot be written to, and are shared by the actors of a node."""
+
+    def __init__(
+        self,
+        number: int,
+        workers: int,
+        shape: tuple[int, int],
+        settings: Settings,
+        feedback: tuple[Positives | None, TrainingData | None],
+        threads: int,
+    ):
+        positives, data = feedback
+        sources: list[PairSource] = [] if data is None else data.pair_sources(settings)
+        if data is not None and data.comparisons is not None:  # kernels are compiled for arrays that can be written to
+            arrays: Any = (None if part is None else np.array(part) for part in data.comparisons.arrays)
+            sources[0] = Stated(Pairs(*arrays))
+        super().__init__(number, workers, shape, settings, positives, sources, threads)
+
+    def write_shard(self, folder: str, name: str) -> str:
+        """Write all rows that are here to a file of a checkpoint, and return its checksum."""
+        return checkpoint.write_rows(folder, name, self.held())
+
+    def read_shards(self, saved: checkpoint.Saved, bounds: tuple[int, int, int, int]) -> None:
+        """Take over the rows of the rest layout from a checkpoint."""
+        self.hold(checkpoint.read_rows(saved, *bounds))
+
+    def where(self) -> tuple[str, int]:
+        """Return the node and the process that this is."""
+        return str(ray().get_runtime_context().get_node_id()), os.getpid()
+
+
+class Actors:
+    """Workers for a :class:`~sadrec.cluster.conductor.Conductor`, each an actor."""
+
+    def __init__(self, count: int, threads: int, seconds: float, *given: Any, at_least: int) -> None:
+        """Start so many, or as many as find a place in some seconds; fewer than ``at_least`` are too few."""
+        self._actors: list[Any] = []
+        self.count = count
+        try:
+            self._start(threads, seconds, given, at_least)
+        except BaseException:
+            self.end()
+            raise
+
+    def _start(self, threads: int, seconds: float, given: tuple[Any, ...], at_least: int) -> None:
+        kind = ray().remote(Actor)
+        while True:
+            options = {"num_cpus": threads, "max_restarts": 0, "scheduling_strategy": "SPREAD"}
+            self._actors = [
+                kind.options(**options).remote(number, self.count, *given, threads) for number in range(self.count)
+            ]
+            references = [actor.where.remote() for actor in self._actors]
+            ready, late = ray().wait(references, num_returns=self.count, timeout=seconds)
+            found = [self.get([reference])[0] for reference in ready]
+            if not late:
+                self.places = found
+                return
+            self.end()
+            if len(ready) < at_least:
+                free = ray().available_resources().get("CPU", 0)
+                raise ValueError(
+                    f"only {len(ready)} of {self.count} workers found a place in {seconds:g} s, with threads={threads} "
+                    f"each and {free:g} CPUs free: lower workers or threads, or add nodes"
+                )
+            self.count = len(ready)
+
+    def call(self, worker: int, method: str, *arguments: Any, returns: int = 1) -> Any:
+        """Have a worker do something after what it was told before; return a reference, or so many, at once."""
+        return getattr(self._actors[worker], method).options(num_returns=returns).remote(*arguments)
+
+    def get(self, references: list[Any]) -> list[Any]:
+        """Wait for answers and return them; raise Lost where a worker, a node or an object is gone."""
+        try:
+            return list(ray().get(references))
+        except ray().exceptions.RayError as error:
+            cause: BaseException = error
+            while isinstance(cause, ray().exceptions.RayTaskError) and cause.cause is not None:
+                cause = cause.cause
+            if is_loss(cause):
+                raise Lost(f"{type(cause).__name__}: {str(cause).splitlines()[0]}") from error
+            raise cause from error
+
+    def end(self) -> None:
+        """End all of them."""
+        for actor in self._actors:
+            with suppress(Exception):
+                ray().kill(actor)
+        self._actors = []
+
+
+def is_loss(error: BaseException) -> bool:
+    """Tell whether an error means that something is gone, and not that something is wrong."""
+    known = ray().exceptions
+    gone = (known.ObjectLostError, known.NodeDiedError, known.WorkerCrashedError)
+    return isinstance(error, gone) or (isinstance(error, known.RayActorError) and not error.actor_init_failed)

@@ -1,0 +1,232 @@
+"""The conductor: has workers train epoch after epoch by the schedule of one machine.
+
+It holds no rows: it tells workers which cells to train and hands them references to what others send. Workers do not
+wait for each other but for the blocks that they need.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from sadrec._types import Doubles
+from sadrec.cluster.layout import REST, Key, Owners, given_shards, owners, worker_of_shards
+from sadrec.cluster.worker import Done, Size, Task
+from sadrec.training import schedule
+from sadrec.training.given import cells_of, rounds_of
+from sadrec.training.settings import Settings
+from sadrec.training.trainer import Figures, epoch_figures, rate_at
+
+SLOW, HELD_UP, LONG = 1.5, 0.2, 1.0
+"""A worker is named that trains so many times as long as the others, if these wait such a share of their time and an
+epoch takes so many seconds at least."""
+
+
+class Workers(Protocol):
+    """Workers that are called, somewhere."""
+
+    count: int
+
+    def call(self, worker: int, method: str, *arguments: Any, returns: int = 1) -> Any:
+        """Have a worker do something after what it was told before; return a reference, or so many, at once."""
+        ...
+
+    def get(self, references: list[Any]) -> list[Any]:
+        """Wait for answers and return them."""
+        ...
+
+
+class Boundary(NamedTuple):
+    """All rows as they were at the beginning of an epoch: references to what workers sent each other."""
+
+    epoch: int
+    start: Key
+    start_owners: Owners
+    key: Key
+    owners: Owners
+    pieces: list[list[Any]]
+
+
+class Slowest(NamedTuple):
+    """A worker that the others wait for."""
+
+    worker: int
+    ratio: float  # of its time of training to that of the others
+    waiting: float  # share of their time that the others wait
+
+
+class Conductor:
+    """Trains epochs on workers; between epochs the rows are wherever the last one left them."""
+
+    def __init__(self, workers: Workers, settings: Settings, drawn: bool, pairs: int):
+        self.workers, self.settings = workers, settings
+        self._drawn, self._pairs = drawn, pairs
+        self._key = REST
+        self._owners: Owners = np.arange(workers.count)
+        self.times: list[Done] = []
+        """What workers said of the sub-epochs of the last epoch."""
+        self.moved = 0
+        """Bytes that workers got from others in the last epoch."""
+
+    def train_epoch(self, epoch: int, keep: Callable[[Boundary], None] = lambda boundary: None) -> Figures:
+        """Train one epoch and return its figures; those of size are sums of the workers' parts, in another order.
+
+        ``keep`` is called with what :meth:`restore` needs to begin the epoch again.
+        """
+        began = time.perf_counter()
+        answers, plan = [], self._plan(epoch)
+        first = True
+        received: list[Any] = []
+        coming: dict[int, Any] = {}
+        for position, (key, cells) in enumerate(plan):
+            place = owners(key, cells, self.settings, self.workers.count)
+            if key != self._key:
+                arrived, boundary = self._relocate(key, place, epoch)
+                received += arrived
+                if first:
+                    self.workers.get(arrived)  # now all of it is there
+                    keep(boundary)
+                del boundary  # its references keep rows in Ray's store
+            if first:
+                self._tell("begin_epoch", epoch)
+                first = False
+            following = plan[position + 1] if position + 1 < len(plan) else None
+            after = place
+            if following is not None and following[0] == key:
+                after = owners(*following, self.settings, self.workers.count)
+            answers += self._sub_epoch(key, cells, place, after, position / len(plan), epoch, coming)
+            self._owners = place if following is None or following[0] != key else after
+        done: list[Done] = self.workers.get(answers)
+        sizes: list[Size] = self.workers.get(self._tell("size"))
+        self.times = done
+        self.moved = sum(self.workers.get(received)) + sum(part.moved for part in done)
+        figures = epoch_figures(self._cell_figures(epoch, done), rate_at(self.settings, epoch, 0.0), 1.0)
+        seconds = time.perf_counter() - began
+        figures |= {"seconds": seconds, "updates_per_second": figures["updates"] / seconds, **self._shares()}
+        return {**figures, **_figures_of(sizes, self.settings.learn_rivals)}
+
+    def rest(self) -> list[Any]:
+        """Bring all rows into the rest layout; return references to how many bytes came to each worker."""
+        if self._key == REST:
+            return []
+        return self._relocate(REST, np.arange(self.workers.count), 0)[0]
+
+    def restore(self, boundary: Boundary) -> None:
+        """Put all rows where they were at the beginning of an epoch."""
+        self._key, self._owners = boundary.start, boundary.start_owners
+        self.workers.get(self._gather(boundary))
+
+    def _plan(self, epoch: int) -> list[tuple[Key, schedule.Cells]]:
+        """Return the sub-epochs with the deals that they belong to."""
+        parts, shards = [], given_shards(self.settings)
+        sub_epochs = schedule.given_pairs(shards)
+        if self._drawn:
+            parts.append([(Key("drawn", epoch), cells) for cells in schedule.drawn_negatives(self.settings.blocks)])
+        if self._pairs:
+            rounds = range(rounds_of(self._pairs, shards))
+            parts.append([(Key("given", epoch, number), cells) for number in rounds for cells in sub_epochs])
+        taken = [iter(part) for part in parts]
+        mixed = schedule.interleave(*([cells for _, cells in part] for part in parts))
+        return [next(taken[which]) for which, _ in mixed]
+
+    def _sub_epoch(
+        self,
+        key: Key,
+        cells: schedule.Cells,
+        place: Owners,
+        after: Owners,
+        through: float,
+        epoch: int,
+        coming: dict[int, Any],
+    ) -> list[Any]:
+        """Tell all workers their part; ``coming`` are references to blocks on their way, and is brought up to date."""
+        rate, answers = rate_at(self.settings, epoch, through), []
+        shards = self.settings.blocks if key.kind == "drawn" else given_shards(self.settings)
+        doing = worker_of_shards(shards, self.workers.count)[cells[:, 1]]
+        arriving = [[block for block in coming if place[block] == worker] for worker in range(self.workers.count)]
+        incoming = [[coming[block] for block in blocks] for blocks in arriving]
+        coming.clear()
+        for worker in range(self.workers.count):
+            leaving = np.flatnonzero((place == worker) & (after != worker)).tolist()
+            task = Task(key, cells[doing == worker], rate, arriving[worker], leaving)
+            answer = self.workers.call(worker, "train", task, *incoming[worker], returns=1 + len(leaving))
+            if leaving:
+                answer, *sent = answer
+                coming |= dict(zip(leaving, sent, strict=True))
+            answers.append(answer)
+        return answers
+
+    def _relocate(self, key: Key, place: Owners, epoch: int) -> tuple[list[Any], Boundary]:
+        """Have all workers send each other the rows that another layout gives them."""
+        count = self.workers.count
+        pieces = [
+            self._each(self.workers.call(worker, "scatter", key, place, returns=count)) for worker in range(count)
+        ]
+        boundary = Boundary(epoch, self._key, self._owners, key, place, pieces)
+        return self._gather(boundary), boundary
+
+    def _gather(self, boundary: Boundary) -> list[Any]:
+        """Have all workers take over what was sent to them."""
+        start, to = (boundary.start, boundary.start_owners), (boundary.key, boundary.owners)
+        received = [
+            self.workers.call(worker, "gather", *start, *to, *(sent[worker] for sent in boundary.pieces))
+            for worker in range(self.workers.count)
+        ]
+        self._key, self._owners = to
+        return received
+
+    def _shares(self) -> Figures:
+        """Return how workers spent the last epoch."""
+        spent = {name: sum(getattr(part, name) for part in self.times) for name in ("training", "moving", "waiting")}
+        total = max(sum(spent.values()), 1e-9)
+        return {f"{name}_share": seconds / total for name, seconds in spent.items()}
+
+    def slowest(self) -> Slowest | None:
+        """Return the worker that held the others up in the last epoch, if one did."""
+        trained, waited = np.zeros(self.workers.count), np.zeros(self.workers.count)
+        for part in self.times:
+            trained[part.number] += part.training
+            waited[part.number] += part.waiting
+        if self.workers.count < 2 or trained.max() < LONG:
+            return None
+        worker = int(trained.argmax())
+        others = np.arange(self.workers.count) != worker
+        ratio = trained[worker] / max(float(np.median(trained[others])), 1e-9)
+        waiting = waited[others].sum() / max((waited + trained)[others].sum(), 1e-9)
+        return Slowest(worker, float(ratio), float(waiting)) if ratio > SLOW and waiting > HELD_UP else None
+
+    def _each(self, references: Any) -> list[Any]:
+        """Return references as a list, where a single one is not."""
+        return list(references) if self.workers.count > 1 else [references]
+
+    def _tell(self, method: str, *arguments: Any) -> list[Any]:
+        return [self.workers.call(worker, method, *arguments) for worker in range(self.workers.count)]
+
+    def _cell_figures(self, epoch: int, done: list[Done]) -> Doubles:
+        """Return the figures of all cells in the order of one machine, so that sums come out the same."""
+        blocks = self.settings.blocks
+        figures: dict[Key, Doubles] = {}
+        if self._drawn:
+            figures[Key("drawn", epoch)] = np.zeros((blocks**2, 3))
+        for part in done:
+            if part.key not in figures:
+                figures[part.key] = np.zeros((cells_of(given_shards(self.settings)), 3))
+            figures[part.key][part.cells] = part.figures
+        return np.concatenate(list(figures.values()))
+
+
+def _figures_of(sizes: list[Size], learn_rivals: bool) -> Figures:
+    """Return the figures of size from the sums of workers."""
+    total = Size(*(sum(column) for column in zip(*sizes, strict=True)))
+    users, items = max(total.user_entries, 1), max(total.item_entries, 1)
+    figures = {
+        "user_norm": float(np.sqrt(total.user_squares / users)),
+        "item_norm": float(np.sqrt(total.item_squares / items)),
+    }
+    if not np.isfinite(total.bias_squares):
+        figures["item_norm"] = float("nan")
+    if learn_rivals:
+        figures["sparsity"] = total.at_one / items
+        figures["rival_spread"] = float(np.sqrt(total.away_squares / items))
+    return figures

@@ -1,0 +1,39 @@
+"""What the engine refuses, in words, before any cluster is asked."""
+
+import numpy as np
+import pytest
+
+from sadrec import SAD, Comparisons
+from sadrec.cluster import Ray
+from tests.cluster.scenes import SMALL, clicks, said
+
+
+def test_more_workers_than_blocks_are_refused():
+    with pytest.raises(ValueError, match=r"workers=6 is more than blocks=5.*lower workers or raise blocks"):
+        SAD(**SMALL).fit(clicks(), False, engine=Ray(workers=6))
+
+
+@pytest.mark.parametrize("name", ["workers", "threads"])
+@pytest.mark.parametrize("value", [0, -1, 1.5, True, "two"])
+def test_numbers_of_workers_and_threads_are_whole(name, value):
+    with pytest.raises(ValueError, match=f"{name} must be a whole number from 1"):
+        Ray(**{name: value})
+
+
+def test_what_needs_all_parameters_in_one_place_is_refused():
+    data = clicks()
+    with pytest.raises(ValueError, match=r"validation and patience need all parameters in one place"):
+        SAD(**SMALL).fit(data, False, engine=Ray(), validation=data)
+    comparisons = said(data)
+    assert isinstance(comparisons, Comparisons)
+    with pytest.raises(ValueError, match=r"solver='variational' learns in this process alone: set solver='sgd'"):
+        SAD(random_state=0).fit(comparisons, False, engine=Ray())
+
+
+def test_a_refused_fit_leaves_the_model_as_it_was():
+    data = clicks()
+    model = SAD(**SMALL).fit(data, False)
+    before = model.user_factors.copy()
+    with pytest.raises(ValueError, match="more than blocks"):
+        model.fit(data, False, engine=Ray(workers=9))
+    assert np.array_equal(model.user_factors, before)
