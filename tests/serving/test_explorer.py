@@ -506,6 +506,66 @@ def test_pictures_of_items_are_shown_where_there_are_some(opened, kitchen):
         page = opened(service)
         assert page.locator(".card img").count() == 2
         assert page.evaluate("[...document.images].every(image => image.complete && image.naturalWidth === 1)")
+        assert page.locator(".places img").count() == 10
+        for panel, place in (("slate", ".chips img"), ("slate", ".scores img"), ("nemesis", ".duels img")):
+            page.goto(f"{service.address}/#/{panel}")
+            ready(page, panel)
+            assert page.locator(place).count() > 2
+        page.goto(f"{service.address}/#/ring?user=7")
+        ready(page, "ring")
+        assert page.locator(".ring image").count() == page.locator(".ring .node").count() > 2
+
+
+def test_a_picture_that_cannot_be_had_leaves_no_trace(opened, kitchen):
+    gone = "data:image/gif;base64,AAAA"
+    pl.DataFrame({"item": np.arange(60), "title": "A dish", "picture": gone}).write_csv(kitchen / "gone.csv")
+    with serving(kitchen, items="gone.csv") as service:
+        page = opened(service, "#/ring?user=7")
+        page.wait_for_selector(".ring .face", state="detached")
+        page.goto(f"{service.address}/#/slate")
+        ready(page, "slate")
+        page.wait_for_function("document.images.length === 0")
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_the_page_about_the_interface_shows_every_question_without_a_network(opened, service, size):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="pip install axe-playwright-python").Axe()
+    page = opened(service, "docs", size)
+    paths = json.loads(urlopen(f"{service.address}/openapi.json", timeout=10).read())["paths"]
+    shown = page.locator("summary code").all_inner_texts()
+    assert {f"{method.upper()} {path}" for path, methods in paths.items() for method in methods} <= set(shown)
+    page.get_by_text("POST /v1/rank").click()
+    page.locator("details[open]").get_by_text("An order of given items.").wait_for()
+    assert axe.run(page, options={"resultTypes": ["violations"]}).violations_count == 0
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.parametrize("kind", ["softmax", "posterior"])
+def test_every_panel_of_other_models(opened, kitchen, kind):
+    """A model of clicks trained by the softmax, and a model with a posterior beside it."""
+    more = {}
+    if kind == "softmax":
+        rng = np.random.default_rng(0)
+        liked = (rng.random((80, 60)) < np.linspace(0.4, 0.02, 60)).astype(np.float32)
+        SAD(factors=6, iterations=5, loss="softmax").fit(liked, show_progress=False).save(kitchen / "softmax.sad")
+        model = "softmax.sad"
+    else:
+        from sadrec.posterior import GibbsSAD
+
+        said = Comparisons.read(kitchen / "test.csv")
+        known = SAD.load(kitchen / "model.sad")
+        sides = said.users[said.user_index], said.items[said.winner_index], said.items[said.loser_index]
+        said = Comparisons.from_indices(*sides, users=known.users, items=known.items)
+        GibbsSAD(factors=2, chains=1, draws=20, warmup=20).fit(said, show_progress=False).save(kitchen / "p.posterior")
+        model, more = "model.sad", {"posterior": "p.posterior"}
+    with serving(kitchen, model, **more) as service:
+        page = opened(service)
+        answer(page, times=2)
+        for panel in PANELS:
+            page.goto(f"{service.address}/#/{panel}" + "?user=7" * (panel in ("ring", "slate", "worth")))
+            ready(page, panel)
+            assert page.get_by_role("alert").count() == 0, panel
+            assert "NaN" not in page.locator("main").inner_text()
 
 
 @pytest.mark.parametrize("items", [1, 2, 3])

@@ -14,7 +14,7 @@ from sadrec.data import _text
 from sadrec.serving.events import EventLog
 from sadrec.serving.keys import Keys, new_key
 from sadrec.serving.metrics import Metrics
-from sadrec.serving.settings import MOST_BODY
+from sadrec.serving.settings import MOST_AT_ONCE, MOST_BODY, MOST_CONNECTIONS
 from sadrec.serving.store import Store, loaded
 
 
@@ -34,6 +34,16 @@ def test_popular_items_are_given_only_where_asked_for_and_said(running):
 def test_an_unknown_item_is_named(running):
     answer = running.client.post("/v1/rank", json={"user": 7, "items": [1, 999]})
     assert answer.status_code == 404 and "unknown item 999" in answer.json()["error"]
+
+
+@pytest.mark.parametrize("said", [{"likes": []}, {"comparisons": []}])
+def test_an_empty_list_is_no_silent_average_user(running, said):
+    for verb, more in (("recommend", {}), ("visitor", {}), ("prefer", {"pairs": [{"item": 1, "rival": 2}]})):
+        answer = running.client.post(f"/v1/{verb}", json={**said, **more})
+        assert answer.status_code == 422 and "is empty: nothing is known of this visitor" in answer.json()["error"]
+    answer = running.client.post("/v1/recommend", json={**said, "fallback": "popular", "N": 3}).json()
+    assert answer["fallback"] == "popular" and answer["user"] == "everybody"
+    assert [one["item"] for one in answer["items"]] == running.model.recommend_popular(N=3)[0].tolist()
 
 
 # -- bounds -----------------------------------------------------------------------------------------------------------
@@ -78,6 +88,27 @@ def test_a_body_that_is_too_long_or_no_json_is_refused(running):
 def test_a_body_that_cannot_be_understood_is_told_the_remedy(running, body, kind, status, part):
     answer = running.client.post("/v1/rank", content=body, headers={"Content-Type": kind})
     assert answer.status_code == status and part in answer.json()["error"], answer.text
+
+
+def test_who_asks_when_too_much_is_asked_already_is_told_to_wait(started):
+    running = started()
+    running.service._at_once = MOST_AT_ONCE
+    answer = running.client.post("/v1/rank", json={"user": 7, "items": [1, 2]})
+    assert answer.status_code == 503 and answer.headers["retry-after"] == "1"
+    assert "too much is asked at once" in answer.json()["error"]
+    assert running.client.get("/v1/recommend?user=7").status_code == 200  # takes no time
+    running.service._at_once = 0
+    running.service.connections = range(MOST_CONNECTIONS + 1)
+    assert running.client.get("/v1/describe").status_code == 503
+    running.service.connections = range(MOST_CONNECTIONS)
+    assert running.client.get("/v1/describe").status_code == 200
+
+
+def test_the_page_about_the_interface_needs_no_other_server(running):
+    page = running.client.get("/docs")
+    assert page.status_code == 200 and "http" not in page.text
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    assert running.client.get("/docs.js").status_code == 200
 
 
 def test_ids_may_be_written_as_text(running):

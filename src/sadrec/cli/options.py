@@ -20,7 +20,23 @@ an_output = click.Path(dir_okay=False, path_type=Path)
 a_folder = click.Path(file_okay=False, path_type=Path)
 a_share = click.FloatRange(0, 1, min_open=True, max_open=True)
 file_argument = click.argument("file", type=a_file)
-model_argument = click.argument("model", type=a_file)
+
+
+def _no_table(context: click.Context, _: click.Parameter, path: Path) -> Path:
+    """Refuse a table in the place of a model, and say what to type."""
+    with path.open("rb") as file:
+        start = file.read(512)
+    line = start.split(b"\n")[0]
+    text = not any(byte < 32 and byte not in b"\t\r\n" for byte in start)
+    if start[:4] == b"PAR1" or (text and any(mark in line for mark in (b",", b";", b"\t", b"::", b"|", b'{"'))):
+        raise click.ClickException(
+            f"{str(path)!r} cannot be read as a sadrec model: it is a table. Type `sadrec fit {path} -o model.sad`, "
+            f"then `sadrec {context.info_name} model.sad`"
+        )
+    return path
+
+
+model_argument = click.argument("model", type=a_file, callback=_no_table)
 user_option = click.option("--user", required=True, help="Id of the user.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 titles_option = click.option(

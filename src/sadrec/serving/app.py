@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from fastapi import FastAPI, Query, Request, Response
 from fastapi import Path as InPath
 from fastapi.exceptions import RequestValidationError
+from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
@@ -29,7 +30,7 @@ _PROBLEMS: dict[int | str, dict[str, Any]] = {
     413: {"model": schemas.Problem, "description": f"The body is longer than {MOST_BODY} bytes."},
     422: {"model": schemas.Problem, "description": "The question is malformed, or this model has no answer to it."},
     500: {"model": schemas.Problem, "description": "A fault of the service."},
-    503: {"model": schemas.Problem, "description": "The model is still being loaded: ask again in a moment."},
+    503: {"model": schemas.Problem, "description": "The model is still being loaded, or too much is asked at once."},
 }
 _NOT_JSON = "the body is not JSON"
 _ABOUT = """Recommendations when taste does not run in a straight line. Margins are log-odds.
@@ -53,13 +54,14 @@ def create_app(settings: ServeSettings, served: Served | None = None, store: Sto
         version=sadrec.__version__,
         description=_ABOUT,
         lifespan=lifespan,
-        docs_url="/docs",
+        docs_url=None,
         redoc_url=None,
         openapi_url="/openapi.json",
     )
     _add_verbs(app, service)
     _add_health(app, store, metrics)
     _add_errors(app)
+    app.add_api_route("/docs", lambda: FileResponse(EXPLORER / "docs.html"), include_in_schema=False)
     app.mount("/", StaticFiles(directory=EXPLORER, html=True), name="explorer")
     service.app = app
     if settings.cors:
@@ -162,7 +164,7 @@ def _add_verbs(app: FastAPI, service: Service) -> None:
     def items(request: Request, asked: Annotated[schemas.SearchQuery, Query()]) -> Response:
         return _json(verbs.search(answered(request), asked))
 
-    @get("items/{item}", schemas.ItemAnswer, "One item")
+    @get("items/{item:path}", schemas.ItemAnswer, "One item")
     def item(request: Request, item: Annotated[str, InPath(max_length=256)]) -> Response:
         return _json(verbs.item(answered(request), item))
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import orjson
+from numpy.typing import NDArray
 
 from sadrec import SAD, Comparisons
 from sadrec._files import checksum_of
@@ -68,6 +69,10 @@ class Served:
             _check_same(model.user_ids, twin.user_ids, settings.twin)
         if settings.test is not None:
             test = Comparisons.read(settings.test)
+            if not any(len(side) for side in known_part(model, test)):
+                raise ValueError(
+                    f"{settings.test!r}: none of its comparisons is between items, and of a user, that the model knows"
+                )
         items = catalogue(model.item_ids, settings.items)
         log = settings.log is not None
         return cls(model, digest, posterior=posterior, items=items, twin=twin, test=test, log=log)
@@ -147,21 +152,11 @@ class Served:
         """How well model and twin predict comparisons that neither has learnt from; None where none are given."""
         if self.test is None:
             return None
-        triples = (
-            self.test.users[self.test.user_index],
-            self.test.items[self.test.winner_index],
-            self.test.items[self.test.loser_index],
-        )
-        known = self.model.user_ids.known(triples[0])
-        for side in triples[1:]:
-            known &= self.model.item_ids.known(side)
-        if not known.any():
-            return None
-        asked = [side[known] for side in triples]
+        asked = known_part(self.model, self.test)
         ours, theirs = (np.clip(one.probability(*asked, pairings=False), 1e-12, 1.0) for one in (self.model, self.twin))
         gain = np.log(ours) - np.log(theirs)
         return {
-            "comparisons": int(known.sum()),
+            "comparisons": len(asked[0]),
             "log_loss": float(-np.log(ours).mean()),
             "twin_log_loss": float(-np.log(theirs).mean()),
             "difference": float(gain.mean()),
@@ -190,6 +185,19 @@ class Served:
             listed,
             b"}" if listed else b"",
         )
+
+
+def known_part(model: SAD, test: Comparisons) -> list[NDArray[Any]]:
+    """Return users, winners and losers of the comparisons that a model knows all ids of."""
+    sides = (test.users, test.user_index), (test.items, test.winner_index), (test.items, test.loser_index)
+    triples = [ids[rows] for ids, rows in sides]
+    try:
+        known = model.user_ids.known(triples[0])
+        for side in triples[1:]:
+            known &= model.item_ids.known(side)
+    except UnknownIdError:  # numbers here and text there
+        known = np.zeros(len(test), np.bool_)
+    return [side[known] for side in triples]
 
 
 def as_id(ids: Ids, given: Any) -> Any:

@@ -7,7 +7,7 @@ than finding the route would.
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, MutableMapping
+from collections.abc import AsyncIterator, Callable, Collection, MutableMapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -15,7 +15,7 @@ from sadrec.serving.events import EventLog
 from sadrec.serving.keys import Keys
 from sadrec.serving.schemas import Events
 from sadrec.serving.served import Served, dumps
-from sadrec.serving.settings import MOST_BODY, MOST_N, ServeSettings
+from sadrec.serving.settings import MOST_AT_ONCE, MOST_BODY, MOST_CONNECTIONS, MOST_N, ServeSettings
 from sadrec.serving.store import Store
 from sadrec.serving.verbs import Unanswerable
 
@@ -48,6 +48,8 @@ class Service:
         self.log = None if settings.log is None else EventLog(settings.log, settings.log_megabytes << 20)
         self.on_failure: Callable[[Exception], object] = lambda error: logger.error("no model: %s", error)
         self.entry: Any = self.answer
+        self.connections: Collection[Any] = ()  # of the server, which puts them here
+        self._at_once = 0
         self._direct_seconds = self.metrics.seconds.labels("recommend")
         self._direct_requests = self.metrics.requests.labels("recommend", "200")
 
@@ -132,7 +134,15 @@ class Service:
             error = "the model is still being loaded: ask again in a moment"
             await self._refuse(scope, send, 503, error, None, (b"retry-after", b"1"))
             return
-        await self._through(scope, receive, send, served, began)
+        if self._at_once >= MOST_AT_ONCE or len(self.connections) > MOST_CONNECTIONS:
+            error = "too much is asked at once: ask again in a moment, or start the service with more --workers"
+            await self._refuse(scope, send, 503, error, served, (b"retry-after", b"1"))
+            return
+        self._at_once += 1
+        try:
+            await self._through(scope, receive, send, served, began)
+        finally:
+            self._at_once -= 1
 
     @staticmethod
     def _direct(served: Served, query: bytes) -> bytes | None:
@@ -227,7 +237,7 @@ class Service:
     def _guarding(path: str, served: Served | None) -> list[tuple[bytes, bytes]]:
         """Return the headers that keep a browser from loading anything foreign."""
         headers = [(b"x-content-type-options", b"nosniff")]
-        if not path.startswith(("/v1/", "/docs", "/openapi")):
+        if not path.startswith(("/v1/", "/openapi")):
             pictures = b" https:" if served is not None and served.items.has_pictures else b""
             headers += [(b"content-security-policy", _POLICY % pictures), (b"referrer-policy", b"no-referrer"), _FRESH]
         return headers

@@ -17,6 +17,14 @@ MOST_USERS = 2000
 """Users asked to find what beats an item."""
 
 
+MOST_AT_ONCE = 256
+"""Requests that a worker answers at once, at most, besides those for known users, which take no time."""
+MOST_CONNECTIONS = 1000
+"""Connections of a worker beyond which it refuses what takes time."""
+MOST_HEAD = 1 << 16
+"""Bytes of the head of a request, at most."""
+
+
 @dataclass(frozen=True)
 class ServeSettings:
     """What ``sadrec serve`` is told.
@@ -39,6 +47,8 @@ class ServeSettings:
         ``model.save`` does, and never be written to.
     drain_seconds
         How long open connections are given when a worker ends.
+    request_seconds
+        How long a request may take to arrive: from its first byte, or from the connection, to its last.
     """
 
     model: str
@@ -53,6 +63,7 @@ class ServeSettings:
     reload_seconds: float = 2.0
     mmap: bool = False
     drain_seconds: float = 5.0
+    request_seconds: float = 20.0
 
     def to_json(self) -> str:
         """Return the settings as text, for another process."""

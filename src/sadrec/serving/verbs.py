@@ -37,6 +37,10 @@ class Unanswerable(ValueError):
     """A question that is well formed but has no answer in this model."""
 
 
+class NothingSaidError(Unanswerable):
+    """A visitor of whom nothing is said."""
+
+
 def describe(served: Served) -> Answer:
     """Tell what is served."""
     model = served.model
@@ -68,10 +72,16 @@ def person(served: Served, who: schemas.Who) -> tuple[SAD, Any]:
     """Return the model to ask, and the id by which it knows the person."""
     if who.user is not None:
         return served.model, known_user(served, who.user)
-    if who.likes:
+    for name, said in (("likes", who.likes), ("comparisons", who.comparisons)):
+        if said == []:
+            raise NothingSaidError(
+                f"{name} is empty: nothing is known of this visitor. Leave it out to ask about the average user; "
+                "/v1/recommend also takes fallback=popular"
+            )
+    if who.likes is not None:
         likes = served.item_ids(who.likes)
         return _answered(lambda: served.model.visitor(likes, VISITOR)), VISITOR
-    if who.comparisons:
+    if who.comparisons is not None:
         return served.model.visitor(stated(served, who.comparisons), VISITOR), VISITOR
     return served.everybody, EVERYBODY
 
@@ -131,7 +141,7 @@ def recommend(served: Served, asked: schemas.Recommend) -> Answer:
     fallback = None
     try:
         model, user = person(served, asked)
-    except UnknownUserError:
+    except (UnknownUserError, NothingSaidError):
         if asked.fallback != "popular":
             raise
         model, user, fallback = served.everybody, EVERYBODY, "popular"
@@ -153,7 +163,7 @@ def recommend(served: Served, asked: schemas.Recommend) -> Answer:
         _add_intervals(served, model, user, ids, listed)
     return {
         "model": served.digest,
-        "user": served.plain(asked.user if fallback else user),
+        "user": served.plain(asked.user if fallback and asked.user is not None else user),
         "method": asked.method,
         "items": listed,
         "fallback": fallback,

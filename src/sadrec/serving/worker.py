@@ -10,9 +10,10 @@ from contextlib import suppress
 from typing import Any
 
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from sadrec.serving.run import SETTINGS, UNUSABLE
-from sadrec.serving.settings import ServeSettings
+from sadrec.serving.settings import MOST_CONNECTIONS, MOST_HEAD, ServeSettings
 
 logger = logging.getLogger("sadrec.serving")
 
@@ -20,6 +21,68 @@ _ROUNDS = 1000
 """Rounds of the loop in which the last worker waits for the queue to be empty."""
 _GRACE = 0.5
 """Seconds that the last worker goes on accepting after it was told to end."""
+
+
+def protocol_of(patience: float) -> type[HttpToolsProtocol]:
+    """Return how connections are read: a request that does not arrive within some seconds ends its connection.
+
+    Else whoever sends a byte now and then could hold as many connections as there are.
+    """
+
+    class Protocol(HttpToolsProtocol):
+        _arriving, _head = False, 0
+        _timer: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            self._timer = self.loop.call_later(patience, self._end_slow)
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._stop()
+            super().connection_lost(exc)
+
+        def on_message_begin(self) -> None:
+            self._arriving, self._head = True, 1
+            super().on_message_begin()
+
+        def on_headers_complete(self) -> None:
+            self._head = 0
+            super().on_headers_complete()
+
+        def on_message_complete(self) -> None:
+            self._arriving = False
+            super().on_message_complete()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            if not self._arriving:
+                self._stop()
+                return
+            if self._timer is None:
+                self._timer = self.loop.call_later(patience, self._end_slow)
+            if self._head:
+                self._head += len(data)
+                if self._head > MOST_HEAD:
+                    self._refuse(b"431 Request Header Fields Too Large")
+
+        def _stop(self) -> None:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+
+        def _end_slow(self) -> None:
+            self._refuse(b"408 Request Timeout")
+
+        def _refuse(self, status: bytes) -> None:
+            """Close the connection, with a word about the reason unless an answer is on its way."""
+            self._stop()
+            if self.transport.is_closing():
+                return
+            if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
+                self.transport.write(b"HTTP/1.1 %b\r\nconnection: close\r\ncontent-length: 0\r\n\r\n" % status)
+            self.transport.close()
+
+    return Protocol
 
 
 class Server(uvicorn.Server):
@@ -92,9 +155,16 @@ async def answer(settings: ServeSettings, listening: socket.socket, replacing: b
         await asyncio.to_thread(store.load)
     service = create_app(settings, store=store)
     config = uvicorn.Config(
-        service, access_log=False, log_level="warning", server_header=False, timeout_keep_alive=75, backlog=2048
+        service,
+        http=protocol_of(settings.request_seconds),
+        access_log=False,
+        log_level="warning",
+        server_header=False,
+        timeout_keep_alive=75,
+        backlog=2048,
     )
     server = Server(config, listening, settings, store)
+    service.connections = server.server_state.connections
     service.on_failure = server.fail
     server.install()
     tasks = [asyncio.get_running_loop().create_task(_tell(ready, store))]
@@ -125,6 +195,18 @@ def _end_with_parent(server: Server) -> None:
         loop.add_reader(0, gone)
 
 
+def allow_connections() -> None:
+    """Let this process have as many open files as it may, so that connections are refused by us and not by chance."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2 * MOST_CONNECTIONS
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(
+            resource.RLIMIT_NOFILE, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard)
+        )
+
+
 def main() -> None:
     """Run a worker."""
     from sadrec.serving.metrics import take_slot
@@ -132,6 +214,7 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     settings = ServeSettings.from_json(os.environ.pop(SETTINGS))
+    allow_connections()
     listening = socket.socket(fileno=int(sys.argv[1]))
     replacing, ready = sys.argv[2] == "1", int(sys.argv[3])
     take_slot()

@@ -39,12 +39,15 @@ export function name(id) {
   return el("bdi", { class: "title", title: full !== shown && full }, shown);
 }
 
-export function picture(id) {
+export function picture(id, kind = null) {
   const source = known(id)?.picture;
   if (!source) return null;
-  return el("img", { src: source, alt: "", loading: "lazy", referrerpolicy: "no-referrer",
+  return el("img", { src: source, alt: "", class: kind, loading: "lazy", referrerpolicy: "no-referrer",
     on: { error: (event) => event.target.remove() } });
 }
+
+/** The title of an item, with its small picture before it where there is one. */
+export const pictured = (id) => [picture(id, "thumb"), name(id)];
 
 export function cut(text, most) {
   const letters = Array.from(text);

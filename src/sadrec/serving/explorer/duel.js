@@ -2,10 +2,10 @@
 
 import { ask } from "./api.js";
 import {
-  bar, calm, decimal, el, heading, name, number, ordinal, percent, picture, plural, sameId, show,
+  bar, calm, decimal, el, heading, name, number, ordinal, percent, picture, pictured, plural, sameId, show,
 } from "./dom.js";
 import { ringPlot } from "./ringplot.js";
-import { pairs, replace, said, toHash, visitor } from "./state.js";
+import { about, pairs, replace, toHash, visitor } from "./state.js";
 
 const [ENOUGH, SHOWN] = [20, 10];
 const LONGEST = 200;
@@ -60,12 +60,12 @@ export function duel(values) {
     busy = true;
     node.setAttribute("aria-busy", "true");
     try {
-      const body = { comparisons: said(answers), N: SHOWN };
+      const body = { ...about(answers), N: SHOWN };
       shown = await ask("visitor", { body, signal });
       if (skipped.length && shown.question) {
         const asked = (one) => skipped.some(([a, b]) => sameId(a, one.item.item) && sameId(b, one.rival.item));
         if (asked(shown.question)) {
-          const more = await ask("question", { body: { comparisons: said(answers), N: Math.min(100, skipped.length + 1) }, signal });
+          const more = await ask("question", { body: { ...about(answers), N: Math.min(100, skipped.length + 1) }, signal });
           shown.question = more.questions.find((one) => !asked(one)) ?? null;
         }
       }
@@ -163,7 +163,7 @@ export function duel(values) {
         : old === place ? null
         : el("span", { class: "moved" }, old > place ? `▲ ${old - place}` : `▼ ${place - old}`);
       return el("li", { "data-item": JSON.stringify(one.item) },
-        el("span", { class: "row" }, name(one.item), moved),
+        el("span", { class: "row" }, el("span", {}, pictured(one.item)), moved),
         range(one, most));
     }));
     previous = shown.items;
@@ -227,7 +227,7 @@ export function duel(values) {
             [", and with a probability of ", number("first", first.first, percent(first.first)), " nothing else belongs there"],
             ". After ", plural(answers.length, "answer"), " two items of your list are in the right order with a probability of ",
             number("taste_sure", shown.sure, percent(shown.sure)), ", on average."),
-          el("ol", { class: "top" }, top.map((one) => el("li", {}, name(one.item), " ",
+          el("ol", { class: "top" }, top.map((one) => el("li", {}, pictured(one.item), " ",
             el("span", { class: "quiet" }, "mean margin ", number("score", one.score, decimal(one.score)))))),
           el("p", {}, number("taste_intransitivity", unexplained, percent(unexplained)),
             " of your preferences cannot be explained by giving every item a score. ", bar(unexplained, "share")),

@@ -1,7 +1,7 @@
 // Nemesis: what beats a popular item head to head, and for what share of the users.
 
 import { ask, query } from "./api.js";
-import { announce, el, heading, name, number, ordinal, percent, sameId, show, signed, titleOf, whole } from "./dom.js";
+import { announce, el, heading, name, number, ordinal, percent, pictured, sameId, show, signed, titleOf, whole } from "./dom.js";
 import { itemField } from "./pick.js";
 import { id, replace } from "./state.js";
 
@@ -51,7 +51,7 @@ export function nemesis(values) {
     const beating = answer.nemeses.filter((one) => one.share > 0.5);
     const underdogs = beating.filter((one) => one.popularity < answer.popularity);
     show(result,
-      el("p", { class: "big" }, name(item)),
+      el("p", { class: "big" }, pictured(item)),
       el("p", {}, "Its mean margin over the catalogue is ", number("popularity", answer.popularity, signed(answer.popularity)), " for the average user",
         answer.place ? [", ", number("place", answer.place, ordinal(answer.place)), " of all"] : "", ". ",
         !beating.length ? "Nothing beats it for most users: it has no nemesis."
@@ -60,7 +60,7 @@ export function nemesis(values) {
       el("h2", {}, "What ", number("users", answer.users, whole(answer.users)), " users prefer to it, most often first"),
       el("ol", { class: "duels" }, answer.nemeses.map((one) => el("li", {},
         el("span", { class: "against" },
-          el("button", { type: "button", class: "link", on: { click: () => again(() => { item = one.item; }).then(() => result.querySelector("button")?.focus({ preventScroll: true })) } }, name(one.item)),
+          el("button", { type: "button", class: "link", on: { click: () => again(() => { item = one.item; }).then(() => result.querySelector("button")?.focus({ preventScroll: true })) } }, pictured(one.item)),
           one.share > 0.5 && one.popularity < answer.popularity && el("span", { class: "tag" }, "less popular")),
         el("span", { class: "half", "aria-hidden": "true" }, el("span", { class: one.share > 0.5 ? "over" : "", vars: { width: `${100 * one.share}%` } })),
         el("span", {}, number("share", one.share, percent(one.share)), " of users"),

@@ -1,7 +1,7 @@
 // Choosing an item by its title, and a person: yourself, everybody, or a user.
 
 import { ask, query } from "./api.js";
-import { el, fresh, name, percent, plural, show } from "./dom.js";
+import { el, fresh, pictured, percent, plural, show } from "./dom.js";
 
 /** A field with suggestions that works with keys, a mouse and a screen reader (the ARIA combobox pattern). */
 export function combobox({ label, hint, search, render, pick, text = "" }) {
@@ -83,7 +83,7 @@ const searchItems = async (text, signal) =>
   (await ask(query("items", { query: text, N: 12 }), { signal })).items.map((one) => one.item);
 
 export const itemField = (label, pick, options = {}) =>
-  combobox({ label, search: searchItems, render: (id) => name(id), pick, ...options });
+  combobox({ label, search: searchItems, render: (id) => pictured(id), pick, ...options });
 
 const searchUsers = async (text, signal) =>
   (await ask(query("users", { query: text, order: text ? "id" : "intransitivity", N: 12 }), { signal })).users;

@@ -1,6 +1,6 @@
 // A cycle as a ring: each item beats the next; the weakest step is dashed.
 
-import { cut, decimal, el, fresh, percent, svg, titleOf } from "./dom.js";
+import { cut, decimal, el, fresh, known, percent, svg, titleOf } from "./dom.js";
 
 const [WIDTH, HEIGHT, RADIUS, NODE] = [520, 400, 132, 21];
 
@@ -46,11 +46,23 @@ export function ringPlot(cycle, { pick, chosen = -1 } = {}) {
     const lines = wrapped(text, room, narrow && anchor !== "middle" ? 3 : 2);
     const top = ty + (height < -0.8 ? -6 - high * (lines.length - 1) : height > 0.8 ? 14 : 5 - (high / 2) * (lines.length - 1));
     plot.append(svg("g", { class: "node" }, svg("title", {}, text),
-      svg("circle", { cx: x, cy: y, r: NODE }),
+      svg("circle", { cx: x, cy: y, r: NODE }), face(item.item, x, y, tip),
       svg("text", { x, y: y + 5, "text-anchor": "middle", class: "order" }, String(place + 1)),
       lines.map((line, row) => svg("text", { x: tx, y: top + high * row, "text-anchor": anchor, class: "name" }, line))));
   });
   return el("div", { class: "ring-frame" }, plot);
+}
+
+/** The picture of an item, round, under its number; nothing where there is none or it cannot be had. */
+function face(item, x, y, tip) {
+  const source = known(item)?.picture;
+  if (!source) return null;
+  const clip = fresh(tip);
+  const frame = { x: x - NODE, y: y - NODE, width: 2 * NODE, height: 2 * NODE };
+  return svg("g", { class: "face" },
+    svg("clipPath", { id: clip }, svg("circle", { cx: x, cy: y, r: NODE - 1 })),
+    svg("image", { ...frame, href: source, preserveAspectRatio: "xMidYMid slice", "clip-path": `url(#${clip})`,
+      on: { error: (event) => event.target.closest(".face").remove() } }));
 }
 
 function wrapped(text, room, most) {

@@ -1,7 +1,7 @@
 // Slate: a few items, four ways to choose a winner, and the item that changes the winner without winning.
 
 import { ask, query } from "./api.js";
-import { announce, decimal, el, heading, hiddenWord, name, number, percent, sameId, show, titleOf } from "./dom.js";
+import { announce, decimal, el, heading, hiddenWord, name, number, percent, pictured, sameId, show, titleOf } from "./dom.js";
 import { itemField, whoField, whose } from "./pick.js";
 import { asked, id, ids, pairs, replace, visitor } from "./state.js";
 
@@ -66,7 +66,7 @@ export function slate(values) {
     show(controls, whoField(who, who.you ?? visitor.answers, (chosen) => again(() => { who = chosen; })), add);
   }
 
-  const drawChips = () => show(chips, ...items.map((item, place) => el("li", {}, name(item),
+  const drawChips = () => show(chips, ...items.map((item, place) => el("li", {}, pictured(item),
     el("button", { type: "button", "aria-label": `Take ${titleOf(item)} off the slate`, on: { click: () => take(item, place) } }, "×"))));
 
   function draw(answer) {
@@ -93,7 +93,7 @@ export function slate(values) {
       el("caption", {}, `Who wins for ${whose(who)}`),
       el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "item"),
         answer.rankings.map((one) => el("th", { scope: "col" }, METHODS[one.method][0])))),
-      el("tbody", {}, order.map((item) => el("tr", {}, el("th", { scope: "row" }, name(item)),
+      el("tbody", {}, order.map((item) => el("tr", {}, el("th", { scope: "row" }, pictured(item)),
         answer.rankings.map((one) => {
           const place = one.items.findIndex((other) => sameId(other, item));
           return el("td", { class: place ? "" : "winner" },

@@ -53,11 +53,11 @@ export const visitor = {
   },
 };
 
-export const said = (answers) => answers.map(([winner, loser]) => ({ winner, loser }));
+/** What somebody said, as the service takes it; before the first answer they are the average user. */
+export const about = (answers) => (answers.length ? { comparisons: answers.map(([winner, loser]) => ({ winner, loser })) } : {});
 
 /** Whom a question is about, as the service takes it: a user, you by your answers, or nobody: the average user. */
 export function asked(who) {
   if (who.user !== undefined) return { user: who.user };
-  if (who.you?.length) return { comparisons: said(who.you) };
-  return {};
+  return about(who.you ?? []);
 }
