@@ -4,6 +4,7 @@ A warning, a cell that fails, a page that is missing, a public name without an e
 from elsewhere are errors.
 """
 
+import os
 import re
 import shutil
 import sys
@@ -61,6 +62,8 @@ def faults(site: Path) -> list[str]:
 def main(folder: str = "build/docs") -> int:
     """Build and check; return the exit code."""
     site = Path(folder)
+    # Cells call the command `sadrec`.
+    os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
     shutil.rmtree(site, ignore_errors=True)  # nothing of an earlier build is used
     code = build_main(["-b", "html", "-E", "-W", "--keep-going", "-q", str(DOCS), str(site)])
     if code:

@@ -61,6 +61,15 @@ def test_frames_of_any_kind_and_columns_by_name():
     assert items.titles(["a", "b"]).tolist() == ["Apple", "b"]
 
 
+def test_one_column_beside_the_titles_holds_the_ids(tmp_path):
+    (tmp_path / "films.csv").write_text("film,title\n1,Toy Story\n")
+    assert Items.read(tmp_path / "films.csv")[1] == "Toy Story"
+    (tmp_path / "more.csv").write_text("film,year,title\n1,1995,Toy Story\n")
+    with pytest.raises(ValueError, match="needs a column of ids"):
+        Items.read(tmp_path / "more.csv")
+    assert Items.read(tmp_path / "more.csv", item="film", title="year")[1] == "1995"
+
+
 def test_what_a_table_lacks_is_said(tmp_path):
     (tmp_path / "x.csv").write_text("item,year\n1,1995\n")
     with pytest.raises(ValueError, match=r"needs a column of ids \(item\) and one of titles"):

@@ -81,3 +81,7 @@ def test_without_matplotlib_it_says_what_to_install(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r"sadrec\[plot\]"):
         plot_intransitivity([0.1])
+
+
+def test_a_notebook_shows_a_picture_by_itself():
+    assert plot_intransitivity([0.1])._repr_png_().startswith(b"\x89PNG")

@@ -40,16 +40,17 @@ class Items(Mapping[Any, str]):
         )
 
     @classmethod
-    def read(cls, path: str | Path) -> "Items":
+    def read(cls, path: str | Path, item: str = AUTO, title: str | None = AUTO, picture: str | None = AUTO) -> "Items":
         """Read a table (csv, tsv or parquet; text may be packed) with a column of ids and one of titles or of pictures.
 
-        Columns are found by their names: item (or id, movieId, ...), title (or name, label), picture (or image, ...).
+        Columns are found by their names: item (or id, movieId, ...), title (or name, label), picture (or image, ...);
+        or named. Ids are also in the one column that is left when those of titles and pictures are taken.
         """
         path = Path(path).expanduser()
         if not path.is_file():
             raise FileNotFoundError(f"there is no table of items {str(path)!r}")
         try:
-            return cls.from_frame(_table(path))
+            return cls.from_frame(_table(path), item, title, picture)
         except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
             why = one_line(" ".join(str(error).split()))
             raise ValueError(f"{path}: the table of items cannot be read ({why[:300]})") from None
@@ -63,6 +64,9 @@ class Items(Mapping[Any, str]):
         column = column or next((name for name in names if name.strip().lower() == "id"), None)
         chosen = {"title": _found(names, title, "title"), "picture": _found(names, picture, "picture")}
         roles = {role: name for role, name in chosen.items() if name is not None}
+        left = [name for name in names if name not in roles.values()]
+        if column is None and len(left) == 1:
+            column = left[0]
         if column is None or not roles:
             raise ValueError(
                 "a table of items needs a column of ids (item) and one of titles (title) or pictures (picture); "

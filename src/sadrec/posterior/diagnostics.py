@@ -123,10 +123,10 @@ def to_arviz(draws: Draws, user: Any, item: Any, rival: Any, names: list[str]) -
 def trace_plot(x: Doubles, title: str, path: str | Path | None) -> Any:
     """Draw the chains of one preference, (chains, draws), sweep by sweep, and its distribution in each."""
     try:
-        from matplotlib.figure import Figure
+        from sadrec._picture import Picture
     except ImportError as error:
         raise ImportError("trace_plot needs matplotlib: pip install 'sadrec[plot]'") from error
-    figure = Figure(figsize=(9, 3), layout="constrained")
+    figure = Picture(figsize=(9, 3), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True, width_ratios=(3, 1))
     for number, chain in enumerate(x):
         left.plot(chain, linewidth=0.5, label=f"chain {number}")

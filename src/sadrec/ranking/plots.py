@@ -50,7 +50,7 @@ def plot_tournament(
         A matplotlib figure, attached to no window: save it with ``figure.savefig(path)``.
     """
     _needs_matplotlib()
-    from matplotlib.figure import Figure
+    from sadrec._picture import Picture
 
     if not len(game):
         raise ValueError("the tournament has no items: there is nothing to draw")
@@ -59,7 +59,7 @@ def plot_tournament(
         raise ValueError(f"names must name each of the {len(game)} items, but there are {len(texts)}")
     if cycle is None:
         cycle = next(iter(cycles(game, minimum)), None)
-    figure = Figure(figsize=(13.5, 5.8), layout="constrained")
+    figure = Picture(figsize=(13.5, 5.8), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=[1, 1.25])
     if cycle is None:
         text = f"No cycle of wins\nby more than {minimum:g}" if minimum else "No cycle:\nthese items have an order"
@@ -81,12 +81,12 @@ def plot_intransitivity(shares: ArrayLike, title: str | None = None) -> "Figure"
     attached to no window: save it with ``figure.savefig(path)``.
     """
     _needs_matplotlib()
-    from matplotlib.figure import Figure
+    from sadrec._picture import Picture
 
     values = np.asarray(shares, np.float64).ravel()
     if not values.size or not ((values >= 0) & (values <= 1)).all():
         raise ValueError("shares must hold at least one number, all of them between 0 and 1")
-    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    figure = Picture(figsize=(8, 4.5), layout="constrained")
     axes = figure.subplots()
     percent = 100 * values
     highest = max(float(percent.max()), 1e-3)
