@@ -282,6 +282,12 @@ def report(name: str, client: Client, more: str = "") -> None:
         print(f"          {failure}")
 
 
+def reloads_of(port: int) -> int:
+    """Return how many times the service has taken another model."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as page:
+        return int(float(re.search(r"sadrec_reloads_total ([\d.]+)", page.read().decode())[1]))
+
+
 async def reload(folder: Path, users: list[int], paths: list[Path], reloads: int, seconds: float) -> None:
     """Replace the model under load."""
     model = folder / "served.sad"
@@ -290,15 +296,19 @@ async def reload(folder: Path, users: list[int], paths: list[Path], reloads: int
     with Serving(model, "--reload-seconds", "0.2") as serving:
         client = Client(serving.port, some, expectations(paths, some))
         asking = asyncio.create_task(client.run())
+        began = time.monotonic()
         for turn in range(reloads):
             await asyncio.sleep(seconds / reloads)
             replace_file(paths[(turn + 1) % 2], model)
-        await asyncio.sleep(1.5)
+            for _ in range(300):  # two changes of the file within one load would be one reload
+                if await asyncio.to_thread(reloads_of, serving.port) > turn:
+                    break
+                await asyncio.sleep(0.1)
+        taken = time.monotonic() - began
         client.enough = True
         await asking
-        with urllib.request.urlopen(f"http://127.0.0.1:{serving.port}/metrics") as page:
-            done = re.search(r"sadrec_reloads_total ([\d.]+)", page.read().decode())[1]
-    report("reload", client, f"; {float(done):.0f} of {reloads} reloads done")
+        done = reloads_of(serving.port)
+    report("reload", client, f"; {done} of {reloads} reloads done in {taken:.0f} s")
 
 
 async def signals(users: list[int], paths: list[Path], requests: int) -> None:

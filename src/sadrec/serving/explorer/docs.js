@@ -13,7 +13,8 @@ function kind(schema) {
   if (schema.$ref) return el("a", { href: `#${nameOf(schema)}` }, nameOf(schema));
   if (schema.anyOf) {
     const parts = schema.anyOf.filter((part) => part.type !== "null");
-    const words = parts.map(kind).flatMap((part, place) => (place ? [" or ", part] : [part]));
+    const id = parts.map((part) => part.type).join() === "integer,number,string";
+    const words = (id ? ["id: number or text"] : parts.map(kind)).flatMap((part, place) => (place ? [" or ", part] : [part]));
     return el("span", {}, words, parts.length < schema.anyOf.length ? ", or null" : "");
   }
   if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(", ");
@@ -28,7 +29,7 @@ function kind(schema) {
     schema.maxLength !== undefined && `at most ${schema.maxLength} characters`,
   ].filter(Boolean);
   const type = schema.type === "array" ? ["list of ", kind(schema.items ?? {})]
-    : { integer: "whole number", string: "text", boolean: "true or false", object: "object", number: "number" }[schema.type] ?? "anything";
+    : { integer: "whole number", string: "text", null: "null", boolean: "true or false", object: "object", number: "number" }[schema.type] ?? "anything";
   return el("span", {}, type, bounds.length ? `, ${bounds.join(", ")}` : "");
 }
 

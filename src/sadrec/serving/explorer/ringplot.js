@@ -2,21 +2,22 @@
 
 import { cut, decimal, el, fresh, known, percent, svg, titleOf } from "./dom.js";
 
-const [WIDTH, HEIGHT, RADIUS, NODE] = [520, 400, 132, 21];
+const [HEIGHT, RADIUS, NODE] = [400, 132, 21];
 
 /** Draw a cycle of the service; `pick(step)` is called when a step is chosen, `chosen` is marked. */
 export function ringPlot(cycle, { pick, chosen = -1 } = {}) {
   const [count, tip] = [cycle.path.length, fresh("tip")];
   const narrow = matchMedia("(max-width: 34rem)").matches;
   const high = narrow ? 20 : 16;
-  const [x0, y0] = [WIDTH / 2, HEIGHT / 2];
+  const width = narrow ? 520 : 600; // fourteen letters beside the ring
+  const [x0, y0] = [width / 2, HEIGHT / 2];
   const angle = (place) => (2 * Math.PI * place) / count - Math.PI / 2;
   const at = (turn, radius) => [x0 + radius * Math.cos(turn), y0 + radius * Math.sin(turn)];
   const marker = (name) => svg("marker", { id: `${tip}-${name}`, class: `tip ${name}`, viewBox: "0 0 10 10", refX: 7, refY: 5,
     markerUnits: "userSpaceOnUse", markerWidth: 14, markerHeight: 14, orient: "auto-start-reverse" }, svg("path", { d: "M0 0 10 5 0 10z" }));
 
   const words = cycle.steps.map((step) => `${titleOf(step.item)} beats ${titleOf(step.rival)} by ${decimal(step.margin)}`);
-  const plot = svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "ring", role: "img",
+  const plot = svg("svg", { viewBox: `0 0 ${width} ${HEIGHT}`, class: "ring", role: "img",
     "aria-label": `A cycle: ${words.join("; ")}.` }, svg("defs", {}, marker("plain"), marker("weak")));
 
   cycle.steps.forEach((step, place) => {

@@ -14,6 +14,8 @@ const METHODS = {
   nash: ["Nash", "how often to choose it so that nothing beats the choice", percent],
 };
 
+const BY = { margin: "mean margin", wins: "wins", markov: "the Markov chain", nash: "Nash averaging" };
+
 export function slate(values) {
   let who = values.you !== undefined ? { you: pairs(values.you) } : { user: id(values.user) };
   let items = ids(values.items).slice(0, MOST);
@@ -108,7 +110,7 @@ export function slate(values) {
     for (const one of answer.spoilers) {
       const key = JSON.stringify([one.item.item, one.winner_without, one.winner_with]);
       if (!grouped.has(key)) grouped.set(key, { ...one, methods: [] });
-      grouped.get(key).methods.push(METHODS[one.method][0].toLowerCase());
+      grouped.get(key).methods.push(BY[one.method]);
     }
     const section = el("section", { class: "spoilers", "aria-labelledby": "spoilers" }, el("h2", { id: "spoilers" }, "Who dethrones the winner without winning?"));
     if (!grouped.size) {
