@@ -7,10 +7,10 @@ Each option is fitted in a process of its own, on one thread, for an epoch, with
 and no memory. The process simulates its data, fits a small sample of it with the same option, so that everything is
 imported and compiled, gives back what is free, and then fits. *Data* are the bytes of the arrays that are handed to
 ``fit`` (ids included), *parameters* those of what it learns: of the variational solver means, covariances and the
-margins of pairings. ``partial_fit`` is handed a model, too, with what that has seen, and leaves another one, which has
-seen more; both count. *Peak* is the data plus the growth of the resident memory during the fit (VmHWM over VmRSS
-before): everything but the interpreter and the libraries. *Ratio* is the peak over data and parameters, *bar* what it
-is to stay below.
+margins of pairings. A model also keeps what was seen: where that is not the very arrays that were handed in (with
+dislikes, or after ``partial_fit``, which is handed a model, too), it counts as learnt. *Peak* is the data plus the
+growth of the resident memory during the fit (VmHWM over VmRSS before): everything but the interpreter and the
+libraries. *Ratio* is the peak over data and parameters, *bar* what it is to stay below.
 
 Other benchmarks use the functions::
 
@@ -104,33 +104,34 @@ def comparisons(count: int, users: int, items: int, seed: int) -> Any:
     return Comparisons.from_indices(user, winner, loser, users=np.arange(users), items=np.arange(items))
 
 
-def held(*parts: Any) -> int:
-    """Return the bytes of interactions, comparisons and arrays."""
-    total = 0
+def arrays_of(*parts: Any) -> list[Any]:
+    """Return the arrays of interactions, comparisons, sparse matrices, models, and arrays themselves."""
+    arrays: list[Any] = []
     for part in parts:
         if hasattr(part, "indptr"):
-            arrays = [part.data, part.indices, part.indptr]
+            arrays += [part.data, part.indices, part.indptr]
         elif hasattr(part, "matrix"):
-            arrays = [part.matrix.data, part.matrix.indices, part.matrix.indptr, part.users, part.items]
+            arrays += [*arrays_of(part.matrix), part.users, part.items]
         elif hasattr(part, "winner_index"):
-            arrays = [part.user_index, part.winner_index, part.loser_index, part.users, part.items]
-        else:
-            arrays = [part]
-        total += sum(array.nbytes for array in arrays)
-    return total
+            arrays += [part.user_index, part.winner_index, part.loser_index, part.users, part.items]
+        elif hasattr(part, "parameters"):
+            learnt = [part.parameters, part._fitted.uncertainty]
+            values = [value for one in learnt if one is not None for value in vars(one).values()]
+            arrays += [value for value in values if hasattr(value, "nbytes")] + arrays_of(part.seen)
+        elif part is not None:
+            arrays.append(part)
+    return arrays
 
 
-def parameters(model: Any) -> int:
-    """Return the bytes of what a model has learnt."""
-    from dataclasses import asdict
+def total(arrays: list[Any], but: list[Any] = []) -> int:  # noqa: B006
+    """Return the bytes of arrays, but for those that share memory with others."""
+    import numpy as np
 
-    uncertainty = model._fitted.uncertainty
-    parts = asdict(model.parameters) | ({} if uncertainty is None else asdict(uncertainty))
-    return sum(getattr(array, "nbytes", 0) for array in parts.values())
+    return sum(array.nbytes for array in arrays if not any(np.may_share_memory(array, other) for other in but))
 
 
-def prepare(option: dict[str, Any], count: int, users: int, items: int, folder: str) -> tuple[Any, Any]:
-    """Return what fits, as a function, and the bytes of its data."""
+def prepare(option: dict[str, Any], count: int, users: int, items: int, folder: str) -> tuple[Any, list[Any]]:
+    """Return what fits, as a function, and the arrays that are handed to it."""
     import numpy as np
 
     import sadrec
@@ -139,7 +140,7 @@ def prepare(option: dict[str, Any], count: int, users: int, items: int, folder: 
     model = getattr(sadrec, option.get("model", "SAD"))(**settings)
     if option.get("comparisons"):
         data = comparisons(count, users, items, 0)
-        return lambda: model.fit(data, show_progress=False), held(data)
+        return lambda: model.fit(data, show_progress=False), arrays_of(data)
     data, beside = interactions(count, users, items, 0), {}
     if option.get("weights"):
         beside["weights"] = np.random.default_rng(1).random(data.matrix.nnz, np.float32)
@@ -157,8 +158,8 @@ def prepare(option: dict[str, Any], count: int, users: int, items: int, folder: 
     if option.get("partial"):
         data, new = data.split(test=0.1, seed=0)
         model.fit(data, show_progress=False)
-        return lambda: model.partial_fit(new, show_progress=False), held(new, model.seen) + parameters(model)
-    return lambda: model.fit(data, show_progress=False, **beside), held(*parts)
+        return lambda: model.partial_fit(new, show_progress=False), arrays_of(new, model)
+    return lambda: model.fit(data, show_progress=False, **beside), arrays_of(*parts)
 
 
 def measure(name: str, count: int) -> dict[str, Any]:
@@ -171,12 +172,13 @@ def measure(name: str, count: int) -> dict[str, Any]:
         for size in (2**14, given.ROUND):  # in several rounds and in one
             with patch.object(given, "ROUND", size), patch.object(given, "_PER_CELL", 1):
                 prepare(option, 20_000, 500, 200, f"{small}/{size}")[0]()
-        fit, data = prepare(option, count, users, items, folder)
+        fit, handed = prepare(option, count, users, items, folder)
+        data = total(handed)
         before, began = measure_from(), time.perf_counter()
         model = fit()
         seconds = time.perf_counter() - began
         peak = data + grown(before)
-    learnt = parameters(model) + (held(model.seen) if option.get("partial") else 0)
+    learnt = total(arrays_of(model), handed)
     result = {"option": name, "users": users, "items": items, "data": data, "parameters": learnt, "peak": peak}
     return {**result, "ratio": peak / (data + learnt), "bar": option.get("bar", 1.5), "seconds": seconds}
 

@@ -192,3 +192,24 @@ def test_an_estimate_of_a_fit_is_near_what_it_takes():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert 0.5 < estimate / peak < 3
+
+
+@pytest.mark.parametrize(("given", "most"), [("number", 7.5), ("interactions", 15.5)])
+def test_dislikes_take_few_bytes_an_interaction_and_what_was_seen_after_training(given, most):
+    """A mask and a weight of a byte each while it trains; beside data of their own, one matrix of both."""
+    import tracemalloc
+
+    rng = np.random.default_rng(0)
+    keys = np.unique(rng.integers(4000 * 1000, size=400_000))
+    ratings = np.where(rng.random(len(keys)) < 0.01, 1.0, 5.0).astype(np.float32)
+    data = Interactions.from_csr(sp.csr_matrix((ratings, (keys // 1000, keys % 1000))))
+    dislikes = 2.5 if given == "number" else data.split(test=0.01, seed=0)[1]
+    settings = {"loss": "pairwise", "regularization": 0.01, "negative_candidates": 1, "length": 0.0}
+    model = SAD(factors=1, iterations=1, num_threads=1, **settings)
+    model.fit(data, show_progress=False, dislikes=dislikes)  # compiles
+    model = SAD(factors=1, iterations=1, num_threads=1, **settings)
+    tracemalloc.start()
+    model.fit(data, show_progress=False, dislikes=dislikes)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < most * len(keys)

@@ -313,8 +313,10 @@ class SAD(TrainingSettings, Estimator):
             run(trainer, after_epoch=after_epoch, history=fitted.history, **run_options)
         except BaseException:
             if trainer.epoch and trainer.idle:  # else nothing was learnt, and the model is what it was before
+                trainer.free()
                 take_over(finished=True)
             raise
+        trainer.free()
         take_over(finished=True)
         self._warn_of_nothing()
         return self

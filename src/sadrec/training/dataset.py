@@ -52,14 +52,16 @@ class TrainingData:
 
     def with_known(self, known: Any) -> "TrainingData":
         """Add entries with weight 0: never sampled as negatives, but not trained on. Those of the data come first."""
-        if self.matrix is None:
-            return self
-        matrix, own, _ = merged(self.matrix, known)
+        return self if self.matrix is None else self._merged(known)[0]
+
+    def _merged(self, known: Any) -> tuple["TrainingData", Mask]:
+        """Add entries with weight 0, and tell which of all entries are among them."""
+        matrix, own, theirs = merged(self.matrix, known)
         weights: Any = own
         if self.weights is not None:
             weights = np.zeros(matrix.nnz, self.weights.dtype)
             weights[own] = self.weights
-        return replace(self, matrix=matrix, weights=weights)
+        return replace(self, matrix=matrix, weights=weights), theirs
 
     def with_dislikes(self, dislikes: float | Interactions) -> "TrainingData":
         """Set apart what people disliked: ratings below a number, or the entries of other interactions.
@@ -72,12 +74,12 @@ class TrainingData:
             raise ValueError(
                 f"dislikes must be a number, below which a rating is a dislike, or interactions, not {dislikes!r}"
             )
-        data = self
+        data, weights = self, None
         if isinstance(dislikes, Interactions):
             # Rated below everything that is liked.
             given = align_ids(dislikes, self.users, self.items, np.zeros(dislikes.matrix.nnz, np.float32))
-            data = self.with_known(given)
-            disliked = merged(data.matrix, given)[2]
+            data, disliked = self._merged(given)
+            weights = data.weights
         elif not self.has_ratings:
             raise ValueError(
                 f"dislikes={dislikes!r} means ratings below {dislikes!r}, but the data has no ratings: give the "
@@ -85,11 +87,11 @@ class TrainingData:
             )
         else:
             disliked = self.matrix.data < float(dislikes)
+            weights = np.ones(len(disliked), np.bool_) if self.weights is None else self.weights.copy()
         if not disliked.any():
             raise ValueError(f"nothing is disliked: no rating lies below {dislikes!r}")
         if disliked.all():
             raise ValueError("everything is disliked, and nothing is left to learn from: give a lower number")
-        weights = np.ones(len(disliked), np.bool_) if data.weights is None else data.weights.copy()
         weights[disliked] = 0
         return replace(data, weights=weights, disliked=disliked)
 

@@ -61,6 +61,10 @@ class Trainer:
         self._place: NDArray[Any] | None = None
         self._room = Room()
 
+    def free(self) -> None:
+        """Let go of everything but the factors, when no epoch is to follow."""
+        self._positives, self._sources, self._place, self._room = None, [], None, Room()
+
     @property
     def epochs(self) -> int:
         """How many epochs there are in all: adaptive training has two phases."""
