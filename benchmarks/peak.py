@@ -1,11 +1,11 @@
 """How much memory a fit takes at its peak, option by option, over its data and parameters. Linux only.
 
-    python benchmarks/peak.py                             # every option at 5 million interactions, about five minutes
+    python benchmarks/peak.py                             # every option at 5 million interactions, about ten minutes
     python benchmarks/peak.py --count 500000 dislikes     # some options, at another size
 
 Each option is fitted in a process of its own, on one thread, for an epoch, with negative_candidates=1, which saves time
-and no memory. The process simulates its data, fits a small sample of it with the same option, so that everything is
-imported and compiled, gives back what is free, and then fits. *Data* are the bytes of the arrays that are handed to
+and no memory. The process simulates its data and fits twice: the first time imports and compiles everything, then it
+gives back what is free, and the second time is measured. *Data* are the bytes of the arrays that are handed to
 ``fit`` (ids included), *parameters* those of what it learns: of the variational solver means, covariances and the
 margins of pairings. A model also keeps what was seen: where that is not the very arrays that were handed in (with
 dislikes, or after ``partial_fit``, which is handed a model, too), it counts as learnt. *Peak* is the data plus the
@@ -29,7 +29,6 @@ import tempfile
 import time
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 COUNT, USERS, ITEMS = 5_000_000, 50_000, 10_000
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -164,14 +163,10 @@ def prepare(option: dict[str, Any], count: int, users: int, items: int, folder: 
 
 def measure(name: str, count: int) -> dict[str, Any]:
     """Measure one option; meant for a fresh process."""
-    from sadrec.training import given
-
     option = OPTIONS[name]
     users, items = option.get("users", USERS) * count // COUNT, ITEMS * count // COUNT
-    with tempfile.TemporaryDirectory() as small, tempfile.TemporaryDirectory() as folder:
-        for size in (2**14, given.ROUND):  # in several rounds and in one
-            with patch.object(given, "ROUND", size), patch.object(given, "_PER_CELL", 1):
-                prepare(option, 20_000, 500, 200, f"{small}/{size}")[0]()
+    with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as folder:
+        prepare(option, count, users, items, first)[0]()
         fit, handed = prepare(option, count, users, items, folder)
         data = total(handed)
         before, began = measure_from(), time.perf_counter()

@@ -74,7 +74,8 @@ class TrainingData:
             raise ValueError(
                 f"dislikes must be a number, below which a rating is a dislike, or interactions, not {dislikes!r}"
             )
-        data, weights = self, None
+        data = self
+        weights: Any
         if isinstance(dislikes, Interactions):
             # Rated below everything that is liked.
             given = align_ids(dislikes, self.users, self.items, np.zeros(dislikes.matrix.nnz, np.float32))

@@ -7,15 +7,16 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sadrec._kernel import kernel
 from sadrec._types import Doubles
+from sadrec.data._matrix import kernel_rows
 from sadrec.training.samplers import marked
+from sadrec.training.step import weight_of
 
 # Users that are asked, entries of others that are looked at, and products of the two that are added up, at most.
 MOST_USERS, MOST_ENTRIES, MOST_PRODUCTS = 400, 2_000_000, 2e8
 FEWEST_USERS = 5  # asked: what fewer say is chance
-# Scores, and what neighbours share with users, held at a time.
-_BLOCK = 1 << 19
-_ROWS = 4096
+_BLOCK = 1 << 19  # scores, and what neighbours share with users, held at a time
 
 
 def lift(matrix: Any, weights: Any = None) -> float:
@@ -50,29 +51,27 @@ def lift(matrix: Any, weights: Any = None) -> float:
     kept = np.ones(len(lengths), bool)
     kept[asked] = False
     order = order[kept[order]]
-    others = _chosen(
-        matrix, weights, np.sort(order[: 1 + np.searchsorted(np.cumsum(lengths[order]), MOST_ENTRIES)]), lengths
-    )
-    sizes = np.maximum(np.diff(others.indptr), 1)
-    counts = np.zeros(matrix.shape[1])
-    for first in range(0, others.nnz, _BLOCK):  # bincount takes a copy in 8 bytes
-        counts += np.bincount(others.indices[first : first + _BLOCK], minlength=len(counts))
-    known, held = _hold_out(_chosen(matrix, weights, asked, lengths).astype(np.float32), rng)
-    touched = np.minimum(known @ counts, others.shape[0]) * (sizes @ sizes / sizes.sum())
+    others = np.sort(order[: 1 + np.searchsorted(np.cumsum(lengths[order]), MOST_ENTRIES)])
+    # This is done before the model is there and must not take more: what others chose is read where it is.
+    rows = (*kernel_rows(matrix), weights, others)
+    counts = np.zeros(matrix.shape[1], np.int64)
+    count_choices(rows, counts)
+    sizes = np.maximum(lengths[others], 1)
+    known, held = _hold_out(_chosen(matrix, weights, asked), rng)
+    touched = np.minimum(known @ counts, len(others)) * (sizes @ sizes / sizes.sum())
     users = max(int(np.searchsorted(np.cumsum(touched), MOST_PRODUCTS)), 2)
     known, held = known[:users], held[:users]
     shared = known.multiply(1 / np.maximum(counts, 1)).tocsr().astype(np.float32)
-    # This is done before the model is there, and must not take more than that: the two share their ones.
-    having = others.T.tocsr()
-    having.data = others.data = np.ones(others.nnz, np.float32)
-    known_by = (sizes**-0.5).astype(np.float32)
-    gains, known_less = [], np.maximum(counts, 1) ** -0.5
-    step = max(_BLOCK // sum(others.shape), 1)
+    having = np.concatenate([[0], np.cumsum(counts)]), np.empty(counts.sum(), np.int32)
+    write_choosers(rows, *having)
+    known_by, known_less = (sizes**-0.5).astype(np.float32), np.maximum(counts, 1) ** -0.5
+    gains, step = [], max(_BLOCK // (len(others) + len(counts)), 1)
     for first in range(0, len(held), step):
         part = slice(first, first + step)
-        neighbours = shared[part] @ having
-        neighbours.data *= known_by[neighbours.indices]
-        scores = (neighbours @ others).toarray() * known_less
+        asking = shared[part]
+        found = np.zeros((asking.shape[0], len(counts)), np.float32)
+        add_choices(asking.indptr, asking.indices, asking.data, having, rows, known_by, found)
+        scores = found * known_less
         ranks = (
             _ranks(ranking, known[part], held[part]) for ranking in (np.broadcast_to(counts, scores.shape), scores)
         )
@@ -82,15 +81,59 @@ def lift(matrix: Any, weights: Any = None) -> float:
     return float(gain.mean() - gain.std(ddof=1) / math.sqrt(len(gain))) if len(gain) > 1 else 0.0
 
 
-def _chosen(matrix: Any, weights: Any, users: NDArray[np.int64], lengths: NDArray[Any]) -> Any:
+def _chosen(matrix: Any, weights: Any, users: NDArray[np.int64]) -> Any:
     """Return what some users chose, a row each with 1 for every item."""
-    start = np.concatenate([[0], np.cumsum(lengths[users])])
-    items = np.empty(start[-1], matrix.indices.dtype)
-    for first in range(0, len(users), _ROWS):
-        parts = [slice(*matrix.indptr[user : user + 2]) for user in users[first : first + _ROWS]]
-        rows = [matrix.indices[part] if weights is None else matrix.indices[part][weights[part] != 0] for part in parts]
-        np.concatenate(rows, out=items[start[first] : start[min(first + _ROWS, len(users))]])
-    return sp.csr_matrix((np.ones(len(items), np.int8), items, start), (len(users), matrix.shape[1]))
+    parts = [slice(*matrix.indptr[user : user + 2]) for user in users]
+    rows = [matrix.indices[part] if weights is None else matrix.indices[part][weights[part] != 0] for part in parts]
+    start, items = np.concatenate([[0], np.cumsum([*map(len, rows)])]), np.concatenate(rows)
+    return sp.csr_matrix((np.ones(len(items), np.float32), items, start), (len(users), matrix.shape[1]))
+
+
+@kernel
+def count_choices(rows: Any, counts: Any) -> None:
+    """Count how many users chose each item; rows are start, items, weights (or None) and the users to look at."""
+    start, items, weights, users = rows
+    for u in users:
+        for t in range(start[u], start[u + 1]):
+            if weight_of(weights, t) != 0:
+                counts[items[t]] += 1
+
+
+@kernel
+def write_choosers(rows: Any, begin: Any, choosers: Any) -> None:
+    """Write who chose each item, as places among the users; those of item j begin at ``begin[j]``."""
+    start, items, weights, users = rows
+    filled = begin.copy()
+    for place in range(users.shape[0]):
+        for t in range(start[users[place]], start[users[place] + 1]):
+            if weight_of(weights, t) != 0:
+                choosers[filled[items[t]]] = place
+                filled[items[t]] += 1
+
+
+@kernel
+def add_choices(begin: Any, shared: Any, share: Any, having: Any, rows: Any, known_by: Any, found: Any) -> None:
+    """Add up, for each user asked, what the others chose, each by what they share times how little they are known by.
+
+    Numbers are added in the order of a product of sparse matrices.
+    """
+    start, items, weights, users = rows
+    first, choosers = having
+    neighbours, sums = np.empty(users.shape[0], np.int32), np.zeros(users.shape[0], np.float32)
+    for row in range(found.shape[0]):
+        count = 0
+        for t in range(begin[row], begin[row + 1]):
+            for c in range(first[shared[t]], first[shared[t] + 1]):
+                if sums[choosers[c]] == 0:
+                    neighbours[count] = choosers[c]
+                    count += 1
+                sums[choosers[c]] += share[t]
+        for place in neighbours[:count][::-1]:
+            weight = sums[place] * known_by[place]
+            sums[place] = 0
+            for t in range(start[users[place]], start[users[place] + 1]):
+                if weight_of(weights, t) != 0:
+                    found[row, items[t]] += weight
 
 
 def _hold_out(rows: Any, rng: np.random.Generator) -> tuple[Any, NDArray[np.int64]]:
