@@ -1,7 +1,16 @@
 """What happens inside the namespace: fits on a real cluster, compared with fits on one machine."""
 
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
 import numpy as np
 import polars as pl
+import psutil
 
 from sadrec import SAD, Comparisons, Interactions
 from sadrec.cluster import Ray
@@ -42,3 +51,82 @@ def same_bits(made):
     more = {"comparisons": said(data), "weights": np.linspace(0, 2, data.matrix.nnz).astype(np.float32)}
     whole, model = (SAD(**mixed).fit(data, False, engine=engine, **more) for engine in (None, Ray(workers=3)))
     return {**result, "with pairs": same(model, whole)}
+
+
+LONGER = {**SMALL, "iterations": 4}
+
+
+def actors():
+    """Return the processes of workers."""
+    return [process for process in psutil.process_iter() if process.name().startswith("ray::Actor")]
+
+
+def once(epoch, action):
+    """Return a callback that does something after an epoch, the first time."""
+    done = []
+
+    def call(now, figures, model):
+        if now == epoch and not done:
+            done.append(now)
+            action()
+
+    return call
+
+
+def kill_actor():
+    os.kill(actors()[0].pid, signal.SIGKILL)
+
+
+def kill_node(made):
+    """Kill a node, other than the first, that has a worker."""
+    busy = {process.ppid() for process in actors()}
+    for node in sorted(made.worker_nodes, key=lambda node: node.unique_id):
+        if {entry.process.pid for entry in node.all_processes["raylet"]} & busy:
+            made.remove_node(node, allow_graceful=False)
+            return
+    raise AssertionError("no node but the first has a worker")
+
+
+def kills(made, folder):
+    """Kill a worker, a node with a spare, a node without."""
+    data, result, told = clicks(), {}, []
+    logging.getLogger("sadrec").addHandler(handler := logging.StreamHandler())
+    handler.emit = lambda record: told.append(record.getMessage())
+    whole = SAD(**LONGER).fit(data, show_progress=False)
+
+    def fit(action, **more):
+        engine = Ray(workers=2, spare_seconds=6)
+        return same(SAD(**LONGER).fit(data, False, engine=engine, callbacks=[once(2, action)], **more), whole)
+
+    result["a worker"] = fit(kill_actor) and len(told) == 1 and "epoch 3" in told[0]
+    result["a node with a spare"] = fit(lambda: kill_node(made)) and not any("no place" in text for text in told)
+    result["a node without"] = fit(lambda: kill_node(made), checkpoint=folder) and any(
+        "no place for 1 of 2" in t for t in told
+    )
+    return {**result, "told": told}
+
+
+def resumed(made, folder):
+    """Kill the program that trains, and run it again."""
+    data = clicks()
+    whole = SAD(**LONGER).fit(data, show_progress=False)
+    program = f"import scenes; scenes.train({made.address!r}, {folder!r})"
+    driver = subprocess.Popen([sys.executable, "-c", program], cwd=Path(__file__).parent)
+    while not (Path(folder) / "epoch-000002.manifest").exists():
+        assert driver.poll() is None
+        time.sleep(0.05)
+    driver.kill()
+    driver.wait()
+    epochs = []
+    model = SAD(**LONGER).fit(
+        data, False, engine=Ray(workers=1), checkpoint=folder, callbacks=[lambda *now: epochs.append(now[0])]
+    )
+    return {"same": same(model, whole), "epochs": epochs, "history": len(model.history)}
+
+
+def train(address, folder):
+    SAD(**LONGER).fit(clicks(), False, engine=Ray(workers=2, address=address), checkpoint=folder, callbacks=[wait])
+
+
+def wait(epoch, figures, model):
+    time.sleep(2 if epoch > 2 else 0)

@@ -37,3 +37,13 @@ def test_a_refused_fit_leaves_the_model_as_it_was():
     with pytest.raises(ValueError, match="more than blocks"):
         model.fit(data, False, engine=Ray(workers=9))
     assert np.array_equal(model.user_factors, before)
+
+
+def test_only_what_is_gone_is_tried_again():
+    errors = pytest.importorskip("ray").exceptions
+    from sadrec.cluster.actors import is_loss
+
+    assert all(map(is_loss, (errors.ActorDiedError(), errors.NodeDiedError("gone"), errors.WorkerCrashedError())))
+    assert is_loss(errors.ObjectLostError("00" * 28, None, ""))
+    assert not is_loss(errors.RayActorError(actor_init_failed=True))
+    assert not is_loss(KeyError("a mistake of ours"))

@@ -19,6 +19,9 @@ from sadrec.training.settings import Settings
 logger = logging.getLogger("sadrec")
 
 
+_AGAIN = 2.0  # seconds to wait for a place for one worker less
+
+
 class Lost(Exception):
     """A worker, a node or what it held is gone; nothing is wrong with what was asked."""
 
@@ -27,6 +30,7 @@ def ray() -> Any:
     """Return Ray, or say how to get it."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # what is lost is said once, in our words
     try:
         return importlib.import_module("ray")
     except ImportError as error:
@@ -71,34 +75,41 @@ class Actors:
     def __init__(self, count: int, threads: int, seconds: float, *given: Any, at_least: int) -> None:
         """Start so many, or as many as find a place in some seconds; fewer than ``at_least`` are too few."""
         self._actors: list[Any] = []
+        self._group: Any = None
         self.count = count
         try:
-            self._start(threads, seconds, given, at_least)
+            self._reserve(threads, seconds, at_least)
+            self._start(threads, given)
         except BaseException:
             self.end()
             raise
 
-    def _start(self, threads: int, seconds: float, given: tuple[Any, ...], at_least: int) -> None:
-        kind = ray().remote(Actor)
-        while True:
-            options = {"num_cpus": threads, "max_restarts": 0, "scheduling_strategy": "SPREAD"}
-            self._actors = [
-                kind.options(**options).remote(number, self.count, *given, threads) for number in range(self.count)
-            ]
-            references = [actor.where.remote() for actor in self._actors]
-            ready, late = ray().wait(references, num_returns=self.count, timeout=seconds)
-            found = [self.get([reference])[0] for reference in ready]
-            if not late:
-                self.places = found
+    def _reserve(self, threads: int, seconds: float, at_least: int) -> None:
+        """Have Ray set CPUs aside, on different nodes where it can."""
+        groups = importlib.import_module("ray.util.placement_group")
+        for count in range(self.count, 0, -1):
+            self._group = groups.placement_group([{"CPU": threads}] * count, strategy="SPREAD")
+            if self._group.wait(seconds if count == self.count else _AGAIN):
+                self.count = count
                 return
-            self.end()
-            if len(ready) < at_least:
-                free = ray().available_resources().get("CPU", 0)
-                raise ValueError(
-                    f"only {len(ready)} of {self.count} workers found a place in {seconds:g} s, with threads={threads} "
-                    f"each and {free:g} CPUs free: lower workers or threads, or add nodes"
-                )
-            self.count = len(ready)
+            groups.remove_placement_group(self._group)
+            self._group = None
+            if count == at_least:
+                break
+        free = ray().available_resources().get("CPU", 0)
+        raise ValueError(
+            f"there is no place for {at_least} workers with threads={threads} each: {free:g} CPUs are free, after "
+            f"{seconds:g} s; lower workers or threads, or add nodes"
+        )
+
+    def _start(self, threads: int, given: tuple[Any, ...]) -> None:
+        strategies = importlib.import_module("ray.util.scheduling_strategies")
+        kind = ray().remote(Actor)
+        for number in range(self.count):
+            place = strategies.PlacementGroupSchedulingStrategy(self._group, placement_group_bundle_index=number)
+            options = {"num_cpus": threads, "max_restarts": 0, "scheduling_strategy": place}
+            self._actors.append(kind.options(**options).remote(number, self.count, *given, threads))
+        self.places: list[tuple[str, int]] = self.get([actor.where.remote() for actor in self._actors])
 
     def call(self, worker: int, method: str, *arguments: Any, returns: int = 1) -> Any:
         """Have a worker do something after what it was told before; return a reference, or so many, at once."""
@@ -121,7 +132,10 @@ class Actors:
         for actor in self._actors:
             with suppress(Exception):
                 ray().kill(actor)
-        self._actors = []
+        if self._group is not None:
+            with suppress(Exception):
+                importlib.import_module("ray.util.placement_group").remove_placement_group(self._group)
+        self._actors, self._group = [], None
 
 
 def is_loss(error: BaseException) -> bool:
