@@ -27,7 +27,7 @@ _PAIRS, _FEWEST = 4096, 8
 
 _MANY = 512
 """About how many pairs a search starts with that has many more."""
-_TURNS = ((16, 5), (4, 5), (1, 3))
+_TURNS = ((16, 6), (4, 3), (1, 3))
 """Against hard negatives: every how many-th pair is looked at, and how many steps are made."""
 _LEAST = 64
 """Pairs that a part of them must have, to start with it."""
