@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sadrec import _check
 from sadrec._files import fingerprint
+from sadrec._memory import give_back
 from sadrec._settings import checked
 from sadrec._types import Doubles, Floats
 from sadrec.data import Comparisons, DataWarning, as_feedback, as_interactions
@@ -309,6 +310,7 @@ class SAD(TrainingSettings, Estimator):
                 else:
                     self._fitted = before
 
+        give_back()  # what preparing took: some numbers for every user
         try:
             run(trainer, after_epoch=after_epoch, history=fitted.history, **run_options)
         except BaseException:
