@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: campaigns audit sbom build/user browser screenshots settings docs figures demo test test-baselines lint format study bench clean
+.PHONY: campaigns audit sbom dist build/user browser screenshots settings docs figures demo test test-baselines lint format study bench clean
 
 $(VENV)/.base: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -94,6 +94,13 @@ sbom: build/user
 	mkdir -p dist
 	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --output-file dist/sadrec.cdx.json \
 		build/user/bin/python
+
+# Wheel and source archive, checked by twine and used in empty environments of every Python that is there
+dist: $(VENV)/.release
+	rm -f dist/*.whl dist/*.tar.gz
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/twine check --strict dist/*.whl dist/*.tar.gz
+	$(BIN)/python tests/installed.py dist
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

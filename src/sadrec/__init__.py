@@ -7,23 +7,25 @@ if TYPE_CHECKING:
     from sadrec.data import Comparisons, Interactions, Items
     from sadrec.models import BPR, SAD
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = ["BPR", "SAD", "Comparisons", "Interactions", "Items", "__version__"]
 
 _HOMES = {"BPR": "models", "SAD": "models", "Comparisons": "data", "Interactions": "data", "Items": "data"}
 
 
-def __getattr__(name: str) -> Any:
-    """Import a name when it is first used: Numba, SciPy and polars take a second."""
-    if name in _HOMES:
-        value = getattr(import_module(f"sadrec.{_HOMES[name]}"), name)
-    elif name in _HOMES.values():
-        value = import_module(f"sadrec.{name}")
-    else:
-        raise AttributeError(f"module 'sadrec' has no attribute {name!r}")
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # or a checker would take every misspelt name for one that is there
+
+    def __getattr__(name: str) -> Any:
+        """Import a name when it is first used: Numba, SciPy and polars take a second."""
+        if name in _HOMES:
+            value = getattr(import_module(f"sadrec.{_HOMES[name]}"), name)
+        elif name in _HOMES.values():
+            value = import_module(f"sadrec.{name}")
+        else:
+            raise AttributeError(f"module 'sadrec' has no attribute {name!r}")
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

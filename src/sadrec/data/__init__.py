@@ -29,17 +29,18 @@ __all__ = [
     "simulate",
 ]
 
-__getattr__ = lazily(
-    __name__,
-    {
-        "comparisons": "Comparisons as_comparisons as_feedback",
-        "datasets": "load load_split",
-        "ids": "Ids UnknownIdError as_id_array",
-        "interactions": "Interactions as_interactions",
-        "items": "Items",
-        "simulation": "Simulation simulate",
-    },
-)
+if not TYPE_CHECKING:
+    __getattr__ = lazily(
+        __name__,
+        {
+            "comparisons": "Comparisons as_comparisons as_feedback",
+            "datasets": "load load_split",
+            "ids": "Ids UnknownIdError as_id_array",
+            "interactions": "Interactions as_interactions",
+            "items": "Items",
+            "simulation": "Simulation simulate",
+        },
+    )
 
 
 class DataWarning(UserWarning):

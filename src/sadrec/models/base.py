@@ -95,11 +95,13 @@ class Estimator(ABC):
         """Whether there is something to ask."""
         return self._learnt[0] in self.__dict__
 
-    def __getattr__(self, name: str) -> Any:
-        # Only reached when an attribute is missing, or a property that needs one: before fit, these are.
-        if name in self._learnt or (not self.is_fitted and hasattr(type(self), name)):
-            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    if not TYPE_CHECKING:  # or a checker would take every misspelt verb for one that is there
+
+        def __getattr__(self, name: str) -> Any:
+            # Only reached when an attribute is missing, or a property that needs one: before fit, these are.
+            if name in self._learnt or (not self.is_fitted and hasattr(type(self), name)):
+                raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property
     def users(self) -> IdArray:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 __all__ = ["CredibleCycle", "Diagnosis", "GibbsSAD", "SamplerError"]
 
-__getattr__ = lazily(
-    __name__, {"cycles": "CredibleCycle", "diagnostics": "Diagnosis", "gibbs": "GibbsSAD", "sampling": "SamplerError"}
-)
+if not TYPE_CHECKING:
+    __getattr__ = lazily(
+        __name__,
+        {"cycles": "CredibleCycle", "diagnostics": "Diagnosis", "gibbs": "GibbsSAD", "sampling": "SamplerError"},
+    )

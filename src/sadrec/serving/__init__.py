@@ -29,4 +29,5 @@ if TYPE_CHECKING:
 
 __all__ = ["ServeSettings", "create_app"]
 
-__getattr__ = lazily(__name__, {"app": "create_app", "settings": "ServeSettings"})
+if not TYPE_CHECKING:
+    __getattr__ = lazily(__name__, {"app": "create_app", "settings": "ServeSettings"})

@@ -1,0 +1,35 @@
+"""What a release needs agrees with itself."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import sadrec
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_the_citation_is_of_this_version():
+    assert f"version: {sadrec.__version__}" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_workflows_and_templates_are_yaml_and_call_targets_that_are_there():
+    yaml = pytest.importorskip("yaml")
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    files = list((ROOT / ".github").rglob("*.yml"))
+    assert len(files) == 5
+    for file in files:
+        content = yaml.safe_load(file.read_text())
+        for job in content.get("jobs", {}).values():
+            for step in job["steps"]:
+                for line in re.findall(r"^make (.+)$", step.get("run", ""), re.MULTILINE):
+                    assert set(line.split()) <= targets, f"{file.name}: make {line}"
+
+
+def test_extras_that_others_name_are_there():
+    import tomllib
+
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    for name in re.findall(r"sadrec\[([a-z,]+)\]", str(extras)):
+        assert set(name.split(",")) <= set(extras)
