@@ -79,10 +79,16 @@ class Report:
         return f"{self.counts.total():,} {self.campaign.unit}: {counted}; peak memory {self.peak // 2**20} MiB"
 
 
-def run(campaign: Campaign, numbers: range, seed: int = 0, show_progress: bool = True) -> Report:
-    """Carry out the trials of some numbers."""
+def run(
+    campaign: Campaign, numbers: range, seed: int = 0, show_progress: bool = True, kept: Path | None = None
+) -> Report:
+    """Carry out the trials of some numbers; those whose outcomes a file has kept are not repeated."""
     report = Report(campaign)
-    left = list(numbers)
+    known = _kept_in(kept, seed, report)
+    left = [number for number in numbers if number not in known]
+    for number in numbers:
+        if number in known:
+            report.add(number, known[number])
     tqdm.monitor_interval = 0  # its thread would be copied, half-way, into the children
     bar = tqdm(total=len(left), unit="trial", disable=None if show_progress else True)
     with bar, tempfile.TemporaryDirectory(prefix="sadrec-campaign-") as folder:
@@ -90,8 +96,25 @@ def run(campaign: Campaign, numbers: range, seed: int = 0, show_progress: bool =
             for number, outcome in _in_child(campaign, left, seed, Path(folder), report):
                 report.add(number, outcome)
                 left.remove(number)
+                if kept is not None:
+                    with kept.open("a") as file:
+                        file.write(
+                            "\n" + json.dumps([seed, number, *outcome, report.peak])
+                        )  # after a line that was cut
                 bar.update()
     return report
+
+
+def _kept_in(file: Path | None, seed: int, report: Report) -> dict[int, Outcome]:
+    """Return the outcomes that a file has kept of trials with a seed, and note the most memory that they took."""
+    found = {}
+    for line in file.read_text().splitlines() if file is not None and file.exists() else []:
+        with suppress(ValueError):  # the last line may be cut
+            its_seed, number, word, detail, peak = json.loads(line)
+            if its_seed == seed:
+                found[number] = Outcome(word, detail)
+                report.peak = max(report.peak, peak)
+    return found
 
 
 def _in_child(
@@ -260,10 +283,13 @@ def main(campaign: Campaign, usual: int) -> None:
     @click.option("--count", type=click.IntRange(min=1), default=usual, show_default=True, help="How many trials.")
     @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
     @click.option("--trial", type=click.IntRange(min=0), help="Repeat one trial, by its number.")
+    @click.option(
+        "--keep", type=click.Path(dir_okay=False, path_type=Path), help="Keep outcomes here and go on from it."
+    )
     @click.option("--quiet", is_flag=True, help="No progress bar.")
-    def program(count: int, seed: int, trial: int | None, quiet: bool) -> None:
+    def program(count: int, seed: int, trial: int | None, keep: Path | None, quiet: bool) -> None:
         numbers = range(count) if trial is None else range(trial, trial + 1)
-        report = run(campaign, numbers, seed, not quiet)
+        report = run(campaign, numbers, seed, not quiet, keep)
         for number, outcome in report.broken[:20]:
             click.echo(f"trial {number} (--seed {seed} --trial {number}): {outcome.word}: {outcome.detail}", err=True)
         click.echo(str(report))

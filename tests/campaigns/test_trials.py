@@ -31,6 +31,23 @@ def test_a_trial_is_repeated_by_its_number():
     assert both[1] == again[0] and both[0][1] != both[1][1]
 
 
+def test_outcomes_are_kept_and_trials_not_repeated(tmp_path):
+    done = tmp_path / "done"
+
+    def trial(subject, rng, folder):
+        with done.open("a") as file:
+            file.write("x")
+        return Outcome("fine" if rng.random() < 0.5 else "bad")
+
+    once = run(campaign(trial), range(30), seed=3, show_progress=False)
+    kept = tmp_path / "kept"
+    run(campaign(trial), range(20), seed=3, show_progress=False, kept=kept)
+    kept.write_bytes(kept.read_bytes()[:-4])  # cut by a kill
+    both = run(campaign(trial), range(30), seed=3, show_progress=False, kept=kept)
+    assert both.counts == once.counts and sorted(both.broken) == sorted(once.broken) and both.peak
+    assert len(done.read_text()) == 30 + 20 + 11
+
+
 def test_what_dies_is_counted_and_the_rest_goes_on():
     def trial(subject, rng, folder):
         number = rng.integers(2**40)
