@@ -103,7 +103,8 @@ class Conductor:
         self.moved = sum(self.workers.get(received)) + sum(part.moved for part in done)
         figures = epoch_figures(self._cell_figures(epoch, done), rate_at(self.settings, epoch, 0.0), 1.0)
         seconds = time.perf_counter() - began
-        figures |= {"seconds": seconds, "updates_per_second": figures["updates"] / seconds, **self._shares()}
+        figures |= {"seconds": seconds, "updates_per_second": figures["updates"] / seconds}
+        figures |= {**self._shares(), "moved_bytes": float(self.moved)}
         return {**figures, **_figures_of(sizes, self.settings.learn_rivals)}
 
     def rest(self) -> list[Any]:

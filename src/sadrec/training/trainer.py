@@ -29,7 +29,7 @@ Part = tuple[Callable[..., None], Work, list[schedule.Cells]]
 # Adaptive l1: an entry of tau is held to 1 by l1 / max(|tau - 1|, FLOOR)^GAMMA, at most CAP times l1, with l1 halved.
 ADAPTIVE_FLOOR, ADAPTIVE_GAMMA, ADAPTIVE_CAP, ADAPTIVE_SHARE = 0.02, 2.0, 50.0, 0.5
 
-_PASSING = ("seconds", "updates_per_second", "training_share", "moving_share", "waiting_share")
+_PASSING = ("seconds", "updates_per_second", "training_share", "moving_share", "waiting_share", "moved_bytes")
 
 # Entries of tau this close to 1 count as 1 (the paper's definition of sparsity).
 SPARSE = 0.05

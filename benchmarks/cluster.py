@@ -1,0 +1,153 @@
+"""The engine Ray against threads of one machine: time and bytes of an epoch, bits, memory of the program.
+
+    python -m benchmarks.cluster bits                  # MovieLens 1M: the same bits with 2 and 3 workers
+    python -m benchmarks.cluster speed --pairs 20e6    # 2 workers against 2 threads, an epoch
+    python -m benchmarks.cluster traffic               # bytes counted and by formula, 1 to 4 workers
+    python -m benchmarks.cluster cost                  # the model of cost for large data; needs no cluster
+
+The cluster is started on this machine, in a network namespace with nothing but loopback.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+import numpy as np
+
+from benchmarks.training import interactions
+from campaigns import _namespace
+from sadrec import SAD, Interactions
+from sadrec.data import load
+
+SETTINGS = {"learning_rate": 0.05, "regularization": 0.01, "rival_regularization": 0.001, "negative_candidates": 1}
+
+
+def formula(users, items, factors, workers, blocks, bias=True):
+    """Return the bytes that workers get from each other in an epoch: blocks passed on, and rows that are dealt anew."""
+    item, user = 4 * (2 * factors + bias), 4 * factors
+    passed = 0 if workers == 1 else workers * items * item * (blocks - 1) / blocks
+    return passed, (items * item + users * user) * (workers - 1) / workers
+
+
+def simulated(pairs, users=138_493, items=26_744, seed=0):
+    """Return interactions with skewed popularity, as many as asked for."""
+    matrix = interactions("synthetic-20m") if pairs >= 20_000_000 else None
+    if matrix is None:
+        rng = np.random.default_rng(seed)
+        row, column = rng.integers(users, size=pairs), (items * rng.random(pairs) ** 3).astype(np.int64)
+        import scipy.sparse as sp
+
+        matrix = sp.csr_matrix((np.ones(pairs, np.float32), (row, column)), shape=(users, items))
+    return Interactions.from_csr(matrix)
+
+
+def fit(data, engine=None, epochs=3, factors=64, threads=2, blocks=16):
+    """Fit, and return the model and the figures of every epoch, with timings."""
+    seen = []
+    model = SAD(factors, iterations=epochs, num_threads=threads, blocks=blocks, **SETTINGS)
+    model.fit(data, False, engine=engine, callbacks=[lambda epoch, figures, model: seen.append(figures)])
+    return model, seen
+
+
+def same(one, other):
+    """Tell whether two models have the same bits."""
+    names = ("user_factors", "item_factors", "rival_factors", "item_bias")
+    return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in names)
+
+
+def bits(asked):
+    """Compare the bits on MovieLens 1M."""
+    from sadrec.cluster import Ray
+
+    data = load("movielens-1m") if os.environ.get("SADREC_DATA") else simulated(1_000_000, 6_040, 3_706)
+    whole, _ = fit(data, epochs=5)
+    for workers in (2, 3):
+        model, figures = fit(data, Ray(workers=workers), epochs=5)
+        print(f"{workers} workers: {'the same bits' if same(whole, model) else 'OTHER BITS'}, {said(figures)}")
+
+
+def said(figures):
+    """Say how workers spent the epochs after the first."""
+    parts = (
+        f"{name} {np.mean([f[f'{name}_share'] for f in figures[1:]]):.0%}" for name in ("training", "moving", "waiting")
+    )
+    return ", ".join(parts)
+
+
+def speed(asked):
+    """Compare an epoch on two workers with one on two threads."""
+    from sadrec.cluster import Ray
+
+    data = simulated(int(asked.pairs))
+    print(f"{data.matrix.nnz:,} interactions of {len(data.users):,} users with {len(data.items):,} items")
+    whole, local = fit(data, epochs=asked.epochs)
+    model, remote = fit(data, Ray(workers=2), epochs=asked.epochs)
+    one, two = (min(f["seconds"] for f in figures[1:]) for figures in (local, remote))
+    print(f"an epoch on 2 threads {one:.2f} s, on 2 workers {two:.2f} s: {two / one:.2f} times; {said(remote)}")
+    print("the same bits" if same(whole, model) else "OTHER BITS")
+
+
+def traffic(asked):
+    """Count bytes."""
+    from sadrec.cluster import Ray
+
+    print(f"{'workers':>7} {'passed on + dealt anew, MB':>28} {'counted, MB':>12} {'ratio':>6}")
+    for users, items in ((20_000, 5_000), (5_000, 20_000)):
+        data = simulated(400_000, users, items)
+        for workers in (1, 2, 3, 4):
+            _, figures = fit(data, Ray(workers=workers), epochs=3)
+            expected, counted = formula(*data.matrix.shape, 64, workers, 16), figures[-1]["moved_bytes"]
+            ratio = counted / sum(expected) if sum(expected) else 1.0
+            passed, dealt = (part / 1e6 for part in expected)
+            print(f"{workers:>7} {passed:>13.2f} + {dealt:>12.2f} {counted / 1e6:>12.2f} {ratio:>6.3f}")
+
+
+def cost(asked):
+    """Print the model of cost."""
+    heads = ("nodes", "GB in an epoch, each", "of it blocks", "GB of memory, each", "training, s", "moving, s")
+    print("  ".join(heads))
+    pairs, users, items, factors, blocks = 1e9, 1e8, 1e7, 64, 64
+    for nodes in (1, 8, 64):
+        passed, dealt = formula(users, items, factors, nodes, blocks)
+        rows = (users * 4 * factors + 2 * items * 4 * (2 * factors + 1)) / nodes  # the blocks here, and one copy
+        data = pairs * 4 + pairs * (4 + 2) / nodes + users * (2 * (blocks + 1) + 8) / nodes + 16 * users
+        seconds, moving = (
+            pairs / (nodes * asked.cores * asked.rate),
+            (passed + dealt) / nodes / (asked.gigabits * 1.25e8),
+        )
+        values = (passed + dealt) / nodes / 1e9, passed / nodes / 1e9, (2 * rows + data) / 1e9, seconds, moving
+        line = (f"{value:>{len(head)}.1f}" for head, value in zip(heads[1:], values, strict=True))
+        print("  ".join((f"{nodes:>5}", *line)))
+
+
+def main():
+    """Run what is asked for, in a namespace where it needs a cluster."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["bits", "speed", "traffic", "cost"])
+    parser.add_argument("--pairs", type=float, default=20e6)
+    parser.add_argument("--epochs", type=int, default=4)
+    parser.add_argument("--cores", type=int, default=16, help="cores of a node, for the model of cost")
+    parser.add_argument("--rate", type=float, default=1e6, help="updates a second on a core, for the model of cost")
+    parser.add_argument("--gigabits", type=float, default=10.0, help="of the network, for the model of cost")
+    asked = parser.parse_args()
+    if asked.what == "cost":
+        cost(asked)
+        return
+    if not _namespace.inside():
+        if reason := _namespace.reason_against():
+            sys.exit(reason)
+        with tempfile.TemporaryDirectory() as folder:
+            command = _namespace.alone(sys.executable, "-m", "benchmarks.cluster", *sys.argv[1:])
+            sys.exit(subprocess.run(command, env=_namespace.environment(folder), check=False).returncode)
+    began = time.perf_counter()
+    made = _namespace.start(2, cpus=2, store=400 * 2**20)
+    print(f"two nodes started in {time.perf_counter() - began:.0f} s")
+    {"bits": bits, "speed": speed, "traffic": traffic}[asked.what](asked)
+    _namespace.end(made)
+
+
+if __name__ == "__main__":
+    main()
