@@ -138,7 +138,7 @@ def wrk(port: int, script: Path, seconds: int) -> tuple[float, float]:
     """Return requests a second and the 99th percentile in milliseconds."""
     command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", "--latency", "-s", str(script)]
     out = subprocess.run([*command, f"http://127.0.0.1:{port}"], capture_output=True, text=True, check=True).stdout
-    if "Non-2xx" in out or "Socket errors" in out:
+    if "Non-2xx" in out or re.search(r"(connect|read|write) [1-9]", out):  # who was stopped for a while sees timeouts
         raise RuntimeError(out)
     value, unit = re.search(r"99%\s+([\d.]+)(us|ms|s)", out).groups()
     return float(re.search(r"Requests/sec:\s+([\d.]+)", out)[1]), float(value) * {"us": 1e-3, "ms": 1.0, "s": 1e3}[unit]
