@@ -1,0 +1,210 @@
+"""Where ``SAD()`` is behind simple models, on training rows alone: ``python -m studies.comparisons.inner``.
+
+The rows that the study's first split holds out, of either kind, are left out; what remains is cut again. So constants
+of the solver can be chosen here, and the test rows of the study stay unseen. Beside every set as it is, its training
+rows are thinned, few judges are kept, judges are cut into many, and whole pairings are held out; simulated worlds
+(``worlds.py``) add what the sets lack.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+from sadrec import Comparisons
+from studies._options import Study, data_option, output_option, quick_option, quiet_option
+from studies._tools import Record, Unit, digest, markdown_table, resumable, run, write_whole
+from studies.comparisons.baselines import weights_of
+from studies.comparisons.models import MODELS, Parts, losses, titles, warm_up
+from studies.comparisons.study import SLACK, By, find_sets, parts_of
+from studies.comparisons.worlds import WORLDS
+
+SHARES = (1, 2, 4, 8, 16)
+LEAST = 150  # rows to learn from
+WORDS = 4  # answers of a judge where judges are cut into many
+SIMPLE = "coin", "bt"
+SEEDS = 2
+SMALL = 4000  # rows: of smaller cuts, two seeds
+
+# Part of every record: raise it when what is computed changes, and old records are computed again.
+FORMAT = 1
+
+
+class Cut(NamedTuple):
+    """Rows to learn from, and rows to ask about."""
+
+    name: str
+    seed: int
+    train: Comparisons
+    asked: Comparisons
+
+
+def part(data: Comparisons, rows: NDArray[Any], user: NDArray[Any] | None = None, users: Any = None) -> Comparisons:
+    """Return some rows of comparisons, with all users and items; or with other users."""
+    weight = None if data.weight is None else data.weight[rows]
+    sides = data.winner_index[rows], data.loser_index[rows]
+    who = data.user_index[rows] if user is None else user
+    ids = data.users if users is None else users
+    return Comparisons.from_indices(who, *sides, users=ids, items=data.items, weight=weight)
+
+
+def training_rows(data: Comparisons) -> Comparisons:
+    """Return the comparisons that the study's first split tests neither by row nor by pairing."""
+    number = np.arange(1, 1 + len(data))
+    sides = data.user_index, data.winner_index, data.loser_index
+    numbered = Comparisons.from_indices(*sides, users=data.users, items=data.items, weight=number)
+    known = np.ones(len(data), bool)
+    ways: tuple[By, ...] = ("row", "pairing")
+    for by in ways:
+        known[np.rint(weights_of(parts_of(numbered, 0, by).test)).astype(int) - 1] = False
+    return part(data, np.flatnonzero(known))
+
+
+def cuts_of(name: str, data: Comparisons) -> Iterator[Cut]:
+    """Yield what is learnt from and asked about on one set."""
+    rows = training_rows(data)
+    for seed in range(SEEDS):
+        train, asked = rows.split(test=2 / 7, seed=seed)
+        order = np.random.default_rng(seed).permutation(len(train))
+        for share in SHARES:
+            yield Cut(f"{name}/{share}", seed, part(train, np.sort(order[: len(train) // share])), asked)
+        if len(rows.users) > 5:
+            judges = np.random.default_rng((seed, 1)).permutation(len(rows.users))[: max(len(rows.users) // 10, 2)]
+            train_few, asked_few = (part(side, np.isin(side.user_index, judges)) for side in (train, asked))
+            yield Cut(f"{name}, few judges", seed, train_few, asked_few)
+            yield Cut(f"{name}, many judges", seed, *_many_judges(train, asked))
+        apart, asked = rows.split(test=2 / 7, seed=seed, by="pairing")
+        order = np.random.default_rng(seed).permutation(len(apart))
+        for share in SHARES[::2]:
+            yield Cut(f"{name}/{share}, pairings", seed, part(apart, np.sort(order[: len(apart) // share])), asked)
+
+
+def _many_judges(train: Comparisons, asked: Comparisons) -> tuple[Comparisons, Comparisons]:
+    """Cut every judge into judges of a few answers each, those that are asked about included."""
+    user = np.concatenate((train.user_index, asked.user_index)).astype(np.int64)
+    mixed = np.random.default_rng(0).permutation(len(user))
+    mixed = mixed[np.argsort(user[mixed], kind="stable")]
+    place = np.arange(len(user)) - np.searchsorted(user[mixed], user[mixed])
+    judge = np.empty(len(user), np.int64)
+    judge[mixed] = user[mixed] * len(user) + place // WORDS
+    ids, judge = np.unique(judge, return_inverse=True)
+    sides = zip((train, asked), np.split(judge, [len(train)]), strict=True)
+    first, second = (part(side, np.arange(len(side)), who, np.arange(len(ids))) for side, who in sides)
+    return first, second
+
+
+def worlds() -> Iterator[Cut]:
+    """Yield the simulated worlds."""
+    for name, make in WORLDS.items():
+        for seed in range(SEEDS):
+            yield Cut(f"world: {name}", seed, *make(np.random.default_rng((seed, len(name)))))
+
+
+def all_cuts(data_folder: Path, sets: Sequence[str], most: int | None) -> Iterator[Cut]:
+    """Yield every cut of every set, then the worlds; large ones with one seed."""
+    for name, path in find_sets(data_folder, sets).items():
+        data = Comparisons.read(path)
+        if most is not None and len(data) > most:
+            data, _ = data.split(test=1 - most / len(data), seed=0)
+        for cut in cuts_of(name, data):
+            if len(cut.train) >= LEAST and (cut.seed == 0 or len(cut.train) < SMALL):
+                yield cut
+    if not sets:
+        yield from worlds()
+
+
+def _unit(cut: Cut, model: str, label: str) -> Unit:
+    def compute() -> Record:
+        warm_up()
+        start = time.perf_counter()
+        # Bradley-Terry has its ridge chosen on the rows that are asked about: the hardest it could be to match.
+        predict, _ = MODELS[model].fit(Parts(cut.train, cut.asked, cut.asked), cut.seed)
+        seconds = time.perf_counter() - start
+        weight = weights_of(cut.asked)
+        loss = losses(predict(cut.asked)) * weight / weight.mean()
+        return {"seconds": seconds, "losses": [float(f"{value:.5g}") for value in loss]}
+
+    tried = MODELS[model].tried
+    identity = {"format": FORMAT, "data": digest(cut.train, cut.asked), "model": model, "tried": tried, "label": label}
+    name = "".join(letter if letter.isalnum() else "-" for letter in f"{cut.name} {cut.seed} {model}{label}")
+    return Unit(name, identity, compute)
+
+
+def inner_study(
+    folder: Path,
+    data_folder: Path,
+    *,
+    sets: Sequence[str] = (),
+    models: Sequence[str] = ("bpr", "sad"),
+    label: str = "",
+    most: int | None = None,
+    show_progress: bool = True,
+) -> dict[str, dict[str, Any]]:
+    """Fit models to every cut and write ``inner.md``; ``label`` tells the records of one version from another's."""
+    shown = [*SIMPLE, *models]
+    cuts = list(all_cuts(data_folder, sets, most))
+    units = [_unit(cut, model, "" if model in SIMPLE else label) for cut in cuts for model in shown]
+    records = iter(run(folder, units, "cuts", show_progress=show_progress))
+    gathered: dict[str, list[tuple[Any, ...]]] = {}
+    for cut in cuts:
+        by_model = {model: np.array(next(records)["losses"]) for model in shown}
+        mean = [float(by_model[model].mean()) for model in shown]
+        simple = by_model[min(SIMPLE, key=lambda model: by_model[model].mean())]
+        difference = by_model[models[-1]] - simple
+        error = difference.std() / np.sqrt(len(difference))
+        gathered.setdefault(cut.name, []).append((len(cut.train), *mean, difference.mean(), error**2))
+    table = {}
+    for name, entries in gathered.items():
+        mean = np.mean(entries, axis=0)
+        error = float(np.sqrt(mean[-1] / len(entries)))
+        figures = dict(zip(("rows", *shown), mean.tolist(), strict=False))
+        table[name] = figures | {"behind": float(mean[-2]), "error": error}
+    write_whole(folder / f"inner{label}.md", _report(table, shown))
+    return table
+
+
+def _report(table: dict[str, dict[str, Any]], shown: Sequence[str]) -> str:
+    header = ["cut", "rows", *titles(shown), "behind the best simple one", "too far"]
+    rows = [
+        [
+            name,
+            f"{entry['rows']:,.0f}",
+            *(f"{entry[model]:.4f}" for model in shown),
+            f"{entry['behind']:+.4f} ± {entry['error']:.4f}",
+            f"{entry['behind'] - SLACK:.4f}" if entry["behind"] > SLACK else "",
+        ]
+        for name, entry in table.items()
+    ]
+    return markdown_table(header, rows, range(1, len(header))) + "\n"
+
+
+@click.command("inner", cls=Study)
+@data_option
+@output_option("inner-study")
+@click.option("--sets", help="Only these data sets, with commas between them.  [default: all, and simulated worlds]")
+@click.option("--models", "model_names", default="sad", show_default=True, help="Beside a coin and BT.")
+@click.option("--label", default="", help="Keep records beside those of other versions of the solver.")
+@quick_option
+@quiet_option
+def inner_command(
+    data_folder: Path | None, output: Path, sets: str | None, model_names: str, label: str, quick: bool, quiet: bool
+) -> None:
+    """Predict held-out training rows, thinned and cut in several ways, and tell where SAD() is behind BT or a coin."""
+    if data_folder is None:
+        raise click.UsageError("name the folder that holds the comparisons: --data FOLDER, or set SADREC_DATA")
+    names, models = ([part.strip() for part in (text or "").split(",") if part.strip()] for text in (sets, model_names))
+    for model in models:
+        if model not in MODELS:
+            raise click.BadParameter(f"{model!r} is none of {', '.join(MODELS)}", param_hint="--models")
+    most = 2000 if quick else None
+    with resumable(output):
+        inner_study(output, data_folder, sets=names, models=models, label=label, most=most, show_progress=not quiet)
+    click.echo((output / f"inner{label}.md").read_text())
+
+
+if __name__ == "__main__":
+    inner_command(prog_name="python -m studies.comparisons.inner")
