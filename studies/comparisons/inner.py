@@ -104,16 +104,23 @@ def worlds() -> Iterator[Cut]:
             yield Cut(f"world: {name}", seed, *make(np.random.default_rng((seed, len(name)))))
 
 
-def all_cuts(data_folder: Path, sets: Sequence[str], most: int | None) -> Iterator[Cut]:
+def all_cuts(data_folder: Path, sets: Sequence[str], only: Sequence[str], most: int | None) -> Iterator[Cut]:
     """Yield every cut of every set, then the worlds; large ones with one seed."""
-    for name, path in find_sets(data_folder, sets).items():
+    for cut in _all_cuts(data_folder, sets, most):
+        if not only or any(text in cut.name for text in only):
+            yield cut
+
+
+def _all_cuts(data_folder: Path, sets: Sequence[str], most: int | None) -> Iterator[Cut]:
+    known = find_sets(data_folder, [name for name in sets if name != "worlds"]) if sets != ["worlds"] else {}
+    for name, path in known.items():
         data = Comparisons.read(path)
         if most is not None and len(data) > most:
             data, _ = data.split(test=1 - most / len(data), seed=0)
         for cut in cuts_of(name, data):
             if len(cut.train) >= LEAST and (cut.seed == 0 or len(cut.train) < SMALL):
                 yield cut
-    if not sets:
+    if not sets or "worlds" in sets:
         yield from worlds()
 
 
@@ -139,14 +146,15 @@ def inner_study(
     data_folder: Path,
     *,
     sets: Sequence[str] = (),
-    models: Sequence[str] = ("bpr", "sad"),
+    only: Sequence[str] = (),
+    models: Sequence[str] = ("sad",),
     label: str = "",
     most: int | None = None,
     show_progress: bool = True,
 ) -> dict[str, dict[str, Any]]:
     """Fit models to every cut and write ``inner.md``; ``label`` tells the records of one version from another's."""
     shown = [*SIMPLE, *models]
-    cuts = list(all_cuts(data_folder, sets, most))
+    cuts = list(all_cuts(data_folder, sets, only, most))
     units = [_unit(cut, model, "" if model in SIMPLE else label) for cut in cuts for model in shown]
     records = iter(run(folder, units, "cuts", show_progress=show_progress))
     gathered: dict[str, list[tuple[Any, ...]]] = {}
@@ -185,24 +193,36 @@ def _report(table: dict[str, dict[str, Any]], shown: Sequence[str]) -> str:
 @click.command("inner", cls=Study)
 @data_option
 @output_option("inner-study")
-@click.option("--sets", help="Only these data sets, with commas between them.  [default: all, and simulated worlds]")
+@click.option("--sets", help='Only these data sets, or "worlds", with commas between them.  [default: all]')
+@click.option("--only", help="Only cuts whose name has one of these, with commas between them.")
 @click.option("--models", "model_names", default="sad", show_default=True, help="Beside a coin and BT.")
 @click.option("--label", default="", help="Keep records beside those of other versions of the solver.")
 @quick_option
 @quiet_option
 def inner_command(
-    data_folder: Path | None, output: Path, sets: str | None, model_names: str, label: str, quick: bool, quiet: bool
+    data_folder: Path | None,
+    output: Path,
+    sets: str | None,
+    only: str | None,
+    model_names: str,
+    label: str,
+    quick: bool,
+    quiet: bool,
 ) -> None:
     """Predict held-out training rows, thinned and cut in several ways, and tell where SAD() is behind BT or a coin."""
     if data_folder is None:
         raise click.UsageError("name the folder that holds the comparisons: --data FOLDER, or set SADREC_DATA")
-    names, models = ([part.strip() for part in (text or "").split(",") if part.strip()] for text in (sets, model_names))
+    names, texts, models = (
+        [part.strip() for part in (text or "").split(",") if part.strip()] for text in (sets, only, model_names)
+    )
     for model in models:
         if model not in MODELS:
             raise click.BadParameter(f"{model!r} is none of {', '.join(MODELS)}", param_hint="--models")
     most = 2000 if quick else None
     with resumable(output):
-        inner_study(output, data_folder, sets=names, models=models, label=label, most=most, show_progress=not quiet)
+        inner_study(
+            output, data_folder, sets=names, only=texts, models=models, label=label, most=most, show_progress=not quiet
+        )
     click.echo((output / f"inner{label}.md").read_text())
 
 

@@ -7,7 +7,7 @@ import pytest
 from sadrec import BPR, SAD, Comparisons
 from sadrec.evaluation import evaluate_comparisons
 from sadrec.models import ModelFileError
-from sadrec.training.variational import SWEEPS
+from sadrec.training.variational import PRUNED, SWEEPS
 
 
 def comparisons(users, winner, loser, n=None, m=None):
@@ -153,6 +153,77 @@ def test_interrupted_and_resumed_it_ends_with_the_same_bits(tmp_path):
         SAD().fit(data, show_progress=False, checkpoint=tmp_path, callbacks=[stop])
     resumed = SAD().fit(data, show_progress=False, checkpoint=tmp_path)
     assert (resumed.item_factors == whole.item_factors).all() and len(resumed.history) == SWEEPS
+
+
+@pytest.mark.parametrize("length", [3, 5, 9])
+def test_a_ring_stated_often_survives_being_weighed(length):
+    winner = np.repeat(np.arange(length), 200)
+    data = comparisons(np.zeros(len(winner), int), winner, (winner + 1) % length)
+    for seed in range(3):
+        model = SAD(random_state=seed).fit(data, show_progress=False)
+        item = np.arange(length)
+        assert model.probability(0, item, (item + 1) % length).min() > 0.7
+
+
+def test_coin_flips_about_items_that_nobody_knows_stay_coin_flips():
+    rng = np.random.default_rng(0)
+    winner, step = rng.integers(800, size=1200), rng.integers(1, 800, size=1200)
+    model = SAD().fit(comparisons(np.zeros(1200, int), winner, (winner + step) % 800, m=800), show_progress=False)
+    first, step = rng.integers(800, size=3000), rng.integers(1, 800, size=3000)
+    assert np.log(model.probability(0, first, (first + step) % 800)).mean() > -0.70
+    assert model.history[-1]["learner_weight"] < 0.7 and "learner_weight" not in model.history[0]
+
+
+def series(seed=0):
+    """Series between 100 players: who wins one is mostly about these two."""
+    rng = np.random.default_rng(seed)
+    mixed = rng.permutation(100 * 99 // 2)
+    first, second = (side[mixed] for side in np.triu_indices(100, 1))
+    score, own = 0.7 * rng.standard_normal(100), 1.5 * rng.standard_normal(400)
+    played = np.repeat(np.arange(400), np.minimum(rng.geometric(0.25, size=400), 30))
+    wins = rng.random(len(played)) < 1 / (1 + np.exp(score[second[played]] - score[first[played]] - own[played]))
+    winner, loser = (np.where(won, first[played], second[played]) for won in (wins, ~wins))
+    return comparisons(np.zeros(len(played), int), winner, loser, m=100), (first[400:900], second[400:900])
+
+
+def test_what_is_about_two_items_alone_does_not_carry_over_to_others(tmp_path):
+    played, (first, second) = series()
+    model = SAD().fit(played, show_progress=False)
+    carry = model.history[-1]["carry"]
+    assert carry < 0.6
+    sure, by_factors = (np.abs(model.probability(0, first, second, pairings=which) - 0.5) for which in (True, False))
+    assert sure.mean() < 0.7 * by_factors.mean()
+    known = model.probability(0, played.winner_index, played.loser_index)
+    assert np.log(known).mean() > -0.55
+    model.save(tmp_path / "m.sad")
+    again = SAD.load(tmp_path / "m.sad")
+    assert (again.probability(0, first, second) == model.probability(0, first, second)).all()
+
+
+def test_a_file_of_before_margins_were_weighed_carries_all_over(tmp_path):
+    from sadrec._files import read_arrays, write_arrays
+
+    played, (first, second) = series()
+    model = SAD().fit(played, show_progress=False)
+    model.save(tmp_path / "m.sad")
+    arrays, header = read_arrays(tmp_path / "m.sad", "a model")
+    del header["carry"]
+    write_arrays(tmp_path / "old.sad", arrays, header)
+    old = SAD.load(tmp_path / "old.sad")
+    assert (np.abs(old.probability(0, first, second) - 0.5) >= np.abs(model.probability(0, first, second) - 0.5)).all()
+
+
+def test_a_short_fit_adds_the_later_factors_too():
+    rng = np.random.default_rng(0)
+    eta = rng.standard_normal((2, 20, 2))
+    first, second = rng.integers(20, size=(2, 3000))
+    first, second = first[first != second], second[first != second]
+    x = 2 * np.sum(eta[0, first] * eta[1, second] - eta[0, second] * eta[1, first], axis=1)
+    wins = rng.random(len(x)) < 1 / (1 + np.exp(-x))
+    data = comparisons(np.zeros(len(x), int), np.where(wins, first, second), np.where(wins, second, first))
+    assert SAD(iterations=28).fit(data, show_progress=False).parameters.n_factors > 1
+    impatient = SAD().fit(data, show_progress=False, validation=data, patience=1)
+    assert impatient.parameters.n_factors > 1 and len(impatient.history) > PRUNED[-1]
 
 
 GAINS = {

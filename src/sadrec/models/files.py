@@ -45,7 +45,7 @@ def save_model(path: str | Path, fitted: Fitted, class_name: str, params: Mappin
     }
     if isinstance(fitted.uncertainty, Uncertainty):
         tensors |= {name: getattr(fitted.uncertainty, name) for name in (*_UNCERTAINTY, *_OWN)}
-        header["own_scale"] = fitted.uncertainty.own_scale
+        header |= {name: getattr(fitted.uncertainty, name) for name in ("own_scale", "carry")}
     write_arrays(Path(path), {**tensors, **pack_seen(fitted.seen)}, header)
 
 
@@ -152,6 +152,7 @@ def _uncertainty(
         **{name: tensors[name].view(np.ndarray) for name in (*_UNCERTAINTY, *own)},
         pairing_scale=number(header["pairing_scale"], "pairing_scale"),
         own_scale=number(header.get("own_scale", 0.0), "own_scale"),
+        carry=number(header.get("carry", 1.0), "carry"),
     )
 
 

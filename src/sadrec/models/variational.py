@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from sadrec.training.dataset import TrainingData
 from sadrec.training.given import Pairs
 from sadrec.training.run import check_patience, run_sweeps
 from sadrec.training.settings import Settings
+from sadrec.training.stacking import Stack, Weights
 from sadrec.training.trainer import Figures, lasting
 from sadrec.training.validation import HeldOut
 from sadrec.training.variational import Variational
@@ -45,15 +47,16 @@ def fit_comparisons(
     history: list[Figures] = []
     held_out = validation.all() if isinstance(validation, HeldOut) else validation
 
-    def fitted() -> Fitted:
-        parameters, uncertainty = learnt(learner)
+    def fitted(figures: Figures) -> Fitted:
+        parameters, uncertainty, weights = learnt(learner)
+        figures |= {"learner_weight": weights.learner, "scores_weight": weights.scores, "carry": weights.carry}
         return Fitted(parameters, data.users, data.items, None, settings, history, uncertainty)
 
     def after_sweep(figures: Figures) -> bool:
         if held_out is None and call_back is None:
             history.append(lasting(figures))
             return False
-        known = fitted()
+        known = fitted(figures)
         if held_out is not None and isinstance(known.uncertainty, Uncertainty):
             figures |= validation_figures(known.parameters, known.uncertainty, held_out)
             if monitor not in figures:
@@ -61,21 +64,24 @@ def fit_comparisons(
         history.append(lasting(figures))
         keep(known)
         best = int(np.argmax([figures[monitor] for figures in history])) if patience is not None else 0
+        best = max(best, learner.learner.last_stage)  # until then, parts of the model come and go
         stop = call_back is not None and call_back(learner.sweep, figures)
         return stop or (patience is not None and len(history) - 1 - best >= patience)
 
     size = len(data.users), len(data.items), settings.factors
     with ThreadPoolExecutor(threads) as executor:
         pool = executor if threads > 1 else None
-        learner = Variational(data.comparisons, *size, settings.seed, settings.learn_rivals, threads, pool)
+        learner = Stack(
+            data.comparisons, *size, settings.seed, settings.learn_rivals, threads, pool, settings.iterations
+        )
         try:
             run_sweeps(learner, settings.iterations, after_sweep, history=history, **options)
         except KeyboardInterrupt:  # between sweeps
             if history:
-                keep(fitted())
+                keep(fitted(history[-1]))
             raise
     if held_out is None and call_back is None:
-        keep(fitted())
+        keep(fitted(history[-1]))
 
 
 def validation_figures(parameters: Parameters, uncertainty: Uncertainty, pairs: Pairs) -> Figures:
@@ -85,7 +91,46 @@ def validation_figures(parameters: Parameters, uncertainty: Uncertainty, pairs: 
     return {name: float(np.average(values, weights=pairs.weight)) for name, values in figures.items()}
 
 
-def learnt(learner: Variational) -> tuple[Parameters, Uncertainty]:
+def learnt(stack: Stack) -> tuple[Parameters, Uncertainty, Weights]:
+    """Return what a learner believes, weighed against plain scores: parameters, their uncertainty and the weights."""
+    weights, scores = stack.weigh(_told)
+    return *_weighed(*believed(stack.learner), weights, scores), weights
+
+
+def _told(learner: Variational, pairs: Pairs) -> tuple[Doubles, Doubles]:
+    """Return mean and variance of the margins of comparisons."""
+    parameters, uncertainty = believed(learner)
+    return uncertainty.distribution(parameters, pairs.user, pairs.winner, pairs.loser)
+
+
+def _weighed(
+    parameters: Parameters, uncertainty: Uncertainty, weights: Weights, scores: Doubles | None
+) -> tuple[Parameters, Uncertainty]:
+    """Return parameters whose margins are so much of those given, and so much of scores."""
+    if weights == Weights():
+        return parameters, uncertainty
+    weight = weights.learner
+    bias = weight * np.asarray(parameters.item_bias, np.float64) + (0.0 if scores is None else weights.scores * scores)
+    scale = np.repeat([weight, 1.0], uncertainty.item_covariance.shape[1] // 2).astype(np.float32)
+    parameters = replace(parameters, item_factors=_single(weight * parameters.item_factors), item_bias=_single(bias))
+    population = uncertainty.population.copy()
+    population[2] *= weight
+    uncertainty = replace(
+        uncertainty,
+        item_covariance=_single(uncertainty.item_covariance * scale[:, None] * scale),
+        population=population,
+        pairing_mean=_single(weight * uncertainty.pairing_mean),
+        pairing_variance=_single(weight**2 * uncertainty.pairing_variance),
+        pairing_scale=weight**2 * uncertainty.pairing_scale,
+        own_mean=_single(weight * uncertainty.own_mean),
+        own_variance=_single(weight**2 * uncertainty.own_variance),
+        own_scale=weight**2 * uncertainty.own_scale,
+        carry=weights.carry,
+    )
+    return parameters, uncertainty
+
+
+def believed(learner: Variational) -> tuple[Parameters, Uncertainty]:
     """Return the means that a learner believes in as parameters, and how uncertain they are.
 
     There is at least one factor, all zeros where every factor was dropped.

@@ -75,6 +75,7 @@ class Uncertainty(Distributed):
     own_mean: Floats = field(default_factory=lambda: np.empty(0, np.float32))
     own_variance: Floats = field(default_factory=lambda: np.empty(0, np.float32))
     own_scale: float = 0.0  # the variance of such a score of a user and an item they never compared
+    carry: float = 1.0  # what is left of the margin of two items that nobody compared
 
     def distribution(
         self, parameters: Parameters, users: Any, items: Any, rivals: Any, pairings: bool = True
@@ -105,11 +106,15 @@ class Uncertainty(Distributed):
             more, uncertain = _look_up(keys, *known)
             mean += np.where(first < second, 1, -1) * more
             variance += uncertain
+            new = ~np.isin(keys, self.pairings) if self.carry < 1 else None
             for side, sign in ((first, 1), (second, -1)):
                 keys = who * parameters.n_items + side
                 more, uncertain = _look_up(keys, self.own, self.own_mean, self.own_variance, self.own_scale)
                 mean += sign * more
                 variance += uncertain
+            if new is not None:
+                mean[new] *= self.carry
+                variance[new] *= self.carry**2
         same = first == second
         mean[same], variance[same] = 0.0, 0.0
         return mean.reshape(shape), variance.reshape(shape)

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sadrec._kernel import kernel
-from sadrec._moments import Beliefs, margin_moments, pair_moment
+from sadrec._moments import Beliefs, pair_moment
 from sadrec._types import Doubles
 
 HELD = 1e9
@@ -36,9 +36,10 @@ _PASSES = 10  # over the coordinates of an item's vectors, where tau would be be
 class Rows(NamedTuple):
     """Comparisons in the order of their users, and the parabola of each.
 
-    ``start`` says where those of each user begin. ``curvature`` and ``slope`` are those of the parabola, ``offset`` and
-    ``offset_variance`` what is added to the margin of the factors (see ``variational.py``). ``share`` says how much of
-    what a comparison tells counts for the winner, the loser and the user, given how little is known of the other two.
+    ``start`` says where those of each user begin. ``curvature`` and ``slope`` are those of the parabola, ``mean`` and
+    ``variance`` those of the margin by the factors, ``offset`` and ``offset_variance`` what is added to it (see
+    ``variational.py``). ``share`` says how much of what a comparison tells counts for the winner, the loser and the
+    user, given how little is known of the other two.
     """
 
     start: NDArray[np.int64]
@@ -48,6 +49,8 @@ class Rows(NamedTuple):
     weight: Doubles
     curvature: Doubles
     slope: Doubles
+    mean: Doubles
+    variance: Doubles
     offset: Doubles
     offset_variance: Doubles
     share: Doubles  # (rows, 3)
@@ -163,21 +166,21 @@ def widen(precision: Any, prior: Any, share: float, factor: Any, covariance: Any
 def fit_parabolas(first: int, last: int, rows: Rows, beliefs: Beliefs, bound: bool, step: float, mutual: float) -> None:
     """Fit the parabolas of comparisons first, ..., last - 1 to what is believed of their margins.
 
-    ``mutual`` is how much of the variance of its other sides is noise in what a comparison tells of one.
+    ``mutual`` is how much of the variance of its other sides is noise in what a comparison tells of one; where it is
+    negative, shares are left as they are.
     """
     k = beliefs.user.shape[1]
-    moment = np.empty((k, k))
     to_item, to_rival, to_user = np.empty(2 * k), np.empty(2 * k), np.empty(k)
     for t in range(first, last):
-        u, i, j = rows.user[t], rows.winner[t], rows.loser[t]
-        user, item, rival = beliefs.user[u], beliefs.item[i], beliefs.item[j]
-        pair_moment(beliefs.item_moment[i], beliefs.item_moment[j], moment)
-        mean, variance = margin_moments(user, beliefs.user_moment[u], item, rival, moment)
-        variance += rows.offset_variance[t]
-        curvature, slope = parabola(mean + rows.offset[t], variance, bound)
+        variance = rows.variance[t] + rows.offset_variance[t]
+        curvature, slope = parabola(rows.mean[t] + rows.offset[t], variance, bound)
         weight = step * rows.weight[t]
         rows.curvature[t] = weight * curvature + (1.0 - step) * rows.curvature[t]
         rows.slope[t] = weight * slope + (1.0 - step) * rows.slope[t]
+        if mutual < 0.0:
+            continue
+        u, i, j = rows.user[t], rows.winner[t], rows.loser[t]
+        user, item, rival = beliefs.user[u], beliefs.item[i], beliefs.item[j]
         for h in range(k):
             to_item[h], to_item[k + h] = user[h] * rival[k + h], -user[h] * rival[h]
             to_rival[h], to_rival[k + h] = user[h] * item[k + h], -user[h] * item[h]

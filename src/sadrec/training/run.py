@@ -16,6 +16,7 @@ from sadrec.training.checkpoint import Checkpoints, State
 from sadrec.training.given import Pairs
 from sadrec.training.interrupt import SafeInterrupt
 from sadrec.training.rollback import Rollback
+from sadrec.training.stacking import Stack
 from sadrec.training.stored import Stored
 from sadrec.training.trainer import Figures, Trainer, lasting
 from sadrec.training.validation import HeldOut, validation_figures
@@ -161,7 +162,7 @@ def summary(figures: Figures) -> str:
 
 
 def run_sweeps(
-    learner: Variational,
+    learner: Variational | Stack,
     sweeps: int,
     after_sweep: Callable[[Figures], bool],
     *,

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +62,7 @@ _GROUP, _GROUPS = 32, 64  # items that are updated at once, where there are few;
 _FIRST_SCALE = 0.1  # of the variance of pairings and own scores
 _AT_ONCE = 65_536  # comparisons whose parts are added up at once
 _ROUNDS = 20  # of the search for the variance of pairings, in every sweep
+_OF_ROWS = ("curvature", "slope", "mean", "variance")  # of a comparison, what the next sweep depends on
 _HOLD = 1e6  # times all weights: what holds a parameter whatever the data says
 
 
@@ -121,12 +122,37 @@ class OwnScores:
         self.scale = min(max((squares + _FEW * _SMALL) / (determined + _FEW), 1e-4), 25.0)
 
 
+class Stages(NamedTuple):
+    """After how many sweeps what happens; see the constants of these names. Fewer sweeps have the stages earlier."""
+
+    bounded: int
+    settled: int
+    grown: int
+    paired: int
+    pruned: tuple[int, ...]
+    own: int
+
+    @staticmethod
+    def of(sweeps: int) -> "Stages":
+        """Return the stages of a run of so many sweeps.
+
+        >>> Stages.of(20)
+        Stages(bounded=4, settled=2, grown=8, paired=8, pruned=(8, 10, 12, 16), own=16)
+        """
+
+        def at(stage: int) -> int:
+            return max(round(stage * min(sweeps / SWEEPS, 1.0)), 1)
+
+        return Stages(at(BOUNDED), at(SETTLED), at(GROWN), at(PAIRED), tuple(map(at, PRUNED)), at(OWN))
+
+
 class Variational:
     """Beliefs about the parameters of a model of comparisons, sweep after sweep.
 
     ``factors`` is the length of the vectors beside the bias, once all have come; ``seed`` that of the first means,
     which differ between items so that they can part. Rival factors are learnt or held at 1 (BPR). The result does not
-    depend on the number of threads.
+    depend on the number of threads. ``sweeps`` is how many there will be; ``learns`` says whether priors are learnt
+    (by default, where there are enough comparisons).
     """
 
     def __init__(
@@ -139,6 +165,8 @@ class Variational:
         rivals: bool = True,
         threads: int = 1,
         executor: Executor | None = None,
+        sweeps: int = SWEEPS,
+        learns: bool | None = None,
     ) -> None:
         self._users, self.rivals, self._factors, self._seed = users, rivals, factors, seed
         self._threads, self._executor = 1 if executor is None else threads, executor
@@ -149,14 +177,15 @@ class Variational:
             raise ValueError("all comparisons have the weight 0: there is nothing to learn from")
         laid = lay_out(pairs, users, items)
         weight = np.ones(len(pairs)) if pairs.weight is None else pairs.weight[laid.order].astype(np.float64)
-        rest = 0.25 * weight, 0.5 * weight, np.zeros(len(pairs)), np.zeros(len(pairs)), np.ones((len(pairs), 3))
+        nothing = (np.zeros(len(pairs)) for _ in range(4))
+        rest = 0.25 * weight, 0.5 * weight, *nothing, np.ones((len(pairs), 3))
         self.rows = Rows(laid.user_start, laid.user, laid.winner, laid.loser, weight, *rest)
         self._entries = Entries(laid.item_start, laid.row, laid.other, np.where(laid.won, 1.0, -1.0))
         self.pairings = Pairings.of(self.rows.winner, self.rows.loser, items)
         self._asked = np.diff(self.rows.start) > 0
         self._met = np.diff(self._entries.start) > 0
         total = float(self.rows.weight.sum())
-        self._learns = total >= STATEMENT
+        self._learns = total >= STATEMENT if learns is None else learns
         self._hold = max(HELD, _HOLD * total)
         self.own = OwnScores.of(self.rows, items) if users > 1 else None
         self.trend = 0.0  # how much higher the scores of items are that met e times as many others
@@ -164,7 +193,8 @@ class Variational:
         self._rise = self.meetings[self.rows.winner] - self.meetings[self.rows.loser]
         rng = np.random.default_rng((seed, 8))
         self._grows = users == 1 and self._learns
-        self._settled = BOUNDED if self._grows else SETTLED
+        self._stages = Stages.of(sweeps)
+        self._settled = self._stages.bounded if self._grows else self._stages.settled
         k = 1 + (min(factors, 1) if self._grows else factors)
         user_held, rival_held = self._held(k)
         user = np.where(user_held, 1.0, _SPREAD * (1 + rng.standard_normal((users, k))))
@@ -181,6 +211,12 @@ class Variational:
         self._order = rng.permutation(np.flatnonzero(self._met))
         self.sweep = 0
         self._expect_of_unseen()
+        self._find_margins()
+
+    @property
+    def last_stage(self) -> int:
+        """The sweep after which the model only gets better at what it has: no part of it comes or goes."""
+        return (self._stages.own if self.own is not None else self._stages.pruned[-1]) if self._learns else 0
 
     def _held(self, k: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Tell for which factors xi is held at 1, and for which tau.
@@ -204,10 +240,12 @@ class Variational:
 
     def advance(self) -> float:
         """Make a sweep; return the mean log likelihood of the comparisons, averaged over what is not known."""
-        if self._grows and self.sweep == GROWN:
+        stages = self._stages
+        if self._grows and self.sweep == stages.grown:
             self._grow()
-        bound, final = self.sweep < BOUNDED, self._learns and self.own is not None and self.sweep >= OWN
-        step, mutual = 1.0 if bound else STEP, 1.0 if self.sweep < PAIRED else MUTUAL
+            self._find_margins()
+        bound, final = self.sweep < stages.bounded, self._learns and self.own is not None and self.sweep >= stages.own
+        step, mutual = 1.0 if bound else STEP, -1.0 if final else 1.0 if self.sweep < stages.paired else MUTUAL
         self._share(fit_parabolas, len(self.rows.user), self.rows, self.beliefs, bound, step, mutual)
         if not final:
             if self._users > 1:
@@ -217,21 +255,22 @@ class Variational:
         if self._learns and not final:
             if self.sweep > self._settled:
                 self._learn_prior()
-            if self.sweep in PRUNED:
+            if self.sweep in stages.pruned:
                 self._drop(self._move_to_bias() | self._idle())
-        self._expect_of_unseen()
-        mean, variance = self._margins()
+        if not final:
+            self._expect_of_unseen()
+            self._find_margins()
+        rows = self.rows
         if self._learns:
             if self.sweep > self._settled and not final:
-                mean = self._update_trend(mean)
-            if self.rivals and self.sweep > PAIRED:
-                self._update_pairings(mean + self.trend * self._rise + self._own_part())
+                self._update_trend()
+            if self.rivals and self.sweep > stages.paired:
+                self._update_pairings(rows.mean + self.trend * self._rise + self._own_part())
             if final and self.own is not None:
-                self.own.update(self.rows, mean + self.trend * self._rise + self._pairing_part())
+                self.own.update(rows, rows.mean + self.trend * self._rise + self._pairing_part())
             self._set_offsets()
-        mean, variance = mean + self.rows.offset, variance + self.rows.offset_variance
-        likelihoods = -np.logaddexp(0, -moderated(mean, variance))
-        return float(np.average(likelihoods, weights=self.rows.weight))
+        likelihoods = -np.logaddexp(0, -moderated(rows.mean + rows.offset, rows.variance + rows.offset_variance))
+        return float(np.average(likelihoods, weights=rows.weight))
 
     def _pairing_part(self) -> Doubles:
         """Return what the margins of pairings add to those of the comparisons."""
@@ -250,13 +289,13 @@ class Variational:
         if own is not None:
             rows.offset_variance[:] += own.variance[own.winner] + own.variance[own.loser]
 
-    def _update_trend(self, by_factors: Doubles) -> Doubles:
-        """Learn how scores rise with the number of meetings; return the margins of the factors, which it changes.
+    def _update_trend(self) -> None:
+        """Learn how scores rise with the number of meetings, which changes the margins of the factors.
 
         Twice: given what is left of the scores, and given the scores, which is fast where the other is slow.
         """
         rows, rise, expected = self.rows, self._rise, _TREND**-2
-        rest = rows.slope - rows.curvature * (by_factors + self._pairing_part() + self._own_part())
+        rest = rows.slope - rows.curvature * (rows.mean + self._pairing_part() + self._own_part())
         self.trend = float(rise @ rest) / (expected + float(rows.curvature @ rise**2))
         precision, meetings = self.prior.item_precision[0], np.where(self._met, self.meetings, 0.0)
         scores = self.beliefs.item[:, 0]
@@ -268,7 +307,7 @@ class Variational:
         moment[:, 0, :] -= moved[:, None] * item
         item[:, 0] -= moved
         moment[:, :, 0] -= moved[:, None] * item
-        return np.asarray(by_factors - more * rise)
+        rows.mean[:] -= more * rise
 
     def _share(self, stage: Callable[..., Any], count: int, *arguments: Any) -> None:
         """Run a stage on ranges of users or rows, on all threads."""
@@ -297,13 +336,11 @@ class Variational:
             beliefs.item[group] = mean
             beliefs.item_moment[group] = moment
 
-    def _margins(self) -> tuple[Doubles, Doubles]:
-        """Return mean and variance of the margins of all comparisons, by the factors alone."""
+    def _find_margins(self) -> None:
+        """Write mean and variance of the margins of all comparisons, by the factors alone."""
         rows = self.rows
-        mean, variance = np.empty(len(rows.user)), np.empty(len(rows.user))
         sides = rows.user, rows.winner, rows.loser
-        self._share(margin_distribution, len(rows.user), *sides, self.beliefs, mean, variance)
-        return mean, variance
+        self._share(margin_distribution, len(rows.user), *sides, self.beliefs, rows.mean, rows.variance)
 
     def _update_pairings(self, by_factors: Doubles) -> None:
         """Set the margins of pairings to what the factors leave unexplained, and learn their variance."""
@@ -438,7 +475,7 @@ class Variational:
         """Return what the next sweep depends on: plain values and arrays."""
         rows = self.rows
         arrays = {**self.beliefs._asdict(), **{f"prior_{name}": value for name, value in self.prior._asdict().items()}}
-        arrays |= {name: getattr(rows, name) for name in ("curvature", "slope")}
+        arrays |= {name: getattr(rows, name) for name in _OF_ROWS}
         values: dict[str, Any] = {"sweep": self.sweep, "trend": self.trend}
         for name, margins in self._learnt_margins.items():
             arrays |= {f"{name}_mean": margins.mean, f"{name}_variance": margins.variance}
@@ -451,7 +488,7 @@ class Variational:
         n, m, size = len(self.beliefs.user), len(self.beliefs.item), len(self.rows.user)
         shapes = {"user": (n, k), "user_moment": (n, k, k), "item": (m, 2 * k), "item_moment": (m, 2 * k, 2 * k)}
         shapes |= {f"prior_{name}": (k,) for name in Prior._fields}
-        shapes |= dict.fromkeys(("curvature", "slope"), (size,))
+        shapes |= dict.fromkeys(_OF_ROWS, (size,))
         for name, margins in self._learnt_margins.items():
             shapes |= dict.fromkeys((f"{name}_mean", f"{name}_variance"), (len(margins.keys),))
         copies = {}
@@ -463,7 +500,7 @@ class Variational:
         self.sweep, self.trend = int(values["sweep"]), float(values["trend"])
         self.beliefs = Beliefs(*(copies[name] for name in Beliefs._fields))
         self.prior = Prior(*(copies[f"prior_{name}"] for name in Prior._fields))
-        for name in ("curvature", "slope"):
+        for name in _OF_ROWS:
             getattr(self.rows, name)[:] = copies[name]
         for name, margins in self._learnt_margins.items():
             margins.mean, margins.variance = copies[f"{name}_mean"], copies[f"{name}_variance"]

@@ -1,0 +1,282 @@
+"""Guard a fit of comparisons: weigh it against plain scores and a coin, by comparisons that a copy has not seen.
+
+How much is to be learnt is hard to tell from few comparisons: where every item has one, any scale of the scores
+explains them equally well. So the learner is fitted again, up to five times where that is cheap, with a part held out
+(:class:`Fold`): single comparisons, and all comparisons of some pairings. What it says of them, what Bradley-Terry
+scores say, and a coin are weighed so that they predict the held-out part best (stacking; Wolpert, 1992). Two weights
+and a ridge are all that is chosen, so that the result is hardly ever worse than the best of the three.
+
+A third number, ``carry``, says how much of the margins is left for two items that nobody compared: what decides
+between two decks of cards may be about these two alone.
+"""
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sadrec._moments import pairing_keys
+from sadrec._types import Doubles
+from sadrec.training.beliefs import Rows
+from sadrec.training.given import Pairs
+from sadrec.training.variational import STATEMENT, SWEEPS, Variational
+
+SHARE = 0.1  # of the comparisons, and once more of the pairings, that a fold holds out
+FOLDS = 5  # at most
+COST = 100_000  # of all folds together, in comparisons of one user
+OF_SEVERAL = 3  # comparisons of one user that one of several users' costs as much as
+OF_VECTOR = 10 / 9**3  # the same of a user or item, times the cube of the length of its vector
+MOST = 25_000  # comparisons in a fold, where there are several users: of more, some users are left out
+RIDGES = (10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01)  # of the scores; strongest first
+DOUBT = 6.0  # how many nats of log likelihood a weight must bring to move by 1: it is expected within 0.3
+SAMPLE = 60  # new pairings held out: fewer do not tell what carries over
+CAUTION = 0.5  # so many standard errors ``carry`` may be behind the best
+STEPS = 40  # of the weights between 0 and 1
+
+
+class Weights(NamedTuple):
+    """What margins are made of: so much of the learner's and so much of the scores'.
+
+    ``carry`` is what is left of them for two items that nobody compared.
+    """
+
+    learner: float = 1.0
+    scores: float = 0.0
+    carry: float = 1.0
+
+
+class Told(NamedTuple):
+    """What is said of held-out comparisons: margins by the learner, with their variance, and by scores per ridge.
+
+    ``counts`` is how much each counts for comparisons to come, ``new`` whether its pairing is none of the others'.
+    """
+
+    mean: Doubles
+    variance: Doubles
+    scores: Doubles  # (ridges, comparisons)
+    counts: Doubles
+    weight: Doubles
+    new: NDArray[np.bool_]
+    pairing: NDArray[np.int64]
+
+
+@dataclass
+class Fold:
+    """A copy of the learner, and the comparisons that it has not seen."""
+
+    learner: Variational
+    held_out: Pairs  # users by their position in the fold
+    train: Pairs
+    counts: Doubles
+    new: NDArray[np.bool_]
+
+
+class Stack:
+    """A learner and its folds, which make their sweeps together; what a run of sweeps takes.
+
+    The arguments are those of :class:`~sadrec.training.variational.Variational`.
+    """
+
+    def __init__(
+        self,
+        pairs: Pairs,
+        users: int,
+        items: int,
+        factors: int,
+        seed: int,
+        rivals: bool = True,
+        threads: int = 1,
+        executor: Executor | None = None,
+        sweeps: int = SWEEPS,
+    ) -> None:
+        pairs = _counting(pairs)
+        self.pairs, self._items = pairs, items
+        rest = rivals, threads, executor, sweeps
+        self.learner = Variational(pairs, users, items, factors, seed, *rest)
+        self.folds: list[Fold] = []
+        if len(pairs) >= STATEMENT:
+            for train, held_out, size, counts, new in _folds(pairs, users, items, factors, seed):
+                learner = Variational(train, size, items, factors, seed, *rest, learns=True)
+                self.folds.append(Fold(learner, held_out, train, counts, new))
+
+    @property
+    def rows(self) -> Rows:
+        """The comparisons of the learner."""
+        return self.learner.rows
+
+    @property
+    def sweep(self) -> int:
+        """How many sweeps are made."""
+        return self.learner.sweep
+
+    def advance(self) -> float:
+        """Make a sweep of all; return what the learner's returns."""
+        for fold in self.folds:
+            fold.learner.advance()
+        return self.learner.advance()
+
+    def weigh(self, predict: Callable[[Variational, Pairs], tuple[Doubles, Doubles]]) -> tuple[Weights, Doubles | None]:
+        """Return the weights, and the scores where they count; ``predict`` gives mean and variance of margins."""
+        if not self.folds:
+            return Weights(), None
+        parts = []
+        for fold in self.folds:
+            held_out = fold.held_out
+            paths = score_path(fold.train, self._items)
+            scores = paths[:, held_out.winner] - paths[:, held_out.loser]
+            weight = np.ones(len(held_out)) if held_out.weight is None else held_out.weight.astype(np.float64)
+            pairing = pairing_keys(held_out.winner, held_out.loser, self._items)
+            parts.append(Told(*predict(fold.learner, held_out), scores, fold.counts, weight, fold.new, pairing))
+        joined = [np.concatenate([getattr(part, name) for part in parts], axis=-1) for name in Told._fields]
+        weights, ridge = weights_of(Told(*joined))
+        return weights, score_path(self.pairs, self._items)[ridge] if weights.scores else None
+
+    # -- checkpoints --------------------------------------------------------------------------------------------------
+
+    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return what the next sweep depends on: plain values and arrays."""
+        values, arrays = self.learner.state()
+        values["folds"] = []
+        for number, fold in enumerate(self.folds):
+            of_fold, more = fold.learner.state()
+            values["folds"].append(of_fold)
+            arrays |= {f"fold{number}_{name}": array for name, array in more.items()}
+        return values, arrays
+
+    def restore(self, values: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Go to a state that :meth:`state` gave; see :meth:`Variational.restore`."""
+        if len(values["folds"]) != len(self.folds):
+            raise ValueError(f"there are {len(values['folds'])} folds")
+        for number, (fold, of_fold) in enumerate(zip(self.folds, values["folds"], strict=True)):
+            start = f"fold{number}_"
+            own = {name[len(start) :]: array for name, array in arrays.items() if name.startswith(start)}
+            if of_fold["sweep"] != values["sweep"]:
+                raise ValueError(f"fold {number} is at sweep {of_fold['sweep']}")
+            fold.learner.restore(of_fold, own)
+        self.learner.restore(values, arrays)
+
+
+def _counting(pairs: Pairs) -> Pairs:
+    """Return the comparisons whose weight is not 0: the others say nothing."""
+    if pairs.weight is None or pairs.weight.all():
+        return pairs
+    return _part(pairs, np.flatnonzero(pairs.weight))
+
+
+def _part(pairs: Pairs, rows: NDArray[np.int64]) -> Pairs:
+    weight = None if pairs.weight is None else pairs.weight[rows]
+    return Pairs(pairs.user[rows], pairs.winner[rows], pairs.loser[rows], weight)
+
+
+def _folds(pairs: Pairs, users: int, items: int, factors: int, seed: int) -> Any:
+    """Yield of each fold what to learn from and what is held out, the number of users, and what held-out rows are.
+
+    A comparison that is held out with all of its pairing counts as often as a comparison to come is of a new pairing.
+    """
+    rng = np.random.default_rng((seed, 10))
+    rows = np.arange(len(pairs))
+    if users > 1 and len(pairs) > MOST:
+        of_user = np.bincount(pairs.user, minlength=users)
+        mixed = rng.permutation(users)
+        rows = np.flatnonzero(np.isin(pairs.user, mixed[np.cumsum(of_user[mixed]) <= MOST]))
+        if not len(rows):
+            return
+    vectors = len(np.unique(pairs.user[rows])) + len(np.unique((pairs.winner[rows], pairs.loser[rows])))
+    cost = (OF_SEVERAL if users > 1 else 1) * len(rows) + OF_VECTOR * (factors + 1) ** 3 * vectors
+    folds = min(max(int(COST / cost), 1), FOLDS)
+    _, pairing = np.unique(pairing_keys(pairs.winner[rows], pairs.loser[rows], items), return_inverse=True)
+    by_row, by_pairing = rng.random(len(rows)), rng.random(pairing.max() + 1)[pairing]
+    for fold in range(folds):
+        single = (by_row >= fold * SHARE) & (by_row < (fold + 1) * SHARE)
+        whole = (by_pairing >= fold * SHARE) & (by_pairing < (fold + 1) * SHARE)
+        held = single | whole
+        if held.all() or not held.any():
+            continue
+        new = ~np.isin(pairing, pairing[~held])
+        share = float(new[single & ~whole].mean()) if (single & ~whole).any() else 1.0
+        counts = np.where(whole, share, 1.0)[held]
+        known, user = np.unique(pairs.user[rows], return_inverse=True)
+        size = max(len(known), 2) if users > 1 else 1
+        part = _part(pairs, rows)
+        part = Pairs(user.astype(np.int32), part.winner, part.loser, part.weight)
+        yield _part(part, np.flatnonzero(~held)), _part(part, np.flatnonzero(held)), size, counts, new[held]
+
+
+def score_path(pairs: Pairs, items: int) -> Doubles:
+    """Return the scores of Bradley and Terry (1952) for every ridge; each row starts from the one before.
+
+    The ridge is that of choix: ``penalty * sum(scores ** 2)`` is added to the negative log likelihood.
+    """
+    from scipy.optimize import minimize
+    from scipy.special import expit
+
+    winner, loser = pairs.winner, pairs.loser
+    weight = np.ones(len(pairs)) if pairs.weight is None else pairs.weight.astype(np.float64)
+
+    def loss(b: Doubles, ridge: float) -> tuple[float, Doubles]:
+        x = b[winner] - b[loser]
+        slope = -weight * expit(-x)
+        gradient = np.bincount(winner, slope, items) - np.bincount(loser, slope, items)
+        return float(weight @ np.logaddexp(0, -x) + ridge * (b @ b)), gradient + 2 * ridge * b
+
+    path, scores = [], np.zeros(items)
+    for ridge in RIDGES:
+        options = {"maxiter": 200, "maxfun": 400}
+        scores = minimize(loss, scores, (ridge,), jac=True, method="L-BFGS-B", options=options).x
+        path.append(scores)
+    return np.asarray(path)
+
+
+def weights_of(told: Told) -> tuple[Weights, int]:
+    """Return the weights that predict held-out comparisons best, and the place of the ridge.
+
+    The weights of learner, scores and a coin sum to 1. They keep near the learner as long as the comparisons say little
+    else. ``carry`` is the least that is within ``CAUTION`` standard errors of the best. The error is what pairings add
+    to that of single comparisons: the games of one pairing are no independent evidence. Where most comparisons are of
+    new pairings anyway, the weights are made for those, and all carries over; as it does where few were held out.
+    """
+    counts = told.weight * told.counts
+    ridge = int(np.argmin([counts @ np.logaddexp(0, -scores) for scores in told.scores]))
+    scores = told.scores[ridge]
+
+    def losses(learner: float, plain: float, carry: float = 1.0) -> Doubles:
+        mean = carry * (learner * told.mean + plain * scores)
+        odds = mean / np.sqrt(1 + np.pi / 8 * (carry * learner) ** 2 * told.variance)
+        return np.asarray(np.logaddexp(0, -odds))
+
+    def loss(learner: float, plain: float) -> float:
+        return float(counts @ losses(learner, plain)) + DOUBT * ((1 - learner) ** 2 + plain**2)
+
+    learner, plain = _least(loss)
+    usual = told.counts == 1
+    known, pairing = np.unique(told.pairing[told.new], return_inverse=True)
+    if len(known) < SAMPLE or np.average(told.new[usual], weights=told.weight[usual]) > 0.5:
+        return Weights(learner, plain), ridge
+    tried = np.linspace(0, 1, STEPS + 1)
+    rows = np.array([(told.weight * losses(learner, plain, carry))[told.new] for carry in tried])
+    total = rows.sum(axis=1) + DOUBT * (1 - tried) ** 2
+    best = int(np.argmin(total))
+    more = rows - rows[best]
+    by_pairing = np.array([np.bincount(pairing, row) for row in more])
+    excess = np.sqrt(np.maximum((by_pairing**2).sum(axis=1) - (more**2).sum(axis=1), 0.0))
+    near = total - total[best] <= CAUTION * excess
+    return Weights(learner, plain, float(tried[np.argmax(near)])), ridge
+
+
+def _least(loss: Callable[[float, float], float]) -> tuple[float, float]:
+    """Return two weights, not negative and at most 1 together, of least loss: by steps that get shorter."""
+    at, step = (STEPS, 0), STEPS // 4
+    best = loss(1.0, 0.0)
+    while step:
+        moves = ((step, 0), (-step, 0), (0, step), (0, -step), (step, -step), (-step, step))
+        places = [(at[0] + a, at[1] + b) for a, b in moves]
+        tried = [(loss(a / STEPS, b / STEPS), (a, b)) for a, b in places if min(a, b) >= 0 and a + b <= STEPS]
+        value, place = min(tried)
+        if value < best:
+            best, at = value, place
+        else:
+            step //= 2
+    return at[0] / STEPS, at[1] / STEPS
