@@ -61,8 +61,12 @@ def table_command(
     from studies.table.study import BUDGETS, SPLITS, TRIALS, table_study
 
     with resumable(output):
+        data = load_study_data(dataset, path, output / "data")
+        click.echo(f"{data.title}: {data.interactions!r}", err=True)
+        if data.selection:
+            click.echo(f"Selected: {data.selection}.", err=True)
         study = table_study(
-            load_study_data(dataset, path),
+            data,
             output,
             baselines=_names(baselines) or list(BASELINES),
             factors=factors or (64, 500),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +15,7 @@ import polars as pl
 
 from sadrec.data import Interactions, load, load_split
 from sadrec.data.datasets import is_parquet_folder, parquet_folder
+from studies._tools import write_whole
 
 Split = tuple[Interactions, Interactions]
 TITLES = {
@@ -21,6 +24,14 @@ TITLES = {
     "food-com": "Food.com",
     "netflix": "Netflix",
 }
+SELECTIONS = {
+    "netflix": "10,000 of the users who rated at least one of the movies 1 to 8,921, drawn at random with seed 0, and "
+    "their ratings of these movies. The paper drew 10,000 of 478,533 users of 8,921 movies and does not say which, so "
+    "its users are others",
+    "food-com": "the 20,000 users with most reviews, then the recipes that 50 or more of them reviewed, as in the "
+    "paper",
+}
+"""What is selected from the original files, in words; see :func:`sadrec.data.load`."""
 # Where a folder with prepared copies of the data, the one SADREC_DATA names, keeps each of them.
 _FOLDERS = {name: name for name in TITLES} | {"food-com": "food-com-loo00"}
 
@@ -39,12 +50,15 @@ class StudyData:
         All of it.
     published
         The paper's own first leave-one-out set, where the files have it.
+    selection
+        What part of the original data it is, in words; nothing where it is all of it.
     """
 
     name: str
     title: str
     interactions: Interactions
     published: Split | None = None
+    selection: str = ""
 
     def splits(self, count: int, seed: int = 0) -> list[Callable[[], Split]]:
         """Return functions that make leave-one-out sets: the published one first, if there is one.
@@ -65,7 +79,7 @@ def _given(split: Split) -> Split:
     return split
 
 
-def load_study_data(dataset: str, path: str | Path | None = None) -> StudyData:
+def load_study_data(dataset: str, path: str | Path | None = None, keep: str | Path | None = None) -> StudyData:
     """Load a named data set, or the interactions in a file or folder.
 
     Parameters
@@ -75,6 +89,8 @@ def load_study_data(dataset: str, path: str | Path | None = None) -> StudyData:
     path
         The original files of a named data set. Without it the folder that SADREC_DATA names is searched, then the
         cache; MovieLens is fetched where it is not found.
+    keep
+        A folder for what was selected from files that take long to read (Netflix): the next call reads it from there.
 
     Raises
     ------
@@ -86,7 +102,8 @@ def load_study_data(dataset: str, path: str | Path | None = None) -> StudyData:
             raise ValueError(f"{dataset!r} is no named data set ({', '.join(TITLES)}): leave out --path")
         return _from_path(dataset)
     place = _prepared(dataset) if path is None else Path(path).expanduser()
-    data = load(dataset, place)
+    prepared = place is not None and is_parquet_folder(place)
+    data = _kept(dataset, place, Path(keep)) if place and keep and not prepared else load(dataset, place)
     published = None
     if dataset == "food-com" and place is not None and _has_split(place):
         published = load_split(place)
@@ -95,7 +112,30 @@ def load_study_data(dataset: str, path: str | Path | None = None) -> StudyData:
         )
         if not same:
             raise ValueError(f"the split in {place} is of other users or recipes than the paper's selection from it")
-    return StudyData(dataset, TITLES[dataset], data, published)
+    selection = "" if prepared and dataset == "netflix" else SELECTIONS.get(dataset, "")
+    return StudyData(dataset, TITLES[dataset], data, published, selection)
+
+
+def _kept(dataset: str, place: Path, folder: Path) -> Interactions:
+    """Load a data set, from what was kept of it where that is of the same files."""
+    if dataset != "netflix":
+        return load(dataset, place)
+    files = sorted(place.rglob("*")) if place.is_dir() else [place]
+    facts = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.is_file()]
+    source = json.dumps({"files": facts, "selection": SELECTIONS[dataset]})
+    note = folder / "source.json"
+    if is_parquet_folder(folder) and note.is_file() and note.read_text() == source:
+        return parquet_folder(folder)
+    data = load(dataset, place)
+    note.unlink(missing_ok=True)  # written last: without it nothing here is used
+    titles = data.item_titles if data.item_titles is not None else [""] * data.shape[1]
+    tables = {"items": pl.DataFrame({"item": data.items, "title": titles}), "ratings": data.to_frame()}
+    for name, table in tables.items():
+        content = BytesIO()
+        table.write_parquet(content)
+        write_whole(folder / f"{name}.parquet", content.getvalue())
+    write_whole(note, source)
+    return data
 
 
 def _prepared(dataset: str) -> Path | None:

@@ -87,7 +87,8 @@ def _properties(study: TableStudy) -> str:
 
 def _sets(study: TableStudy) -> str:
     count = len({run.split for run in study.comparison.runs})
-    text = (
+    text = f"Selected: {study.data.selection}.\n\n" if study.data.selection else ""
+    text += (
         f"{count} leave-one-out {'set' if count == 1 else 'sets'}: one random interaction of every user with at least "
         "two is held out. Ratings are masked in training (`order_share=0`) and used to judge consistency only."
     )

@@ -219,3 +219,48 @@ def test_settings_that_a_model_cannot_take_are_refused_before_anything_is_comput
 def test_a_number_for_a_model_that_is_not_there_is_refused(data, tmp_path, limit):
     with pytest.raises(ValueError, match="there is no model 'svdd' to give a number of its own"):
         table_study(data, tmp_path, baselines=[], factors=(3,), show_progress=False, **{limit: Limits(1, {"svdd": 2})})
+
+
+@pytest.fixture
+def netflix(tmp_path):
+    """The Netflix Prize in small, in the format of its makers."""
+    rng = np.random.default_rng(0)
+    folder = tmp_path / "original"
+    folder.mkdir()
+    lines = []
+    for movie in range(1, 31):
+        lines.append(f"{movie}:")
+        raters = np.flatnonzero(rng.random(80) < 0.4)
+        lines += [f"{6 + 7 * user},{rng.integers(1, 6)},2005-09-06" for user in raters]
+    (folder / "combined_data_1.txt").write_text("\n".join(lines) + "\n")
+    titles = "".join(f"{movie},2000,Film, the {movie}th\n" for movie in range(1, 31))
+    (folder / "movie_titles.csv").write_text(titles, encoding="latin-1")
+    return folder
+
+
+def test_netflix_is_one_command_with_its_selection_and_titles(netflix, tmp_path):
+    report = tmp_path / "report"
+    command = ["--dataset", "netflix", "--path", str(netflix), "--splits", "2", "--trials", "1", "--factors", "3"]
+    command += ["--baselines", "popularity", "--set", "sad.iterations=3", "--set", "bpr.iterations=3", "--quiet"]
+    command += ["--set", "sad.random_state=1"]  # so that the two differ
+    done = CliRunner().invoke(table_command, [*command, "-o", str(report)])
+    assert done.exit_code == 0, done.output
+    assert "Selected: 10,000 of the users who rated at least one of the movies 1 to 8,921" in done.output
+    text = (report / "report.md").read_text()
+    assert "Selected: 10,000 of the users" in text
+    assert "Film, the " in text  # the examples have titles
+    assert "33.7 ± 0.5" in text  # the paper's figures stand beside ours
+
+
+def test_what_was_selected_is_kept_while_the_files_are_the_same(netflix, tmp_path, monkeypatch):
+    first = load_study_data("netflix", netflix, tmp_path / "kept")
+    from studies.table import data as module
+
+    monkeypatch.setattr(module, "load", lambda *given: pytest.fail("the original files were read again"))
+    again = load_study_data("netflix", netflix, tmp_path / "kept")
+    assert again.interactions.to_frame().equals(first.interactions.to_frame())
+    assert again.interactions.item_titles.tolist() == first.interactions.item_titles.tolist()
+    assert again.selection == first.selection != ""
+    (netflix / "combined_data_1.txt").touch()
+    with pytest.raises(pytest.fail.Exception, match="read again"):
+        load_study_data("netflix", netflix, tmp_path / "kept")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+from tqdm import tqdm
 
 from sadrec import _check
 from sadrec.data import _text
@@ -42,7 +43,7 @@ def netflix(
 def _sample(files: list[Path], n_users: int | None, max_movie_id: int | None, seed: int) -> Interactions:
     assembler = Assembler()
     chosen = None if n_users is None else _draw_users(files, n_users, max_movie_id, seed)
-    for rows in _rows(files, max_movie_id):
+    for rows in _rows(files, max_movie_id, "reading the ratings"):
         if chosen is not None:
             rows = rows.filter(pl.col("user").is_in(chosen.implode()))
         assembler.add({role: rows[role] for role in ("user", "item", "rating", "timestamp")})
@@ -53,17 +54,17 @@ def _sample(files: list[Path], n_users: int | None, max_movie_id: int | None, se
 
 def _draw_users(files: list[Path], n_users: int, max_movie_id: int | None, seed: int) -> pl.Series:
     seen = pl.Series("user", [], dtype=pl.Int64)
-    for rows in _rows(files, max_movie_id):
+    for rows in _rows(files, max_movie_id, "looking for users"):
         seen = pl.concat([seen, rows["user"].unique()]).unique()
     users = np.sort(seen.to_numpy())
     order = np.argsort(generator(seed).random(len(users)), kind="stable")
     return pl.Series("user", users[order[:n_users]])
 
 
-def _rows(files: list[Path], max_movie_id: int | None) -> Iterator[pl.DataFrame]:
+def _rows(files: list[Path], max_movie_id: int | None, title: str) -> Iterator[pl.DataFrame]:
     """Yield frames of user, item, rating and timestamp, block by block."""
     movie = -1
-    for block in map(_text.without_empty_lines, _blocks(files)):
+    for block in map(_text.without_empty_lines, _blocks(files, title)):
         try:
             user, rating, day = _text.parse(block, _LAYOUT, _TYPES, wrong_is_null=True)
         except pl.exceptions.PolarsError:
@@ -92,17 +93,20 @@ def _not_netflix(files: list[Path], movie: int) -> ValueError:
     )
 
 
-def _blocks(files: list[Path]) -> Iterator[bytes]:
+def _blocks(files: list[Path], title: str) -> Iterator[bytes]:
     """Yield blocks of whole lines, joining small files: each starts with the line of its movie."""
     held: list[bytes] = []
     size = 0
-    for file in files:
-        with file.open("rb") as stream:
-            while block := stream.read(_text.BLOCK) + stream.readline():
-                held.append(block if block.endswith(b"\n") else block + b"\n")
-                size += len(block)
-                if size >= _text.BLOCK:
-                    yield b"".join(held)
-                    held, size = [], 0
-    if held:
-        yield b"".join(held)
+    total = sum(file.stat().st_size for file in files)
+    with tqdm(desc=title, total=total, unit="B", unit_scale=True, delay=2, leave=False, disable=None) as bar:
+        for file in files:
+            with file.open("rb") as stream:
+                while block := stream.read(_text.BLOCK) + stream.readline():
+                    held.append(block if block.endswith(b"\n") else block + b"\n")
+                    size += len(block)
+                    bar.update(len(block))
+                    if size >= _text.BLOCK:
+                        yield b"".join(held)
+                        held, size = [], 0
+        if held:
+            yield b"".join(held)
