@@ -272,6 +272,18 @@ def test_negatives_drawn_beforehand_lead_to_the_same_vector(large_catalogue, can
         assert difference < 0.1  # of other draws of the same kind
 
 
+def test_negatives_in_units_are_those_of_the_catalogue(large_catalogue):
+    drawn = Negatives.drawn_from(large_catalogue)
+    for side, whole in zip(drawn.tables, (large_catalogue.item_factors, large_catalogue.rival_factors), strict=False):
+        assert side.dtype == np.int16
+        np.testing.assert_allclose(side * drawn.scale, whole[drawn.items], atol=drawn.scale)
+    far = large_catalogue.rival_factors.copy()
+    far[drawn.items[0]] = 1e6  # one unit for this and the others would be none for them
+    p = large_catalogue
+    drawn = Negatives.drawn_from(Parameters(p.user_factors, p.item_factors, far, p.item_bias))
+    assert drawn.scale == 1 and drawn.tables[0].dtype == np.float32
+
+
 def test_liked_items_are_no_negatives_of_those_drawn_beforehand(large_catalogue):
     drawn = Negatives.drawn_from(large_catalogue, None, 8)
     liked = np.unique(drawn.items[[0, 1, 5, 30_000, len(drawn.items) - 1]])

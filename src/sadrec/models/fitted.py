@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from sadrec._check import whole
 from sadrec._types import Doubles, Floats, Positions
 from sadrec.data import Comparisons
 from sadrec.data._matrix import drop_disliked
 from sadrec.data.ids import IdArray, Ids, is_scalar_id
 from sadrec.ranking import Parameters
 from sadrec.ranking.fold_in import FoldIn, Negatives, average_user, fold_in, fold_in_comparisons
+from sadrec.ranking.parameters import is_vector
 from sadrec.ranking.top_n import ItemIndex, recommend
 from sadrec.ranking.uncertainty import Distributed, Uncertainty, VisitorUncertainty
 from sadrec.ranking.vectors import item_vectors, user_vectors
@@ -94,13 +96,16 @@ class Fitted:
 
     def best_for_one(self, user: int, N: int, new: bool = True) -> tuple[Positions, Floats]:
         """Return the positions and scores of a user's best N items by mean margin, of all or of those not seen."""
-        factors = self.parameters.user_factors[user]
-        query = np.ones(self.index.factors, np.float32)  # the last entry stands for the bias, if there is one
-        query[: factors.size] = factors
         seen = _NOTHING_SEEN
         if new:
             start, items = self._seen_rows
             seen = items[start[user] : start[user + 1]] if start.size else seen
+        return self._best_by_vector(self.parameters.user_factors[user], N, seen)
+
+    def _best_by_vector(self, factors: Floats, N: int, seen: Any) -> tuple[Positions, Floats]:
+        """Return the positions and scores of the best N items by mean margin but those seen, which are in order."""
+        query = np.ones(self.index.factors, np.float32)  # the last entry stands for the bias, if there is one
+        query[: factors.size] = factors
         return self.index.search_one(query, N, seen)
 
     @cached_property
@@ -129,6 +134,13 @@ class Fitted:
 
     def recommend_to_one(self, users: Any, N: int, known: Any, **options: Any) -> Scored:
         """Return the best N items for one user, without padding."""
+        plain = options.get("method", "margin") == "margin" and options["items"] is options["filter_items"] is None
+        if plain and options.get("progress") is None and is_vector(users):
+            seen = _NOTHING_SEEN
+            if known is not None and options.get("leave_out_liked", True):
+                seen = np.sort(known.indices).astype(np.int32)
+            positions, scores = self._best_by_vector(users[0], whole(N, "N"), seen)
+            return self.item_ids.array[positions], scores
         ids, scores = (answer[0] for answer in self.recommend(users, self._at_most(N), known, **options))
         real = scores > -np.inf
         return ids[real], scores[real]

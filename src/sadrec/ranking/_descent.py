@@ -9,8 +9,9 @@ from sadrec._kernel import inlined, kernel
 from sadrec._types import Doubles, Floats, Positions
 
 Flags = NDArray[np.bool_]
-Tables = tuple[Floats, Floats, Floats]
-"""eta, tau and bias of items; the last two are empty for a model without."""
+Rows = NDArray[np.float32] | NDArray[np.int16]
+Tables = tuple[Rows, Rows, Floats]
+"""eta, tau and bias of items; the last two are empty for a model without. Negatives may be whole numbers."""
 
 _SWEEPS = 1000
 """Rounds over the entries, at most."""
@@ -85,7 +86,7 @@ def top_of_parabola(
 @kernel
 def hardest_pairs(
     xi: Floats,
-    items: tuple[Floats, Floats, Floats],
+    items: Tables,
     winners: Positions,
     pool: Positions,
     chosen: Positions,
@@ -226,10 +227,10 @@ def pool_margins(
             if rivals:
                 tau_j = tau[j]
                 for h in range(factors):
-                    total += strength[h] * tau_j[h] - effect[h] * eta_j[h]
+                    total += strength[h] * np.float32(tau_j[h]) - effect[h] * np.float32(eta_j[h])
             else:
                 for h in range(factors):
-                    total -= effect[h] * eta_j[h]
+                    total -= effect[h] * np.float32(eta_j[h])
             if biased:
                 total -= bias[j]
             x[c, q] = own + total
@@ -303,12 +304,12 @@ def hardest_slope(
         if rivals:
             tau_j = tau[j]
             for h in range(factors):
-                for_winner[h] += missing * tau_j[h]
-                for_negative[h] += missing * eta_j[h]
+                for_winner[h] += missing * np.float32(tau_j[h])
+                for_negative[h] += missing * np.float32(eta_j[h])
         else:
             for h in range(factors):
                 for_winner[h] += missing
-                for_negative[h] += missing * eta_j[h]
+                for_negative[h] += missing * np.float32(eta_j[h])
     return height
 
 
