@@ -148,7 +148,7 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], header: Mapping
 
     The file is written here and not by the library that reads it, whose own temporary files outlive a kill.
     """
-    contiguous = {name: np.ascontiguousarray(array, array.dtype.newbyteorder("<")) for name, array in arrays.items()}
+    contiguous = _contiguous(arrays)
     # The widest numbers come first, so that all are aligned.
     ordered = sorted(contiguous.items(), key=lambda entry: (-entry[1].itemsize, entry[0]))
     text = json.dumps(header)
@@ -163,6 +163,15 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], header: Mapping
         file.write(len(beginning).to_bytes(8, "little") + beginning)
         for _, array in ordered:
             file.write(array.reshape(-1).view(np.uint8).data)
+
+
+def checksum_for(arrays: Mapping[str, NDArray[Any]], header: Mapping[str, Any]) -> str:
+    """Return the checksum that :func:`write_arrays` would give a file."""
+    return _checksum(json.dumps(header), _contiguous(arrays))
+
+
+def _contiguous(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    return {name: np.ascontiguousarray(array, array.dtype.newbyteorder("<")) for name, array in arrays.items()}
 
 
 def _checksum(header: str, arrays: Mapping[str, NDArray[Any]]) -> str:

@@ -2,7 +2,7 @@
 
 import logging
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,9 @@ from sadrec.cluster.actors import Actors, Lost, ray
 from sadrec.cluster.checkpoint import Saved, Shards
 from sadrec.cluster.conductor import Boundary, Conductor
 from sadrec.cluster.layout import REST, layout
+from sadrec.cluster.parts import write_parts
 from sadrec.cluster.worker import Rows
+from sadrec.models.everybody import Part, Work, Written
 from sadrec.training.dataset import TrainingData
 from sadrec.training.factors import Factors
 from sadrec.training.run import DivergedError, progress, summary
@@ -82,6 +84,15 @@ class Ray:
             run = _Run(self, data, settings, factors, shards, history)
             with progress(epochs_of(settings), len(history), title, show_progress) as bar:
                 run.to_the_end(after_epoch, bar)
+        finally:
+            if started:
+                ray().shutdown()
+
+    def write_parts(self, work: Work, parts: Iterable[Part], done: Callable[[Written], object]) -> None:
+        """Have workers write the parts of ``SAD.recommend_all``, and call ``done`` for each that is there."""
+        started = self._connect()
+        try:
+            write_parts(work, parts, done, self.workers, self.threads)
         finally:
             if started:
                 ray().shutdown()

@@ -104,7 +104,7 @@ class Table:
             return
         if self.is_parquet:
             self._check_parquet(self._size)
-            with _parquet_errors():
+            with parquet_errors():
                 self.columns = list(pl.read_parquet_schema(self.path))
             self.width = len(self.columns)
             return
@@ -194,14 +194,14 @@ class Table:
         self, fields: dict[str, int], as_text: set[str], progress: Progress
     ) -> Iterator[tuple[Columns, Where]]:
         names = {role: (self.columns or [])[number] for role, number in fields.items()}
-        with _parquet_errors():
+        with parquet_errors():
             scan = pl.scan_parquet(self.path).select(list(dict.fromkeys(names.values())))
             rows = int(scan.select(pl.len()).collect().item())
         if 8 * rows * len(names) > (most := _text.expansion_limit(self._size)):
             raise ValueError(_text.too_large(self._size, most))
         for start in range(0, rows, _SLICE):
             _check.room(_check.START)
-            with _parquet_errors():
+            with parquet_errors():
                 frame = scan.slice(start, _SLICE).collect()
             progress(self._size * len(frame) // rows)
             columns = {role: frame[name] for role, name in names.items()}
@@ -296,7 +296,8 @@ def opened(
 
 
 @contextmanager
-def _parquet_errors() -> Iterator[None]:
+def parquet_errors() -> Iterator[None]:
+    """Say of a damaged parquet file that it is one."""
     try:
         yield
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:

@@ -11,7 +11,15 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sadrec._check import number
-from sadrec._files import FileFormatError, kind_in_words, plain, read_arrays, write_arrays
+from sadrec._files import (
+    FileFormatError,
+    checksum_for,
+    checksum_of,
+    kind_in_words,
+    plain,
+    read_arrays,
+    write_arrays,
+)
 from sadrec.data.ids import IdArray, Ids, text_ids
 from sadrec.models.base import ModelFileError
 from sadrec.models.fitted import Fitted
@@ -30,6 +38,16 @@ _ID_KINDS = {"i": "<i8", "u": "<u8", "f": "<f8", "M": "<i8"}
 
 def save_model(path: str | Path, fitted: Fitted, class_name: str, params: Mapping[str, Any]) -> None:
     """Write a model, whole or not at all: what it has learnt, its class and its settings as they were given."""
+    write_arrays(Path(path), *_content(fitted, class_name, params))
+
+
+def model_checksum(fitted: Fitted, class_name: str, params: Mapping[str, Any]) -> str:
+    """Return the checksum of the file that a model was read from, or would have if it were saved."""
+    return fitted.file[1] if fitted.file is not None else checksum_for(*_content(fitted, class_name, params))
+
+
+def _content(fitted: Fitted, class_name: str, params: Mapping[str, Any]) -> tuple[Tensors, dict[str, Any]]:
+    """Return the arrays and the header of the file of a model."""
     arrays = {name: getattr(fitted.parameters, name) for name in _PARAMETERS}
     tensors = {name: array for name, array in arrays.items() if array is not None}
     ids = {"users": fitted.user_ids.array, "items": fitted.item_ids.array}
@@ -46,7 +64,7 @@ def save_model(path: str | Path, fitted: Fitted, class_name: str, params: Mappin
     if isinstance(fitted.uncertainty, Uncertainty):
         tensors |= {name: getattr(fitted.uncertainty, name) for name in (*_UNCERTAINTY, *_OWN)}
         header |= {name: getattr(fitted.uncertainty, name) for name in ("own_scale", "carry")}
-    write_arrays(Path(path), {**tensors, **pack_seen(fitted.seen)}, header)
+    return {**tensors, **pack_seen(fitted.seen)}, header
 
 
 def load_model(path: str | Path, mmap: bool, verify: bool) -> tuple[Fitted, str, dict[str, Any]]:
@@ -57,6 +75,7 @@ def load_model(path: str | Path, mmap: bool, verify: bool) -> tuple[Fitted, str,
     """
     with refusing(path, "a sadrec model"):
         tensors, header = read_arrays(Path(path), "a sadrec model", verify)
+        file = Path(path).absolute(), checksum_of(Path(path))
         if header.get("kind") != "model":
             raise ModelFileError(f"{str(path)!r} is not a sadrec model but {kind_in_words(header.get('kind'))}")
         if header.get("format") != FORMAT:
@@ -85,7 +104,7 @@ def load_model(path: str | Path, mmap: bool, verify: bool) -> tuple[Fitted, str,
         lazily = mmap and not verify
         uncertainty = _uncertainty(tensors, header, parameters, finite=verify or not mmap)
         known = seen if lazily else seen()
-        return Fitted(parameters, users, items, known, settings, history, uncertainty), name, params
+        return Fitted(parameters, users, items, known, settings, history, uncertainty, file), name, params
 
 
 @contextmanager

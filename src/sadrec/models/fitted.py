@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from reprlib import repr as shortened
 from typing import Any
 
@@ -37,6 +38,7 @@ class Fitted:
     settings: Settings | None = None  # what the fit used; None for given parameters
     history: list[Figures] = field(default_factory=list)  # the figures of every epoch
     uncertainty: Distributed | None = None  # how sure the fit is, where it knows
+    file: tuple[Path, str] | None = None  # from which it was read, and its checksum
 
     @cached_property
     def seen(self) -> Any:

@@ -20,7 +20,8 @@ from sadrec.data import Comparisons, DataWarning, as_feedback, as_interactions
 from sadrec.data._matrix import checked_seen, enlarged
 from sadrec.data.ids import IdArray, Ids, as_id_array, is_scalar_id
 from sadrec.models.base import Estimator, ModelFileError, documented
-from sadrec.models.files import load_model, save_model
+from sadrec.models.everybody import PartEngine, Question, recommend_everybody
+from sadrec.models.files import load_model, model_checksum, save_model
 from sadrec.models.fitted import Fitted, Scored, one_position
 from sadrec.models.variational import fit_comparisons
 from sadrec.ranking import Parameters
@@ -728,6 +729,74 @@ class SAD(TrainingSettings, Estimator):
             num_threads=self.num_threads,
         )
 
+    def recommend_all(
+        self,
+        users: Any = None,
+        N: int = 10,
+        exclude: Any = None,
+        engine: PartEngine | None = None,
+        output: str | Path = "recommendations",
+        *,
+        filter_already_liked_items: bool = True,
+        method: Method = "margin",
+        candidates: int = 200,
+        part_users: int | None = None,
+        show_progress: bool = True,
+    ) -> pl.LazyFrame:
+        """Write the best N items for everybody to a folder of Parquet, and return its rows.
+
+        The rows (user, rank, item, score) are those of :meth:`recommend`. No more than a part of them is in memory.
+        After Ctrl-C, a kill or a lost machine the same call goes on with the parts that are missing; the folder is
+        finished when it has a ``_manifest.json``. A call with other arguments is refused.
+
+        Parameters
+        ----------
+        users
+            Ids, or the path of a Parquet file or folder with a column of users; None: all. Each is answered once, in
+            the order of :attr:`users`.
+        N
+            How many items. A user for whom fewer are left gets these.
+        exclude
+            What to leave out for each user: Interactions, or the path of a Parquet file or folder with columns of users
+            and items, in place of what was seen in training (None). Users and items that the model does not know do not
+            matter.
+        engine
+            None: threads of this process. ``sadrec.cluster.Ray(...)``: workers of a cluster, who read the model from
+            its file (or from a copy in the folder) and write the parts, so that both must be where all nodes reach
+            them.
+        output
+            The folder.
+        filter_already_liked_items, method, candidates
+            As for :meth:`recommend`.
+        part_users
+            How many users a part has; None: chosen by the number of users and N.
+        show_progress
+            Whether to show how far it is.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> tastes, dishes = [[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 3.0], [2.0, 1.0]]
+        >>> model = SAD.from_factors(tastes, dishes, items=["a", "b", "c"])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.recommend_all(N=2, output=folder, show_progress=False).collect().rows()
+        [(0, 1, 'c', 1.0), (0, 2, 'a', 0.0), (1, 1, 'b', ...), (1, 2, 'c', ...)]
+        """
+        question = Question(N, method, candidates, filter_already_liked_items)
+        return recommend_everybody(
+            self._fitted,
+            model_checksum(self._fitted, *self._named_params()),
+            self.save,
+            users=users,
+            exclude=exclude,
+            question=question,
+            engine=engine,
+            output=output,
+            part_users=part_users,
+            num_threads=self.num_threads,
+            show_progress=show_progress,
+        )
+
     def recommend_popular(self, N: int = 10, filter_items: Any = None, items: Any = None) -> Scored:
         """Return the best N items for a user of whom nothing is known: popular by margin, over all users."""
         fitted = self._fitted
@@ -983,8 +1052,12 @@ class SAD(TrainingSettings, Estimator):
 
     def save(self, path: str | Path) -> None:
         """Write parameters, settings, ids and what was seen to a file; an old file stays until all is written."""
+        save_model(path, self._fitted, *self._named_params())
+
+    def _named_params(self) -> tuple[str, dict[str, Any]]:
+        """Return the name of the class and the settings, as a file keeps them."""
         seed = None if self.settings is None else self.settings.seed
-        save_model(path, self._fitted, type(self).__name__, {**self.get_params(), "random_state": seed})
+        return type(self).__name__, {**self.get_params(), "random_state": seed}
 
     @classmethod
     def load(cls, path: str | Path, mmap: bool = False, *, verify: bool | None = None) -> Self:

@@ -1,0 +1,114 @@
+"""Recommendations for everybody on Ray: each part is a task, which any worker can do, and do again.
+
+Tasks and not Ray Data: a part is two numbers in and a file out, so that there is nothing to stream between workers.
+"""
+
+import logging
+import socket
+from collections import Counter
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from sadrec._files import checksum_of, read_arrays
+from sadrec.cluster.actors import is_loss, ray
+from sadrec.models.everybody import Lists, Part, Work, Written
+from sadrec.models.files import load_model, unpack_seen
+
+logger = logging.getLogger("sadrec")
+
+_MOST_LOSSES = 5  # of workers at one part
+
+_held: list[tuple[tuple[Work, int], Lists]] = []
+"""What this process has opened last, a model and what to leave out: the next part needs it too."""
+
+
+def write_part(work: Work, part: Part, threads: int) -> Written:
+    """Write a part, in a worker."""
+    from threadpoolctl import threadpool_limits
+
+    if not _held or _held[0][0] != (work, threads):
+        _held[:] = [((work, threads), _opened(work, threads))]
+    with threadpool_limits(threads):
+        return _held[0][1].write(part, work.folder)
+
+
+def _opened(work: Work, threads: int) -> Lists:
+    """Map the files of some work into memory."""
+    for path in (work.model, work.excluded, work.folder):
+        if path is not None and not Path(path).exists():
+            raise FileNotFoundError(
+                f"{str(path)!r} is not there on {socket.gethostname()}: the model's file and output must be in folders "
+                "that all nodes share"
+            )
+    fitted, _, _ = load_model(work.model, mmap=True, verify=False)
+    if checksum_of(work.model) != work.checksum:
+        raise ValueError(f"{str(work.model)!r} was replaced by another model in the meantime: call again")
+    excluded = None
+    if work.excluded is not None:
+        tensors, header = read_arrays(work.excluded, "what to leave out", verify=False)
+        excluded = unpack_seen(tensors, tuple(header["shape"]))
+    return Lists(fitted, excluded, work.question, threads)
+
+
+def write_parts(
+    work: Work, parts: Iterable[Part], done: Callable[[Written], object], workers: int, threads: int
+) -> None:
+    """Have all parts written by as many workers, and call ``done`` for each; a part whose worker is lost is repeated.
+
+    An exception is raised, not tried again.
+    """
+    most = max((node["Resources"].get("CPU", 0) for node in ray().nodes() if node["Alive"]), default=0)
+    if threads > most:
+        raise ValueError(f"no node has threads={threads} CPUs, the largest has {most:g}: lower threads")
+    task = ray().remote(num_cpus=threads, max_retries=0)(write_part)
+    losses: Counter[int] = Counter()
+    running: dict[Any, Part] = {}
+
+    def start(part: Part) -> None:
+        running[task.remote(work, part, threads)] = part
+
+    try:
+        for part in parts:
+            start(part)
+            if len(running) >= workers:
+                _one_done(running, start, done, losses)
+        while running:
+            _one_done(running, start, done, losses)
+    finally:
+        for reference in running:
+            with suppress(Exception):
+                ray().cancel(reference, force=True)
+
+
+def _one_done(
+    running: dict[Any, Part], start: Callable[[Part], None], done: Callable[[Written], object], losses: Counter[int]
+) -> None:
+    """Wait until a part is written; start those again whose workers are lost."""
+    while running:
+        (reference, *_), _ = ray().wait(list(running), num_returns=1)
+        part = running.pop(reference)
+        try:
+            written = ray().get(reference)
+        except ray().exceptions.RayError as error:
+            cause: BaseException = error
+            while isinstance(cause, ray().exceptions.RayTaskError) and cause.cause is not None:
+                cause = cause.cause
+            if not is_loss(cause):
+                raise cause from error
+            losses[part.number] += 1
+            if losses[part.number] > _MOST_LOSSES:
+                raise RuntimeError(
+                    f"{losses[part.number]} workers were lost at {part.name} ({_first_line(cause)}): see the logs of "
+                    "Ray for what ended them"
+                ) from error
+            logger.warning("%s was lost with its worker (%s); trying again", part.name, _first_line(cause))
+            start(part)
+            continue
+        done(written)
+        return
+
+
+def _first_line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}"

@@ -1,0 +1,401 @@
+"""Recommendations for everybody: written to a folder part by part, and continued after whatever stopped them.
+
+The folder holds ``part-000000.parquet``, ... and, once all are there, ``_manifest.json``. While parts are missing, a
+record of each finished one is kept in ``.work``. A part is written whole or not at all, and its rows depend on nothing
+but the question: one that is written twice, by a worker that was given up too early, is the same.
+"""
+
+import json
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from io import BytesIO
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import polars as pl
+import scipy.sparse as sp
+import xxhash
+
+from sadrec import _check
+from sadrec._files import FileFormatError, checksum_of, fingerprint, plain, write_arrays, write_whole
+from sadrec._record import CheckpointError, Records, differences, discard, locked
+from sadrec._types import Positions
+from sadrec.data import Interactions
+from sadrec.data.ids import Ids
+from sadrec.data.parquet import id_batches
+from sadrec.models.files import pack_seen
+from sadrec.models.fitted import Fitted
+from sadrec.ranking.rank import METHODS, Method
+from sadrec.ranking.top_n import recommend
+
+logger = logging.getLogger("sadrec")
+
+FORMAT = 1
+MANIFEST = "_manifest.json"
+_KIND = "recommendations"
+_WORK = ".work"
+_PARTS, _LEAST_USERS, _MOST_USERS, _MOST_ROWS = 64, 2048, 65536, 2**20
+
+Progress = Callable[[int], object]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked of every user."""
+
+    N: int
+    method: Method = "margin"
+    candidates: int = 200
+    leave_out: bool = True
+
+
+class Part(NamedTuple):
+    """Some of the users: which part they are, and their positions."""
+
+    number: int
+    users: range | Positions
+
+    @property
+    def name(self) -> str:
+        """The file."""
+        return f"part-{self.number:06d}.parquet"
+
+
+class Written(NamedTuple):
+    """A part that is there."""
+
+    name: str
+    users: int
+    rows: int
+    bytes: int
+    checksum: str
+
+
+class Work(NamedTuple):
+    """What a worker needs to know, wherever it runs: files that it can reach, and the question."""
+
+    model: Path
+    checksum: str
+    excluded: Path | None
+    question: Question
+    folder: Path
+
+
+class PartEngine(Protocol):
+    """Writes parts somewhere else than in this process: ``sadrec.cluster.Ray`` does."""
+
+    def write_parts(self, work: Work, parts: Iterable[Part], done: Callable[[Written], object]) -> None:
+        """Have every part written by some worker, and call ``done`` when it is."""
+        ...
+
+
+class Lists:
+    """The best items of any users, as rows (user, rank, item, score): the same in every process."""
+
+    def __init__(self, fitted: Fitted, excluded: Any, question: Question, num_threads: int) -> None:
+        """Take a model and what to leave out for each of its users; None: what was seen in training."""
+        self._fitted, self._question, self._threads = fitted, question, num_threads
+        self._known = fitted.seen if excluded is None else excluded
+
+    @cached_property
+    def _items(self) -> pl.Series:
+        return pl.Series("item", self._fitted.item_ids.array)
+
+    def of(self, users: range | Positions, progress: Progress | None = None) -> pl.DataFrame:
+        """Return the rows of some users; those of a user for whom nothing is left are none."""
+        asked, question = np.asarray(users, np.int64), self._question
+        known = self._known
+        if known is not None:
+            known = known[users.start : users.stop] if isinstance(users, range) else known[asked]
+        items, scores = recommend(
+            self._fitted.parameters,
+            asked,
+            question.N,
+            method=question.method,
+            candidates=question.candidates,
+            liked=known,
+            leave_out_liked=question.leave_out,
+            index=self._fitted.index,
+            num_threads=self._threads,
+            progress=progress,
+        )
+        real = items >= 0
+        row, place = np.nonzero(real)
+        names = pl.Series("user", self._fitted.user_ids.array[asked])
+        columns = names.gather(row), pl.Series("rank", (place + 1).astype(np.int32)), self._items.gather(items[real])
+        return pl.DataFrame([*columns, pl.Series("score", scores[real])])
+
+    def write(self, part: Part, folder: Path, progress: Progress | None = None) -> Written:
+        """Write the file of a part, whole or not at all."""
+        frame, content = self.of(part.users, progress), BytesIO()
+        frame.write_parquet(content)
+        data = content.getvalue()
+        write_whole(folder / part.name, data)
+        return Written(part.name, len(part.users), len(frame), len(data), xxhash.xxh3_128_hexdigest(data))
+
+
+def recommend_everybody(
+    fitted: Fitted,
+    checksum: str,
+    save: Callable[[Path], object],
+    *,
+    users: Any,
+    exclude: Any,
+    question: Question,
+    engine: PartEngine | None,
+    output: str | Path,
+    part_users: int | None,
+    num_threads: int,
+    show_progress: bool,
+) -> pl.LazyFrame:
+    """Write the best items of all users, or of some, and return the rows: see ``SAD.recommend_all``.
+
+    ``checksum`` tells the model from others, and ``save`` writes it to a file for workers in other processes.
+    """
+    from tqdm import tqdm
+
+    question = _checked(question, len(fitted.item_ids))
+    if engine is not None and not hasattr(engine, "write_parts"):
+        raise TypeError(f"engine must be None (this process) or sadrec.cluster.Ray(...), not {engine!r}")
+    asked = users_asked(fitted.user_ids, users)
+    excluded = None if exclude is None else exclusions(fitted, exclude)
+    size = _part_users(len(asked), question.N, part_users)
+    same = isinstance(asked, range)
+    identity = {
+        "model": checksum,
+        "users": len(asked) if same else fingerprint(asked),
+        "exclude": None if excluded is None else fingerprint(excluded.indptr.astype(np.int64), excluded.indices),
+        "filter_already_liked_items": question.leave_out,
+        "N": question.N,
+        "method": question.method,
+        "candidates": None if question.method == "margin" else question.candidates,
+        "part_users": size,
+    }
+    folder = Folder(output, identity)
+    starts = range(0, max(len(asked), 1), size)  # of no users, one part without rows
+    with folder.held() as written:
+        parts = [Part(number, asked[start : start + size]) for number, start in enumerate(starts)]
+        left = [part for part in parts if part.name not in written]
+        total, there = len(asked), sum(part.users for part in written.values())
+        title = "recommending"
+        with tqdm(total=total, initial=there, unit="user", desc=title, disable=None if show_progress else True) as bar:
+            if not left:
+                pass
+            elif engine is None:
+                lists = Lists(fitted, excluded, question, num_threads)
+                for part in left:
+                    folder.keep(lists.write(part, folder.path, bar.update))
+            else:
+
+                def done(part: Written) -> None:
+                    folder.keep(part)
+                    bar.update(part.users)
+
+                engine.write_parts(_work(fitted, checksum, save, excluded, question, folder), left, done)
+        folder.finish([part.name for part in parts])
+    folder.tidy()
+    return pl.scan_parquet([folder.path / part.name for part in parts])
+
+
+def _checked(question: Question, items: int) -> Question:
+    """Check the values; nobody gets more than there is."""
+    if question.method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}, not {question.method!r}")
+    N, candidates = _check.whole(question.N, "N"), _check.whole(question.candidates, "candidates", least=1)
+    leave_out = _check.flag(question.leave_out, "filter_already_liked_items")
+    return Question(min(N, items), question.method, candidates, leave_out)
+
+
+def _part_users(users: int, N: int, given: int | None) -> int:
+    """Return how many users a part has: enough for work, few enough for memory, and not all in a few parts."""
+    if given is not None:
+        return _check.whole(given, "part_users", least=1)
+    wanted = min(max(-(-users // _PARTS), _LEAST_USERS), _MOST_USERS)
+    return max(min(wanted, _MOST_ROWS // max(N, 1)), 1)
+
+
+def users_asked(known: Ids, users: Any) -> range | Positions:
+    """Return the positions of the users asked about, each once and in order; unknown ones raise an UnknownIdError.
+
+    ``users`` are ids, a path of Parquet with a column of users, or None for all.
+    """
+    if users is None:
+        return range(len(known))
+    asked = np.zeros(len(known), np.bool_)
+    if isinstance(users, str | Path):
+        for (ids,) in id_batches(users, ["user"]):
+            asked[known.positions(ids)] = True
+    else:
+        asked[known.positions(users)] = True
+    return range(len(known)) if asked.all() else np.flatnonzero(asked)
+
+
+def exclusions(fitted: Fitted, exclude: Any) -> Any:
+    """Return what to leave out, CSR (users x items); users and items that the model does not know do not matter."""
+    if isinstance(exclude, Interactions):
+        entries = exclude.matrix.tocoo()
+        pairs: Iterator[tuple[Any, Any]] = iter([(exclude.users[entries.row], exclude.items[entries.col])])
+    elif isinstance(exclude, str | Path):
+        pairs = ((users, items) for users, items in id_batches(exclude, ["user", "item"]))
+    else:
+        raise TypeError(
+            f"exclude must be Interactions or the path of Parquet (columns user, item), not {type(exclude).__name__}"
+        )
+    rows, columns = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
+    for users, items in pairs:
+        both = fitted.user_ids.known(users) & fitted.item_ids.known(items)
+        rows.append(fitted.user_ids.positions(users[both]).astype(np.int32))
+        columns.append(fitted.item_ids.positions(items[both]).astype(np.int32))
+    row, column = np.concatenate(rows), np.concatenate(columns)
+    if not len(row):
+        raise ValueError("exclude names no user of the model with an item of the model: are these the same ids?")
+    shape = len(fitted.user_ids), len(fitted.item_ids)
+    matrix = sp.csr_matrix((np.ones(len(row), np.float32), (row, column)), shape=shape)
+    matrix.sum_duplicates()
+    return matrix
+
+
+def _work(
+    fitted: Fitted, checksum: str, save: Callable[[Path], object], excluded: Any, question: Question, folder: "Folder"
+) -> Work:
+    """Put what workers need into files; a model that was read from a file that is still there needs no other."""
+    model = None
+    if fitted.file is not None:
+        try:
+            model = fitted.file[0] if checksum_of(fitted.file[0]) == checksum else None
+        except FileFormatError:  # gone, or another
+            model = None
+    if model is None:
+        model = folder.work / "model.sad"
+        save(model)
+        checksum = checksum_of(model)
+    path = None
+    if excluded is not None:
+        path = folder.work / "excluded"
+        write_arrays(path, pack_seen(excluded), {"kind": "excluded", "shape": list(excluded.shape)})
+    return Work(model, checksum, path, question, folder.path)
+
+
+class Folder:
+    """A folder of parts that belong to one question, which ``identity`` tells from others."""
+
+    def __init__(self, path: str | Path, identity: Mapping[str, Any]) -> None:
+        if "://" in str(path):
+            raise ValueError(f"output must be a folder that this system has mounted, not {str(path)!r}")
+        self.path = Path(path).expanduser().absolute()
+        self.work = self.path / _WORK
+        self._identity = plain(identity)
+        self._written: dict[str, Written] = {}
+        if self.path.exists() and not self.path.is_dir():
+            raise ValueError(f"{str(path)!r} is a file, and output must be a folder: choose another name")
+
+    @contextmanager
+    def held(self) -> Iterator[dict[str, Written]]:
+        """Hold the folder for this process, and yield the parts that are there."""
+        manifest = self._manifest()
+        if manifest is None and not self.work.is_dir() and self.path.is_dir() and any(self.path.iterdir()):
+            raise CheckpointError(
+                f"the folder {str(self.path)!r} holds other files: give a new folder, or an empty one"
+            )
+        with locked(self.work):
+            self._records = Records(self.work, "record", self._identity)
+            if self._records.read("plan") is None:
+                self._records.write("plan", {"format": FORMAT})
+            self._look(manifest)
+            try:
+                yield self._written
+            except BaseException:
+                if not self._written:  # another question may use the folder
+                    self._records.remove("plan")
+                raise
+
+    def keep(self, part: Written) -> None:
+        """Remember that a part is there."""
+        file = self.path / part.name
+        if not file.is_file() or file.stat().st_size != part.bytes:
+            raise ValueError(
+                f"a worker has written {part.name}, and it is not in {str(self.path)!r} here: output must be a folder "
+                "that all nodes share"
+            )
+        self._records.write(Path(part.name).stem, part._asdict())
+        self._written[part.name] = part
+
+    def finish(self, names: list[str]) -> None:
+        """Write the manifest: from now on all is there."""
+        parts = [self._written[name] for name in names]
+        content = {
+            "kind": _KIND,
+            "format": FORMAT,
+            "identity": self._identity,
+            "users": sum(part.users for part in parts),
+            "rows": sum(part.rows for part in parts),
+            "parts": [part._asdict() for part in parts],
+        }
+        write_whole(self.path / MANIFEST, json.dumps(content, indent=1) + "\n")
+
+    def tidy(self) -> None:
+        """Remove what is of no more use: records, and unfinished files of killed workers."""
+        discard(self.work)
+        for file in self.path.glob(".part-*.part"):
+            file.unlink(missing_ok=True)
+
+    def _manifest(self) -> dict[str, Any] | None:
+        """Return what the manifest says, None without one; one of another question raises a CheckpointError."""
+        content = read_manifest(self.path)
+        if content is not None and content["identity"] != self._identity:
+            different = ", ".join(differences(content["identity"], self._identity))
+            raise CheckpointError(
+                f"the folder {str(self.path)!r} holds the answers to another call ({different}): give another folder, "
+                "or delete this one to start anew"
+            )
+        return content
+
+    def _look(self, manifest: Mapping[str, Any] | None) -> None:
+        """Find the parts that are there and whole."""
+        if manifest is not None:
+            found = [Written(**part) for part in manifest["parts"]]
+        else:
+            names = (name for name in self._records.names() if name != "plan")
+            records = (self._records.read(name) for name in names)
+            found = [Written(**record[0]) for record in records if record is not None]
+        for part in found:
+            file = self.path / part.name
+            if file.is_file() and _file_checksum(file) == part.checksum:
+                self._written[part.name] = part
+            else:
+                logger.warning("%s is missing or damaged, and is computed again", file)
+        if manifest is not None and len(self._written) < len(found):
+            (self.path / MANIFEST).unlink(missing_ok=True)  # what it says is not so any more
+            for part in self._written.values():
+                self._records.write(Path(part.name).stem, part._asdict())
+
+
+def read_manifest(folder: Path) -> dict[str, Any] | None:
+    """Return what the manifest of a folder of recommendations says; None where there is none, or a damaged one."""
+    try:
+        content = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+        for part in content["parts"]:
+            Written(**part)
+        known = content["kind"] == _KIND and content["format"] == FORMAT and isinstance(content["identity"], dict)
+    except FileNotFoundError:
+        return None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        known = False
+    if not known:
+        raise CheckpointError(
+            f"{str(folder / MANIFEST)!r} is damaged, or not of this version of sadrec: give another folder"
+        )
+    return dict(content)
+
+
+def _file_checksum(path: Path) -> str:
+    """Return the checksum of a file, a piece at a time."""
+    digest = xxhash.xxh3_128()
+    with path.open("rb") as file:
+        while piece := file.read(2**22):
+            digest.update(piece)
+    return digest.hexdigest()
