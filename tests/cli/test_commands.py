@@ -106,6 +106,45 @@ def test_recommend_leaves_out_what_was_seen(model):
     assert "mean margin" in ask("recommend", model, "--user", "u3")
 
 
+def test_recommendations_for_all_users_go_to_a_folder_too(model, tmp_path):
+    folder, fitted = tmp_path / "all", SAD.load(model)
+    answer = json.loads(ask("recommend", model, "--all", "-o", f"{folder}/", "-n", 4, "--json"))
+    assert answer["users"] == len(fitted.users) and (folder / "_manifest.json").exists()
+    ask("recommend", model, "--all", "-o", tmp_path / "all.parquet", "-n", 4)
+    assert pl.read_parquet(folder / "*.parquet").equals(pl.read_parquet(tmp_path / "all.parquet"))
+    assert "for 19 users written to" in ask("recommend", model, "--all", "-o", folder, "-n", 4)  # it was done
+    assert "N was 4 and is 5" in refused("recommend", model, "--all", "-o", folder, "-n", 5)
+
+
+def test_some_users_and_other_exclusions_are_parquet(model, tmp_path):
+    pl.DataFrame({"user": ["u3", "u1"]}).write_parquet(tmp_path / "users.parquet")
+    pl.DataFrame({"user": ["u3"], "item": ["i2"]}).write_parquet(tmp_path / "known.parquet")
+    more = ("--users", tmp_path / "users.parquet", "--exclude", tmp_path / "known.parquet", "--quiet")
+    assert "for 2 users" in ask("recommend", model, "--all", "-o", tmp_path / "some", "-n", 99, *more)
+    lists = pl.read_parquet(tmp_path / "some" / "*.parquet")
+    assert len(lists) == 2 * len(SAD.load(model).items) - 1
+    assert "i2" not in lists.filter(user="u3")["item"] and "i2" in lists.filter(user="u1")["item"]
+
+
+def test_an_interrupted_folder_is_continued_by_the_same_command(model, tmp_path, monkeypatch):
+    from sadrec.models import everybody
+
+    keep, kept = everybody.Folder.keep, []
+
+    def stop(self, part):
+        keep(self, part)
+        kept.append(part)
+        if len(kept) == 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(everybody.Folder, "keep", stop)
+    monkeypatch.setattr(everybody, "_LEAST_USERS", 5)
+    call = ("recommend", model, "--all", "-o", tmp_path / "all")
+    assert "Run the same command again to continue" in ask(*call, code=130)
+    assert "written to" in ask(*call)
+    assert len(kept) == 4 == len(list((tmp_path / "all").glob("*.parquet")))
+
+
 def test_prefer_agrees_with_the_model(model):
     answer = json.loads(ask("prefer", model, "--user", "u1", "i2", "i3", "--json"))
     assert answer["preference"] == SAD.load(model).preference("u1", "i2", "i3")
@@ -200,6 +239,11 @@ def test_options_that_would_be_ignored_are_refused(model, tmp_path):
     everybody = ("recommend", model, "--all", "-o")
     assert "-o belongs to --all" in refused("recommend", model, "--user", "u1", "-o", tmp_path / "a.parquet", code=2)
     assert "name it" in refused(*everybody, tmp_path / "a.xlsx", code=2)
+    for option, value in (("--users", model), ("--exclude", model), ("--engine", "ray")):
+        told = refused(*everybody, tmp_path / "a.parquet", option, value, code=2)
+        assert f"{option} goes with --all -o FOLDER" in told
+    assert "--workers goes with --engine ray" in refused(*everybody, tmp_path / "a", "--workers", 2, code=2)
+    assert "a folder has ids only" in refused(*everybody, tmp_path / "a", "--titles", model, code=2)
     assert "--groups is for one user" in refused(*everybody, tmp_path / "a.parquet", "--groups", code=2)
     assert "leave out" in refused("recommend", model, "--user", "u1", "--groups", "--method", "wins", code=2)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.sad", "ratings.csv"]

@@ -1,5 +1,6 @@
 """Questions to a fitted model: ``sadrec recommend | prefer | cycles | explain | similar``."""
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from io import BytesIO
@@ -11,16 +12,18 @@ import click
 from sadrec._words import one_line, titled
 from sadrec.cli.options import (
     an_output,
+    engine_options,
     json_option,
     model_argument,
     number_option,
     parse_id,
     parse_item,
+    quiet_option,
     read_titles,
     titles_option,
     user_option,
 )
-from sadrec.cli.output import print_json, print_table
+from sadrec.cli.output import print_json, print_table, resumable
 
 
 def pair_question(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -72,47 +75,71 @@ def properties(thing: Any, *names: str) -> dict[str, Any]:
 @model_argument
 @click.option("--user", help="Id of the user.")
 @click.option("--all", "everybody", is_flag=True, help="For all users, written to OUTPUT.")
-@click.option("-o", "--output", type=an_output, help="File for --all, .parquet or .csv.")
+@click.option("-o", "--output", type=click.Path(),
+              help="File for --all, .parquet or .csv; or a folder, written part by part and continued by the same "
+              "command.")  # fmt: skip
 @number_option(10, "How many items.")
 @click.option("--method", type=click.Choice(["margin", "wins", "liked", "markov", "nash"]), default="margin",
               help="How the best candidates are ordered.")  # fmt: skip
 @click.option("--groups", is_flag=True, help="Show items that form a cycle together.")
 @click.option("--keep-seen", is_flag=True, help="Do not leave out what the user has seen.")
+@click.option("--users", type=click.Path(exists=True), help="Parquet file or folder of the users meant by --all.")
+@click.option("--exclude", type=click.Path(exists=True),
+              help="Parquet file or folder of what to leave out, in place of what was seen.")  # fmt: skip
+@engine_options
+@quiet_option
 @titles_option
 @json_option
 def recommend_command(
     model: Path,
     user: str | None,
     everybody: bool,
-    output: Path | None,
+    output: str | None,
     N: int,
     method: Any,
     groups: bool,
     keep_seen: bool,
+    users: str | None,
+    exclude: str | None,
+    engine: Any,
+    quiet: bool,
     titles: Path | None,
     as_json: bool,
 ) -> None:
-    """Show the best items for a user, or write those for all users to a file."""
+    """Show the best items for a user, or write those for all users to a file or a folder."""
     if everybody == (user is not None):
-        raise click.UsageError("give --user ID, or --all with -o FILE")
+        raise click.UsageError("give --user ID, or --all with -o FILE or FOLDER")
     if everybody and output is None:
-        raise click.UsageError("--all needs -o FILE to write to")
+        raise click.UsageError("--all needs -o FILE or FOLDER to write to")
     if user is not None and output is not None:
         raise click.UsageError("-o belongs to --all; the answer for one user is printed")
-    if output is not None and output.suffix not in (".parquet", ".pq", ".csv"):
-        raise click.UsageError(f"the file for --all is parquet or csv: name it {output.with_suffix('.parquet')}")
+    path, folder = None if output is None else Path(output), output is not None and is_folder(output)
+    if path is not None and not folder and path.suffix not in (".parquet", ".pq", ".csv"):
+        raise click.UsageError(
+            f"the file for --all is parquet or csv: name it {path.with_suffix('.parquet')}, or {path}/ for a folder"
+        )
+    for option, given in (("--users", users), ("--exclude", exclude), ("--engine", engine)):
+        if given is not None and not folder:
+            raise click.UsageError(f"{option} goes with --all -o FOLDER: name one, such as -o everybody/")
+    if folder and titles is not None:
+        raise click.UsageError("--titles goes with one user, or with -o FILE: a folder has ids only")
     if groups and (everybody or keep_seen or method != "margin"):
         raise click.UsageError(
             "--groups is for one user, by wins among new items: leave out --all, --method and --keep-seen"
         )
     fitted = load(model)
     named = read_titles(titles, fitted.item_ids)
-    if output is not None:
-        write_all(fitted, output, N, method, keep_seen, named)
-        if as_json:
-            print_json({"users": len(fitted.users), "N": N, "method": method, "output": str(output)})
+    if path is not None:
+        count = len(fitted.users)
+        if folder:
+            asked = {"users": users, "N": N, "exclude": exclude, "engine": engine, "method": method}
+            count = write_folder(fitted, path, quiet, filter_already_liked_items=not keep_seen, **asked)
         else:
-            click.echo(f"the best {N} items for {len(fitted.users):,} users written to {output}")
+            write_all(fitted, path, N, method, keep_seen, named, quiet)
+        if as_json:
+            print_json({"users": count, "N": N, "method": method, "output": str(path)})
+        else:
+            click.echo(f"the best {N} items for {count:,} users written to {path}")
         return
     who = parse_id(fitted.user_ids, str(user))
     if groups:
@@ -135,7 +162,24 @@ def recommend_command(
         print_table(*with_titles_column(header, columns, 1, named))
 
 
-def write_all(fitted: Any, output: Path, N: int, method: str, keep_seen: bool, titles: Mapping[Any, str]) -> None:
+def is_folder(output: str) -> bool:
+    """Tell whether the name of an output is that of a folder: one that is there, or a name without an ending."""
+    return output.endswith(("/", os.sep)) or Path(output).is_dir() or not Path(output).suffix
+
+
+def write_folder(fitted: Any, output: Path, quiet: bool, **asked: Any) -> int:
+    """Write the recommendations for all users, or some, part by part, and return how many users there were."""
+    from sadrec.models.everybody import read_manifest
+
+    with resumable(output):
+        fitted.recommend_all(output=output, show_progress=not quiet, **asked)
+    manifest = read_manifest(output)
+    return 0 if manifest is None else int(manifest["users"])
+
+
+def write_all(
+    fitted: Any, output: Path, N: int, method: str, keep_seen: bool, titles: Mapping[Any, str], quiet: bool
+) -> None:
     """Write the recommendations for all users (user, rank, item[, title], score), whole or not at all."""
     import numpy as np
     import polars as pl
@@ -144,7 +188,7 @@ def write_all(fitted: Any, output: Path, N: int, method: str, keep_seen: bool, t
     from sadrec._files import write_whole
 
     N = min(N, len(fitted.items))
-    with tqdm(total=len(fitted.users), unit="user", desc="recommending", disable=None) as bar:
+    with tqdm(total=len(fitted.users), unit="user", desc="recommending", disable=quiet or None) as bar:
         ids, scores = fitted.recommend(
             fitted.users, N=N, filter_already_liked_items=not keep_seen, method=method, progress=bar.update
         )

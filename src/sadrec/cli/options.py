@@ -46,6 +46,29 @@ quiet_option = click.option("--quiet", is_flag=True, help="No progress bar.")
 seed_option = click.option("--seed", type=click.IntRange(min=0), default=0, help="Random seed.")
 
 
+def engine_options(command: Command) -> Command:
+    """Add the options that say where to compute; the command takes them as ``engine``, None for this process."""
+    options = [
+        click.option("--engine", type=click.Choice(["ray"]), help="Compute on a cluster of Ray."),
+        click.option("--address", help="Of the cluster, or auto; by default RAY_ADDRESS, or one started here."),
+        click.option("--workers", type=click.IntRange(min=1), help="How many workers of the cluster.  [default: 2]"),
+    ]
+
+    @functools.wraps(command)
+    def with_engine(*arguments: Any, **values: Any) -> Any:
+        given = _take(values, ("address", "workers"))
+        engine = values.pop("engine")
+        if engine is None and given:
+            raise click.UsageError(f"{spelled(next(iter(given)))} goes with --engine ray")
+        if engine is not None:
+            from sadrec.cluster import Ray
+
+            engine = Ray(**given)
+        return command(*arguments, engine=engine, **values)
+
+    return _all(options, with_engine)
+
+
 def number_option(default: int, help: str, least: int = 1) -> Callable[[Decorated], Decorated]:
     """Return the option of how many items are meant."""
     kind = click.IntRange(min=least)
