@@ -282,7 +282,7 @@ def positions(ids: Ids, asked: Any) -> Any:
 def named(ids: Ids, positions: Positions) -> IdArray:
     """Return the ids at some positions; for -1 an id that means nothing: -1 (0 if unsigned), NaN, NaT or ""."""
     answer = ids.array[positions]
-    answer[positions < 0] = {"i": -1, "u": 0, "f": np.nan, "U": "", "M": np.datetime64("NaT")}[answer.dtype.kind]
+    answer[positions < 0] = {"i": -1, "u": 0, "f": np.nan, "U": "", "M": np.datetime64("NaT", "D")}[answer.dtype.kind]
     return answer
 
 
