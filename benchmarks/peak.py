@@ -50,7 +50,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "dislikes, a tenth beside": {"dislikes": "given", "bar": 2.0},
     "200,000 users, factors=8": {"users": 200_000, "settings": {"factors": 8}},
     "comparisons, sgd": {"comparisons": True, "settings": {"solver": "sgd"}},
-    "comparisons, variational": {"comparisons": True, "settings": {"factors": 8}},
+    "comparisons, variational": {"comparisons": True, "settings": {"factors": 8}, "bar": 10.0},
 }
 """What is measured: the options of the fit, how many users there are, and the bar."""
 

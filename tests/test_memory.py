@@ -213,3 +213,9 @@ def test_dislikes_take_few_bytes_an_interaction_and_what_was_seen_after_training
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < most * len(keys)
+
+
+def test_a_number_no_float_can_hold_is_refused_in_words():
+    model = SAD(factors=1, iterations=0).fit(np.eye(30), show_progress=False)
+    with pytest.raises(ValueError, match=r"for 30 users needs .* TiB of memory"):
+        model.recommend(model.users, N=10**400)

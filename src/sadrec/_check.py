@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 T = TypeVar("T", bound=str)
+_MOST_THREADS = 4096
 
 START = 2**30
 """Bytes of addresses that polars, its threads and Numba take when they start."""
@@ -90,8 +91,8 @@ def seed(value: Any, name: str = "random_state") -> int:
 
 def threads(value: Any, name: str = "num_threads") -> int:
     """Return the number of threads to use; 0 means all cores."""
-    if not is_whole(value) or value < 0:
-        raise ValueError(f"{name} must be 0 (all cores) or a number of threads, not {value!r}")
+    if not is_whole(value) or not 0 <= value <= _MOST_THREADS:
+        raise ValueError(f"{name} must be 0 (all cores) or a number of threads, {_MOST_THREADS} at most, not {value!r}")
     return int(value) or os.cpu_count() or 1
 
 

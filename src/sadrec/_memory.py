@@ -30,6 +30,7 @@ def size(count: int) -> str:
     >>> size(3 * 2**29)
     '1.5 GiB'
     """
+    count = min(count, 2**100)  # more is as much, and no float could hold it
     for power, unit in ((4, "TiB"), (3, "GiB"), (2, "MiB"), (1, "KiB")):
         if count >= 1024**power:
             return f"{count / 1024**power:.1f} {unit}"

@@ -13,6 +13,8 @@ from typing import Any
 from sadrec import _check
 
 KINDS = ("interactions", "comparisons")
+_MOST = 2**53
+"""The largest whole number of a setting without a bound of its own: what is computed from it is a finite float."""
 
 
 class Rule:
@@ -33,7 +35,7 @@ class Whole(Rule):
     """A whole number."""
 
     def __init__(self, least: int = 0, most: int | None = None) -> None:
-        self.check = partial(_check.whole, least=least, most=most)  # type: ignore[method-assign]
+        self.check = partial(_check.whole, least=least, most=_MOST if most is None else most)  # type: ignore[method-assign]
         self.words = f"whole number, at least {least}" if most is None else f"whole number, {least} to {most}"
 
 

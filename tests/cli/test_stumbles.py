@@ -67,6 +67,7 @@ BAD = {
     "a header without an end": (b"user," + b"x" * 200_000 + b"\n1,2\n", "its first line cannot be read"),
     "lone returns": (b"user,item\r1,2\r", "carriage return"),
     "an open quotation mark": (b'user,item\n1,"2\n', "quotation mark left open"),
+    "an endless time": (b"user,item,timestamp\n1,2,5\n1,3,1e400\n", "line 3 has the timestamp inf"),
     "a bad time": (b"user,item,timestamp\n1,2,5\n1,3,noon\n", "line 3 has the timestamp 'noon'"),
     "cut gzip": (b"\x1f\x8b\x08\x00\x00", "damaged or incomplete"),
     "cut zstd": (b"\x28\xb5\x2f\xfd\x00", "damaged or incomplete"),

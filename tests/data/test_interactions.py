@@ -255,6 +255,7 @@ def test_as_interactions_takes_every_form(tmp_path: object) -> None:
         ({"user": [1], "item": [1], "timestamp": [None]}, ValueError, "row 0 has no timestamp"),
         ({"user": [1], "item": [1], "timestamp": ["noon"]}, ValueError, "row 0 has the timestamp .noon."),
         ({"user": [1], "item": [1], "timestamp": [[1]]}, TypeError, "timestamps are of type List"),
+        ({"user": [1], "item": [1], "timestamp": [float("inf")]}, ValueError, "row 0 has the timestamp inf"),
         ({"user": [1], "item": [1], "timestamp": [2**63]}, ValueError, "row 0 has the timestamp 9223372036854775808"),
         ({"user": [2**70], "item": [1]}, TypeError, "row 0: the user 1180591620717411303424 does not fit 64 bits"),
         ({"user": [], "item": []}, ValueError, "no rows"),

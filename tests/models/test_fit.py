@@ -122,6 +122,11 @@ def test_a_fit_that_could_learn_nothing_says_so():
     [
         ({"factors": -1}, "factors"),
         ({"blocks": 16}, "blocks must be at most 15 for 30 items, not 16"),
+        ({"iterations": 10**400}, "iterations must be a whole number, from 0 to 9007199254740992, not 1000"),
+        ({"factors": 10**400}, "factors must be a whole number"),
+        ({"factors": 1e308}, "factors must be a whole number"),
+        ({"factors": 2 * 10**9, "loss": "softmax"}, r"factors=2000000000 takes .* lower factors"),
+        ({"num_threads": 10**400}, r"num_threads must be 0 \(all cores\) or a number of threads, 4096 at most"),
         ({"length": 1e-100}, "length must be 0, or 0.1 to 100, not 1e-100"),
         ({"length": 1e30}, r"length must be 0, or 0.1 to 100, not 1e\+30"),
         ({"init_scale": 1e38}, r"init_scale must be a finite number, from 0 to 100, not 1e\+38"),

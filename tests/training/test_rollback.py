@@ -28,12 +28,13 @@ class Full:
         return place
 
     def close(self):
-        pass
+        raise OSError(28, "No space left on device")  # what was not written yet cannot be written now
 
     def write(self, data):
         raise OSError(28, "No space left on device")
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("place", [tempfile.TemporaryFile, nowhere, lambda **options: Full()])
 @pytest.mark.parametrize("bias", [False, True])
 def test_what_is_kept_last_comes_back_wherever_it_was_kept(place, bias, monkeypatch):

@@ -139,7 +139,7 @@ def as_timestamps(column: pl.Series, where: Where) -> NDArray[Any]:
     elif column.dtype.is_integer():
         parsed = column.cast(pl.Int64, strict=False)
     elif column.dtype.is_float():
-        parsed = column.cast(pl.Float64).fill_nan(None)
+        parsed = _finite(column.cast(pl.Float64))
     elif column.dtype == pl.Date:
         parsed = column.cast(pl.Datetime("us"))
     elif isinstance(column.dtype, pl.Datetime):
@@ -171,11 +171,16 @@ def _parse_times(column: pl.Series) -> pl.Series:
         dates = pl.Series([None] * len(column), dtype=pl.Datetime("us"))
     if dates.null_count() <= len(column) // 2:
         return dates
-    numbers = plain.cast(pl.Float64, strict=False).fill_nan(None)
+    numbers = _finite(plain.cast(pl.Float64, strict=False))
     if numbers.null_count() >= dates.null_count():
         return dates
     whole = plain.cast(pl.Int64, strict=False)
     return whole if whole.null_count() == numbers.null_count() else numbers
+
+
+def _finite(numbers: pl.Series) -> pl.Series:
+    """Put nothing in the place of what is no finite number."""
+    return numbers.set(~numbers.is_finite(), None)
 
 
 def _ordered(values: NDArray[Any]) -> NDArray[np.int64]:

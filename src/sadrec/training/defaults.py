@@ -206,7 +206,12 @@ def resolve(
     BPR does not learn rivals; ``continues`` says that the fit starts from a fitted model, and ``before`` are its
     settings, where it has some: its loss and length stay.
     """
-    values = {name: value for name, value in given.items() if name not in ("num_threads", "random_state")}
+    rules = {name: entry.metadata["rule"] for name, entry in declared(TrainingSettings).items()}
+    values: dict[str, Any] = {
+        name: None if value is None else rules[name].check(value, name)
+        for name, value in given.items()
+        if name not in ("num_threads", "random_state")
+    }
     size = len(data.users), len(data.items), data.triples
     solver, factors = resolve_solver(values, data, continues)
     no_negatives = data.matrix is None or values.get("order_share") == 1

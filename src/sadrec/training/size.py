@@ -22,7 +22,7 @@ def bytes_needed(data: TrainingData, settings: Settings, threads: int) -> dict[s
     users, items, k = len(data.users), len(data.items), settings.factors
     if settings.solver == "variational":
         moments = (k + 1) ** 2 * (users + 4 * items)
-        return {"factors": 8 * moments + 3 * 4 * moments, "data": 170 * data.triples}
+        return {"factors": 8 * moments + 3 * 4 * moments, "data": 300 * data.triples}
     vectors = users + items * (3 if settings.learn_rivals and settings.adaptive else 2 if settings.learn_rivals else 1)
     needed = {"factors": 4 * k * vectors, "blocks": 0, "negative_candidates": 0, "data": 0}
     positives = data.positives(settings)
@@ -31,7 +31,8 @@ def bytes_needed(data: TrainingData, settings: Settings, threads: int) -> dict[s
         needed["blocks"] += 4 * users * (settings.blocks + 1) + 48 * settings.blocks**2
         if settings.loss == "softmax":  # all positives of a chunk share them
             negatives, width = min(settings.negative_candidates, items), (2 if settings.learn_rivals else 1) * k
-            needed["negative_candidates"] = 4 * threads * (2 * CHUNK * (negatives + width) + 3 * negatives * width)
+            larger = "factors" if width > negatives else "negative_candidates"
+            needed[larger] += 4 * threads * (2 * CHUNK * (negatives + width) + 3 * negatives * width)
         else:
             needed["negative_candidates"] = 4 * threads * (CHUNK + longest) * settings.negative_candidates
         needed["data"] += positives.indices.size * (

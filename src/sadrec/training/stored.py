@@ -2,6 +2,8 @@
 
 import tempfile
 import weakref
+from contextlib import suppress
+from typing import Any
 
 from sadrec.training.factors import Factors
 
@@ -16,7 +18,7 @@ class Stored:
         self._copy: Factors | None = None
         try:
             self._file = tempfile.TemporaryFile(prefix="sadrec-")  # noqa: SIM115
-            weakref.finalize(self, self._file.close)  # with the object, and without Python's warning that it was open
+            weakref.finalize(self, _close, self._file)  # with the object, and without Python's warning that it was open
             for array in factors.arrays:
                 self._file.write(array.data.cast("B"))
             self._file.flush()
@@ -32,3 +34,9 @@ class Stored:
         for array in factors.arrays:
             self._file.readinto(array.data.cast("B"))
         return factors
+
+
+def _close(file: Any) -> None:
+    """Close a file that is not needed any more, whatever could not be written to it."""
+    with suppress(OSError):
+        file.close()
