@@ -59,6 +59,8 @@ def test_a_tournament_is_of_mean_margins_in_log_odds(posterior):
     (cycle, *_) = posterior.cycles("round")
     assert posterior.cyclic_triads("round").count >= 1
     assert cycle.strength > 0
+    steps = posterior.probability("round", cycle.path, np.roll(cycle.path, -1))
+    assert cycle.probabilities == pytest.approx(steps)
 
 
 def test_many_users_get_the_rows_that_each_gets_alone(seen):

@@ -353,9 +353,13 @@ class GibbsSAD(SamplerSettings, Estimator):
     def cycles(self, user: Any = None, N: int = 50, *, items: Any = None, minimum: float = 0.0) -> list[Cycle]:
         """Find the cycles of a user's posterior mean preferences: see :meth:`sadrec.SAD.cycles`.
 
-        How probable a cycle is, :meth:`credible_cycles` and :meth:`cycle_probability` tell.
+        The probabilities of its steps are those of the next answer (:meth:`probability`). How probable a cycle is,
+        :meth:`credible_cycles` and :meth:`cycle_probability` tell.
         """
-        return cycles(self.tournament(user, items, N), minimum)
+        return [
+            replace(cycle, probabilities=self.probability(user, cycle.path, np.roll(cycle.path, -1)))
+            for cycle in cycles(self.tournament(user, items, N), minimum)
+        ]
 
     def cyclic_triads(self, user: Any = None, N: int = 50, *, items: Any = None, strongest: int = 10) -> CyclicTriads:
         """Count the cyclic triples of a user's posterior mean preferences: see :meth:`sadrec.SAD.cyclic_triads`."""

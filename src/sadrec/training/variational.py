@@ -2,9 +2,10 @@
 
 People shrink towards a population whose mean and spread are learnt, factor by factor; scores shrink towards what items
 have that met as many others (in sports, those who play more are better), and rival factors towards 1, by scales that
-are learnt, too. Where there is one user, one factor comes first, the others when it has found its place: all at once,
-they share what it could explain alone until none is worth keeping. A factor that the data does not support shrinks to
-nothing and is dropped; one that is the same for everybody, with rival factors of 1, becomes a part of the item bias.
+are learnt, too. Where there is one user, one factor comes first, and the others, a sweep later, with smaller scores:
+all alike, they share what one could explain alone until none is worth keeping. A factor that the data does not support
+shrinks to nothing and is dropped; one that is the same for everybody, with rival factors of 1, becomes a part of the
+item bias.
 
 What is left of two items that met often is a margin of their own (:class:`Pairings`): the games of one series are no
 independent evidence about anything else. (BPR, which explains everything by scores, has none.) What is left of a user
@@ -42,7 +43,7 @@ from sadrec.training.layout import lay_out, starts
 SWEEPS = 80
 BOUNDED = 15  # sweeps whose parabolas are bounds
 SETTLED = 10  # sweeps before the priors are learnt; where factors come one after the other, as many as are bounded
-GROWN = 30  # sweeps with one factor, before the others come, where there is one user
+GROWN = 1  # sweeps with one factor, before the others come with smaller scores, where there is one user
 PAIRED = 30  # sweeps before pairings have margins of their own
 PRUNED = (30, 40, 50, 65)  # sweeps after which factors that carry nothing are dropped
 OWN = 65  # sweeps before users have scores of their own: the factors, which stay from then on, explain what they can
@@ -137,7 +138,7 @@ class Stages(NamedTuple):
         """Return the stages of a run of so many sweeps.
 
         >>> Stages.of(20)
-        Stages(bounded=4, settled=2, grown=8, paired=8, pruned=(8, 10, 12, 16), own=16)
+        Stages(bounded=4, settled=2, grown=1, paired=8, pruned=(8, 10, 12, 16), own=16)
         """
 
         def at(stage: int) -> int:
