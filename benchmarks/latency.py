@@ -19,6 +19,8 @@ import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
 from sadrec import SAD, Interactions
+from sadrec.ranking.fold_in import Negatives, fold_in
+from sadrec.ranking.vectors import mean_margins
 
 FACTORS, USERS, SEEN, N = 64, 2000, 100, 10
 CLOCK = [time.perf_counter]
@@ -124,6 +126,28 @@ def time_visitors(items: int, number: int, rounds: int) -> None:
         print(f"{verb:<16} {items:7,} items  {kind:<12}  median {median:6.2f} ms  p99 {p99:6.2f} ms")
 
 
+def compare_vectors(items: int) -> None:
+    """Print how far the vector of a visitor is from the one that sixteen times as many negatives lead to."""
+    parameters = random_model(items).parameters
+    rng = np.random.default_rng(2)
+    for kind, candidates in (("pairwise", 1), ("hardest of 8", 8)):
+        drawn = Negatives.drawn_from(parameters, None, candidates)
+        for size in (1, 20):
+            rows = []
+            for _ in range(10):
+                liked = np.sort(rng.choice(items, size, replace=False))
+                options = {"regularization": 0.01, "candidates": candidates}
+                many = fold_in(parameters, liked, negatives=65536 // size, **options).vector
+                few = fold_in(parameters, liked, drawn=drawn, **options).vector
+                best = [set(np.argsort(-mean_margins(parameters, one, None))[:N].tolist()) for one in (many, few)]
+                rows.append((np.linalg.norm(few - many) / np.linalg.norm(many), len(best[0] & best[1]) / N))
+            away, same = np.mean(rows, axis=0)
+            print(
+                f"vector           {items:7,} items  {kind:<12}  {size:2} likes: {100 * away:.1f} % away from that of "
+                f"16 times as many negatives, {100 * same:.0f} % of the {N} best items the same"
+            )
+
+
 def main() -> None:
     """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -139,6 +163,7 @@ def main() -> None:
         for items in map(int, given.items.split(",")):
             compare_recommend(items, given.calls if items < 20_000 else given.calls // 10)
             time_visitors(items, given.visitors, given.rounds)
+            compare_vectors(items)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import polars as pl
 import pytest
 
 from sadrec import BPR, SAD, Comparisons
+from sadrec.data import simulate
 from sadrec.posterior import GibbsSAD
 from sadrec.posterior.gibbs import LOGIT_PER_PROBIT
 
@@ -160,6 +161,19 @@ def test_models_of_interactions_answer_every_verb(folder, started, liked, kind, 
     every_verb(running, 7, [1, 2, 3, 4])
     ids, _ = running.model.recommend_for([1, 2], N=5)
     assert [one["item"] for one in ask(running, "recommend", likes=[1, 2], N=5)["items"]] == ids.tolist()
+
+
+@pytest.mark.parametrize("kind", [SAD, BPR])
+def test_models_of_comparisons_with_default_settings_answer_every_verb(folder, started, kind):
+    """The variational solver: it knows how sure it is of users and items."""
+    said = simulate("sim2", n=30, m=20, k=3, comparisons_per_user=40, seed=5).comparisons
+    kind().fit(said, show_progress=False).save(folder / "stated.sad")
+    running = started("stated.sad")
+    assert get(running, "describe")["knows_how_sure"] is True
+    every_verb(running, 7, [1, 2, 3, 4])
+    (shown,) = ask(running, "prefer", user=7, pairs=[{"item": 1, "rival": 2}])["preferences"]
+    assert shown["deviation"] == running.model.deviation(7, 1, 2)
+    assert ask(running, "question", user=7)["source"] == "fit"
 
 
 @pytest.mark.parametrize("items", [1, 2])

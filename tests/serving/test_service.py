@@ -236,6 +236,19 @@ def test_figures_count_what_was_asked(started):
     assert 'sadrec_request_seconds_count{verb="recommend"} 2.0' in page
 
 
+def test_a_service_that_is_ready_answers(started, monkeypatch):
+    running = started()
+    assert running.client.get("/readyz").status_code == 200
+
+    def broken(*_):
+        raise RuntimeError("no answer")
+
+    monkeypatch.setattr(running.served, "recommend", broken)
+    answer = running.client.get("/readyz")
+    assert answer.status_code == 503 and answer.json()["status"] == "failing"
+    assert running.client.get("/livez").status_code == 200
+
+
 def test_a_draining_service_asks_its_clients_to_leave(started):
     running = started()
     running.service.store.draining = True

@@ -1,5 +1,6 @@
 """The routes: FastAPI for types and documents, verbs for the answers."""
 
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -20,6 +21,8 @@ from sadrec.serving.served import Served, dumps
 from sadrec.serving.service import Service
 from sadrec.serving.settings import MOST_BODY, ServeSettings
 from sadrec.serving.store import Store
+
+logger = logging.getLogger("sadrec.serving")
 
 EXPLORER = Path(__file__).parent / "explorer"
 
@@ -196,7 +199,12 @@ def _add_health(app: FastAPI, store: Store, metrics: Metrics) -> None:
         if store.current is None:
             return _json({"status": "loading", "model": None}, 503)
         status = "draining" if store.draining else "ready"
-        return _json({"status": status, "model": store.current.digest}, 503 if store.draining else 200)
+        try:
+            store.current.ask_once()
+        except Exception:
+            logger.exception("the model does not answer")
+            status = "failing"
+        return _json({"status": status, "model": store.current.digest}, 200 if status == "ready" else 503)
 
     text: dict[int | str, dict[str, Any]] = {
         200: {"content": {"text/plain": {"schema": {"type": "string"}}}},

@@ -602,5 +602,5 @@ class DescribeAnswer(Answer):
 class Health(BaseModel):
     """Whether the process lives or is ready."""
 
-    status: Literal["alive", "ready", "loading", "draining"]
+    status: Literal["alive", "ready", "loading", "draining", "failing"]
     model: str | None = None

@@ -172,6 +172,11 @@ class Served:
         """The items as answers hold them, written, up to their score."""
         return [orjson.dumps(entry)[:-1] + b',"score":' for entry in self.items.entries]
 
+    def ask_once(self) -> None:
+        """Answer for one user: whoever is told that the service is ready finds it so, and warm."""
+        user = self.plain(self.model.users[0])
+        self.recommend(self.user_row(str(user)) or 0, 10)
+
     def recommend(self, row: int, N: int) -> bytes:
         """Return the answer to ``GET /v1/recommend`` for a known user, written."""
         places, scores = self.model._fitted.best_for_one(row, N)
