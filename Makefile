@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: campaigns audit sbom dist build/user browser screenshots settings docs figures demo test test-baselines lint format study bench clean
+.PHONY: demo-cluster campaigns audit sbom dist build/user browser screenshots settings docs figures demo test test-baselines lint format study bench clean
 
 $(VENV)/.base: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -84,6 +84,10 @@ build/user: $(VENV)/.release
 	rm -rf $@
 	$(PYTHON) -m venv $@
 	$@/bin/python -m pip install --quiet .
+
+# Three Ray nodes on this machine train, one is killed, and the bits are those of one machine (docs/cluster.md)
+demo-cluster: $(VENV)/.dev
+	$(BIN)/python -m campaigns.cluster --demo
 
 # Known vulnerabilities of what the library depends on
 audit: build/user

@@ -9,7 +9,6 @@ The cluster is started on this machine, in a network namespace with nothing but 
 """
 
 import argparse
-import os
 import subprocess
 import sys
 import tempfile
@@ -20,7 +19,6 @@ import numpy as np
 from benchmarks.training import interactions
 from campaigns import _namespace
 from sadrec import SAD, Interactions
-from sadrec.data import load
 
 SETTINGS = {"learning_rate": 0.05, "regularization": 0.01, "rival_regularization": 0.001, "negative_candidates": 1}
 
@@ -62,7 +60,7 @@ def bits(asked):
     """Compare the bits on MovieLens 1M."""
     from sadrec.cluster import Ray
 
-    data = load("movielens-1m") if os.environ.get("SADREC_DATA") else simulated(1_000_000, 6_040, 3_706)
+    data = Interactions.from_csr(interactions("movielens-1m"))
     whole, _ = fit(data, epochs=5)
     for workers in (2, 3):
         model, figures = fit(data, Ray(workers=workers), epochs=5)

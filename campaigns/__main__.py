@@ -15,6 +15,7 @@ LONG = {
     "thread": 200,
     "api": 50,
     "service": 3000,
+    "cluster": 20,
 }
 
 

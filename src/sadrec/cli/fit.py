@@ -37,6 +37,7 @@ def describe_command(file: Path, reading: options.Reading, as_json: bool) -> Non
 @click.option("--patience", type=int, help="Stop when the held-out figure has not risen for so many epochs.")
 @click.option("--checkpoint", type=options.a_folder,
               help="Folder to resume from; by default OUTPUT.checkpoint, removed when it is done.")  # fmt: skip
+@options.engine_options
 @options.quiet_option
 @options.reading_options
 @options.json_option
@@ -50,6 +51,7 @@ def fit_command(
     validation: float | None,
     patience: int | None,
     checkpoint: Path | None,
+    engine: Any,
     quiet: bool,
     reading: options.Reading,
     as_json: bool,
@@ -106,6 +108,7 @@ def fit_command(
                 patience=patience,
                 checkpoint=folder,
                 checkpoint_seconds=0 if checkpoint else 5,
+                engine=engine,
                 **more,
             )
     except DataWarning as error:

@@ -137,4 +137,5 @@ def _fitting(array: Any, like: Floats) -> Floats:
 
 def checkpoints_in(folder: Path) -> list[Path]:
     """Return the checkpoints in a folder, the newest first; none where there is no folder."""
-    return sorted(folder.glob("epoch-*.checkpoint"), reverse=True)
+    found = [*folder.glob("epoch-*.checkpoint"), *folder.glob("epoch-*.manifest")]  # of a fit here, or on a cluster
+    return sorted(found, reverse=True)

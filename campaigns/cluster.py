@@ -1,0 +1,187 @@
+"""Kills on a cluster: SIGKILL of a worker, of a node with and without a spare, of the program, at random moments.
+
+    python -m campaigns.cluster --count 20     # kills; every fit must end with the bits of one machine
+    python -m campaigns.cluster --demo         # three nodes train, one is killed: make demo-cluster
+
+The cluster is on this machine, in a network namespace with nothing but loopback (:mod:`campaigns._namespace`).
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import scipy.sparse as sp
+
+from campaigns import _namespace
+from sadrec import SAD, Interactions
+
+KINDS = ("a worker", "a node with a spare", "a node without", "the program")
+SETTINGS: dict[str, Any] = {"factors": 32, "iterations": 30, "learning_rate": 0.05, "regularization": 0.01}
+SETTINGS |= {"rival_regularization": 0.001, "negative_candidates": 4, "blocks": 8, "loss": "pairwise"}
+
+
+def data() -> Interactions:
+    """Return interactions of 6,000 users with 2,000 items."""
+    rng = np.random.default_rng(0)
+    user, item = rng.integers(6000, size=400_000), (2000 * rng.random(400_000) ** 2).astype(np.int64)
+    return Interactions.from_csr(sp.csr_matrix((np.ones(400_000, np.float32), (user, item)), shape=(6000, 2000)))
+
+
+def same(one: SAD, other: SAD) -> bool:
+    """Tell whether two models have the same bits."""
+    names = ("user_factors", "item_factors", "rival_factors", "item_bias")
+    return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in names)
+
+
+def actors() -> list[Any]:
+    """Return the processes of workers."""
+    import psutil
+
+    return [process for process in psutil.process_iter() if process.name().startswith("ray::Actor")]
+
+
+def kill_worker(pick: float) -> bool:
+    """Kill one of the workers; tell whether there was one."""
+    found = actors()
+    if found:
+        os.kill(found[int(pick * len(found))].pid, signal.SIGKILL)
+    return bool(found)
+
+
+def kill_node(made: Any) -> bool:
+    """Kill a node that has a worker, other than the first, to which this program is connected."""
+    busy = {process.ppid() for process in actors()}
+    for node in list(made.worker_nodes):
+        if {entry.process.pid for entry in node.all_processes["raylet"]} & busy:
+            made.remove_node(node, allow_graceful=False)
+            return True
+    return False
+
+
+def program(address: str, folder: str) -> None:
+    """Train until the end, or until somebody kills this process."""
+    from sadrec.cluster import Ray
+
+    SAD(**SETTINGS).fit(data(), False, engine=Ray(workers=2, address=address), checkpoint=folder)
+
+
+def trial(kind: str, made: Any, whole: SAD, rng: np.random.Generator) -> tuple[bool, str]:
+    """Train while something is killed; return whether all ended as promised, and what was done."""
+    from sadrec.cluster import Ray
+
+    epoch, delay, pick = int(rng.integers(1, 25)), float(rng.random()) * 0.3, float(rng.random())
+    with tempfile.TemporaryDirectory() as folder:
+        if kind == "the program":
+            command = [sys.executable, "-m", "campaigns.cluster", "--program", made.address, folder]
+            driver = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+            while not list(Path(folder).glob(f"epoch-{epoch:06d}.manifest")) and driver.poll() is None:
+                time.sleep(0.02)
+            time.sleep(delay)
+            driver.kill()
+            driver.wait()
+            begun: list[int] = []
+            model = SAD(**SETTINGS).fit(
+                data(),
+                False,
+                engine=Ray(workers=2),
+                checkpoint=folder,
+                callbacks=[lambda now, figures, model: begun.append(now)],
+            )
+            return same(model, whole), f"killed after epoch {epoch}, went on with epoch {min(begun, default=31)}"
+        killed: list[bool] = []
+
+        def kill() -> None:
+            time.sleep(delay)
+            killed.append(kill_worker(pick) if kind == "a worker" else kill_node(made))
+
+        def at(now: int, figures: Any, model: Any) -> None:
+            if now == epoch and not threads:
+                threads.append(threading.Thread(target=kill))
+                threads[0].start()
+
+        threads: list[threading.Thread] = []
+        workers = 3 if kind == "a node without" else 2
+        checkpoint = folder if rng.random() < 0.5 else None
+        engine = Ray(workers=workers, spare_seconds=8)
+        model = SAD(**SETTINGS).fit(data(), False, engine=engine, checkpoint=checkpoint, callbacks=[at])
+        for thread in threads:
+            thread.join()
+        kept = "with a checkpoint" if checkpoint else "without a checkpoint"
+        return same(model, whole) and len(model.history) == 30, f"killed {delay:.2f} s after epoch {epoch}, {kept}"
+
+
+def campaign(count: int, seed: int) -> bool:
+    """Do so many trials; return whether all ended as promised."""
+    rng, kept = np.random.default_rng(seed), 0
+    whole = SAD(**SETTINGS).fit(data(), False)
+    made = _namespace.start(3, cpus=1)
+    for number in range(count):
+        kind = KINDS[number % len(KINDS)]
+        while len(made.worker_nodes) < 2:
+            made.add_node(num_cpus=1, object_store_memory=_namespace.LEAST_STORE, node_ip_address="127.0.0.1")
+        began = time.perf_counter()
+        good, what = trial(kind, made, whole, rng)
+        kept += good
+        verdict = "the same bits" if good else "BROKEN"
+        click.echo(f"{number + 1:>3} {kind}: {what}; {verdict} after {time.perf_counter() - began:.0f} s")
+    click.echo(f"{kept} of {count} ended as promised")
+    _namespace.end(made)
+    return kept == count
+
+
+def demo() -> bool:
+    """Train on three nodes, kill one, and say whether the bits are those of this process."""
+    from sadrec.cluster import Ray
+
+    click.echo("Training on one machine: 400,000 interactions, 30 epochs ...")
+    whole = SAD(**SETTINGS).fit(data(), False)
+    click.echo("Starting three Ray nodes, on loopback ...")
+    made = _namespace.start(3, cpus=1)
+    killed: list[bool] = []
+
+    def at(now: int, figures: Any, model: Any) -> None:
+        if now == 1 or now % 10 == 0:
+            spent = ", ".join(f"{name} {figures[f'{name}_share']:.0%}" for name in ("training", "moving", "waiting"))
+            speed, moved = figures["updates_per_second"] / 1e6, figures["moved_bytes"] / 1e6
+            click.echo(f"  epoch {now}: {speed:.1f} M updates/s, {moved:.1f} MB between workers; {spent}")
+        if now == 12 and not killed:
+            killed.append(kill_node(made))
+            click.echo("  killed a node with its worker: nobody has room for another, so the others go on")
+
+    click.echo("Training on three workers ...")
+    model = SAD(**SETTINGS).fit(data(), False, engine=Ray(workers=3, spare_seconds=5), callbacks=[at])
+    good = same(model, whole) and killed == [True]
+    click.echo("The model has the same bits as on one machine." if good else "THE MODEL HAS OTHER BITS.")
+    _namespace.end(made)
+    return good
+
+
+@click.command()
+@click.option("--count", type=click.IntRange(1), default=20, show_default=True, help="How many kills.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Random seed.")
+@click.option("--demo", "shown", is_flag=True, help="Train on three nodes, kill one, compare the bits.")
+@click.option("--program", "asked", nargs=2, hidden=True)
+def main(count: int, seed: int, shown: bool, asked: tuple[str, str] | None) -> None:
+    """Kill workers, nodes and programs while they train. The exit code is 1 where a promise is broken."""
+    if asked:
+        program(*asked)
+    elif _namespace.inside():
+        sys.exit(not (demo() if shown else campaign(count, seed)))
+    elif reason := _namespace.reason_against():
+        raise click.ClickException(reason)
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            command = _namespace.alone(sys.executable, "-m", "campaigns.cluster", *sys.argv[1:])
+            sys.exit(subprocess.run(command, env=_namespace.environment(folder), check=False).returncode)
+
+
+if __name__ == "__main__":
+    main()
