@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: demo-cluster campaigns audit sbom dist build/user browser screenshots settings docs figures demo test test-baselines lint format study bench clean
+.PHONY: demo-cluster campaigns audit sbom dist build/user browser screenshots settings docs figures demo test test-baselines test-integrations lint format study bench clean
 
 $(VENV)/.base: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -41,7 +41,11 @@ test: $(VENV)/.dev browser
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not baselines"
 
 test-baselines: $(VENV)/.dev
-	$(BIN)/python -m pytest -m baselines
+	$(BIN)/python -m pytest -m baselines --ignore=tests/integrations
+
+# Inside Cornac, RecTools and both lines of LensKit, each in an environment of its own
+test-integrations: $(VENV)/.dev
+	$(BIN)/python -m pytest -m baselines tests/integrations
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -1,4 +1,4 @@
-"""A locked virtual environment for each group of baselines, under the cache folder of sadrec.
+"""A locked virtual environment for each group of baselines, and for each toolkit, under the cache folder of sadrec.
 
 The libraries of the baselines do not fit into one environment. So each group gets its own, made the first time it is
 needed from a list of exact versions with their hashes (the folder ``requirements``). An environment is made under
@@ -67,8 +67,8 @@ class Environment:
 
     @property
     def baselines(self) -> tuple[str, ...]:
-        """Names of the baselines that live in it."""
-        return tuple(spec.name for spec in BASELINES.values() if spec.environment == self.name)
+        """Names of the baselines that live in it; its own for that of a toolkit."""
+        return tuple(spec.name for spec in BASELINES.values() if spec.environment == self.name) or (self.name,)
 
     @property
     def folder(self) -> Path:
@@ -85,7 +85,15 @@ ENVIRONMENTS: Mapping[str, Environment] = {
     "rankfm": Environment("rankfm", ("rankfm.rankfm",), 210),
     "recommenders": Environment("recommenders", ("recommenders.models.ncf.ncf_singlenode",), 1700, "3.11"),
 }
-"""The environments by name."""
+"""The environments of baselines by name."""
+
+TOOLKITS: Mapping[str, Environment] = {
+    "cornac": Environment("cornac", ("cornac.models", "numba", "pytest"), 750),
+    "rectools": Environment("rectools", ("rectools.models", "numba", "pytest"), 550, "3.11"),
+    "lenskit2025": Environment("lenskit2025", ("lenskit.pipeline", "numba", "pytest"), 5600, "3.13"),
+    "lenskit2026": Environment("lenskit2026", ("lenskit.pipeline", "numba", "pytest"), 5600, "3.13"),
+}
+"""The environments in which sadrec is tested inside other toolkits (tests/integrations), by name."""
 
 
 def environment_of(name: str) -> Environment | None:
@@ -96,8 +104,9 @@ def environment_of(name: str) -> Environment | None:
     ValueError
         When there is no baseline and no environment of this name.
     """
-    if name in ENVIRONMENTS:
-        return ENVIRONMENTS[name]
+    for known in (ENVIRONMENTS, TOOLKITS):
+        if name in known:
+            return known[name]
     wanted = find(name).environment
     return None if wanted is None else ENVIRONMENTS[wanted]
 
