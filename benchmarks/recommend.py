@@ -4,6 +4,7 @@
     python benchmarks/recommend.py --factors 64 --json out.json
     python benchmarks/recommend.py --only questions memory
     python benchmarks/recommend.py --only refit          # is a folded-in vector what a fit would have learnt?
+    python benchmarks/recommend.py --only everybody      # recommend_all here and on Ray, in a network namespace
 
 Contenders take turns in one run and the best of several turns counts, because machines are shared and noisy. All answer
 from the same vectors and leave out the same seen items. Ours starts from the three factor matrices every time; implicit
@@ -17,8 +18,10 @@ random: what they say does not change how long it takes to find the largest.
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -226,19 +229,85 @@ def memory_table():
     return growth
 
 
+def on_ray_data(work, parts):
+    """Write parts through Ray Data, as sadrec.cluster does not: a row of the data set is the number of a part."""
+    import ray.data
+
+    from sadrec.cluster.parts import write_part
+
+    def write(row):
+        return {"rows": write_part(work, parts[int(row["id"])], 1).rows}
+
+    ray.data.DataContext.get_current().enable_progress_bars, two = False, ray.data.TaskPoolStrategy(size=2)
+    ray.data.range(len(parts), override_num_blocks=len(parts)).map(write, num_cpus=1, compute=two).take_all()
+
+
+def bench_everybody(copies, turns, factors=64, N=10):
+    """Print and return users a second of recommend_all: threads here, tasks of Ray, Ray Data; two cores each."""
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    from campaigns import _namespace
+    from sadrec import SAD
+    from sadrec.cluster import Ray
+    from sadrec.models.everybody import Part, Question, Work
+
+    if not _namespace.inside():
+        if reason := _namespace.reason_against():
+            print(reason)
+            return None
+        with tempfile.TemporaryDirectory() as folder:
+            answer = Path(folder) / "answer.json"
+            call = [sys.executable, __file__, "--only", "everybody", "--copies", str(copies), "--turns", str(turns)]
+            call = _namespace.alone(*call, "--json", str(answer))
+            subprocess.run(call, env=_namespace.environment(folder), check=True)
+            return json.loads(answer.read_text())["everybody"]
+    made = _namespace.start(1, cpus=2, store=200 * 2**20)
+    matrix = interactions()
+    some = sp.csr_matrix(matrix.multiply(np.random.default_rng(0).random(matrix.shape) < 0.25))
+    seen = sp.vstack([some] * copies, "csr")
+    parameters = random_parameters(*seen.shape, factors)
+    users = seen.shape[0]
+    with tempfile.TemporaryDirectory() as folder:
+        file, place = Path(folder) / "m.sad", Path(folder) / "lists"
+        given = parameters.user_factors, parameters.item_factors, parameters.rival_factors
+        SAD.from_factors(*given, seen=seen).save(file)
+        model = SAD.load(file, mmap=True)
+        work = Work(file, model._fitted.file[1], None, Question(N), place)
+        parts = [Part(number, range(users)[a : a + 8192]) for number, a in enumerate(range(0, users, 8192))]
+
+        def anew(write):
+            shutil.rmtree(place, ignore_errors=True)
+            place.mkdir()
+            write()
+
+        asked = {"N": N, "output": place, "part_users": 8192, "show_progress": False}
+        contenders = {
+            "two threads": lambda: anew(lambda: model.recommend_all(**asked)),
+            "Ray, two tasks": lambda: anew(lambda: model.recommend_all(engine=Ray(workers=2), **asked)),
+            "Ray Data": lambda: anew(lambda: on_ray_data(work, parts)),
+        }
+        rates = {name: users / seconds for name, seconds in contest(contenders, turns).items()}
+    _namespace.end(made)
+    print(f"top {N} for {users:,} users of {seen.shape[1]:,} items to a folder, {len(parts)} parts, users a second:")
+    for name, rate in rates.items():
+        print(f"  {name:14s} {rate:10,.0f}   x {rate / rates['two threads']:.2f}")
+    return {"users": users, "parts": len(parts), "users_per_second": rates}
+
+
 def main():
     """Run the benchmarks that were asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--factors", type=int, nargs="+", default=[64, 500])
     parser.add_argument("--turns", type=int, default=10, help="how often each contender runs")
-    parser.add_argument("--only", nargs="+", choices=["top", "methods", "questions", "memory", "refit"], default=None)
+    known = ["top", "methods", "questions", "memory", "refit", "everybody"]
+    parser.add_argument("--only", nargs="+", choices=known, default=None)
+    parser.add_argument("--copies", type=int, default=50, help="how often all users are there, for everybody")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     parser.add_argument("--memory-of", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.memory_of:
         print(bench_memory(options.memory_of))
         return
-    wanted = options.only or ["top", "methods", "questions", "memory", "refit"]
+    wanted = options.only or known
     report = {"cores": os.cpu_count()}
     if "top" in wanted:
         report["top"] = [bench_top_n(factors, options.turns) for factors in options.factors]
@@ -251,6 +320,8 @@ def main():
         report["memory_mb"] = memory_table()
     if "refit" in wanted:
         report["refit"] = bench_refit(min(options.factors))
+    if "everybody" in wanted:
+        report["everybody"] = bench_everybody(options.copies, min(options.turns, 3))
     if options.json:
         options.json.write_text(json.dumps(report, indent=2))
 

@@ -16,6 +16,7 @@ LONG = {
     "api": 50,
     "service": 3000,
     "cluster": 20,
+    "recommend_all": 20,
 }
 
 
