@@ -15,6 +15,7 @@ from typing import Any
 
 ALONE = ["unshare", "-n", "-p", "-f", "--mount-proc", "--kill-child"]
 LEAST_STORE = 80 * 2**20  # bytes of object store for each node: the least that Ray takes
+_STARTS = 4  # of the first node
 _INSIDE = "SADREC_INSIDE_NAMESPACE"
 _ENVIRONMENT = {
     _INSIDE: "1",
@@ -64,7 +65,13 @@ def start(nodes: int, cpus: int = 1, store: int = LEAST_STORE) -> Any:
     if not inside():
         raise RuntimeError("a cluster is started in a namespace of its own only")
     node: dict[str, Any] = {"num_cpus": cpus, "object_store_memory": store, "node_ip_address": "127.0.0.1"}
-    made = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
+    for left in reversed(range(_STARTS)):
+        try:
+            made = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
+            break
+        except Exception as error:  # a busy machine: Ray waits for 30 s and no longer
+            if not left or "timed out during startup" not in str(error):
+                raise
     for _ in range(nodes - 1):
         made.add_node(**node)
     made.wait_for_nodes()

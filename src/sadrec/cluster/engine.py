@@ -30,7 +30,7 @@ _MOST_LOSSES = 5  # without an epoch in between
 
 @dataclass(frozen=True)
 class Ray:
-    """Train on a cluster of Ray: ``SAD(...).fit(data, engine=Ray(workers=4))``.
+    """Train on a cluster of Ray: ``SAD(...).fit(data, engine=Ray(workers=4))``; ``recommend_all`` takes it too.
 
     The model has the bits that ``fit`` on one machine gives it. A worker that is lost is replaced, or, where no node
     has room for another, the rest goes on without it; the bits stay.
