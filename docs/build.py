@@ -15,7 +15,15 @@ from sphinx.cmd.build import build_main
 from sphinx.util.inventory import InventoryFile
 
 DOCS = Path(__file__).parent
-PUBLIC = ("sadrec", "sadrec.data", "sadrec.models", "sadrec.evaluation", "sadrec.posterior", "sadrec.serving")
+PUBLIC = (
+    "sadrec",
+    "sadrec.data",
+    "sadrec.models",
+    "sadrec.evaluation",
+    "sadrec.posterior",
+    "sadrec.serving",
+    "sadrec.cluster",
+)
 LOADED = re.compile(r"""<(?:script|img|iframe|source|link)\b[^>]*?\b(?:src|href)=["'](?:https?:)?//[^>]*>""")
 STYLED = re.compile(r"""(?:@import\s+|url\()\s*["']?(?:https?:)?//""")
 
