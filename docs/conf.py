@@ -23,7 +23,7 @@ exclude_patterns = ["**/.ipynb_checkpoints"]
 # Notebooks are executed at every build, from nothing; a cell that fails, fails the build.
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
-nb_execution_timeout = 120
+nb_execution_timeout = 900  # seconds for a cell: a machine may be busy
 nb_execution_in_temp = True
 nb_execution_show_tb = True
 nb_output_stderr = "remove"  # progress bars
