@@ -13,8 +13,10 @@ from pathlib import Path
 import numpy as np
 import psutil
 import scipy.sparse as sp
+from click.testing import CliRunner
 
 from sadrec import SAD, Interactions
+from sadrec.cli import main
 from sadrec.cluster import Ray
 from sadrec.models.everybody import Part, Question, Work
 
@@ -53,6 +55,10 @@ def same_rows(cluster, folder):
         rows = one.recommend_all(output=there, engine=Ray(workers=2), **asked | more).collect()
         manifest = json.loads((there / "_manifest.json").read_text())
         result[name] = files(here) == files(there) and len(rows) == manifest["rows"]
+    mapped.recommend_all(N=3, output=folder / "here", show_progress=False)
+    call = ["recommend", str(folder / "m.sad"), "--all", "-n", "3", "-o", f"{folder}/there/", "--engine", "ray"]
+    said = CliRunner().invoke(main, [*call, "--workers", "1", "--quiet"]).output
+    result["the command line"] = "500 users" in said and files(folder / "here") == files(folder / "there")
     return {**result, "told": refused(folder)}
 
 

@@ -6,7 +6,7 @@ from tests.cluster.namespace import inside
 def test_the_files_are_those_of_one_machine(tmp_path):
     result = inside("lists:same_rows", 2, str(tmp_path))
     told = result.pop("told")
-    assert len(result) == 5 and all(result.values()), result
+    assert len(result) == 6 and all(result.values()), result
     assert "gone.sad' is not there on" in told and "in folders that all nodes share" in told
 
 
