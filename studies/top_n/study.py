@@ -36,13 +36,13 @@ from studies.top_n.published import PublishedSplit
 log = logging.getLogger(__name__)
 
 SGD_SPACE: Mapping[str, Sequence[Any]] = {
-    "factors": (64, 128, 256),
-    "iterations": (40, 60),
-    "learning_rate": (0.05, 0.08),
-    "regularization": (0.008, 0.01, 0.012, 0.014, 0.018, 0.025),
-    "negative_candidates": (4, 6, 8, 12),
-    "bias": (False, True),
-    "user_balance": (0.0, 0.2, 0.3),
+    "factors": (64, 128),
+    "iterations": (60, 100),
+    "learning_rate": (0.05,),
+    "regularization": (0.012, 0.013, 0.014, 0.016),
+    "negative_candidates": (6, 8, 10),
+    "bias": (False,),
+    "user_balance": (0.1, 0.2, 0.3),
 }
 SPACES: Mapping[str, Mapping[str, Sequence[Any]]] = {
     "sad": {**SGD_SPACE, "rival_regularization": (0.0003, 0.001, 0.003)},
@@ -63,26 +63,18 @@ SPACES: Mapping[str, Mapping[str, Sequence[Any]]] = {
 }
 """What each model is tuned over; all values of a setting are equally likely."""
 
+_SGD_START: Mapping[str, Any] = {
+    "factors": 128,
+    "iterations": 100,
+    "learning_rate": 0.05,
+    "regularization": 0.014,
+    "negative_candidates": 8,
+    "bias": False,
+    "user_balance": 0.2,
+}
 START: Mapping[str, Mapping[str, Any]] = {
-    "sad": {
-        "factors": 128,
-        "iterations": 40,
-        "learning_rate": 0.05,
-        "regularization": 0.012,
-        "negative_candidates": 8,
-        "bias": False,
-        "user_balance": 0.3,
-        "rival_regularization": 0.001,
-    },
-    "bpr": {
-        "factors": 128,
-        "iterations": 40,
-        "learning_rate": 0.05,
-        "regularization": 0.012,
-        "negative_candidates": 8,
-        "bias": False,
-        "user_balance": 0.3,
-    },
+    "sad": {**_SGD_START, "rival_regularization": 0.001},
+    "bpr": _SGD_START,
     "ease": {"regularization": 500.0},
     "als": {"factors": 64, "regularization": 5.0, "alpha": 2.0},
     "implicit-bpr": {"factors": 64, "iterations": 100, "learning_rate": 0.05, "regularization": 0.01},
