@@ -18,12 +18,8 @@ from studies._tools import markdown_table
 SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "default settings": {},
     "negatives as drawn": {"negative_candidates": 1, "regularization": 0.005, "user_balance": 0.0},
-    "32 factors, no bias, hardest of 12": {
-        "factors": 32,
-        "bias": False,
-        "negative_candidates": 12,
-        "regularization": 0.012,
-    },
+    "bias, user_balance 0.3, l2 0.011": {"bias": True, "user_balance": 0.3, "regularization": 0.011},
+    "order_share 0.05": {"order_share": 0.05},
 }
 """What is compared, by name."""
 

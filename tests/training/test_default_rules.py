@@ -111,9 +111,19 @@ def test_where_popularity_is_the_better_guess_l2_is_stronger():
     assert l2(-0.5) == 1.5 * l2(0.0) == 1.5 * l2(1.0)
 
 
-@pytest.mark.parametrize(("pairs", "balance"), [(10_000, 0.0), (20_000, 0.3), (100_000, 0.3)])
+@pytest.mark.parametrize(("pairs", "balance"), [(10_000, 0.0), (20_000, 0.3), (80_000, 0.3), (100_000, 0.1)])
 def test_users_count_more_equally_where_they_have_done_something(pairs, balance):
     assert defaults("interactions", 1_000, 500, pairs)["user_balance"] == balance
+
+
+@pytest.mark.parametrize(("pairs", "loss"), [(9_000, "pairwise"), (20_000, "softmax"), (40_000, "pairwise")])
+def test_many_negatives_at_once_where_little_is_known_of_each_user_and_item(pairs, loss):
+    assert defaults("interactions", 1_000, 500, pairs)["loss"] == loss
+
+
+@pytest.mark.parametrize(("pairs", "bias"), [(20_000, True), (80_000, True), (100_000, False)])
+def test_there_is_no_bias_where_much_is_known_of_each_user_and_item(pairs, bias):
+    assert defaults("interactions", 1_000, 500, pairs)["bias"] is bias
 
 
 @pytest.mark.parametrize("users", [1, 2, 3, 9])

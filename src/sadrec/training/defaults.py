@@ -17,7 +17,7 @@ DEFAULTS: dict[Kind, dict[str, Any]] = {
     "interactions": {
         "iterations": 50,
         "learning_rate": 0.05,
-        "regularization": 0.01,
+        "regularization": 0.012,
         "rival_regularization": 0.001,
         "init_scale": 0.1,
         "bias": True,
@@ -62,6 +62,10 @@ MOST_BLOCKS = 16
 # enough for many negatives at once; and, with these, the square of the length for each e-fold of the catalogue.
 PER_CANDIDATE, STRONGEST, BALANCED_FROM = 25.0, 0.02, 20.0
 PERSONAL, SQUARE_PER_FOLD = 1.2, 0.95
+# Below so many interactions per vector many negatives at once learn more as well, if there are enough to tell in all.
+SPARSE, ENOUGH = 60.0, 10_000
+# Where there are so many per vector, they learn popularity without a bias, and users need little balance.
+DENSE, DENSE_BALANCE = 190.0, 0.1
 # One candidate for so many items, up to a limit, where taste is personal and one negative at a time is asked for.
 ITEMS_PER_CANDIDATE, MOST_CANDIDATES = 250, 64
 
@@ -79,7 +83,8 @@ def defaults(
     Interactions: the more is known per vector, the harder the negatives it can be trained against and the less it has
     to be held back: candidates grow in proportion to the interactions per vector (1 to 8), l2 falls with their square
     root, from at most 0.02, or more where popularity is the better guess (a :func:`~sadrec.training.lift.lift` below
-    0). Users count more equally where they have done something. Where taste is personal (a lift of 1.2 or more), each
+    0). Users count more equally where they have done something. From 190 interactions per vector on there is no bias.
+    Where taste is personal (a lift of 1.2 or more), or there are fewer than 60 interactions per vector, each
     interaction is trained against many negatives at once, and vectors have a length that grows with the logarithm of
     the catalogue, unless ``loss`` says otherwise (measured: docs/defaults.md).
 
@@ -88,9 +93,9 @@ def defaults(
     ...     numbers = ("negative_candidates", "regularization", "length", "user_balance")
     ...     return values["loss"], *(round(values[name], 3) for name in numbers)
     >>> rule(users=6_040, items=3_706, pairs=800_000, lift=0.8)  # MovieLens 1M
-    ('pairwise', 8, 0.011, 0.0, 0.3)
+    ('pairwise', 8, 0.013, 0.0, 0.1)
     >>> rule(users=17_482, items=1_358, pairs=130_000, lift=-0.1)  # Food.com
-    ('pairwise', 1, 0.022, 0.0, 0.0)
+    ('softmax', 256, 0.022, 1.171, 0.0)
     >>> rule(users=29_858, items=40_981, pairs=810_000, lift=3.2)  # Gowalla
     ('softmax', 256, 0.02, 3.176, 0.5)
 
@@ -111,16 +116,21 @@ def defaults(
     per_vector = 3 * pairs / max(users + items, 1)
     if kind == "interactions":
         strongest = STRONGEST * (1 + max(-lift, 0))
-        values["regularization"] = min(0.01 * math.sqrt(300 / max(per_vector, 1)), strongest)
+        values["regularization"] = min(values["regularization"] * math.sqrt(300 / max(per_vector, 1)), strongest)
         wanted, most = per_vector / PER_CANDIDATE, values["negative_candidates"]
         if lift >= PERSONAL:
             wanted, most = max(wanted, items / ITEMS_PER_CANDIDATE), MOST_CANDIDATES
         values["negative_candidates"] = min(max(round(wanted), 1), most)
         if pairs < BALANCED_FROM * users:
             values["user_balance"] = 0.0
-        if loss == "softmax" or (loss is None and lift >= PERSONAL):
+        elif per_vector >= DENSE:
+            values |= {"user_balance": DENSE_BALANCE, "bias": False}
+        sparse = per_vector < SPARSE and pairs >= ENOUGH
+        if loss == "softmax" or (loss is None and (lift >= PERSONAL or sparse)):
             share = min(max(lift / 2, 0.2), 1.0)
-            values |= SOFTMAX | {"length": math.sqrt(share * SQUARE_PER_FOLD * math.log(max(items, 2)))}
+            length = math.sqrt(share * SQUARE_PER_FOLD * math.log(max(items, 2)))
+            balance = SOFTMAX["user_balance"] if lift >= PERSONAL else values["user_balance"]
+            values |= SOFTMAX | {"length": length, "user_balance": balance, "bias": True}
     elif pairs >= STATEMENT:
         if per_vector < SCARCE_PER_VECTOR:
             return values | SCARCE
