@@ -128,7 +128,7 @@ def main():
     parser.add_argument("--pairs", type=float, default=20e6)
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--cores", type=int, default=16, help="cores of a node, for the model of cost")
-    parser.add_argument("--rate", type=float, default=1e6, help="updates a second on a core, for the model of cost")
+    parser.add_argument("--rate", type=float, default=5e6, help="updates a second on a core, for the model of cost")
     parser.add_argument("--gigabits", type=float, default=10.0, help="of the network, for the model of cost")
     asked = parser.parse_args()
     if asked.what == "cost":

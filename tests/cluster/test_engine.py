@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from sadrec import SAD, Comparisons
+from sadrec.cli import main
 from sadrec.cluster import Ray
 from tests.cluster.scenes import SMALL, clicks, said
 
@@ -47,3 +49,14 @@ def test_only_what_is_gone_is_tried_again():
     assert is_loss(errors.ObjectLostError("00" * 28, None, ""))
     assert not is_loss(errors.RayActorError(actor_init_failed=True))
     assert not is_loss(KeyError("a mistake of ours"))
+
+
+def test_the_command_line_takes_an_engine(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = "\n".join(f"{user},{item}" for user, item in rng.integers(40, size=(300, 2)))
+    (tmp_path / "clicks.csv").write_text(f"user,item\n{rows}\n")
+    fit = ["fit", str(tmp_path / "clicks.csv"), "-o", str(tmp_path / "m.sad"), "--blocks", "2"]
+    answer = CliRunner().invoke(main, [*fit, "--engine", "ray", "--workers", "3"])
+    assert answer.exit_code == 1 and "workers=3 is more than blocks=2" in answer.output
+    answer = CliRunner().invoke(main, [*fit, "--workers", "3"])
+    assert answer.exit_code == 2 and "--workers goes with --engine ray" in answer.output
