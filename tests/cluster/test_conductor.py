@@ -10,7 +10,7 @@ from sadrec.cluster.worker import Rows, Worker
 from sadrec.training.drawn import Positives
 from sadrec.training.factors import initial_factors
 from sadrec.training.given import Pairs
-from sadrec.training.samplers import Ordered, Stated
+from sadrec.training.samplers import Disliked, Ordered, PopularNegatives, Stated
 from sadrec.training.settings import Settings
 from sadrec.training.trainer import Trainer, lasting
 
@@ -52,7 +52,7 @@ def matrix_of(rng):
     )
 
 
-def feedback(drawn=True, weights=False, balance=False, stated=0, ordered=False):
+def feedback(drawn=True, weights=False, balance=False, stated=0, ordered=False, popular=False, disliked=False):
     rng = np.random.default_rng(0)
     matrix, sources = matrix_of(rng), []
     indptr, indices = matrix.indptr.astype(np.int64), matrix.indices.copy()
@@ -63,6 +63,11 @@ def feedback(drawn=True, weights=False, balance=False, stated=0, ordered=False):
         sources.append(Stated(Pairs(user, winner, loser, rng.random(stated).astype(np.float32))))
     if ordered:
         sources.append(Ordered((indptr, indices), matrix.data, 0.7))
+    if popular:
+        sources.append(PopularNegatives((indptr, indices), None, ITEMS))
+    if disliked:
+        mask = matrix.data < 2
+        sources.append(Disliked((indptr, indices), (~mask).astype(np.float32), mask, ITEMS))
     weight = rng.random(matrix.nnz).astype(np.float32) if weights else None
     user_weights = rng.random(USERS).astype(np.float32) if balance else None
     return Positives(indptr, indices, weight, user_weights) if drawn else None, sources
@@ -98,6 +103,8 @@ VARIANTS = {
     "adaptive": ({"adaptive": True}, {}),
     "comparisons": ({}, {"drawn": False, "stated": 700}),
     "order pairs": ({}, {"ordered": True}),
+    "popular negatives": ({}, {"drawn": False, "popular": True}),
+    "dislikes": ({}, {"disliked": True}),
     "everything": ({"adaptive": True, "blocks": 7}, {"ordered": True, "stated": 300, "weights": True}),
 }
 
