@@ -2,7 +2,7 @@
 
 In half of the trials one to three workers are killed, each at any time while it writes a part; the call ends by itself.
 In the others the program is killed once or twice, at any time from its start, and run again. In all, the folder holds
-in the end the files that one process writes, byte for byte, and nothing beside them. The cluster is two nodes on this
+in the end the files that one process writes, byte for byte, and nothing beside them. The cluster is one node on this
 machine, in a network namespace of its own.
 """
 
@@ -38,7 +38,7 @@ def prepare(folder: Path) -> Subject:
 
     from sadrec import SAD
 
-    made = _namespace.start(2)
+    made = _namespace.start(1, cpus=2)
     rng = np.random.default_rng(0)
     factors = rng.normal(size=(500, 8)), rng.normal(size=(900, 8)), rng.random((900, 8))
     model = SAD.from_factors(*factors, seen=sp.random(500, 900, 0.02, "csr", np.float32, rng))
