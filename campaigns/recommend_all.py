@@ -20,6 +20,11 @@ from campaigns import _namespace
 from campaigns._trials import Campaign, Outcome, Random, main, tree
 
 ASKED: dict[str, Any] = {"N": 5, "method": "wins", "part_users": 25, "show_progress": False}
+_PATIENT = {  # no node is killed here, and one that a busy machine keeps waiting is not dead
+    "RAY_health_check_initial_delay_ms": "60000",
+    "RAY_health_check_timeout_ms": "60000",
+    "RAY_health_check_failure_threshold": "10",
+}
 
 
 class Subject(NamedTuple):
@@ -133,7 +138,8 @@ def _alone() -> Any:
         return reason
     with tempfile.TemporaryDirectory() as folder:
         command = _namespace.alone(sys.executable, "-m", "campaigns.recommend_all", *sys.argv[1:])
-        return subprocess.run(command, env=_namespace.environment(folder), check=False).returncode
+        environment = {**_namespace.environment(folder), **_PATIENT}
+        return subprocess.run(command, env=environment, check=False).returncode
 
 
 if __name__ == "__main__":
