@@ -158,5 +158,6 @@ def _step(visitor: SAD, user: Any, asked: set[frozenset[Any]]) -> NextQuestion |
 
 
 def _question(visitor: SAD, user: Any, item: Any, rival: Any, reason: Reason) -> NextQuestion:
-    bits, chance = information(visitor.preference(user, item, rival), visitor.deviation(user, item, rival) ** 2)
-    return NextQuestion(item, rival, float(bits), float(chance), reason)
+    (row,) = visitor.ask_next(user, [item, rival]).iter_rows(named=True)
+    chance = row["probability"] if row["item"] == item else 1 - row["probability"]
+    return NextQuestion(item, rival, row["bits"], chance, reason)
