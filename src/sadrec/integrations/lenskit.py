@@ -66,7 +66,7 @@ class _Trained(Component, Trainable):  # type: ignore[misc]
             return
         settings = dict(self.config.settings)
         if "random_state" in settings and settings["random_state"] is None:
-            settings["random_state"] = int(options.random_generator().integers(2**53))
+            settings["random_state"] = int(options.random_generator().integers(2**63))
         key = json.dumps([self.config.model, settings], sort_keys=True)
         fits = _FITS.setdefault(data, {})
         if key not in fits:

@@ -178,7 +178,7 @@ class Settings:
     def __post_init__(self) -> None:
         """Check every value by its rule, and those that depend on each other."""
         rules = {name: entry.metadata["rule"] for name, entry in declared(TrainingSettings).items()}
-        rules |= {"seed": Whole(0), "learn_rivals": Flag()}
+        rules |= {"seed": Whole(0, 2**63 - 1), "learn_rivals": Flag()}
         for entry in fields(self):
             if entry.name == "origins":
                 continue
