@@ -92,7 +92,7 @@ def test_answers_that_do_not_fit_are_refused(model, monkeypatch):
 
 
 def test_recommendations_for_all_are_no_more_than_there_are_items(model, tmp_path):
-    write_all(model, tmp_path / "all.parquet", 10**9, "margin", keep_seen=True)
+    write_all(model, tmp_path / "all.parquet", 10**9, "margin", keep_seen=True, titles={}, quiet=True)
     assert len(pl.read_parquet(tmp_path / "all.parquet")) == 50 * 40
 
 

@@ -220,8 +220,10 @@ def tune(
     copied(model)
     _check.one_of(sampler, "sampler", ("grid", "random", "tpe"))
     _check.one_of(rule, "rule", ("best", "one_error"))
-    for what, count in (("folds", folds), ("looks", looks), *([] if trials is None else [("trials", trials)])):
-        _check.whole(count, what, 1)
+    _check.whole(folds, "folds", 1, 1_000)
+    _check.whole(looks, "looks", 1, 10_000)
+    if trials is not None:
+        _check.whole(trials, "trials", 1, 1_000_000)
     for what, seconds in (("budget", budget), ("timeout", timeout)):
         if seconds is not None and not seconds > 0:
             raise ValueError(f"{what} must be above 0 seconds, or None for no limit, not {seconds!r}")
