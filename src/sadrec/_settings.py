@@ -35,8 +35,13 @@ class Whole(Rule):
     """A whole number."""
 
     def __init__(self, least: int = 0, most: int | None = None) -> None:
-        self.check = partial(_check.whole, least=least, most=_MOST if most is None else most)  # type: ignore[method-assign]
+        self._least, self._most = least, most
         self.words = f"whole number, at least {least}" if most is None else f"whole number, {least} to {most}"
+
+    def check(self, value: Any, name: str) -> int:
+        """Return the number; the bound that all have is named only to those who are above it."""
+        _check.whole(value, name, self._least, self._most)
+        return _check.whole(value, name, self._least, _MOST if self._most is None else self._most)
 
 
 class Number(Rule):
