@@ -27,6 +27,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -122,7 +123,7 @@ def arrays_of(*parts: Any) -> list[Any]:
     return arrays
 
 
-def total(arrays: list[Any], but: list[Any] = []) -> int:  # noqa: B006
+def total(arrays: list[Any], but: Sequence[Any] = ()) -> int:
     """Return the bytes of arrays, but for those that share memory with others."""
     import numpy as np
 

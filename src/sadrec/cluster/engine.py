@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from sadrec import _check
 from sadrec.cluster.actors import Actors, Lost, ray
 from sadrec.cluster.checkpoint import Saved, Shards
 from sadrec.cluster.conductor import Boundary, Conductor
@@ -57,7 +56,7 @@ class Ray:
         """Check the values."""
         for name in ("workers", "threads"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+            if not _check.is_whole(value) or value < 1:
                 raise ValueError(f"{name} must be a whole number from 1, not {value!r}")
         if not 0 <= self.spare_seconds < math.inf:
             raise ValueError(f"spare_seconds must be a finite number from 0, not {self.spare_seconds!r}")
