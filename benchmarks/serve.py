@@ -302,7 +302,7 @@ async def reload(folder: Path, users: list[int], paths: list[Path], reloads: int
         asking = asyncio.create_task(client.run())
         began = time.monotonic()
         for turn in range(reloads):
-            await asyncio.sleep(seconds / reloads)
+            await asyncio.sleep(max(0.0, began + seconds * turn / reloads - time.monotonic()))
             replace_file(paths[(turn + 1) % 2], model)
             for _ in range(300):  # two changes of the file within one load would be one reload
                 if await asyncio.to_thread(reloads_of, serving.port) > turn:

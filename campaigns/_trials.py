@@ -219,7 +219,7 @@ class Ended(NamedTuple):
 
 
 def in_fork(
-    work: Callable[[], Any], folder: Path, disturb: Callable[[int], None] = lambda child: None, seconds: float = 60.0
+    work: Callable[[], Any], folder: Path, disturb: Callable[[int], None] = lambda child: None, seconds: float = 120.0
 ) -> Ended:
     """Do some work in a fork of this process and disturb it from outside.
 
@@ -232,6 +232,7 @@ def in_fork(
         code = 1
         try:
             _say_to(log)
+            faulthandler.register(signal.SIGALRM, 2, chain=True)  # says where it stood
             signal.setitimer(signal.ITIMER_REAL, seconds)  # ends it, unless it is over before
             work()
             code = 0

@@ -144,7 +144,7 @@ CAMPAIGN = Campaign(
     broken=("wrong bits", "failed again", "litter"),
     prepare=prepare,
     trial=trial,
-    seconds=180,
+    seconds=400,
     memory=4.0,
 )
 

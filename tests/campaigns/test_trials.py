@@ -102,6 +102,15 @@ def test_how_a_fork_ends_is_told(tmp_path, work, code):
     assert in_fork(work, tmp_path).code == code
 
 
+def test_a_fork_that_never_ends_is_ended_and_says_where_it_stood(tmp_path):
+    def wait_for_ever():
+        time.sleep(600)
+
+    ended = in_fork(wait_for_ever, tmp_path, seconds=0.2)
+    assert ended.code == -signal.SIGALRM
+    assert "in wait_for_ever" in ended.said
+
+
 def test_damage_changes_a_file_the_same_way_for_the_same_seed(tmp_path):
     path = tmp_path / "a"
     write_arrays(path, {"x": np.arange(30.0), "n": np.arange(4)}, {"kind": "test", "values": [1, 2]})
