@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sadrec.data import Ids, as_interactions
 from sadrec.models import NotFittedError
 from studies.baselines import environments, programs
-from studies.baselines.catalogue import BaselineSpec, find
+from studies.baselines.catalogue import BASELINES, BaselineSpec, find
 from studies.baselines.errors import BaselineError, BaselineTimeoutError
 from studies.baselines.processes import run_logged, tail
 from studies.baselines.programs import exchange
@@ -29,6 +29,8 @@ logger = logging.getLogger(__name__)
 
 Array = NDArray[Any]
 Where = Literal["auto", "here", "environment"]
+Features = tuple[Any, Array]
+"""Ids, and a matrix with a row for each."""
 
 _START = "import sys; sys.path.append(sys.argv[1]); from programs.run import main; main(sys.argv[2:])"
 _LOG = "log.txt"
@@ -128,9 +130,25 @@ class Baseline:
         """Ids of the items, in column order."""
         return self._known().items.array
 
-    def fit(self, data: Any, show_progress: bool = True) -> Self:
-        """Learn from interactions, in any form that :class:`~sadrec.SAD` takes, and return the model."""
+    def fit(
+        self,
+        data: Any,
+        show_progress: bool = True,
+        *,
+        user_features: Features | None = None,
+        item_features: Features | None = None,
+    ) -> Self:
+        """Learn from interactions, in any form that :class:`~sadrec.SAD` takes, and return the model.
+
+        Features are ids and a matrix with a row for each: of all users or items of the data, and of those without
+        history that are to be scored as well.
+        """
         interactions = as_interactions(data)
+        if not self.spec.features and (user_features is not None or item_features is not None):
+            known = ", ".join(spec.name for spec in BASELINES.values() if spec.features)
+            raise ValueError(f"{self.name} knows no features: leave them out, or take {known}")
+        users, user_rows = _with_features(Ids(interactions.users, what="user"), user_features)
+        items, item_rows = _with_features(Ids(interactions.items, what="item"), item_features)
         python = self._choose_python()
         folder = tempfile.TemporaryDirectory(prefix=f"sadrec-{self.name}-", ignore_cleanup_errors=True)
         path = Path(folder.name)
@@ -142,6 +160,8 @@ class Baseline:
                 matrix.indices.astype(np.int32),
                 matrix.data.astype(np.float32),
                 (int(matrix.shape[0]), int(matrix.shape[1])),
+                user_rows,
+                item_rows,
             ),
         )
         exchange.write_json(path / exchange.SETTINGS, dict(self.settings))
@@ -152,10 +172,9 @@ class Baseline:
             self._run_beside(path, python)
         facts = json.loads((path / exchange.FACTS).read_text(encoding="utf-8"))
         scores = np.load(path / exchange.SCORES, mmap_mode="r", allow_pickle=False)
-        if scores.shape != matrix.shape:
-            raise BaselineError(f"{self.name} wrote scores of shape {scores.shape} for a {matrix.shape} matrix")
+        if scores.shape != (len(users), len(items)):
+            raise BaselineError(f"{self.name} wrote scores of shape {scores.shape} for {(len(users), len(items))}")
         (path / exchange.TRAINING).unlink()
-        users, items = Ids(interactions.users, what="user"), Ids(interactions.items, what="item")
         self._fitted = _Fitted(users, items, scores, facts, folder)
         return self
 
@@ -213,3 +232,17 @@ class Baseline:
             raise BaselineError(
                 f"{self.name} failed: {tail(log, lines=1)} (exit code {code}). Its log ends:\n{tail(log)}"
             )
+
+
+def _with_features(known: Ids, features: Features | None) -> tuple[Ids, NDArray[np.float32] | None]:
+    """Return the ids of the data, then those that only features have; and the features, a row for each."""
+    if features is None:
+        return known, None
+    given, matrix = Ids(features[0], what=known.what), np.asarray(features[1], np.float32)
+    missing = known.array[~given.known(known.array)]
+    if len(missing) or len(matrix) != len(given):
+        which = f"no row for {missing[0].item()!r}" if len(missing) else f"{len(matrix)} rows for {len(given)} ids"
+        raise ValueError(f"the features have {which}: give a row for each {known.what} of the data")
+    more = given.array[~known.known(given.array)]
+    ids = Ids(np.concatenate([known.array, more]), what=known.what)
+    return ids, matrix[given.positions(ids.array)]

@@ -43,6 +43,8 @@ class BaselineSpec:
         The module of :mod:`studies.baselines.programs` that runs it.
     modules
         What must be importable for it to run in this very process.
+    features
+        Whether it learns from features of users and items, too.
     """
 
     name: str
@@ -56,6 +58,7 @@ class BaselineSpec:
     environment: str | None = None
     program: str = ""
     modules: tuple[str, ...] = field(default=())
+    features: bool = False
 
     def trained_on(self, settings: Mapping[str, Any] | None = None) -> str:
         """Say what the baseline is trained on with these settings.
@@ -142,6 +145,17 @@ _SPECS = (
         defaults={"factors": 64, "iterations": 15, "regularization": 0.05, "alpha": 10.0, **_THREADS},
         grid={"regularization": (0.01, 0.05, 1.0, 10.0), "alpha": (1.0, 5.0, 10.0, 40.0), "iterations": (15,)},
         environment="light", program="als", modules=("implicit", "threadpoolctl"),
+    ),
+    BaselineSpec(
+        "lightfm", "LightFM", "lightfm-next",
+        "every interaction against an item drawn from those the user has not touched",
+        "inner product plus item bias",
+        defaults={
+            **_SGD, "iterations": 30, "learning_rate": 0.05, "regularization": 0.0, "loss": "warp", "own_factors": True,
+            "num_threads": 1, "random_state": 0,
+        },
+        grid={"learning_rate": (0.02, 0.05), "iterations": (10, 30, 100), "regularization": (0.0, 1e-6, 1e-5, 1e-4)},
+        environment="lightfm", program="lightfm_hybrid", modules=("lightfm",), features=True,
     ),
     BaselineSpec(
         "ease", "EASE", "sadrec", _EVERY_CELL, "predicted value of the cell",

@@ -82,6 +82,7 @@ class Environment:
 
 ENVIRONMENTS: Mapping[str, Environment] = {
     "light": Environment("light", ("surprise", "cornac.models", "implicit"), 480),
+    "lightfm": Environment("lightfm", ("lightfm",), 330),
     "rankfm": Environment("rankfm", ("rankfm.rankfm",), 210),
     "recommenders": Environment("recommenders", ("recommenders.models.ncf.ncf_singlenode",), 1700, "3.11"),
 }

@@ -51,6 +51,7 @@ _RULES: Mapping[str, Rule] = {
     "learning_rate": _number(zero=False),
     "loss": _one_of("bpr", "warp"),
     "num_threads": _whole(0),
+    "own_factors": Rule("True or False", lambda value: value if isinstance(value, bool) else None),
     "random_state": _whole(0),
     "regularization": _number(zero=True),
     "zeros": _whole(1),

@@ -24,12 +24,25 @@ _BLOCK = 1 << 24
 
 @dataclass(frozen=True)
 class Training:
-    """The interactions a baseline is trained on: the rows of a sparse matrix, sorted, without duplicates."""
+    """The interactions a baseline is trained on: the rows of a sparse matrix, sorted, without duplicates.
+
+    ``user_features`` and ``item_features`` have a row for every row or column of the matrix, in its order, and further
+    rows for users and items without history, who are scored too.
+    """
 
     indptr: NDArray[np.int64]
     indices: NDArray[np.int32]
     data: NDArray[np.float32]
     shape: tuple[int, int]
+    user_features: NDArray[np.float32] | None = None
+    item_features: NDArray[np.float32] | None = None
+
+    @property
+    def scored(self) -> tuple[int, int]:
+        """How many users and items are scored."""
+        given = zip((self.user_features, self.item_features), self.shape, strict=True)
+        users, items = (size if features is None else len(features) for features, size in given)
+        return users, items
 
     @property
     def users(self) -> NDArray[np.int32]:
@@ -61,12 +74,15 @@ class Fitted:
 
 def write_training(folder: Path, training: Training) -> None:
     """Write ``training.npz``: plain arrays, no pickle."""
+    given = {"user_features": training.user_features, "item_features": training.item_features}
+    features: dict[str, Any] = {name: array for name, array in given.items() if array is not None}
     np.savez(
         folder / TRAINING,
         indptr=training.indptr,
         indices=training.indices,
         data=training.data,
         shape=np.asarray(training.shape, dtype=np.int64),
+        **features,
     )
 
 
@@ -74,7 +90,8 @@ def read_training(folder: Path) -> Training:
     """Read ``training.npz``."""
     with np.load(folder / TRAINING, allow_pickle=False) as file:
         users, items = (int(size) for size in file["shape"])
-        return Training(file["indptr"], file["indices"], file["data"], (users, items))
+        features = (file.get(name) for name in ("user_features", "item_features"))
+        return Training(file["indptr"], file["indices"], file["data"], (users, items), *features)
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -113,7 +130,7 @@ def carry_out(fit: Callable[[Training, Settings], Fitted], folder: Path) -> None
     began = time.perf_counter()
     fitted = fit(training, settings)
     trained = time.perf_counter()
-    write_scores(folder, fitted, training.shape)
+    write_scores(folder, fitted, training.scored)
     facts = {
         "trained_on": fitted.trained_on,
         "versions": {library: version(library) for library in ("numpy", *fitted.libraries)},

@@ -36,7 +36,7 @@ class TwoGroups:
 def pytest_collection_modifyitems(items):
     """Mark the tests that need a real environment: they run with ``make test-baselines``."""
     for item in items:
-        if {"light", "heavy"} & set(getattr(item, "fixturenames", ())):
+        if {"light", "heavy", "hybrid"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.baselines)
 
 
@@ -62,3 +62,9 @@ def light():
 def heavy():
     """The environments of FM, NCF and the VAE."""
     return {name: _installed(name) for name in ("rankfm", "recommenders")}
+
+
+@pytest.fixture(scope="session")
+def hybrid():
+    """The environment of LightFM."""
+    return _installed("lightfm")

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from sadrec import Interactions
 from sadrec.evaluation.protocol import EvaluatedModel
 from studies.baselines import make
 
@@ -83,3 +84,34 @@ def test_fm_is_reproducible_and_scores_what_it_never_saw_lowest(two_groups, heav
     np.testing.assert_array_equal(first, again)
     np.testing.assert_array_equal(first[:, -1], first.min(axis=1))
     np.testing.assert_array_equal(first[-1], first[-2])
+
+
+@pytest.mark.parametrize("own_factors", [True, False])
+def test_lightfm_knows_the_group_of_items_without_history_by_their_features(own_factors, two_groups, hybrid):
+    data = two_groups.data
+    new = data.items[-8:]
+    kept = np.arange(len(data.items) - 8)
+    train = Interactions.from_csr(data.matrix[:, kept], data.users, data.items[kept])
+    groups = np.eye(2)[np.arange(len(data.items)) % 2]
+    shuffled = np.random.default_rng(0).permutation(len(data.items))
+    model = make("lightfm", factors=8, iterations=60, own_factors=own_factors)
+    model.fit(train, item_features=(data.items[shuffled], groups[shuffled]))
+    assert sorted(model.items) == sorted(data.items)
+    wanted = np.arange(len(data.users))[:, None] % 2 == (np.arange(len(data.items)) % 2)[-8:][None, :]
+    scores = model.scores(data.users)[:, [list(model.items).index(item) for item in new]]
+    assert scores[wanted].min() > scores[~wanted].max()
+    assert "2 of items" in model.trained_on
+
+
+def test_features_are_refused_by_a_baseline_that_knows_none(two_groups):
+    data = two_groups.data
+    with pytest.raises(ValueError, match=r"als knows no features: leave them out, or take lightfm"):
+        make("als").fit(data, item_features=(data.items, np.ones((len(data.items), 1))))
+
+
+def test_features_need_a_row_for_every_item_of_the_data(two_groups):
+    data = two_groups.data
+    with pytest.raises(ValueError, match="no row for 31: give a row for each item of the data"):
+        make("lightfm").fit(data, item_features=(data.items[:-1], np.ones((len(data.items) - 1, 1))))
+    with pytest.raises(ValueError, match="3 rows for 32 ids"):
+        make("lightfm").fit(data, item_features=(data.items, np.ones((3, 1))))
