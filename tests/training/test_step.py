@@ -11,7 +11,7 @@ RATE, L2, L1 = 0.05, 0.02, 0.3
 
 def step(xi, items, bias, i, j, weight, rate, l2, l1, l1_weights):
     likelihood, residual = likelihood_of(xi, items, bias, i, j, l1)
-    update(xi, items, bias, i, j, weight * residual, rate, Penalties(l2, l1, l1_weights))
+    update(0, xi, items, bias, i, j, weight * residual, rate, Penalties(l2, l1, l1_weights))
     return likelihood
 
 

@@ -22,6 +22,7 @@ from sadrec._files import (
 )
 from sadrec.data.ids import IdArray, Ids, text_ids
 from sadrec.models.base import ModelFileError
+from sadrec.models.features import pack_features, unpack_features
 from sadrec.models.fitted import Fitted
 from sadrec.ranking import Parameters
 from sadrec.ranking.uncertainty import Uncertainty
@@ -64,6 +65,9 @@ def _content(fitted: Fitted, class_name: str, params: Mapping[str, Any]) -> tupl
     if isinstance(fitted.uncertainty, Uncertainty):
         tensors |= {name: getattr(fitted.uncertainty, name) for name in (*_UNCERTAINTY, *_OWN)}
         header |= {name: getattr(fitted.uncertainty, name) for name in ("own_scale", "carry")}
+    if fitted.features is not None:
+        header["features"], more = pack_features(fitted.features)
+        tensors |= more
     return {**tensors, **pack_seen(fitted.seen)}, header
 
 
@@ -103,8 +107,9 @@ def load_model(path: str | Path, mmap: bool, verify: bool) -> tuple[Fitted, str,
             raise ValueError("its settings are not a mapping, or its class has no name")
         lazily = mmap and not verify
         uncertainty = _uncertainty(tensors, header, parameters, finite=verify or not mmap)
+        features = unpack_features(header.get("features"), tensors, parameters, finite=verify or not mmap)
         known = seen if lazily else seen()
-        return Fitted(parameters, users, items, known, settings, history, uncertainty, file), name, params
+        return Fitted(parameters, users, items, known, settings, history, uncertainty, file, features), name, params
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from sadrec._types import Doubles, Floats, Positions
 from sadrec.data import Comparisons
 from sadrec.data._matrix import drop_disliked
 from sadrec.data.ids import IdArray, Ids, is_scalar_id
+from sadrec.models.features import ModelFeatures
 from sadrec.ranking import Parameters
 from sadrec.ranking.fold_in import FoldIn, Negatives, average_user, fold_in, fold_in_comparisons
 from sadrec.ranking.parameters import is_vector
@@ -39,6 +40,7 @@ class Fitted:
     history: list[Figures] = field(default_factory=list)  # the figures of every epoch
     uncertainty: Distributed | None = None  # how sure the fit is, where it knows
     file: tuple[Path, str] | None = None  # from which it was read, and its checksum
+    features: ModelFeatures | None = None  # what features predict, where the fit had some
 
     @cached_property
     def seen(self) -> Any:

@@ -15,12 +15,13 @@ from sadrec import _check
 from sadrec._files import fingerprint
 from sadrec._memory import give_back
 from sadrec._settings import checked
-from sadrec._types import Doubles, Floats
+from sadrec._types import Doubles, Floats, Positions
 from sadrec.data import Comparisons, DataWarning, as_feedback, as_interactions
 from sadrec.data._matrix import checked_seen, enlarged
 from sadrec.data.ids import IdArray, Ids, as_id_array, is_scalar_id
 from sadrec.models.base import Estimator, ModelFileError, documented
 from sadrec.models.everybody import PartEngine, Question, recommend_everybody
+from sadrec.models.features import ModelFeatures, Prepared, prepare
 from sadrec.models.files import load_model, model_checksum, save_model
 from sadrec.models.fitted import Fitted, Scored, one_position
 from sadrec.models.variational import fit_comparisons
@@ -145,6 +146,11 @@ class SAD(TrainingSettings, Estimator):
         """b, (items,), or None for a model without."""
         return self.parameters.item_bias
 
+    @property
+    def features(self) -> ModelFeatures | None:
+        """What the features of users and items predict, and who has no history; None for a fit without features."""
+        return self._fitted.features
+
     # -- learning -----------------------------------------------------------------------------------------------------
 
     def fit(
@@ -155,6 +161,8 @@ class SAD(TrainingSettings, Estimator):
         comparisons: Comparisons | None = None,
         weights: Any = None,
         dislikes: Any = None,
+        item_features: Any = None,
+        user_features: Any = None,
         warm_start: "SAD | None" = None,
         validation: Any = None,
         patience: int | None = None,
@@ -179,6 +187,10 @@ class SAD(TrainingSettings, Estimator):
         dislikes
             What people disliked: a number (ratings below it), or interactions of their own (skips, thumbs down). A
             disliked item loses to what the user likes and to what they do not know, and is never recommended to them.
+        item_features, user_features
+            What is known of items and of users beside the data: a data frame with a column of ids, a mapping, a matrix,
+            or :class:`sadrec.features.Features` (docs/features.md). Their factors are then held to what the features
+            predict in place of 0. Ids that only these tables have are known items and users without history.
         warm_start
             A fitted model to start from; users and items it does not know are appended to its own. Its loss and length
             stay, unless settings or data ask for another loss.
@@ -207,7 +219,9 @@ class SAD(TrainingSettings, Estimator):
             dislikes = as_interactions(dislikes)
         calls = tuple(callbacks)
         options = _Options(show_progress, validation, patience, monitor, calls, checkpoint, checkpoint_seconds, engine)
-        return self._train(training_data(as_feedback(data), comparisons, weights, dislikes, *ids), start, options)
+        new = training_data(as_feedback(data), comparisons, weights, dislikes, *ids)
+        before = None if start is None else start.features
+        return self._train(new, start, options, features=prepare(new, item_features, user_features, before))
 
     def partial_fit(self, data: Any, show_progress: bool = True, **options: Any) -> Self:
         """Continue from what the model has learnt, with new interactions or comparisons, by stochastic gradient ascent.
@@ -233,7 +247,8 @@ class SAD(TrainingSettings, Estimator):
         if start.seen is not None:
             seen = enlarged(start.seen, len(new.users), len(new.items))
             new = new.with_known(seen)
-        return self._train(new, start, _Options(show_progress, **options), start.settings, seen)
+        features = prepare(new, None, None, start.features)
+        return self._train(new, start, _Options(show_progress, **options), start.settings, seen, features)
 
     def settings_for(self, data: Any) -> Settings:
         """Return the settings that ``fit`` would use for this data, with everything resolved."""
@@ -250,8 +265,12 @@ class SAD(TrainingSettings, Estimator):
         options: _Options,
         settings_before: Settings | None = None,
         seen_before: Any = None,
+        features: Prepared | None = None,
     ) -> Self:
         given = self.get_params()
+        whole = data
+        if features is not None:
+            data, whole = features.data, features.whole
         if start is not None:
             continued = start.parameters
             variational = start.settings is not None and start.settings.solver == "variational"
@@ -262,15 +281,18 @@ class SAD(TrainingSettings, Estimator):
         if options.validation is not None:
             held_out = data.validation_pairs(as_feedback(options.validation), settings.seed)
         if options.engine is not None:
-            refuse_elsewhere(settings, options.validation, options.patience)
+            refuse_elsewhere(settings, options.validation, options.patience, features is not None)
+        if features is not None and settings.solver == "variational":
+            raise ValueError("item_features and user_features are learnt by solver='sgd' alone so far: set it")
         check_size(data, settings, threads)
-        factors = None if settings.solver == "variational" else _first_factors(data, settings, start)
+        kept = None if features is None else features.kept
+        factors = None if settings.solver == "variational" else _first_factors(data, settings, start, kept)
         if options.engine is not None and factors is not None:
             return self._train_elsewhere(options.engine, data, settings, factors, options, seen_before)
         run_options: dict[str, Any] = {
             **{name: getattr(options, name) for name in ("patience", "monitor", "show_progress")},
             "validation": held_out,
-            "checkpoints": self._checkpoints(data, settings, factors, held_out, options),
+            "checkpoints": self._checkpoints(data, settings, factors, held_out, options, features),
             "title": type(self).__name__,
         }
 
@@ -286,16 +308,20 @@ class SAD(TrainingSettings, Estimator):
             watching = call_back if options.callbacks else None
             fit_comparisons(data, settings, threads, keep, watching, **run_options)
             return self
-        trainer = Trainer(factors, settings, data.positives(settings), data.pair_sources(settings), threads)
-        seen = seen_before if data.matrix is None else data.seen  # a function: it may take a copy, at the end
-        fitted = Fitted(_parameters(factors), data.users, data.items, seen, settings)
+        centres = None if features is None else features.centres()
+        trainer = Trainer(factors, settings, data.positives(settings), data.pair_sources(settings), threads, centres)
+        seen = seen_before if data.matrix is None else whole.seen  # a function: it may take a copy, at the end
+        fitted = Fitted(_parameters(factors), whole.users, whole.items, seen, settings)
 
         def take_over(finished: bool = False) -> None:
             for array in factors.arrays:
                 array.flags.writeable = not finished
             # A new object for every epoch: what was derived from the factors of the last one is not kept.
             seen = fitted.seen if finished else fitted.stored_seen
-            self._fitted = replace(fitted, parameters=_parameters(factors), stored_seen=seen)
+            parameters, predicted = _parameters(factors), None
+            if features is not None and centres is not None:
+                parameters, predicted = features.complete(factors, centres)
+            self._fitted = replace(fitted, parameters=parameters, stored_seen=seen, features=predicted)
 
         def after_epoch(epoch: int, figures: Figures) -> bool:
             if not options.callbacks:
@@ -376,12 +402,20 @@ class SAD(TrainingSettings, Estimator):
             )
 
     def _checkpoints(
-        self, data: TrainingData, settings: Settings, factors: Factors | None, held_out: Any, options: _Options
+        self,
+        data: TrainingData,
+        settings: Settings,
+        factors: Factors | None,
+        held_out: Any,
+        options: _Options,
+        features: Prepared | None,
     ) -> Checkpoints | None:
         """Return where checkpoints are kept, with all that the result depends on."""
         if options.checkpoint is None:
             return None
         identity = self._identity(data, settings, factors, held_out, options)
+        if features is not None:
+            identity["features"] = fingerprint(*features.arrays())
         return Checkpoints(options.checkpoint, identity, options.checkpoint_seconds)
 
     def _identity(
@@ -1122,8 +1156,13 @@ def _parameters(factors: Factors) -> Parameters:
     return Parameters(factors.users, factors.eta, factors.tau, factors.bias)
 
 
-def _first_factors(data: TrainingData, settings: Settings, start: Fitted | None) -> Factors:
-    """Return the factors to start from: small random ones, behind those of the model to start from."""
+def _first_factors(
+    data: TrainingData, settings: Settings, start: Fitted | None, kept: Positions | None = None
+) -> Factors:
+    """Return the factors to start from: small random ones, behind those of the model to start from.
+
+    ``kept`` are the items of the data among those of the model, in order, where some are left out.
+    """
     factors = initial_factors(
         len(data.users),
         len(data.items),
@@ -1142,16 +1181,18 @@ def _first_factors(data: TrainingData, settings: Settings, start: Fitted | None)
             f"a model with {given.n_factors} factors cannot start one with {settings.factors}: set factors to "
             f"{given.n_factors}"
         )
+    rows: Any = slice(None) if kept is None else kept[kept < given.n_items]
+    count = given.n_items if kept is None else len(rows)
     if given.rival_factors is not None:
         if factors.tau is None:
             raise ValueError("a SAD model cannot start a BPR model: its rival factors would be lost")
-        factors.tau[: given.n_items] = given.rival_factors
+        factors.tau[:count] = given.rival_factors[rows]
     if given.item_bias is not None:
         if factors.bias is None:
             raise ValueError("the model to start from has a bias: set bias=True")
-        factors.bias[: given.n_items] = given.item_bias
+        factors.bias[:count] = given.item_bias[rows]
     factors.users[: given.n_users] = given.user_factors
-    factors.eta[: given.n_items] = given.item_factors
+    factors.eta[:count] = given.item_factors[rows]
     return factors
 
 

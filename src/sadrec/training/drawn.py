@@ -327,7 +327,7 @@ def train_drawn(
                     fetch(items[drawn_items[coming]])
                     for candidate in range(candidates):
                         fetch(items[negatives[coming, candidate]])
-                update(xi, items, bias, i, j, weight * residual, rate, penalties)
+                update(drawn_users[t], xi, items, bias, i, j, weight * residual, rate, penalties)
                 total, product = add_log(total, product, likelihood)
         figures[number, 0] = updates
         figures[number, 1] = skipped

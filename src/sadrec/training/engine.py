@@ -34,8 +34,13 @@ class Engine(Protocol):
         ...
 
 
-def refuse_elsewhere(settings: Settings, validation: Any, patience: int | None) -> None:
+def refuse_elsewhere(settings: Settings, validation: Any, patience: int | None, features: bool = False) -> None:
     """Refuse what only this process can do."""
+    if features:
+        raise ValueError(
+            "item_features and user_features need all parameters in one place after every epoch: leave them out with "
+            "an engine, or fit in this process"
+        )
     if settings.solver == "variational":
         raise ValueError("solver='variational' learns in this process alone: set solver='sgd', or leave engine out")
     if validation is not None or patience is not None:

@@ -206,7 +206,7 @@ def train_given(
                 fetch(rows[user[coming]])
                 fetch(items[winner[coming]])
                 fetch(items[loser[coming]])
-            update(xi, items, bias, i, j, weight * residual, rate, penalties)
+            update(user[t], xi, items, bias, i, j, weight * residual, rate, penalties)
             total, product = add_log(total, product, likelihood)
         figures[number, 0] = last - first
         figures[number, 1] = 0

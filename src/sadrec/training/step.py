@@ -3,6 +3,7 @@ r"""The one step of stochastic gradient ascent, in two halves: user ``u`` prefer
 With :math:`x = \sum_h \xi_h (\eta_{ih} \tau_{jh} - \eta_{jh} \tau_{ih}) + b_i - b_j` and :math:`w = \sigma(-x)`,
 the step goes up the gradient of :math:`\log \sigma(x)` with l2 on xi, eta and b (``- 2 w2 theta``, as in the paper)
 and a proximal l1 step around 1 for tau, ``max(min(tau + s, 1), tau - s)``, which is then projected on ``tau >= 0``.
+With features, l2 and l1 hold every row to a centre of its own, which they predict, in place of 0 and 1.
 
 An item's row holds ``eta | tau`` side by side; for BPR it holds ``eta`` only. What a model does not have is ``None``,
 and the compiler removes the code for it in every function that gets it as an argument of its own: BPR's step never
@@ -45,6 +46,9 @@ class Penalties(NamedTuple):
     l2: float  # on xi, eta and the bias
     l1: float | None  # towards tau = 1; None for BPR, where tau stays at 1
     l1_weights: Floats | None  # a factor on l1 for each entry of tau, (m, k), or None for 1
+    user_centre: Floats | None = None  # what xi is held to, (n, k), or None for 0
+    item_centre: Floats | None = None  # what eta | tau are held to, in the layout of the items, or None for 0 and 1
+    bias_centre: Floats | None = None  # what the bias is held to, (m,), or None for 0
 
 
 @inlined
@@ -87,37 +91,79 @@ def add_log(total: float, product: float, likelihood: Any) -> tuple[float, float
 
 @inlined
 def update(
-    xi: Any, items: Any, bias: Any, i: int, j: int, gradient_scale: Any, rate: float, penalties: Penalties
+    u: int, xi: Any, items: Any, bias: Any, i: int, j: int, gradient_scale: Any, rate: float, penalties: Penalties
 ) -> None:
-    """Update the parameters in place for one triple: item ``i`` is preferred to its rival ``j``, never the same.
+    """Update the parameters in place for one triple: user ``u`` prefers item ``i`` to its rival ``j``, never the same.
 
     ``gradient_scale`` is the residual (see :func:`likelihood_of`), times how much the triple counts.
     """
     g = np.float32(rate) * gradient_scale
     decay = np.float32(1.0 - 2.0 * rate * penalties.l2)
-    update_bias(bias, i, j, g, decay)
-    update_rows(xi, items, i, j, g, decay, rate, penalties.l1, penalties.l1_weights)
+    update_bias(bias, penalties.bias_centre, i, j, g, decay)
+    own, first, second = (
+        row_of(penalties.user_centre, u),
+        row_of(penalties.item_centre, i),
+        row_of(penalties.item_centre, j),
+    )
+    update_rows(xi, items, i, j, g, decay, rate, penalties.l1, penalties.l1_weights, own, first, second)
 
 
 @inlined
-def update_bias(bias: Any, i: int, j: int, g: Any, decay: Any) -> None:
+def row_of(centre: Any, row: int) -> Any:
+    """Return what a row is held to; None where all rows are held to the same."""
+    if centre is None:
+        return None
+    return centre[row]
+
+
+@inlined
+def shrunk(value: Any, decay: Any, centre: Any, h: int) -> Any:
+    """Return a number nearer to its centre, which is 0 where there is none."""
+    if centre is None:
+        return decay * value
+    return decay * value + (_ONE - decay) * centre[h]
+
+
+@inlined
+def rest_of(centre: Any, h: int) -> Any:
+    """Return what an entry of tau is held to: its centre, or 1."""
+    if centre is None:
+        return _ONE
+    return centre[h]
+
+
+@inlined
+def update_bias(bias: Any, centre: Any, i: int, j: int, g: Any, decay: Any) -> None:
     """Update the bias of both items, if there is one."""
     if bias is not None:
-        bias[i] = decay * bias[i] + g
-        bias[j] = decay * bias[j] - g
+        bias[i] = shrunk(bias[i], decay, centre, i) + g
+        bias[j] = shrunk(bias[j], decay, centre, j) - g
 
 
 @inlined
-def update_rows(xi: Any, items: Any, i: int, j: int, g: Any, decay: Any, rate: float, l1: Any, l1_weights: Any) -> None:
-    """Update the rows of the user and of both items."""
+def update_rows(
+    xi: Any,
+    items: Any,
+    i: int,
+    j: int,
+    g: Any,
+    decay: Any,
+    rate: float,
+    l1: Any,
+    l1_weights: Any,
+    own: Any,
+    first: Any,
+    second: Any,
+) -> None:
+    """Update the rows of the user and of both items; the last three are their centres."""
     k = xi.shape[0]
     if l1 is None:
         eta_i, eta_j = items[i], items[j]
         for h in range(k):
             push = g * xi[h]
-            xi[h] = decay * xi[h] + g * (eta_i[h] - eta_j[h])
-            eta_i[h] = decay * eta_i[h] + push
-            eta_j[h] = decay * eta_j[h] - push
+            xi[h] = shrunk(xi[h], decay, own, h) + g * (eta_i[h] - eta_j[h])
+            eta_i[h] = shrunk(eta_i[h], decay, first, h) + push
+            eta_j[h] = shrunk(eta_j[h], decay, second, h) - push
     else:
         eta_i, tau_i = items[i][:k], items[i][k:]
         eta_j, tau_j = items[j][:k], items[j][k:]
@@ -126,23 +172,23 @@ def update_rows(xi: Any, items: Any, i: int, j: int, g: Any, decay: Any, rate: f
             for h in range(k):
                 push = g * xi[h]
                 a, b, c, d = eta_i[h], tau_i[h], eta_j[h], tau_j[h]
-                xi[h] = decay * xi[h] + g * (a * d - c * b)
-                eta_i[h] = decay * a + push * d
-                eta_j[h] = decay * c - push * b
+                xi[h] = shrunk(xi[h], decay, own, h) + g * (a * d - c * b)
+                eta_i[h] = shrunk(a, decay, first, h) + push * d
+                eta_j[h] = shrunk(c, decay, second, h) - push * b
                 b -= push * c
                 d += push * a
-                tau_i[h] = max(max(min(b + s, _ONE), b - s), _ZERO)
-                tau_j[h] = max(max(min(d + s, _ONE), d - s), _ZERO)
+                tau_i[h] = max(max(min(b + s, rest_of(first, k + h)), b - s), _ZERO)
+                tau_j[h] = max(max(min(d + s, rest_of(second, k + h)), d - s), _ZERO)
         else:
             w_i, w_j = l1_weights[i], l1_weights[j]
             for h in range(k):
                 push = g * xi[h]
                 a, b, c, d = eta_i[h], tau_i[h], eta_j[h], tau_j[h]
-                xi[h] = decay * xi[h] + g * (a * d - c * b)
-                eta_i[h] = decay * a + push * d
-                eta_j[h] = decay * c - push * b
+                xi[h] = shrunk(xi[h], decay, own, h) + g * (a * d - c * b)
+                eta_i[h] = shrunk(a, decay, first, h) + push * d
+                eta_j[h] = shrunk(c, decay, second, h) - push * b
                 b -= push * c
                 d += push * a
                 s_i, s_j = s * w_i[h], s * w_j[h]
-                tau_i[h] = max(max(min(b + s_i, _ONE), b - s_i), _ZERO)
-                tau_j[h] = max(max(min(d + s_j, _ONE), d - s_j), _ZERO)
+                tau_i[h] = max(max(min(b + s_i, rest_of(first, k + h)), b - s_i), _ZERO)
+                tau_j[h] = max(max(min(d + s_j, rest_of(second, k + h)), d - s_j), _ZERO)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from sadrec._types import Doubles, Floats
 from sadrec.training import schedule
+from sadrec.training.centres import Centre, Centres
 from sadrec.training.drawn import Deal, Positives, Spread, deal, train_drawn
 from sadrec.training.factors import Factors
 from sadrec.training.given import Pairs, Room, arrange, cells_of, rounds_of, train_given
@@ -31,6 +32,8 @@ ADAPTIVE_FLOOR, ADAPTIVE_GAMMA, ADAPTIVE_CAP, ADAPTIVE_SHARE = 0.02, 2.0, 50.0, 
 
 _PASSING = ("seconds", "updates_per_second", "training_share", "moving_share", "waiting_share", "moved_bytes")
 
+_NO_CENTRE = Centre()
+
 # Entries of tau this close to 1 count as 1 (the paper's definition of sparsity).
 SPARSE = 0.05
 
@@ -39,7 +42,8 @@ class Trainer:
     """Stochastic gradient training, one epoch at a time; the factors are changed in place and usable after each.
 
     ``positives`` are trained against drawn negatives; one of weight 0 is known, so never drawn as a negative, but not
-    trained on. ``sources`` give pairs. The number of threads does not change the result.
+    trained on. ``sources`` give pairs. ``centres`` are what features predict. The number of threads does not change the
+    result.
     """
 
     def __init__(
@@ -49,6 +53,7 @@ class Trainer:
         positives: Positives | None = None,
         sources: list[PairSource] | None = None,
         num_threads: int = 0,
+        centres: Centres | None = None,
     ):
         self.factors = factors
         self.settings = settings
@@ -57,13 +62,14 @@ class Trainer:
         self.l1_weights: Floats | None = None
         self._positives = positives
         self._sources = sources or []
+        self._centres = centres
         self._threads = num_threads or os.cpu_count() or 1
         self._place: NDArray[Any] | None = None
         self._room = Room()
 
     def free(self) -> None:
         """Let go of everything but the factors, when no epoch is to follow."""
-        self._positives, self._sources, self._place, self._room = None, [], None, Room()
+        self._positives, self._sources, self._place, self._room, self._centres = None, [], None, Room(), None
 
     @property
     def epochs(self) -> int:
@@ -80,12 +86,13 @@ class Trainer:
         work; what it raises ends the epoch.
         """
         began = time.perf_counter()
+        centre = _NO_CENTRE if self._centres is None else self._centres.of(self.factors)
         if self.epoch == self.settings.iterations and self.epochs > self.epoch:
-            self.l1_weights = adaptive_weights(self.factors)
+            self.l1_weights = adaptive_weights(self.factors, centre)
         if self.settings.length and (self.epoch == 0 or self._sources):  # given pairs leave the length free
             put_rows_to_length(self.factors, self.settings.length)
         first_rate = rate_at(self.settings, self.epoch, 0.0)
-        penalties = penalties_of(self.settings, self.l1_weights)
+        penalties = penalties_of(self.settings, self.l1_weights, centre)
         with self._workers() as spread:
             figures: list[Doubles] = []
             parts = [] if self._positives is None else [self._drawn_negatives(self._positives, spread, figures)]
@@ -179,12 +186,13 @@ def rate_at(settings: Settings, epoch: int, through: float) -> float:
     return rate * (1.0 - (epoch % iterations + through) / iterations)
 
 
-def penalties_of(settings: Settings, l1_weights: Floats | None) -> Penalties:
+def penalties_of(settings: Settings, l1_weights: Floats | None, centre: Centre = _NO_CENTRE) -> Penalties:
     """Return the penalties of an epoch."""
+    held_to = centre.users, centre.items, centre.bias
     if not settings.learn_rivals:
-        return Penalties(settings.regularization, None, None)
+        return Penalties(settings.regularization, None, None, *held_to)
     share = 1.0 if l1_weights is None else ADAPTIVE_SHARE
-    return Penalties(settings.regularization, share * settings.rival_regularization, l1_weights)
+    return Penalties(settings.regularization, share * settings.rival_regularization, l1_weights, *held_to)
 
 
 def candidates_of(settings: Settings) -> int:
@@ -217,15 +225,16 @@ def lasting(figures: Figures) -> Figures:
     return {name: value for name, value in figures.items() if name not in _PASSING}
 
 
-def adaptive_weights(factors: Factors) -> Floats:
-    """Return, from a first phase of training, how strongly each entry of tau is held to 1 in the second.
+def adaptive_weights(factors: Factors, centre: Centre = _NO_CENTRE) -> Floats:
+    """Return, from a first phase of training, how strongly each entry of tau is held to its centre in the second.
 
-    Zou (2006), The adaptive lasso: entries that left 1 by much are hardly held, the rest firmly.
+    Zou (2006), The adaptive lasso: entries that left it by much are hardly held, the rest firmly.
     """
     if factors.tau is None:
         raise ValueError("adaptive weights need learnt rivals")
-    away = np.maximum(np.abs(factors.tau - 1), ADAPTIVE_FLOOR)
-    return np.minimum(away**-ADAPTIVE_GAMMA, ADAPTIVE_CAP).astype(np.float32)
+    rest = 1 if centre.items is None else centre.items[:, factors.k :]
+    away = np.maximum(np.abs(factors.tau - rest), ADAPTIVE_FLOOR)
+    return np.asarray(np.minimum(away**-ADAPTIVE_GAMMA, ADAPTIVE_CAP), np.float32)
 
 
 def size_of(factors: Factors) -> Figures:

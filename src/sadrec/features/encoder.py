@@ -1,0 +1,293 @@
+"""From a table of features to a matrix: learnt on the rows of the training data, then the same for every row."""
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from sadrec._types import Doubles
+from sadrec.data.ids import Ids
+from sadrec.features.table import Block, Features, Numbers, Table, Words
+
+logger = logging.getLogger("sadrec")
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Scaled:
+    """Columns of numbers: a standardised one is ``(x - mean) / scale``, and 0 where x is missing."""
+
+    names: list[str]
+    mean: Doubles
+    scale: Doubles
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return self.names
+
+    def encode(self, part: Numbers) -> Any:
+        """Return the columns, CSR."""
+        place = {name: number for number, name in enumerate(part.names)}
+        values = part.values[:, [place[name] for name in self.names]]
+        return sp.csr_matrix(np.nan_to_num((values - self.mean) / self.scale, nan=0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """A column of categories or tags: one column for each known word, ``1 / sqrt(words of the row)`` where it is."""
+
+    name: str
+    levels: list[str]
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        return [f"{self.name}={level}" for level in self.levels]
+
+    def encode(self, part: Words) -> Any:
+        """Return the columns, CSR; unknown words have none."""
+        place = {level: number for number, level in enumerate(part.levels)}
+        found = np.array([place.get(level, -1) for level in self.levels], np.int64)
+        if not len(part.levels):
+            return sp.csr_matrix((part.rows.shape[0], len(self.levels)))
+        rows = part.rows[:, np.maximum(found, 0)] @ sp.diags_array((found >= 0).astype(np.float64))
+        rows = sp.csr_matrix(rows)
+        rows.eliminate_zeros()
+        count = np.maximum(np.diff(rows.indptr), 1)
+        return sp.csr_matrix(sp.diags_array(count**-0.5) @ rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """Columns of a sparse matrix: those that are not empty, divided by one number."""
+
+    width: int
+    kept: NDArray[np.int64]
+    scale: float
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns: their numbers."""
+        return [str(column) for column in self.kept.tolist()]
+
+    def encode(self, part: Block) -> Any:
+        """Return the columns, CSR."""
+        if part.rows.shape[1] != self.width:
+            raise ValueError(f"a matrix of features has {part.rows.shape[1]} columns, and the first had {self.width}")
+        return sp.csr_matrix(part.rows[:, self.kept] / self.scale)
+
+
+Code = Scaled | Listed | Chosen
+
+
+@dataclass(frozen=True, eq=False)
+class Encoder:
+    """How a table becomes a matrix with a row for each id; what it was learnt from is not kept.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> frame = pl.DataFrame({"item": ["tea", "ale", "gin"], "price": [1.0, 3.0, 5.0], "kind": ["hot", "cold", "cold"]})
+    >>> features = Features(frame, minimum=1)
+    >>> encoder = Encoder.fit(features.table(["tea", "ale", "gin"], "item"), Ids(["tea", "ale"], "item"), 1)
+    >>> encoder.columns
+    ['price', 'kind=cold', 'kind=hot']
+    >>> encoder.encode(features.table([], "item")).toarray()
+    array([[-1.,  0.,  1.],
+           [ 1.,  1.,  0.],
+           [ 3.,  1.,  0.]])
+    """
+
+    what: str  # "item" or "user"
+    codes: tuple[Code, ...]
+    form: str = "columns"  # "columns" by name, "tags" of a mapping, or "matrix"
+
+    @staticmethod
+    def fit(table: Table, trained: Ids, minimum: int = 2) -> "Encoder":
+        """Learn from the rows whose ids are ``trained``; columns that are the same in all of them are left out."""
+        what = table.ids.what
+        known = np.flatnonzero(trained.known(table.ids.array))
+        if not len(known):
+            raise ValueError(
+                f"{what}_features names none of the {len(trained):,} {what}s of the data, such as "
+                f"{trained.array[0].item()!r}: it has ids such as {table.ids.array[0].item()!r}"
+            )
+        codes: list[Code] = []
+        dropped: list[str] = []
+        for part in table.parts:
+            if isinstance(part, Numbers):
+                values = part.values[known]
+                count = np.maximum((~np.isnan(values)).sum(axis=0), 1)
+                mean = np.nansum(values, axis=0) / count
+                scale = np.sqrt(np.nansum((values - mean) ** 2, axis=0) / count)
+                kept = scale > 1e-9 * np.maximum(np.abs(mean), 1e-300)
+                dropped += [name for name, keep in zip(part.names, kept, strict=True) if not keep]
+                names = [name for name, keep in zip(part.names, kept, strict=True) if keep]
+                if names:
+                    codes.append(Scaled(names, mean[kept], scale[kept]))
+            else:
+                rows = part.rows[known]
+                count = np.bincount(rows.indices, minlength=rows.shape[1])
+                if isinstance(part, Words):
+                    chosen = np.flatnonzero((count >= minimum) & (count < len(known)))
+                    if len(chosen):
+                        codes.append(Listed(part.name, [part.levels[place] for place in chosen]))
+                    else:
+                        dropped.append(part.name)
+                else:
+                    chosen = np.flatnonzero(count >= min(minimum, len(known)))
+                    if len(chosen):
+                        size = float(np.sqrt(np.mean(rows.multiply(rows).sum(axis=1))))
+                        codes.append(Chosen(rows.shape[1], chosen, size or 1.0))
+        if dropped:
+            more = f" and {len(dropped) - _SHOWN} more" if len(dropped) > _SHOWN else ""
+            logger.info(
+                "%s_features: %s%s are left out: the same for all in the training data, or different for each",
+                what,
+                ", ".join(map(repr, dropped[:_SHOWN])),
+                more,
+            )
+        if not codes:
+            raise ValueError(
+                f"no column of {what}_features tells two {what}s of the data apart (each is the same for all, or "
+                "different for each): leave it out"
+            )
+        form = "columns"
+        if isinstance(table.parts[0], Block):
+            form = "matrix"
+        return Encoder(what, tuple(codes), form)
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns of the matrix."""
+        return [name for code in self.codes for name in code.columns]
+
+    def encode(self, table: Table, *, partly: bool = False) -> Any:
+        """Return a CSR matrix with the rows of a table; ``partly`` takes columns that it lacks as not known."""
+        rows = len(table.ids)
+        found = []
+        for code in self.codes:
+            part = self._part(code, table, partly)
+            width = len(code.columns)
+            found.append(sp.csr_matrix((rows, width)) if part is None else code.encode(part))
+        return sp.csr_matrix(sp.hstack(found, format="csr"))
+
+    def _part(self, code: Code, table: Table, partly: bool) -> Any:
+        """Return the part of a table that a code is for; None where it has none."""
+        if isinstance(code, Chosen):
+            blocks = [part for part in table.parts if isinstance(part, Block)]
+            if not blocks:
+                raise ValueError(f"{self.what}_features was a sparse matrix of {code.width} columns: give such rows")
+            return blocks[0]
+        if isinstance(code, Listed):
+            words = [part for part in table.parts if isinstance(part, Words) and part.name == code.name]
+            if not words and not partly:
+                self._refuse(code.name, table)
+            return words[0] if words else None
+        own: dict[str, Doubles] = {}
+        for part in table.parts:
+            if isinstance(part, Numbers):
+                own |= {name: part.values[:, place] for place, name in enumerate(part.names)}
+        for name in code.names:
+            if name not in own:
+                if not partly:
+                    self._refuse(name, table)
+                own[name] = np.full(len(table.ids), np.nan)
+        return Numbers(code.names, np.column_stack([own[name] for name in code.names]))
+
+    def _refuse(self, name: str, table: Table) -> None:
+        there = [known for part in table.parts for known in _names(part)]
+        raise ValueError(
+            f"{self.what}_features has no column {name!r} of the kind that the model was fitted with: give it, empty "
+            f"where it is not known (there are {', '.join(map(repr, there[:20])) or 'none'})"
+        )
+
+    def encode_one(self, values: Any, name: str = "features") -> Any:
+        """Return the row of one item or user: a mapping from names to values, a list of tags or a row of numbers."""
+        table = Features({0: _row(values, name)}).table([0], self.what)
+        if isinstance(values, Mapping):
+            words = {code.name for code in self.codes if isinstance(code, Listed)}
+            numbers = {column for code in self.codes if isinstance(code, Scaled) for column in code.names}
+            for part in table.parts:
+                known = numbers if isinstance(part, Numbers) else words
+                if odd := [column for column in _names(part) if column not in known and values[column] is not None]:
+                    raise ValueError(
+                        f"{name} has {odd[0]!r}: {values[odd[0]]!r}, but the model knows the numbers "
+                        f"{_listed(numbers)} and the categories or tags {_listed(words)}"
+                    )
+        return self.encode(table, partly=isinstance(values, Mapping))
+
+    # -- files --------------------------------------------------------------------------------------------------------
+
+    def pack(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return plain values and arrays."""
+        codes: list[dict[str, Any]] = []
+        arrays: dict[str, NDArray[Any]] = {}
+        for number, code in enumerate(self.codes):
+            if isinstance(code, Scaled):
+                codes.append({"kind": "numbers", "names": code.names})
+                arrays |= {f"{number}_mean": code.mean, f"{number}_scale": code.scale}
+            elif isinstance(code, Listed):
+                codes.append({"kind": "words", "name": code.name, "levels": code.levels})
+            else:
+                codes.append({"kind": "matrix", "width": code.width, "scale": code.scale})
+                arrays[f"{number}_kept"] = code.kept
+        return {"what": self.what, "form": self.form, "codes": codes}, arrays
+
+    @staticmethod
+    def unpack(values: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> "Encoder":
+        """Return what :meth:`pack` gave, refusing what does not fit."""
+        codes: list[Code] = []
+        for number, entry in enumerate(values["codes"]):
+            if entry["kind"] == "numbers":
+                names = _texts(entry["names"])
+                mean, scale = (_finite(arrays[f"{number}_{part}"], (len(names),)) for part in ("mean", "scale"))
+                if not (scale > 0).all():
+                    raise ValueError("the scale of a feature is not above 0")
+                codes.append(Scaled(names, mean, scale))
+            elif entry["kind"] == "words":
+                codes.append(Listed(_texts([entry["name"]])[0], _texts(entry["levels"])))
+            elif entry["kind"] == "matrix":
+                kept, width, size = arrays[f"{number}_kept"], int(entry["width"]), float(entry["scale"])
+                if kept.dtype != np.int64 or kept.ndim != 1 or width <= 0 or not 0 < size < np.inf:
+                    raise ValueError("the columns of a matrix of features do not fit")
+                if len(kept) and not 0 <= kept.min() <= kept.max() < width:
+                    raise ValueError("the columns of a matrix of features do not exist")
+                codes.append(Chosen(width, np.array(kept), size))
+            else:
+                raise ValueError(f"features of the unknown kind {entry['kind']!r}")
+        if not codes or values["what"] not in ("item", "user"):
+            raise ValueError("features without columns")
+        return Encoder(values["what"], tuple(codes), str(values["form"]))
+
+
+def _row(values: Any, name: str) -> Any:
+    if isinstance(values, Mapping | list | tuple | set | frozenset | np.ndarray):
+        return values
+    raise TypeError(f"{name} must be a mapping from names to values, a list of tags or numbers, not {values!r}")
+
+
+def _names(part: Any) -> list[str]:
+    return part.names if isinstance(part, Numbers) else [part.name] if isinstance(part, Words) else []
+
+
+def _listed(names: set[str]) -> str:
+    return ", ".join(map(repr, sorted(names)[:20])) or "(none)"
+
+
+def _texts(values: Any) -> list[str]:
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise ValueError("the names of features are not text")
+    return values
+
+
+def _finite(array: Any, shape: tuple[int, ...]) -> Doubles:
+    if array.dtype != np.float64 or array.shape != shape or not np.isfinite(array).all():
+        raise ValueError(f"features are not made of {shape} finite numbers")
+    return np.array(array)

@@ -1,0 +1,184 @@
+"""Models with features: items and users nobody has seen, and what stays as it was."""
+
+import numpy as np
+import polars as pl
+import pytest
+import scipy.sparse as sp
+
+from sadrec import BPR, SAD, Comparisons, Interactions
+from sadrec.models.base import ModelFileError
+
+USERS, ITEMS = 60, 40
+SETTINGS = {"factors": 4, "iterations": 12, "learning_rate": 0.1, "regularization": 0.02, "blocks": 2}
+
+
+def taste():
+    """Half of the users like red things, the others blue ones; items 36 to 39 have no history, 39 is in no table."""
+    rng = np.random.default_rng(0)
+    liked = np.zeros((USERS, ITEMS - 4))
+    for user in range(USERS):
+        mine = np.flatnonzero(np.arange(ITEMS - 4) % 2 == user % 2)
+        liked[user, rng.choice(mine, 8, replace=False)] = 1
+    row, column = np.nonzero(liked)
+    frame = pl.DataFrame({"user": [f"u{u:02}" for u in row], "item": [f"i{i:02}" for i in column]})
+    return Interactions.from_frame(frame)
+
+
+COLOURS = pl.DataFrame(
+    {
+        "item": [f"i{i:02}" for i in range(ITEMS - 1)],
+        "colour": ["red" if i % 2 == 0 else "blue" for i in range(ITEMS - 1)],
+    }
+)
+PEOPLE = pl.DataFrame(
+    {"user": [f"u{u:02}" for u in range(USERS + 2)], "club": ["r" if u % 2 == 0 else "b" for u in range(USERS + 2)]}
+)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return SAD(**SETTINGS).fit(taste(), show_progress=False, item_features=COLOURS, user_features=PEOPLE)
+
+
+def bits(model):
+    return [np.asarray(array).tobytes() for array in (model.user_factors, model.item_factors, model.rival_factors)]
+
+
+def test_items_that_only_the_features_know_are_known_without_history(model):
+    assert len(model.items) == ITEMS - 1
+    assert model.items[model.features.item.cold].tolist() == ["i36", "i37", "i38"]
+    assert model.users[model.features.user.cold].tolist() == ["u60", "u61"]
+
+
+def test_new_items_are_preferred_by_those_who_like_their_kind(model):
+    assert model.preference("u00", "i36", "i37") > 0.3
+    assert model.preference("u01", "i36", "i37") < -0.3
+    ids, _ = model.recommend("u00", N=1, items=["i36", "i37"])
+    assert ids.tolist() == ["i36"]
+
+
+def test_new_users_get_what_people_like_them_like(model):
+    best, _ = model.recommend("u60", N=10)
+    assert sum(int(item[1:]) % 2 == 0 for item in best) >= 9
+    best, _ = model.recommend("u61", N=10)
+    assert sum(int(item[1:]) % 2 == 1 for item in best) >= 9
+
+
+@pytest.mark.parametrize("kind", [SAD, BPR])
+@pytest.mark.parametrize("loss", ["pairwise", "softmax"])
+def test_the_same_bits_on_any_number_of_threads(kind, loss):
+    settings = {**SETTINGS, "iterations": 3, "loss": loss, "num_threads": 1}
+    given = {"show_progress": False, "item_features": COLOURS, "user_features": PEOPLE}
+    one, two = (kind(**{**settings, "num_threads": threads}).fit(taste(), **given) for threads in (1, 2))
+    assert bits(one) == bits(two)
+
+
+def test_a_killed_fit_with_features_ends_with_the_same_bits(model, tmp_path):
+    class Killed(Exception):
+        pass
+
+    def kill(epoch, figures, model):
+        if epoch == 5:
+            raise Killed
+
+    given = {"show_progress": False, "item_features": COLOURS, "user_features": PEOPLE, "checkpoint": tmp_path}
+    with pytest.raises(Killed):
+        SAD(**SETTINGS).fit(taste(), callbacks=[kill], **given)
+    assert bits(SAD(**SETTINGS).fit(taste(), **given)) == bits(model)
+    with pytest.raises(ValueError, match="checkpoint"):
+        SAD(**SETTINGS).fit(taste(), **{**given, "user_features": None})
+
+
+def test_callbacks_can_ask_about_new_items():
+    asked = []
+
+    def ask(epoch, figures, model):
+        asked.append(model.preference("u00", "i36", "i37"))
+
+    SAD(**SETTINGS).fit(taste(), show_progress=False, item_features=COLOURS, callbacks=[ask])
+    assert len(asked) == SETTINGS["iterations"]
+    assert asked[-1] > asked[0]
+
+
+def test_an_item_of_the_data_that_nobody_touched_is_no_negative():
+    data = taste()
+    wider = Interactions.from_csr(
+        sp.csr_matrix((data.matrix.data, data.matrix.indices, data.matrix.indptr), shape=(USERS, ITEMS - 2)),
+        users=data.users,
+        items=[f"i{i:02}" for i in range(ITEMS - 2)],
+    )
+    one = SAD(**SETTINGS).fit(data, show_progress=False, item_features=COLOURS[: ITEMS - 2])
+    other = SAD(**SETTINGS).fit(wider, show_progress=False, item_features=COLOURS[: ITEMS - 2])
+    assert bits(one) == bits(other)
+
+
+def test_saved_is_loaded(model, tmp_path):
+    model.save(tmp_path / "m.sad")
+    for mmap in (False, True):
+        again = SAD.load(tmp_path / "m.sad", mmap=mmap)
+        assert bits(again) == bits(model)
+        assert again.features.item.encoder.columns == model.features.item.encoder.columns
+        np.testing.assert_array_equal(again.features.item.rows.toarray(), model.features.item.rows.toarray())
+        np.testing.assert_array_equal(again.features.user.linear.coefficients, model.features.user.linear.coefficients)
+    assert SAD(**SETTINGS).fit(taste(), show_progress=False).features is None
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("item_features_coefficients", lambda a: a[:-1]),
+        ("item_features_intercept", lambda a: np.full_like(a, np.nan)),
+        ("item_features_indices", lambda a: a + 1000),
+        ("user_features_indptr", lambda a: a[::-1]),
+        ("user_features_cold", lambda a: a.astype(np.float64)),
+    ],
+)
+def test_a_file_whose_features_do_not_fit_is_refused(model, tmp_path, name, change):
+    from sadrec._files import read_arrays, write_arrays
+
+    model.save(tmp_path / "m.sad")
+    arrays, header = read_arrays(tmp_path / "m.sad", "a sadrec model")
+    arrays[name] = change(np.array(arrays[name]))
+    write_arrays(tmp_path / "n.sad", arrays, header)
+    with pytest.raises(ModelFileError, match="features"):
+        SAD.load(tmp_path / "n.sad")
+
+
+def test_partial_fit_goes_on_with_the_same_features(model, tmp_path):
+    model.save(tmp_path / "m.sad")
+    again = SAD.load(tmp_path / "m.sad")
+    new = Interactions.from_frame(pl.DataFrame({"user": ["u60", "u99"], "item": ["i36", "i01"]}))
+    again.partial_fit(new, show_progress=False)
+    assert again.items[again.features.item.cold].tolist() == ["i37", "i38"]
+    assert again.users[again.features.user.cold].tolist() == ["u61"]
+    assert len(again.users) == USERS + 3
+    assert np.isfinite(again.preference("u99", "i37", "i38"))
+
+
+def test_an_engine_is_refused():
+    class Elsewhere:
+        def run(self, *arguments, **options):
+            raise AssertionError
+
+    with pytest.raises(ValueError, match="leave them out with an engine"):
+        SAD(**SETTINGS).fit(taste(), item_features=COLOURS, engine=Elsewhere())
+
+
+def test_ids_of_another_kind_are_refused():
+    numbered = pl.DataFrame({"item": list(range(36)), "colour": ["red", "blue"] * 18})
+    with pytest.raises(TypeError, match="ids of two kinds meet"):
+        SAD(**SETTINGS).fit(taste(), item_features=numbered)
+
+
+def test_comparisons_with_sgd_know_new_items_by_features():
+    rng = np.random.default_rng(0)
+    strength = np.arange(30) / 3
+    pairs = rng.integers(0, 28, (600, 2))
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    wins = rng.random(len(pairs)) < 1 / (1 + np.exp(strength[pairs[:, 1]] - strength[pairs[:, 0]]))
+    winner, loser = np.where(wins, pairs.T[0], pairs.T[1]), np.where(wins, pairs.T[1], pairs.T[0])
+    said = Comparisons.from_frame(pl.DataFrame({"user": ["ann"] * len(winner), "winner": winner, "loser": loser}))
+    speed = pl.DataFrame({"item": np.arange(30), "speed": np.arange(30.0)})
+    model = SAD(4, solver="sgd", bias=True).fit(said, show_progress=False, item_features=speed)
+    assert model.preference("ann", 29, 0) > 1
+    assert model.preference("ann", 29, 15) > 0
