@@ -1,0 +1,67 @@
+"""``python -m studies.features``: what features of items and users are worth where there is no history."""
+
+from pathlib import Path
+
+import click
+
+from studies._options import Study, data_option, output_option, quick_option, quiet_option
+from studies._tools import resumable
+
+DATASETS = ("movielens-100k", "movielens-1m", "pokemon")
+
+
+@click.command("features", cls=Study)
+@data_option
+@output_option("features-study")
+@click.option("--dataset", "datasets", type=click.Choice(DATASETS), multiple=True, help="Which; repeat it.  [all]")
+@click.option(
+    "--models", "model_names", default="", help="Only these models, with commas between them.  [default: all]"
+)
+@click.option("--tasks", default="items,users,warm", show_default=True, help="Of MovieLens: who is new.")
+@click.option("--seeds", type=click.IntRange(1, 100), default=3, show_default=True, help="Random splits.")
+@quick_option
+@quiet_option
+def features_command(
+    data_folder: Path | None,
+    output: Path,
+    datasets: tuple[str, ...],
+    model_names: str,
+    tasks: str,
+    seeds: int,
+    quick: bool,
+    quiet: bool,
+) -> None:
+    """Rank items, and for users, without history; predict battles of Pokemon that nobody has seen.
+
+    Compared are SAD with and without features, LightFM (python -m studies.baselines install lightfm), models of
+    features alone, popularity and Bradley-Terry. Interrupted with Ctrl-C or killed, the same command continues.
+    """
+    from studies.features.battles import BATTLE_MODELS
+    from studies.features.models import MODELS
+    from studies.features.study import TASKS, features_study
+
+    models, chosen = (_listed(text) for text in (model_names, tasks))
+    for option, names, known in (("--models", models, {**MODELS, **BATTLE_MODELS}), ("--tasks", chosen, TASKS)):
+        for name in names:
+            if name not in known:
+                raise click.BadParameter(f"{name!r} is none of {', '.join(known)}", param_hint=option)
+    with resumable(output):
+        pages = features_study(
+            output,
+            data_folder,
+            datasets or DATASETS,
+            models=models,
+            tasks=chosen,
+            seeds=[0] if quick else list(range(seeds)),
+            most=2000 if quick else None,
+            show_progress=not quiet,
+        )
+    click.echo(pages)
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+if __name__ == "__main__":
+    features_command(prog_name="python -m studies.features")
