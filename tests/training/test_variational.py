@@ -1,6 +1,7 @@
 """The variational solver: moments, one update at a time, what it does to known truths, threads and checkpoints."""
 
 import signal
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -8,7 +9,8 @@ import pytest
 
 from sadrec._moments import Beliefs, margin_distribution
 from sadrec._record import CheckpointError
-from sadrec.training.beliefs import parabola
+from sadrec.training import variational
+from sadrec.training.beliefs import parabola, share_with_items
 from sadrec.training.checkpoint import Checkpoints, checkpoints_in
 from sadrec.training.given import Pairs
 from sadrec.training.run import run_sweeps
@@ -191,8 +193,10 @@ def test_a_comparison_of_two_unknown_items_says_less_than_one_with_a_known_item(
     learner = Variational(pairs, 1, 6, 1, 0)
     for _ in range(20):
         learner.advance()
-    shares = learner.rows.share[(learner.rows.winner == 3) | (learner.rows.winner == 5)]
-    of_winner = dict(zip(learner.rows.winner[learner.rows.winner >= 3], shares[:, 0], strict=True))
+    shared = np.empty(6)
+    given = learner.rows, learner.pairings.variance, learner._entries, learner.beliefs
+    share_with_items(0, 6, *given, 1.0, shared)
+    of_winner = {item: shared[item] / learner.rows.curvature[learner.rows.winner == item].sum() for item in (3, 5)}
     assert of_winner[5] < of_winner[3] < 1
 
 
@@ -264,3 +268,71 @@ def test_a_checkpoint_of_other_shapes_is_not_used():
         learner.restore(values, {**arrays, "item": arrays["item"][:1]})
     with pytest.raises(ValueError, match="slope"):
         learner.restore(values, {**arrays, "slope": np.full_like(arrays["slope"], np.nan)})
+
+
+@pytest.mark.parametrize("name", ["curvature", "variance", "pairing_variance"])
+def test_a_checkpoint_with_negative_variances_is_not_used(name):
+    learner = Variational(simulated(), 8, 40, 4, 0)
+    learner.advance()
+    values, arrays = learner.state()
+    with pytest.raises(ValueError, match=f"{name} is below 0"):
+        learner.restore(values, {**arrays, name: arrays[name] - 100.0})
+
+
+@pytest.mark.parametrize("precision", [0.0, -1.0, float("inf"), float("nan")])
+def test_a_checkpoint_with_own_scores_of_no_precision_is_not_used(precision):
+    learner = Variational(simulated(), 8, 40, 4, 0, sweeps=4)
+    for _ in range(4):
+        learner.advance()
+    values, arrays = learner.state()
+    assert np.isfinite(values["own_precision"])
+    with pytest.raises(ValueError, match="own_precision is"):
+        learner.restore({**values, "own_precision": precision}, arrays)
+
+
+def test_comparisons_in_parts_say_the_same(monkeypatch):
+    # Sums over parts differ in the last digit from sums over all.
+    for users in (1, 8):
+        pairs = simulated(users=users)
+        weighted = Pairs(*pairs.arrays[:3], np.linspace(0.5, 2, len(pairs)).astype(np.float32))
+        states = []
+        for size in (10**6, 700):
+            monkeypatch.setattr(variational, "_PART", size)
+            learner = Variational(weighted, users, 40, 3, 0, sweeps=12)
+            likelihood = [learner.advance() for _ in range(12)]
+            states.append({**learner.state()[1], "likelihood": np.array(likelihood), "own": learner.own_variance})
+            assert len(learner._parts) == 1 or size == 700
+        for name, array in states[0].items():
+            assert states[1][name] == pytest.approx(array, rel=1e-9, abs=1e-9), name
+
+
+def test_the_last_result_is_that_of_the_sweeps():
+    learner = fitted(simulated(count=1000), 8, 40)
+    keys, mean, variance = learner.own.keys, learner.own.mean.copy(), learner.own_variance
+    learner.finish()
+    assert np.array_equal(learner.own.keys, keys)
+    assert np.array_equal(learner.own.mean, mean.astype(np.float32))
+    assert np.array_equal(learner.own_variance, variance)
+
+
+def test_the_solver_holds_a_hundred_bytes_for_each_comparison(monkeypatch):
+    # It held 300, and more while it computed.
+    for name in ("_PART", "_AT_ONCE"):
+        monkeypatch.setattr(variational, name, 2048)
+    rng = np.random.default_rng(0)
+    count, users, items = 60_000, 600, 2000
+    sides = rng.integers(users, size=count), rng.integers(items, size=count), rng.integers(1, items, size=count)
+    pairs = Pairs(*(side.astype(np.int32) for side in (sides[0], sides[1], (sides[1] + sides[2]) % items)))
+    Variational(pairs, users, items, 1, 0, sweeps=3).advance()  # compiles
+    tracemalloc.start()
+    try:
+        learner = Variational(pairs, users, items, 1, 0, sweeps=3)
+        for _ in range(3):
+            learner.advance()
+        held, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    of_vectors = sum(array.nbytes for array in learner.beliefs)
+    assert learner.own is not None
+    assert held - of_vectors < 105 * count
+    assert peak - of_vectors < 125 * count

@@ -47,8 +47,8 @@ def fit_comparisons(
     history: list[Figures] = []
     held_out = validation.all() if isinstance(validation, HeldOut) else validation
 
-    def fitted(figures: Figures) -> Fitted:
-        parameters, uncertainty, weights = learnt(learner)
+    def fitted(figures: Figures, last: bool = False) -> Fitted:
+        parameters, uncertainty, weights = learnt(learner, last)
         figures |= {"learner_weight": weights.learner, "scores_weight": weights.scores, "carry": weights.carry}
         return Fitted(parameters, data.users, data.items, None, settings, history, uncertainty)
 
@@ -78,10 +78,10 @@ def fit_comparisons(
             run_sweeps(learner, settings.iterations, after_sweep, history=history, **options)
         except KeyboardInterrupt:  # between sweeps
             if history:
-                keep(fitted(history[-1]))
+                keep(fitted(history[-1], last=True))
             raise
     if held_out is None and call_back is None:
-        keep(fitted(history[-1]))
+        keep(fitted(history[-1], last=True))
 
 
 def validation_figures(parameters: Parameters, uncertainty: Uncertainty, pairs: Pairs) -> Figures:
@@ -91,9 +91,14 @@ def validation_figures(parameters: Parameters, uncertainty: Uncertainty, pairs: 
     return {name: float(np.average(values, weights=pairs.weight)) for name, values in figures.items()}
 
 
-def learnt(stack: Stack) -> tuple[Parameters, Uncertainty, Weights]:
-    """Return what a learner believes, weighed against plain scores: parameters, their uncertainty and the weights."""
+def learnt(stack: Stack, last: bool = False) -> tuple[Parameters, Uncertainty, Weights]:
+    """Return what a learner believes, weighed against plain scores: parameters, their uncertainty and the weights.
+
+    With ``last`` it can make no sweep afterwards, and less memory is taken.
+    """
     weights, scores = stack.weigh(_told)
+    if last:
+        stack.learner.finish()
     return *_weighed(*believed(stack.learner), weights, scores), weights
 
 
@@ -150,7 +155,7 @@ def believed(learner: Variational) -> tuple[Parameters, Uncertainty]:
         covariances = [_spaced(covariance) for covariance in covariances]
     own: tuple[Any, ...] = ()
     if learner.own is not None and learner.own.scale:
-        own = learner.own.keys, _single(learner.own.mean), _single(learner.own.variance), learner.own.scale
+        own = learner.own.keys, _single(learner.own.mean), _single(learner.own_variance), learner.own.scale
     parameters = Parameters(
         _single(user[:, 1:]),
         _single(eta[:, 1:]),

@@ -12,7 +12,7 @@ items, the best beliefs of a user then solve a linear system, and given the user
 
 Beliefs that are independent of each other are too sure: a comparison of two items that nobody knows says little about
 either. So where covariances are concerned, what a comparison tells of one side counts less the less is known of the
-others (``share``); means are right as they are.
+others (its *share*); means are right as they are.
 
 The bias is the first factor, with xi and tau held at 1.
 """
@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from sadrec._kernel import kernel
 from sadrec._moments import Beliefs, pair_moment
-from sadrec._types import Doubles
+from sadrec._types import Doubles, Floats
 
 HELD = 1e9
 """The precision of what does not move."""
@@ -36,33 +36,29 @@ _PASSES = 10  # over the coordinates of an item's vectors, where tau would be be
 class Rows(NamedTuple):
     """Comparisons in the order of their users, and the parabola of each.
 
-    ``start`` says where those of each user begin. ``curvature`` and ``slope`` are those of the parabola, ``mean`` and
-    ``variance`` those of the margin by the factors, ``offset`` and ``offset_variance`` what is added to it (see
-    ``variational.py``). ``share`` says how much of what a comparison tells counts for the winner, the loser and the
-    user, given how little is known of the other two.
+    ``start`` says where those of each user begin. ``pairing`` is the place of the pairing of the two items.
+    ``curvature`` and ``slope`` are those of the parabola, ``mean`` and ``variance`` those of the margin by the factors,
+    ``offset`` what is added to its mean (see ``variational.py``); once users and items are no longer updated, none.
     """
 
     start: NDArray[np.int64]
     user: NDArray[np.int32]
     winner: NDArray[np.int32]
     loser: NDArray[np.int32]
-    weight: Doubles
+    weight: Floats  # one number where all are equal
+    pairing: NDArray[np.int32]
     curvature: Doubles
     slope: Doubles
     mean: Doubles
     variance: Doubles
     offset: Doubles
-    offset_variance: Doubles
-    share: Doubles  # (rows, 3)
 
 
 class Entries(NamedTuple):
-    """The same comparisons item by item, two entries for each; ``sign`` is -1 where the item lost."""
+    """The same comparisons item by item, two entries for each: first those that the item won."""
 
     start: NDArray[np.int64]
     row: NDArray[np.int32]
-    other: NDArray[np.int32]
-    sign: Doubles
 
 
 class Prior(NamedTuple):
@@ -163,41 +159,73 @@ def widen(precision: Any, prior: Any, share: float, factor: Any, covariance: Any
 
 
 @kernel
-def fit_parabolas(first: int, last: int, rows: Rows, beliefs: Beliefs, bound: bool, step: float, mutual: float) -> None:
+def fit_parabolas(
+    first: int, last: int, start: int, rows: Rows, offset: Any, more_variance: Any, bound: bool, step: float
+) -> None:
     """Fit the parabolas of comparisons first, ..., last - 1 to what is believed of their margins.
 
-    ``mutual`` is how much of the variance of its other sides is noise in what a comparison tells of one; where it is
-    negative, shares are left as they are.
+    What is added to mean and variance by the factors is given from the comparison ``start`` on.
     """
-    k = beliefs.user.shape[1]
-    to_item, to_rival, to_user = np.empty(2 * k), np.empty(2 * k), np.empty(k)
     for t in range(first, last):
-        variance = rows.variance[t] + rows.offset_variance[t]
-        curvature, slope = parabola(rows.mean[t] + rows.offset[t], variance, bound)
-        weight = step * rows.weight[t]
+        variance = rows.variance[t] + more_variance[t - start]
+        curvature, slope = parabola(rows.mean[t] + offset[t - start], variance, bound)
+        weight = step * rows.weight[t if rows.weight.shape[0] > 1 else 0]
         rows.curvature[t] = weight * curvature + (1.0 - step) * rows.curvature[t]
         rows.slope[t] = weight * slope + (1.0 - step) * rows.slope[t]
-        if mutual < 0.0:
-            continue
-        u, i, j = rows.user[t], rows.winner[t], rows.loser[t]
-        user, item, rival = beliefs.user[u], beliefs.item[i], beliefs.item[j]
-        for h in range(k):
-            to_item[h], to_item[k + h] = user[h] * rival[k + h], -user[h] * rival[h]
-            to_rival[h], to_rival[k + h] = user[h] * item[k + h], -user[h] * item[h]
-            to_user[h] = item[h] * rival[k + h] - rival[h] * item[k + h]
-        noise = mutual * rows.curvature[t]
-        share = rows.share[t]
-        share[0] = 1.0 / (1.0 + noise * max(variance - variance_along(item, beliefs.item_moment[i], to_item), 0.0))
-        share[1] = 1.0 / (1.0 + noise * max(variance - variance_along(rival, beliefs.item_moment[j], to_rival), 0.0))
-        share[2] = 1.0 / (1.0 + noise * max(variance - variance_along(user, beliefs.user_moment[u], to_user), 0.0))
 
 
 @kernel
-def update_users(first: int, last: int, rows: Rows, beliefs: Beliefs, prior: Prior) -> None:
-    """Bring the beliefs of users first, ..., last - 1 into agreement with their comparisons."""
+def share_of(noise: float, variance: float, mean: Any, moment: Any, direction: Any) -> float:
+    """Return how much of what a comparison tells counts for one side, given how little is known of the other two.
+
+    ``variance`` is that of the margin; ``direction`` is what the side is multiplied with.
+    """
+    return 1.0 / (1.0 + noise * max(variance - variance_along(mean, moment, direction), 0.0))
+
+
+@kernel
+def share_with_items(
+    first: int,
+    last: int,
+    rows: Rows,
+    pairing_variance: Any,
+    entries: Entries,
+    beliefs: Beliefs,
+    mutual: float,
+    shared: Any,
+) -> None:
+    """Write what counts of the curvatures of the comparisons of items first, ..., last - 1, in sum.
+
+    ``mutual`` is how much of the variance of its other sides is noise in what a comparison tells of one.
+    """
+    k = beliefs.user.shape[1]
+    direction = np.empty(2 * k)
+    for i in range(first, last):
+        total = 0.0
+        for e in range(entries.start[i], entries.start[i + 1]):
+            t = entries.row[e]
+            other = rows.loser[t] if rows.winner[t] == i else rows.winner[t]
+            user, rival = beliefs.user[rows.user[t]], beliefs.item[other]
+            for h in range(k):
+                direction[h], direction[k + h] = user[h] * rival[k + h], -user[h] * rival[h]
+            variance = rows.variance[t] + pairing_variance[rows.pairing[t]]
+            noise = mutual * rows.curvature[t]
+            share = share_of(noise, variance, beliefs.item[i], beliefs.item_moment[i], direction)
+            total += rows.curvature[t] * share
+        shared[i] = total
+
+
+@kernel
+def update_users(
+    first: int, last: int, rows: Rows, pairing_variance: Any, beliefs: Beliefs, prior: Prior, mutual: float
+) -> None:
+    """Bring the beliefs of users first, ..., last - 1 into agreement with their comparisons.
+
+    ``mutual``: see :func:`share_with_items`.
+    """
     k = beliefs.user.shape[1]
     precision, moment, factor = np.empty((k, k)), np.empty((k, k)), np.empty((k, k))
-    covariance, linear = np.empty((k, k)), np.empty(k)
+    covariance, linear, direction = np.empty((k, k)), np.empty(k), np.empty(k)
     for u in range(first, last):
         for h in range(k):
             linear[h] = prior.user_precision[h] * prior.user_mean[h]
@@ -211,10 +239,15 @@ def update_users(first: int, last: int, rows: Rows, beliefs: Beliefs, prior: Pri
             pair_moment(beliefs.item_moment[i], beliefs.item_moment[j], moment)
             curvature = rows.curvature[t]
             slope = rows.slope[t] - curvature * rows.offset[t]
-            whole += curvature
-            shared += curvature * rows.share[t, 2]
             for h in range(k):
-                linear[h] += slope * (item[h] * rival[k + h] - rival[h] * item[k + h])
+                direction[h] = item[h] * rival[k + h] - rival[h] * item[k + h]
+            variance = rows.variance[t] + pairing_variance[rows.pairing[t]]
+            whole += curvature
+            shared += curvature * share_of(
+                mutual * curvature, variance, beliefs.user[u], beliefs.user_moment[u], direction
+            )
+            for h in range(k):
+                linear[h] += slope * direction[h]
                 row, other = precision[h], moment[h]
                 for g in range(k):
                     row[g] += curvature * other[g]
@@ -226,11 +259,20 @@ def update_users(first: int, last: int, rows: Rows, beliefs: Beliefs, prior: Pri
 
 @kernel
 def update_items(
-    items: Any, mean: Any, moment: Any, rows: Rows, entries: Entries, beliefs: Beliefs, prior: Prior, same_users: bool
+    items: Any,
+    mean: Any,
+    moment: Any,
+    rows: Rows,
+    entries: Entries,
+    shared: Any,
+    beliefs: Beliefs,
+    prior: Prior,
+    same_users: bool,
 ) -> None:
     """Write what is to be believed of some items, given their comparisons and the present beliefs of all others.
 
-    ``same_users``: all users have the moments of the first (there is but one), which saves a product per entry.
+    ``shared`` is what :func:`share_with_items` wrote. ``same_users``: all users have the moments of the first (there is
+    but one), which saves a product per entry.
     """
     k = beliefs.user.shape[1]
     size = 2 * k
@@ -245,14 +287,14 @@ def update_items(
         for h in range(size):
             for g in range(size):
                 total[h, g] = 0.0
-        whole, shared = 0.0, 0.0
+        whole = 0.0
         for e in range(entries.start[i], entries.start[i + 1]):
-            t, other = entries.row[e], entries.other[e]
-            u = rows.user[t]
+            t = entries.row[e]
+            won = rows.winner[t] == i
+            u, other = rows.user[t], rows.loser[t] if won else rows.winner[t]
             curvature = rows.curvature[t]
-            slope = entries.sign[e] * (rows.slope[t] - curvature * rows.offset[t])
+            slope = (1.0 if won else -1.0) * (rows.slope[t] - curvature * rows.offset[t])
             whole += curvature
-            shared += curvature * rows.share[t, 0 if entries.sign[e] > 0 else 1]
             user, rival, rival_moment = beliefs.user[u], beliefs.item[other], beliefs.item_moment[other]
             for h in range(k):
                 linear[h] += slope * user[h] * rival[k + h]
@@ -284,7 +326,7 @@ def update_items(
             precision[h, h] += expected[h]
         believe(precision, linear, factor, covariance, mean[at], moment[at])
         keep_rivals_positive(precision, linear, mean[at])
-        widen(precision, expected, shared / whole, factor, covariance, mean[at], moment[at])
+        widen(precision, expected, shared[i] / whole, factor, covariance, mean[at], moment[at])
 
 
 @kernel
@@ -307,19 +349,84 @@ def keep_rivals_positive(precision: Any, linear: Any, mean: Any) -> None:
             mean[p] = max(value, 0.0) if p >= k else value
 
 
+class Places(NamedTuple):
+    """Where the users' own scores of items stand: user by user, and for each by item."""
+
+    start: NDArray[np.int64]  # (users + 1): where those of each user begin
+    winner: NDArray[np.int32]  # of each comparison: the place of (user, winner)
+    loser: NDArray[np.int32]
+
+
+@kernel
+def find_places(rows: Rows, places: Places) -> None:
+    """Number the items that each user compared, and write where those of each comparison stand."""
+    largest = 0
+    for u in range(rows.start.shape[0] - 1):
+        largest = max(largest, rows.start[u + 1] - rows.start[u])
+    items = np.empty(2 * largest, np.int32)
+    place = 0
+    for u in range(rows.start.shape[0] - 1):
+        first, last = rows.start[u], rows.start[u + 1]
+        places.start[u] = place
+        count = last - first
+        items[:count] = rows.winner[first:last]
+        items[count : 2 * count] = rows.loser[first:last]
+        known = np.unique(items[: 2 * count])
+        for t in range(first, last):
+            places.winner[t] = place + np.searchsorted(known, rows.winner[t])
+            places.loser[t] = place + np.searchsorted(known, rows.loser[t])
+        place += known.shape[0]
+    places.start[rows.start.shape[0] - 1] = place
+
+
+@kernel
+def own_variances(first: int, last: int, rows: Rows, places: Places, precision: float, variance: Any) -> None:
+    """Write the variances of the own scores of users first, ..., last - 1, from that of their first place on."""
+    start = places.start[first]
+    variance[: places.start[last] - start] = precision
+    for side in (places.winner, places.loser):
+        for t in range(rows.start[first], rows.start[last]):
+            variance[side[t] - start] += rows.curvature[t]
+    for c in range(places.start[last] - start):
+        variance[c] = 1.0 / variance[c]
+
+
 @kernel
 def update_own_scores(
-    start: Any, row: Any, other: Any, sign: Any, rows: Rows, rest: Any, precision: float, mean: Any, variance: Any
+    first: int, last: int, rows: Rows, places: Places, rest: Any, precision: float, mean: Any
 ) -> None:
-    """Write what people think of items beside the factors, one after the other, given the ``rest`` of all margins.
+    """Write what users first, ..., last - 1 think of items beside the factors, one after the other.
 
-    The entries of each (user, item) are comparisons (``row``) with another item (``other`` is the place of that one),
-    won or lost (``sign``).
+    ``rest`` is what else the margins are made of, from that of their first comparison on.
     """
-    for c in range(mean.shape[0]):
-        information, linear = precision, 0.0
-        for e in range(start[c], start[c + 1]):
-            curvature = rows.curvature[row[e]]
-            information += curvature
-            linear += sign[e] * (rows.slope[row[e]] - curvature * rest[row[e]]) + curvature * mean[other[e]]
-        mean[c], variance[c] = linear / information, 1.0 / information
+    begin = rows.start[first]
+    most, largest = 0, 0
+    for u in range(first, last):
+        most = max(most, places.start[u + 1] - places.start[u])
+        largest = max(largest, rows.start[u + 1] - rows.start[u])
+    end, row = np.empty(most + 1, np.int64), np.empty(2 * largest, np.int64)
+    for u in range(first, last):
+        # The comparisons of each place, those won before those lost.
+        start, count = places.start[u], places.start[u + 1] - places.start[u]
+        end[: count + 1] = 0
+        for side in (places.winner, places.loser):
+            for t in range(rows.start[u], rows.start[u + 1]):
+                end[side[t] - start + 1] += 1
+        for c in range(count):
+            end[c + 1] += end[c]
+        for side in (places.winner, places.loser):
+            for t in range(rows.start[u], rows.start[u + 1]):
+                row[end[side[t] - start]] = t
+                end[side[t] - start] += 1
+        entry = 0
+        for c in range(start, start + count):
+            information, linear = precision, 0.0
+            while entry < end[c - start]:
+                t = row[entry]
+                won = places.winner[t] == c
+                other, sign = (places.loser[t], 1.0) if won else (places.winner[t], -1.0)
+                curvature = rows.curvature[t]
+                information += curvature
+                linear += sign * (rows.slope[t] - curvature * rest[t - begin]) + curvature * mean[other]
+                entry += 1
+            mean[c] = linear / information

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sadrec._kernel import kernel
 from sadrec._types import Positions
 from sadrec.training.given import Pairs
 
@@ -25,15 +26,41 @@ class Layout(NamedTuple):
 
 def lay_out(pairs: Pairs, users: int, items: int, then: Any = None) -> Layout:
     """Sort comparisons; equal ones by ``then``, or as they come."""
-    keys = pairs.loser, pairs.winner, pairs.user
-    order = np.lexsort(keys if then is None else (then, *keys))
-    loser, winner, user = (np.ascontiguousarray(key[order], np.int32) for key in keys)
+    order, user, winner, loser = sort_by_user(pairs, then)
     both = np.concatenate((winner, loser))
     by_item = np.argsort(both, kind="stable")
     won = by_item < len(order)
     row = (by_item % max(1, len(order))).astype(np.int32)
     other = np.where(won, loser[row], winner[row])
     return Layout(order, starts(user, users), user, winner, loser, starts(both[by_item], items), row, other, won)
+
+
+def sort_by_user(
+    pairs: Pairs, then: Any = None
+) -> tuple[Positions, NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
+    """Return where comparisons were before they are sorted by user, winner and loser, and these three, sorted."""
+    keys = pairs.loser, pairs.winner, pairs.user
+    order = np.lexsort(keys if then is None else (then, *keys))
+    loser, winner, user = (np.ascontiguousarray(key[order], np.int32) for key in keys)
+    return order, user, winner, loser
+
+
+@kernel
+def list_by_item(winner: Any, loser: Any, end: Any, row: Any) -> None:
+    """Write the comparisons of each item, those that it won before those that it lost, and where each item's end.
+
+    ``end`` holds nothing but zeros before.
+    """
+    for side in (winner, loser):
+        for t in range(side.shape[0]):
+            if side[t] + 1 < end.shape[0]:
+                end[side[t] + 1] += 1
+    for i in range(1, end.shape[0]):
+        end[i] += end[i - 1]
+    for side in (winner, loser):
+        for t in range(side.shape[0]):
+            row[end[side[t]]] = t
+            end[side[t]] += 1
 
 
 def starts(rows: NDArray[Any], count: int) -> Positions:

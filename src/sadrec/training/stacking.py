@@ -22,7 +22,7 @@ from sadrec._moments import pairing_keys
 from sadrec._types import Doubles
 from sadrec.training.beliefs import Rows
 from sadrec.training.given import Pairs
-from sadrec.training.variational import STATEMENT, SWEEPS, Variational
+from sadrec.training.variational import STATEMENT, SWEEPS, Variational, slices
 
 SHARE = 0.1  # of the comparisons, and once more of the pairings, that a fold holds out
 FOLDS = 5  # at most
@@ -213,14 +213,19 @@ def score_path(pairs: Pairs, items: int) -> Doubles:
     from scipy.optimize import minimize
     from scipy.special import expit
 
-    winner, loser = pairs.winner, pairs.loser
-    weight = np.ones(len(pairs)) if pairs.weight is None else pairs.weight.astype(np.float64)
+    parts = slices(len(pairs))
 
-    def loss(b: Doubles, ridge: float) -> tuple[float, Doubles]:
+    def part_of_loss(b: Doubles, rows: slice) -> tuple[float, Doubles]:
+        winner, loser = pairs.winner[rows], pairs.loser[rows]
+        weight = np.ones(len(winner)) if pairs.weight is None else pairs.weight[rows].astype(np.float64)
         x = b[winner] - b[loser]
         slope = -weight * expit(-x)
         gradient = np.bincount(winner, slope, items) - np.bincount(loser, slope, items)
-        return float(weight @ np.logaddexp(0, -x) + ridge * (b @ b)), gradient + 2 * ridge * b
+        return float(weight @ np.logaddexp(0, -x)), np.asarray(gradient, np.float64)
+
+    def loss(b: Doubles, ridge: float) -> tuple[float, Doubles]:
+        losses, gradients = zip(*(part_of_loss(b, rows) for rows in parts), strict=True)
+        return sum(losses) + ridge * float(b @ b), sum(gradients[1:], gradients[0]) + 2 * ridge * b
 
     path, scores = [], np.zeros(items)
     for ridge in RIDGES:

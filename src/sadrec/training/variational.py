@@ -11,6 +11,8 @@ What is left of two items that met often is a margin of their own (:class:`Pairi
 independent evidence about anything else. (BPR, which explains everything by scores, has none.) What is left of a user
 and an item is a score of its own (:class:`OwnScores`).
 
+Comparisons may be many, so that what can be computed again for a part of them is not kept for all.
+
 One sweep fits a parabola to every comparison (see ``beliefs.py``), then solves for every user and every item, and sets
 the priors to what is believed. There is no learning rate. The first sweeps take parabolas that are bounds: they cannot
 overshoot.
@@ -26,19 +28,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sadrec._moments import Beliefs, margin_distribution, moderated, pairing_keys
-from sadrec._types import Doubles
+from sadrec._types import Doubles, Floats
 from sadrec.training.beliefs import (
     HELD,
     Entries,
+    Places,
     Prior,
     Rows,
+    find_places,
     fit_parabolas,
+    own_variances,
+    share_with_items,
     update_items,
     update_own_scores,
     update_users,
 )
 from sadrec.training.given import Pairs
-from sadrec.training.layout import lay_out, starts
+from sadrec.training.layout import list_by_item, sort_by_user, starts
 
 SWEEPS = 80
 BOUNDED = 15  # sweeps whose parabolas are bounds
@@ -61,7 +67,8 @@ _NEW_VARIANCE, _NEW_SPREAD = 0.3, 0.3  # of the scores of factors that come late
 _TREND = 0.25  # standard deviation of the scores' rise with the logarithm of how many others an item met
 _GROUP, _GROUPS = 32, 64  # items that are updated at once, where there are few; groups of them, where there are many
 _FIRST_SCALE = 0.1  # of the variance of pairings and own scores
-_AT_ONCE = 65_536  # comparisons whose parts are added up at once
+_AT_ONCE = 65_536  # comparisons whose parts by factor are added up at once
+_PART = 262_144  # numbers that are computed, and added up, at once
 _ROUNDS = 20  # of the search for the variance of pairings, in every sweep
 _OF_ROWS = ("curvature", "slope", "mean", "variance")  # of a comparison, what the next sweep depends on
 _HOLD = 1e6  # times all weights: what holds a parameter whatever the data says
@@ -72,53 +79,89 @@ class Pairings:
     """Margins of single pairings beside those of the factors: normal around 0, with a learnt variance."""
 
     keys: NDArray[np.int64]  # of the pairings, ascending
-    of_row: NDArray[np.int64]  # the pairing of each comparison
-    sign: Doubles  # of each comparison: +1 where the winner is the item of lower position
-    mean: Doubles
-    variance: Doubles
+    mean: Any
+    variance: Any
     scale: float = 0.0  # the learnt variance; 0 until it is learnt
 
     @staticmethod
-    def of(winner: NDArray[Any], loser: NDArray[Any], items: int) -> "Pairings":
-        """Return the pairings of comparisons, with margins of 0."""
+    def of(winner: NDArray[Any], loser: NDArray[Any], items: int) -> "tuple[Pairings, NDArray[np.int32]]":
+        """Return the pairings of comparisons, with margins of 0, and the place of each comparison's."""
         keys, of_row = np.unique(pairing_keys(winner, loser, items), return_inverse=True)
-        return Pairings(keys, of_row, np.where(winner < loser, 1.0, -1.0), np.zeros(len(keys)), np.zeros(len(keys)))
+        return Pairings(keys, np.zeros(len(keys)), np.zeros(len(keys))), of_row.astype(np.int32)
 
 
-@dataclass
+class Part(NamedTuple):
+    """Some users, and their comparisons; or some comparisons of one user."""
+
+    first: int
+    last: int  # the user after the last
+    rows: slice
+
+
 class OwnScores:
     """What people think of items they compared, beside the factors: normal around 0, with a learnt variance."""
 
-    keys: NDArray[np.int64]  # user * items + item, ascending
-    winner: NDArray[np.int64]  # of each comparison: the place of (user, winner)
-    loser: NDArray[np.int64]
-    start: NDArray[np.int64]  # where the entries of each place begin
-    row: NDArray[np.int64]  # of an entry: its comparison,
-    other: NDArray[np.int64]  # the place of the other item,
-    sign: Doubles  # and whether the item won (1) or lost (-1)
-    mean: Doubles
-    variance: Doubles
-    scale: float = 0.0  # the learnt variance; 0 until it is learnt
+    def __init__(self, rows: Rows, items: int) -> None:
+        count = len(rows.user)
+        self.places = Places(np.empty(len(rows.start), np.int64), np.empty(count, np.int32), np.empty(count, np.int32))
+        find_places(rows, self.places)
+        self.mean: Any = np.zeros(self.places.start[-1])
+        self.scale = 0.0  # the learnt variance; 0 until it is learnt
+        self.precision = np.inf  # that of the prior, when the scores were learnt
+        self.variance: Floats | None = None  # once no sweep follows
+        self._rows, self._items = rows, items
 
-    @staticmethod
-    def of(rows: Rows, items: int) -> "OwnScores":
-        """Return the own scores of comparisons, all 0."""
-        count, user = len(rows.user), rows.user.astype(np.int64) * items
-        keys, places = np.unique(np.concatenate((user + rows.winner, user + rows.loser)), return_inverse=True)
-        order = np.argsort(places, kind="stable")
-        row, won = order % count, order < count
-        winner, loser = places[:count], places[count:]
-        other = np.where(won, loser[row], winner[row])
-        start = starts(places[order], len(keys))
-        zeros = np.zeros(len(keys)), np.zeros(len(keys))
-        return OwnScores(keys, winner, loser, start, row, other, np.where(won, 1.0, -1.0), *zeros)
+    @property
+    def keys(self) -> NDArray[np.int64]:
+        """The keys of the scores, ascending: user * items + item."""
+        keys, rows = np.empty(len(self.mean), np.int64), self._rows
+        for part in slices(len(rows.user)):
+            user = rows.user[part].astype(np.int64) * self._items
+            keys[self.places.winner[part]] = user + rows.winner[part]
+            keys[self.places.loser[part]] = user + rows.loser[part]
+        return keys
 
-    def update(self, rows: Rows, rest: Doubles) -> None:
+    def finish(self, parts: list[Part], rows: Rows) -> None:
+        """Take single precision; of the comparisons no more than ``rows`` is kept."""
+        self._rows = rows
+        self.variance = self.find_variance(parts)
+        self.mean = self.mean.astype(np.float32)
+
+    def find_variance(self, parts: list[Part]) -> Floats:
+        """Return the variances of all scores, in single precision."""
+        if self.variance is not None:
+            return self.variance
+        variance = np.empty(len(self.mean), np.float32)
+        for part in parts:
+            variance[self.places.start[part.first] : self.places.start[part.last]] = self.variances(part)
+        return variance
+
+    def variances(self, part: Part) -> Doubles:
+        """Return the variances of the scores of some users; parabolas have not changed since they were learnt."""
+        first, last = part.first, part.last
+        variance = np.empty(self.places.start[last] - self.places.start[first])
+        own_variances(first, last, self._rows, self.places, self.precision, variance)
+        return variance
+
+    def margins(self, part: slice) -> Doubles:
+        """Return what the scores add to the margins of comparisons."""
+        return np.asarray(self.mean[self.places.winner[part]] - self.mean[self.places.loser[part]])
+
+    def margin_variances(self, part: Part) -> Doubles:
+        """Return by how much the scores make the margins of comparisons uncertain."""
+        variance, start = self.variances(part), self.places.start[part.first]
+        winner, loser = (side[part.rows] - start for side in (self.places.winner, self.places.loser))
+        return np.asarray(variance[winner] + variance[loser])
+
+    def update(self, parts: list[Part], rest: Callable[[slice], Doubles]) -> None:
         """Set the scores to what the rest of the margins leaves unexplained, and learn their variance."""
         self.scale = self.scale or _FIRST_SCALE
-        entries = self.start, self.row, self.other, self.sign
-        update_own_scores(*entries, rows, rest, 1.0 / self.scale, self.mean, self.variance)
-        determined = len(self.variance) - float(self.variance.sum()) / self.scale
+        self.precision, uncertain = 1.0 / self.scale, 0.0
+        for part in parts:
+            scores = self._rows, self.places, rest(part.rows), self.precision, self.mean
+            update_own_scores(part.first, part.last, *scores)
+            uncertain += float(self.variances(part).sum())
+        determined = len(self.mean) - uncertain / self.scale
         squares = float(self.mean @ self.mean)
         self.scale = min(max((squares + _FEW * _SMALL) / (determined + _FEW), 1e-4), 25.0)
 
@@ -176,33 +219,38 @@ class Variational:
             pairs = Pairs(pairs.user[counts], pairs.winner[counts], pairs.loser[counts], pairs.weight[counts])
         if not len(pairs):
             raise ValueError("all comparisons have the weight 0: there is nothing to learn from")
-        laid = lay_out(pairs, users, items)
-        weight = np.ones(len(pairs)) if pairs.weight is None else pairs.weight[laid.order].astype(np.float64)
-        nothing = (np.zeros(len(pairs)) for _ in range(4))
-        rest = 0.25 * weight, 0.5 * weight, *nothing, np.ones((len(pairs), 3))
-        self.rows = Rows(laid.user_start, laid.user, laid.winner, laid.loser, weight, *rest)
-        self._entries = Entries(laid.item_start, laid.row, laid.other, np.where(laid.won, 1.0, -1.0))
-        self.pairings = Pairings.of(self.rows.winner, self.rows.loser, items)
+        order, user, winner, loser = sort_by_user(pairs)
+        weight = np.ones(1, np.float32) if pairs.weight is None else pairs.weight[order]
+        del order
+        self.pairings, pairing = Pairings.of(winner, loser, items)
+        start, (curvature, slope, *more) = starts(user, users), (np.zeros(len(pairs)) for _ in range(5))
+        self.rows = Rows(start, user, winner, loser, weight, pairing, curvature, slope, *more)
+        for part in slices(len(pairs)):
+            of_part = self._weights(part)
+            curvature[part], slope[part] = 0.25 * of_part, 0.5 * of_part
+        ends = np.zeros(items + 1, np.int64)
+        self._entries = Entries(ends, np.empty(2 * len(pairs), np.int32))
+        list_by_item(winner, loser, ends[1:], self._entries.row)
         self._asked = np.diff(self.rows.start) > 0
         self._met = np.diff(self._entries.start) > 0
-        total = float(self.rows.weight.sum())
-        self._learns = total >= STATEMENT if learns is None else learns
-        self._hold = max(HELD, _HOLD * total)
-        self.own = OwnScores.of(self.rows, items) if users > 1 else None
+        self._total = _summed(len(pairs), lambda part: self._weights(part).sum())
+        self._learns = self._total >= STATEMENT if learns is None else learns
+        self._hold = max(HELD, _HOLD * self._total)
+        self.own: OwnScores | None = None  # until the factors stay
         self.trend = 0.0  # how much higher the scores of items are that met e times as many others
         self.meetings = self._logarithms_of_meetings(items)
-        self._rise = self.meetings[self.rows.winner] - self.meetings[self.rows.loser]
+        self._parts = self._parts_of_users()
         rng = np.random.default_rng((seed, 8))
         self._grows = users == 1 and self._learns
         self._stages = Stages.of(sweeps)
         self._settled = self._stages.bounded if self._grows else self._stages.settled
         k = 1 + (min(factors, 1) if self._grows else factors)
         user_held, rival_held = self._held(k)
-        user = np.where(user_held, 1.0, _SPREAD * (1 + rng.standard_normal((users, k))))
+        xi = np.where(user_held, 1.0, _SPREAD * (1 + rng.standard_normal((users, k))))
         eta = _SPREAD * rng.standard_normal((items, k))
         tau = np.where(rival_held, 1.0, np.abs(1 + _SPREAD * rng.standard_normal((items, k))))
         item = np.hstack((eta, tau))
-        self.beliefs = Beliefs(user, _outer(user), item, _outer(item))
+        self.beliefs = Beliefs(xi, _outer(xi), item, _outer(item))
         self.prior = Prior(
             np.where(user_held | (not self._learns), 1.0, _SPREAD),
             np.where(user_held, self._hold, 1.0),
@@ -215,9 +263,14 @@ class Variational:
         self._find_margins()
 
     @property
+    def own_variance(self) -> Floats:
+        """The variances of the users' own scores, in single precision."""
+        return np.empty(0, np.float32) if self.own is None else self.own.find_variance(self._parts)
+
+    @property
     def last_stage(self) -> int:
         """The sweep after which the model only gets better at what it has: no part of it comes or goes."""
-        return (self._stages.own if self.own is not None else self._stages.pruned[-1]) if self._learns else 0
+        return (self._stages.own if self._users > 1 else self._stages.pruned[-1]) if self._learns else 0
 
     def _held(self, k: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Tell for which factors xi is held at 1, and for which tau.
@@ -245,13 +298,18 @@ class Variational:
         if self._grows and self.sweep == stages.grown:
             self._grow()
             self._find_margins()
-        bound, final = self.sweep < stages.bounded, self._learns and self.own is not None and self.sweep >= stages.own
-        step, mutual = 1.0 if bound else STEP, -1.0 if final else 1.0 if self.sweep < stages.paired else MUTUAL
-        self._share(fit_parabolas, len(self.rows.user), self.rows, self.beliefs, bound, step, mutual)
+        bound, final = self.sweep < stages.bounded, self._learns and self._users > 1 and self.sweep >= stages.own
+        if final:
+            self._learn_own_scores()
+        self._fit_parabolas(bound, 1.0 if bound else STEP)
         if not final:
+            mutual = 1.0 if self.sweep < stages.paired else MUTUAL
+            known = self.rows, self.pairings.variance
+            shared = np.empty(len(self.beliefs.item))
+            self._share(share_with_items, len(shared), *known, self._entries, self.beliefs, mutual, shared)
             if self._users > 1:
-                self._share(update_users, self._users, self.rows, self.beliefs, self.prior)
-            self._update_items()
+                self._share(update_users, self._users, *known, self.beliefs, self.prior, mutual)
+            self._update_items(shared)
         self.sweep += 1
         if self._learns and not final:
             if self.sweep > self._settled:
@@ -261,43 +319,106 @@ class Variational:
         if not final:
             self._expect_of_unseen()
             self._find_margins()
-        rows = self.rows
         if self._learns:
             if self.sweep > self._settled and not final:
                 self._update_trend()
             if self.rivals and self.sweep > stages.paired:
-                self._update_pairings(rows.mean + self.trend * self._rise + self._own_part())
-            if final and self.own is not None:
-                self.own.update(rows, rows.mean + self.trend * self._rise + self._pairing_part())
-            self._set_offsets()
-        likelihoods = -np.logaddexp(0, -moderated(rows.mean + rows.offset, rows.variance + rows.offset_variance))
-        return float(np.average(likelihoods, weights=rows.weight))
+                self._update_pairings()
+            if self.own is not None:
+                mean = self.rows.mean
+                self.own.update(
+                    self._parts, lambda rows: mean[rows] + self.trend * self._rise(rows) + self._pairing_part(rows)
+                )
+        return sum(map(self._log_likelihood, self._parts)) / self._total
 
-    def _pairing_part(self) -> Doubles:
-        """Return what the margins of pairings add to those of the comparisons."""
-        return self.pairings.sign * self.pairings.mean[self.pairings.of_row]
+    def _parts_of_users(self) -> list[Part]:
+        """Return the users in parts of not too many comparisons each, unless one user has more."""
+        rows, users = self.rows, self._users
+        if users == 1:
+            return [Part(0, 1, part) for part in slices(len(rows.user))]
+        cuts = np.searchsorted(rows.start, np.arange(0, len(rows.user), _PART))
+        bounds = np.unique((*cuts, users)).tolist()
+        return [Part(first, last, slice(*rows.start[[first, last]].tolist())) for first, last in pairwise(bounds)]
 
-    def _own_part(self) -> Doubles | float:
-        """Return what the users' own scores add to the margins of the comparisons."""
-        own = self.own
-        return 0.0 if own is None else own.mean[own.winner] - own.mean[own.loser]
+    def _weights(self, rows: slice) -> Doubles:
+        """Return the weights of comparisons."""
+        weight = self.rows.weight
+        return np.ones(len(self.rows.user[rows])) if len(weight) == 1 else weight[rows].astype(np.float64)
 
-    def _set_offsets(self) -> None:
-        """Write what is added to the margins of the factors."""
-        rows, own = self.rows, self.own
-        rows.offset[:] = self.trend * self._rise + self._pairing_part() + self._own_part()
-        rows.offset_variance[:] = self.pairings.variance[self.pairings.of_row]
-        if own is not None:
-            rows.offset_variance[:] += own.variance[own.winner] + own.variance[own.loser]
+    def _rise(self, rows: slice) -> Doubles:
+        """Return by how much more the winners of comparisons met others than the losers."""
+        return np.asarray(self.meetings[self.rows.winner[rows]] - self.meetings[self.rows.loser[rows]])
+
+    def _signs(self, rows: slice) -> Doubles:
+        """Return +1 where the winner of a comparison is the item of lower position, else -1."""
+        return np.where(self.rows.winner[rows] < self.rows.loser[rows], 1.0, -1.0)
+
+    def _pairing_part(self, rows: slice) -> Doubles:
+        """Return what the margins of pairings add to those of comparisons."""
+        return np.asarray(self._signs(rows) * self.pairings.mean[self.rows.pairing[rows]])
+
+    def _own_part(self, rows: slice) -> Doubles | float:
+        """Return what the users' own scores add to the margins of comparisons."""
+        return 0.0 if self.own is None else self.own.margins(rows)
+
+    def _offsets(self, part: Part) -> tuple[Doubles, Doubles]:
+        """Return what is added to mean and variance of the margins by the factors."""
+        rows = part.rows
+        offset = self.trend * self._rise(rows) + self._pairing_part(rows) + self._own_part(rows)
+        variance = self.pairings.variance[self.rows.pairing[rows]]
+        if self.own is not None:
+            variance += self.own.margin_variances(part)
+        return np.asarray(offset), variance
+
+    def _fit_parabolas(self, bound: bool, step: float) -> None:
+        """Fit the parabolas of all comparisons."""
+        for part in self._parts:
+            offset, variance = self._offsets(part)
+            if self.own is None:
+                self.rows.offset[part.rows] = offset
+            bounds = part.rows.start, part.rows.stop
+            self._share(fit_parabolas, bounds, part.rows.start, self.rows, offset, variance, bound, step)
+
+    def _log_likelihood(self, part: Part) -> float:
+        """Return the log likelihood of comparisons, averaged over what is not known."""
+        offset, variance = self._offsets(part)
+        mean = self.rows.mean[part.rows] + offset
+        likelihoods = -np.logaddexp(0, -moderated(mean, self.rows.variance[part.rows] + variance))
+        return float((likelihoods * self._weights(part.rows)).sum())
+
+    def _learn_own_scores(self) -> OwnScores:
+        """From now on users have scores of their own, and the factors stay: what only they need is given up."""
+        if self.own is None:
+            self.rows = self.rows._replace(offset=np.empty(0))
+            self._entries = Entries(self._entries.start, np.empty(0, np.int32))
+            self.own = OwnScores(self.rows, len(self.beliefs.item))
+        return self.own
+
+    def finish(self) -> None:
+        """Give up what only another sweep needs; what a model keeps is then in its precision."""
+        nothing, pairings = np.empty(0), self.pairings
+        self.rows = self.rows._replace(slope=nothing, mean=nothing, variance=nothing, offset=nothing)
+        if self.own is not None:
+            self.own.finish(self._parts, self.rows)
+        pairings.mean = pairings.mean.astype(np.float32)
+        pairings.variance = pairings.variance.astype(np.float32)
 
     def _update_trend(self) -> None:
         """Learn how scores rise with the number of meetings, which changes the margins of the factors.
 
         Twice: given what is left of the scores, and given the scores, which is fast where the other is slow.
         """
-        rows, rise, expected = self.rows, self._rise, _TREND**-2
-        rest = rows.slope - rows.curvature * (rows.mean + self._pairing_part() + self._own_part())
-        self.trend = float(rise @ rest) / (expected + float(rows.curvature @ rise**2))
+        rows, expected = self.rows, _TREND**-2
+
+        def risen(part: slice) -> float:
+            rest = rows.slope[part] - rows.curvature[part] * (rows.mean[part] + self._pairing_part(part))
+            return float(self._rise(part) @ rest)
+
+        def determined(part: slice) -> float:
+            return float(rows.curvature[part] @ self._rise(part) ** 2)
+
+        count = len(rows.user)
+        self.trend = _summed(count, risen) / (expected + _summed(count, determined))
         precision, meetings = self.prior.item_precision[0], np.where(self._met, self.meetings, 0.0)
         scores = self.beliefs.item[:, 0]
         more = precision * float(meetings @ scores) - expected * self.trend
@@ -308,18 +429,20 @@ class Variational:
         moment[:, 0, :] -= moved[:, None] * item
         item[:, 0] -= moved
         moment[:, :, 0] -= moved[:, None] * item
-        rows.mean[:] -= more * rise
+        for part in slices(count):
+            rows.mean[part] -= more * self._rise(part)
 
-    def _share(self, stage: Callable[..., Any], count: int, *arguments: Any) -> None:
-        """Run a stage on ranges of users or rows, on all threads."""
-        bounds = np.linspace(0, count, 1 + 4 * self._threads).astype(np.int64)
+    def _share(self, stage: Callable[..., Any], among: int | tuple[int, int], *arguments: Any) -> None:
+        """Run a stage on ranges of users, items or rows, on all threads."""
+        first, last = among if isinstance(among, tuple) else (0, among)
+        bounds = np.linspace(first, last, 1 + 4 * self._threads).astype(np.int64)
         for _ in self._map(lambda first, last: stage(first, last, *arguments), bounds[:-1], bounds[1:]):
             pass
 
     def _map(self, function: Callable[..., Any], *arguments: Any) -> Iterator[Any]:
         return iter(map(function, *arguments)) if self._executor is None else self._executor.map(function, *arguments)
 
-    def _update_items(self) -> None:
+    def _update_items(self, shared: Doubles) -> None:
         """Update items in groups; those of a group see each other's old beliefs, so that threads may share them."""
         count = len(self._order)
         size = max(min(count // 16, _GROUP), count // _GROUPS, 1)
@@ -331,8 +454,8 @@ class Variational:
             moment = np.empty((len(group), *beliefs.item_moment.shape[1:]))
             bounds = np.linspace(0, len(group), 1 + threads).astype(int)
             parts = [(group[a:b], mean[a:b], moment[a:b]) for a, b in pairwise(bounds)]
-            shared = self.rows, self._entries, beliefs, self.prior, self._users == 1
-            for _ in self._map(update_items, *zip(*(part + shared for part in parts), strict=True)):
+            given = self.rows, self._entries, shared, beliefs, self.prior, self._users == 1
+            for _ in self._map(update_items, *zip(*(part + given for part in parts), strict=True)):
                 pass
             beliefs.item[group] = mean
             beliefs.item_moment[group] = moment
@@ -343,21 +466,33 @@ class Variational:
         sides = rows.user, rows.winner, rows.loser
         self._share(margin_distribution, len(rows.user), *sides, self.beliefs, rows.mean, rows.variance)
 
-    def _update_pairings(self, by_factors: Doubles) -> None:
-        """Set the margins of pairings to what the factors leave unexplained, and learn their variance."""
+    def _update_pairings(self) -> None:
+        """Set the margins of pairings to what everything else leaves unexplained, and learn their variance."""
         rows, pairings = self.rows, self.pairings
+        information, linear = pairings.variance, pairings.mean  # until they are known, in the same place
+        information[:], linear[:] = 0.0, 0.0
+        for part in slices(len(rows.user)):
+            others = rows.mean[part] + self.trend * self._rise(part) + self._own_part(part)
+            rest = self._signs(part) * (rows.slope[part] - rows.curvature[part] * others)
+            at = rows.pairing[part].astype(np.intp)
+            np.add.at(information, at, rows.curvature[part])
+            np.add.at(linear, at, rest)
         count = len(pairings.keys)
-        information = np.bincount(pairings.of_row, rows.curvature, count)
-        rest = pairings.sign * (rows.slope - rows.curvature * by_factors)
-        linear = np.asarray(np.bincount(pairings.of_row, rest, count), np.float64)
-        pairings.scale = pairings.scale or _FIRST_SCALE
+        scale = pairings.scale or _FIRST_SCALE
+
+        def determined(part: slice) -> float:
+            return float(np.sum(information[part] / (1.0 / scale + information[part])))
+
+        def squares(part: slice) -> float:
+            return float(np.sum((linear[part] / (1.0 / scale + information[part])) ** 2))
+
         for _ in range(_ROUNDS):  # MacKay (1992): the squares over the number of margins that the data determines
-            precision = 1.0 / pairings.scale + information
-            determined = float(np.sum(information / precision))
-            squares = float(np.sum((linear / precision) ** 2))
-            pairings.scale = min(max((squares + _FEW * _SMALL) / (determined + _FEW), 1e-4), 25.0)
-        pairings.variance = np.asarray(1.0 / (1.0 / pairings.scale + information), np.float64)
-        pairings.mean = linear * pairings.variance
+            found = (_summed(count, squares) + _FEW * _SMALL) / (_summed(count, determined) + _FEW)
+            scale = min(max(found, 1e-4), 25.0)
+        pairings.scale = scale
+        pairings.variance += 1.0 / scale
+        np.divide(1.0, pairings.variance, out=pairings.variance)
+        pairings.mean *= pairings.variance
 
     def _learn_prior(self) -> None:
         """Set means and scales of the priors to those of the beliefs.
@@ -422,8 +557,8 @@ class Variational:
             part = slice(start, start + _AT_ONCE)
             item, rival = beliefs.item[rows.winner[part]], beliefs.item[rows.loser[part]]
             parts = beliefs.user[rows.user[part]] * (item[:, :k] * rival[:, k:] - rival[:, :k] * item[:, k:])
-            squares += rows.weight[part] @ parts**2
-        idle = np.sqrt(squares / rows.weight.sum()) < LEAST
+            squares += self._weights(part) @ parts**2
+        idle = np.sqrt(squares / self._total) < LEAST
         idle[0] = False
         return np.asarray(idle)
 
@@ -468,19 +603,16 @@ class Variational:
 
     # -- checkpoints --------------------------------------------------------------------------------------------------
 
-    @property
-    def _learnt_margins(self) -> dict[str, Pairings | OwnScores]:
-        return {"pairing": self.pairings} | ({} if self.own is None else {"own": self.own})
-
     def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return what the next sweep depends on: plain values and arrays."""
-        rows = self.rows
+        rows, pairings, own = self.rows, self.pairings, self.own
         arrays = {**self.beliefs._asdict(), **{f"prior_{name}": value for name, value in self.prior._asdict().items()}}
         arrays |= {name: getattr(rows, name) for name in _OF_ROWS}
-        values: dict[str, Any] = {"sweep": self.sweep, "trend": self.trend}
-        for name, margins in self._learnt_margins.items():
-            arrays |= {f"{name}_mean": margins.mean, f"{name}_variance": margins.variance}
-            values[f"{name}_scale"] = margins.scale
+        arrays |= {"pairing_mean": pairings.mean, "pairing_variance": pairings.variance}
+        values: dict[str, Any] = {"sweep": self.sweep, "trend": self.trend, "pairing_scale": pairings.scale}
+        if own is not None:
+            arrays["own_mean"] = own.mean
+            values |= {"own_scale": own.scale, "own_precision": own.precision}
         return values, arrays
 
     def restore(self, values: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -490,23 +622,43 @@ class Variational:
         shapes = {"user": (n, k), "user_moment": (n, k, k), "item": (m, 2 * k), "item_moment": (m, 2 * k, 2 * k)}
         shapes |= {f"prior_{name}": (k,) for name in Prior._fields}
         shapes |= dict.fromkeys(_OF_ROWS, (size,))
-        for name, margins in self._learnt_margins.items():
-            shapes |= dict.fromkeys((f"{name}_mean", f"{name}_variance"), (len(margins.keys),))
+        shapes |= dict.fromkeys(("pairing_mean", "pairing_variance"), (len(self.pairings.keys),))
+        sweep = int(values["sweep"])
+        if self._learns and self._users > 1 and sweep > self._stages.own:
+            own = self._learn_own_scores()
+            shapes["own_mean"] = own.mean.shape
         copies = {}
         for name, shape in shapes.items():
             array = arrays[name]
             if array.shape != shape or array.dtype != np.float64 or not np.isfinite(array).all():
                 raise ValueError(f"{name} is not made of {shape} finite numbers")
             copies[name] = np.array(array)
-        self.sweep, self.trend = int(values["sweep"]), float(values["trend"])
+        if "own_mean" in shapes and not 0 < float(values["own_precision"]) < np.inf:
+            raise ValueError(f"own_precision is {values['own_precision']}")
+        for name in ("curvature", "variance", "pairing_variance"):
+            if copies[name].min() < 0:
+                raise ValueError(f"{name} is below 0")
+        self.sweep, self.trend = sweep, float(values["trend"])
         self.beliefs = Beliefs(*(copies[name] for name in Beliefs._fields))
         self.prior = Prior(*(copies[f"prior_{name}"] for name in Prior._fields))
         for name in _OF_ROWS:
             getattr(self.rows, name)[:] = copies[name]
-        for name, margins in self._learnt_margins.items():
-            margins.mean, margins.variance = copies[f"{name}_mean"], copies[f"{name}_variance"]
-            margins.scale = float(values[f"{name}_scale"])
-        self._set_offsets()
+        pairings = self.pairings
+        pairings.mean, pairings.variance = copies["pairing_mean"], copies["pairing_variance"]
+        pairings.scale = float(values["pairing_scale"])
+        if self.own is not None:
+            self.own.mean = copies["own_mean"]
+            self.own.scale, self.own.precision = float(values["own_scale"]), float(values["own_precision"])
+
+
+def slices(count: int) -> list[slice]:
+    """Return slices that are not too long and make up so many numbers."""
+    return [slice(start, min(start + _PART, count)) for start in range(0, count, _PART)]
+
+
+def _summed(count: int, of_part: Callable[[slice], float]) -> float:
+    """Return the sum of what a function returns for slices of so many numbers."""
+    return float(sum(map(of_part, slices(count))))
 
 
 def _variance(squares: Doubles) -> Doubles:
