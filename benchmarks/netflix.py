@@ -45,7 +45,10 @@ def write(folder: Path, ratings: int = RATINGS) -> None:
     for part in range(FILES):
         with (folder / f"combined_data_{part + 1}.txt").open("wb") as file:
             for movie in range(part, MOVIES, FILES):
-                chosen = np.unique(np.searchsorted(active, rng.random(int(sizes[movie] * 1.25))))
+                chosen = np.empty(0, np.int64)
+                while len(chosen) < sizes[movie]:  # active users are drawn again and again
+                    drawn = np.searchsorted(active, rng.random(int(sizes[movie] * 1.25)))
+                    chosen = np.unique(np.concatenate([chosen, drawn]))
                 chosen = rng.permutation(chosen)[: sizes[movie]]
                 lines = np.char.add(names[chosen], rest[rng.integers(len(rest), size=len(chosen))])
                 file.write(b"%d:\n" % (movie + 1) + b"".join(lines.tolist()))

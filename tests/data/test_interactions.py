@@ -371,3 +371,21 @@ def test_text_ids_with_equal_hashes_are_distinguished(names: list[str], batch: i
         frame = pl.DataFrame({"user": names, "item": np.arange(len(names))})
         data = Interactions.from_frame(frame)
     assert data.to_frame().rows() == sorted(frame.rows())
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        [-(2**63), 2**63 - 1, 0, 5],
+        [2**63 - 1, 2**63 - 2, 2**63 - 3, 2**63 - 4],
+        [86_400 * day - 7 for day in (9, 70_000, -3, 0)],
+        [1_700_000_000, 1_700_000_001, 1_700_000_060, 3],
+        [0.5, -1e300, 1e-300, 2.0**60],
+    ],
+)
+def test_times_and_ratings_are_what_was_given(times):
+    ratings = np.array([4.5, 300.0, 2.0, 1e-30], np.float32)
+    frame = pl.DataFrame({"user": [3, 2, 1, 0], "item": [70_000, 2, 3, 4], "rating": ratings, "timestamp": times})
+    data = Interactions.from_frame(frame)
+    assert data.timestamps.tolist() == times[::-1]
+    assert data.matrix.data.tolist() == ratings.tolist()[::-1]

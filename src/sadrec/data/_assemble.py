@@ -24,21 +24,25 @@ MODES: tuple[Duplicates, ...] = get_args(Duplicates)
 BATCH = 2**18
 """Rows numbered at once."""
 _INT32_MAX = np.iinfo(np.int32).max
+_INT64_MAX = np.iinfo(np.int64).max
+_UNITS = (86_400_000_000, 86_400, 1_000_000, 1)
+"""Days and seconds in microseconds, as dates are held; days in seconds, as numbers often are."""
 _TEXT = (pl.String, pl.Categorical, pl.Enum)
 
 
 class Assembler:
     """Takes rows in batches, gives the matrix at the end.
 
-    Per row it holds 12 bytes while rows arrive (20 with timestamps) and, for a moment at the end, the
-    finished arrays too.
+    While rows arrive it holds at most 12 bytes of each (20 with timestamps): 5 to 8 where there are no more than 65,536
+    items and ratings are whole numbers, 1 to 4 more for times that are days or seconds. For a moment at the end, the
+    finished arrays are there too.
     """
 
     def __init__(self, *, duplicates: Duplicates = "last", allow_negative: bool = False) -> None:
         self._duplicates = _check.one_of(duplicates, "duplicates", MODES)
         self._allow_negative = allow_negative
         self._users, self._items = Vocabulary("user"), Vocabulary("item")
-        self._chunks: list[dict[str, NDArray[Any]]] = []
+        self._chunks: list[dict[str, Any]] = []
         self._stamp_type: np.dtype[Any] | None = None
         self.rows = 0
 
@@ -47,18 +51,20 @@ class Assembler:
         for start in range(0, len(columns["user"]), BATCH):
             here = after(where, start)
             part = {role: column.slice(start, BATCH) for role, column in columns.items()}
-            chunk: dict[str, NDArray[Any]] = {
+            chunk: dict[str, Any] = {
                 "user": self._users.encode(part["user"], here),
-                "item": self._items.encode(part["item"], here),
+                "item": _narrow(self._items.encode(part["item"], here)),
             }
             if "rating" in part:
-                chunk["rating"] = as_ratings(part["rating"], here, allow_negative=self._allow_negative)
+                ratings = as_ratings(part["rating"], here, allow_negative=self._allow_negative)
+                whole = ratings.astype(np.int8) if (np.abs(ratings) <= 100).all() else ratings
+                chunk["rating"] = whole if (whole == ratings).all() else ratings
             if "timestamp" in part:
                 stamps = as_timestamps(part["timestamp"], here)
                 if self._stamp_type not in (None, stamps.dtype):
                     raise TypeError(f"the timestamps change from {self._stamp_type} to {stamps.dtype} at {here(0)}")
                 self._stamp_type = stamps.dtype
-                chunk["timestamp"] = _ordered(stamps + 0.0) if stamps.dtype.kind == "f" else stamps.view(np.int64)
+                chunk |= _packed_times(_ordered(stamps + 0.0) if stamps.dtype.kind == "f" else stamps.view(np.int64))
             self._chunks.append(chunk)
         self.rows += len(columns["user"])
 
@@ -90,7 +96,7 @@ class Assembler:
             if rated:
                 values[place] = chunk["rating"]
             if len(stamps):
-                stamps[place] = chunk["timestamp"]
+                stamps[place] = chunk["first"] + chunk["unit"] * chunk["timestamp"].astype(np.int64)
         kept = _kernels.tidy_rows(indptr, columns, values, stamps, MODES.index(self._duplicates))
         if kept < self.rows:
             for array in (columns, values, stamps) if len(stamps) else (columns, values):
@@ -103,6 +109,21 @@ class Assembler:
             times = (_ordered(stamps) if self._stamp_type.kind == "f" else stamps).view(self._stamp_type)
         has_ratings = rated or self._duplicates in ("sum", "count")
         return matrix, Ids(users, "user"), Ids(items, "item"), times, has_ratings
+
+
+def _narrow(numbers: NDArray[Any]) -> NDArray[Any]:
+    """Return numbers of 0 and more in the smallest type that holds them."""
+    return numbers.astype(np.min_scalar_type(int(numbers.max(initial=0))))
+
+
+def _packed_times(stamps: NDArray[np.int64]) -> dict[str, Any]:
+    """Return times as small numbers of a unit since the first."""
+    first = stamps.min(initial=_INT64_MAX)
+    if int(stamps.max(initial=first)) - int(first) > _INT64_MAX:
+        return {"timestamp": stamps, "first": np.int64(0), "unit": np.int64(1)}
+    since = stamps - first
+    unit = next(unit for unit in _UNITS if not (since % unit).any())
+    return {"timestamp": _narrow(since // unit), "first": first, "unit": np.int64(unit)}
 
 
 def as_ratings(column: pl.Series, where: Where, *, allow_negative: bool = False) -> NDArray[np.float32]:
