@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from tqdm import tqdm
 
 from sadrec import Comparisons, Interactions
 from sadrec._check import whole
 from sadrec._files import fingerprint, plain, write_whole
+from sadrec._progress import Bar
 from sadrec._record import CheckpointError, Records, locked
 from sadrec.cli.output import resumable
 from sadrec.evaluation.pictures import COLOURS, new_figure
@@ -96,7 +96,7 @@ def run(
     if folder.exists() and not folder.is_dir():
         raise ValueError(f"{folder} is a file: name a folder for the results")
     results: dict[int, Record] = {}
-    bar = tqdm(total=len(units), desc=title, unit="fit", disable=None if show_progress else True)
+    bar = Bar(total=len(units), desc=title, unit="fit", disable=None if show_progress else True)
     with bar, locked(folder / RUNS):
         for place, result in _results(folder / RUNS, units, workers):
             results[place] = result

@@ -203,6 +203,7 @@ def replaced(factors, name, value):
         (broken("items", lambda a: a.astype(np.float64)), "float64"),
         (broken("items", lambda a: np.where(a == a.max(), np.nan, a).astype(np.float32)), "not finite"),
         (broken("bias", lambda a: None), "bias"),
+        (lambda factors, state: (factors, replace(state, l1_weights=0 * factors.tau - 1)), "l1_weights are below 0"),
         (lambda factors, state: (factors, replace(state, history=())), "0 epochs of figures"),
         (lambda factors, state: (factors, replace(state, best_epoch=3)), "best epoch is 3"),
         (lambda factors, state: (factors, replace(state, best_epoch=99, best=Stored(factors))), "best epoch is 99"),

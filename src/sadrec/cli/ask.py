@@ -183,12 +183,12 @@ def write_all(
     """Write the recommendations for all users (user, rank, item[, title], score), whole or not at all."""
     import numpy as np
     import polars as pl
-    from tqdm import tqdm
 
     from sadrec._files import write_whole
+    from sadrec._progress import Bar
 
     N = min(N, len(fitted.items))
-    with tqdm(total=len(fitted.users), unit="user", desc="recommending", disable=quiet or None) as bar:
+    with Bar(total=len(fitted.users), unit="user", desc="recommending", disable=quiet or None) as bar:
         ids, scores = fitted.recommend(
             fitted.users, N=N, filter_already_liked_items=not keep_seen, method=method, progress=bar.update
         )

@@ -144,14 +144,14 @@ class Table:
         name for each role. ``start`` makes a consumer: what was taken for numbers may turn out to be text late in the
         file, and then the file is read again, into a new consumer.
         """
-        from tqdm import tqdm
+        from sadrec._progress import Bar
 
         with self.naming():
             fields = self._choose(choose, without_header)
             as_text = {"user", "item"} if self._text_ids else set()
             batches = self._json_batches if self._is_json else self._text_batches
             batches = self._parquet_batches if self.is_parquet else batches
-            shown = partial(tqdm, desc=f"reading {self.path.name}", delay=2, leave=False, unit="B", unit_scale=True)
+            shown = partial(Bar, desc=f"reading {self.path.name}", delay=2, leave=False, unit="B", unit_scale=True)
             while True:
                 consumer = start()
                 try:

@@ -11,6 +11,7 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from sadrec._files import plain
+from sadrec._progress import alone
 from sadrec._record import Arrays
 from sadrec.data import Comparisons, Ids, Interactions, as_feedback
 from sadrec.evaluation._running import FinishedWork, data_fingerprint, failure, time_limit, worth_another_try
@@ -100,7 +101,7 @@ def compare(
     finished = FinishedWork(path, "comparison")
     runs: list[Run] = []
     kept: dict[tuple[str, int], Arrays] = {}
-    with tqdm(total=sum(most.values()), disable=not show_progress, desc="compare") as bar:
+    with alone(tqdm)(total=sum(most.values()), disable=not show_progress, desc="compare") as bar:
         for number, make in enumerate(pieces):
             train, held_out = make()
             data_key = data_fingerprint(train, held_out)

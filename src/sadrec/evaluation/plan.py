@@ -10,6 +10,7 @@ from scipy import sparse
 from tqdm.auto import tqdm
 
 from sadrec import _check
+from sadrec._progress import alone
 from sadrec.data import Interactions
 from sadrec.evaluation.metrics.pairs import Pairs
 from sadrec.evaluation.metrics.sampled import Contest
@@ -33,7 +34,7 @@ def over_users(
     with (
         threadpool_limits(1, user_api="blas"),
         ThreadPoolExecutor(max(threads, 1)) as pool,
-        tqdm(total=len(blocks), desc="evaluate", disable=not show_progress, leave=False) as bar,
+        alone(tqdm)(total=len(blocks), desc="evaluate", disable=not show_progress, leave=False) as bar,
     ):
         # One block at a time where there is one thread: all of them at once would be held in memory.
         results = map(work, blocks) if threads <= 1 or len(blocks) <= 1 else pool.map(work, blocks)

@@ -19,6 +19,7 @@ from tqdm.auto import tqdm
 from sadrec import _check
 from sadrec._files import plain, write_whole
 from sadrec._memory import need
+from sadrec._progress import alone
 from sadrec._settings import Span, declared, search_space
 from sadrec.data import Comparisons, Interactions, as_feedback
 from sadrec.evaluation._running import FinishedWork, data_fingerprint, failure, time_limit, worth_another_try
@@ -242,7 +243,7 @@ def tune(
     question = (known["data"], scorer.name, test, folds, seed)
     done: list[Trial] = []
     end = math.inf if timeout is None else time.perf_counter() + timeout
-    with tqdm(total=total, desc="tune", disable=not show_progress) as bar:
+    with alone(tqdm)(total=total, desc="tune", disable=not show_progress) as bar:
         while len(done) < total and time.perf_counter() < end:
             done.append(work.result(proposed(done), done, finished, question))
             bar.update()

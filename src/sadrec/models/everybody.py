@@ -156,7 +156,7 @@ def recommend_everybody(
 
     ``checksum`` tells the model from others, and ``save`` writes it to a file for workers in other processes.
     """
-    from tqdm import tqdm
+    from sadrec._progress import Bar
 
     question = _checked(question, len(fitted.item_ids))
     if engine is not None and not hasattr(engine, "write_parts"):
@@ -182,7 +182,7 @@ def recommend_everybody(
         left = [part for part in parts if part.name not in written]
         total, there = len(asked), sum(part.users for part in written.values())
         title = "recommending"
-        with tqdm(total=total, initial=there, unit="user", desc=title, disable=None if show_progress else True) as bar:
+        with Bar(total=total, initial=there, unit="user", desc=title, disable=None if show_progress else True) as bar:
             if not left:
                 pass
             elif engine is None:

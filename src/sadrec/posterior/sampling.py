@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-from tqdm import tqdm
 
 from sadrec._memory import need, size
+from sadrec._progress import Bar
 from sadrec.posterior.chain import Chain
 from sadrec.posterior.draws import Draws
 from sadrec.posterior.files import DrawFiles
@@ -65,7 +65,7 @@ def sample(
     parts = shares(threads, settings.chains, len(triples))
     whole = True
     disable = None if show_progress else True
-    bar = tqdm(None, "sampling", settings.sweeps, initial=chains[0].sweep, unit="sweep", disable=disable)
+    bar = Bar(None, "sampling", settings.sweeps, initial=chains[0].sweep, unit="sweep", disable=disable)
     with ThreadPoolExecutor(min(threads, settings.chains)) as runners, ThreadPoolExecutor(threads) as helpers:
         turn = 1
         try:

@@ -116,6 +116,8 @@ def _unpacked(values: dict[str, Any], arrays: Arrays, like: Factors) -> tuple[Fa
         raise ValueError(f"{len(history)} epochs of figures do not belong to epoch {epoch}")
     if not 0 <= best_epoch <= epoch or has_best != (best_epoch > 0):
         raise ValueError(f"the best epoch is {best_epoch} of {epoch}")
+    if weights is not None and weights.min(initial=0) < 0:
+        raise ValueError("some l1_weights are below 0")
     return factors(""), State(
         epoch=epoch,
         l1_weights=None if weights is None or like.tau is None else _fitting(weights, like.tau),

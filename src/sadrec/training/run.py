@@ -9,8 +9,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
-from tqdm import tqdm
-
+from sadrec._progress import Bar
 from sadrec._record import Arrays, locked
 from sadrec.training.checkpoint import Checkpoints, State
 from sadrec.training.given import Pairs
@@ -38,7 +37,7 @@ def check_patience(patience: int | None, validation: Pairs | HeldOut | None) -> 
 def progress(total: int, done: int, title: str, show: bool) -> Any:
     """Return a progress bar over epochs, which only a terminal shows."""
     options: Any = {"unit": "epoch", "disable": None if show else True, "file": sys.stderr}
-    return tqdm(total=total, initial=done, desc=title, **options)
+    return Bar(total=total, initial=done, desc=title, **options)
 
 
 def run(

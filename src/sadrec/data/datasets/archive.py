@@ -14,8 +14,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from tqdm import tqdm
-
+from sadrec._progress import Bar
 from sadrec.data._text import expansion_limit, too_large
 
 _ARCHIVE = re.compile(r"\.(zip|tar|tgz|tar\.\w+)$")
@@ -59,7 +58,7 @@ def _unpack(path: Path, folder: Path, patterns: tuple[str, ...]) -> list[Path]:
     names = []
     size, done = path.stat().st_size, 0
     most = expansion_limit(size)
-    bar = tqdm(desc=f"unpacking {path.name}", unit="B", unit_scale=True, delay=2, leave=False, disable=None)
+    bar = Bar(desc=f"unpacking {path.name}", unit="B", unit_scale=True, delay=2, leave=False, disable=None)
     try:
         for name, start in _members(path):
             names.append(Path(name))

@@ -13,7 +13,8 @@ from http.client import HTTPException
 from pathlib import Path
 
 from platformdirs import user_cache_path
-from tqdm import tqdm
+
+from sadrec._progress import Bar
 
 _CHUNK = 2**16
 _SECONDS = 30
@@ -85,7 +86,7 @@ def _receive(url: str, part: Path, *, progress: bool) -> None:
         start = have if resumed else 0
         length = int(response.headers.get("Content-Length") or 0)
         total = start + length if length else None
-        bar = partial(tqdm.wrapattr, initial=start, desc=url.rsplit("/", 1)[-1], disable=not progress)
+        bar = partial(Bar.wrapattr, initial=start, desc=url.rsplit("/", 1)[-1], disable=not progress)
         with part.open("ab" if resumed else "wb") as file, bar(response, "read", total) as content:
             shutil.copyfileobj(content, file, _CHUNK)
             if total and file.tell() < total:

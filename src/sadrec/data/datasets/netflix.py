@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from tqdm import tqdm
 
 from sadrec import _check
+from sadrec._progress import Bar
 from sadrec.data import _text
 from sadrec.data._assemble import Assembler
 from sadrec.data.datasets.archive import read_titles, unpacked
@@ -98,7 +98,7 @@ def _blocks(files: list[Path], title: str) -> Iterator[bytes]:
     held: list[bytes] = []
     size = 0
     total = sum(file.stat().st_size for file in files)
-    with tqdm(desc=title, total=total, unit="B", unit_scale=True, delay=2, leave=False, disable=None) as bar:
+    with Bar(desc=title, total=total, unit="B", unit_scale=True, delay=2, leave=False, disable=None) as bar:
         for file in files:
             with file.open("rb") as stream:
                 while block := stream.read(_text.BLOCK) + stream.readline():
