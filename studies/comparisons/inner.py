@@ -4,6 +4,10 @@ The rows that the study's first split holds out, of either kind, are left out; w
 of the solver can be chosen here, and the test rows of the study stay unseen. Beside every set as it is, its training
 rows are thinned, few judges are kept, judges are cut into many, and whole pairings are held out; simulated worlds
 (``worlds.py``) add what the sets lack.
+
+``SAD()`` is compared twice. "BT" has the ridge that is best on the very rows that are asked about, which nobody knows
+who has the training rows alone: with 120 of them chance decides which ridge that is. "BT alone" has its ridge chosen by
+cross-validation of the training rows, which is all that ``SAD()`` has, too.
 """
 
 import time
@@ -18,8 +22,9 @@ from numpy.typing import NDArray
 from sadrec import Comparisons
 from studies._options import Study, data_option, output_option, quick_option, quiet_option
 from studies._tools import Record, Unit, digest, markdown_table, resumable, run, write_whole
-from studies.comparisons.baselines import weights_of
-from studies.comparisons.models import MODELS, Parts, losses, titles, warm_up
+from studies.comparisons.baselines import Predict, bradley_terry, fit_scores, weights_of
+from studies.comparisons.models import MODELS as OF_STUDY
+from studies.comparisons.models import PENALTIES, Model, Parts, Settings, losses, warm_up
 from studies.comparisons.study import SLACK, By, find_sets, parts_of
 from studies.comparisons.worlds import WORLDS
 
@@ -27,11 +32,37 @@ SHARES = (1, 2, 4, 8, 16)
 LEAST = 150  # rows to learn from
 WORDS = 4  # answers of a judge where judges are cut into many
 SIMPLE = "coin", "bt"
+ALONE = "bt-alone"
+FOLDS = 5  # that choose the ridge of BT alone
 SEEDS = 2
 SMALL = 4000  # rows: of smaller cuts, two seeds
 
 # Part of every record: raise it when what is computed changes, and old records are computed again.
 FORMAT = 1
+
+
+def _alone(parts: Parts, seed: int) -> tuple[Predict, Settings]:
+    """Fit Bradley-Terry with the ridge that predicts held-out training rows best."""
+    train = parts.train
+    fold = np.random.default_rng((seed, 2)).permutation(len(train)) % FOLDS
+    total = np.zeros(len(PENALTIES))
+    for number in range(FOLDS):
+        rest, held_out = (part(train, np.flatnonzero(rows)) for rows in (fold != number, fold == number))
+        for place, scores in enumerate(_path(rest)):
+            total[place] += weights_of(held_out) @ losses(bradley_terry(scores)(held_out))
+    best = int(np.argmin(total))
+    return bradley_terry(_path(train)[best]), {"penalty": PENALTIES[best]}
+
+
+def _path(train: Comparisons) -> list[NDArray[np.float64]]:
+    """Return the scores for every ridge; each fit starts where the one before ended."""
+    path: list[NDArray[np.float64]] = []
+    for penalty in PENALTIES:
+        path.append(fit_scores(train, penalty, path[-1] if path else None))
+    return path
+
+
+MODELS = {**OF_STUDY, ALONE: Model("BT alone", _alone, PENALTIES)}
 
 
 class Cut(NamedTuple):
@@ -152,38 +183,47 @@ def inner_study(
     most: int | None = None,
     show_progress: bool = True,
 ) -> dict[str, dict[str, Any]]:
-    """Fit models to every cut and write ``inner.md``; ``label`` tells the records of one version from another's."""
-    shown = [*SIMPLE, *models]
+    """Fit models to every cut and write ``inner.md``; ``label`` tells the records of one version from another's.
+
+    What is behind is the last of the models.
+    """
+    shown = [*SIMPLE, ALONE, *models]
+    simple = *SIMPLE, ALONE
     cuts = list(all_cuts(data_folder, sets, only, most))
-    units = [_unit(cut, model, "" if model in SIMPLE else label) for cut in cuts for model in shown]
+    units = [_unit(cut, model, "" if model in simple else label) for cut in cuts for model in shown]
     records = iter(run(folder, units, "cuts", show_progress=show_progress))
     gathered: dict[str, list[tuple[Any, ...]]] = {}
     for cut in cuts:
         by_model = {model: np.array(next(records)["losses"]) for model in shown}
         mean = [float(by_model[model].mean()) for model in shown]
-        simple = by_model[min(SIMPLE, key=lambda model: by_model[model].mean())]
-        difference = by_model[models[-1]] - simple
-        error = difference.std() / np.sqrt(len(difference))
-        gathered.setdefault(cut.name, []).append((len(cut.train), *mean, difference.mean(), error**2))
+        entry = [len(cut.train), *mean]
+        for bt in SIMPLE[1], ALONE:
+            best = min((by_model[model] for model in ("coin", bt)), key=lambda loss: float(loss.mean()))
+            difference = by_model[models[-1]] - best
+            entry += [difference.mean(), difference.var() / len(difference)]
+        gathered.setdefault(cut.name, []).append(tuple(entry))
     table = {}
     for name, entries in gathered.items():
-        mean = np.mean(entries, axis=0)
-        error = float(np.sqrt(mean[-1] / len(entries)))
-        figures = dict(zip(("rows", *shown), mean.tolist(), strict=False))
-        table[name] = figures | {"behind": float(mean[-2]), "error": error}
+        names = "rows", *shown, "behind", "error", "behind_alone", "error_alone"
+        figures = dict(zip(names, np.mean(entries, axis=0).tolist(), strict=True))
+        for error in ("error", "error_alone"):
+            figures[error] = float(np.sqrt(figures[error] / len(entries)))
+        table[name] = figures
     write_whole(folder / f"inner{label}.md", _report(table, shown))
     return table
 
 
 def _report(table: dict[str, dict[str, Any]], shown: Sequence[str]) -> str:
-    header = ["cut", "rows", *titles(shown), "behind the best simple one", "too far"]
+    ways = {"BT": ("behind", "error"), "BT alone": ("behind_alone", "error_alone")}
+    titles = [MODELS[model].title for model in shown]
+    header = ["cut", "rows", *titles, *(f"behind {bt} or a coin" for bt in ways), *(f"too far: {bt}" for bt in ways)]
     rows = [
         [
             name,
             f"{entry['rows']:,.0f}",
             *(f"{entry[model]:.4f}" for model in shown),
-            f"{entry['behind']:+.4f} ± {entry['error']:.4f}",
-            f"{entry['behind'] - SLACK:.4f}" if entry["behind"] > SLACK else "",
+            *(f"{entry[behind]:+.4f} ± {entry[error]:.4f}" for behind, error in ways.values()),
+            *(f"{entry[behind] - SLACK:.4f}" if entry[behind] > SLACK else "" for behind, _ in ways.values()),
         ]
         for name, entry in table.items()
     ]

@@ -6,7 +6,8 @@ import pytest
 from click.testing import CliRunner
 
 from sadrec import Comparisons
-from studies.comparisons.inner import WORDS, cuts_of, inner_command, training_rows, worlds
+from studies.comparisons.inner import ALONE, MODELS, WORDS, cuts_of, inner_command, training_rows, worlds
+from studies.comparisons.models import PENALTIES, Parts
 from studies.comparisons.study import parts_of
 
 
@@ -58,5 +59,15 @@ def test_the_command_tells_where_a_model_is_behind(games, tmp_path):
     arguments = ["--data", str(tmp_path), "--sets", "games", "--only", "/2", "--models", "frequencies", "--quiet"]
     result = CliRunner().invoke(inner_command, [*arguments, "-o", str(tmp_path / "out")], catch_exceptions=False)
     assert "| games/2 |" in result.output and "games/4" not in result.output
+    assert "| BT | BT alone | frequencies | behind BT or a coin | behind BT alone or a coin |" in result.output
     assert (tmp_path / "out" / "inner.md").read_text() in result.output
     assert pl.read_parquet(tmp_path / "games" / "comparisons.parquet").height == 1500
+
+
+def test_bt_alone_does_not_see_what_is_asked_about(games):
+    train, asked = games.split(test=0.5, seed=0)
+    predict, chosen = MODELS[ALONE].fit(Parts(train, asked, asked), 0)
+    assert chosen["penalty"] in PENALTIES
+    again, _ = MODELS[ALONE].fit(Parts(train, train, train), 0)
+    np.testing.assert_array_equal(predict(asked), again(asked))
+    assert np.log(predict(asked)).mean() > np.log(0.5) + 0.05
