@@ -10,6 +10,7 @@ import pytest
 
 from sadrec.data import Comparisons, DataWarning, Interactions, _text
 from sadrec.data._assemble import Assembler
+from sadrec.data.parquet import ParquetFiles
 
 ROWS = [(7, 30, 4.0, 100), (7, 10, 0.0, 101), (3, 20, 2.5, 102), (9, 10, 5.0, 103)]
 COLUMNS = ("user", "item", "rating", "timestamp")
@@ -431,3 +432,47 @@ def test_a_bad_time_is_named_with_its_line(tmp_path: Path, time: str) -> None:
     (tmp_path / "a.csv").write_text(f"user,item,rating,timestamp\n1,2,3,2001-01-01\n1,3,4,{time}\n")
     with pytest.raises(ValueError, match=f"line 3 has the timestamp '{time}', neither a number"):
         Interactions.read(tmp_path / "a.csv")
+
+
+# -- a folder of parquet ----------------------------------------------------------------------------------------------
+
+
+def test_a_folder_and_a_pattern_of_parquet_are_read_as_one_file(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    columns = {"user": rng.integers(30, size=500), "item": rng.integers(20, size=500), "rating": rng.random(500)}
+    frame = pl.DataFrame({**columns, "timestamp": rng.integers(9, size=500)})
+    frame.write_parquet(tmp_path / "whole.parquet")
+    (tmp_path / "parts").mkdir()
+    for number, (low, high) in enumerate([(0, 0), (0, 190), (190, 191), (191, 500)]):
+        frame[low:high].write_parquet(tmp_path / "parts" / f"part-{number}.parquet")
+    (tmp_path / "parts" / "_SUCCESS").touch()
+    for mode in ("last", "sum", "count", "max"):
+        whole = Interactions.read(tmp_path / "whole.parquet", duplicates=mode)
+        for path in (tmp_path / "parts", f"{tmp_path}/parts/part-*.parquet"):
+            data = Interactions.read(path, duplicates=mode)
+            assert (data.matrix != whole.matrix).nnz == 0 and data.matrix.nnz == whole.matrix.nnz
+            assert np.array_equal(data.users, whole.users) and np.array_equal(data.timestamps, whole.timestamps)
+
+
+def test_files_of_a_folder_that_are_not_alike_are_refused_by_name(tmp_path: Path) -> None:
+    pl.DataFrame({"user": [1], "item": [2]}).write_parquet(tmp_path / "a.parquet")
+    pl.DataFrame({"user": ["x"], "item": [2]}).write_parquet(tmp_path / "b.parquet")
+    with pytest.raises(TypeError, match=r"b\.parquet: the user ids change from Int64 to String at row 0"):
+        Interactions.read(tmp_path)
+    pl.DataFrame({"who": [1], "item": [2]}).write_parquet(tmp_path / "b.parquet")
+    with pytest.raises(ValueError, match=r"b\.parquet: it has no column 'user', as .*a\.parquet has"):
+        Interactions.read(tmp_path)
+
+
+def test_rows_of_files_are_divided_into_neighbours(tmp_path: Path) -> None:
+    for name, rows in (("a", 5), ("b", 0), ("c", 4)):
+        pl.DataFrame({"user": range(rows), "item": range(rows)}).write_parquet(tmp_path / f"{name}.parquet")
+    files = ParquetFiles([tmp_path])
+    parts = files.divided(3)
+    assert [[(run.file.stem, run.start, run.stop) for run in part] for part in parts] == [
+        [("a", 0, 3)],
+        [("a", 3, 5), ("c", 0, 1)],
+        [("c", 1, 4)],
+    ]
+    with pytest.raises(ValueError, match="9 rows cannot be shared by 10 workers: lower workers"):
+        files.divided(10)

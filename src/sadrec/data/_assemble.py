@@ -2,6 +2,7 @@
 
 import logging
 import warnings
+from collections.abc import Iterator
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -13,12 +14,13 @@ from sadrec._types import Floats
 from sadrec.data import DataWarning, _matrix
 from sadrec.data._columns import Where, after, first_true, row_of_frame
 from sadrec.data._vocabulary import Vocabulary
-from sadrec.data.ids import Ids
+from sadrec.data.ids import IdArray, Ids
 
 log = logging.getLogger(__name__)
 
 Ties = Literal["drop", "split"]
 Rows = NDArray[np.int32]
+Chunk = dict[str, Any]
 Duplicates = Literal["last", "sum", "count", "max"]
 MODES: tuple[Duplicates, ...] = get_args(Duplicates)
 BATCH = 2**18
@@ -42,8 +44,9 @@ class Assembler:
         self._duplicates = _check.one_of(duplicates, "duplicates", MODES)
         self._allow_negative = allow_negative
         self._users, self._items = Vocabulary("user"), Vocabulary("item")
-        self._chunks: list[dict[str, Any]] = []
+        self._chunks: list[Chunk] = []
         self._stamp_type: np.dtype[Any] | None = None
+        self._rated = False
         self.rows = 0
 
     def add(self, columns: dict[str, pl.Series], where: Where = row_of_frame) -> None:
@@ -51,11 +54,12 @@ class Assembler:
         for start in range(0, len(columns["user"]), BATCH):
             here = after(where, start)
             part = {role: column.slice(start, BATCH) for role, column in columns.items()}
-            chunk: dict[str, Any] = {
+            chunk: Chunk = {
                 "user": self._users.encode(part["user"], here),
                 "item": _narrow(self._items.encode(part["item"], here)),
             }
             if "rating" in part:
+                self._rated = True
                 ratings = as_ratings(part["rating"], here, allow_negative=self._allow_negative)
                 whole = ratings.astype(np.int8) if (np.abs(ratings) <= 100).all() else ratings
                 chunk["rating"] = whole if (whole == ratings).all() else ratings
@@ -73,42 +77,95 @@ class Assembler:
 
         Returns the matrix, users, items, timestamps where there are any, and whether the values mean something.
         """
-        from sadrec.data import _kernels
-
         users, user_place = self._users.finish()
         items, item_place = self._items.finish()
-        counts = np.zeros(len(users) + 1, dtype=np.int64)
         for chunk in self._chunks:
             chunk["user"] = user_place[chunk["user"]]
-            counts[1:] += np.bincount(chunk["user"], minlength=len(users))
-        indptr = np.cumsum(counts)
-        rated = bool(self._chunks) and "rating" in self._chunks[0]
-        columns = np.empty(self.rows, dtype=np.int32)
-        values = np.empty(self.rows, dtype=np.float32) if rated else np.ones(self.rows, dtype=np.float32)
-        stamps = np.empty(self.rows if self._stamp_type is not None else 0, dtype=np.int64)
-        free = indptr[:-1].copy()
-        self._chunks.reverse()
-        while self._chunks:
-            chunk = self._chunks.pop()
-            place = np.empty(len(chunk["user"]), dtype=np.int64)
-            _kernels.destinations(free, chunk["user"], place)
-            columns[place] = item_place[chunk["item"]]
-            if rated:
-                values[place] = chunk["rating"]
-            if len(stamps):
-                stamps[place] = chunk["first"] + chunk["unit"] * chunk["timestamp"].astype(np.int64)
-        kept = _kernels.tidy_rows(indptr, columns, values, stamps, MODES.index(self._duplicates))
-        if kept < self.rows:
-            for array in (columns, values, stamps) if len(stamps) else (columns, values):
-                array.resize(kept, refcheck=False)
-        if kept <= _INT32_MAX:
+        indptr, columns, values, stamps = arrange(self._chunks, len(users), self._duplicates, item_place)
+        if len(columns) <= _INT32_MAX:
             indptr = indptr.astype(np.int32)
         matrix = _matrix.make(values, columns.astype(indptr.dtype, copy=False), indptr, (len(users), len(items)))
         times = None
-        if self._stamp_type is not None:
+        if self._stamp_type is not None and stamps is not None:
             times = (_ordered(stamps) if self._stamp_type.kind == "f" else stamps).view(self._stamp_type)
-        has_ratings = rated or self._duplicates in ("sum", "count")
-        return matrix, Ids(users, "user"), Ids(items, "item"), times, has_ratings
+        return matrix, Ids(users, "user"), Ids(items, "item"), times, self.has_ratings
+
+    @property
+    def has_ratings(self) -> bool:
+        """Whether the values mean something."""
+        return self._rated or self._duplicates in ("sum", "count")
+
+    @property
+    def stamp_type(self) -> str | None:
+        """The type of the timestamps, None where there are none."""
+        return None if self._stamp_type is None else self._stamp_type.str
+
+    def ids(self) -> tuple[tuple[IdArray, Rows], tuple[IdArray, Rows]]:
+        """Return the ids of users and of items, sorted, and the place of each number in that order."""
+        return self._users.finish(), self._items.finish()
+
+    def counts(self, *places: Rows) -> list[NDArray[np.int64]]:
+        """Return how many rows each user and each item has, in the order of their ids; see :meth:`ids`."""
+        counts = [np.zeros(len(place), np.int64) for place in places]
+        for chunk in self._chunks:
+            for role, count, place in zip(("user", "item"), counts, places, strict=True):
+                count += np.bincount(place[chunk[role]], minlength=len(place))
+        return counts
+
+    def numbered(self, user_place: Rows, item_place: Rows) -> Iterator[Chunk]:
+        """Give the rows away, batch after batch in their order, with other numbers for users and items."""
+        self._chunks.reverse()
+        while self._chunks:
+            chunk = self._chunks.pop()
+            given = {"user": user_place[chunk["user"]], "item": item_place[chunk["item"]]}
+            if "rating" in chunk:
+                given["rating"] = chunk["rating"].astype(np.float32)
+            if "timestamp" in chunk:
+                given["timestamp"] = _times(chunk)
+            yield given
+
+
+def arrange(
+    chunks: list[Chunk], users: int, duplicates: Duplicates, item_place: Rows | None = None
+) -> tuple[NDArray[np.int64], Rows, Floats, NDArray[np.int64] | None]:
+    """Sort rows by user and item and merge repeated pairs; the list of rows is emptied meanwhile.
+
+    Returns where the rows of each user start, items (by their place, where one is given for each), ratings or ones,
+    and timestamps where there are any.
+    """
+    from sadrec.data import _kernels
+
+    counts, rows = np.zeros(users + 1, dtype=np.int64), 0
+    for chunk in chunks:
+        counts[1:] += np.bincount(chunk["user"], minlength=users)
+        rows += len(chunk["user"])
+    indptr = np.cumsum(counts)
+    rated, stamped = (bool(chunks) and role in chunks[0] for role in ("rating", "timestamp"))
+    columns = np.empty(rows, dtype=np.int32)
+    values = np.empty(rows, dtype=np.float32) if rated else np.ones(rows, dtype=np.float32)
+    stamps = np.empty(rows if stamped else 0, dtype=np.int64)
+    free = indptr[:-1].copy()
+    chunks.reverse()
+    while chunks:
+        chunk = chunks.pop()
+        place = np.empty(len(chunk["user"]), dtype=np.int64)
+        _kernels.destinations(free, chunk["user"], place)
+        columns[place] = chunk["item"] if item_place is None else item_place[chunk["item"]]
+        if rated:
+            values[place] = chunk["rating"]
+        if stamped:
+            stamps[place] = _times(chunk)
+    kept = _kernels.tidy_rows(indptr, columns, values, stamps, MODES.index(duplicates))
+    if kept < rows:
+        for array in (columns, values, stamps) if stamped else (columns, values):
+            array.resize(kept, refcheck=False)
+    return indptr, columns, values, stamps if stamped else None
+
+
+def _times(chunk: Chunk) -> NDArray[np.int64]:
+    """Return the times of rows, which may be packed."""
+    stamps: NDArray[np.int64] = chunk["timestamp"].astype(np.int64)
+    return chunk["first"] + chunk["unit"] * stamps if "unit" in chunk else stamps
 
 
 def _narrow(numbers: NDArray[Any]) -> NDArray[Any]:

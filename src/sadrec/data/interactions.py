@@ -18,6 +18,7 @@ from sadrec.data._assemble import Assembler, Duplicates
 from sadrec.data._columns import AUTO, find_interactions, is_frame, open_frame, take_columns
 from sadrec.data.describe import Description, quantiles
 from sadrec.data.ids import Ids, OfUsersAndItems, as_id_array
+from sadrec.data.parquet import ParquetFiles, is_several
 from sadrec.data.tables import Table, opened
 
 
@@ -85,7 +86,7 @@ class Interactions(OfUsersAndItems):
         text_ids: bool = False,
         show_progress: bool = True,
     ) -> "Interactions":
-        """Read a file: csv, tsv, ``::``-separated .dat, parquet; text files also compressed (.gz, .zst).
+        """Read a file (csv, tsv, ``::``-separated .dat, parquet; text files also .gz, .zst), or a folder of parquet.
 
         A text file without a header has the columns user, item, rating, timestamp in that order. Empty lines are left
         out.
@@ -93,7 +94,8 @@ class Interactions(OfUsersAndItems):
         Parameters
         ----------
         path
-            The file.
+            The file; or a folder of parquet files, or a pattern of their names (``part-*.parquet``), whose rows are
+            taken in the order of the names.
         user, item, rating, timestamp
             Names of the columns; "auto" looks for the usual names, and takes the only other column of ids
             (``anime_id``) for the items. ``rating=None`` takes every row as an interaction, ``timestamp=None``
@@ -111,12 +113,25 @@ class Interactions(OfUsersAndItems):
         show_progress
             Whether to show, on a terminal, how far a file is read that takes long.
         """
+        if not isinstance(path, Table) and is_several(path):
+            files = ParquetFiles([path], user, item, rating, timestamp, duplicates, allow_negative, text_ids)
+            return cls._of_files(files, show_progress)
         choose = partial(find_interactions, user=user, item=item, rating=rating, timestamp=timestamp)
         start = partial(Assembler, duplicates=duplicates or "last", allow_negative=allow_negative)
         with opened(path, header, text_ids, show_progress) as table:
             rows = table.read(choose, ("user", "item", "rating", "timestamp"), start)
             with table.naming():
                 return cls._assembled(rows, said=duplicates is not None)
+
+    @classmethod
+    def _of_files(cls, files: ParquetFiles, show_progress: bool = True) -> "Interactions":
+        from tqdm import tqdm
+
+        shown = partial(tqdm, desc="reading", delay=2, leave=False, unit="rows", unit_scale=True)
+        total = sum(run.stop - run.start for run in files.runs)
+        with shown(total=total, disable=None if show_progress else True) as bar:
+            rows = files.read(progress=bar.update)
+        return cls._assembled(rows, said=files.duplicates is not None)
 
     @classmethod
     def from_frame(
@@ -172,13 +187,7 @@ class Interactions(OfUsersAndItems):
         """Make interactions of rows; ``said`` is whether the caller said what becomes of repeated pairs."""
         data = cls(*rows.finish())
         if (repeated := rows.rows - len(data)) and not said:
-            kept = "the latest of each" if data.timestamps is not None else "the last row of each"
-            warnings.warn(
-                f"{repeated:,} rows repeat a (user, item) pair: kept {kept}; "
-                'choose with duplicates="last", "sum", "count" or "max"',
-                DataWarning,
-                stacklevel=3,
-            )
+            warn_of_repeated(repeated, timed=data.timestamps is not None)
         return data
 
     # -- what it holds ---------------------------------------------------------------------------------------
@@ -306,6 +315,17 @@ class Interactions(OfUsersAndItems):
         return replace(self, item_titles=array)
 
 
+def warn_of_repeated(rows: int, *, timed: bool) -> None:
+    """Say that rows repeat a pair, and what was kept."""
+    kept = "the latest of each" if timed else "the last row of each"
+    warnings.warn(
+        f"{rows:,} rows repeat a (user, item) pair: kept {kept}; "
+        'choose with duplicates="last", "sum", "count" or "max"',
+        DataWarning,
+        stacklevel=4,
+    )
+
+
 def _selected(
     matrix: Any, min_per_user: int, min_per_item: int, top_users: int | None, *, until_stable: bool
 ) -> NDArray[np.bool_]:
@@ -351,6 +371,8 @@ def as_interactions(data: Any) -> Interactions:
         return data
     if isinstance(data, (str, Path)):
         return Interactions.read(data)
+    if isinstance(data, ParquetFiles):
+        return Interactions._of_files(data)
     if sp.issparse(data) or isinstance(data, np.ndarray):
         return Interactions.from_csr(data)
     if is_frame(data):
