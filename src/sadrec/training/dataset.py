@@ -14,6 +14,7 @@ from sadrec.data._matrix import align_ids, join_ids, kernel_rows, make, merged
 from sadrec.data.ids import IdArray, Ids
 from sadrec.training.drawn import Positives
 from sadrec.training.given import Pairs
+from sadrec.training.lift import lift
 from sadrec.training.samplers import Disliked, Mask, Ordered, PairSource, PopularNegatives, Stated, marked
 from sadrec.training.settings import Kind, Settings
 from sadrec.training.validation import HeldOut
@@ -111,6 +112,20 @@ class TrainingData:
         if self.comparisons is not None:
             known[self.comparisons.user] = True
         return known
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of users and of items."""
+        return len(self.users), len(self.items)
+
+    @property
+    def has_pairs(self) -> bool:
+        """Whether there is something that is trained on pair by pair: comparisons, or what was disliked."""
+        return self.comparisons is not None or self.disliked is not None
+
+    def lift(self) -> float:
+        """Return how personal taste is: see :func:`sadrec.training.lift.lift`."""
+        return lift(self.matrix, self.weights)
 
     def positives(self, settings: Settings) -> Positives | None:
         """Return what is trained against sampled negatives, if anything."""
@@ -214,8 +229,13 @@ def balance(counts: NDArray[Any], power: float) -> Doubles:
     >>> balance(np.array([1, 4, 0]), 0.5)
     array([1.66666667, 0.83333333, 1.66666667])
     """
+    return np.asarray(np.maximum(counts, 1.0) ** -power * balance_scale(counts, power))
+
+
+def balance_scale(counts: NDArray[Any], power: float) -> float:
+    """Return what makes the mean weight of an interaction 1."""
     raw = np.maximum(counts, 1.0) ** -power
-    return np.asarray(raw * (counts.sum() / max(float(counts @ raw), 1e-300) if counts.any() else 1.0))
+    return float(counts.sum() / max(float(counts @ raw), 1e-300)) if counts.any() else 1.0
 
 
 def _checked_weights(weights: Any, data: Interactions) -> Floats:

@@ -2,12 +2,10 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from sadrec._memory import give_back
 from sadrec._settings import declared
-from sadrec.training.dataset import TrainingData
-from sadrec.training.lift import lift
 from sadrec.training.settings import Kind, Loss, Settings, TrainingSettings
 from sadrec.training.variational import STATEMENT, SWEEPS
 
@@ -167,9 +165,25 @@ MOST_MOMENTS = 2**28
 FEW_FACTORS, FACTORS, MOST_FACTORS, SGD_FACTORS = 2, 8, 32, 64
 
 
-def resolve_solver(values: Mapping[str, Any], data: TrainingData, continues: bool) -> tuple[str, int]:
+class Described(Protocol):
+    """What settings follow, of data that is here or elsewhere: ``TrainingData`` has it."""
+
+    @property
+    def shape(self) -> tuple[int, int]: ...  # noqa: D102
+    @property
+    def triples(self) -> int: ...  # noqa: D102
+    @property
+    def kind(self) -> Kind: ...  # noqa: D102
+    @property
+    def has_ratings(self) -> bool: ...  # noqa: D102
+    @property
+    def has_pairs(self) -> bool: ...  # noqa: D102
+    def lift(self) -> float: ...  # noqa: D102
+
+
+def resolve_solver(values: Mapping[str, Any], data: Described, continues: bool) -> tuple[str, int]:
     """Return the solver, and the number of factors that it starts with where none is given."""
-    users, items = len(data.users), len(data.items)
+    users, items = data.shape
     factors = FACTORS if data.triples >= 4 * (users + items) else FEW_FACTORS
     length = 1 + (values.get("factors") or factors)
     fits = (users + 4 * items) * length**2 <= MOST_MOMENTS
@@ -196,16 +210,15 @@ def resolve_solver(values: Mapping[str, Any], data: TrainingData, continues: boo
     return solver, SGD_FACTORS if solver == "sgd" else factors
 
 
-def _of_pairs(values: Mapping[str, Any], data: TrainingData) -> bool:
+def _of_pairs(values: Mapping[str, Any], data: Described) -> bool:
     """Tell whether settings or data ask for one negative at a time."""
     asked = any(values.get(name) is not None for name in OF_PAIRWISE) or values.get("negative_sampling") == "popular"
-    pairs = data.comparisons is not None or data.disliked is not None or bool(values.get("order_share"))
-    return asked or pairs or bool(values.get("adaptive"))
+    return asked or data.has_pairs or bool(values.get("order_share")) or bool(values.get("adaptive"))
 
 
 def resolve(
     given: Mapping[str, Any],
-    data: TrainingData,
+    data: Described,
     learn_rivals: bool,
     seed: int,
     continues: bool = False,
@@ -222,9 +235,9 @@ def resolve(
         for name, value in given.items()
         if name not in ("num_threads", "random_state")
     }
-    size = len(data.users), len(data.items), data.triples
+    size = (*data.shape, data.triples)
     solver, factors = resolve_solver(values, data, continues)
-    no_negatives = data.matrix is None or values.get("order_share") == 1
+    no_negatives = data.kind == "comparisons" or values.get("order_share") == 1
     if no_negatives and not continues:
         values |= {"loss": None, "length": None}
     loss: Loss | None = values.get("loss") or ("softmax" if values.get("length") else None)
@@ -235,8 +248,8 @@ def resolve(
             values["length"] = before.length
     if loss is None and (continues or _of_pairs(values, data)):
         loss = "pairwise"
-    asked = data.matrix is not None and None in map(values.get, BY_LIFT)
-    personal = lift(data.matrix, data.weights) if asked else 0.0
+    asked = data.kind == "interactions" and None in map(values.get, BY_LIFT)
+    personal = data.lift() if asked else 0.0
     give_back()  # the sample that the lift looks at is as large as a model
     wanted = {"solver": solver, "factors": factors, "adaptive": False, **defaults(data.kind, *size, personal, loss)}
     wanted["blocks"] = default_blocks(data.kind, *size)
@@ -265,10 +278,10 @@ def resolve(
             f"order_share={settings.order_share} asks for the order inside ratings, but the data has none: give "
             "interactions with ratings, or leave order_share at 0"
         )
-    most = max(len(data.items) // 2, 1)
-    if settings.blocks > most and data.positives(settings) is not None:
+    most = max(data.shape[1] // 2, 1)
+    if settings.blocks > most and not no_negatives and settings.negative_sampling != "popular":
         raise ValueError(
-            f"blocks must be at most {most} for {len(data.items)} items, not {settings.blocks}: negatives are sampled "
+            f"blocks must be at most {most} for {data.shape[1]} items, not {settings.blocks}: negatives are sampled "
             "inside a block, and a block of a single item has none"
         )
     return settings

@@ -4,14 +4,67 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from sadrec._types import Floats
+from sadrec.data.ids import IdArray
+from sadrec.data.parquet import ParquetFiles
 from sadrec.training.dataset import TrainingData
+from sadrec.training.defaults import Described
 from sadrec.training.factors import Factors
 from sadrec.training.settings import Settings
 from sadrec.training.trainer import Figures
 
 
+class SharedFeedback(Described, Protocol):
+    """Interactions that those hold who train on them, and what they learn."""
+
+    @property
+    def repeated(self) -> tuple[int, bool]:
+        """How many rows repeat a pair without anybody having said what becomes of them, and whether rows have times."""
+        ...
+
+    def fingerprint(self) -> str:
+        """Return a digest of all of it."""
+        ...
+
+    def train(
+        self,
+        settings: Settings,
+        *,
+        identity: Mapping[str, Any],
+        checkpoint: str | Path | None,
+        checkpoint_seconds: float,
+        after_epoch: Callable[[int, Figures], bool],
+        show_progress: bool,
+        title: str,
+        history: list[Figures],
+    ) -> None:
+        """Train to the end, and fill ``history``: see :meth:`Engine.run`."""
+        ...
+
+    def items(self) -> tuple[IdArray, Floats, Floats | None]:
+        """Bring the items here: ids, rows of eta and tau, and bias."""
+        ...
+
+    def users(self) -> tuple[Floats, IdArray, Any]:
+        """Bring the users here: factors, ids and what was seen."""
+        ...
+
+    def write_users(self, folder: Path, token: str) -> list[Any]:
+        """Have the users written to files of a folder whose names have a token in them; return what they hold."""
+        ...
+
+    def end(self) -> None:
+        """Let go of all of it."""
+        ...
+
+
 class Engine(Protocol):
     """Trains elsewhere: ``sadrec.cluster.Ray`` does."""
+
+    @property
+    def collect(self) -> bool:
+        """Whether what was learnt from files is brought to this process at the end."""
+        ...
 
     def run(
         self,
@@ -31,6 +84,10 @@ class Engine(Protocol):
 
         ``identity`` is all that the result depends on, to know a checkpoint by.
         """
+        ...
+
+    def read(self, files: ParquetFiles) -> SharedFeedback:
+        """Have files read by those who train."""
         ...
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from sadrec._types import Floats
 
 CACHE_LINE = 64
+_CHUNK = 1 << 14  # rows drawn at a time that nobody wants
 
 
 class Factors(NamedTuple):
@@ -64,12 +65,43 @@ def aligned(rows: int, columns: int) -> Floats:
 
 def initial_factors(users: int, items: int, k: int, scale: float, learn_rivals: bool, bias: bool, seed: int) -> Factors:
     """Draw small factors from N(0, scale), put T at exactly 1 and the bias at 0."""
+    everybody, everything = slice(0, users), slice(0, items)
+    return initial_rows((users, items), k, scale, learn_rivals, bias, seed, everybody, everything)
+
+
+def initial_rows(
+    shape: tuple[int, int],
+    k: int,
+    scale: float,
+    learn_rivals: bool,
+    bias: bool,
+    seed: int,
+    users: slice,
+    items: slice,
+) -> Factors:
+    """Return some rows of what :func:`initial_factors` draws for so many users and items, without holding the others.
+
+    >>> whole, part = initial_factors(9, 4, 2, 0.1, True, False, 7), slice(3, 5)
+    >>> np.array_equal(initial_rows((9, 4), 2, 0.1, True, False, 7, part, part).users, whole.users[part])
+    True
+    """
     rng = np.random.default_rng((seed, 0xFAC))
-    xi = rng.standard_normal(dtype=np.float32, out=aligned(users, k))
+    xi = _drawn_rows(rng, shape[0], aligned(users.stop - users.start, k), users)
     xi *= np.float32(scale)
-    rows = aligned(items, 2 * k if learn_rivals else k)
-    eta = rng.standard_normal((items, k), np.float32)
+    rows = aligned(items.stop - items.start, 2 * k if learn_rivals else k)
+    eta = _drawn_rows(rng, shape[1], np.empty((len(rows), k), np.float32), items)
     eta *= np.float32(scale)
     rows[:, :k] = eta
     rows[:, k:] = 1
-    return Factors(xi, rows, np.zeros(items, np.float32) if bias else None)
+    return Factors(xi, rows, np.zeros(len(rows), np.float32) if bias else None)
+
+
+def _drawn_rows(rng: np.random.Generator, count: int, kept: Floats, wanted: slice) -> Floats:
+    """Draw so many rows, and keep those that are wanted."""
+    columns = kept.shape[1]
+    for first in range(0, wanted.start, _CHUNK):
+        rng.standard_normal((min(_CHUNK, wanted.start - first), columns), np.float32)
+    rng.standard_normal(dtype=np.float32, out=kept)
+    for first in range(wanted.stop, count, _CHUNK):
+        rng.standard_normal((min(_CHUNK, count - first), columns), np.float32)
+    return kept

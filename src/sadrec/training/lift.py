@@ -41,22 +41,39 @@ def lift(matrix: Any, weights: Any = None) -> float:
     >>> lift(alike) < 0.5 < 1 < lift(groups)
     True
     """
-    rng = np.random.default_rng(0)
     lengths = np.diff(matrix.indptr) if weights is None else marked(matrix.indptr, weights)
+    asked, others, rng = sampled(lengths)
+    return lift_among(matrix, weights, asked, others, lengths[others], rng)
+
+
+def sampled(lengths: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int64], np.random.Generator]:
+    """Return the users that are asked and the others that are looked at, by how much each chose, and what draws on."""
+    rng = np.random.default_rng(0)
     order = rng.permutation(len(lengths))
     able = order[lengths[order] > 1]
     asked = able[: min(MOST_USERS, len(able) // 4)]
-    if len(asked) < FEWEST_USERS:
-        return 0.0
     kept = np.ones(len(lengths), bool)
     kept[asked] = False
     order = order[kept[order]]
-    others = np.sort(order[: 1 + np.searchsorted(np.cumsum(lengths[order]), MOST_ENTRIES)])
+    return asked, np.sort(order[: 1 + np.searchsorted(np.cumsum(lengths[order]), MOST_ENTRIES)]), rng
+
+
+def lift_among(
+    matrix: Any,
+    weights: Any,
+    asked: NDArray[np.int64],
+    others: NDArray[np.int64],
+    lengths: NDArray[Any],
+    rng: np.random.Generator,
+) -> float:
+    """Return the lift of the sampled users, whose rows are those of the matrix; ``lengths`` are of the others."""
+    if len(asked) < FEWEST_USERS:
+        return 0.0
     # This is done before the model is there and must not take more: what others chose is read where it is.
     rows = (*kernel_rows(matrix), weights, others)
     counts = np.zeros(matrix.shape[1], np.int64)
     count_choices(rows, counts)
-    sizes = np.maximum(lengths[others], 1)
+    sizes = np.maximum(lengths, 1)
     known, held = _hold_out(_chosen(matrix, weights, asked), rng)
     touched = np.minimum(known @ counts, len(others)) * (sizes @ sizes / sizes.sum())
     users = max(int(np.searchsorted(np.cumsum(touched), MOST_PRODUCTS)), 2)
