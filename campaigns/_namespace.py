@@ -9,7 +9,6 @@ import logging
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,7 @@ _ENVIRONMENT = {
     "RAY_health_check_timeout_ms": "1000",
     "RAY_health_check_failure_threshold": "4",
     "RAY_object_store_minimum_memory_bytes": str(LEAST_STORE),
+    "RAY_DEDUP_LOGS_SKIP_REGEX": ".",  # what Ray says of nodes that were killed here: pages of their last state
 }
 
 
@@ -78,17 +78,6 @@ def start(nodes: int, cpus: int = 1, store: int = LEAST_STORE) -> Any:
     made.wait_for_nodes()
     ray.init(address=made.address, _node_ip_address="127.0.0.1", log_to_driver=False, logging_level=logging.ERROR)
     return made
-
-
-def _patiently(make: Callable[[], Any]) -> Any:
-    """Make a node, again where it took longer than Ray waits: 30 seconds, which a busy machine may need."""
-    for turn in range(3):
-        try:
-            return make()
-        except Exception as error:
-            if turn == 2 or "timed out during startup" not in str(error):
-                raise
-    return None
 
 
 def end(made: Any) -> None:
