@@ -1,6 +1,5 @@
 """Questions to a fitted model: ``sadrec recommend | prefer | cycles | explain | similar``."""
 
-import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from io import BytesIO
@@ -23,7 +22,7 @@ from sadrec.cli.options import (
     titles_option,
     user_option,
 )
-from sadrec.cli.output import print_json, print_table, resumable
+from sadrec.cli.output import is_folder, print_json, print_table, resumable
 
 
 def pair_question(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -113,7 +112,10 @@ def recommend_command(
         raise click.UsageError("--all needs -o FILE or FOLDER to write to")
     if user is not None and output is not None:
         raise click.UsageError("-o belongs to --all; the answer for one user is printed")
-    path, folder = None if output is None else Path(output), output is not None and is_folder(output)
+    path, folder = (
+        None if output is None else Path(output),
+        output is not None and (is_folder(output) or not Path(output).suffix),
+    )
     if path is not None and not folder and path.suffix not in (".parquet", ".pq", ".csv"):
         raise click.UsageError(
             f"the file for --all is parquet or csv: name it {path.with_suffix('.parquet')}, or {path}/ for a folder"
@@ -160,11 +162,6 @@ def recommend_command(
         header = ("rank", "item", "mean margin" if method == "margin" else method)
         columns = [range(1, len(ids) + 1), ids, scores.astype(float).tolist()]
         print_table(*with_titles_column(header, columns, 1, named))
-
-
-def is_folder(output: str) -> bool:
-    """Tell whether the name of an output is that of a folder: one that is there, or a name without an ending."""
-    return output.endswith(("/", os.sep)) or Path(output).is_dir() or not Path(output).suffix
 
 
 def write_folder(fitted: Any, output: Path, quiet: bool, **asked: Any) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from sadrec.cli import options
-from sadrec.cli.output import check_place_of_model, print_json, print_table, resumable
+from sadrec.cli.output import check_place_of_model, is_folder, print_json, print_table, resumable
 from sadrec.training.settings import TrainingSettings
 
 
@@ -26,9 +26,10 @@ def describe_command(file: Path, reading: options.Reading, as_json: bool) -> Non
 
 
 @click.command("fit")
-@options.file_argument
-@click.option("-o", "--output", type=click.Path(path_type=Path), required=True,
-              help="Where to write the model; takes the place of one that is there, when all is done.")  # fmt: skip
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.option("-o", "--output", "place", type=click.Path(), required=True,
+              help="Where to write the model; takes the place of one that is there, when all is done. A folder (NAME/) "
+              "with --engine and Parquet: each worker writes its part.")  # fmt: skip
 @click.option("--model", type=click.Choice(["sad", "bpr"]), help="Which model.  [default: sad]")
 @click.option("--settings", "settings_file", type=options.a_file, help="JSON file, such as `sadrec tune` writes.")
 @options.settings_options(TrainingSettings)
@@ -42,8 +43,8 @@ def describe_command(file: Path, reading: options.Reading, as_json: bool) -> Non
 @options.reading_options
 @options.json_option
 def fit_command(
-    file: Path,
-    output: Path,
+    files: tuple[Path, ...],
+    place: str,
     model: str | None,
     settings_file: Path | None,
     settings: dict[str, Any],
@@ -59,18 +60,35 @@ def fit_command(
     """Learn from FILE and write the model to OUTPUT.
 
     FILE holds interactions (user, item[, rating][, timestamp]) or comparisons (user, winner, loser); csv, tsv, dat or
-    parquet. Interrupted with Ctrl-C or killed, the same command continues where it stopped.
+    parquet. Several FILEs, or a folder, are Parquet with interactions; with --engine the workers read Parquet
+    themselves. Interrupted with Ctrl-C or killed, the same command continues where it stopped.
     """
+    from dataclasses import replace
+
     from sadrec import Interactions
     from sadrec._record import discard
     from sadrec.data import DataWarning
     from sadrec.models import DivergedError
     from sadrec.training.checkpoint import checkpoints_in
 
-    check_place_of_model(output)
+    file, output, folder_of_shards = files[0], Path(place), is_folder(place)
     estimator = new_model(model, settings, settings_file)
-    data = reading.read(file)
-    holds = "interactions" if isinstance(data, Interactions) else "comparisons"
+    here = dislikes, validation, reading.given.get("weight"), estimator.order_share or None
+    elsewhere = engine is not None and not any(value is not None for value in here)
+    data = reading.parquet(files, elsewhere)
+    elsewhere = elsewhere and data is not None and not isinstance(data, Interactions)
+    if folder_of_shards and not elsewhere:
+        raise click.UsageError(
+            f"{place} is a folder, and a model is one only where workers read Parquet (--engine ray, without "
+            "--dislikes, --validation, --weight and --order-share): name the file to write, such as model.sad"
+        )
+    if elsewhere:
+        engine = replace(engine, collect=not folder_of_shards)
+    if not folder_of_shards:
+        check_place_of_model(output)
+    if data is None:
+        data = reading.read(file)
+    holds = "interactions" if elsewhere or isinstance(data, Interactions) else "comparisons"
     tuned = None if settings_file is None else settings_in(settings_file).get("kind", holds)
     if tuned not in (None, holds):
         raise click.UsageError(
@@ -79,7 +97,7 @@ def fit_command(
     weights, more = None, {}
     if isinstance(data, Interactions):
         weights, more = reading.weights(file), {"dislikes": read_dislikes(dislikes, reading)}
-    elif dislikes is not None:
+    elif not elsewhere and dislikes is not None:
         raise click.UsageError("--dislikes goes with interactions")
     held_out = None
     if validation is not None:

@@ -24,6 +24,8 @@ file_argument = click.argument("file", type=a_file)
 
 def _no_table(context: click.Context, _: click.Parameter, path: Path) -> Path:
     """Refuse a table in the place of a model, and say what to type."""
+    if path.is_dir():
+        return path
     with path.open("rb") as file:
         start = file.read(512)
     line = start.split(b"\n")[0]
@@ -36,7 +38,7 @@ def _no_table(context: click.Context, _: click.Parameter, path: Path) -> Path:
     return path
 
 
-model_argument = click.argument("model", type=a_file, callback=_no_table)
+model_argument = click.argument("model", type=click.Path(exists=True, path_type=Path), callback=_no_table)
 user_option = click.option("--user", required=True, help="Id of the user.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 titles_option = click.option(
@@ -160,6 +162,34 @@ class Reading:
         A column of weights of interactions is not read here, see :meth:`weights`.
         """
         return self._read(file, kind or self.kind, self.given)
+
+    def parquet(self, files: Sequence[Path], elsewhere: bool) -> Any:
+        """Return interactions in several Parquet files or a folder, read unless that is done elsewhere.
+
+        None for a single file, unless it is Parquet with interactions and read elsewhere.
+        """
+        from sadrec.data._columns import holds_comparisons
+        from sadrec.data.interactions import as_interactions
+        from sadrec.data.parquet import ParquetFiles, is_parquet
+        from sadrec.data.tables import Table
+
+        several = len(files) > 1 or files[0].is_dir()
+        if not several and (not elsewhere or not is_parquet(files[0]) or self.kind == "comparisons"):
+            return None
+        if not several:
+            with Table(files[0]) as table:
+                if self.kind == "auto" and holds_comparisons(table.columns or []):
+                    return None
+        if odd := next((path for path in files if path.is_file() and not is_parquet(path)), None):
+            raise click.UsageError(f"{odd} is not Parquet, and of several files all must be: give one file")
+        known = {name: value for name, value in self.given.items() if name in _OF["interactions"]}
+        if self.kind == "comparisons" or len(known) < len(self.given) or (several and "weight" in known):
+            raise click.UsageError("several files, or a folder, hold interactions without weights: give one file")
+        columns: dict[str, Any] = {
+            name: None if value == "none" else value for name, value in known.items() if name != "weight"
+        }
+        found = ParquetFiles(files, text_ids=self.text_ids, **columns)
+        return found if elsewhere else as_interactions(found)
 
     def interactions(self, file: Path) -> Any:
         """Read interactions."""

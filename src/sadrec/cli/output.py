@@ -54,6 +54,11 @@ def check_replacing(paths: Sequence[Path], told: Path, about: dict[str, Any], ov
         )
 
 
+def is_folder(output: str) -> bool:
+    """Tell whether the name of an output is that of a folder: one that is there, or one that ends as such."""
+    return output.endswith(("/", os.sep)) or Path(output).is_dir()
+
+
 def check_place_of_model(path: Path) -> None:
     """Refuse to write a model over a file that is none of sadrec's: a table named by mistake would be lost."""
     from sadrec._files import kind_of

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from sadrec.cluster import checkpoint
+from sadrec.cluster.home import HomeWorker
 from sadrec.cluster.worker import Worker
+from sadrec.models.shards import ShardFile, write_users
 from sadrec.training.dataset import TrainingData
 from sadrec.training.drawn import Positives
 from sadrec.training.given import Pairs
@@ -37,7 +39,23 @@ def ray() -> Any:
         raise ImportError("a cluster needs Ray: pip install 'sadrec[ray]'") from error
 
 
-class Actor(Worker):
+class OnNode(Worker):
+    """What any worker does that Ray calls."""
+
+    def write_shard(self, folder: str, name: str) -> str:
+        """Write all rows that are here to a file of a checkpoint, and return its checksum."""
+        return checkpoint.write_rows(folder, name, self.held())
+
+    def read_shards(self, saved: checkpoint.Saved, bounds: tuple[int, int, int, int]) -> None:
+        """Take over the rows of the rest layout from a checkpoint."""
+        self.hold(checkpoint.read_rows(saved, *bounds))
+
+    def where(self) -> tuple[str, int]:
+        """Return the node and the process that this is."""
+        return str(ray().get_runtime_context().get_node_id()), os.getpid()
+
+
+class Actor(OnNode):
     """A worker that Ray calls. Arrays from Ray's store cannot be written to, and are shared by the actors of a node."""
 
     def __init__(
@@ -56,30 +74,30 @@ class Actor(Worker):
             sources[0] = Stated(Pairs(*arrays))
         super().__init__(number, workers, shape, settings, positives, sources, threads)
 
-    def write_shard(self, folder: str, name: str) -> str:
-        """Write all rows that are here to a file of a checkpoint, and return its checksum."""
-        return checkpoint.write_rows(folder, name, self.held())
 
-    def read_shards(self, saved: checkpoint.Saved, bounds: tuple[int, int, int, int]) -> None:
-        """Take over the rows of the rest layout from a checkpoint."""
-        self.hold(checkpoint.read_rows(saved, *bounds))
+class ActorAtHome(OnNode, HomeWorker):
+    """A worker that Ray calls, and that shares the data with others."""
 
-    def where(self) -> tuple[str, int]:
-        """Return the node and the process that this is."""
-        return str(ray().get_runtime_context().get_node_id()), os.getpid()
+    def write_users(self, folder: str, name: str) -> ShardFile:
+        """Write the users whose home is here to a file of a model, and say what it holds."""
+        home = self._home
+        seen = home.indptr, home.indices, home.values
+        return write_users(folder, name, int(self._bounds[0][self.number]), self.held_users(), home.users, seen)
 
 
 class Actors:
     """Workers for a :class:`~sadrec.cluster.conductor.Conductor`, each an actor."""
 
-    def __init__(self, count: int, threads: int, seconds: float, *given: Any, at_least: int) -> None:
+    def __init__(
+        self, kind: type[OnNode], count: int, threads: int, seconds: float, *given: Any, at_least: int
+    ) -> None:
         """Start so many, or as many as find a place in some seconds; fewer than ``at_least`` are too few."""
         self._actors: list[Any] = []
         self._group: Any = None
         self.count = count
         try:
             self._reserve(threads, seconds, at_least)
-            self._start(threads, given)
+            self._start(kind, threads, given)
         except BaseException:
             self.end()
             raise
@@ -102,13 +120,13 @@ class Actors:
             f"{seconds:g} s; lower workers or threads, or add nodes"
         )
 
-    def _start(self, threads: int, given: tuple[Any, ...]) -> None:
+    def _start(self, kind: type[OnNode], threads: int, given: tuple[Any, ...]) -> None:
         strategies = importlib.import_module("ray.util.scheduling_strategies")
-        kind = ray().remote(Actor)
+        remote = ray().remote(kind)
         for number in range(self.count):
             place = strategies.PlacementGroupSchedulingStrategy(self._group, placement_group_bundle_index=number)
             options = {"num_cpus": threads, "max_restarts": 0, "scheduling_strategy": place}
-            self._actors.append(kind.options(**options).remote(number, self.count, *given, threads))
+            self._actors.append(remote.options(**options).remote(number, self.count, *given, threads))
         self.places: list[tuple[str, int]] = self.get([actor.where.remote() for actor in self._actors])
 
     def call(self, worker: int, method: str, *arguments: Any, returns: int = 1) -> Any:

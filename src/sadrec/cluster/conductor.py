@@ -59,9 +59,10 @@ class Slowest(NamedTuple):
 class Conductor:
     """Trains epochs on workers; between epochs the rows are wherever the last one left them."""
 
-    def __init__(self, workers: Workers, settings: Settings, drawn: bool, pairs: int):
+    def __init__(self, workers: Workers, settings: Settings, drawn: bool, pairs: int, homes: bool = False):
+        """Take workers and what they train on: drawn negatives, so many given pairs; ``homes``: they share the data."""
         self.workers, self.settings = workers, settings
-        self._drawn, self._pairs = drawn, pairs
+        self._drawn, self._pairs, self._homes = drawn, pairs, homes
         self._key = REST
         self._owners: Owners = np.arange(workers.count)
         self.times: list[Done] = []
@@ -117,6 +118,7 @@ class Conductor:
         """Put all rows where they were at the beginning of an epoch."""
         self._key, self._owners = boundary.start, boundary.start_owners
         self.workers.get(self._gather(boundary))
+        self.workers.get(self._share_positives(boundary.key))
 
     def _plan(self, epoch: int) -> list[tuple[Key, schedule.Cells]]:
         """Return the sub-epochs with the deals that they belong to."""
@@ -165,7 +167,18 @@ class Conductor:
             self._each(self.workers.call(worker, "scatter", key, place, returns=count)) for worker in range(count)
         ]
         boundary = Boundary(epoch, self._key, self._owners, key, place, pieces)
-        return self._gather(boundary), boundary
+        return self._gather(boundary) + self._share_positives(key), boundary
+
+    def _share_positives(self, key: Key) -> list[Any]:
+        """Have the homes of users send what these did to the workers that train them, where workers share the data."""
+        count = self.workers.count
+        if not self._homes or key.kind != "drawn":
+            return []
+        sent = [self._each(self.workers.call(home, "send_positives", key, returns=count)) for home in range(count)]
+        return [
+            self.workers.call(worker, "take_positives", key, *(pieces[worker] for pieces in sent))
+            for worker in range(count)
+        ]
 
     def _gather(self, boundary: Boundary) -> list[Any]:
         """Have all workers take over what was sent to them."""

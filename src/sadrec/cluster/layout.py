@@ -21,6 +21,9 @@ from sadrec.training.settings import Settings
 Owners = NDArray[np.int64]  # of each block: the worker that holds it
 
 
+Bounds = NDArray[np.int64]  # (workers + 1): where the rows of each worker start
+
+
 class Key(NamedTuple):
     """Which deal: ``"rest"`` (rows in order), ``"drawn"`` (of an epoch), ``"given"`` (of a round of an epoch)."""
 
@@ -79,9 +82,7 @@ def layout(key: Key, shape: tuple[int, int], settings: Settings, workers: int) -
     """Return who holds what in a deal; the rest layout has a block of items for every worker."""
     users, items = shape
     if key.kind == "rest":
-        bounds, blocks = (np.linspace(0, count, workers + 1).astype(np.int64) for count in shape)
-        everyone, everything = np.arange(users, dtype=np.int32), np.arange(items, dtype=np.int32)
-        return Layout(everyone, bounds, everything, blocks, bounds)
+        return rest_layout(*rest_bounds(shape, workers))
     if key.kind == "drawn":
         cells = partition(users, items, settings.blocks, settings.seed, key.epoch)
         bounds = cells.shard_start[shard_bounds(settings.blocks, workers)]
@@ -92,6 +93,18 @@ def layout(key: Key, shape: tuple[int, int], settings: Settings, workers: int) -
     bounds = shard_start[shard_bounds(shards, workers)]
     orders = (np.argsort(part, kind="stable").astype(np.int32) for part in (shard_of, block_of))
     return Layout(next(orders), bounds, next(orders), block_start, shard_start)
+
+
+def rest_bounds(shape: tuple[int, int], workers: int) -> tuple[Bounds, Bounds]:
+    """Return where the users and the items of each worker start when rows are in order, about as many each."""
+    users, items = (np.linspace(0, count, workers + 1).astype(np.int64) for count in shape)
+    return users, items
+
+
+def rest_layout(users: Bounds, items: Bounds) -> Layout:
+    """Return the layout in which rows are in order, with neighbouring ones at a worker."""
+    everyone, everything = (np.arange(bounds[-1], dtype=np.int32) for bounds in (users, items))
+    return Layout(everyone, users, everything, items, users)
 
 
 def _starts(part_of: NDArray[Any], parts: int) -> NDArray[np.int64]:

@@ -113,8 +113,11 @@ class Worker:
             stale += [old for old in self._layouts if old.kind == key.kind == "given" and old != self._key]
             for old in stale:
                 self._layouts.pop(old, None)
-            self._layouts[key] = layout(key, self.shape, self.settings, self.workers)
+            self._layouts[key] = self._made_layout(key)
         return self._layouts[key]
+
+    def _made_layout(self, key: Key) -> Layout:
+        return layout(key, self.shape, self.settings, self.workers)
 
     def scatter(self, to: Key, owners: Owners) -> Any:
         """Return, for each worker, the rows that it has in another layout; ``owners`` are those of its blocks there."""

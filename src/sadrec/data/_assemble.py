@@ -117,7 +117,7 @@ class Assembler:
         self._chunks.reverse()
         while self._chunks:
             chunk = self._chunks.pop()
-            given = {"user": user_place[chunk["user"]], "item": item_place[chunk["item"]]}
+            given: Chunk = {"user": user_place[chunk["user"]], "item": item_place[chunk["item"]]}
             if "rating" in chunk:
                 given["rating"] = chunk["rating"].astype(np.float32)
             if "timestamp" in chunk:

@@ -1,6 +1,6 @@
 """A model as a file: factors, bias, ids and what was seen, without any code in it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -52,16 +52,8 @@ def _content(fitted: Fitted, class_name: str, params: Mapping[str, Any]) -> tupl
     arrays = {name: getattr(fitted.parameters, name) for name in _PARAMETERS}
     tensors = {name: array for name, array in arrays.items() if array is not None}
     ids = {"users": fitted.user_ids.array, "items": fitted.item_ids.array}
-    header = {
-        "kind": "model",
-        "format": FORMAT,
-        "ids": {name: pack_ids(name, array, tensors) for name, array in ids.items()},
-        "class": class_name,
-        "params": plain(params),
-        "settings": None if fitted.settings is None else fitted.settings.as_dict(),
-        "history": fitted.history,
-        "pairing_scale": fitted.uncertainty.pairing_scale if isinstance(fitted.uncertainty, Uncertainty) else None,
-    }
+    header = header_of(fitted, class_name, params)
+    header["ids"] = {name: pack_ids(name, array, tensors) for name, array in ids.items()}
     if isinstance(fitted.uncertainty, Uncertainty):
         tensors |= {name: getattr(fitted.uncertainty, name) for name in (*_UNCERTAINTY, *_OWN)}
         header |= {name: getattr(fitted.uncertainty, name) for name in ("own_scale", "carry")}
@@ -69,6 +61,31 @@ def _content(fitted: Fitted, class_name: str, params: Mapping[str, Any]) -> tupl
         header["features"], more = pack_features(fitted.features)
         tensors |= more
     return {**tensors, **pack_seen(fitted.seen)}, header
+
+
+def header_of(fitted: Fitted, class_name: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the header of a model says, but for the types of its ids."""
+    return {
+        "kind": "model",
+        "format": FORMAT,
+        "ids": {},
+        "class": class_name,
+        "params": plain(params),
+        "settings": None if fitted.settings is None else fitted.settings.as_dict(),
+        "history": fitted.history,
+        "pairing_scale": fitted.uncertainty.pairing_scale if isinstance(fitted.uncertainty, Uncertainty) else None,
+    }
+
+
+def settled_header(header: Mapping[str, Any]) -> tuple[Settings | None, list[Any], dict[str, Any], str]:
+    """Return the settings that were used, the history, the settings as given and the class, checked."""
+    settings = None if header["settings"] is None else Settings.from_dict(header["settings"])
+    history, params, name = header["history"], header["params"], header["class"]
+    if not isinstance(history, list) or not all(isinstance(figures, dict) for figures in history):
+        raise ValueError("its history is not a list of figures")
+    if not isinstance(params, dict) or not isinstance(name, str):
+        raise ValueError("its settings are not a mapping, or its class has no name")
+    return settings, history, params, name
 
 
 def load_model(path: str | Path, mmap: bool, verify: bool) -> tuple[Fitted, str, dict[str, Any]]:
@@ -99,12 +116,7 @@ def load_model(path: str | Path, mmap: bool, verify: bool) -> tuple[Fitted, str,
             with refusing(path, "a sadrec model"):
                 return unpack_seen(tensors, shape)
 
-        settings = None if header["settings"] is None else Settings.from_dict(header["settings"])
-        history, params, name = header["history"], header["params"], header["class"]
-        if not isinstance(history, list) or not all(isinstance(figures, dict) for figures in history):
-            raise ValueError("its history is not a list of figures")
-        if not isinstance(params, dict) or not isinstance(name, str):
-            raise ValueError("its settings are not a mapping, or its class has no name")
+        settings, history, params, name = settled_header(header)
         lazily = mmap and not verify
         uncertainty = _uncertainty(tensors, header, parameters, finite=verify or not mmap)
         features = unpack_features(header.get("features"), tensors, parameters, finite=verify or not mmap)
@@ -129,17 +141,30 @@ def refusing(path: str | Path, kind: str) -> Iterator[None]:
 
 def _parameters(tensors: Tensors, finite: bool) -> Parameters:
     """Take out the parameters and check that they fit each other."""
-    arrays = {name: tensors[name].view(np.ndarray) for name in _PARAMETERS if name in tensors}
+    parameters = Parameters(**_arrays(tensors, _PARAMETERS, finite))
+    if not parameters.n_factors or not parameters.n_items:
+        raise ValueError(f"factors of shapes {parameters.user_factors.shape} and the like do not fit a model")
+    return parameters
+
+
+def item_parameters(tensors: Tensors, finite: bool) -> Tensors:
+    """Take out the parameters of the items."""
+    arrays = _arrays(tensors, ("item_factors", "rival_factors", "item_bias"), finite)
+    if arrays["item_factors"].ndim != 2 or not arrays["item_factors"].size:
+        raise ValueError(f"factors of the shape {arrays['item_factors'].shape} do not fit a model")
+    return arrays
+
+
+def _arrays(tensors: Tensors, names: Sequence[str], finite: bool) -> Tensors:
+    """Take out parameters, each checked by itself."""
+    arrays = {name: tensors[name].view(np.ndarray) for name in names if name in tensors}
     for name, array in arrays.items():
         if array.dtype != np.float32 or (finite and not np.isfinite(array).all()):
             raise ValueError(f"{name} is not made of finite float32 numbers")
+        if finite and name == "rival_factors" and array.min(initial=0) < 0:
+            raise ValueError("rival_factors must not be negative")
         array.flags.writeable = False
-    parameters = Parameters(**arrays)
-    if not parameters.n_factors or not parameters.n_items:
-        raise ValueError(f"factors of shapes {parameters.user_factors.shape} and the like do not fit a model")
-    if finite and parameters.rival_factors is not None and parameters.rival_factors.min(initial=0) < 0:
-        raise ValueError("rival_factors must not be negative")
-    return parameters
+    return arrays
 
 
 def _uncertainty(

@@ -15,6 +15,7 @@ from sadrec.data import Comparisons
 from sadrec.data._matrix import drop_disliked
 from sadrec.data.ids import IdArray, Ids, is_scalar_id
 from sadrec.models.features import ModelFeatures
+from sadrec.models.stacked import StackedMatrix
 from sadrec.ranking import Parameters
 from sadrec.ranking.fold_in import FoldIn, Negatives, average_user, fold_in, fold_in_comparisons
 from sadrec.ranking.parameters import is_vector
@@ -41,6 +42,7 @@ class Fitted:
     uncertainty: Distributed | None = None  # how sure the fit is, where it knows
     file: tuple[Path, str] | None = None  # from which it was read, and its checksum
     features: ModelFeatures | None = None  # what features predict, where the fit had some
+    away: Any = None  # who holds the users, where that is not this process
 
     @cached_property
     def seen(self) -> Any:
@@ -100,10 +102,7 @@ class Fitted:
 
     def best_for_one(self, user: int, N: int, new: bool = True) -> tuple[Positions, Floats]:
         """Return the positions and scores of a user's best N items by mean margin, of all or of those not seen."""
-        seen = _NOTHING_SEEN
-        if new:
-            start, items = self._seen_rows
-            seen = items[start[user] : start[user + 1]] if start.size else seen
+        seen = self._seen_by(user) if new else _NOTHING_SEEN
         return self._best_by_vector(self.parameters.user_factors[user], N, seen)
 
     def _best_by_vector(self, factors: Floats, N: int, seen: Any) -> tuple[Positions, Floats]:
@@ -111,6 +110,13 @@ class Fitted:
         query = np.ones(self.index.factors, np.float32)  # the last entry stands for the bias, if there is one
         query[: factors.size] = factors
         return self.index.search_one(query, N, seen)
+
+    def _seen_by(self, user: int) -> Any:
+        """Return the items that a user was seen with, in order."""
+        if isinstance(self.seen, StackedMatrix):
+            return self.seen.items_of(user)
+        start, items = self._seen_rows
+        return items[start[user] : start[user + 1]] if start.size else _NOTHING_SEEN
 
     @cached_property
     def _seen_rows(self) -> tuple[Positions, Any]:

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -19,11 +20,14 @@ from sadrec._types import Doubles, Floats, Positions
 from sadrec.data import Comparisons, DataWarning, as_feedback, as_interactions
 from sadrec.data._matrix import checked_seen, enlarged
 from sadrec.data.ids import IdArray, Ids, as_id_array, is_scalar_id
+from sadrec.data.interactions import warn_of_repeated
+from sadrec.data.parquet import ParquetFiles, is_parquet
 from sadrec.models.base import Estimator, ModelFileError, documented
 from sadrec.models.everybody import PartEngine, Question, recommend_everybody
 from sadrec.models.features import ModelFeatures, Prepared, prepare
-from sadrec.models.files import load_model, model_checksum, save_model
+from sadrec.models.files import model_checksum, save_model
 from sadrec.models.fitted import Fitted, Scored, one_position
+from sadrec.models.shards import fitted_away, read_model, save_shards
 from sadrec.models.variational import fit_comparisons
 from sadrec.ranking import Parameters
 from sadrec.ranking.cycles import Cycle, CyclicTriads, Group, cycles, cyclic_triads, recommend_groups
@@ -40,7 +44,7 @@ from sadrec.ranking.tournament import Tournament, tournament
 from sadrec.ranking.vectors import item_vectors, user_vectors
 from sadrec.training.checkpoint import Checkpoints
 from sadrec.training.dataset import TrainingData, training_data
-from sadrec.training.defaults import as_before, resolve
+from sadrec.training.defaults import Described, as_before, resolve
 from sadrec.training.engine import Engine, refuse_elsewhere
 from sadrec.training.factors import Factors, initial_factors
 from sadrec.training.run import DivergedError, run
@@ -177,7 +181,8 @@ class SAD(TrainingSettings, Estimator):
         Parameters
         ----------
         data
-            Interactions (or a frame, a sparse or dense matrix, a path), or Comparisons.
+            Interactions (or a frame, a sparse or dense matrix, a path: see :meth:`sadrec.Interactions.read`), or
+            Comparisons.
         show_progress
             Whether to show a progress bar on a terminal.
         comparisons
@@ -206,13 +211,27 @@ class SAD(TrainingSettings, Estimator):
             the fit continues from there and ends with the same bits as an undisturbed one.
         engine
             Where to train: :class:`sadrec.cluster.Ray` trains on a cluster, with the same bits (docs/cluster.md). It
-            takes neither ``validation`` nor ``solver="variational"``; callbacks cannot ask the model meanwhile.
+            takes neither ``validation`` nor ``solver="variational"``; callbacks cannot ask the model meanwhile. A path
+            of Parquet (file, folder, pattern) is then read by the workers, and the users stay with them: see
+            :meth:`collect`.
 
         Raises
         ------
         DivergedError
             When the parameters leave the finite numbers; the model is left at the last good epoch.
         """
+        if engine is not None and (isinstance(data, ParquetFiles) or is_parquet(data)):
+            files = data if isinstance(data, ParquetFiles) else ParquetFiles([data])
+            more = {"comparisons": comparisons, "weights": weights, "dislikes": dislikes, "warm_start": warm_start}
+            more |= {"item_features": item_features, "user_features": user_features}
+            if odd := [name for name, value in more.items() if value is not None]:
+                raise ValueError(
+                    f"{odd[0]} needs the data in this process: read the files first (Interactions.read), or leave "
+                    f"{odd[0]} out"
+                )
+            calls = tuple(callbacks)
+            options = _Options(show_progress, validation, patience, monitor, calls, checkpoint, checkpoint_seconds)
+            return self._train_on_files(engine, files, options)
         start = None if warm_start is None else warm_start._fitted
         ids = () if start is None else (start.user_ids.array, start.item_ids.array)
         if dislikes is not None and not isinstance(dislikes, int | float):
@@ -254,7 +273,7 @@ class SAD(TrainingSettings, Estimator):
         """Return the settings that ``fit`` would use for this data, with everything resolved."""
         return self._resolved(training_data(as_feedback(data)), self.get_params())
 
-    def _resolved(self, data: TrainingData, given: dict[str, Any], start: Fitted | None = None) -> Settings:
+    def _resolved(self, data: Described, given: dict[str, Any], start: Fitted | None = None) -> Settings:
         before = None if start is None else start.settings
         return resolve(given, data, self._learn_rivals, _check.seed(self.random_state), start is not None, before)
 
@@ -296,10 +315,7 @@ class SAD(TrainingSettings, Estimator):
             "title": type(self).__name__,
         }
 
-        def call_back(epoch: int, figures: Figures) -> bool:
-            answers = [callback(epoch, figures, self) for callback in options.callbacks]
-            return any(answers)
-
+        call_back = partial(self._call_back, options.callbacks)
         if factors is None:
 
             def keep(fitted: Fitted) -> None:
@@ -363,10 +379,6 @@ class SAD(TrainingSettings, Estimator):
         seen = seen_before if data.matrix is None else data.seen
         fitted = Fitted(_parameters(factors), data.users, data.items, seen, settings)
 
-        def call_back(epoch: int, figures: Figures) -> bool:
-            answers = [callback(epoch, figures, self) for callback in options.callbacks]
-            return any(answers)
-
         def take_over() -> None:
             for array in factors.arrays:
                 array.flags.writeable = False
@@ -380,7 +392,7 @@ class SAD(TrainingSettings, Estimator):
                 identity=self._identity(data, settings, factors, None, options),
                 checkpoint=options.checkpoint,
                 checkpoint_seconds=options.checkpoint_seconds,
-                after_epoch=call_back,
+                after_epoch=partial(self._call_back, options.callbacks),
                 show_progress=options.show_progress,
                 title=type(self).__name__,
                 history=fitted.history,
@@ -391,6 +403,69 @@ class SAD(TrainingSettings, Estimator):
             raise
         take_over()
         self._warn_of_nothing()
+        return self
+
+    def _train_on_files(self, engine: Engine, files: ParquetFiles, options: _Options) -> Self:
+        """Have an engine read files and train; take over the items, and the users where the engine collects."""
+        shared = engine.read(files)
+        try:
+            if shared.shape[1] < 2:
+                raise ValueError("a preference needs two items, and there is only 1: give data on more items")
+            settings = self._resolved(shared, self.get_params())
+            refuse_elsewhere(settings, options.validation, options.patience)
+            history: list[Figures] = []
+            try:
+                shared.train(
+                    settings,
+                    identity={
+                        "class": type(self).__name__,
+                        "files": shared.fingerprint(),
+                        "settings": settings.identity(),
+                    },
+                    checkpoint=options.checkpoint,
+                    checkpoint_seconds=options.checkpoint_seconds,
+                    after_epoch=partial(self._call_back, options.callbacks),
+                    show_progress=options.show_progress,
+                    title=type(self).__name__,
+                    history=history,
+                )
+            except DivergedError:
+                if history:
+                    self._fitted = fitted_away(shared, settings, history)
+                raise
+            self._fitted = fitted_away(shared, settings, history)
+            if engine.collect:
+                self.collect()
+        except BaseException:
+            if not self.is_fitted or self._fitted.away is not shared:
+                shared.end()
+            raise
+        rows, timed = shared.repeated
+        if rows:
+            warn_of_repeated(rows, timed=timed)
+        self._warn_of_nothing()
+        return self
+
+    def _call_back(self, callbacks: Iterable[Callback], epoch: int, figures: Figures) -> bool:
+        """Tell all of them, and return whether one stops the fit."""
+        answers = [callback(epoch, figures, self) for callback in callbacks]
+        return any(answers)
+
+    def collect(self) -> Self:
+        """Bring the users to this process, where they are with the workers of a cluster that learnt them.
+
+        After a fit on files with an engine (docs/cluster.md), the model knows the items and can be saved to a folder;
+        questions about users need this, or the saved folder. For any other model nothing is done.
+        """
+        away = self._fitted.away
+        if away is not None:
+            vectors, ids, seen = away.users()
+            vectors.flags.writeable = False
+            parameters = replace(self.parameters, user_factors=vectors)
+            self._fitted = replace(
+                self._fitted, parameters=parameters, user_ids=Ids(ids, "user"), stored_seen=seen, away=None
+            )
+            away.end()
         return self
 
     def _warn_of_nothing(self) -> None:
@@ -1085,8 +1160,18 @@ class SAD(TrainingSettings, Estimator):
         return cls.from_factors(xi, eta, None, bias, users, items, seen)
 
     def save(self, path: str | Path) -> None:
-        """Write parameters, settings, ids and what was seen to a file; an old file stays until all is written."""
-        save_model(path, self._fitted, *self._named_params())
+        """Write parameters, settings, ids and what was seen to a file; an old file stays until all is written.
+
+        Where the users are with the workers of a cluster (see :meth:`collect`), ``path`` is a folder that all nodes
+        share: each worker writes its users, and from then on the model is the one in the folder.
+        """
+        if self._fitted.away is None:
+            save_model(path, self._fitted, *self._named_params())
+            return
+        away = self._fitted.away
+        save_shards(path, self._fitted, *self._named_params())
+        self._fitted = read_model(path, mmap=True, verify=False)[0]
+        away.end()
 
     def _named_params(self) -> tuple[str, dict[str, Any]]:
         """Return the name of the class and the settings, as a file keeps them."""
@@ -1100,15 +1185,15 @@ class SAD(TrainingSettings, Estimator):
         Parameters
         ----------
         path
-            Of a file that :meth:`save` wrote. ``SAD.load`` reads a BPR model too, and returns one. What is damaged, cut
-            short, of another kind or of a newer version raises a ModelFileError.
+            Of a file or folder that :meth:`save` wrote. ``SAD.load`` reads a BPR model too, and returns one. What is
+            damaged, cut short, of another kind or of a newer version raises a ModelFileError.
         mmap
             Leave the arrays in the file; the operating system reads a page when it is asked for.
         verify
             Whether to compare the content with its checksum and to check that every number is finite, which reads all
             of it; None: unless ``mmap`` is given.
         """
-        fitted, name, params = load_model(path, mmap, not mmap if verify is None else verify)
+        fitted, name, params = read_model(path, mmap, not mmap if verify is None else verify)
         kinds: list[type[SAD]] = [SAD, *SAD.__subclasses__(), cls]
         try:
             kind = {kind.__name__: kind for kind in kinds}[name]

@@ -84,7 +84,7 @@ class Parameters:
     @property
     def dtype(self) -> np.dtype[Any]:
         """The precision that products of the factors are computed in."""
-        return np.result_type(self.user_factors, self.item_factors, np.float32)
+        return np.result_type(self.user_factors.dtype, self.item_factors.dtype, np.float32)
 
     def extended(self) -> "Parameters":
         """Return the same preferences without special cases: rival factors in full, and the bias as a last factor.

@@ -1,0 +1,81 @@
+"""The program's part in reading files with workers: it sees counts, some ids to cut by, and references."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from sadrec.cluster.conductor import Workers
+from sadrec.cluster.home import Found, Moved, Read
+from sadrec.cluster.layout import Bounds
+from sadrec.data.ids import IdArray
+from sadrec.data.parquet import ParquetFiles
+
+
+class Settled(NamedTuple):
+    """Data that workers are the home of: what the program knows of it."""
+
+    bounds: tuple[Bounds, Bounds]
+    interactions: int
+    repeated: int  # rows that repeat a pair
+    longest: int
+    has_ratings: bool
+    timed: bool
+    digest: str
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of users and of items."""
+        return int(self.bounds[0][-1]), int(self.bounds[1][-1])
+
+
+def settle(workers: Workers, files: ParquetFiles) -> Settled:
+    """Have workers read files and share what is in them."""
+    count = range(workers.count)
+
+    def each(method: str, *arguments: Any, own: Any = None) -> list[list[Any]]:
+        """Call all workers, each with its own arguments too, and return the references that each answers with."""
+        returns = workers.count + (method == "merge_ids")
+        given = [() if own is None else own[worker] for worker in count]
+        answers = [workers.call(w, method, *arguments, *given[w], returns=returns) for w in count]
+        return [list(answer) if returns > 1 else [answer] for answer in answers]
+
+    read: list[Read] = workers.get(
+        [workers.call(w, "read", files, runs) for w, runs in enumerate(files.divided(workers.count))]
+    )
+    for what, types in zip(
+        ("user ids", "item ids", "timestamps"), zip(*(part.types for part in read), strict=True), strict=True
+    ):
+        if len(set(types)) > 1:
+            raise TypeError(
+                f"the {what} are of several types ({', '.join(sorted(map(str, set(types))))}): make them one"
+            )
+    counts = [part.rows for part in read]
+    cuts = _cuts([part.users for part in read], counts), _cuts([part.items for part in read], counts)
+    merged = each("merge_ids", own=_turned(each("send_ids", *cuts)))
+    found: list[Found] = workers.get([answer[0] for answer in merged])
+    bounds = _starts([part.users for part in found]), _starts([part.items for part in found])
+    sent = each("send_rows", bounds, own=_turned([answer[1:] for answer in merged]))
+    moved: list[Moved] = workers.get([workers.call(w, "settle", *pieces) for w, pieces in enumerate(_turned(sent))])
+    rows_read, kept = sum(counts), sum(part.interactions for part in moved)
+    digest = f"{sum(part.digest for part in moved) % 2**64:016x}-{kept}-{bounds[0][-1]}-{bounds[1][-1]}"
+    longest = max(part.longest for part in moved)
+    timed = read[0].types[2] is not None
+    return Settled(bounds, kept, rows_read - kept, longest, read[0].has_ratings, timed, digest)
+
+
+def _starts(counts: list[int]) -> Bounds:
+    return np.concatenate([[0], np.cumsum(counts)])
+
+
+def _turned(pieces: list[list[Any]]) -> list[list[Any]]:
+    """Return, for each worker, what all have sent to it."""
+    return [list(column) for column in zip(*pieces, strict=True)]
+
+
+def _cuts(samples: list[IdArray], rows_read: list[int]) -> IdArray:
+    """Return the ids, one less than there are workers, between which there are about as many rows."""
+    ids, weights = np.concatenate(samples), np.repeat(rows_read, [len(part) for part in samples])
+    order = np.argsort(ids, kind="stable")
+    until = np.cumsum(weights[order]) / weights.sum()
+    wanted = np.arange(1, len(samples)) / len(samples)
+    return np.asarray(ids[order][np.searchsorted(until, wanted)])
