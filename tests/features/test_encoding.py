@@ -161,3 +161,16 @@ def test_bad_features_are_refused_with_a_word(values, error, words):
 def test_tags_that_name_no_column_are_refused():
     with pytest.raises(ValueError, match="tags names 'genre'"):
         encoded(FRAME, tags="genre")
+
+
+def test_a_column_of_many_numbers_may_bend_and_its_mean_is_still_zero():
+    ids = Ids(np.arange(50), "item")
+    frame = pl.DataFrame({"item": np.arange(51), "x": [float(x) ** 2 for x in range(50)] + [None]})
+    encoder, rows = encoded(frame, ids)
+    assert encoder.columns[:2] == ["x", "x>24.1"]
+    assert len(encoder.columns) == 10
+    assert not rows[50].any()
+    hinge = rows[:, 1] - rows[0, 1]
+    assert (hinge[:5] == 0).all()
+    assert (np.diff(hinge[5:50]) > 0).all()
+    assert len(encoded(frame.with_columns(x=pl.col("x") % 5), ids)[0].columns) == 1

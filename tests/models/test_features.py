@@ -6,6 +6,7 @@ import pytest
 import scipy.sparse as sp
 
 from sadrec import BPR, SAD, Comparisons, Interactions
+from sadrec.features import Features
 from sadrec.models.base import ModelFileError
 
 USERS, ITEMS = 60, 40
@@ -182,3 +183,48 @@ def test_comparisons_with_sgd_know_new_items_by_features():
     model = SAD(4, solver="sgd", bias=True).fit(said, show_progress=False, item_features=speed)
     assert model.preference("ann", 29, 0) > 1
     assert model.preference("ann", 29, 15) > 0
+
+
+def battles(judges=1, items=40, shown=36, count=1500):
+    """Comparisons of fighters whose strength is their speed; the last four never fight."""
+    rng = np.random.default_rng(0)
+    pairs = rng.integers(0, shown, (count, 2))
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    speed = rng.permutation(items) / 4
+    wins = rng.random(len(pairs)) < 1 / (1 + np.exp(speed[pairs[:, 1]] - speed[pairs[:, 0]]))
+    winner, loser = np.where(wins, pairs.T[0], pairs.T[1]), np.where(wins, pairs.T[1], pairs.T[0])
+    frame = pl.DataFrame({"user": rng.integers(0, judges, len(winner)), "winner": winner, "loser": loser})
+    return Comparisons.from_frame(frame), pl.DataFrame({"item": np.arange(items), "speed": speed}), speed
+
+
+@pytest.mark.parametrize("judges", [1, 5])
+def test_the_variational_solver_knows_fighters_who_never_fought(judges):
+    said, table, speed = battles(judges)
+    model = SAD(iterations=30).fit(said, show_progress=False, item_features=table)
+    assert model.settings.solver == "variational"
+    new = np.repeat(np.arange(36, 40), 36)
+    rivals = np.tile(np.arange(36), 4)
+    judge = said.users[0]
+    truth = speed[new] - speed[rivals]
+    found = model.preference(judge, new, rivals)
+    assert np.corrcoef(truth, found)[0, 1] > 0.9
+    assert model.items[model.features.item.cold].tolist() == [36, 37, 38, 39]
+    sure = model.deviation(judge, rivals[:36], np.roll(rivals[:36], 1)).mean()
+    assert model.deviation(judge, new, rivals).mean() > sure
+
+
+def test_the_variational_solver_resumes_with_features(tmp_path):
+    class Killed(Exception):
+        pass
+
+    def kill(sweep, figures, model):
+        if sweep == 14:
+            raise Killed
+
+    said, table, _ = battles(3)
+    judges = pl.DataFrame({"user": said.users, "club": ["x", "x", "y"]})
+    given = {"show_progress": False, "item_features": table, "user_features": Features(judges, minimum=1)}
+    whole = SAD(iterations=20, num_threads=1).fit(said, **given)
+    with pytest.raises(Killed):
+        SAD(iterations=20).fit(said, callbacks=[kill], checkpoint=tmp_path, **given)
+    assert bits(SAD(iterations=20).fit(said, checkpoint=tmp_path, **given)) == bits(whole)

@@ -16,26 +16,49 @@ from sadrec.features.table import Block, Features, Numbers, Table, Words
 logger = logging.getLogger("sadrec")
 
 _SHOWN = 5
+BENDS = 9
+"""At how many quantiles the effect of a number may bend."""
 
 
 @dataclass(frozen=True, eq=False)
 class Scaled:
-    """Columns of numbers: a standardised one is ``(x - mean) / scale``, and 0 where x is missing."""
+    """Columns of numbers: a standardised one is ``z = (x - mean) / scale``, and 0 where x is missing.
+
+    Beside z stands ``max(z - bend, 0)`` for each bend of a column, less what it is for the mean.
+    """
 
     names: list[str]
     mean: Doubles
     scale: Doubles
+    bends: Doubles  # (bends, 2): the number of a column, and where it bends
 
     @property
     def columns(self) -> list[str]:
         """The names of the columns."""
-        return self.names
+        column, at = self.bends[:, 0].astype(np.int64), self.bends[:, 1]
+        where = self.mean[column] + at * self.scale[column]
+        return self.names + [f"{self.names[c]}>{x:.4g}" for c, x in zip(column.tolist(), where.tolist(), strict=True)]
 
     def encode(self, part: Numbers) -> Any:
         """Return the columns, CSR."""
         place = {name: number for number, name in enumerate(part.names)}
         values = part.values[:, [place[name] for name in self.names]]
-        return sp.csr_matrix(np.nan_to_num((values - self.mean) / self.scale, nan=0.0))
+        z = np.nan_to_num((values - self.mean) / self.scale, nan=0.0)
+        at = self.bends[:, 1]
+        bent = np.maximum(z[:, self.bends[:, 0].astype(np.int64)] - at, 0) - np.maximum(-at, 0)
+        return sp.csr_matrix(np.hstack((z, bent)))
+
+
+def _bends(part: Numbers, values: Doubles) -> Doubles:
+    """Return where columns of standardised numbers bend: at deciles, where there are enough different ones."""
+    found = [np.empty((0, 2))]
+    for column in range(values.shape[1] if part.bent else 0):
+        own = values[:, column][~np.isnan(values[:, column])]
+        if len(np.unique(own)) > BENDS:
+            at = np.unique(np.quantile(own, np.arange(1, BENDS + 1) / (BENDS + 1)))
+            at = at[(at > own.min()) & (at < own.max())]
+            found.append(np.column_stack((np.full(len(at), float(column)), at)))
+    return np.concatenate(found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +153,8 @@ class Encoder:
                 dropped += [name for name, keep in zip(part.names, kept, strict=True) if not keep]
                 names = [name for name, keep in zip(part.names, kept, strict=True) if keep]
                 if names:
-                    codes.append(Scaled(names, mean[kept], scale[kept]))
+                    mean, scale = mean[kept], scale[kept]
+                    codes.append(Scaled(names, mean, scale, _bends(part, (values[:, kept] - mean) / scale)))
             else:
                 rows = part.rows[known]
                 count = np.bincount(rows.indices, minlength=rows.shape[1])
@@ -199,7 +223,7 @@ class Encoder:
                 if not partly:
                     self._refuse(name, table)
                 own[name] = np.full(len(table.ids), np.nan)
-        return Numbers(code.names, np.column_stack([own[name] for name in code.names]))
+        return Numbers(code.names, np.column_stack([own[name] for name in code.names]))  # in their order
 
     def _refuse(self, name: str, table: Table) -> None:
         there = [known for part in table.parts for known in _names(part)]
@@ -232,7 +256,7 @@ class Encoder:
         for number, code in enumerate(self.codes):
             if isinstance(code, Scaled):
                 codes.append({"kind": "numbers", "names": code.names})
-                arrays |= {f"{number}_mean": code.mean, f"{number}_scale": code.scale}
+                arrays |= {f"{number}_mean": code.mean, f"{number}_scale": code.scale, f"{number}_bends": code.bends}
             elif isinstance(code, Listed):
                 codes.append({"kind": "words", "name": code.name, "levels": code.levels})
             else:
@@ -250,7 +274,10 @@ class Encoder:
                 mean, scale = (_finite(arrays[f"{number}_{part}"], (len(names),)) for part in ("mean", "scale"))
                 if not (scale > 0).all():
                     raise ValueError("the scale of a feature is not above 0")
-                codes.append(Scaled(names, mean, scale))
+                bends = _finite(arrays[f"{number}_bends"], (len(arrays[f"{number}_bends"]), 2))
+                if not np.isin(bends[:, 0], np.arange(len(names))).all():
+                    raise ValueError("the bends of features name columns that do not exist")
+                codes.append(Scaled(names, mean, scale, bends))
             elif entry["kind"] == "words":
                 codes.append(Listed(_texts([entry["name"]])[0], _texts(entry["levels"])))
             elif entry["kind"] == "matrix":

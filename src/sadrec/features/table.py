@@ -21,6 +21,7 @@ class Numbers(NamedTuple):
 
     names: list[str]
     values: Doubles  # (rows, columns)
+    bent: bool = True  # whether their effect need not be a straight line
 
 
 class Words(NamedTuple):
@@ -52,9 +53,9 @@ class Features:
     """A table of what is known of items, or of users, for ``fit(item_features=..., user_features=...)``.
 
     ``fit`` takes whatever is taken here; make a ``Features`` of it to say more about the columns. Numbers and truth
-    values are standardised, text is a category, a list of texts are tags. Missing values are allowed, and so are ids
-    that the table lacks: what is missing counts as the mean. Numbers that are codes (a genre's number) are no
-    quantities: turn them into text first.
+    values are standardised, and what a column of many different numbers does may bend at its deciles; text is a
+    category, a list of texts are tags. Missing values are allowed, and so are ids that the table lacks: what is missing
+    counts as the mean. Numbers that are codes (a genre's number) are no quantities: turn them into text first.
 
     Parameters
     ----------
@@ -252,7 +253,7 @@ def _lists(name: str, series: pl.Series, what: str) -> Part:
     if np.isinf(matrix).any():
         row = int(np.isinf(matrix).any(axis=1).argmax())
         raise ValueError(f"{what}_features: the column {name!r} holds an infinite number in row {row}")
-    return Numbers([f"{name}[{place}]" for place in range(width)], matrix)
+    return Numbers([f"{name}[{place}]" for place in range(width)], matrix, False)
 
 
 def _tags(name: str, rows: Sequence[Sequence[str]]) -> Words:
@@ -286,4 +287,4 @@ def _matrix(matrix: Any, rows: int, name: str, whose: str) -> Part:
         raise ValueError(f"{name} holds numbers that are not finite: leave out what is not known, or give a mean")
     if sp.issparse(result):
         return Block(result)
-    return Numbers([str(column) for column in range(result.shape[1])], result)
+    return Numbers([str(column) for column in range(result.shape[1])], result, False)

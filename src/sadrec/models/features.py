@@ -82,6 +82,11 @@ class Prepared:
         item = None if self.item is None else Side(self.item.rows[self.kept], self.counts["item"])
         return Centres(user, item)
 
+    @property
+    def rows(self) -> tuple[Any, Any]:
+        """The encoded features of all users and of all items; None for a side that has none."""
+        return None if self.user is None else self.user.rows, None if self.item is None else self.item.rows
+
     def arrays(self) -> list[NDArray[Any]]:
         """Return all numbers that the result depends on, for an identity."""
         found: list[NDArray[Any]] = [self.kept]

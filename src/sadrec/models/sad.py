@@ -301,8 +301,6 @@ class SAD(TrainingSettings, Estimator):
             held_out = data.validation_pairs(as_feedback(options.validation), settings.seed)
         if options.engine is not None:
             refuse_elsewhere(settings, options.validation, options.patience, features is not None)
-        if features is not None and settings.solver == "variational":
-            raise ValueError("item_features and user_features are learnt by solver='sgd' alone so far: set it")
         check_size(data, settings, threads)
         kept = None if features is None else features.kept
         factors = None if settings.solver == "variational" else _first_factors(data, settings, start, kept)
@@ -322,7 +320,7 @@ class SAD(TrainingSettings, Estimator):
                 self._fitted = fitted
 
             watching = call_back if options.callbacks else None
-            fit_comparisons(data, settings, threads, keep, watching, **run_options)
+            fit_comparisons(data, settings, threads, keep, watching, features=features, **run_options)
             return self
         centres = None if features is None else features.centres()
         trainer = Trainer(factors, settings, data.positives(settings), data.pair_sources(settings), threads, centres)

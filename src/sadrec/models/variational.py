@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from sadrec._types import Doubles, Floats
+from sadrec.models.features import Prepared
 from sadrec.models.fitted import Fitted
 from sadrec.ranking import Parameters
 from sadrec.ranking.uncertainty import Uncertainty
 from sadrec.training.dataset import TrainingData
+from sadrec.training.factors import Factors
 from sadrec.training.given import Pairs
 from sadrec.training.run import check_patience, run_sweeps
 from sadrec.training.settings import Settings
@@ -33,6 +35,7 @@ def fit_comparisons(
     validation: Pairs | HeldOut | None,
     patience: int | None,
     monitor: str,
+    features: Prepared | None = None,
     **options: Any,
 ) -> None:
     """Learn from comparisons; ``keep`` gets what is learnt.
@@ -50,7 +53,14 @@ def fit_comparisons(
     def fitted(figures: Figures, last: bool = False) -> Fitted:
         parameters, uncertainty, weights = learnt(learner, last)
         figures |= {"learner_weight": weights.learner, "scores_weight": weights.scores, "carry": weights.carry}
-        return Fitted(parameters, data.users, data.items, None, settings, history, uncertainty)
+        predicted = None
+        if features is not None and centres is not None:
+            sides = (parameters.item_factors, parameters.rival_factors)
+            rows = np.hstack([side for side in sides if side is not None])
+            factors = Factors(parameters.user_factors, rows, parameters.item_bias)
+            whole, predicted = features.complete(factors, centres)
+            parameters = replace(whole, user_mean=parameters.user_mean)
+        return Fitted(parameters, data.users, data.items, None, settings, history, uncertainty, features=predicted)
 
     def after_sweep(figures: Figures) -> bool:
         if held_out is None and call_back is None:
@@ -68,11 +78,13 @@ def fit_comparisons(
         stop = call_back is not None and call_back(learner.sweep, figures)
         return stop or (patience is not None and len(history) - 1 - best >= patience)
 
+    centres = None if features is None else features.centres()
+    known = (None, None) if features is None else features.rows
     size = len(data.users), len(data.items), settings.factors
     with ThreadPoolExecutor(threads) as executor:
         pool = executor if threads > 1 else None
         learner = Stack(
-            data.comparisons, *size, settings.seed, settings.learn_rivals, threads, pool, settings.iterations
+            data.comparisons, *size, settings.seed, settings.learn_rivals, threads, pool, settings.iterations, known
         )
         try:
             run_sweeps(learner, settings.iterations, after_sweep, history=history, **options)

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec._kernel import kernel
+from sadrec._kernel import inlined, kernel
 from sadrec._moments import Beliefs, pair_moment
 from sadrec._types import Doubles, Floats
 
@@ -68,6 +68,25 @@ class Prior(NamedTuple):
     user_precision: Doubles
     item_precision: Doubles
     rival_precision: Doubles
+
+
+class Expected(NamedTuple):
+    """A prior as the stages take it: with what features predict of every user and item, where there are some."""
+
+    user_mean: Doubles
+    user_precision: Doubles
+    item_precision: Doubles
+    rival_precision: Doubles
+    user_centre: Doubles | None  # (users, k); None: the mean of all
+    item_centre: Doubles | None  # (items, 2 k): of eta and tau; None: 0 and 1
+
+
+@inlined
+def centre_of(centre: Any, row: int, h: int, common: float) -> Any:
+    """Return what is expected of an entry: by features, or in common."""
+    if centre is None:
+        return common
+    return centre[row, h]
 
 
 @kernel
@@ -217,7 +236,7 @@ def share_with_items(
 
 @kernel
 def update_users(
-    first: int, last: int, rows: Rows, pairing_variance: Any, beliefs: Beliefs, prior: Prior, mutual: float
+    first: int, last: int, rows: Rows, pairing_variance: Any, beliefs: Beliefs, prior: Expected, mutual: float
 ) -> None:
     """Bring the beliefs of users first, ..., last - 1 into agreement with their comparisons.
 
@@ -228,7 +247,7 @@ def update_users(
     covariance, linear, direction = np.empty((k, k)), np.empty(k), np.empty(k)
     for u in range(first, last):
         for h in range(k):
-            linear[h] = prior.user_precision[h] * prior.user_mean[h]
+            linear[h] = prior.user_precision[h] * centre_of(prior.user_centre, u, h, prior.user_mean[h])
             for g in range(k):
                 precision[h, g] = 0.0
             precision[h, h] = prior.user_precision[h]
@@ -266,7 +285,7 @@ def update_items(
     entries: Entries,
     shared: Any,
     beliefs: Beliefs,
-    prior: Prior,
+    prior: Expected,
     same_users: bool,
 ) -> None:
     """Write what is to be believed of some items, given their comparisons and the present beliefs of all others.
@@ -282,8 +301,8 @@ def update_items(
     for at in range(items.shape[0]):
         i = items[at]
         for h in range(k):
-            linear[h] = 0.0
-            linear[k + h] = prior.rival_precision[h]
+            linear[h] = prior.item_precision[h] * centre_of(prior.item_centre, i, h, 0.0)
+            linear[k + h] = prior.rival_precision[h] * centre_of(prior.item_centre, i, k + h, 1.0)
         for h in range(size):
             for g in range(size):
                 total[h, g] = 0.0

@@ -91,15 +91,17 @@ class Stack:
         threads: int = 1,
         executor: Executor | None = None,
         sweeps: int = SWEEPS,
+        features: tuple[Any, Any] = (None, None),
     ) -> None:
         pairs = _counting(pairs)
         self.pairs, self._items = pairs, items
         rest = rivals, threads, executor, sweeps
-        self.learner = Variational(pairs, users, items, factors, seed, *rest)
+        self.learner = Variational(pairs, users, items, factors, seed, *rest, features=features)
         self.folds: list[Fold] = []
         if len(pairs) >= STATEMENT:
-            for train, held_out, size, counts, new in _folds(pairs, users, items, factors, seed):
-                learner = Variational(train, size, items, factors, seed, *rest, learns=True)
+            for train, held_out, known, counts, new in _folds(pairs, users, items, factors, seed):
+                own = None if features[0] is None else features[0][known], features[1]
+                learner = Variational(train, len(known), items, factors, seed, *rest, learns=True, features=own)
                 self.folds.append(Fold(learner, held_out, train, counts, new))
 
     @property
@@ -172,7 +174,7 @@ def _part(pairs: Pairs, rows: NDArray[np.int64]) -> Pairs:
 
 
 def _folds(pairs: Pairs, users: int, items: int, factors: int, seed: int) -> Any:
-    """Yield of each fold what to learn from and what is held out, the number of users, and what held-out rows are.
+    """Yield of each fold what to learn from and what is held out, its users, and what held-out rows are.
 
     A comparison that is held out with all of its pairing counts as often as a comparison to come is of a new pairing.
     """
@@ -199,10 +201,11 @@ def _folds(pairs: Pairs, users: int, items: int, factors: int, seed: int) -> Any
         share = float(new[single & ~whole].mean()) if (single & ~whole).any() else 1.0
         counts = np.where(whole, share, 1.0)[held]
         known, user = np.unique(pairs.user[rows], return_inverse=True)
-        size = max(len(known), 2) if users > 1 else 1
+        if users > 1 and len(known) == 1:  # one user alone would be the population
+            known = np.append(known, (known[0] + 1) % users)
         part = _part(pairs, rows)
         part = Pairs(user.astype(np.int32), part.winner, part.loser, part.weight)
-        yield _part(part, np.flatnonzero(~held)), _part(part, np.flatnonzero(held)), size, counts, new[held]
+        yield _part(part, np.flatnonzero(~held)), _part(part, np.flatnonzero(held)), known, counts, new[held]
 
 
 def score_path(pairs: Pairs, items: int) -> Doubles:

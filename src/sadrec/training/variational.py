@@ -32,6 +32,7 @@ from sadrec._types import Doubles, Floats
 from sadrec.training.beliefs import (
     HELD,
     Entries,
+    Expected,
     Places,
     Prior,
     Rows,
@@ -43,6 +44,7 @@ from sadrec.training.beliefs import (
     update_own_scores,
     update_users,
 )
+from sadrec.training.centres import Side
 from sadrec.training.given import Pairs
 from sadrec.training.layout import list_by_item, sort_by_user, starts
 
@@ -196,7 +198,8 @@ class Variational:
     ``factors`` is the length of the vectors beside the bias, once all have come; ``seed`` that of the first means,
     which differ between items so that they can part. Rival factors are learnt or held at 1 (BPR). The result does not
     depend on the number of threads. ``sweeps`` is how many there will be; ``learns`` says whether priors are learnt
-    (by default, where there are enough comparisons).
+    (by default, where there are enough comparisons). ``features`` are those of users and of items, CSR, or None: what
+    they predict takes the place of the priors' means.
     """
 
     def __init__(
@@ -211,6 +214,7 @@ class Variational:
         executor: Executor | None = None,
         sweeps: int = SWEEPS,
         learns: bool | None = None,
+        features: tuple[Any, Any] = (None, None),
     ) -> None:
         self._users, self.rivals, self._factors, self._seed = users, rivals, factors, seed
         self._threads, self._executor = 1 if executor is None else threads, executor
@@ -233,6 +237,11 @@ class Variational:
         list_by_item(winner, loser, ends[1:], self._entries.row)
         self._asked = np.diff(self.rows.start) > 0
         self._met = np.diff(self._entries.start) > 0
+        observed = np.diff(self.rows.start), np.diff(self._entries.start)
+        self._user_side, self._item_side = (
+            None if rows is None or not many else Side(rows, counts.astype(np.float64))
+            for rows, counts, many in zip(features, observed, (users > 1, True), strict=True)
+        )
         self._total = _summed(len(pairs), lambda part: self._weights(part).sum())
         self._learns = self._total >= STATEMENT if learns is None else learns
         self._hold = max(HELD, _HOLD * self._total)
@@ -259,6 +268,7 @@ class Variational:
         )
         self._order = rng.permutation(np.flatnonzero(self._met))
         self.sweep = 0
+        self._find_centres()
         self._expect_of_unseen()
         self._find_margins()
 
@@ -288,7 +298,10 @@ class Variational:
         keys = self.pairings.keys
         count = np.bincount(keys // items, minlength=items) + np.bincount(keys % items, minlength=items)
         logarithm = np.log1p(np.maximum(count, count[self._met].min()))
-        return np.asarray(logarithm - logarithm[self._met].mean())
+        logarithm -= logarithm[self._met].mean()
+        if self._item_side is not None:  # features tell more of an item that is new
+            logarithm[~self._met] = 0.0
+        return np.asarray(logarithm)
 
     # -- a sweep ------------------------------------------------------------------------------------------------------
 
@@ -303,12 +316,13 @@ class Variational:
             self._learn_own_scores()
         self._fit_parabolas(bound, 1.0 if bound else STEP)
         if not final:
+            self._find_centres()
             mutual = 1.0 if self.sweep < stages.paired else MUTUAL
             known = self.rows, self.pairings.variance
             shared = np.empty(len(self.beliefs.item))
             self._share(share_with_items, len(shared), *known, self._entries, self.beliefs, mutual, shared)
             if self._users > 1:
-                self._share(update_users, self._users, *known, self.beliefs, self.prior, mutual)
+                self._share(update_users, self._users, *known, self.beliefs, self._expected(), mutual)
             self._update_items(shared)
         self.sweep += 1
         if self._learns and not final:
@@ -316,6 +330,7 @@ class Variational:
                 self._learn_prior()
             if self.sweep in stages.pruned:
                 self._drop(self._move_to_bias() | self._idle())
+                self._find_centres()
         if not final:
             self._expect_of_unseen()
             self._find_margins()
@@ -421,6 +436,8 @@ class Variational:
         self.trend = _summed(count, risen) / (expected + _summed(count, determined))
         precision, meetings = self.prior.item_precision[0], np.where(self._met, self.meetings, 0.0)
         scores = self.beliefs.item[:, 0]
+        if self._item_centre is not None:
+            scores = scores - self._item_centre[:, 0]
         more = precision * float(meetings @ scores) - expected * self.trend
         more /= precision * float(meetings @ meetings) + expected
         self.trend += more
@@ -454,7 +471,7 @@ class Variational:
             moment = np.empty((len(group), *beliefs.item_moment.shape[1:]))
             bounds = np.linspace(0, len(group), 1 + threads).astype(int)
             parts = [(group[a:b], mean[a:b], moment[a:b]) for a, b in pairwise(bounds)]
-            given = self.rows, self._entries, shared, beliefs, self.prior, self._users == 1
+            given = self.rows, self._entries, shared, beliefs, self._expected(), self._users == 1
             for _ in self._map(update_items, *zip(*(part + given for part in parts), strict=True)):
                 pass
             beliefs.item[group] = mean
@@ -503,18 +520,46 @@ class Variational:
         beliefs, k = self.beliefs, len(self.prior.user_mean)
         user_held, rival_held = self._held(k)
         h = np.arange(k)
-        eta = _variance(beliefs.item_moment[:, h, h][self._met])
-        square = beliefs.item_moment[:, k + h, k + h][self._met]
-        tau = _variance(square - 2 * beliefs.item[self._met, k:] + 1)
+        met = self._met
+        square, rival = beliefs.item_moment[:, h, h][met], beliefs.item_moment[:, k + h, k + h][met]
+        if self._item_centre is None:
+            eta, tau = _variance(square), _variance(rival - 2 * beliefs.item[met, k:] + 1)
+        else:
+            mean, centre = beliefs.item[met], self._item_centre[met]
+            eta = _variance(square - 2 * mean[:, :k] * centre[:, :k] + centre[:, :k] ** 2)
+            tau = _variance(rival - 2 * mean[:, k:] * centre[:, k:] + centre[:, k:] ** 2)
         user_mean: Any = self.prior.user_mean
         user_precision: Any = self.prior.user_precision
         if self._users > 1:
             user, square = beliefs.user[self._asked], beliefs.user_moment[:, h, h][self._asked]
             user_mean = np.where(user_held, 1.0, user.mean(axis=0))
-            spread = _variance(square - 2 * user * user_mean + user_mean**2)
+            centre = user_mean if self._user_centre is None else self._user_centre[self._asked]
+            spread = _variance(square - 2 * user * centre + centre**2)
             user_precision = np.where(user_held, self._hold, 1.0 / _half_way(spread))
         rival_precision = np.where(rival_held, self._hold, 1.0 / tau)
         self.prior = Prior(user_mean, user_precision, 1.0 / _half_way(eta), rival_precision)
+
+    def _find_centres(self) -> None:
+        """Find what the features predict, from what is believed; nothing before the priors are learnt."""
+        beliefs, k = self.beliefs, len(self.prior.user_mean)
+        self._user_centre = self._item_centre = None
+        learns = self._learns and self.sweep >= self._settled
+        user_held, rival_held = self._held(k)
+        if self._user_side is not None:
+            centre = np.tile(self.prior.user_mean, (len(beliefs.user), 1))
+            if learns:
+                centre = self._user_side.fit(beliefs.user, (k,)).predict(self._user_side.rows)
+            self._user_centre = np.where(user_held, 1.0, centre)
+        if self._item_side is not None:
+            centre = np.tile(np.repeat([0.0, 1.0], k), (len(beliefs.item), 1))
+            if learns:
+                groups = tuple(size for size in (1, k - 1, k) if size)  # the bias, eta and tau
+                centre = self._item_side.fit(beliefs.item, groups).predict(self._item_side.rows)
+            centre[:, k:] = np.where(rival_held, 1.0, np.maximum(centre[:, k:], 0.0))
+            self._item_centre = centre
+
+    def _expected(self) -> Expected:
+        return Expected(*self.prior, self._user_centre, self._item_centre)
 
     # -- how many factors ---------------------------------------------------------------------------------------------
 
@@ -592,14 +637,13 @@ class Variational:
     def _expect_of_unseen(self) -> None:
         """Believe of users and items without comparisons what the prior says."""
         prior, k = self.prior, len(self.prior.user_mean)
-        item = np.repeat([0.0, 1.0], k)
+        item = np.repeat([0.0, 1.0], k)[None] if self._item_centre is None else self._item_centre[~self._met]
         spread = np.diag(1.0 / np.concatenate((prior.item_precision, prior.rival_precision)))
         self.beliefs.item[~self._met] = item
-        self.beliefs.item_moment[~self._met] = np.outer(item, item) + spread
-        self.beliefs.user[~self._asked] = prior.user_mean
-        self.beliefs.user_moment[~self._asked] = np.outer(prior.user_mean, prior.user_mean) + np.diag(
-            1.0 / prior.user_precision
-        )
+        self.beliefs.item_moment[~self._met] = _outer(item) + spread
+        user = prior.user_mean[None] if self._user_centre is None else self._user_centre[~self._asked]
+        self.beliefs.user[~self._asked] = user
+        self.beliefs.user_moment[~self._asked] = _outer(user) + np.diag(1.0 / prior.user_precision)
 
     # -- checkpoints --------------------------------------------------------------------------------------------------
 
