@@ -1,4 +1,4 @@
-"""Work that is killed and interrupted: fits, searches and studies, in a program of one's own or by a command.
+"""Work that is killed and interrupted: fits, searches, studies and answers, in a program of one's own or by a command.
 
 Each writes into a folder: what it keeps to resume from, which goes when all is done, and the result.
 """
@@ -65,6 +65,21 @@ def _command(folder: Path, *arguments: str, kept: str = "") -> None:
         discard(folder / kept)
 
 
+def _ask(folder: Path, command: str, *arguments: str) -> None:
+    """Ask a model, by a command, for a file or a folder of answers."""
+    path = folder.parent / f"{folder.name}.sad"
+    if not path.exists():
+        _asked().save(path)
+    if code := command_line([command, str(path), *arguments], standalone_mode=False):
+        raise SystemExit(code)
+    path.unlink()
+
+
+@cache
+def _asked() -> SAD:
+    return SAD(4, iterations=3, num_threads=1).fit(many_clicks(), show_progress=False)
+
+
 def _entries() -> list[tuple[int, int]]:
     matrix = many_clicks().matrix.tocoo()
     return [*zip(matrix.row.tolist(), matrix.col.tolist(), strict=True)]
@@ -80,6 +95,7 @@ def works(threads: int = 1) -> dict[str, Callable[[Path], None]]:
     """Return what is done, by name."""
     sad = partial(SAD, factors=4, iterations=8, bias=True, num_threads=threads)
     softmax = partial(SAD, 4, iterations=6, loss="softmax", negative_candidates=16, length=2, num_threads=threads)
+    _asked()  # once, before anything forks
     small = ["--factors", "4", "--iterations", "6", "--threads", str(threads)]
     return {
         "fit": partial(_fit, sad, many_clicks, 0.0),
@@ -102,6 +118,13 @@ def works(threads: int = 1) -> dict[str, Callable[[Path], None]]:
             *("tune", "-o", f"{folder}/best.json", "--model", "bpr", "--factors", "3", "--iterations", "3"),
             *("--sampler", "grid", "--try", "learning-rate=0.05,0.1,0.2", "--threads", str(threads)),
             kept="best.json.trials",
+        ),
+        "sadrec export": lambda folder: _ask(folder, "export", "--vectors", f"{folder}/vectors.parquet"),
+        "sadrec recommend -o FILE": lambda folder: _ask(
+            folder, "recommend", "--all", "-o", f"{folder}/lists.csv", "--quiet"
+        ),
+        "sadrec recommend -o FOLDER": lambda folder: _ask(
+            folder, "recommend", "--all", "--method", "wins", "-o", f"{folder}/lists/", "--quiet"
         ),
     }
 
