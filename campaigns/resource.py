@@ -27,6 +27,7 @@ _NEW_MOUNTS = 0x00020000
 """The flag of unshare(2): mounts are this process's own."""
 FIT = ["--factors", "3", "--iterations", "4", "--threads", "1", "--quiet"]
 OUTPUTS = {"fit": "m.sad", "fit comparisons": "m.sad", "posterior": "p.posterior", "recommend": "lists.parquet"}
+OUTPUTS |= {"export": "vectors.parquet"}
 
 
 class Subject(NamedTuple):
@@ -58,6 +59,7 @@ def prepare(folder: Path) -> Subject:
         "fit comparisons": ["fit", str(inputs / "answers.csv"), *FIT],
         "posterior": ["posterior", str(inputs / "answers.csv"), *sampling],
         "recommend": ["recommend", str(inputs / "model.sad"), "--all", "-n", "10"],
+        "export": ["export", str(inputs / "model.sad")],
     }
     results = {}
     for name, arguments in commands.items():
@@ -98,7 +100,7 @@ def _run(name: str, arguments: list[str], place: Path, limit: str = "", amount: 
         elif limit == "temporary folder":
             tempfile.tempdir = "/proc/nowhere"
             os.environ["TMPDIR"] = "/proc/nowhere"
-        command_line([*arguments, "-o", str(place / OUTPUTS[name])])
+        command_line([*arguments, "--vectors" if name == "export" else "-o", str(place / OUTPUTS[name])])
 
     return in_fork(work, place, seconds=100)
 

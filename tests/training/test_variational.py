@@ -180,7 +180,7 @@ def test_what_users_think_of_items_beside_the_factors_is_learnt():
     learner = fitted(pairs, users, items)
     assert learner.own.scale > 0.1
     learnt = np.zeros(users * items)
-    learnt[learner.own.keys] = learner.own.mean
+    learnt[learner.own_keys] = learner.own.mean
     by_factors = learner.beliefs.user @ (learner.beliefs.item[:, : learner.beliefs.user.shape[1]]).T
     left = own - own.mean(axis=1, keepdims=True) - (by_factors - by_factors.mean(axis=1, keepdims=True))
     assert np.corrcoef(learnt, left.ravel())[0, 1] > 0.7
@@ -308,9 +308,11 @@ def test_comparisons_in_parts_say_the_same(monkeypatch):
 
 def test_the_last_result_is_that_of_the_sweeps():
     learner = fitted(simulated(count=1000), 8, 40)
-    keys, mean, variance = learner.own.keys, learner.own.mean.copy(), learner.own_variance
+    keys = learner.pairing_keys, learner.own_keys
+    mean, variance = learner.own.mean.copy(), learner.own_variance
     learner.finish()
-    assert np.array_equal(learner.own.keys, keys)
+    for before, after in zip(keys, (learner.pairing_keys, learner.own_keys), strict=True):
+        assert np.array_equal(before, after) and (np.diff(after) > 0).all()
     assert np.array_equal(learner.own.mean, mean.astype(np.float32))
     assert np.array_equal(learner.own_variance, variance)
 

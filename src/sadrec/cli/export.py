@@ -1,5 +1,6 @@
 """``sadrec export``: the vectors of a model for a vector index or a data base."""
 
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ def write_vectors(path: Path, sides: list[tuple[str, Any, Any]]) -> tuple[int, i
     import numpy as np
     import polars as pl
 
-    from sadrec._files import replacing
+    from sadrec._files import write_whole
 
     frames = []
     for kind, ids, compute in sides:
@@ -52,6 +53,7 @@ def write_vectors(path: Path, sides: list[tuple[str, Any, Any]]) -> tuple[int, i
         }
         frames.append(pl.DataFrame(columns))
     table = pl.concat(frames)
-    with replacing(path) as part:
-        table.write_parquet(part)
+    content = BytesIO()  # what polars says of a full disk is no sentence
+    table.write_parquet(content)
+    write_whole(path, content.getvalue())
     return len(table), vectors.shape[1]

@@ -1,6 +1,7 @@
 """Options that several commands share: how to read a file, the settings of a model, ids."""
 
 import functools
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -15,7 +16,22 @@ from sadrec.cli.output import without_panics
 Command = Callable[..., Any]
 Decorated = TypeVar("Decorated", bound=Command)
 
-a_file = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+class _File(click.Path):
+    """A file that is there. Click takes one in a folder that is closed to the user for one that is not there."""
+
+    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
+        """Return the path, or say what is wrong with it."""
+        try:
+            Path(os.fspath(value)).stat()
+        except PermissionError:
+            self.fail(f"File {os.fspath(value)!r} may not be read: a folder above it is closed.", parameter, context)
+        except (OSError, ValueError):
+            pass  # click says it
+        return super().convert(value, parameter, context)
+
+
+a_file = _File(exists=True, dir_okay=False, path_type=Path)
 an_output = click.Path(dir_okay=False, path_type=Path)
 a_folder = click.Path(file_okay=False, path_type=Path)
 a_share = click.FloatRange(0, 1, min_open=True, max_open=True)

@@ -167,7 +167,7 @@ def believed(learner: Variational) -> tuple[Parameters, Uncertainty]:
         covariances = [_spaced(covariance) for covariance in covariances]
     own: tuple[Any, ...] = ()
     if learner.own is not None and learner.own.scale:
-        own = learner.own.keys, _single(learner.own.mean), _single(learner.own_variance), learner.own.scale
+        own = learner.own_keys, _single(learner.own.mean), _single(learner.own_variance), learner.own.scale
     parameters = Parameters(
         _single(user[:, 1:]),
         _single(eta[:, 1:]),
@@ -179,7 +179,7 @@ def believed(learner: Variational) -> tuple[Parameters, Uncertainty]:
         _single(covariances[0]),
         _single(covariances[1]),
         np.ascontiguousarray(population[:, 1:]),
-        pairings.keys,
+        learner.pairing_keys,
         _single(pairings.mean),
         _single(pairings.variance),
         float(pairings.scale),

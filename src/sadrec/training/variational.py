@@ -70,7 +70,7 @@ _TREND = 0.25  # standard deviation of the scores' rise with the logarithm of ho
 _GROUP, _GROUPS = 32, 64  # items that are updated at once, where there are few; groups of them, where there are many
 _FIRST_SCALE = 0.1  # of the variance of pairings and own scores
 _AT_ONCE = 65_536  # comparisons whose parts by factor are added up at once
-_PART = 262_144  # numbers that are computed, and added up, at once
+_PART = 131_072  # numbers that are computed, and added up, at once
 _ROUNDS = 20  # of the search for the variance of pairings, in every sweep
 _OF_ROWS = ("curvature", "slope", "mean", "variance")  # of a comparison, what the next sweep depends on
 _HOLD = 1e6  # times all weights: what holds a parameter whatever the data says
@@ -80,16 +80,9 @@ _HOLD = 1e6  # times all weights: what holds a parameter whatever the data says
 class Pairings:
     """Margins of single pairings beside those of the factors: normal around 0, with a learnt variance."""
 
-    keys: NDArray[np.int64]  # of the pairings, ascending
     mean: Any
     variance: Any
     scale: float = 0.0  # the learnt variance; 0 until it is learnt
-
-    @staticmethod
-    def of(winner: NDArray[Any], loser: NDArray[Any], items: int) -> "tuple[Pairings, NDArray[np.int32]]":
-        """Return the pairings of comparisons, with margins of 0, and the place of each comparison's."""
-        keys, of_row = np.unique(pairing_keys(winner, loser, items), return_inverse=True)
-        return Pairings(keys, np.zeros(len(keys)), np.zeros(len(keys))), of_row.astype(np.int32)
 
 
 class Part(NamedTuple):
@@ -113,9 +106,8 @@ class OwnScores:
         self.variance: Floats | None = None  # once no sweep follows
         self._rows, self._items = rows, items
 
-    @property
     def keys(self) -> NDArray[np.int64]:
-        """The keys of the scores, ascending: user * items + item."""
+        """Return the keys of the scores, ascending: user * items + item."""
         keys, rows = np.empty(len(self.mean), np.int64), self._rows
         for part in slices(len(rows.user)):
             user = rows.user[part].astype(np.int64) * self._items
@@ -128,6 +120,11 @@ class OwnScores:
         self._rows = rows
         self.variance = self.find_variance(parts)
         self.mean = self.mean.astype(np.float32)
+
+    def release(self, rows: Rows) -> None:
+        """Let go of the places of comparisons."""
+        self._rows = rows
+        self.places = Places(self.places.start, rows.winner, rows.loser)
 
     def find_variance(self, parts: list[Part]) -> Floats:
         """Return the variances of all scores, in single precision."""
@@ -226,7 +223,11 @@ class Variational:
         order, user, winner, loser = sort_by_user(pairs)
         weight = np.ones(1, np.float32) if pairs.weight is None else pairs.weight[order]
         del order
-        self.pairings, pairing = Pairings.of(winner, loser, items)
+        keys, places = np.unique(pairing_keys(winner, loser, items), return_inverse=True)
+        pairing = places.astype(np.int32)
+        del places
+        self.pairings = Pairings(np.zeros(len(keys)), np.zeros(len(keys)))
+        self._kept_keys: dict[str, NDArray[np.int64]] = {}  # once no sweep follows
         start, (curvature, slope, *more) = starts(user, users), (np.zeros(len(pairs)) for _ in range(5))
         self.rows = Rows(start, user, winner, loser, weight, pairing, curvature, slope, *more)
         for part in slices(len(pairs)):
@@ -247,7 +248,8 @@ class Variational:
         self._hold = max(HELD, _HOLD * self._total)
         self.own: OwnScores | None = None  # until the factors stay
         self.trend = 0.0  # how much higher the scores of items are that met e times as many others
-        self.meetings = self._logarithms_of_meetings(items)
+        self.meetings = self._logarithms_of_meetings(keys, items)
+        del keys
         self._parts = self._parts_of_users()
         rng = np.random.default_rng((seed, 8))
         self._grows = users == 1 and self._learns
@@ -273,6 +275,23 @@ class Variational:
         self._find_margins()
 
     @property
+    def pairing_keys(self) -> NDArray[np.int64]:
+        """The keys of the pairings, ascending."""
+        if "pairing" in self._kept_keys:
+            return self._kept_keys["pairing"]
+        keys, rows = np.empty(len(self.pairings.mean), np.int64), self.rows
+        for part in slices(len(rows.pairing)):
+            keys[rows.pairing[part]] = pairing_keys(rows.winner[part], rows.loser[part], len(self.beliefs.item))
+        return keys
+
+    @property
+    def own_keys(self) -> NDArray[np.int64]:
+        """The keys of the users' own scores, ascending: user * items + item."""
+        if "own" in self._kept_keys:
+            return self._kept_keys["own"]
+        return np.empty(0, np.int64) if self.own is None else self.own.keys()
+
+    @property
     def own_variance(self) -> Floats:
         """The variances of the users' own scores, in single precision."""
         return np.empty(0, np.float32) if self.own is None else self.own.find_variance(self._parts)
@@ -290,12 +309,11 @@ class Variational:
         bias = np.arange(k) == 0
         return bias | (self._users == 1), bias | (not self.rivals)
 
-    def _logarithms_of_meetings(self, items: int) -> Doubles:
+    def _logarithms_of_meetings(self, keys: NDArray[np.int64], items: int) -> Doubles:
         """Return of every item the logarithm of 1 + how many others it met, less the mean; unknown ones have the least.
 
         What nobody compared is taken for something that was hardly ever compared.
         """
-        keys = self.pairings.keys
         count = np.bincount(keys // items, minlength=items) + np.bincount(keys % items, minlength=items)
         logarithm = np.log1p(np.maximum(count, count[self._met].min()))
         logarithm -= logarithm[self._met].mean()
@@ -411,12 +429,20 @@ class Variational:
 
     def finish(self) -> None:
         """Give up what only another sweep needs; what a model keeps is then in its precision."""
-        nothing, pairings = np.empty(0), self.pairings
+        nothing, none, pairings = np.empty(0), np.empty(0, np.int32), self.pairings
         self.rows = self.rows._replace(slope=nothing, mean=nothing, variance=nothing, offset=nothing)
         if self.own is not None:
             self.own.finish(self._parts, self.rows)
+        self.rows = self.rows._replace(curvature=nothing)
         pairings.mean = pairings.mean.astype(np.float32)
         pairings.variance = pairings.variance.astype(np.float32)
+        self._kept_keys["pairing"] = self.pairing_keys
+        self.rows = self.rows._replace(pairing=none)
+        self._kept_keys["own"] = self.own_keys
+        self.rows = self.rows._replace(winner=none, loser=none)
+        self._entries = Entries(self._entries.start, none)
+        if self.own is not None:
+            self.own.release(self.rows)
 
     def _update_trend(self) -> None:
         """Learn how scores rise with the number of meetings, which changes the margins of the factors.
@@ -494,7 +520,7 @@ class Variational:
             at = rows.pairing[part].astype(np.intp)
             np.add.at(information, at, rows.curvature[part])
             np.add.at(linear, at, rest)
-        count = len(pairings.keys)
+        count = len(pairings.mean)
         scale = pairings.scale or _FIRST_SCALE
 
         def determined(part: slice) -> float:
@@ -616,11 +642,12 @@ class Variational:
         if common.any():
             at = np.concatenate(([0], np.flatnonzero(common)))
             weights = prior.user_mean[at]
-            covariance = beliefs.item_moment - _outer(beliefs.item)
+            beliefs.item_moment[...] -= _outer(beliefs.item)
+            covariance = beliefs.item_moment
             beliefs.item[:, 0] = beliefs.item[:, at] @ weights
             covariance[:, 0, :] = np.einsum("p,ipq->iq", weights, covariance[:, at, :])
             covariance[:, :, 0] = np.einsum("p,iqp->iq", weights, covariance[:, :, at])
-            beliefs.item_moment[...] = covariance + _outer(beliefs.item)
+            covariance += _outer(beliefs.item)
             prior.item_precision[0] = 1.0 / float(weights**2 @ (1.0 / prior.item_precision[at]))
         return np.asarray(common)
 
@@ -629,9 +656,14 @@ class Variational:
         if dropped.any():
             kept = np.flatnonzero(~dropped)
             both = np.concatenate((kept, len(dropped) + kept))
-            user, user_moment, item, item_moment = self.beliefs
-            parts = user[:, kept], user_moment[:, kept][:, :, kept], item[:, both], item_moment[:, both][:, :, both]
-            self.beliefs = Beliefs(*map(np.ascontiguousarray, parts))
+            self.beliefs = self.beliefs._replace(
+                user=np.ascontiguousarray(self.beliefs.user[:, kept]),
+                user_moment=np.ascontiguousarray(self.beliefs.user_moment[:, kept[:, None], kept]),
+            )
+            self.beliefs = self.beliefs._replace(
+                item=np.ascontiguousarray(self.beliefs.item[:, both]),
+                item_moment=np.ascontiguousarray(self.beliefs.item_moment[:, both[:, None], both]),
+            )
             self.prior = Prior(*(values[kept] for values in self.prior))
 
     def _expect_of_unseen(self) -> None:
@@ -666,7 +698,7 @@ class Variational:
         shapes = {"user": (n, k), "user_moment": (n, k, k), "item": (m, 2 * k), "item_moment": (m, 2 * k, 2 * k)}
         shapes |= {f"prior_{name}": (k,) for name in Prior._fields}
         shapes |= dict.fromkeys(_OF_ROWS, (size,))
-        shapes |= dict.fromkeys(("pairing_mean", "pairing_variance"), (len(self.pairings.keys),))
+        shapes |= dict.fromkeys(("pairing_mean", "pairing_variance"), (len(self.pairings.mean),))
         sweep = int(values["sweep"])
         if self._learns and self._users > 1 and sweep > self._stages.own:
             own = self._learn_own_scores()
