@@ -228,3 +228,83 @@ def test_the_variational_solver_resumes_with_features(tmp_path):
     with pytest.raises(Killed):
         SAD(iterations=20).fit(said, callbacks=[kill], checkpoint=tmp_path, **given)
     assert bits(SAD(iterations=20).fit(said, checkpoint=tmp_path, **given)) == bits(whole)
+
+
+def test_added_items_and_users_are_like_those_that_fit_knew(model, tmp_path):
+    model.save(tmp_path / "m.sad")
+    again = SAD.load(tmp_path / "m.sad")
+    again.add_items({"new": {"colour": "red"}}).add_users(pl.DataFrame({"user": ["eve"], "club": ["r"]}))
+    assert again.preference("u00", "new", "i36") == 0
+    assert again.preference("eve", "new", "i37") == pytest.approx(model.preference("u60", "i36", "i37"))
+    assert again.recommend("eve", N=5, items=["new", "i37"])[0].tolist() == ["new", "i37"]
+    again.save(tmp_path / "n.sad")
+    assert bits(SAD.load(tmp_path / "n.sad")) == bits(again)
+    with pytest.raises(ValueError, match="'i01' is known already"):
+        again.add_items({"i01": {"colour": "red"}})
+    with pytest.raises(ValueError, match="no column 'colour'"):
+        again.add_items({"other": {"size": 3.0}})
+
+
+def test_added_items_keep_what_a_variational_fit_knows():
+    said, table, _ = battles(3)
+    model = SAD(iterations=20).fit(said, show_progress=False, item_features=table)
+    judge = said.users[0]
+    before = model.probability(judge, np.arange(10), np.arange(1, 11))
+    sure = model.deviation(judge, 0, 1)
+    model.add_items(pl.DataFrame({"item": [100, 101], "speed": [9.0, 1.0]}))
+    np.testing.assert_array_equal(model.probability(judge, np.arange(10), np.arange(1, 11)), before)
+    assert model.probability(judge, 100, 101) > 0.8
+    assert model.deviation(judge, 100, 101) > sure
+
+
+def test_new_users_by_features_by_likes_and_by_both(model):
+    predicted = model.fold_in(features={"club": "r"})
+    np.testing.assert_allclose(predicted, model.user_factors[60], atol=1e-6)
+    assert model.fold_in(features={"club": "r"}, return_covariance=True)[1].shape == (4, 4)
+    ids, _ = model.recommend_for(features={"club": "b"}, N=5)
+    assert all(int(item[1:]) % 2 == 1 for item in ids)
+    plain, both = model.fold_in(["i01"]), model.fold_in(["i01"], features={"club": "r"})
+    assert np.linalg.norm(both - predicted) < np.linalg.norm(plain - predicted)
+    visitor = model.visitor(["i00"], "eve", features={"club": "r"})
+    assert visitor.preference("eve", "i36", "i37") > 0
+    assert visitor.explain("eve", "i36", "i37").by_features > 0
+    with pytest.raises(ValueError, match="give liked or features"):
+        model.recommend_for()
+    with pytest.raises(ValueError, match="give items or features"):
+        model.fold_in()
+
+
+def test_a_new_item_by_features_by_likes_and_by_both(model):
+    alone = model.fold_in_item(features={"colour": "red"})
+    np.testing.assert_allclose(alone.item_factors, model.item_factors[36], atol=1e-6)
+    assert alone.users == 0
+    plain = model.fold_in_item(["u01"])
+    both = model.fold_in_item(["u01"], features={"colour": "red"})
+    far, near = (np.linalg.norm(one.item_factors - alone.item_factors) for one in (plain, both))
+    assert near < far
+
+
+def test_an_explanation_says_what_came_from_features(model):
+    why = model.explain("u00", "i36", "i37")
+    assert why.by_features == pytest.approx(why.margin, abs=1e-4)
+    assert sum(value for _, value in why.columns) == pytest.approx(why.by_features)
+    assert {name for name, _ in why.columns} == {"colour=red", "colour=blue"}
+    assert "features +" in repr(why)
+    warm = model.explain("u00", "i00", "i02")
+    assert warm.by_features == pytest.approx(0, abs=1e-6)
+    assert SAD.from_factors(np.ones((1, 2)), np.ones((2, 2))).explain(0, 0, 1).by_features is None
+
+
+def test_questions_by_features_to_a_model_without_are_refused():
+    plain = SAD.from_factors(np.ones((1, 2)), np.ones((2, 2)))
+    with pytest.raises(ValueError, match="fitted without item_features"):
+        plain.add_items({5: ["x"]})
+    with pytest.raises(ValueError, match="fitted without user_features"):
+        plain.fold_in(features={"age": 3})
+
+
+def test_validation_data_may_hold_items_that_training_lacks():
+    train, held_out = taste().split(test=0.5, seed=0)
+    model = SAD(**SETTINGS).fit(train, show_progress=False, item_features=COLOURS, validation=held_out)
+    assert "validation_accuracy" in model.history[-1]
+    assert len(model.items) == ITEMS - 1

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sadrec._types import Doubles, Positions
+from sadrec.data import Interactions
 from sadrec.data._matrix import compressed, enlarged, join_ids
 from sadrec.data.ids import Ids
 from sadrec.features import Encoder, Features
@@ -86,6 +87,13 @@ class Prepared:
     def rows(self) -> tuple[Any, Any]:
         """The encoded features of all users and of all items; None for a side that has none."""
         return None if self.user is None else self.user.rows, None if self.item is None else self.item.rows
+
+    def of_trained(self, validation: Any) -> Any:
+        """Return held-out data without the items that are left out of training."""
+        if not isinstance(validation, Interactions) or len(self.data.items) == len(self.whole.items):
+            return validation
+        known = self.data.items.known(validation.items)
+        return Interactions.from_csr(validation.matrix[:, known], users=validation.users, items=validation.items[known])
 
     def arrays(self) -> list[NDArray[Any]]:
         """Return all numbers that the result depends on, for an identity."""

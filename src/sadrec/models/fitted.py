@@ -12,12 +12,14 @@ import scipy.sparse as sp
 from sadrec._check import whole
 from sadrec._types import Doubles, Floats, Positions
 from sadrec.data import Comparisons
-from sadrec.data._matrix import drop_disliked
+from sadrec.data._matrix import drop_disliked, enlarged, join_ids
 from sadrec.data.ids import IdArray, Ids, is_scalar_id
-from sadrec.models.features import ModelFeatures
+from sadrec.features import Features
+from sadrec.models.features import ModelFeatures, Predictor, item_parts
 from sadrec.models.stacked import StackedMatrix
 from sadrec.ranking import Parameters
 from sadrec.ranking.fold_in import FoldIn, Negatives, average_user, fold_in, fold_in_comparisons
+from sadrec.ranking.logistic import Estimate
 from sadrec.ranking.parameters import is_vector
 from sadrec.ranking.top_n import ItemIndex, recommend
 from sadrec.ranking.uncertainty import Distributed, Uncertainty, VisitorUncertainty
@@ -182,8 +184,101 @@ class Fitted:
         # Trained against many negatives at once, a user is found best among all of them (measured: docs/top_n.md).
         return {"candidates": 1 if self.settings.loss == "softmax" else self.settings.negative_candidates}
 
-    def fold_in(self, items: Any) -> FoldIn:
-        """Fold in a new user from the ids of what they liked, or from comparisons of one user."""
+    def fold_in(self, items: Any, features: Any = None) -> FoldIn:
+        """Fold in a new user from the ids of what they liked, or from comparisons of one user; and by their features.
+
+        Features move what the vector is held to, from 0 (or the average user) to the prediction. The vector follows to
+        first order: by its covariance times the change of the gradient. (It is one step of Newton's method.)
+        """
+        if features is None:
+            return self._fold_in(items)
+        centre = self.predicted_user(features)
+        if items is None:
+            return FoldIn(Estimate(centre, lambda: self._own_population, 0), 0)
+        folded = self._fold_in(items)
+        count = len(items)
+        if self._spread is not None:
+            pull = (centre - average_user(self.parameters)) / np.maximum(self._spread, 1e-4) ** 2
+        elif isinstance(items, Comparisons):
+            if self._user_deviation is None:
+                pull = 2 * self.regularization * count * centre
+            else:
+                pull = (centre - average_user(self.parameters)) / np.maximum(self._user_deviation, 1e-4) ** 2
+        else:
+            pull = 2 * self.regularization * count / self._weight_of(count) * centre
+        vector = folded.vector + folded.covariance @ pull
+        return FoldIn(Estimate(vector, lambda: folded.covariance, folded.steps), folded.pairs)
+
+    def predicted_user(self, features: Any) -> Doubles:
+        """Return the vector that features predict of a user."""
+        predictor = self.known_features("user")
+        return np.asarray(predictor.predict(predictor.encoder.encode_one(features))[0])
+
+    def predicted_item(self, features: Any) -> tuple[Doubles, Doubles, float]:
+        """Return eta, tau and the bias that features predict of an item."""
+        predictor = self.known_features("item")
+        predicted = predictor.predict(predictor.encoder.encode_one(features))
+        eta, tau, bias = item_parts(predicted, self.parameters.n_factors, self.parameters)
+        return eta[0], tau[0], float(bias[0])
+
+    def known_features(self, what: str) -> Predictor:
+        """Return what the features of items, or of users, predict."""
+        return (self.features or ModelFeatures()).side(what)
+
+    @cached_property
+    def _own_population(self) -> Doubles:
+        """The covariance of what is the users' own beside what features predict."""
+        predictor = self.known_features("user")
+        own = (self.parameters.user_factors - predictor.predict(predictor.rows))[~predictor.cold]
+        return np.atleast_2d(np.cov(own, rowvar=False)) if len(own) > 1 else self._population
+
+    def own_spread(self) -> Doubles:
+        """Return the covariance of what is the items' own beside what features predict: of eta, and of the bias."""
+        predictor, k = self.known_features("item"), self.parameters.n_factors
+        eta, _, bias = item_parts(predictor.predict(predictor.rows), k, self.parameters)
+        own = [self.parameters.item_factors - eta]
+        if self.parameters.item_bias is not None:
+            own.append((self.parameters.item_bias - bias)[:, None])
+        rows = np.hstack(own)[~predictor.cold]
+        return np.atleast_2d(np.cov(rows, rowvar=False)) if len(rows) > 1 else np.zeros((rows.shape[1],) * 2)
+
+    def added(self, what: str, values: Any) -> "Fitted":
+        """Return the same with new items, or users, that are known by their features alone."""
+        predictor, features_before = self.known_features(what), self.features or ModelFeatures()
+        features = values if isinstance(values, Features) else Features(values)
+        table = features.table([], what)
+        ids = self.item_ids if what == "item" else self.user_ids
+        if (known := ids.known(table.ids.array)).any():
+            raise ValueError(
+                f"the {what} {table.ids.array[known.argmax()].item()!r} is known already: leave it out, or fit again"
+            )
+        rows = predictor.encoder.encode(table)
+        predicted, count = predictor.predict(rows), len(table.ids)
+        cold = np.append(predictor.cold, np.ones(count, np.bool_))
+        wider = replace(predictor, rows=sp.csr_matrix(sp.vstack((predictor.rows, rows))), cold=cold)
+        all_ids = Ids(join_ids(ids.array, table.ids.array), what)
+        old, sure, seen = self.parameters, self.uncertainty, self.seen
+        if what == "user":
+            parameters = replace(old, user_factors=_joined(old.user_factors, predicted))
+            sure = sure.with_users(count) if isinstance(sure, Uncertainty) else sure
+            changed: dict[str, Any] = {"user_ids": all_ids, "features": replace(features_before, user=wider)}
+        else:
+            eta, tau, bias = item_parts(predicted, old.n_factors, old)
+            parameters = replace(
+                old,
+                item_factors=_joined(old.item_factors, eta),
+                rival_factors=None if old.rival_factors is None else _joined(old.rival_factors, tau),
+                item_bias=None if old.item_bias is None else _joined(old.item_bias, bias),
+            )
+            if isinstance(sure, Uncertainty):
+                unsure = float(sure.item_covariance[~predictor.cold, 0, 0].mean())  # of the known items
+                sure = sure.with_items(count, float(self.own_spread()[-1, -1]) + unsure)
+            changed = {"item_ids": all_ids, "features": replace(features_before, item=wider)}
+        if seen is not None:
+            seen = enlarged(seen, parameters.n_users, parameters.n_items)
+        return replace(self, parameters=parameters, stored_seen=seen, uncertainty=sure, file=None, **changed)
+
+    def _fold_in(self, items: Any) -> FoldIn:
         if not isinstance(items, Comparisons):
             return self.fold_in_positions(self.items(items, "liked items"))
         if len(np.unique(items.user_index)) > 1:
@@ -216,15 +311,15 @@ class Fitted:
         vectors = self.parameters.user_factors
         return None if len(vectors) < 2 else np.asarray(vectors.std(axis=0, dtype=np.float64))
 
-    def visitor(self, said: Any, name: Any) -> "Fitted":
+    def visitor(self, said: Any, name: Any, features: Any = None) -> "Fitted":
         """Return what is known of one visitor, who knows the same items, with how sure that is."""
         liked = None
-        if said is None:
+        if said is None and features is None:
             vector, covariance = average_user(self.parameters), self._population
         else:
-            folded = self.fold_in(said)
+            folded = self.fold_in(said, features)
             vector, covariance = folded.vector, folded.covariance
-            if not isinstance(said, Comparisons):
+            if said is not None and not isinstance(said, Comparisons):
                 columns = np.unique(self.items(said, "liked items"))
                 shape = 1, len(self.item_ids)
                 liked = sp.csr_matrix((np.ones(len(columns), np.float32), columns, [0, len(columns)]), shape=shape)
@@ -237,6 +332,8 @@ class Fitted:
             sure = known.of_visitor(covariance)
         parameters = replace(self.parameters, user_factors=row, user_mean=mean)
         visitor = Fitted(parameters, Ids([name], "user"), self.item_ids, liked, self.settings, self.history, sure)
+        if self.features is not None:
+            visitor = replace(visitor, features=ModelFeatures(item=self.features.item))
         visitor.__dict__["index"] = self.index  # the same items
         return visitor
 
@@ -272,6 +369,13 @@ class Fitted:
         counts = np.diff(self.liked.indptr)
         power = 0.0 if self.settings is None else self.settings.user_balance
         return int(counts.sum()), float(counts @ np.maximum(counts, 1.0) ** -power)
+
+
+def _joined(first: Any, second: Any) -> Floats:
+    """Return rows one after the other, in the type of the first, which nobody can change."""
+    rows: Floats = np.concatenate((first, np.asarray(second, first.dtype)))
+    rows.flags.writeable = False
+    return rows
 
 
 def one_position(ids: Ids, asked: Any) -> int:

@@ -24,7 +24,7 @@ from sadrec.data.interactions import warn_of_repeated
 from sadrec.data.parquet import ParquetFiles, is_parquet
 from sadrec.models.base import Estimator, ModelFileError, documented
 from sadrec.models.everybody import PartEngine, Question, recommend_everybody
-from sadrec.models.features import ModelFeatures, Prepared, prepare
+from sadrec.models.features import ModelFeatures, Prepared, explained_by_features, prepare
 from sadrec.models.files import model_checksum, save_model
 from sadrec.models.fitted import Fitted, Scored, one_position
 from sadrec.models.shards import fitted_away, read_model, save_shards
@@ -298,7 +298,9 @@ class SAD(TrainingSettings, Estimator):
         settings = self._resolved(data, given, start)
         threads, held_out = _check.threads(self.num_threads), None
         if options.validation is not None:
-            held_out = data.validation_pairs(as_feedback(options.validation), settings.seed)
+            validation = as_feedback(options.validation)
+            validation = validation if features is None else features.of_trained(validation)
+            held_out = data.validation_pairs(validation, settings.seed)
         if options.engine is not None:
             refuse_elsewhere(settings, options.validation, options.patience, features is not None)
         check_size(data, settings, threads)
@@ -800,31 +802,36 @@ class SAD(TrainingSettings, Estimator):
 
     def recommend_for(
         self,
-        liked: Any,
+        liked: Any = None,
         N: int = 10,
         filter_items: Any = None,
         items: Any = None,
         *,
         method: Method = "margin",
         candidates: int = 200,
+        features: Any = None,
     ) -> Scored:
-        """Return the best N items for a new user, from what they liked or said (:meth:`fold_in`).
+        """Return the best N items for a new user, from what they liked or said, or by their features (:meth:`fold_in`).
 
         Parameters
         ----------
         liked
-            Ids of the items they liked, or Comparisons of one user.
+            Ids of the items they liked, or Comparisons of one user; None where only features are known.
+        features
+            What is known of them, as in ``{"age": 30, "country": "fr"}``, for a model fitted with ``user_features``.
         N, filter_items, items, method, candidates
             As for :meth:`recommend`. What they liked is left out.
         """
         fitted = self._fitted
-        if isinstance(liked, Comparisons):
-            known, folded = None, fitted.fold_in(liked)
+        if isinstance(liked, Comparisons) or (liked is None and features is not None):
+            known, folded = None, fitted.fold_in(liked, features)
+        elif liked is None:
+            raise ValueError("nothing is known of the user: give liked or features, or use recommend_popular")
         else:
             items_liked = fitted.items(liked, "liked items")
             columns, shape = np.unique(items_liked), (1, len(fitted.item_ids))
             known = sp.csr_matrix((np.ones(len(columns), np.float32), columns, [0, len(columns)]), shape=shape)
-            folded = fitted.fold_in_positions(items_liked)
+            folded = fitted.fold_in(liked, features)
         return fitted.recommend_to_one(
             folded.vector.astype(np.float32)[None],
             N,
@@ -927,7 +934,7 @@ class SAD(TrainingSettings, Estimator):
 
     # -- a new user or a new item --------------------------------------------------------------------------------------
 
-    def fold_in(self, items: Any, return_covariance: bool = False) -> Any:
+    def fold_in(self, items: Any = None, return_covariance: bool = False, *, features: Any = None) -> Any:
         """Return the vector of a new user, from what they liked or from what they said they prefer.
 
         With the item parameters fixed the likelihood is concave and has one optimum, which Newton's method finds.
@@ -935,15 +942,20 @@ class SAD(TrainingSettings, Estimator):
         Parameters
         ----------
         items
-            Ids of liked items, or Comparisons of one user.
+            Ids of liked items, or Comparisons of one user; None where only features are known.
         return_covariance
             Also return how uncertain the vector is (Laplace's approximation), (factors, factors).
+        features
+            What is known of the user, as in ``{"age": 30, "country": "fr"}``, for a model fitted with
+            ``user_features``: the vector is held to what they predict.
         """
-        folded = self._fitted.fold_in(items)
+        if items is None and features is None:
+            raise ValueError("nothing is known of the user: give items or features")
+        folded = self._fitted.fold_in(items, features)
         vector = folded.vector.astype(np.float32)
         return (vector, folded.covariance) if return_covariance else vector
 
-    def visitor(self, said: Any = None, name: Any = "visitor") -> "SAD":
+    def visitor(self, said: Any = None, name: Any = "visitor", *, features: Any = None) -> "SAD":
         """Return a model of one new user, who goes by ``name``: every verb can then be asked about them.
 
         The items are those of this model and are not copied. The model knows how sure it is of the visitor's vector
@@ -957,6 +969,8 @@ class SAD(TrainingSettings, Estimator):
             the visitor is the average user.
         name
             Their id.
+        features
+            What is known of them beside: see :meth:`fold_in`.
 
         Examples
         --------
@@ -966,7 +980,7 @@ class SAD(TrainingSettings, Estimator):
         (array(['ale'], dtype='<U3'), True)
         """
         visitor = type(self)(**self.get_params())
-        visitor._fitted = self._fitted.visitor(said, name)
+        visitor._fitted = self._fitted.visitor(said, name, features)
         return visitor
 
     def ask_next(self, user: Any, items: Any = None, N: int = 1) -> pl.DataFrame:
@@ -1017,9 +1031,16 @@ class SAD(TrainingSettings, Estimator):
         found = contradictions(known.parameters, folded.vector, folded.covariance, *sides)
         return [replace(one, path=known.item_ids.array[one.path]) for one in found]
 
-    def fold_in_item(self, users: Sequence[Any]) -> NewItem:
-        """Return the parameters of a new item, from the ids of the users who liked it."""
+    def fold_in_item(self, users: Sequence[Any] = (), *, features: Any = None) -> NewItem:
+        """Return the parameters of a new item, from the ids of the users who liked it, from its features or from both.
+
+        ``features`` are as in ``{"price": 3.0, "tags": ["new"]}``, for a model fitted with ``item_features``. To ask
+        questions about new items, see :meth:`add_items`.
+        """
         known = self._fitted
+        centre = None if features is None else known.predicted_item(features)
+        if centre is not None and not len(users):
+            return NewItem(*centre, known.own_spread(), 0)
         if known.seen is None:
             raise ValueError(
                 "a new item is placed by what its users liked besides, and the model has seen no interactions"
@@ -1030,7 +1051,31 @@ class SAD(TrainingSettings, Estimator):
             known.liked,
             regularization=known.regularization,
             rival_regularization=0.001 if known.settings is None else known.settings.rival_regularization,
+            centre=centre,
         )
+
+    def add_items(self, features: Any) -> Self:
+        """Add new items that are known by their features alone, and return the model; every verb then knows them.
+
+        ``features`` is a table as ``item_features`` of :meth:`fit` were, with the same columns and new ids. Nothing is
+        learnt: their parameters are what the features predict, until ``partial_fit`` or ``fit`` sees them.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> liked = np.array([[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 1], [0, 0, 1, 1]])
+        >>> kinds = {0: ["hot"], 1: ["hot"], 2: ["cold"], 3: ["cold"]}
+        >>> model = SAD(factors=4, iterations=30, learning_rate=0.1).fit(liked, item_features=kinds)
+        >>> model.add_items({10: ["hot"], 11: ["cold"]}).preference([0, 3], 10, 11) > 0
+        array([ True, False])
+        """
+        self._fitted = self._fitted.added("item", features)
+        return self
+
+    def add_users(self, features: Any) -> Self:
+        """Add new users who are known by their features alone, and return the model: see :meth:`add_items`."""
+        self._fitted = self._fitted.added("user", features)
+        return self
 
     # -- why, who is alike, and vectors -------------------------------------------------------------------------------
 
@@ -1039,7 +1084,8 @@ class SAD(TrainingSettings, Estimator):
 
         ``contributions`` of the answer has one number per factor, and a last one for the bias if there is one; they sum
         to ``margin``, which is the preference, exactly; ``probability`` is :meth:`probability`. ``supporters()`` and
-        ``opponents()`` are the items the user was seen with that speak most for either side.
+        ``opponents()`` are the items the user was seen with that speak most for either side. For a model fitted with
+        ``item_features``, ``by_features`` is what the margin would be by these alone, and ``columns`` what each adds.
 
         Examples
         --------
@@ -1061,7 +1107,10 @@ class SAD(TrainingSettings, Estimator):
             **known.sampling,
         )
         ids = known.item_ids.array
-        named = {"item": ids[pair[0]], "rival": ids[pair[1]], "liked": ids[explanation.liked]}
+        named: dict[str, Any] = {"item": ids[pair[0]], "rival": ids[pair[1]], "liked": ids[explanation.liked]}
+        if known.features is not None and known.features.item is not None:
+            total, columns = explained_by_features(known.features, known.parameters, row, *pair)
+            named |= {"by_features": total, "columns": tuple(columns)}
         return replace(explanation, **named, probability=self.probability(user, item, rival))
 
     def similar_items(self, item: Any, N: int = 10) -> Scored:

@@ -36,6 +36,10 @@ class Explanation:
         By how much the margin would rise if the liked item counted once more (to first order), one per liked item.
     probability
         That the item is preferred; ``sigmoid(margin)`` where it is not given.
+    by_features
+        What the margin would be by the features of item and rival alone; None for a model without.
+    columns
+        What each column of the features adds to that, with its name, largest first; they sum to ``by_features``.
 
     Examples
     --------
@@ -54,6 +58,8 @@ class Explanation:
     liked: NDArray[Any] = field(default_factory=lambda: np.empty(0, np.int64))
     influences: Doubles = field(default_factory=lambda: np.empty(0))
     probability: float = np.nan
+    by_features: float | None = None
+    columns: tuple[tuple[str, float], ...] = ()
 
     def __post_init__(self) -> None:
         if np.isnan(self.probability):
@@ -91,6 +97,9 @@ class Explanation:
         lines.append("  factors  " + ", ".join(f"{h}: {value:+.3g}" for h, value in self.factors()))
         if self.has_bias:
             lines.append(f"  bias {self.bias:+.3g}")
+        if self.by_features is not None:
+            shown = "".join(f", {one_line(name)} {value:+.3g}" for name, value in self.columns[:3])
+            lines.append(f"  features {self.by_features:+.3g}, own {self.margin - self.by_features:+.3g}{shown}")
         for name, votes in ((item, self.supporters(3)), (rival, self.opponents(3))):
             if votes:
                 lines.append(f"  for {name}: " + ", ".join(f"{one_line(liked)} {value:+.3g}" for liked, value in votes))

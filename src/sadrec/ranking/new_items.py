@@ -60,11 +60,13 @@ def fold_in_item(
     regularization: float = 0.01,
     rival_regularization: float = 0.001,
     pairs: int = 8192,
+    centre: tuple[Doubles, Doubles, float] | None = None,
 ) -> NewItem:
     """Compute the parameters of a new item from who liked it, at least one user.
 
     ``liked`` is what all users liked of the known items, a row per user. ``pairs`` is how many pairs to use for each of
-    the item's two parts.
+    the item's two parts. ``centre`` are eta, tau and the bias that features predict: the penalties hold the item to
+    them, in place of 0 and 1.
     """
     likers = np.unique(positions(users, parameters.n_users, "users"))
     if not likers.size:
@@ -106,12 +108,17 @@ def fold_in_item(
     touched = likers.size + total
     tau_part = np.arange(width) >= own
     penalty = np.where(tau_part, 0.0, regularization * touched)
+    middle = np.zeros(width)
+    if centre is not None:
+        eta, tau, bias = centre
+        middle[:factors], middle[factors:own], middle[own:] = eta, bias, (tau - 1)[: width - own]
+        offset = offset + design @ middle
     if width > own:
-        l1, lowest = np.where(tau_part, rival_regularization * touched, 0.0), np.where(tau_part, -1.0, -np.inf)
+        l1, lowest = np.where(tau_part, rival_regularization * touched, 0.0), np.where(tau_part, -1.0 - middle, -np.inf)
         estimate = maximise_sparse(design, offset, weight, penalty, l1, lowest)
     else:
         estimate = maximise(design, offset, weight, penalty)
-    vector = estimate.vector
+    vector = middle + estimate.vector
     return NewItem(
         vector[:factors],
         1.0 + vector[own:] if width > own else np.ones(factors),

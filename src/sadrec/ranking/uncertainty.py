@@ -128,6 +128,24 @@ class Uncertainty(Distributed):
         visitor.__dict__["_kept_items"] = self._kept_items  # the same items
         return visitor
 
+    def with_users(self, count: int) -> "Uncertainty":
+        """Return the same with so many more users, of whom no more is known than their features tell."""
+        more = np.zeros((count, *self.user_covariance.shape[1:]), np.float32)
+        more[:, 1:, 1:] = np.diag(self.population[1] ** 2)
+        return replace(self, user_covariance=np.concatenate((self.user_covariance, more)))
+
+    def with_items(self, count: int, bias_variance: float) -> "Uncertainty":
+        """Return the same with so many more items, of which no more is known than their features tell."""
+        items = len(self.item_covariance)
+        spread = np.concatenate(([bias_variance], self.population[2] ** 2, [0.0], self.population[3] ** 2))
+        more = np.tile(np.diag(spread).astype(np.float32), (count, 1, 1))
+
+        def moved(keys: NDArray[np.int64]) -> NDArray[np.int64]:  # a key counts in items
+            return np.asarray(keys // items * (items + count) + keys % items)
+
+        covariance = np.concatenate((self.item_covariance, more))
+        return replace(self, item_covariance=covariance, pairings=moved(self.pairings), own=moved(self.own))
+
     def _beliefs(self, parameters: Parameters, users: NDArray[np.int64]) -> Any:
         """Return means and second moments of some users and of all items, as the kernel takes them."""
         from sadrec._moments import Beliefs
