@@ -96,6 +96,9 @@ TOOLKITS: Mapping[str, Environment] = {
 }
 """The environments in which sadrec is tested inside other toolkits (tests/integrations), by name."""
 
+STUDIES: Mapping[str, Environment] = {"neural": Environment("neural", ("numpy", "torch"), 900, "3.11")}
+"""The environments in which studies run programs of their own, by name."""
+
 
 def environment_of(name: str) -> Environment | None:
     """Find the environment of a baseline, or the environment with this name; ``None`` for baselines that need none.
@@ -105,7 +108,7 @@ def environment_of(name: str) -> Environment | None:
     ValueError
         When there is no baseline and no environment of this name.
     """
-    for known in (ENVIRONMENTS, TOOLKITS):
+    for known in (ENVIRONMENTS, TOOLKITS, STUDIES):
         if name in known:
             return known[name]
     wanted = find(name).environment

@@ -19,6 +19,9 @@ DATASETS = ("movielens-100k", "movielens-1m", "pokemon")
 )
 @click.option("--tasks", default="items,users,warm", show_default=True, help="Of MovieLens: who is new.")
 @click.option("--seeds", type=click.IntRange(1, 100), default=3, show_default=True, help="Random splits.")
+@click.option(
+    "--tuned-on", type=click.Choice(DATASETS[:2]), help="Choose the settings of lists on training rows of this one."
+)
 @quick_option
 @quiet_option
 def features_command(
@@ -28,6 +31,7 @@ def features_command(
     model_names: str,
     tasks: str,
     seeds: int,
+    tuned_on: str | None,
     quick: bool,
     quiet: bool,
 ) -> None:
@@ -53,6 +57,7 @@ def features_command(
             models=models,
             tasks=chosen,
             seeds=[0] if quick else list(range(seeds)),
+            tuned_on=tuned_on,
             most=2000 if quick else None,
             show_progress=not quiet,
         )

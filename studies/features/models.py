@@ -189,9 +189,7 @@ _LIGHTFM = tuple(
     for own, factors, iterations in (
         (True, 64, 30),
         (True, 16, 30),
-        (True, 64, 10),
         (False, 64, 30),
-        (False, 16, 30),
         (False, 16, 10),
     )
 )

@@ -107,9 +107,14 @@ def lists_study(
     models: Sequence[str] = tuple(MODELS),
     tasks: Sequence[str] = tuple(TASKS),
     seeds: Sequence[int] = (0, 1, 2),
+    tuned_on: Featured | None = None,
     show_progress: bool = True,
 ) -> tuple[Table, dict[str, str]]:
-    """Fit every model to every split of a data set; return the figures by (model, task), and what is missing."""
+    """Fit every model to every split of a data set; return the figures by (model, task), and what is missing.
+
+    Settings are chosen on training rows of ``tuned_on``, a smaller data set of the kind, if there is one.
+    """
+    trained = tuned_on or featured
     table: dict[tuple[str, str], Figures] = {}
     missing: dict[str, str] = {}
     for task in tasks:
@@ -117,21 +122,15 @@ def lists_study(
             missing["new users"] = "the data set here has no features of users"
             continue
         parts = {seed: TASKS[task](featured.data, seed) for seed in seeds}
-        inner = TASKS[task](parts[seeds[0]].train, INNER)
+        inner = TASKS[task](TASKS[task](trained.data, seeds[0]).train, INNER)
         for model in models:
             if model not in MODELS or task not in MODELS[model].tasks:
                 continue
             tried = MODELS[model].tried
 
-            def units(some: Mapping[int, Split], settings: Settings, name: str, model: str = model) -> list[Unit]:
-                return [
-                    list_unit(featured, part, model, settings, seed, f"{name}-{seed}") for seed, part in some.items()
-                ]
-
             trials = [
-                unit
+                list_unit(trained, inner, model, settings, INNER, f"{task}-{model}-trial{place}-{INNER}")
                 for place, settings in enumerate(tried if len(tried) > 1 else ())
-                for unit in units({INNER: inner}, settings, f"{task}-{model}-trial{place}")
             ]
             title = f"{featured.name}, {HEADINGS[task]}, {model}"
             found = run(folder, trials, f"{title}, trials", show_progress=show_progress) if trials else []
@@ -139,7 +138,11 @@ def lists_study(
                 missing[MODELS[model].title] = next(record["missing"] for record in found if "missing" in record)
                 continue
             best = max(range(len(found)), key=lambda place: found[place]["value"]) if found else 0
-            records = run(folder, units(parts, tried[best], f"{task}-{model}"), title, show_progress=show_progress)
+            units = [
+                list_unit(featured, part, model, tried[best], seed, f"{task}-{model}-{seed}")
+                for seed, part in parts.items()
+            ]
+            records = run(folder, units, title, show_progress=show_progress)
             if "missing" in records[0]:
                 missing[MODELS[model].title] = records[0]["missing"]
                 continue
@@ -283,6 +286,7 @@ def features_study(
     models: Sequence[str] = (),
     tasks: Sequence[str] = tuple(TASKS),
     seeds: Sequence[int] = (0, 1, 2),
+    tuned_on: str | None = None,
     most: int | None = None,
     show_progress: bool = True,
 ) -> str:
@@ -301,6 +305,8 @@ def features_study(
         Names; all when empty.
     seeds
         Of the splits and of the models.
+    tuned_on
+        The data set on whose training rows settings are chosen for lists; None for each on its own.
     most
         Take at most so many comparisons, and no more than a tenth as many users.
     show_progress
@@ -327,10 +333,18 @@ def features_study(
                 featured = Featured(name, people, featured.items, featured.users)
             chosen = list(models or MODELS)
             table, missing = lists_study(
-                folder, featured, models=chosen, tasks=tasks, seeds=seeds, show_progress=show_progress
+                folder,
+                featured,
+                models=chosen,
+                tasks=tasks,
+                seeds=seeds,
+                tuned_on=None if tuned_on is None else movielens(tuned_on, data_folder),
+                show_progress=show_progress,
             )
             titles = {key: model.title for key, model in MODELS.items()}
             page = report(name, table, missing, titles, HEADINGS, "nDCG@10", len(seeds))
+            if tuned_on is not None:
+                page += f"\nSettings were chosen on training rows of {tuned_on}.\n"
         write_whole(folder / f"{name}.md", page)
         pages.append(page)
     return "\n".join(pages)

@@ -1,0 +1,1 @@
+"""Anti-symmetric networks whose linear part is SAD, against SAD."""
