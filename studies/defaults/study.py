@@ -28,6 +28,8 @@ CANDIDATES: Mapping[str, Mapping[str, Any]] = {
     "default settings": {},
     "pairwise": {"loss": "pairwise"},
     "softmax": {"loss": "softmax"},
+    "length 1.5": {"length": 1.5},
+    "length 2": {"length": 2.0},
     "negatives as drawn": {"negative_candidates": 1},
     "hardest of 2": {"negative_candidates": 2},
     "hardest of 4": {"negative_candidates": 4},

@@ -100,8 +100,18 @@ def test_the_length_grows_with_the_catalogue_and_the_lift():
     def length(items, lift):
         return defaults("interactions", 1000, items, 50_000, lift, "softmax")["length"]
 
-    assert length(40_000, 3.0) > length(1_000, 3.0) > length(1_000, 0.7) > length(1_000, -0.5) > 0.5
-    assert length(1_000, -0.5) == length(1_000, 0.0)
+    assert length(40_000, 3.0) > length(1_000, 3.0) > length(1_000, 0.7) > length(1_000, 0.0) > 0.5
+    assert length(1_000, 0.0) > length(1_000, -0.5) > length(1_000, -1.0) == length(1_000, -2.0)
+
+
+def test_with_many_negatives_users_count_more_equally_where_taste_is_personal_alone():
+    def balance(lift, pairs):
+        values = defaults("interactions", 3_000, 1_400, pairs, lift)
+        return values["loss"], values["user_balance"]
+
+    assert balance(0.1, 80_000) == ("softmax", 0.0)
+    assert balance(1.5, 80_000) == ("softmax", 0.5)
+    assert balance(0.1, 120_000) == ("pairwise", 0.3)
 
 
 def test_where_popularity_is_the_better_guess_l2_is_stronger():

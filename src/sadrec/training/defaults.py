@@ -60,6 +60,8 @@ MOST_BLOCKS = 16
 # enough for many negatives at once; and, with these, the square of the length for each e-fold of the catalogue.
 PER_CANDIDATE, STRONGEST, BALANCED_FROM = 25.0, 0.02, 20.0
 PERSONAL, SQUARE_PER_FOLD = 1.2, 0.95
+# The share of that square which is taken at a lift of 0, how it grows with the lift, and the least.
+SHARE, SHARE_PER_LIFT, LEAST_SHARE = 0.4, 0.3, 0.2
 # Below so many interactions per vector many negatives at once learn more as well, if there are enough to tell in all.
 SPARSE, ENOUGH = 60.0, 10_000
 # Where there are so many per vector, they learn popularity without a bias, and users need little balance.
@@ -84,7 +86,8 @@ def defaults(
     0). Users count more equally where they have done something. From 190 interactions per vector on there is no bias.
     Where taste is personal (a lift of 1.2 or more), or there are fewer than 60 interactions per vector, each
     interaction is trained against many negatives at once, and vectors have a length that grows with the logarithm of
-    the catalogue, unless ``loss`` says otherwise (measured: docs/defaults.md).
+    the catalogue and with the lift, unless ``loss`` says otherwise; users count more equally where taste is personal
+    (measured: docs/defaults.md).
 
     >>> def rule(users, items, pairs, lift):
     ...     values = defaults("interactions", users, items, pairs, lift)
@@ -93,7 +96,7 @@ def defaults(
     >>> rule(users=6_040, items=3_706, pairs=800_000, lift=0.8)  # MovieLens 1M
     ('pairwise', 8, 0.013, 0.0, 0.1)
     >>> rule(users=17_482, items=1_358, pairs=130_000, lift=-0.1)  # Food.com
-    ('softmax', 256, 0.022, 1.171, 0.0)
+    ('softmax', 256, 0.022, 1.592, 0.0)
     >>> rule(users=29_858, items=40_981, pairs=810_000, lift=3.2)  # Gowalla
     ('softmax', 256, 0.02, 3.176, 0.5)
 
@@ -125,9 +128,9 @@ def defaults(
             values |= {"user_balance": DENSE_BALANCE, "bias": False}
         sparse = per_vector < SPARSE and pairs >= ENOUGH
         if loss == "softmax" or (loss is None and (lift >= PERSONAL or sparse)):
-            share = min(max(lift / 2, 0.2), 1.0)
+            share = min(max(SHARE + SHARE_PER_LIFT * lift, LEAST_SHARE), 1.0)
             length = math.sqrt(share * SQUARE_PER_FOLD * math.log(max(items, 2)))
-            balance = SOFTMAX["user_balance"] if lift >= PERSONAL else values["user_balance"]
+            balance = SOFTMAX["user_balance"] if lift >= PERSONAL else 0.0
             values |= SOFTMAX | {"length": length, "user_balance": balance, "bias": True}
     elif pairs >= STATEMENT:
         if per_vector < SCARCE_PER_VECTOR:
