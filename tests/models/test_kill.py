@@ -19,19 +19,18 @@ import numpy as np, scipy.sparse as sp
 from sadrec import SAD
 rng = np.random.default_rng(0)
 data = sp.csr_matrix(rng.random((300, 400)) < 0.05)
-pause = float(sys.argv[2])
+pause, first = float(sys.argv[2]), int(sys.argv[3])
 def wait(epoch, figures, model):
     print(epoch, flush=True)
-    time.sleep(pause)
+    time.sleep(pause if epoch >= first else 0)
 model = SAD(factors=8, iterations=12, adaptive=True).fit(data, checkpoint=sys.argv[1], callbacks=[wait])
 model.save(sys.argv[1] + "/done.sad")
 """
 
 
-def start(folder, pause):
-    return subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, str(folder), str(pause)], stdout=subprocess.PIPE, text=True, env=os.environ
-    )
+def start(folder, pause, first=0, **options):
+    command = [sys.executable, "-c", PROGRAM, str(folder), str(pause), str(first)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ, **options)
 
 
 def test_killed_and_resumed_it_ends_with_the_same_bits(tmp_path):
@@ -52,6 +51,24 @@ def test_killed_and_resumed_it_ends_with_the_same_bits(tmp_path):
     np.testing.assert_array_equal(one.item_factors, two.item_factors)
     np.testing.assert_array_equal(one.rival_factors, two.rival_factors)
     assert len(two.history) == 24
+
+
+def test_two_fits_in_one_folder_of_which_both_are_killed_leave_the_same_bits_to_the_next(tmp_path):
+    whole, shared = tmp_path / "whole", tmp_path / "shared"
+    assert start(whole, 0).wait(240) == 0
+    first = start(shared, 600, 4)
+    for _ in range(4):
+        first.stdout.readline()
+    second = start(shared, 0, stderr=subprocess.PIPE)
+    said = second.communicate(timeout=240)[1]
+    assert second.returncode == 1 and f"in use by another process (id {first.pid})" in said
+    third = start(shared, 0)  # killed while it is being refused, perhaps
+    first.send_signal(signal.SIGKILL)
+    third.send_signal(signal.SIGKILL)
+    assert {first.wait(60), third.wait(60)} == {-signal.SIGKILL}
+    assert start(shared, 0).wait(240) == 0
+    assert (shared / "done.sad").read_bytes() == (whole / "done.sad").read_bytes()
+    assert not list(shared.glob(".*.part")) and not (shared / ".lock-owner").exists()
 
 
 def test_a_checkpoint_of_other_data_or_settings_is_refused(tmp_path):
