@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sadrec._memory import give_back
 from sadrec._moments import pairing_keys
 from sadrec._types import Doubles
 from sadrec.training.beliefs import Rows
@@ -103,6 +104,7 @@ class Stack:
                 own = None if features[0] is None else features[0][known], features[1]
                 learner = Variational(train, len(known), items, factors, seed, *rest, learns=True, features=own)
                 self.folds.append(Fold(learner, held_out, train, counts, new))
+        give_back()  # what sorting took
 
     @property
     def rows(self) -> Rows:

@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sadrec._memory import give_back
 from sadrec._moments import Beliefs, margin_distribution, moderated, pairing_keys
 from sadrec._types import Doubles, Floats
 from sadrec.training.beliefs import (
@@ -69,7 +70,7 @@ _NEW_VARIANCE, _NEW_SPREAD = 0.3, 0.3  # of the scores of factors that come late
 _TREND = 0.25  # standard deviation of the scores' rise with the logarithm of how many others an item met
 _GROUP, _GROUPS = 32, 64  # items that are updated at once, where there are few; groups of them, where there are many
 _FIRST_SCALE = 0.1  # of the variance of pairings and own scores
-_AT_ONCE = 65_536  # comparisons whose parts by factor are added up at once
+_AT_ONCE = 16_384  # comparisons whose parts by factor are added up at once
 _PART = 131_072  # numbers that are computed, and added up, at once
 _ROUNDS = 20  # of the search for the variance of pairings, in every sweep
 _OF_ROWS = ("curvature", "slope", "mean", "variance")  # of a comparison, what the next sweep depends on
@@ -424,6 +425,7 @@ class Variational:
         if self.own is None:
             self.rows = self.rows._replace(offset=np.empty(0))
             self._entries = Entries(self._entries.start, np.empty(0, np.int32))
+            give_back()
             self.own = OwnScores(self.rows, len(self.beliefs.item))
         return self.own
 
@@ -443,6 +445,7 @@ class Variational:
         self._entries = Entries(self._entries.start, none)
         if self.own is not None:
             self.own.release(self.rows)
+        give_back()
 
     def _update_trend(self) -> None:
         """Learn how scores rise with the number of meetings, which changes the margins of the factors.
