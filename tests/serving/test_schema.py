@@ -42,3 +42,15 @@ def test_every_answer_is_documented(label, served_operations):
         case.call_and_validate(checks=CHECKS)
 
     ask()
+
+
+def test_the_interface_says_how_a_key_is_sent(tmp_path):
+    from sadrec.serving.keys import new_key
+
+    new_key(tmp_path / "keys", "ann")
+    ways = {}
+    for keys in (None, str(tmp_path / "keys")):
+        schema = create_app(ServeSettings("none", keys=keys)).app.openapi()
+        assert set(schema["components"]["securitySchemes"]) == {"bearer", "header"}
+        ways[keys] = [schema["paths"][path]["get"].get("security") for path in ("/v1/describe", "/livez")]
+    assert list(ways.values()) == [[None, None], [[{"bearer": []}, {"header": []}], None]]

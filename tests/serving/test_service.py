@@ -97,6 +97,7 @@ def test_who_asks_when_too_much_is_asked_already_is_told_to_wait(started):
     assert answer.status_code == 503 and answer.headers["retry-after"] == "1"
     assert "too much is asked at once" in answer.json()["error"]
     assert running.client.get("/v1/recommend?user=7").status_code == 200  # takes no time
+    assert [running.client.get(path).status_code for path in ("/livez", "/readyz", "/metrics")] == [200, 200, 200]
     running.service._at_once = 0
     running.service.connections = range(MOST_CONNECTIONS + 1)
     assert running.client.get("/v1/describe").status_code == 503
@@ -111,7 +112,36 @@ def test_the_page_about_the_interface_needs_no_other_server(running):
     assert running.client.get("/docs.js").status_code == 200
 
 
+def test_a_verb_that_is_not_there_or_asked_in_another_way_is_told(running):
+    answer = running.client.get("/v1/prefer")
+    assert (answer.status_code, answer.headers["allow"]) == (405, "POST") and "send POST" in answer.json()["error"]
+    for answer in (running.client.get("/v1/nothing"), running.client.post("/v1/nothing", json={})):
+        assert answer.status_code == 404 and "no such verb" in answer.json()["error"]
+    assert [running.client.head(path).status_code for path in ("/livez", "/readyz")] == [200, 200]
+
+
+def test_a_visitor_who_is_a_user_is_not_shown_what_they_had(clicks):
+    seen = clicks.model.recommend(7, N=30)[0].tolist()
+    answer = clicks.client.post("/v1/visitor", json={"user": 7, "N": 30}).json()
+    assert [one["item"] for one in answer["items"]] == seen and len(seen) < 30
+
+
+def test_likes_never_make_a_visitor_less_certain_than_nothing(clicks):
+    nobody = clicks.model.visitor(None)
+    for likes in ([3], [3, 4], list(range(10))):
+        somebody = clicks.model.visitor(likes)
+        for rival in range(11, 20):
+            one, none = (who.deviation(who.users[0], 10, rival) for who in (somebody, nobody))
+            assert one <= none * (1 + 1e-6)
+
+
+def test_who_asks_about_a_user_of_whom_nothing_is_uncertain_is_told_how_else(clicks):
+    answer = clicks.client.post("/v1/question", json={"user": 7})
+    assert answer.status_code == 422 and "--posterior" in answer.json()["error"]
+
+
 def test_ids_may_be_written_as_text(running):
+    assert running.client.post("/v1/rank", json={"user": 7, "items": ["1_0", 2]}).status_code == 404
     as_text = running.client.post("/v1/rank", json={"user": "7", "items": ["1", "2"]}).json()
     assert as_text == running.client.post("/v1/rank", json={"user": 7, "items": [1, 2]}).json()
 
@@ -361,8 +391,12 @@ def test_a_log_is_put_aside_at_its_size_by_several_writers_without_a_loss(tmp_pa
 def test_a_line_that_was_cut_does_not_swallow_the_next(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text('{"n": 1}\n{"n":')
-    EventLog(path).append([{"n": 3}])
-    assert path.read_text().splitlines() == ['{"n": 1}', '{"n":', '{"n":3}']
+    log = EventLog(path)
+    log.append([{"n": 3}])
+    with path.open("a") as file:
+        file.write('{"n":')  # by another worker, before the disk was full
+    log.append([{"n": 4}])
+    assert path.read_text().splitlines() == ['{"n": 1}', '{"n":', '{"n":3}', '{"n":', '{"n":4}']
 
 
 # -- the table of items -----------------------------------------------------------------------------------------------

@@ -84,3 +84,10 @@ def test_a_head_without_end_is_refused(port):
     with connected(port) as client:
         client.sendall(b"GET /livez HTTP/1.1\r\n" + b"X-More: " + b"x" * 70_000)
         assert read(client).startswith(b"HTTP/1.1 431")
+
+
+def test_a_long_head_that_comes_at_once_is_refused(port):
+    for line in (b"GET /livez HTTP/1.1\r\nX-More: " + b"x" * 70_000, b"GET /livez?" + b"x" * 70_000 + b" HTTP/1.1"):
+        with connected(port) as client:
+            client.sendall(line + b"\r\nHost: x\r\n\r\n")
+            assert read(client).startswith(b"HTTP/1.1 431")

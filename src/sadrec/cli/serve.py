@@ -72,6 +72,8 @@ def serve(model: Path, host: str, port: int, workers: int, **options: Any) -> in
         click.echo(f"Warning: everybody who reaches {host} may ask: give --keys, or listen at 127.0.0.1", err=True)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
 
+    click.echo(f"Loading {model}; after an installation, kernels are compiled first, for up to a minute.", err=True)
+
     def say(port: int) -> None:
         shown = f"[{host}]" if ":" in host else host
         click.echo(f"Serving {model} at http://{shown}:{port}/ (interface: /docs). Ctrl-C ends it.")

@@ -320,6 +320,9 @@ class Fitted:
             folded = self.fold_in(said, features)
             vector, covariance = folded.vector, folded.covariance
             if said is not None and not isinstance(said, Comparisons):
+                if self._spread is None:  # l2 says little of what people are like: a visitor is one of them, too
+                    covariance = covariance @ np.linalg.solve(covariance + self._population, self._population)
+                    covariance = (covariance + covariance.T) / 2
                 columns = np.unique(self.items(said, "liked items"))
                 shape = 1, len(self.item_ids)
                 liked = sp.csr_matrix((np.ones(len(columns), np.float32), columns, [0, len(columns)]), shape=shape)

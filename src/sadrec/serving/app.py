@@ -1,5 +1,6 @@
 """The routes: FastAPI for types and documents, verbs for the answers."""
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -10,6 +11,7 @@ from fastapi import FastAPI, Query, Request, Response
 from fastapi import Path as InPath
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse
+from fastapi.routing import APIRoute
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
@@ -63,6 +65,8 @@ def create_app(settings: ServeSettings, served: Served | None = None, store: Sto
     )
     _add_verbs(app, service)
     _add_health(app, store, metrics)
+    _add_rest(app)
+    _add_keys_to_schema(app, service.keys is not None)
     _add_errors(app)
     app.add_api_route("/docs", lambda: FileResponse(EXPLORER / "docs.html"), include_in_schema=False)
     app.mount("/", StaticFiles(directory=EXPLORER, html=True), name="explorer")
@@ -212,8 +216,49 @@ def _add_health(app: FastAPI, store: Store, metrics: Metrics) -> None:
     }
 
     @app.get("/metrics", response_class=Response, responses=text, tags=["operation"], summary="Figures for Prometheus")
-    def page() -> Response:
-        return Response(metrics.page(), media_type=CONTENT_TYPE)
+    async def page() -> Response:
+        # Not in the threads of the verbs, which may all be busy.
+        return Response(await asyncio.to_thread(metrics.page), media_type=CONTENT_TYPE)
+
+    for path, probe in (("/livez", livez), ("/readyz", readyz)):
+        app.add_api_route(path, probe, methods=["HEAD"], include_in_schema=False)
+
+
+def _add_rest(app: FastAPI) -> None:
+    """Answer what is no verb, or not asked for in the way of its verb; else the page would, which has no such file."""
+    known = [
+        (route.path_regex, route.methods or set())
+        for route in app.routes
+        if isinstance(route, APIRoute) and route.path.startswith("/v1/")
+    ]
+
+    async def rest(request: Request) -> Response:
+        allowed = {method for path, methods in known if path.match(request.scope["path"]) for method in methods}
+        if not allowed:
+            raise HTTPException(404, "there is no such verb; /docs lists those that there are")
+        ways = ", ".join(sorted(allowed))
+        raise HTTPException(405, f"{request.method} is not how this verb is asked: send {ways}", {"Allow": ways})
+
+    methods = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
+    app.add_route("/v1/{rest:path}", rest, methods, include_in_schema=False)
+
+
+def _add_keys_to_schema(app: FastAPI, needed: bool) -> None:
+    """Let the interface say how a key is sent, and whether one is needed."""
+    plain = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        schema = plain()
+        schema["components"]["securitySchemes"] = {
+            "bearer": {"type": "http", "scheme": "bearer"},
+            "header": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
+        }
+        for path, ways in schema["paths"].items():
+            for way in ways.values() if needed and (path.startswith("/v1/") or path == "/metrics") else ():
+                way["security"] = [{"bearer": []}, {"header": []}]
+        return schema
+
+    app.openapi = openapi  # type: ignore[method-assign]
 
 
 def _add_errors(app: FastAPI) -> None:

@@ -35,6 +35,10 @@ class EventLog:
                 self._reopen()
             if self.most_bytes and os.fstat(self._handle).st_size + len(lines) > self.most_bytes:
                 self._put_aside()
+            # A line that was cut by a full disk or a killed machine would swallow the next one.
+            size = os.fstat(self._handle).st_size
+            if size and os.pread(self._handle, 1, size - 1) != b"\n":
+                lines = b"\n" + lines
             _write_all(self._handle, lines)
 
     def close(self) -> None:
@@ -55,12 +59,7 @@ class EventLog:
         if self._file is not None:
             os.close(self._file)
             self._file = None
-        handle = os.open(self.path, os.O_CREAT | os.O_APPEND | os.O_RDWR | os.O_CLOEXEC, 0o640)
-        # A line that was cut by a full disk or a killed machine would swallow the next one.
-        size = os.fstat(handle).st_size
-        if size and os.pread(handle, 1, size - 1) != b"\n":
-            _write_all(handle, b"\n")
-        self._file = handle
+        self._file = os.open(self.path, os.O_CREAT | os.O_APPEND | os.O_RDWR | os.O_CLOEXEC, 0o640)
 
     def _moved(self) -> bool:
         if self._file is None:

@@ -245,7 +245,9 @@ class ScoredItem(Item):
 
     score: float | None
     deviation: float | None = Field(None, description="The score's standard deviation, where it is known.")
-    interval: list[float] | None = Field(None, description="Where the score lies, where a posterior is given.")
+    interval: list[float] | None = Field(
+        None, description="Where the score lies, for a visitor or where a posterior is given."
+    )
 
 
 class RecommendAnswer(Answer):
@@ -254,7 +256,9 @@ class RecommendAnswer(Answer):
     user: Any
     method: str
     items: list[ScoredItem]
-    fallback: Literal["popular"] | None = Field(None, description="Popular items, because the user is not known.")
+    fallback: Literal["popular"] | None = Field(
+        None, description="Popular items: they were asked for, or the user is not known."
+    )
 
 
 class Group(BaseModel):

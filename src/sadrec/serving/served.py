@@ -210,6 +210,8 @@ def as_id(ids: Ids, given: Any) -> Any:
     kind = ids.array.dtype.kind
     try:
         if kind in "iu":
+            if isinstance(given, str) and "_" in given:  # Python takes 1_0 for 10
+                raise ValueError
             value = int(given)
             if isinstance(given, float) and value != given:
                 raise ValueError

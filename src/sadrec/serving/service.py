@@ -25,6 +25,8 @@ Scope = MutableMapping[str, Any]
 
 _OPEN = ("/livez", "/readyz")
 """What is answered without a key and without a model."""
+_ALWAYS = (*_OPEN, "/metrics")
+"""What is answered however much is asked: a busy service is not a dead one."""
 _KEY_SECONDS = 1.0
 """How often the file of keys is looked at: a key that is withdrawn must not wait for the next look at a model."""
 _POLICY = (
@@ -134,7 +136,8 @@ class Service:
             error = "the model is still being loaded: ask again in a moment"
             await self._refuse(scope, send, 503, error, None, (b"retry-after", b"1"))
             return
-        if self._at_once >= MOST_AT_ONCE or len(self.connections) > MOST_CONNECTIONS:
+        full = self._at_once >= MOST_AT_ONCE or len(self.connections) > MOST_CONNECTIONS
+        if full and path not in _ALWAYS:
             error = "too much is asked at once: ask again in a moment, or start the service with more --workers"
             await self._refuse(scope, send, 503, error, served, (b"retry-after", b"1"))
             return
@@ -258,4 +261,4 @@ def _verb(path: str) -> str:
     if path.startswith("/v1/"):
         name = path[4:].split("/", 1)[0]
         return name if name in _VERBS else "unknown"
-    return path[1:] if path in ("/livez", "/readyz", "/metrics") else "page"
+    return path[1:] if path in _ALWAYS else "page"

@@ -93,7 +93,8 @@ def known_user(served: Served, given: Any) -> Any:
         served.model.user_ids.positions(user)
     except UnknownIdError as error:
         raise UnknownUserError(
-            f"{error}. For somebody new, POST likes or comparisons; /v1/recommend also takes fallback=popular"
+            f"{str(error).rstrip('.')}. For somebody new, POST likes or comparisons; "
+            "/v1/recommend also takes fallback=popular"
         ) from None
     return user
 
@@ -479,6 +480,11 @@ def ask(served: Served, asked: schemas.Ask) -> Answer:
     if posterior is not None and model is served.model and user in posterior.user_ids:
         source = "posterior"
         questions = posterior.ask_next(user, items, N=asked.N, most_draws=200)
+    elif model._fitted.uncertainty is None:
+        raise Unanswerable(
+            "the model does not know how sure it is of its users: start the service with --posterior, or POST what "
+            "the person likes, or comparisons, in place of user"
+        )
     else:
         questions = _answered(lambda: model.ask_next(user, items, asked.N))
     return {
@@ -517,7 +523,7 @@ def _questions(served: Served, questions: Any) -> list[dict[str, Any]]:
 def visitor(served: Served, asked: schemas.Visitor) -> Answer:
     """Tell all about a visitor at once."""
     model, user = person(served, asked)
-    ids, scores = model.recommend(user, N=asked.N, filter_already_liked_items=asked.likes is not None)
+    ids, scores = model.recommend(user, N=asked.N)
     listed = _scored(served, ids, scores)
     _add_intervals(served, model, user, ids, listed)
     if model is not served.model:

@@ -19,6 +19,7 @@ logger = logging.getLogger("sadrec.serving")
 
 _ROUNDS = 1000
 """Rounds of the loop in which the last worker waits for the queue to be empty."""
+_LONG_HEAD = b"431 Request Header Fields Too Large"
 _GRACE = 0.5
 """Seconds that the last worker goes on accepting after it was told to end."""
 
@@ -30,7 +31,7 @@ def protocol_of(patience: float) -> type[HttpToolsProtocol]:
     """
 
     class Protocol(HttpToolsProtocol):
-        _arriving, _head = False, 0
+        _arriving, _head, _fields = False, 0, 0
         _timer: asyncio.TimerHandle | None = None
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -42,12 +43,23 @@ def protocol_of(patience: float) -> type[HttpToolsProtocol]:
             super().connection_lost(exc)
 
         def on_message_begin(self) -> None:
-            self._arriving, self._head = True, 1
+            self._arriving, self._head, self._fields = True, 1, 0
             super().on_message_begin()
+
+        def on_url(self, url: bytes) -> None:
+            self._fields += len(url)
+            super().on_url(url)
+
+        def on_header(self, name: bytes, value: bytes) -> None:
+            self._fields += len(name) + len(value)
+            super().on_header(name, value)
 
         def on_headers_complete(self) -> None:
             self._head = 0
-            super().on_headers_complete()
+            if self._fields > MOST_HEAD:  # all of it came at once
+                self._refuse(_LONG_HEAD)
+            else:
+                super().on_headers_complete()
 
         def on_message_complete(self) -> None:
             self._arriving = False
@@ -63,7 +75,7 @@ def protocol_of(patience: float) -> type[HttpToolsProtocol]:
             if self._head:
                 self._head += len(data)
                 if self._head > MOST_HEAD:
-                    self._refuse(b"431 Request Header Fields Too Large")
+                    self._refuse(_LONG_HEAD)
 
         def _stop(self) -> None:
             if self._timer is not None:
