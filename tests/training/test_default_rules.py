@@ -123,7 +123,7 @@ def test_where_popularity_is_the_better_guess_l2_is_stronger():
 
 @pytest.mark.parametrize(("pairs", "balance"), [(10_000, 0.0), (20_000, 0.3), (80_000, 0.3), (100_000, 0.1)])
 def test_users_count_more_equally_where_they_have_done_something(pairs, balance):
-    assert defaults("interactions", 1_000, 500, pairs)["user_balance"] == balance
+    assert defaults("interactions", 1_000, 500, pairs, loss="pairwise")["user_balance"] == balance
 
 
 @pytest.mark.parametrize(("pairs", "loss"), [(9_000, "pairwise"), (20_000, "softmax"), (40_000, "pairwise")])
