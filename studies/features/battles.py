@@ -27,11 +27,11 @@ class BattleModel:
     tried: Sequence[Settings] = ({},)
 
 
-def features_of(frame: pl.DataFrame, train: Comparisons) -> Doubles:
+def features_of(frame: pl.DataFrame, train: Comparisons, bends: int = 0) -> Doubles:
     """Return the features of a frame as numbers, in the order of the items of the data."""
     ids = Ids(frame[:, 0].to_numpy())
     met = train.items[np.unique(np.concatenate([train.winner_index, train.loser_index]))]
-    return np.asarray(encoded(frame, Ids(met).known(ids.array))[ids.positions(train.items)])
+    return np.asarray(encoded(frame, Ids(met).known(ids.array), bends)[ids.positions(train.items)])
 
 
 def _coin(train: Comparisons, features: pl.DataFrame, settings: Settings, seed: int) -> Predict:
@@ -51,7 +51,7 @@ def logistic_loss(w: Doubles, differences: Doubles, penalty: float) -> tuple[flo
 
 def _logistic(train: Comparisons, features: pl.DataFrame, settings: Settings, seed: int) -> Predict:
     """Fit a logistic regression on differences of features."""
-    f = features_of(features, train)
+    f = features_of(features, train, settings.get("bends", 0))
     differences, penalty = f[train.winner_index] - f[train.loser_index], float(settings["penalty"])
     w = minimised(lambda w: logistic_loss(w, differences, penalty), np.zeros(f.shape[1]))
     return bradley_terry(f @ w)
@@ -93,6 +93,11 @@ BATTLE_MODELS: Mapping[str, BattleModel] = {
     "coin": BattleModel("coin", _coin),
     "bt": BattleModel("Bradley-Terry (unseen: an average one)", _bradley_terry, _BY_PENALTY),
     "logistic": BattleModel("features alone: logistic", _logistic, _BY_PENALTY),
+    "bent": BattleModel(
+        "features alone: logistic, numbers bend at deciles",
+        _logistic,
+        tuple({**one, "bends": 9} for one in _BY_PENALTY),
+    ),
     "products": BattleModel("features alone: logistic with products", _products, _BY_PENALTY),
     "sad": BattleModel("SAD() without features", _sad(False)),
     "sad-features": BattleModel("SAD() with features", _sad(True)),

@@ -53,11 +53,11 @@ def pokemon(data_folder: Path) -> tuple[Comparisons, pl.DataFrame]:
     return data, features.filter(pl.col("item").cast(pl.String).is_in(data.items.astype(str).tolist()))
 
 
-def encoded(frame: pl.DataFrame, known: NDArray[np.bool_]) -> Doubles:
+def encoded(frame: pl.DataFrame, known: NDArray[np.bool_], bends: int = 0) -> Doubles:
     """Return the features of a frame as numbers, for models that know no frames: a row per id.
 
-    Numbers are standardised over the ``known`` rows, a missing one is the mean; text and lists become a column of 0 and
-    1 for every value that a known row has.
+    Numbers are standardised over the ``known`` rows, a missing one is the mean; with ``bends``, further columns let
+    their effect bend at so many quantiles. Text and lists become a column of 0 and 1 for each value of a known row.
     """
     columns: list[Doubles] = []
     for name in frame.columns[1:]:
@@ -69,7 +69,11 @@ def encoded(frame: pl.DataFrame, known: NDArray[np.bool_]) -> Doubles:
         else:
             values = column.cast(pl.Float64).to_numpy()
             mean, spread = np.nanmean(values[known]), np.nanstd(values[known])
-            columns.append(np.nan_to_num((values - mean) / (spread or 1.0)))
+            z = np.nan_to_num((values - mean) / (spread or 1.0))
+            columns.append(z)
+            if bends and len(np.unique(z[known])) > bends:
+                at = np.quantile(z[known], np.arange(1, bends + 1) / (bends + 1))
+                columns += [np.maximum(z - one, 0) for one in at]
     return np.column_stack(columns)
 
 

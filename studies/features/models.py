@@ -72,9 +72,9 @@ class _Side:
     ranked: Doubles
 
 
-def _side(frame: pl.DataFrame, known: Any, ranked: Any) -> _Side:
+def _side(frame: pl.DataFrame, known: Any, ranked: Any, bends: int = 0) -> _Side:
     ids = Ids(frame[:, 0].to_numpy())
-    matrix = encoded(frame, Ids(known).known(ids.array))
+    matrix = encoded(frame, Ids(known).known(ids.array), bends)
     return _Side(matrix[ids.positions(known)], matrix[ids.positions(ranked)])
 
 
@@ -114,13 +114,14 @@ def _genre_popularity(split: Split, featured: Featured, settings: Settings, seed
 
 def _feature_only(split: Split, featured: Featured, settings: Settings, seed: int) -> Predict:
     """Regress every cell of the matrix on the features of items, user by user; for new users on those of users."""
-    touched, penalty = _touched(split.train), float(settings["penalty"])
+    touched, penalty, bends = _touched(split.train), float(settings["penalty"]), settings.get("bends", 0)
     if _is_new(split)[0]:
         assert featured.users is not None
-        people = _side(featured.users, split.train.users, split.test.users)
+        people = _side(featured.users, split.train.users, split.test.users, bends)
         predicted = ridge(people.known, touched, people.ranked, penalty)
         return lambda: predicted
-    things = _side(only(featured.items, split.train.items, split.test.items), split.train.items, split.test.items)
+    known, ranked = split.train.items, split.test.items
+    things = _side(only(featured.items, known, ranked), known, ranked, bends)
     of_items = ridge(things.known, touched.T, things.ranked, penalty)
     return lambda: of_items.T
 
@@ -128,7 +129,7 @@ def _feature_only(split: Split, featured: Featured, settings: Settings, seed: in
 def _regressed_bpr(split: Split, featured: Featured, settings: Settings, seed: int) -> Predict:
     """Fit BPR to those with history, then regress its factors and biases on features, weighted by interactions."""
     model = BPR(num_threads=1, random_state=seed).fit(split.train, show_progress=False)
-    penalty = float(settings["penalty"])
+    penalty, bends = float(settings["penalty"]), settings.get("bends", 0)
     new_users, new_items = _is_new(split)
     xi = np.asarray(model.user_factors, np.float64)
     bias = np.zeros(len(split.train.items)) if model.item_bias is None else model.item_bias
@@ -137,12 +138,13 @@ def _regressed_bpr(split: Split, featured: Featured, settings: Settings, seed: i
     def predict() -> Scores:
         ranked, people = eta, xi
         if new_items:
-            side = _side(only(featured.items, split.train.items, split.test.items), split.train.items, split.test.items)
+            known, new = split.train.items, split.test.items
+            side = _side(only(featured.items, known, new), known, new, bends)
             weight = np.bincount(split.train.matrix.indices, minlength=len(eta)).astype(np.float64)
             ranked = ridge(side.known, eta, side.ranked, penalty, weight)
         if new_users:
             assert featured.users is not None
-            side = _side(featured.users, split.train.users, split.test.users)
+            side = _side(featured.users, split.train.users, split.test.users, bends)
             people = ridge(side.known, xi, side.ranked, penalty, np.diff(split.train.matrix.indptr).astype(np.float64))
         return np.asarray(people @ ranked[:, :-1].T + ranked[:, -1])
 
@@ -156,12 +158,16 @@ def _answer(model: Any, split: Split) -> Scores:
 
 
 def _lightfm(split: Split, featured: Featured, settings: Settings, seed: int) -> Predict:
+    settings = dict(settings)
+    bends, years = settings.pop("bends", 0), settings.pop("years", False)
     items = only(featured.items, split.train.items, split.test.items)
+    if years:
+        items = items.with_columns(pl.col("year").cast(pl.String))
     ids = items["item"].to_numpy()
-    given: dict[str, Any] = {"item_features": (ids, encoded(items, Ids(split.train.items).known(ids)))}
+    given: dict[str, Any] = {"item_features": (ids, encoded(items, Ids(split.train.items).known(ids), bends))}
     if featured.users is not None:
         ids = featured.users["user"].to_numpy()
-        given["user_features"] = (ids, encoded(featured.users, Ids(split.train.users).known(ids)))
+        given["user_features"] = (ids, encoded(featured.users, Ids(split.train.users).known(ids), bends))
     model = make("lightfm", random_state=seed, **settings).fit(split.train, **given)
     return lambda: _answer(model, split)
 
@@ -183,8 +189,11 @@ def _plain_sad(split: Split, featured: Featured, settings: Settings, seed: int) 
     return lambda: _answer(model, split)
 
 
-_BY_PENALTY = tuple({"penalty": penalty} for penalty in PENALTIES)
-_LIGHTFM = tuple(
+# Numbers that bend at deciles, as Features lets them; for LightFM also a column for each year.
+_BENT = {"bends": 9}
+_BY_PENALTY: tuple[Settings, ...] = tuple({"penalty": penalty} for penalty in PENALTIES)
+_BY_PENALTY_BENT: tuple[Settings, ...] = tuple({**one, **_BENT} for one in _BY_PENALTY)
+_LIGHTFM: tuple[Settings, ...] = tuple(
     {"own_factors": own, "factors": factors, "iterations": iterations}
     for own, factors, iterations in (
         (True, 64, 30),
@@ -193,12 +202,20 @@ _LIGHTFM = tuple(
         (False, 16, 10),
     )
 )
+_LIGHTFM += tuple({**_LIGHTFM[2], **more} for more in (_BENT, {"years": True}))
 
 MODELS: Mapping[str, Model] = {
     "popularity": Model("popularity (no history: any order)", _popularity),
     "genres": Model("popularity of the genres", _genre_popularity, tasks=("items",)),
-    "feature-only": Model("features alone: ridge", _feature_only, _BY_PENALTY, tasks=("items", "users")),
-    "bpr-ridge": Model("BPR(), then ridge of its factors", _regressed_bpr, _BY_PENALTY[1:4], tasks=("items", "users")),
+    "feature-only": Model(
+        "features alone: ridge", _feature_only, _BY_PENALTY + _BY_PENALTY_BENT, tasks=("items", "users")
+    ),
+    "bpr-ridge": Model(
+        "BPR(), then ridge of its factors",
+        _regressed_bpr,
+        _BY_PENALTY[1:4] + _BY_PENALTY_BENT[2:3],
+        tasks=("items", "users"),
+    ),
     "lightfm": Model("LightFM (hybrid)", _lightfm, _LIGHTFM),
     "sad": Model("SAD() without features", _plain_sad, tasks=("warm",)),
     "sad-features": Model("SAD() with features", _sad()),

@@ -78,6 +78,13 @@ def test_features_become_numbers_by_what_the_known_rows_have():
     assert (matrix[[1, 2], 5] < 0).all()
 
 
+def test_the_effect_of_a_number_may_bend_at_quantiles_of_the_known_rows():
+    frame = pl.DataFrame({"item": range(12), "size": [*map(float, range(11)), 1000.0]})
+    matrix = encoded(frame, np.arange(12) < 11, bends=1)
+    assert matrix.shape == (12, 2)
+    np.testing.assert_allclose(matrix[:11, 1], np.maximum(matrix[:11, 0], 0))
+
+
 def test_ridge_shrinks_to_the_weighted_mean():
     known, values = np.array([[0.0], [1.0]]), np.array([[1.0], [3.0]])
     np.testing.assert_allclose(ridge(known, values, np.array([[5.0]]), 1e12), [[2.0]])
@@ -107,12 +114,12 @@ def test_models_of_features_find_what_is_new_and_popularity_cannot(tmp_path):
 
 
 def test_battles_of_the_unseen_are_predicted_by_features_and_not_by_scores(tmp_path):
-    models = ["coin", "bt", "logistic", "products", "sad"]
+    models = ["coin", "bt", "logistic", "bent", "products", "sad"]
     table, _ = battles_study(tmp_path, *by_strength(), models=models, seeds=[0], show_progress=False)
     assert table["bt", "seen"].value < 0.6
     for model in ("bt", "sad"):
         assert table[model, "both"].value == pytest.approx(np.log(2), abs=0.01)
-    for model in ("logistic", "products"):
+    for model in ("logistic", "bent", "products"):
         assert table[model, "unseen"].value < table["bt", "unseen"].value - 0.05
     difference, error = paired(table["logistic", "one"], table["coin", "one"])
     assert difference == pytest.approx(table["logistic", "one"].value - table["coin", "one"].value, abs=1e-4)
