@@ -102,7 +102,7 @@ class TrainingSettings:
         ZeroOr(0.1, 100),
         "With loss='softmax': the length to which the vectors of users and items are put back after every step, so "
         "that their cosine decides; 0 leaves the length free.",
-        search=Span(1.5, 4.0),
+        search=Span(1.0, 4.0),
         kinds=_OF_INTERACTIONS,
     )
     bias: bool | None = setting(
