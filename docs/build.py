@@ -18,6 +18,7 @@ DOCS = Path(__file__).parent
 PUBLIC = (
     "sadrec",
     "sadrec.data",
+    "sadrec.features",
     "sadrec.models",
     "sadrec.evaluation",
     "sadrec.posterior",

@@ -347,3 +347,26 @@ def test_a_second_fit_of_the_same_output_leaves_the_folder_of_the_first_alone(ra
             pass
     ask("fit", ratings, "-o", tmp_path / "m.sad", "--iterations", 2)
     assert not folder.exists()
+
+
+def test_fit_takes_features_and_knows_items_without_history(ratings, tmp_path):
+    kinds = tmp_path / "items.csv"
+    kinds.write_text("item,price,kinds\n" + "".join(f"i{i},{i % 4},{'a|b' if i % 2 else 'b'}\n" for i in range(17)))
+    people = tmp_path / "users.csv"
+    people.write_text("user,club\n" + "".join(f"u{u},{'x' if u % 2 else 'y'}\n" for u in range(21)))
+    given = ("--item-features", kinds, "--user-features", people, "--tags", "kinds")
+    output = ask("fit", ratings, "-o", tmp_path / "m.sad", "--factors", 4, "--iterations", 3, "--quiet", *given)
+    assert "2 columns of features of items; 2 items have no history" in output
+    assert "2 users have no history" in output  # one of them has no ratings
+    assert "i16" in ask("recommend", tmp_path / "m.sad", "--user", "u20", "-n", 17)
+    assert "features" in ask("explain", tmp_path / "m.sad", "--user", "u0", "i16", "i1")
+    output = ask("fit", ratings, "-o", tmp_path / "n.sad", "--item-features", kinds, "--tags", "colour", code=2)
+    assert "no table of features has such a column" in output
+
+
+def test_fit_takes_features_of_numbered_items_as_text(tmp_path):
+    rows = [(f"u{u}", f"{i:02}", 1) for u in range(12) for i in range(12) if (u + i) % 3]
+    pl.DataFrame(rows, schema=["user", "item", "rating"], orient="row").write_csv(tmp_path / "r.csv")
+    pl.DataFrame({"item": [f"{i}" for i in range(10, 14)], "size": [1.0, 2.0, 5.0, 6.0]}).write_csv(tmp_path / "i.csv")
+    ask("fit", tmp_path / "r.csv", "-o", tmp_path / "m.sad", "--iterations", 2, "--item-features", tmp_path / "i.csv")
+    assert "13" in SAD.load(tmp_path / "m.sad").items

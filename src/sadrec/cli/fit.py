@@ -34,6 +34,11 @@ def describe_command(file: Path, reading: options.Reading, as_json: bool) -> Non
 @click.option("--settings", "settings_file", type=options.a_file, help="JSON file, such as `sadrec tune` writes.")
 @options.settings_options(TrainingSettings)
 @click.option("--dislikes", metavar="NUMBER|FILE", help="Ratings below a number, or a file of what people disliked.")
+@click.option("--item-features", type=options.a_file,
+              help="Table of what is known of the items: a column of ids, and columns of features.")  # fmt: skip
+@click.option("--user-features", type=options.a_file, help="The same of the users.")
+@click.option("--tags", multiple=True, metavar="COLUMN",
+              help="Column of these tables with tags separated by |; can be repeated.")  # fmt: skip
 @click.option("--validation", type=options.a_share, help="Hold out this share and keep the best epoch.")
 @click.option("--patience", type=int, help="Stop when the held-out figure has not risen for so many epochs.")
 @click.option("--checkpoint", type=options.a_folder,
@@ -49,6 +54,9 @@ def fit_command(
     settings_file: Path | None,
     settings: dict[str, Any],
     dislikes: str | None,
+    item_features: Path | None,
+    user_features: Path | None,
+    tags: tuple[str, ...],
     validation: float | None,
     patience: int | None,
     checkpoint: Path | None,
@@ -94,11 +102,14 @@ def fit_command(
         raise click.UsageError(
             f"{settings_file} was tuned on {tuned}, and {file} holds {holds}: tune on such data first"
         )
-    weights, more = None, {}
+    weights: Any = None
+    more: dict[str, Any] = {}
     if isinstance(data, Interactions):
         weights, more = reading.weights(file), {"dislikes": read_dislikes(dislikes, reading)}
     elif not elsewhere and dislikes is not None:
         raise click.UsageError("--dislikes goes with interactions")
+    tables = {"item": item_features, "user": user_features}
+    more |= options.read_features(tables, {"item": data.items, "user": data.users}, tags)
     held_out = None
     if validation is not None:
         share = {"test": validation, "seed": estimator.random_state}
@@ -152,6 +163,11 @@ def fit_command(
         print_json({"model": str(output), "settings": used, "epoch": epoch, "figures": figures})
         return
     click.echo(f"{type(estimator).__name__} with {estimator.user_factors.shape[1]} factors written to {output}")
+    for what in ("item", "user"):
+        side = getattr(estimator.features, what, None)
+        if side is not None:
+            columns, new = len(side.encoder.columns), int(side.cold.sum())
+            click.echo(f"{columns:,} columns of features of {what}s; {new:,} {what}s have no history")
     shown = ("log_likelihood", "validation_log_likelihood", "validation_accuracy", "sparsity", "updates_per_second")
     rows = [(name, figures[name]) for name in shown if name in figures]
     print_table(("figure", f"epoch {epoch} of {len(estimator.history)}"), rows)

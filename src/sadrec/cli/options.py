@@ -125,6 +125,30 @@ def read_titles(path: Path | None, ids: Any) -> Mapping[Any, str]:
     return titles
 
 
+def read_features(paths: Mapping[str, Path | None], ids: Mapping[str, Any], tags: Sequence[str]) -> dict[str, Any]:
+    """Return the tables of features by the names that ``fit`` takes them by; their ids get the type of the data's."""
+    import polars as pl
+
+    from sadrec.data._columns import AUTO, find_column
+    from sadrec.features import Features
+    from sadrec.features.table import read_table
+
+    given, left = {}, set(tags)
+    for what, path in paths.items():
+        if path is None:
+            continue
+        frame = read_table(path)
+        column = find_column(frame.columns, AUTO, what, required=False) or frame.columns[0]
+        if ids[what].dtype.kind == "U":
+            frame = frame.with_columns(pl.col(column).cast(pl.String))
+        own = [name for name in tags if name in frame.columns]
+        left -= set(own)
+        given[f"{what}_features"] = Features(frame, id=column, tags=own)
+    if left:
+        raise click.UsageError(f"--tags {min(left)}: no table of features has such a column")
+    return given
+
+
 def parse_item(ids: Any, text: str, titles: Mapping[Any, str]) -> Any:
     """Turn the text of an id, or else a title, into the id of an item."""
     wanted = text.strip().casefold()

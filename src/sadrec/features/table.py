@@ -102,7 +102,7 @@ class Features:
         values = self._values
         name = f"{what}_features"
         if isinstance(values, str | Path):
-            values = _read(Path(values), name)
+            values = read_table(values)
         if isinstance(values, Mapping):
             table = self._of_mapping(values, what)
         elif isinstance(values, tuple):
@@ -193,10 +193,11 @@ class Features:
         return parts
 
 
-def _read(path: Path, name: str) -> pl.DataFrame:
+def read_table(path: str | Path) -> pl.DataFrame:
+    """Read a table of features: csv, tsv (packed or not) or parquet."""
     from sadrec.data._text import chunks
 
-    path = path.expanduser()
+    path = Path(path).expanduser()
     if not path.is_file():
         raise FileNotFoundError(f"there is no table of features {str(path)!r}")
     try:
@@ -207,7 +208,7 @@ def _read(path: Path, name: str) -> pl.DataFrame:
         return pl.read_csv(content, separator="\t" if ".tsv" in path.suffixes else ",", infer_schema_length=None)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         why = " ".join(str(error).split())[:300]
-        raise ValueError(f"{path}: the table of {name} cannot be read ({why})") from None
+        raise ValueError(f"{path}: the table of features cannot be read ({why})") from None
 
 
 def _is_listed(value: Any) -> bool:

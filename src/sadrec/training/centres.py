@@ -14,8 +14,10 @@ from sadrec._types import Doubles, Floats
 from sadrec.features.ridge import Linear, Ridge
 from sadrec.training.factors import Factors
 
-HALF = 20.0
+HALF = 5.0
 """Of how many observations a row counts half as much as one of very many."""
+SHARE = 0.5
+"""How far from 0 to the prediction the centres lie: the penalties are those that were chosen for 0."""
 
 
 class Side:
@@ -32,10 +34,10 @@ class Side:
 
 @dataclass(frozen=True, eq=False)
 class Centre:
-    """What each row is held to; None where it is held to 0 (and tau to 1)."""
+    """What each row is held to; None where it is held to 0."""
 
     users: Floats | None = None
-    items: Floats | None = None  # eta | tau, as factors have them
+    items: Floats | None = None  # of eta
     bias: Floats | None = None
 
 
@@ -47,17 +49,22 @@ class Centres:
     item: Side | None = None
 
     def of(self, factors: Factors) -> Centre:
-        """Return the centres for these factors."""
+        """Return the centres for these factors; tau is held to 1 as ever."""
         users = items = bias = None
         if self.user is not None:
-            users = self.user.fit(*user_targets(factors)).predict(self.user.rows).astype(np.float32)
+            users = _part_of(self.user, *user_targets(factors))
         if self.item is not None:
-            width = factors.items.shape[1]
-            predicted = self.item.fit(*item_targets(factors)).predict(self.item.rows).astype(np.float32)
-            items = np.ascontiguousarray(predicted[:, :width])
-            items[:, factors.k :] = np.maximum(items[:, factors.k :] + 1, 0)
-            bias = None if factors.bias is None else np.ascontiguousarray(predicted[:, width])
+            parts, groups = [factors.eta], [factors.k]
+            if factors.bias is not None:
+                parts, groups = [*parts, factors.bias[:, None]], [*groups, 1]
+            predicted = _part_of(self.item, np.hstack(parts, dtype=np.float64), tuple(groups))
+            items = np.ascontiguousarray(predicted[:, : factors.k])
+            bias = None if factors.bias is None else np.ascontiguousarray(predicted[:, factors.k])
         return Centre(users, items, bias)
+
+
+def _part_of(side: Side, targets: Doubles, groups: tuple[int, ...]) -> Floats:
+    return np.asarray(SHARE * side.fit(targets, groups).predict(side.rows), np.float32)
 
 
 def user_targets(factors: Factors) -> tuple[Doubles, tuple[int, ...]]:

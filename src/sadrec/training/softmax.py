@@ -27,7 +27,7 @@ from sadrec._random import advance, below, hashed, stream_key
 from sadrec._types import Floats
 from sadrec.training.drawn import CHUNK, Deal, Triples, claimed_cells, draw, room_for_triples
 from sadrec.training.factors import Factors
-from sadrec.training.step import Penalties, add_log, bias_of, rest_of, row_of, shrunk, weight_of
+from sadrec.training.step import Penalties, add_log, bias_of, pull, pull_bias, weight_of
 
 _ONE = np.float32(1.0)
 _ZERO = np.float32(0.0)
@@ -164,53 +164,41 @@ def write_shares(shares: Any, scale: Any) -> Any:
 
 @kernel
 def update_positive(
-    xi: Any,
-    item: Any,
-    pulled: Any,
-    total: Any,
-    decay: Any,
-    rate: float,
-    l1: Any,
-    l1_weights: Any,
-    i: int,
-    own: Any,
-    centre: Any,
+    xi: Any, item: Any, pulled: Any, total: Any, decay: Any, rate: float, l1: Any, l1_weights: Any, i: int
 ) -> None:
-    """Update the rows of the user and of the positive item; the last two are their centres."""
+    """Update the rows of the user and of the positive item."""
     k = xi.shape[0]
     if l1 is None:
         for h in range(k):
             x, a = xi[h], item[h]
-            xi[h] = shrunk(x, decay, own, h) + (total * a - pulled[h])
-            item[h] = shrunk(a, decay, centre, h) + total * x
+            xi[h] = decay * x + (total * a - pulled[h])
+            item[h] = decay * a + total * x
     else:
         eta, tau = item[:k], item[k:]
         pulled_eta, pulled_tau = pulled[:k], pulled[k:]
         s = np.float32(rate * l1)
         for h in range(k):
             x, a, b = xi[h], eta[h], tau[h]
-            xi[h] = shrunk(x, decay, own, h) + (a * pulled_tau[h] - b * pulled_eta[h])
-            eta[h] = shrunk(a, decay, centre, h) + x * pulled_tau[h]
+            xi[h] = decay * x + (a * pulled_tau[h] - b * pulled_eta[h])
+            eta[h] = decay * a + x * pulled_tau[h]
             b -= x * pulled_eta[h]
             pull = held_by(s, l1_weights, i, h)
-            tau[h] = max(max(min(b + pull, rest_of(centre, k + h)), b - pull), _ZERO)
+            tau[h] = max(max(min(b + pull, _ONE), b - pull), _ZERO)
 
 
 @kernel
-def update_negative(
-    item: Any, pushed: Any, decay: Any, k: int, rate: Any, l1: Any, l1_weights: Any, j: int, centre: Any
-) -> None:
+def update_negative(item: Any, pushed: Any, decay: Any, k: int, rate: Any, l1: Any, l1_weights: Any, j: int) -> None:
     """Update the row of a negative, for all positives of the chunk."""
     eta, pushed_eta = item[:k], pushed[:k]
     for h in range(k):
-        eta[h] = shrunk(eta[h], decay, centre, h) + pushed_eta[h]
+        eta[h] = decay * eta[h] + pushed_eta[h]
     if l1 is not None:
         tau, pushed_tau = item[k:], pushed[k:]
         s = np.float32(rate * l1)
         for h in range(k):
             b = tau[h] + pushed_tau[h]
             pull = held_by(s, l1_weights, j, h)
-            tau[h] = max(max(min(b + pull, rest_of(centre, k + h)), b - pull), _ZERO)
+            tau[h] = max(max(min(b + pull, _ONE), b - pull), _ZERO)
 
 
 @inlined
@@ -222,10 +210,10 @@ def held_by(s: Any, l1_weights: Any, i: int, h: int) -> Any:
 
 
 @inlined
-def move_bias(bias: Any, centre: Any, i: int, decay: Any, moved: Any) -> None:
+def move_bias(bias: Any, i: int, decay: Any, moved: Any) -> None:
     """Update the bias of an item, if there is one."""
     if bias is not None:
-        bias[i] = shrunk(bias[i], decay, centre, i) + moved
+        bias[i] = decay * bias[i] + moved
 
 
 @kernel
@@ -307,21 +295,24 @@ def update_chunk(
     decay = np.float32(1.0 - 2.0 * rate * penalties.l2)
     for t in range(first, last):
         xi, i, moved = rows[triples.user[t]], triples.item[t], room.total[t - first]
-        own, centre = row_of(penalties.user_centre, triples.user[t]), row_of(penalties.item_centre, i)
-        update_positive(xi, items[i], room.pulled[t - first], moved, decay, rate, l1, l1_weights, i, own, centre)
+        update_positive(xi, items[i], room.pulled[t - first], moved, decay, rate, l1, l1_weights, i)
+        pull(xi, penalties.user_centre, triples.user[t], decay)
+        pull(items[i], penalties.item_centre, i, decay)
         put_to_length(xi, length)
         put_to_length(items[i][:k], length)
-        move_bias(bias, penalties.bias_centre, i, decay, moved)
+        move_bias(bias, i, decay, moved)
+        pull_bias(bias, penalties.bias_centre, i, decay)
     for c in range(room.chosen.shape[0]):
         j, held = room.chosen[c], room.held[c]
         own_decay = np.float32(decay**held)
-        rest = row_of(penalties.item_centre, j)
-        update_negative(items[j], room.pushed[c], own_decay, k, rate * held, l1, l1_weights, j, rest)
+        update_negative(items[j], room.pushed[c], own_decay, k, rate * held, l1, l1_weights, j)
+        pull(items[j], penalties.item_centre, j, own_decay)
         put_to_length(items[j][:k], length)
         moved = _ZERO
         for t in range(last - first):
             moved += room.by_negative[c, t]
-        move_bias(bias, penalties.bias_centre, j, own_decay, -moved)
+        move_bias(bias, j, own_decay, -moved)
+        pull_bias(bias, penalties.bias_centre, j, own_decay)
 
 
 @kernel

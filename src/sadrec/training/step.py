@@ -3,7 +3,7 @@ r"""The one step of stochastic gradient ascent, in two halves: user ``u`` prefer
 With :math:`x = \sum_h \xi_h (\eta_{ih} \tau_{jh} - \eta_{jh} \tau_{ih}) + b_i - b_j` and :math:`w = \sigma(-x)`,
 the step goes up the gradient of :math:`\log \sigma(x)` with l2 on xi, eta and b (``- 2 w2 theta``, as in the paper)
 and a proximal l1 step around 1 for tau, ``max(min(tau + s, 1), tau - s)``, which is then projected on ``tau >= 0``.
-With features, l2 and l1 hold every row to a centre of its own, which they predict, in place of 0 and 1.
+With features, l2 holds rows to a centre of their own in place of 0: they move by ``2 w2 centre`` beside (:func:`pull`).
 
 An item's row holds ``eta | tau`` side by side; for BPR it holds ``eta`` only. What a model does not have is ``None``,
 and the compiler removes the code for it in every function that gets it as an argument of its own: BPR's step never
@@ -46,9 +46,9 @@ class Penalties(NamedTuple):
     l2: float  # on xi, eta and the bias
     l1: float | None  # towards tau = 1; None for BPR, where tau stays at 1
     l1_weights: Floats | None  # a factor on l1 for each entry of tau, (m, k), or None for 1
-    user_centre: Floats | None = None  # what xi is held to, (n, k), or None for 0
-    item_centre: Floats | None = None  # what eta | tau are held to, in the layout of the items, or None for 0 and 1
-    bias_centre: Floats | None = None  # what the bias is held to, (m,), or None for 0
+    user_centre: Floats | None = None  # what l2 holds xi to, (n, k), or None for 0
+    item_centre: Floats | None = None  # what it holds eta to, (m, k), or None for 0
+    bias_centre: Floats | None = None  # what it holds the bias to, (m,), or None for 0
 
 
 @inlined
@@ -99,71 +99,49 @@ def update(
     """
     g = np.float32(rate) * gradient_scale
     decay = np.float32(1.0 - 2.0 * rate * penalties.l2)
-    update_bias(bias, penalties.bias_centre, i, j, g, decay)
-    own, first, second = (
-        row_of(penalties.user_centre, u),
-        row_of(penalties.item_centre, i),
-        row_of(penalties.item_centre, j),
-    )
-    update_rows(xi, items, i, j, g, decay, rate, penalties.l1, penalties.l1_weights, own, first, second)
+    update_bias(bias, i, j, g, decay)
+    update_rows(xi, items, i, j, g, decay, rate, penalties.l1, penalties.l1_weights)
+    pull(xi, penalties.user_centre, u, decay)
+    for item in (i, j):
+        pull(items[item], penalties.item_centre, item, decay)
+        pull_bias(bias, penalties.bias_centre, item, decay)
 
 
 @inlined
-def row_of(centre: Any, row: int) -> Any:
-    """Return what a row is held to; None where all rows are held to the same."""
-    if centre is None:
-        return None
-    return centre[row]
+def pull(row: Any, centre: Any, at: int, decay: Any) -> None:
+    """Give a row back what the decay took of its centre, where it has one."""
+    if centre is not None:
+        own, share = centre[at], _ONE - decay
+        for h in range(own.shape[0]):
+            row[h] += share * own[h]
 
 
 @inlined
-def shrunk(value: Any, decay: Any, centre: Any, h: int) -> Any:
-    """Return a number nearer to its centre, which is 0 where there is none."""
-    if centre is None:
-        return decay * value
-    return decay * value + (_ONE - decay) * centre[h]
+def pull_bias(bias: Any, centre: Any, i: int, decay: Any) -> None:
+    """Give the bias of an item back what the decay took of its centre, where it has one."""
+    if centre is not None:
+        bias[i] += (_ONE - decay) * centre[i]
 
 
 @inlined
-def rest_of(centre: Any, h: int) -> Any:
-    """Return what an entry of tau is held to: its centre, or 1."""
-    if centre is None:
-        return _ONE
-    return centre[h]
-
-
-@inlined
-def update_bias(bias: Any, centre: Any, i: int, j: int, g: Any, decay: Any) -> None:
+def update_bias(bias: Any, i: int, j: int, g: Any, decay: Any) -> None:
     """Update the bias of both items, if there is one."""
     if bias is not None:
-        bias[i] = shrunk(bias[i], decay, centre, i) + g
-        bias[j] = shrunk(bias[j], decay, centre, j) - g
+        bias[i] = decay * bias[i] + g
+        bias[j] = decay * bias[j] - g
 
 
 @inlined
-def update_rows(
-    xi: Any,
-    items: Any,
-    i: int,
-    j: int,
-    g: Any,
-    decay: Any,
-    rate: float,
-    l1: Any,
-    l1_weights: Any,
-    own: Any,
-    first: Any,
-    second: Any,
-) -> None:
-    """Update the rows of the user and of both items; the last three are their centres."""
+def update_rows(xi: Any, items: Any, i: int, j: int, g: Any, decay: Any, rate: float, l1: Any, l1_weights: Any) -> None:
+    """Update the rows of the user and of both items."""
     k = xi.shape[0]
     if l1 is None:
         eta_i, eta_j = items[i], items[j]
         for h in range(k):
             push = g * xi[h]
-            xi[h] = shrunk(xi[h], decay, own, h) + g * (eta_i[h] - eta_j[h])
-            eta_i[h] = shrunk(eta_i[h], decay, first, h) + push
-            eta_j[h] = shrunk(eta_j[h], decay, second, h) - push
+            xi[h] = decay * xi[h] + g * (eta_i[h] - eta_j[h])
+            eta_i[h] = decay * eta_i[h] + push
+            eta_j[h] = decay * eta_j[h] - push
     else:
         eta_i, tau_i = items[i][:k], items[i][k:]
         eta_j, tau_j = items[j][:k], items[j][k:]
@@ -172,23 +150,23 @@ def update_rows(
             for h in range(k):
                 push = g * xi[h]
                 a, b, c, d = eta_i[h], tau_i[h], eta_j[h], tau_j[h]
-                xi[h] = shrunk(xi[h], decay, own, h) + g * (a * d - c * b)
-                eta_i[h] = shrunk(a, decay, first, h) + push * d
-                eta_j[h] = shrunk(c, decay, second, h) - push * b
+                xi[h] = decay * xi[h] + g * (a * d - c * b)
+                eta_i[h] = decay * a + push * d
+                eta_j[h] = decay * c - push * b
                 b -= push * c
                 d += push * a
-                tau_i[h] = max(max(min(b + s, rest_of(first, k + h)), b - s), _ZERO)
-                tau_j[h] = max(max(min(d + s, rest_of(second, k + h)), d - s), _ZERO)
+                tau_i[h] = max(max(min(b + s, _ONE), b - s), _ZERO)
+                tau_j[h] = max(max(min(d + s, _ONE), d - s), _ZERO)
         else:
             w_i, w_j = l1_weights[i], l1_weights[j]
             for h in range(k):
                 push = g * xi[h]
                 a, b, c, d = eta_i[h], tau_i[h], eta_j[h], tau_j[h]
-                xi[h] = shrunk(xi[h], decay, own, h) + g * (a * d - c * b)
-                eta_i[h] = shrunk(a, decay, first, h) + push * d
-                eta_j[h] = shrunk(c, decay, second, h) - push * b
+                xi[h] = decay * xi[h] + g * (a * d - c * b)
+                eta_i[h] = decay * a + push * d
+                eta_j[h] = decay * c - push * b
                 b -= push * c
                 d += push * a
                 s_i, s_j = s * w_i[h], s * w_j[h]
-                tau_i[h] = max(max(min(b + s_i, rest_of(first, k + h)), b - s_i), _ZERO)
-                tau_j[h] = max(max(min(d + s_j, rest_of(second, k + h)), d - s_j), _ZERO)
+                tau_i[h] = max(max(min(b + s_i, _ONE), b - s_i), _ZERO)
+                tau_j[h] = max(max(min(d + s_j, _ONE), d - s_j), _ZERO)

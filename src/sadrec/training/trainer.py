@@ -88,7 +88,7 @@ class Trainer:
         began = time.perf_counter()
         centre = _NO_CENTRE if self._centres is None else self._centres.of(self.factors)
         if self.epoch == self.settings.iterations and self.epochs > self.epoch:
-            self.l1_weights = adaptive_weights(self.factors, centre)
+            self.l1_weights = adaptive_weights(self.factors)
         if self.settings.length and (self.epoch == 0 or self._sources):  # given pairs leave the length free
             put_rows_to_length(self.factors, self.settings.length)
         first_rate = rate_at(self.settings, self.epoch, 0.0)
@@ -225,16 +225,15 @@ def lasting(figures: Figures) -> Figures:
     return {name: value for name, value in figures.items() if name not in _PASSING}
 
 
-def adaptive_weights(factors: Factors, centre: Centre = _NO_CENTRE) -> Floats:
-    """Return, from a first phase of training, how strongly each entry of tau is held to its centre in the second.
+def adaptive_weights(factors: Factors) -> Floats:
+    """Return, from a first phase of training, how strongly each entry of tau is held to 1 in the second.
 
-    Zou (2006), The adaptive lasso: entries that left it by much are hardly held, the rest firmly.
+    Zou (2006), The adaptive lasso: entries that left 1 by much are hardly held, the rest firmly.
     """
     if factors.tau is None:
         raise ValueError("adaptive weights need learnt rivals")
-    rest = 1 if centre.items is None else centre.items[:, factors.k :]
-    away = np.maximum(np.abs(factors.tau - rest), ADAPTIVE_FLOOR)
-    return np.asarray(np.minimum(away**-ADAPTIVE_GAMMA, ADAPTIVE_CAP), np.float32)
+    away = np.maximum(np.abs(factors.tau - 1), ADAPTIVE_FLOOR)
+    return np.minimum(away**-ADAPTIVE_GAMMA, ADAPTIVE_CAP).astype(np.float32)
 
 
 def size_of(factors: Factors) -> Figures:
