@@ -58,6 +58,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "first": 0.02,
         "bar": 2.0,
     },
+    "recommend_all": {"lists": True},
+    "GibbsSAD, a tenth, 20 draws": {"draws": 20, "bar": 4.1},  # what GibbsSAD.memory says beforehand
 }
 """What is measured: the options of the fit, how many users there are, how much the first fit needs, and the bar."""
 
@@ -120,6 +122,8 @@ def arrays_of(*parts: Any) -> list[Any]:
             arrays += [*arrays_of(part.matrix), part.users, part.items]
         elif hasattr(part, "winner_index"):
             arrays += [part.user_index, part.winner_index, part.loser_index, part.users, part.items]
+        elif hasattr(part, "drawn"):
+            arrays += [value for value in vars(part.drawn).values() if hasattr(value, "nbytes")]
         elif hasattr(part, "parameters"):
             learnt = [part.parameters, part._fitted.uncertainty]
             values = [value for one in learnt if one is not None for value in vars(one).values()]
@@ -144,10 +148,23 @@ def prepare(option: dict[str, Any], count: int, users: int, items: int, folder: 
 
     settings = {"iterations": 1, "num_threads": 1, "negative_candidates": 1, **option.get("settings", {})}
     model = getattr(sadrec, option.get("model", "SAD"))(**settings)
+    if option.get("draws"):
+        from sadrec.posterior import GibbsSAD
+
+        model = GibbsSAD(factors=8, draws=option["draws"], warmup=1, chains=1, num_threads=1)
+        data = comparisons(count // 10, users // 10, items // 10, 0)
+        return lambda: model.fit(data, show_progress=False), arrays_of(data)
     if option.get("comparisons"):
         data = comparisons(count, users, items, 0)
         return lambda: model.fit(data, show_progress=False), arrays_of(data)
     data, beside = interactions(count, users, items, 0), {}
+    if option.get("lists"):
+        model.fit(data, show_progress=False)
+
+        def write() -> None:
+            model.recommend_all(output=Path(folder) / "lists", show_progress=False)
+
+        return write, arrays_of(model)
     if option.get("weights"):
         beside["weights"] = np.random.default_rng(1).random(data.matrix.nnz, np.float32)
     if option.get("beside"):

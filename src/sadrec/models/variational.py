@@ -108,9 +108,9 @@ def learnt(stack: Stack, last: bool = False) -> tuple[Parameters, Uncertainty, W
 
     With ``last`` it can make no sweep afterwards, and less memory is taken.
     """
-    weights, scores = stack.weigh(_told)
     if last:
         stack.learner.finish()
+    weights, scores = stack.weigh(_told)
     return *_weighed(*believed(stack.learner), weights, scores), weights
 
 

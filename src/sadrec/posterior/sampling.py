@@ -31,7 +31,7 @@ def bytes_needed(settings: GibbsSettings, users: int, items: int, triples: int) 
     """Say how much memory a run will take, in bytes: for the draws it keeps, and beside them while it runs."""
     numbers = (users + 2 * items) * settings.factors
     kept = settings.chains * settings.draws * (numbers * 4 + 12)
-    running = triples * (16 + 2 * 16 + 8 * settings.chains) + settings.chains * numbers * 8
+    running = triples * (8 + 16 + 2 * 16 + 8 * settings.chains) + settings.chains * numbers * 8
     return {"draws": kept, "running": running}
 
 

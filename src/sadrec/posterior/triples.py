@@ -65,7 +65,10 @@ def as_triples(pairs: Pairs, users: int, items: int) -> Triples:
         root[len(rows) - len(partial) :] = np.sqrt(part[partial])
     if len(rows) > MOST_ROWS:
         raise ValueError(f"there are {len(rows):,} comparisons, more than {MOST_ROWS:,}: take a sample of them")
-    laid = lay_out(Pairs(pairs.user[rows], pairs.winner[rows], pairs.loser[rows]), users, items, then=root)
+    if pairs.weight is not None:
+        pairs = Pairs(pairs.user[rows], pairs.winner[rows], pairs.loser[rows])
+    del rows
+    laid = lay_out(pairs, users, items, then=root)
     root = root[laid.order]
     by_user = ByUser(laid.user_start, laid.user, laid.winner, laid.loser, root)
     sign = np.where(laid.won, root[laid.row], -root[laid.row])

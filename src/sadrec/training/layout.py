@@ -27,12 +27,10 @@ class Layout(NamedTuple):
 def lay_out(pairs: Pairs, users: int, items: int, then: Any = None) -> Layout:
     """Sort comparisons; equal ones by ``then``, or as they come."""
     order, user, winner, loser = sort_by_user(pairs, then)
-    both = np.concatenate((winner, loser))
-    by_item = np.argsort(both, kind="stable")
-    won = by_item < len(order)
-    row = (by_item % max(1, len(order))).astype(np.int32)
-    other = np.where(won, loser[row], winner[row])
-    return Layout(order, starts(user, users), user, winner, loser, starts(both[by_item], items), row, other, won)
+    start, row = np.zeros(items + 1, np.int64), np.empty(2 * len(order), np.int32)
+    other, won = np.empty(2 * len(order), np.int32), np.empty(2 * len(order), np.bool_)
+    list_by_item(winner, loser, start[1:], row, other, won)
+    return Layout(order, starts(user, users), user, winner, loser, start, row, other, won)
 
 
 def sort_by_user(
@@ -46,10 +44,10 @@ def sort_by_user(
 
 
 @kernel
-def list_by_item(winner: Any, loser: Any, end: Any, row: Any) -> None:
+def list_by_item(winner: Any, loser: Any, end: Any, row: Any, other: Any, won: Any) -> None:
     """Write the comparisons of each item, those that it won before those that it lost, and where each item's end.
 
-    ``end`` holds nothing but zeros before.
+    ``end`` holds nothing but zeros before. The other item and whether the item won are left out where there is no room.
     """
     for side in (winner, loser):
         for t in range(side.shape[0]):
@@ -57,9 +55,12 @@ def list_by_item(winner: Any, loser: Any, end: Any, row: Any) -> None:
                 end[side[t] + 1] += 1
     for i in range(1, end.shape[0]):
         end[i] += end[i - 1]
-    for side in (winner, loser):
+    for side, others, wins in ((winner, loser, True), (loser, winner, False)):
         for t in range(side.shape[0]):
-            row[end[side[t]]] = t
+            place = end[side[t]]
+            row[place] = t
+            if other.shape[0]:
+                other[place], won[place] = others[t], wins
             end[side[t]] += 1
 
 

@@ -120,7 +120,9 @@ class Stack:
         """Make a sweep of all; return what the learner's returns."""
         for fold in self.folds:
             fold.learner.advance()
-        return self.learner.advance()
+        likelihood = self.learner.advance()
+        give_back()
+        return likelihood
 
     def weigh(self, predict: Callable[[Variational, Pairs], tuple[Doubles, Doubles]]) -> tuple[Weights, Doubles | None]:
         """Return the weights, and the scores where they count; ``predict`` gives mean and variance of margins."""

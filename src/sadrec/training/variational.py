@@ -72,6 +72,7 @@ _GROUP, _GROUPS = 32, 64  # items that are updated at once, where there are few;
 _FIRST_SCALE = 0.1  # of the variance of pairings and own scores
 _AT_ONCE = 16_384  # comparisons whose parts by factor are added up at once
 _PART = 131_072  # numbers that are computed, and added up, at once
+_ROWS = 1024  # items whose covariances are changed at once
 _ROUNDS = 20  # of the search for the variance of pairings, in every sweep
 _OF_ROWS = ("curvature", "slope", "mean", "variance")  # of a comparison, what the next sweep depends on
 _HOLD = 1e6  # times all weights: what holds a parameter whatever the data says
@@ -236,7 +237,7 @@ class Variational:
             curvature[part], slope[part] = 0.25 * of_part, 0.5 * of_part
         ends = np.zeros(items + 1, np.int64)
         self._entries = Entries(ends, np.empty(2 * len(pairs), np.int32))
-        list_by_item(winner, loser, ends[1:], self._entries.row)
+        list_by_item(winner, loser, ends[1:], self._entries.row, np.empty(0, np.int32), np.empty(0, np.bool_))
         self._asked = np.diff(self.rows.start) > 0
         self._met = np.diff(self._entries.start) > 0
         observed = np.diff(self.rows.start), np.diff(self._entries.start)
@@ -645,12 +646,14 @@ class Variational:
         if common.any():
             at = np.concatenate(([0], np.flatnonzero(common)))
             weights = prior.user_mean[at]
-            beliefs.item_moment[...] -= _outer(beliefs.item)
-            covariance = beliefs.item_moment
-            beliefs.item[:, 0] = beliefs.item[:, at] @ weights
-            covariance[:, 0, :] = np.einsum("p,ipq->iq", weights, covariance[:, at, :])
-            covariance[:, :, 0] = np.einsum("p,iqp->iq", weights, covariance[:, :, at])
-            covariance += _outer(beliefs.item)
+            scores = beliefs.item[:, at] @ weights
+            for start in range(0, len(beliefs.item), _ROWS):
+                item, covariance = (array[start : start + _ROWS] for array in (beliefs.item, beliefs.item_moment))
+                covariance -= _outer(item)
+                item[:, 0] = scores[start : start + _ROWS]
+                covariance[:, 0, :] = np.einsum("p,ipq->iq", weights, covariance[:, at, :])
+                covariance[:, :, 0] = np.einsum("p,iqp->iq", weights, covariance[:, :, at])
+                covariance += _outer(item)
             prior.item_precision[0] = 1.0 / float(weights**2 @ (1.0 / prior.item_precision[at]))
         return np.asarray(common)
 
