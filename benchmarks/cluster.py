@@ -3,6 +3,7 @@
     python -m benchmarks.cluster bits                  # MovieLens 1M: the same bits with 2 and 3 workers
     python -m benchmarks.cluster speed --pairs 20e6    # 2 workers against 2 threads, an epoch
     python -m benchmarks.cluster traffic               # bytes counted and by formula, 1 to 4 workers
+    python -m benchmarks.cluster driver                # memory of the program at 2 and at 20 million interactions
     python -m benchmarks.cluster cost                  # the model of cost for large data; needs no cluster
 
 The cluster is started on this machine, in a network namespace with nothing but loopback.
@@ -13,8 +14,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from pathlib import Path
 
 import numpy as np
+import polars as pl
 
 from benchmarks.training import interactions
 from campaigns import _namespace
@@ -103,6 +106,48 @@ def traffic(asked):
             print(f"{workers:>7} {passed:>13.2f} + {dealt:>12.2f} {counted / 1e6:>12.2f} {ratio:>6.3f}")
 
 
+def write_table(folder, pairs, users, items=26_744):
+    """Write interactions to ten files."""
+    rng = np.random.default_rng(0)
+    for number in range(10):
+        user = (users * rng.random(pairs // 10) ** 1.5).astype(np.int64)
+        item = (items * rng.random(pairs // 10) ** 3).astype(np.int64)
+        pl.DataFrame({"user": user, "item": item}).write_parquet(folder / f"part-{number}.parquet")
+
+
+def driver(asked):
+    """Fit on files and save, each size in a program of its own, and compare the most memory that these have taken."""
+    import ray
+
+    taken = []
+    for pairs, users in ((2_000_000, 13_849), (20_000_000, 138_493)):
+        with tempfile.TemporaryDirectory() as folder:
+            (Path(folder) / "data").mkdir()
+            write_table(Path(folder) / "data", pairs, users)
+            address = ray.get_runtime_context().gcs_address
+            command = [sys.executable, "-m", "benchmarks.cluster", "driver", "--program", address, folder]
+            began = time.perf_counter()
+            answer = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+            taken.append(int(answer[0]))
+            print(
+                f"{pairs:>12,} rows, {int(answer[1]):>12,} interactions, {int(answer[2]):>8,} users: {taken[-1]} MB, "
+                f"{time.perf_counter() - began:.0f} s"
+            )
+    print(f"the program takes {taken[1] / taken[0]:.3f} times as much")
+
+
+def program(address, folder):
+    """Fit on files and save; print the most memory that this process has taken, in MB, and the size of the data."""
+    from sadrec.cluster import Ray
+
+    model = SAD(64, iterations=2, blocks=16, **SETTINGS)
+    model.fit(f"{folder}/data", False, engine=Ray(workers=2, address=address))
+    interactions = model._fitted.away.triples
+    model.save(f"{folder}/model")
+    most = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+    print(int(most.split()[1]) // 1024, interactions, len(model.user_ids))
+
+
 def cost(asked):
     """Print the model of cost."""
     heads = ("nodes", "GB in an epoch, each", "of it blocks", "GB of memory, each", "training, s", "moving, s")
@@ -124,13 +169,17 @@ def cost(asked):
 def main():
     """Run what is asked for, in a namespace where it needs a cluster."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["bits", "speed", "traffic", "cost"])
+    parser.add_argument("what", choices=["bits", "speed", "traffic", "driver", "cost"])
     parser.add_argument("--pairs", type=float, default=20e6)
     parser.add_argument("--epochs", type=int, default=4)
     parser.add_argument("--cores", type=int, default=16, help="cores of a node, for the model of cost")
     parser.add_argument("--rate", type=float, default=5e6, help="updates a second on a core, for the model of cost")
     parser.add_argument("--gigabits", type=float, default=10.0, help="of the network, for the model of cost")
+    parser.add_argument("--program", nargs=2, help=argparse.SUPPRESS)
     asked = parser.parse_args()
+    if asked.program:
+        program(*asked.program)
+        return
     if asked.what == "cost":
         cost(asked)
         return
@@ -141,9 +190,9 @@ def main():
             command = _namespace.alone(sys.executable, "-m", "benchmarks.cluster", *sys.argv[1:])
             sys.exit(subprocess.run(command, env=_namespace.environment(folder), check=False).returncode)
     began = time.perf_counter()
-    made = _namespace.start(2, cpus=2, store=400 * 2**20)
+    made = _namespace.start(2, cpus=2, store=(700 if asked.what == "driver" else 400) * 2**20)
     print(f"two nodes started in {time.perf_counter() - began:.0f} s")
-    {"bits": bits, "speed": speed, "traffic": traffic}[asked.what](asked)
+    {"bits": bits, "speed": speed, "traffic": traffic, "driver": driver}[asked.what](asked)
     _namespace.end(made)
 
 

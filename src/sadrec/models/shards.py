@@ -6,7 +6,7 @@ is written over another leaves that one whole until then.
 
 import json
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -74,32 +74,22 @@ class RowsAway:
         raise ValueError(_REMEDY)
 
 
-class IdsAway(Ids):
-    """Ids of users that are elsewhere: their number is known."""
+class LazyIds(Ids):
+    """So many ids of users, which are fetched when somebody asks for one."""
 
-    __slots__ = ("_count",)
+    __slots__ = ("_count", "_fetch")
 
-    def __init__(self, count: int) -> None:
-        super().__init__(np.empty(0, np.int64), "user")
-        self._count = count
-
-    @property
-    def array(self) -> IdArray:
-        """Say where they are."""
-        raise ValueError(_REMEDY)
+    def __init__(self, count: int, fetch: Callable[[], IdArray]) -> None:
+        self.what, self._count, self._fetch = "user", count, fetch
 
     def __len__(self) -> int:
         return self._count
 
-    def __repr__(self) -> str:
-        return f"Ids({self._count} of {self.what}, elsewhere)"
-
-    def _query(self, ids: Any) -> IdArray:
-        raise ValueError(_REMEDY)
-
-    def row_of(self, value: str | int) -> int | None:
-        """Say where they are."""
-        raise ValueError(_REMEDY)
+    def __getattr__(self, name: str) -> Any:
+        if name not in ("_array", "_sorted", "_order"):
+            raise AttributeError(name)
+        super().__init__(self._fetch(), "user")
+        return getattr(self, name)
 
 
 def fitted_away(away: SharedFeedback, settings: Settings, history: list[Figures]) -> Fitted:
@@ -111,10 +101,10 @@ def fitted_away(away: SharedFeedback, settings: Settings, history: list[Figures]
     k = settings.factors
     users: Any = RowsAway(away.shape[0], k)
     parameters = Parameters(users, rows[:, :k], rows[:, k:] if settings.learn_rivals else None, bias)
-    return Fitted(parameters, IdsAway(away.shape[0]), Ids(ids, "item"), _seen_away, settings, history, away=away)
+    return Fitted(parameters, LazyIds(away.shape[0], _away), Ids(ids, "item"), _away, settings, history, away=away)
 
 
-def _seen_away() -> Any:
+def _away() -> Any:
     raise ValueError(_REMEDY)
 
 
@@ -223,7 +213,7 @@ def _load_shards(folder: Path, mmap: bool, verify: bool) -> tuple[Fitted, str, d
         items = item_parameters(tensors, finite)
         count, factors = items["item_factors"].shape
         item_ids = Ids(unpack_ids("items", header["ids"]["items"], tensors, count), "item")
-        vectors, ids, parts = [], [], []
+        vectors, parts = [], []
         for file in manifest["users"]:
             own, about = opened(file, _USERS)
             size = file.last - file.first
@@ -231,14 +221,17 @@ def _load_shards(folder: Path, mmap: bool, verify: bool) -> tuple[Fitted, str, d
             if xi.shape != (size, factors) or xi.dtype != np.float32 or (finite and not np.isfinite(xi).all()):
                 raise ValueError(f"{file.name} does not hold the factors of {size} users in finite float32 numbers")
             vectors.append(xi)
-            ids.append(unpack_ids("users", about["ids"], own, size))
-            parts.append((own, (size, count)))
-        if len({one.dtype.kind for one in ids}) > 1:
+            parts.append((own, about["ids"], (size, count)))
+        if len({kind for _, kind, _ in parts}) > 1:
             raise ValueError("the ids of its users are of several types")
+
+        def ids() -> IdArray:
+            with refusing(folder, "a sadrec model"):
+                return np.concatenate([unpack_ids("users", kind, own, shape[0]) for own, kind, shape in parts])
 
         def seen() -> Any:
             with refusing(folder, "a sadrec model"):
-                matrices = [unpack_seen(own, shape) for own, shape in parts]
+                matrices = [unpack_seen(own, shape) for own, _, shape in parts]
                 return StackedMatrix(matrices) if mmap else sp.vstack(matrices, "csr")
 
         users: Any = StackedRows(vectors) if mmap else np.concatenate(vectors)
@@ -247,6 +240,7 @@ def _load_shards(folder: Path, mmap: bool, verify: bool) -> tuple[Fitted, str, d
         settings, history, params, name = settled_header(header)
         parameters = Parameters(users, **items)
         place = folder.absolute(), manifest["checksum"]
-        known = seen if mmap and not verify else seen()
-        user_ids = Ids(np.concatenate(ids), "user")
+        lazily = mmap and not verify
+        known = seen if lazily else seen()
+        user_ids = LazyIds(len(users), ids) if lazily else Ids(ids(), "user")
         return Fitted(parameters, user_ids, item_ids, known, settings, history, file=place), name, params
