@@ -26,11 +26,15 @@ from sadrec import SAD, Interactions
 SETTINGS = {"learning_rate": 0.05, "regularization": 0.01, "rival_regularization": 0.001, "negative_candidates": 1}
 
 
-def formula(users, items, factors, workers, blocks, bias=True):
-    """Return the bytes that workers get from each other in an epoch: blocks passed on, and rows that are dealt anew."""
+def formula(users, items, factors, workers, blocks, bias=True, shared=0):
+    """Return the bytes that workers get from each other in an epoch: blocks passed on, and rows that are dealt anew.
+
+    ``shared`` is the number of interactions, where workers have read them from files and send them on, too.
+    """
     item, user = 4 * (2 * factors + bias), 4 * factors
     passed = 0 if workers == 1 else workers * items * item * (blocks - 1) / blocks
-    return passed, (items * item + users * user) * (workers - 1) / workers
+    sent = 4 * (shared + users) if shared else 0
+    return passed, (items * item + users * user + sent) * (workers - 1) / workers
 
 
 def simulated(pairs, users=138_493, items=26_744, seed=0):
@@ -154,9 +158,10 @@ def cost(asked):
     print("  ".join(heads))
     pairs, users, items, factors, blocks = 1e9, 1e8, 1e7, 64, 64
     for nodes in (1, 8, 64):
-        passed, dealt = formula(users, items, factors, nodes, blocks)
+        passed, dealt = formula(users, items, factors, nodes, blocks, shared=pairs)
         rows = (users * 4 * factors + 2 * items * 4 * (2 * factors + 1)) / nodes  # the blocks here, and one copy
-        data = pairs * 4 + pairs * (4 + 2) / nodes + users * (2 * (blocks + 1) + 8) / nodes + 16 * users
+        # At home items and ratings, in an epoch items and then places of 2 bytes; of all users, where they are.
+        data = pairs * (8 + 4 + 2) / nodes + users * (2 * (blocks + 1) + 8) / nodes + 16 * users
         seconds, moving = (
             pairs / (nodes * asked.cores * asked.rate),
             (passed + dealt) / nodes / (asked.gigabits * 1.25e8),

@@ -2,13 +2,12 @@
 
 import json
 import logging
-import time
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 from click.testing import CliRunner
-from scenes import LONGER, SMALL, actors, kill_actor, kill_node, once, same
+from scenes import LONGER, SMALL, actors, gone, kill_actor, kill_node, once, same
 
 from sadrec import SAD, Interactions
 from sadrec.cli import main
@@ -33,14 +32,6 @@ def answers(model, users):
     ids, scores = model.recommend(users, N=5)
     one, _ = model.recommend(users[3], N=5)
     return ids.tolist(), scores.tolist(), one.tolist(), model.preference(users[1], model.items[0], model.items[1])
-
-
-def gone():
-    """Tell whether workers end, which takes them a moment."""
-    until = time.monotonic() + 30
-    while actors() and time.monotonic() < until:
-        time.sleep(0.05)
-    return not actors()
 
 
 def fits(made, folder):
@@ -93,6 +84,7 @@ def kills(made, folder):
     whole = SAD(**LONGER).fit(Interactions.read(data, duplicates="last"), False)
 
     def fit(action, **more):
+        assert gone()
         engine = Ray(workers=2, spare_seconds=6, collect=True)
         return same(SAD(**LONGER).fit(data, False, engine=engine, callbacks=[once(2, action)], **more), whole)
 
@@ -100,8 +92,10 @@ def kills(made, folder):
     result["a node with a spare"] = fit(lambda: kill_node(made))
     result["a node without"] = fit(lambda: kill_node(made), checkpoint=str(folder / "checkpoint"))
     result["fewer"] = any("no place for 1 of 2" in text for text in told)
+    assert gone()
     model = SAD(**LONGER).fit(data, False, engine=Ray(workers=1))
     model.save(folder / "model")
+    assert gone()
     before = (folder / "model" / "model.json").read_text()
     model = SAD(**LONGER).fit(data, False, engine=Ray(workers=1))
     kill_actor()

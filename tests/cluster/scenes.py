@@ -47,6 +47,9 @@ def same_bits(made):
         result[f"{workers} workers"] = same(model, whole) and likelihood == [
             figures["log_likelihood"] for figures in whole.history
         ]
+    later = clicks(70, 50)
+    models = (SAD(**SMALL).fit(later, False, warm_start=whole, engine=engine) for engine in (None, Ray(workers=2)))
+    result["a warm start"] = same(*models)
     mixed = {**SMALL, "order_share": 0.4, "bias": False}
     more = {"comparisons": said(data), "weights": np.linspace(0, 2, data.matrix.nnz).astype(np.float32)}
     whole, model = (SAD(**mixed).fit(data, False, engine=engine, **more) for engine in (None, Ray(workers=3)))
@@ -77,12 +80,23 @@ def kill_actor():
     os.kill(actors()[0].pid, signal.SIGKILL)
 
 
+def gone():
+    """Tell whether the workers of an earlier fit end, which takes them a moment."""
+    until = time.monotonic() + 30
+    while actors() and time.monotonic() < until:
+        time.sleep(0.05)
+    return not actors()
+
+
 def kill_node(made):
-    """Kill a node, other than the first, that has a worker."""
-    busy = {process.ppid() for process in actors()}
+    """Kill a node, other than the first, that has a worker, and with it the worker, as a machine that is lost does."""
+    busy = actors()
     for node in sorted(made.worker_nodes, key=lambda node: node.unique_id):
-        if {entry.process.pid for entry in node.all_processes["raylet"]} & busy:
+        raylets = {entry.process.pid for entry in node.all_processes["raylet"]}
+        if lost := [process.pid for process in busy if process.ppid() in raylets]:
             made.remove_node(node, allow_graceful=False)
+            for process in filter(psutil.pid_exists, lost):
+                os.kill(process, signal.SIGKILL)
             return
     raise AssertionError("no node but the first has a worker")
 
@@ -95,6 +109,7 @@ def kills(made, folder):
     whole = SAD(**LONGER).fit(data, show_progress=False)
 
     def fit(action, **more):
+        assert gone()
         engine = Ray(workers=2, spare_seconds=6)
         return same(SAD(**LONGER).fit(data, False, engine=engine, callbacks=[once(2, action)], **more), whole)
 

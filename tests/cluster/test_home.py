@@ -113,6 +113,11 @@ def test_a_fit_has_the_bits_of_one_machine(tmp_path, name, count):
         worker.draw_first()
     conductor = Conductor(Here(workers), settings, True, 0, homes=True)
     figures = [conductor.train_epoch(epoch) for epoch in range(trainer.epochs)]
+    users, items = data.shape
+    rows = users * settings.factors + items * (2 * settings.factors if settings.learn_rivals else settings.factors)
+    rows += items * settings.bias + (items * settings.factors if settings.adaptive else 0) + users + found.interactions
+    dealt = conductor.moved - sum(part.moved for part in conductor.times)
+    assert dealt == pytest.approx(4 * rows * (count - 1) / count, rel=0.15)
     conductor.rest()
     held = [worker.held() for worker in workers]
     assert np.array_equal(np.concatenate([rows.users for rows in held]), trainer.factors.users)

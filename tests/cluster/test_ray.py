@@ -5,7 +5,7 @@ from tests.cluster.namespace import inside
 
 def test_fits_on_a_cluster_have_the_bits_of_one_machine():
     result = inside("scenes:same_bits", 3)
-    assert len(result) == 3 and all(result.values()), result
+    assert len(result) == 4 and all(result.values()), result
 
 
 def test_a_worker_and_nodes_are_killed_and_the_bits_stay(tmp_path):

@@ -136,7 +136,9 @@ def test_bad_arguments_are_refused_before_anything_is_written(tmp_path):
         assert not folder.exists()
     with pytest.raises(ValueError, match=r"text.parquet' is a file, and output must be a folder"):
         written(model, tmp_path / "text.parquet")
-    with pytest.raises(ValueError, match=r"output must be a folder that this system has mounted, not 's3://lists'"):
+    with pytest.raises(
+        ValueError, match=r"output must be a folder that this system has mounted, not 's3://lists': mount it"
+    ):
         written(model, "s3://lists")
 
 

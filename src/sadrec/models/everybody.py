@@ -286,7 +286,10 @@ class Folder:
 
     def __init__(self, path: str | Path, identity: Mapping[str, Any]) -> None:
         if "://" in str(path):
-            raise ValueError(f"output must be a folder that this system has mounted, not {str(path)!r}")
+            raise ValueError(
+                f"output must be a folder that this system has mounted, not {str(path)!r}: mount it, or write to a "
+                "folder and copy that once it has a _manifest.json"
+            )
         self.path = Path(path).expanduser().absolute()
         self.work = self.path / _WORK
         self._identity = plain(identity)
