@@ -42,10 +42,11 @@ def same(one: SAD, other: SAD) -> bool:
 
 
 def actors() -> list[Any]:
-    """Return the processes of workers."""
+    """Return the processes of workers, without those that are dead and that nobody has asked about."""
     import psutil
 
-    return [process for process in psutil.process_iter() if process.name().startswith("ray::Actor")]
+    found = (process for process in psutil.process_iter() if process.name().startswith("ray::Actor"))
+    return [process for process in found if process.status() != psutil.STATUS_ZOMBIE]
 
 
 def kill_worker(pick: float) -> bool:

@@ -60,8 +60,9 @@ LONGER = {**SMALL, "iterations": 4}
 
 
 def actors():
-    """Return the processes of workers."""
-    return [process for process in psutil.process_iter() if process.name().startswith("ray::Actor")]
+    """Return the processes of workers, without those that are dead and that nobody has asked about."""
+    found = (process for process in psutil.process_iter() if process.name().startswith("ray::Actor"))
+    return [process for process in found if process.status() != psutil.STATUS_ZOMBIE]
 
 
 def once(epoch, action):
