@@ -117,7 +117,7 @@ class Actors:
         free = ray().available_resources().get("CPU", 0)
         raise ValueError(
             f"there is no place for {at_least} workers with threads={threads} each: {free:g} CPUs are free, after "
-            f"{seconds:g} s; lower workers or threads, or add nodes"
+            f"{seconds:g} s; lower workers or threads, add nodes, or save or collect models that still hold workers"
         )
 
     def _start(self, kind: type[OnNode], threads: int, given: tuple[Any, ...]) -> None:

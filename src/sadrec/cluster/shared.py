@@ -232,6 +232,7 @@ class SharedData:
             given = [()] * workers.count if own is None else own
             return [workers.get([workers.call(w, name, *more) for name in methods]) for w, more in enumerate(given)]
         except Lost as loss:
+            self.end()  # the others hold CPUs that the next fit needs
             raise RuntimeError(
                 f"what was learnt is gone with a worker ({loss}): fit again with the same checkpoint=, which goes on "
                 "from there; without one, it begins anew"
