@@ -270,13 +270,29 @@ def test_a_ring_shows_the_numbers_of_the_library(opened, service, model):
     triads = model.cyclic_triads(7)
     assert numbers(page, "cyclic_triads") == [triads.count] and numbers(page, "triads") == [triads.total]
     assert numbers(page, "intransitivity") == pytest.approx([model.intransitivity(7)])
-    weakest = int(cycle.margins.argmin())
+    weakest = int(chances.argmin())
     assert page.locator(".steps li").nth(weakest).inner_text().endswith("weakest link")
     assert page.locator(".ring .weak .line").count() == 1
     page.locator(".steps button").first.click()
     why = model.explain(7, cycle.path[0], cycle.path[1])
     parts = sorted(why.contributions, key=abs, reverse=True)[:4]
     assert numbers(page, "contribution") == pytest.approx(parts)
+
+
+def test_a_ring_tells_how_often_a_step_is_answered_so_from_how_sure_its_direction_is(opened, service, model):
+    one, two, three = model.cycles(7)[0].path[:3].tolist()
+    pairs = 4 * [[one, two], [two, three], [three, one]]
+    page = opened(service, f"#/ring?you={json.dumps(pairs)}")
+    visitor = model.visitor(said_by(model, pairs))
+    cycle = visitor.cycles("visitor")[0]
+    chances = visitor.probability("visitor", cycle.path, np.roll(cycle.path, -1))
+    assert numbers(page, "probability") == pytest.approx(chances.tolist())
+    assert len(numbers(page, "cycle_probability")) == 1
+    told = page.locator("main").inner_text()
+    assert "answered so in" in told and "sure that all steps point this way" in told and "at once" not in told
+    weakest = page.locator(".steps li").evaluate_all("all => all.findIndex(e => e.innerText.includes('weakest'))")
+    assert weakest == chances.argmin()
+    assert "known exactly" in page.locator("footer").inner_text()
 
 
 def test_a_ring_runs_through_an_item(opened, service, model):
@@ -303,6 +319,31 @@ def test_a_slate_shows_the_numbers_of_the_library(opened, service, model):
     page.locator("summary").click()
     chances = [model.probability(7, one, other) for one in items for other in items if one != other]
     assert numbers(page, "slate_probability") == pytest.approx(chances)
+
+
+def test_winners_of_a_slate_that_tie_are_said_to(opened, kitchen):
+    """A cycle of three equal margins is tied by every method; for another user the first is a little larger."""
+    items, rivals = [[1, -1, 0.002], [0, 0, 0], [-1, 1, 0]], [[1, 1, 1], [2, 1, 1], [0, 1, 1]]
+    users = [[1, 1, 0], [1, 1, 1]]
+    SAD.from_factors(users, items, rivals, items=["rock", "scissors", "paper"]).save(kitchen / "cycle.sad")
+    slate = 'items=["rock","scissors","paper"]'
+    with serving(kitchen, "cycle.sad", None) as service:
+        page = opened(service, f"#/slate?user=0&{slate}")
+        assert page.locator(".big").inner_text() == "rock, scissors and paper are tied"
+        assert page.locator("td.winner").count() == 12 and page.get_by_text("All four ways agree").count() == 0
+        assert all(text.endswith("tied") for text in page.locator("td.winner").all_inner_texts())
+        page = opened(service, f"#/slate?user=1&{slate}")
+        assert page.locator(".big").inner_text() == "No agreement on the winner"
+        assert len(numbers(page, "slate_nash")) == 3
+        nash = page.locator(
+            ".scores td:nth-child(5)"
+        ).all_inner_texts()  # so many digits that the winner is told from the rest
+        assert sum("★" in text for text in nash) == 1 and not any("tied" in text for text in nash)
+        assert max(nash).startswith("33.4") and "★" in max(nash)
+        assert [text.endswith("tied") for text in page.locator(".scores td:nth-child(3)").all_inner_texts()] == 3 * [
+            True
+        ]
+        assert "tied by wins" in page.locator("main").inner_text()
 
 
 def test_what_dethrones_a_winner_is_what_the_library_says(opened, service, model):
@@ -351,7 +392,10 @@ def test_whether_it_is_worth_it_shows_the_numbers_of_the_library(opened, service
     differ = np.sign(model.preference(7, one, other)) != np.sign(twin.preference(7, one, other))
     assert numbers(page, "differ") == pytest.approx([differ.mean()])
     assert page.locator(".verdict").inner_text() == "Yes, here it is."
-    assert len(numbers(page, "probability")) == len(numbers(page, "twin_probability")) == 6
+    shown = np.array([numbers(page, "probability"), numbers(page, "twin_probability")])
+    assert shown.shape == (2, 6)
+    gaps = [(one > 0.5) == (two > 0.5) for one, two in shown.T], -np.abs(shown[0] - shown[1])
+    assert np.lexsort(gaps[::-1]).tolist() == list(range(6))
 
 
 # -- how it behaves ----------------------------------------------------------------------------------------------------
@@ -395,12 +439,25 @@ def test_all_of_it_works_with_keys_alone_and_focus_is_seen(opened, service):
     page.keyboard.press("Enter")
     ready(page, "ring")
     press_until("input[type=radio]")
+    page.keyboard.press("ArrowDown")  # arrows stay among the choices, Tab goes into the field
+    assert page.evaluate("document.activeElement.value") == "user" and page.locator(".who [role=combobox]").is_visible()
     page.keyboard.press("ArrowDown")
-    page.wait_for_function("() => document.activeElement.matches('.who [role=combobox]')")
+    page.wait_for_function("() => location.hash.includes('you=') && document.activeElement.value === 'you'")
+    page.keyboard.press("ArrowUp")
+    assert page.evaluate("document.activeElement.value") == "user"
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.matches('.who [role=combobox]')")
     page.keyboard.press("ArrowDown")
     page.wait_for_selector(".who [role=option]")
     page.keyboard.press("Enter")
     page.wait_for_function("() => location.hash.includes('user=')")
+    assert page.evaluate("document.activeElement.matches('.who [role=combobox]')")  # drawn anew, and still there
+    press_until(".controls > .combobox input")
+    page.keyboard.press("ArrowDown")
+    page.wait_for_selector(".controls > .combobox [role=option]")
+    page.keyboard.press("Enter")
+    page.wait_for_function("() => location.hash.includes('item=')")
+    assert page.evaluate("document.activeElement.innerText") == "any item instead"
 
 
 def test_answers_are_kept_in_the_address_and_can_be_undone(opened, service):
@@ -454,15 +511,31 @@ def test_contradictions_are_told_and_asked_again(opened, service, model):
     assert numbers(page, "contradiction") == pytest.approx([one.probability for one in found if len(one.path) > 2])
 
 
-def test_answers_are_logged_one_behind(opened, service, kitchen):
-    page = opened(service)
-    answer(page, times=2)
+def test_answers_are_logged_when_the_visitor_leaves_and_none_that_was_undone(opened, service, kitchen):
+    page, sent = opened(service), []
+    page.on("request", lambda one: one.url.endswith("/events") and sent.append(one.post_data_json["events"]))
+    answer(page, times=3)
+    for left in (2, 1):
+        page.get_by_role("button", name="Undo").click()
+        page.wait_for_function(
+            "left => document.querySelector('.count').innerText.startsWith(left + ' answer')", arg=left
+        )
+    answer(page, "ArrowRight", times=2)
+    assert sent == []
     pairs = answers_of(page)
-    page.get_by_role("link", name="Nemesis").click()
-    ready(page, "nemesis")
+    with page.expect_response("**/v1/events"):
+        page.evaluate(
+            "Object.defineProperty(document, 'visibilityState', { get: () => 'hidden', configurable: true });"
+            "document.dispatchEvent(new Event('visibilitychange')); delete document.visibilityState"
+        )
+    assert page.get_by_role("button", name="Undo").count() == 0  # what is kept cannot be taken back
+    answer(page)
+    with page.expect_response("**/v1/events"):
+        page.get_by_role("link", name="Nemesis").click()
+    assert [len(events) for events in sent] == [3, 1]
     lines = [json.loads(line) for line in (kitchen / "answers.jsonl").read_text().splitlines()]
-    names = [line["user"] for line in lines if [line["winner"], line["loser"]] == pairs[-1]]
-    assert [[line["winner"], line["loser"]] for line in lines if line["user"] == names[-1]] == pairs
+    kept = [[line["winner"], line["loser"]] for line in lines if line["user"] == sent[0][0]["user"]]
+    assert kept[:3] == pairs and len(kept) == 4
 
 
 def test_a_link_to_a_ring_shows_the_same_ring(opened, service):
@@ -494,6 +567,16 @@ def test_a_question_without_an_answer_is_said_calmly(opened, service):
     assert "99999" in page.get_by_role("alert").inner_text()
     page.get_by_role("button", name="Begin afresh").click()
     page.wait_for_selector("main[data-panel=ring][data-ready=true]")
+    for panel, named in (
+        ("ring?user=zz", "user zz"),
+        ("worth?user=424242", "user 424242"),
+        ("slate?user=[1]", "user [1]"),
+    ):
+        page.goto(f"{service.address}/#/{panel}")
+        page.get_by_text(f"There is no {named}.").wait_for()
+        assert "POST" not in page.get_by_role("alert").inner_text()
+    page.goto(f"{service.address}/#/nemesis?item=zz")
+    page.get_by_text("There is no item zz.").wait_for()
     page.goto(f"{service.address}/#/duel?answers=[[1,99999]]")
     page.get_by_role("alert").wait_for()
     page.get_by_role("button", name="Begin afresh").click()
@@ -643,10 +726,17 @@ def test_a_service_with_keys_asks_for_one(opened, kitchen, browser):
     with serving(kitchen, keys="keys") as service:
         page = browser.new_context().new_page()
         page.goto(f"{service.address}/")
+        for wrong in ("sadrec_wrong", "no header holds 鍵"):
+            page.get_by_label("This service asks for an API key").fill(wrong)
+            page.keyboard.press("Enter")
+            page.wait_for_function("() => document.querySelector('.key input')?.value === ''")
+            page.get_by_role("alert").get_by_text("That key is not known.").wait_for()
+            assert page.evaluate("sessionStorage.getItem('sadrec-key')") is None
         page.get_by_label("This service asks for an API key").fill(key)
         page.keyboard.press("Enter")
         ready(page)
-        assert page.locator("button.card").count() == 2
+        assert page.locator("button.card").count() == 2 and page.get_by_role("alert").count() == 0
+        assert page.evaluate("sessionStorage.getItem('sadrec-key')") == key
         assert key not in page.evaluate("location.href")
         page.context.close()
 

@@ -1,9 +1,12 @@
 """Every verb over HTTP says what the verb in Python says."""
 
+from itertools import pairwise
+
 import numpy as np
+import polars as pl
 import pytest
 
-from sadrec import Comparisons
+from sadrec import SAD, Comparisons
 from sadrec.ranking.cycles import cycle_through
 
 SAID = [(1, 2), (2, 3), (4, 1), (5, 9)]
@@ -112,6 +115,20 @@ def test_cycles_with_the_factors_that_carry_them(running):
     assert sum(step["weakest"] for step in shown["steps"]) == 1
 
 
+def test_the_weakest_step_is_the_one_that_is_answered_so_least_often(running):
+    """Of a visitor margins are not known exactly: the smallest one need not be the least probable."""
+    model, seen = running.model, 0
+    for user in model.users[:20]:
+        best = model.recommend(user, N=9, filter_already_liked_items=False)[0].tolist()
+        said = [{"winner": one, "loser": other} for one, other in pairwise(best)]
+        for cycle in ask(running, "cycles", comparisons=said, N=30)["cycles"]:
+            chances = [step["probability"] for step in cycle["steps"]]
+            margins = [step["margin"] for step in cycle["steps"]]
+            seen += chances.index(min(chances)) != margins.index(min(margins))
+            assert next(place for place, step in enumerate(cycle["steps"]) if step["weakest"]) == np.argmin(chances)
+    assert seen
+
+
 def test_the_cycle_through_an_item_holds_the_item(running):
     content = ask(running, "cycles", user=7, item=3, N=20)
     among = running.model.similar_items(3, 20)[0]
@@ -203,8 +220,6 @@ def test_what_beats_an_item(running):
 
 
 def test_model_and_twin_on_the_same_questions(running, clicks):
-    from sadrec import SAD
-
     content = ask(running, "worth", user=7, pairs=[{"item": 1, "rival": 2}], N=3)
     twin = SAD.load(running.service.settings.twin)
     first = content["questions"][0]
@@ -212,6 +227,9 @@ def test_model_and_twin_on_the_same_questions(running, clicks):
     assert len(content["questions"]) == 4 and content["twin"] == "fitted"
     assert content["share_unexplained"] == pytest.approx(running.model.intransitivity().mean())
     assert content["tested"]["difference"] > 2 * content["tested"]["error"] and content["verdict"] == "yes"
+    every = ask(running, "worth", user=7, N=100)["questions"]
+    gaps = [(not one["differ"], -abs(one["probability"] - one["twin_probability"])) for one in every]
+    assert gaps == sorted(gaps) and {one["differ"] for one in every[:1] + every[-1:]} == {True, False}
     content = ask(clicks, "worth", N=2)
     assert content["twin"] == "nearest" and content["tested"] is None and content["verdict"] in ("no", "unknown")
 
@@ -222,6 +240,17 @@ def test_items_are_found_by_title_and_by_id(running):
     assert get(running, "items", query="DISH 17")["items"][0] == {"item": 17, "title": "Dish 17", "picture": None}
     assert get(running, "items/17")["title"] == "Dish 17"
     assert get(running, "items")["total"] == 30
+
+
+def test_a_search_minds_neither_case_nor_accents(started, folder):
+    names = ["Les Étoiles", "Les E\u0301toiles", "STRASSE", "Straße", "Łódź"]
+    pl.DataFrame({"item": np.arange(5), "title": names}).write_csv(folder / "accents.csv")
+    service = started(items="accents.csv")
+    for query, found in (("etoiles", {0, 1}), ("ÉTOILES", {0, 1}), ("strasse", {2, 3}), ("łodz", {4})):
+        assert {one["item"] for one in get(service, "items", query=query)["items"]} == found
+    factors = [np.ones((rows, 2)) for rows in (2, 2, 2)]
+    SAD.from_factors(*factors, users=["Zoë", "bob"], items=[1, 2]).save(folder / "named.sad")
+    assert [one["user"] for one in get(started("named.sad"), "users", query="zoe")["users"]] == ["Zoë"]
 
 
 def test_users_and_popular_items(running):

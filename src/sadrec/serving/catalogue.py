@@ -1,5 +1,6 @@
 """What people call the items: titles and pictures from a table."""
 
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,7 +32,7 @@ class Catalogue:
 
     def search(self, query: str, order: Positions, N: int) -> tuple[int, list[int]]:
         """Return how many items have a text in their title or id, and the first N in an order; beginnings first."""
-        wanted = query.strip().casefold()
+        wanted = folded(query.strip())
         if not wanted:
             return len(self.ids), order[:N].tolist()
         found = [place for place in order.tolist() if wanted in self.folded[place]]
@@ -52,7 +53,13 @@ def catalogue(item_ids: Ids, path: str | Path | None = None) -> Catalogue:
         {"item": item, "title": title, "picture": picture}
         for item, title, picture in zip(ids, titles, pictures, strict=True)
     ]
-    folded = [
-        f"{title} {item}".casefold() if title else str(item).casefold() for item, title in zip(ids, titles, strict=True)
-    ]
-    return Catalogue(ids, titles, pictures, entries, folded)
+    texts = [folded(f"{title} {item}" if title else str(item)) for item, title in zip(ids, titles, strict=True)]
+    return Catalogue(ids, titles, pictures, entries, texts)
+
+
+def folded(text: str) -> str:
+    """Return a text as it is searched: without case and without accents."""
+    if text.isascii():
+        return text.lower()
+    parts = unicodedata.normalize("NFKD", text.casefold())
+    return "".join(letter for letter in parts if not unicodedata.combining(letter)).casefold()

@@ -178,7 +178,15 @@ class Worth(Who):
     """The model and its twin with T = 1 on the same questions."""
 
     pairs: Annotated[list[Pair], Field(max_length=MOST_IDS)] = Field([], description="Questions to put to both.")
-    N: Annotated[int, Field(ge=0, le=100, description="How many questions to add on which the two differ most.")] = 10
+    N: Annotated[
+        int,
+        Field(
+            ge=0,
+            le=100,
+            description="How many questions to add on which the two differ most: those with different winners first, "
+            "then by the difference of the probabilities.",
+        ),
+    ] = 10
 
 
 class SearchQuery(Question):
@@ -282,7 +290,7 @@ class Preference(BaseModel):
     item: Any
     rival: Any
     margin: float = Field(description="In log-odds; above 0 if the item is preferred.")
-    probability: float
+    probability: float = Field(description="Of one answer: how often the person is expected to prefer the item.")
     deviation: float | None = None
     interval: list[float] | None = None
 
@@ -325,8 +333,8 @@ class Step(BaseModel):
     item: Any
     rival: Any
     margin: float
-    probability: float
-    weakest: bool
+    probability: float = Field(description="Of one answer: how often the person is expected to answer so.")
+    weakest: bool = Field(description="Whether this is the step with the smallest probability.")
     factors: list[FactorPart]
 
 
@@ -335,9 +343,13 @@ class Cycle(BaseModel):
 
     members: list[Any]
     path: list[Item]
-    strength: float
+    strength: float = Field(description="The smallest margin of its steps.")
     steps: list[Step]
-    probability: float | None = Field(None, description="That all steps hold at once, where it is known how sure.")
+    probability: float | None = Field(
+        None,
+        description="How sure the model is that all steps point this way, where that is known; not how often answers "
+        "come out so, which the probabilities of the steps tell.",
+    )
 
 
 class CyclesAnswer(Answer):
@@ -412,7 +424,7 @@ class PlacedItem(ScoredItem):
 
     place_lower: int | None = Field(None, description="The best place that is not improbable (90 %).")
     place_upper: int | None = Field(None, description="The worst place that is not improbable (90 %).")
-    first: float | None = Field(None, description="Probability of the first place.")
+    first: float | None = Field(None, description="How sure the model is of the first place.")
 
 
 class AskAnswer(Answer):
@@ -427,8 +439,8 @@ class Contradiction(BaseModel):
     """Answers that no order of the items fits."""
 
     path: list[Item]
-    probabilities: list[float]
-    probability: float
+    probabilities: list[float] = Field(description="Of one answer to each step.")
+    probability: float = Field(description="How sure the model is that all steps point this way.")
     verdict: Literal["cycle", "noise"]
     ask_again: list[Item]
 
@@ -447,7 +459,9 @@ class VisitorAnswer(Answer):
 
     answers: int
     items: list[PlacedItem]
-    sure: float = Field(description="Mean probability that an item of the list is preferred to one further down.")
+    sure: float = Field(
+        description="Mean probability of one answer: that an item of the list is preferred to one further down."
+    )
     question: InterviewQuestion | None
     stated: list[Stated]
     contradictions: list[Contradiction]

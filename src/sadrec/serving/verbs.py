@@ -15,6 +15,7 @@ from sadrec.ranking.questions import Contradiction, cycle_probability
 from sadrec.ranking.rank import SlateMethod, rank_tournament
 from sadrec.ranking.uncertainty import Uncertainty, VisitorUncertainty
 from sadrec.serving import interview, schemas
+from sadrec.serving.catalogue import folded
 from sadrec.serving.served import EVERYBODY, VISITOR, Served
 from sadrec.serving.settings import MOST_PLAYERS, MOST_USERS
 
@@ -368,7 +369,7 @@ def _cycle(served: Served, model: SAD, user: Any, cycle: Cycle, factors: int) ->
     parts = contributions(known.parameters, known.user(user), path, after)
     has_bias = known.parameters.item_bias is not None
     chances = model.probability(user, cycle.path, np.roll(cycle.path, -1))
-    weakest = int(np.argmin(cycle.margins))
+    weakest = int(np.lexsort((cycle.margins, chances))[0])
     ids = served.items.ids
     covariance = _covariance(model, user)
     vector = known.parameters.user_factors[known.user(user)].astype(np.float64)
@@ -616,7 +617,8 @@ def worth(served: Served, asked: schemas.Worth) -> Answer:
     one, other = (best[side] for side in np.triu_indices(len(best), 1))
     ours, theirs = (_margins(who, name, one, other) for who, name in ((model, user), (twin, twin_user)))
     differ = np.sign(ours) != np.sign(theirs)
-    first = np.argsort(-np.abs(ours - theirs), kind="stable")[: asked.N]
+    ours_chance, theirs_chance = (_chances(who, name, one, other) for who, name in ((model, user), (twin, twin_user)))
+    first = np.lexsort((-np.abs(ours_chance - theirs_chance), ~differ))[: asked.N]
     items = np.array([*_known_items(served, [pair.item for pair in asked.pairs]), *one[first]], model.items.dtype)
     rivals = np.array([*_known_items(served, [pair.rival for pair in asked.pairs]), *other[first]], model.items.dtype)
     share = float(served.intransitivity.mean())
@@ -656,6 +658,10 @@ def person_of_twin(served: Served, who: schemas.Who, model: SAD) -> tuple[SAD, A
 
 def _margins(model: SAD, user: Any, items: Any, rivals: Any) -> Doubles:
     return np.asarray(model.preference(user, items, rivals)) if len(items) else np.empty(0)
+
+
+def _chances(model: SAD, user: Any, items: Any, rivals: Any) -> Doubles:
+    return np.asarray(model.probability(user, items, rivals)) if len(items) else np.empty(0)
 
 
 def _to_both(
@@ -728,10 +734,10 @@ def users(served: Served, asked: schemas.UsersQuery) -> Answer:
     order = np.arange(len(ids))
     if asked.order == "intransitivity":
         order = np.argsort(-served.intransitivity, kind="stable")
-    wanted = asked.query.strip().casefold()
+    wanted = folded(asked.query.strip())
     if wanted:
-        texts = np.char.lower(ids.astype(str))
-        order = order[np.char.find(texts[order], wanted) >= 0]
+        fits = np.array([wanted in folded(text) for text in ids.astype(str).tolist()])
+        order = order[fits[order]]
     return {
         "model": served.digest,
         "total": len(order),

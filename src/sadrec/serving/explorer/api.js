@@ -2,7 +2,7 @@
 
 import { remember } from "./dom.js";
 
-const listeners = { away: () => {}, back: () => {}, changed: () => {}, key: async () => null };
+const listeners = { away: () => {}, back: () => {}, changed: () => {}, key: async () => "" };
 export const listen = (given) => Object.assign(listeners, given);
 
 export class Problem extends Error {
@@ -14,7 +14,8 @@ export class Problem extends Error {
 
 let model = null;
 let away = false;
-let key = sessionStorage.getItem("sadrec-key");
+const KEY = "sadrec-key";
+let key = sessionStorage.getItem(KEY);
 
 const pause = (ms) => new Promise((done) => setTimeout(done, ms));
 
@@ -41,6 +42,21 @@ async function fetched(path, options) {
 const exactly = (_, value, context) =>
   Number.isInteger(value) && !Number.isSafeInteger(value) && /^-?\d+$/.test(context?.source ?? "") ? context.source : value;
 
+/** Ask the visitor for a key until it could be one; `refused` says that the last one was not known. */
+async function typed(refused) {
+  for (;;) {
+    const given = (await listeners.key(refused)).trim();
+    if (/^[!-~]+$/.test(given)) return given; // what a header can hold
+    refused = true;
+  }
+}
+
+/** What the service does not know, in the words of the page: its own are for programs. */
+function plainly(error) {
+  const [, kind, id] = /^(?:unknown|cannot look up the) (user|item) (.*?)(?: \(ids here .*)?: /s.exec(error ?? "") ?? [];
+  return kind ? `There is no ${kind} ${id.replace(/^'(.*)'$/s, "$1")}. The link may be about another model, or the id mistyped.` : error;
+}
+
 function collect(value) {
   if (Array.isArray(value)) value.forEach(collect);
   else if (value && typeof value === "object") {
@@ -61,19 +77,23 @@ export async function ask(path, { body, signal, keepalive = false } = {}) {
       ...(key ? { Authorization: `Bearer ${key}` } : {}),
     },
   });
+  const used = key;
   const response = await fetched(`v1/${path}`, options);
   if (response.status === 401) {
-    key = await listeners.key();
-    if (key) sessionStorage.setItem("sadrec-key", key);
+    if (used === key) { // else another question was given a new one meanwhile
+      sessionStorage.removeItem(KEY);
+      key = await typed(used !== null);
+    }
     return ask(path, { body, signal, keepalive });
   }
+  if (used !== null) sessionStorage.setItem(KEY, used); // it has worked
   let answer = null;
   try {
     answer = JSON.parse(await response.text(), exactly);
   } catch {
     throw new Problem("The service gave an answer that cannot be read.", response.status);
   }
-  if (!response.ok) throw new Problem(answer.error ?? "The service cannot answer this.", response.status);
+  if (!response.ok) throw new Problem(plainly(answer.error) ?? "The service cannot answer this.", response.status);
   collect(answer);
   if (answer.model && model && answer.model !== model) {
     model = answer.model;

@@ -52,7 +52,7 @@ async function open() {
 
 function failed(error) {
   const afresh = () => {
-    visitor.keep([]);
+    if (main.dataset.panel === "duel") visitor.keep([]);
     history.replaceState(null, "", `#/${main.dataset.panel}`);
     open();
   };
@@ -61,11 +61,13 @@ function failed(error) {
   main.dataset.ready = "failed";
 }
 
-function askForKey() {
+function askForKey(refused) {
   return new Promise((done) => {
-    const field = fresh("key");
-    const input = el("input", { id: field, type: "password", autocomplete: "off", required: true });
-    const form = el("form", { class: "key" }, el("label", { for: field }, "This service asks for an API key"), input, el("button", { type: "submit" }, "Use it"));
+    const [field, told] = [fresh("key"), fresh("told")];
+    const input = el("input", { id: field, type: "password", autocomplete: "off", required: true,
+      "aria-invalid": refused && "true", "aria-describedby": refused && told });
+    const form = el("form", { class: "key" }, el("label", { for: field }, "This service asks for an API key"), input, el("button", { type: "submit" }, "Use it"),
+      refused && el("p", { role: "alert", id: told }, "That key is not known."));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       show(notice);
@@ -89,7 +91,7 @@ listen({
       open();
     }, 300);
   },
-  key: () => (keyed ??= askForKey().finally(() => { keyed = null; })),
+  key: (refused) => (keyed ??= askForKey(refused).finally(() => { keyed = null; })),
 });
 
 async function served() {

@@ -13,6 +13,13 @@ function fill(node, properties, children) {
 
 const real = (children) => children.flat(Infinity).filter((child) => child !== undefined && child !== null && child !== false);
 
+/** Show these children instead, and leave the focus where it was: on the part with the same data-part, if there is one. */
+export function redraw(node, ...children) {
+  const part = node.contains(document.activeElement) ? document.activeElement.dataset.part : undefined;
+  show(node, ...children);
+  if (part) node.querySelector(`[data-part="${part}"]`)?.focus({ preventScroll: true });
+}
+
 /** Show these children instead of what is there; lists are flattened, and what is not there is left out. */
 export const show = (node, ...children) => node.replaceChildren(...real(children));
 
@@ -58,11 +65,13 @@ export function cut(text, most) {
 
 const minus = (text) => text.replace("-", "−");
 
-export function percent(value) {
-  if (value > 0.995 && value < 1) return "over 99\u202f%";
-  if (value > 0 && value < 0.0005) return "under 0.1\u202f%";
-  return `${(100 * value).toFixed(value > 0 && value < 0.01 ? 1 : 0)}\u202f%`;
+export function percent(value, more = 0) {
+  if (!more && value > 0.995 && value < 1) return "over 99\u202f%";
+  if (!more && value > 0 && value < 0.0005) return "under 0.1\u202f%";
+  return `${(100 * value).toFixed(more + (value > 0 && value < 0.01 ? 1 : 0))}\u202f%`;
 }
+/** How sure the model is, from draws: however many agree, it is never quite 0 or 1. */
+export const certainty = (value) => percent(Math.min(Math.max(value, 1e-4), 1 - 1e-4));
 export const decimal = (value, digits = 2) => minus(value.toFixed(digits));
 export const signed = (value, digits = 2) => (value >= 0 ? "+" : "") + decimal(value, digits);
 export const whole = (value) => value.toLocaleString("en");

@@ -2,7 +2,7 @@
 
 import { ask } from "./api.js";
 import {
-  bar, calm, decimal, el, heading, name, number, ordinal, percent, picture, pictured, plural, sameId, show,
+  bar, calm, certainty, decimal, el, heading, name, number, ordinal, percent, picture, pictured, plural, sameId, show,
 } from "./dom.js";
 import { ringPlot } from "./ringplot.js";
 import { about, pairs, replace, toHash, visitor } from "./state.js";
@@ -46,14 +46,24 @@ export function duel(values) {
     replace("duel", { answers });
   };
 
-  // An answer is sent to be kept when the next one follows or the page is left: until then it can be undone.
+  // Answers are sent to be kept when the visitor leaves or starts over: until then they can be undone, from then on not.
   let sent = answers.length;
-  const send = (until) => {
-    const events = answers.slice(sent, until).map(([winner, loser]) => ({ user: visitor.name, winner, loser }));
-    sent = Math.max(sent, until);
-    if (logged && events.length) ask("events", { body: { events }, keepalive: true }).catch(() => {});
+  const undoable = () => answers.length > (logged ? sent : 0);
+  const send = () => {
+    const events = answers.slice(sent).map(([winner, loser]) => ({ user: visitor.name, winner, loser }));
+    sent = answers.length;
+    const keepalive = JSON.stringify(events).length < 60_000; // what browsers send for a page that is gone
+    if (logged && events.length) ask("events", { body: { events }, keepalive }).catch(() => {});
   };
-  const left = () => document.visibilityState === "hidden" && send(answers.length);
+  const takeBack = () => {
+    answers = answers.slice(0, -1);
+    sent = Math.min(sent, answers.length);
+  };
+  const left = () => {
+    if (document.visibilityState !== "hidden") return;
+    send();
+    if (!undoable()) question.querySelector(".undo")?.remove();
+  };
   document.addEventListener("visibilitychange", left);
 
   async function learn(note, signal) {
@@ -85,7 +95,6 @@ export function duel(values) {
   function answer(winner, loser, chance) {
     if (busy) return;
     if (answers.length >= LONGEST) return;
-    send(answers.length);
     answers = [...answers, [winner, loser]];
     const first = [name(winner), " it is. Before you said so, the model gave that ", number("expected", chance, percent(chance)), "."];
     learn(first).then(() => {
@@ -93,7 +102,7 @@ export function duel(values) {
       if (best) said_.append(" ", name(best.item), " leads your list.");
       question.querySelector("button.card")?.focus({ preventScroll: true });
     }).catch((error) => {
-      answers = answers.slice(0, -1);
+      if (undoable()) takeBack();
       if (error.name !== "AbortError") show(said_, error.message);
     });
   }
@@ -105,15 +114,14 @@ export function duel(values) {
   }
 
   function undo() {
-    if (busy || !answers.length) return;
-    answers = answers.slice(0, -1);
-    sent = Math.min(sent, answers.length);
+    if (busy || !undoable()) return;
+    takeBack();
     learn(["The last answer is taken back."]).then(() => question.querySelector("button.card")?.focus());
   }
 
   function startOver() {
     if (busy) return;
-    send(answers.length);
+    send();
     [answers, previous, skipped, ended, sent] = [[], [], [], false, 0];
     learn(["All answers are forgotten."]).then(() => question.querySelector("button.card")?.focus());
   }
@@ -124,10 +132,10 @@ export function duel(values) {
     const count = el("p", { class: "count" }, done
       ? [number("answers", done, plural(done, "answer")), done < ENOUGH ? ` of about ${ENOUGH}.` : "."]
       : `About ${ENOUGH} answers are enough; from 5 on you can look at your taste.`,
-      logged && " This service keeps your answers, without a name, to learn from them.");
+      logged && " This service keeps your answers, without a name, to learn from them, once you leave this panel; until then you can undo them.");
     const tools = el("div", { class: "tools" },
       next && el("button", { type: "button", on: { click: skip } }, "Neither, ask another"),
-      done > 0 && el("button", { type: "button", on: { click: undo } }, "Undo"),
+      undoable() && el("button", { type: "button", class: "undo", on: { click: undo } }, "Undo"),
       done > 0 && el("button", { type: "button", on: { click: startOver } }, "Start over"),
       done >= 5 && done < ENOUGH && !ended && el("button", { type: "button", on: { click: () => {
         ended = true;
@@ -168,7 +176,7 @@ export function duel(values) {
     }));
     previous = shown.items;
     show(sure, (answers.length
-      ? ["Two items of this list are in the right order with a probability of ", number("sure", shown.sure, percent(shown.sure)), ", on average."]
+      ? ["Asked about two items of this list you would choose the upper one in ", number("sure", shown.sure, percent(shown.sure)), " of the cases, on average."]
       : ["Before the first answer this is the list of the average user."]));
     if (calm()) return;
     for (const row of list.children) {
@@ -199,14 +207,14 @@ export function duel(values) {
       return;
     }
     const verdict = {
-      cycle: (p) => ["A cycle: with ", p, " every step of it is your taste, and no list can show that."],
-      noise: (p) => ["Noise, it seems: that all of it is your taste has a chance of ", p, "."],
-      open: (p) => ["Noise or a cycle? It is real with ", p, ". The page asks again to find out."],
+      cycle: (p) => ["A cycle: the model is ", p, " sure that all steps point this way, and no list can show that."],
+      noise: (p) => ["Noise, it seems: the model is only ", p, " sure that all steps point this way."],
+      open: (p) => ["Noise or a cycle? The model is ", p, " sure that all steps point this way. The page asks again to find out."],
     };
     show(doubts, el("h2", {}, "Where you contradict yourself"), el("ul", {}, found.map((one) => el("li", {},
       chain(one.path.map((item) => item.item)),
       el("p", {}, one.path.length === 2 ? "You answered this both ways: noise, or you do not mind."
-        : (verdict[one.verdict] ?? verdict.open)(number("contradiction", one.probability, percent(one.probability))))))));
+        : (verdict[one.verdict] ?? verdict.open)(number("contradiction", one.probability, certainty(one.probability))))))));
   }
 
   function chain(path) {
@@ -224,9 +232,9 @@ export function duel(values) {
         el("div", {},
           el("p", { class: "big" }, name(first.item)),
           el("p", {}, "leads your list", first.first === undefined || first.first === null ? "" :
-            [", and with a probability of ", number("first", first.first, percent(first.first)), " nothing else belongs there"],
-            ". After ", plural(answers.length, "answer"), " two items of your list are in the right order with a probability of ",
-            number("taste_sure", shown.sure, percent(shown.sure)), ", on average."),
+            [", and the model is ", number("first", first.first, certainty(first.first)), " sure that nothing else belongs there"],
+            ". After ", plural(answers.length, "answer"), ", asked about two items of your list, you would choose the upper one in ",
+            number("taste_sure", shown.sure, percent(shown.sure)), " of the cases, on average."),
           el("ol", { class: "top" }, top.map((one) => el("li", {}, pictured(one.item), " ",
             el("span", { class: "quiet" }, "mean margin ", number("score", one.score, decimal(one.score)))))),
           el("p", {}, number("taste_intransitivity", unexplained, percent(unexplained)),
@@ -240,7 +248,7 @@ export function duel(values) {
             el("p", {}, cycle.probability < 0.5 ? "Your answers hint at this cycle, but do not settle it."
               : "Each item beats the next one on the ring, the last the first.",
               cycle.probability === null || cycle.probability === undefined ? "" :
-                [" That all steps hold at once has a probability of ", number("cycle_probability", cycle.probability, percent(cycle.probability)), "."])]
+                [" The model is ", number("cycle_probability", cycle.probability, certainty(cycle.probability)), " sure that all steps point this way."])]
           : [el("h3", {}, "No cycle"), el("p", {}, "Among your best items everything can be put in one order: a plain list says it all.")])));
   }
 
@@ -261,7 +269,7 @@ export function duel(values) {
       await learn(null, signal);
     },
     stop() {
-      send(answers.length);
+      send();
       document.removeEventListener("keydown", keys);
       document.removeEventListener("visibilitychange", left);
     },

@@ -1,7 +1,7 @@
 // Nemesis: what beats a popular item head to head, and for what share of the users.
 
 import { ask, query } from "./api.js";
-import { announce, el, heading, name, number, ordinal, percent, pictured, sameId, show, signed, titleOf, whole } from "./dom.js";
+import { announce, el, heading, name, number, ordinal, percent, pictured, redraw, sameId, show, signed, titleOf, whole } from "./dom.js";
 import { itemField } from "./pick.js";
 import { id, replace } from "./state.js";
 
@@ -38,11 +38,11 @@ export function nemesis(values) {
   }
 
   function drawControls() {
-    show(controls,
+    redraw(controls,
       el("div", { class: "choices", role: "group", "aria-label": "Popular items" }, popular.map((one, place) => el("button", {
         type: "button", class: "pill", "aria-pressed": String(sameId(one, item)),
         on: { click: () => again(() => { item = one; }).then(() => controls.querySelectorAll(".pill")[place]?.focus()) } }, name(one)))),
-      itemField("Another item", (chosen) => again(() => { item = chosen; })));
+      itemField("Another item", (chosen) => again(() => { item = chosen; }), { part: "item" }));
   }
 
   function draw(answer) {

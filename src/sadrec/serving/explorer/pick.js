@@ -4,14 +4,14 @@ import { ask, query } from "./api.js";
 import { el, fresh, pictured, percent, plural, show } from "./dom.js";
 
 /** A field with suggestions that works with keys, a mouse and a screen reader (the ARIA combobox pattern). */
-export function combobox({ label, hint, search, render, pick, text = "" }) {
+export function combobox({ label, hint, search, render, pick, part, text = "" }) {
   const [field, list, help] = [fresh("field"), fresh("list"), fresh("hint")];
   let found = [];
   let at = -1;
   let asking = null;
 
   const input = el("input", {
-    id: field, type: "text", role: "combobox", autocomplete: "off", spellcheck: "false", value: text, dir: "auto",
+    id: field, type: "text", role: "combobox", autocomplete: "off", spellcheck: "false", value: text, dir: "auto", "data-part": part,
     "aria-expanded": "false", "aria-controls": list, "aria-autocomplete": "list", "aria-describedby": help,
   });
   const options = el("ul", { id: list, role: "listbox", "aria-label": label, hidden: true });
@@ -93,11 +93,12 @@ export function whoField(who, answers, pick) {
   const group = fresh("who");
   const choice = (value, label, checked, disabled) => {
     const box = fresh("choice");
-    const input = el("input", { type: "radio", name: group, id: box, value, checked, disabled });
+    const input = el("input", { type: "radio", name: group, id: box, value, checked, disabled, "data-part": `who-${value}` });
     return el("span", { class: "choice" }, input, el("label", { for: box }, label));
   };
   const user = combobox({
     label: "User",
+    part: "who",
     hint: "Those whose preferences scores explain least come first.",
     text: who.user === undefined ? "" : String(who.user),
     search: searchUsers,
@@ -116,9 +117,8 @@ export function whoField(who, answers, pick) {
     user);
   set.addEventListener("change", (event) => {
     if (event.target.type !== "radio") return;
-    user.hidden = event.target.value !== "user";
-    if (event.target.value === "user") user.querySelector("input").focus();
-    else pick(event.target.value === "you" ? { you: answers } : {});
+    user.hidden = event.target.value !== "user"; // the focus stays: the next arrow goes on, Tab goes into the field
+    if (event.target.value !== "user") pick(event.target.value === "you" ? { you: answers } : {});
   });
   return set;
 }

@@ -1,7 +1,7 @@
 // Ring: where taste runs in a cycle, which step is the weakest, and which factors carry each step.
 
 import { ask } from "./api.js";
-import { announce, decimal, el, heading, name, number, percent, plural, show, signed, titleOf, whole } from "./dom.js";
+import { announce, certainty, decimal, el, heading, name, number, percent, plural, redraw, show, signed, titleOf, whole } from "./dom.js";
 import { itemField, their, whoField } from "./pick.js";
 import { ringPlot } from "./ringplot.js";
 import { asked, id, pairs, replace, visitor } from "./state.js";
@@ -16,17 +16,17 @@ export function ring(values) {
   const result = el("div");
   const node = el("div", { class: "panel-ring" },
     heading("Ring", `A over B, B over C, and C over A: no list can show that, a ring can. Each item beats the next one
-      clockwise; the dashed step is the weakest.`),
+      clockwise; the dashed step is the weakest: the one that is answered so least often.`),
     controls, result);
 
   const address = () => ({ you: who.you, user: who.user, item, cycle: cycle || undefined });
 
   function drawControls() {
     const around = item === undefined
-      ? itemField("Through an item (optional)", (chosen) => again(() => { item = chosen; }))
+      ? itemField("Through an item (optional)", (chosen) => again(() => { item = chosen; }), { part: "around" })
       : el("p", { class: "around" }, "Cycles through ", name(item), " ",
-        el("button", { type: "button", on: { click: () => again(() => { item = undefined; }) } }, "any item instead"));
-    show(controls,
+        el("button", { type: "button", "data-part": "around", on: { click: () => again(() => { item = undefined; }) } }, "any item instead"));
+    redraw(controls,
       whoField(who, who.you ?? visitor.answers, (chosen) => again(() => { who = chosen; })), around);
   }
 
@@ -79,11 +79,12 @@ export function ring(values) {
             el("button", { type: "button", class: "link", "aria-pressed": String(place === step),
               on: { click: () => { step = place; draw(); result.querySelectorAll(".steps button")[place].focus(); } } },
             name(one.item), el("span", { class: "beats" }, " beats "), name(one.rival)),
-            el("p", { class: "quiet" }, "by ", number("margin", one.margin, decimal(one.margin)), ", in ",
+            el("p", { class: "quiet" }, "by ", number("margin", one.margin, decimal(one.margin)), ", answered so in ",
               number("probability", one.probability, percent(one.probability)), " of the cases",
               one.weakest ? el("strong", {}, " · weakest link") : "")))),
-          shown.probability !== null && shown.probability !== undefined && el("p", {}, "That every step holds at once has a probability of ",
-            number("cycle_probability", shown.probability, percent(shown.probability)), "."),
+          shown.probability !== null && shown.probability !== undefined && el("p", {}, "The model is ",
+            number("cycle_probability", shown.probability, certainty(shown.probability)),
+            " sure that all steps point this way. Single answers vary: how often each comes out so stands beside its step."),
           factors(shown.steps[step]))),
       share());
   }

@@ -16,7 +16,7 @@ export function ringPlot(cycle, { pick, chosen = -1 } = {}) {
   const marker = (name) => svg("marker", { id: `${tip}-${name}`, class: `tip ${name}`, viewBox: "0 0 10 10", refX: 7, refY: 5,
     markerUnits: "userSpaceOnUse", markerWidth: 14, markerHeight: 14, orient: "auto-start-reverse" }, svg("path", { d: "M0 0 10 5 0 10z" }));
 
-  const words = cycle.steps.map((step) => `${titleOf(step.item)} beats ${titleOf(step.rival)} by ${decimal(step.margin)}`);
+  const words = cycle.steps.map((step) => `${titleOf(step.item)} beats ${titleOf(step.rival)} by ${decimal(step.margin)}, answered so in ${percent(step.probability)} of the cases`);
   const plot = svg("svg", { viewBox: `0 0 ${width} ${HEIGHT}`, class: "ring", role: "img",
     "aria-label": `A cycle: ${words.join("; ")}.` }, svg("defs", {}, marker("plain"), marker("weak")));
 

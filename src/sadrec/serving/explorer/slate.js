@@ -1,20 +1,32 @@
 // Slate: a few items, four ways to choose a winner, and the item that changes the winner without winning.
 
 import { ask, query } from "./api.js";
-import { announce, decimal, el, heading, hiddenWord, name, number, percent, pictured, sameId, show, titleOf } from "./dom.js";
+import { announce, decimal, el, heading, hiddenWord, name, number, percent, pictured, redraw, sameId, show, titleOf } from "./dom.js";
 import { itemField, whoField, whose } from "./pick.js";
 import { asked, id, ids, pairs, replace, visitor } from "./state.js";
 
 const MOST = 12;
 
 const METHODS = {
-  margin: ["Mean margin", "by how much it beats the others, on average", (score) => decimal(score)],
-  wins: ["Wins", "how many of the others it beats", (score) => decimal(score, score % 1 ? 1 : 0)],
+  margin: ["Mean margin", "by how much it beats the others, on average", (score, more) => decimal(score, 2 + more)],
+  wins: ["Wins", "how many of the others it beats", (score, more) => decimal(score, score % 1 ? 1 + more : 0)],
   markov: ["Markov", "how often a walk that moves on to what is preferred is there", percent],
   nash: ["Nash", "how often to choose it so that nothing beats the choice", percent],
 };
 
 const BY = { margin: "mean margin", wins: "wins", markov: "the Markov chain", nash: "Nash averaging" };
+
+/** The winners of a ranking, several if they tie, and how its scores are shown: with as many digits as tell the winners from the rest. */
+function judged({ method, items, scores }) {
+  const shown = METHODS[method][2];
+  const ties = (more) => scores.filter((score) => shown(score, more) === shown(scores[0], more)).length;
+  const tied = ties(6);
+  let digits = 0;
+  while (ties(digits) > tied) digits += 1;
+  return { method, winners: items.slice(0, tied), shown: (score) => shown(score, digits) };
+}
+
+const listed = (parts) => parts.flatMap((part, place) => [place ? (place < parts.length - 1 ? ", " : " and ") : "", part]);
 
 export function slate(values) {
   let who = values.you !== undefined ? { you: pairs(values.you) } : { user: id(values.user) };
@@ -65,7 +77,7 @@ export function slate(values) {
   function drawControls() {
     const add = itemField("Put on the slate", put, { hint: `Up to ${MOST} items.` });
     add.classList.add("add");
-    show(controls, whoField(who, who.you ?? visitor.answers, (chosen) => again(() => { who = chosen; })), add);
+    redraw(controls, whoField(who, who.you ?? visitor.answers, (chosen) => again(() => { who = chosen; })), add);
   }
 
   const drawChips = () => show(chips, ...items.map((item, place) => el("li", {}, pictured(item),
@@ -77,30 +89,36 @@ export function slate(values) {
         el("p", {}, items.length ? "Put another one beside it." : "Put two items or more on it.")));
       return;
     }
-    const winners = new Set(answer.rankings.map((one) => JSON.stringify(one.winner)));
-    const agree = winners.size === 1;
-    announce(agree ? `${titleOf(answer.rankings[0].winner)} wins.` : "No agreement on the winner.");
+    const ways = answer.rankings.map(judged);
+    const winning = answer.items.map((one) => one.item).filter((item) => ways.some((way) => way.winners.some((one) => sameId(one, item))));
+    const always = winning.filter((item) => ways.every((way) => way.winners.some((one) => sameId(one, item))));
+    const ties = ways.filter((way) => way.winners.length > 1).map((way) => BY[way.method]);
+    const verdict = always.length > 1 ? " are tied" : ties.length ? " wins or is tied" : " wins";
+    announce(always.length ? `${listed(always.map(titleOf)).join("")}${verdict}.` : "No agreement on the winner.");
     show(result,
-      el("p", { class: "big" }, agree ? [name(answer.rankings[0].winner), " wins"] : "No agreement on the winner"),
-      el("p", {}, agree ? "All four ways agree" : `${winners.size} items win, each in its own way`,
+      el("p", { class: "big" }, always.length ? [listed(always.map(name)), verdict] : "No agreement on the winner"),
+      el("p", {}, winning.length === 1 ? "All four ways agree"
+        : always.length === 1 ? ["No way puts another item before it, but it is tied by ", listed(ties)]
+          : [`${winning.length} items win, `, ties.length ? ["tied by ", listed(ties)] : "each in its own way"],
         answer.condorcet_winner === null
           ? ". Nothing beats all others: the best are a cycle or tie among themselves."
           : [", and ", name(answer.condorcet_winner), " beats every other one head to head."]),
-      table(answer), spoilers(answer), matrix(answer));
+      table(answer, ways), spoilers(answer), matrix(answer));
   }
 
-  function table(answer) {
+  function table(answer, ways) {
     const order = answer.rankings[0].items;
     return el("div", {}, el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Scores by method" }, el("table", { class: "scores" },
       el("caption", {}, `Who wins for ${whose(who)}`),
       el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "item"),
         answer.rankings.map((one) => el("th", { scope: "col" }, METHODS[one.method][0])))),
       el("tbody", {}, order.map((item) => el("tr", {}, el("th", { scope: "row" }, pictured(item)),
-        answer.rankings.map((one) => {
-          const place = one.items.findIndex((other) => sameId(other, item));
-          return el("td", { class: place ? "" : "winner" },
-            number(`slate_${one.method}`, one.scores[place], METHODS[one.method][2](one.scores[place])),
-            place ? "" : [el("span", { class: "crown", "aria-hidden": "true" }, " ★"), hiddenWord(" wins")]);
+        answer.rankings.map((one, column) => {
+          const [place, { winners, shown }] = [one.items.findIndex((other) => sameId(other, item)), ways[column]];
+          const wins = place < winners.length;
+          return el("td", { class: wins ? "winner" : "" },
+            number(`slate_${one.method}`, one.scores[place], shown(one.scores[place])),
+            wins && [el("span", { class: "crown", "aria-hidden": "true" }, " ★"), winners.length > 1 ? " tied" : hiddenWord(" wins")]);
         })))))),
     el("dl", { class: "methods" }, answer.rankings.map((one) => el("div", {}, el("dt", {}, METHODS[one.method][0]), el("dd", {}, METHODS[one.method][1])))));
   }

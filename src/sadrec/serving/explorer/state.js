@@ -8,12 +8,19 @@ const read = (text) => {
   }
 };
 
+/** A value of the address: JSON, or else the text itself, so that ?user=zz is about zz and no number is rounded. */
+const given = (text) => {
+  const value = read(text);
+  const rounded = typeof value === "number" && Math.abs(value) > Number.MAX_SAFE_INTEGER;
+  return value === undefined || value === null || rounded ? text || undefined : value;
+};
+
 const isId = (value) => typeof value === "number" || typeof value === "string";
 
 export function fromHash(hash = location.hash) {
   const [path, search = ""] = hash.replace(/^#\/?/, "").split("?");
   const values = {};
-  for (const [key, text] of new URLSearchParams(search)) values[key] = read(text);
+  for (const [key, text] of new URLSearchParams(search)) values[key] = given(text);
   return { panel: path, values };
 }
 
@@ -28,7 +35,8 @@ export function toHash(panel, values) {
   return `#/${panel}${text ? "?" + text : ""}`;
 }
 
-export const id = (value) => (isId(value) ? value : undefined);
+/** An id; what cannot be one is left as text, which the service will not know. */
+export const id = (value) => (value === undefined || isId(value) ? value : JSON.stringify(value));
 export const ids = (value) => (Array.isArray(value) ? value.filter(isId) : []);
 
 /** Pairs [winner, loser], as the duels keep them. */

@@ -1,7 +1,7 @@
 // Is it worth it? The model beside its twin with T = 1, on the same questions.
 
 import { ask } from "./api.js";
-import { announce, bar, decimal, el, heading, name, number, percent, show, signed, whole } from "./dom.js";
+import { announce, bar, decimal, el, heading, name, number, percent, redraw, show, signed, whole } from "./dom.js";
 import { their, whoField } from "./pick.js";
 import { asked, id, pairs, replace, visitor } from "./state.js";
 
@@ -29,7 +29,7 @@ export function worth(values) {
       result.removeAttribute("aria-busy");
     }
     replace("worth", { you: who.you, user: who.user });
-    show(controls, whoField(who, who.you ?? visitor.answers, (chosen) => again(() => { who = chosen; })));
+    redraw(controls, whoField(who, who.you ?? visitor.answers, (chosen) => again(() => { who = chosen; })));
     draw(answer);
   }
 
@@ -77,7 +77,7 @@ export function worth(values) {
           side("this model", one, one.probability, "probability"), side("T = 1", one, one.twin_probability, "twin_probability"))))));
     return [
       part(answer.questions.slice(0, answer.own), "Your own answers", "You chose the first of each pair; both have learnt from that. The bar is the probability of the first."),
-      part(answer.questions.slice(answer.own), "Where they differ most", `Among ${their(who, "best items")}. The bar is the probability of the first; the twin is ${twin}.`)];
+      part(answer.questions.slice(answer.own), "Where they differ most", `Among ${their(who, "best items")}: different winners first, then the largest differences. The bar is the probability of the first; the twin is ${twin}.`)];
   }
 
   const side = (label, one, chance, what) => el("div", {}, el("span", { class: "who-says" }, label),
