@@ -141,3 +141,21 @@ def test_extreme_margins_give_finite_steps():
         likelihood = step(xi, items, None, 0, 1, np.float32(1), 1e-6, 0.0, 0.0, None)
         assert 0 < likelihood <= 1
         assert np.isfinite(xi).all() and np.isfinite(items).all()
+
+
+@pytest.mark.parametrize("rivals", [True, False])
+def test_rows_with_a_centre_decay_to_it_and_rivals_to_1(rivals):
+    xi, items, bias = parameters(0, rivals)
+    rng = np.random.default_rng(1)
+    users, centres, biases = (rng.normal(size=shape).astype(np.float32) for shape in ((2, K), (ITEMS, K), ITEMS))
+    before = xi.copy(), items.copy(), bias.copy()
+    held = Penalties(L2, L1 if rivals else None, None, users, centres, biases)
+    update(1, xi, items, bias, 2, 3, np.float32(0), RATE, held)
+    keep = 1 - 2 * RATE * L2
+    np.testing.assert_allclose(xi, keep * before[0] + (1 - keep) * users[1], rtol=1e-5, atol=1e-6)
+    for item in (2, 3):
+        expected = keep * before[1][item, :K] + (1 - keep) * centres[item]
+        np.testing.assert_allclose(items[item, :K], expected, rtol=1e-5, atol=1e-6)
+        assert bias[item] == pytest.approx(keep * before[2][item] + (1 - keep) * biases[item], abs=1e-6)
+        assert (np.abs(items[item, K:] - 1) <= np.abs(before[1][item, K:] - 1)).all()
+    np.testing.assert_array_equal(items[[0, 1, 4]], before[1][[0, 1, 4]])

@@ -129,7 +129,6 @@ class Encoder:
 
     what: str  # "item" or "user"
     codes: tuple[Code, ...]
-    form: str = "columns"  # "columns" by name, "tags" of a mapping, or "matrix"
 
     @staticmethod
     def fit(table: Table, trained: Ids, minimum: int = 2) -> "Encoder":
@@ -182,10 +181,7 @@ class Encoder:
                 f"no column of {what}_features tells two {what}s of the data apart (each is the same for all, or "
                 "different for each): leave it out"
             )
-        form = "columns"
-        if isinstance(table.parts[0], Block):
-            form = "matrix"
-        return Encoder(what, tuple(codes), form)
+        return Encoder(what, tuple(codes))
 
     @property
     def columns(self) -> list[str]:
@@ -262,7 +258,7 @@ class Encoder:
             else:
                 codes.append({"kind": "matrix", "width": code.width, "scale": code.scale})
                 arrays[f"{number}_kept"] = code.kept
-        return {"what": self.what, "form": self.form, "codes": codes}, arrays
+        return {"what": self.what, "codes": codes}, arrays
 
     @staticmethod
     def unpack(values: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> "Encoder":
@@ -291,7 +287,7 @@ class Encoder:
                 raise ValueError(f"features of the unknown kind {entry['kind']!r}")
         if not codes or values["what"] not in ("item", "user"):
             raise ValueError("features without columns")
-        return Encoder(values["what"], tuple(codes), str(values["form"]))
+        return Encoder(values["what"], tuple(codes))
 
 
 def _row(values: Any, name: str) -> Any:

@@ -1,7 +1,7 @@
 """What features predict of every row: the centres that training holds the parameters to, made anew for every epoch.
 
-A row's factors are predicted + own. The prediction is a regression of the present factors on the features; the
-penalties shrink what is a row's own to 0. Centres change between epochs only and follow from the factors alone, so that
+A row's factors are predicted + own. The prediction is a regression of the present factors on the features, and l2 holds
+the row to a share of it (``SHARE``). Centres change between epochs only and follow from the factors alone, so that
 neither the schedule nor checkpoints know of them.
 """
 
