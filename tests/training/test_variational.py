@@ -213,6 +213,14 @@ def test_one_strong_factor_is_found_in_little_data():
     assert 1 / np.sqrt(learner.prior.rival_precision[1:].min(initial=np.inf)) > 0.3
 
 
+def test_one_comparison_counts_with_its_weight():
+    one = np.zeros(1, np.int32)
+    learners = [Variational(Pairs(one, one, one + 1, np.full(1, weight, np.float32)), 1, 2, 1, 0) for weight in (1, 50)]
+    assert [learner.rows.curvature.tolist() for learner in learners] == [[0.25], [12.5]]
+    likelihoods = [[learner.advance() for _ in range(5)][-1] for learner in learners]
+    assert likelihoods[0] < likelihoods[1] < 0
+
+
 def test_held_parameters_stay_whatever_the_weights():
     pairs = simulated()
     heavy = Pairs(pairs.user, pairs.winner, pairs.loser, np.full(len(pairs), 1e9, np.float32))

@@ -378,7 +378,8 @@ class Variational:
     def _weights(self, rows: slice) -> Doubles:
         """Return the weights of comparisons."""
         weight = self.rows.weight
-        return np.ones(len(self.rows.user[rows])) if len(weight) == 1 else weight[rows].astype(np.float64)
+        of_rows = weight[rows] if len(weight) > 1 else np.broadcast_to(weight, len(self.rows.user[rows]))
+        return of_rows.astype(np.float64)
 
     def _rise(self, rows: slice) -> Doubles:
         """Return by how much more the winners of comparisons met others than the losers."""
