@@ -22,6 +22,7 @@ DATASETS = ("movielens-100k", "movielens-1m", "pokemon")
 @click.option(
     "--tuned-on", type=click.Choice(DATASETS[:2]), help="Choose the settings of lists on training rows of this one."
 )
+@click.option("--share", type=click.FloatRange(0.01, 1.0), default=1.0, help="Take a share of the users of MovieLens.")
 @quick_option
 @quiet_option
 def features_command(
@@ -32,6 +33,7 @@ def features_command(
     tasks: str,
     seeds: int,
     tuned_on: str | None,
+    share: float,
     quick: bool,
     quiet: bool,
 ) -> None:
@@ -58,6 +60,7 @@ def features_command(
             tasks=chosen,
             seeds=[0] if quick else list(range(seeds)),
             tuned_on=tuned_on,
+            share=share,
             most=2000 if quick else None,
             show_progress=not quiet,
         )

@@ -36,6 +36,17 @@ def _nothing(like: Interactions) -> Interactions:
     return replace(like, matrix=csr_matrix(like.shape, dtype=np.float32))
 
 
+def some_users(data: Interactions, share: float) -> Interactions:
+    """Return what a random share of the users did, with the items that they did something with.
+
+    >>> some_users(Interactions.from_csr(np.ones((40, 3))), 0.25)
+    Interactions(10 users x 3 items, 30 interactions)
+    """
+    users = _new(data.shape[0], 0, share)
+    items = np.bincount(data.matrix[users].indices, minlength=data.shape[1]) > 0
+    return _part(data, users, items)
+
+
 def cold_items(data: Interactions, seed: int) -> Split:
     """Take a tenth of the items out of training; they are ranked among each other.
 

@@ -287,6 +287,7 @@ def features_study(
     tasks: Sequence[str] = tuple(TASKS),
     seeds: Sequence[int] = (0, 1, 2),
     tuned_on: str | None = None,
+    share: float = 1.0,
     most: int | None = None,
     show_progress: bool = True,
 ) -> str:
@@ -307,6 +308,8 @@ def features_study(
         Of the splits and of the models.
     tuned_on
         The data set on whose training rows settings are chosen for lists; None for each on its own.
+    share
+        Take a random share of the users of MovieLens.
     most
         Take at most so many comparisons, and no more than a tenth as many users.
     show_progress
@@ -328,6 +331,8 @@ def features_study(
             page = report(name, table, missing, titles, BATTLE_HEADINGS, "log loss", len(seeds))
         else:
             featured = movielens(name, data_folder)
+            if share < 1:
+                featured = Featured(name, splits.some_users(featured.data, share), featured.items, featured.users)
             if most is not None:
                 people = featured.data.filter(top_users=max(2, most // 10))
                 featured = Featured(name, people, featured.items, featured.users)
@@ -343,6 +348,8 @@ def features_study(
             )
             titles = {key: model.title for key, model in MODELS.items()}
             page = report(name, table, missing, titles, HEADINGS, "nDCG@10", len(seeds))
+            if share < 1:
+                page += f"\nA random {100 * share:g} % of the users: {featured.data}.\n"
             if tuned_on is not None:
                 page += f"\nSettings were chosen on training rows of {tuned_on}.\n"
         write_whole(folder / f"{name}.md", page)
