@@ -212,10 +212,8 @@ class HomeWorker(Worker):
 
     def draw_first(self) -> None:
         """Hold the first factors of the users and items whose home is here."""
-        one, users, items = (
-            self.settings,
-            *(slice(*own[self.number : self.number + 2].tolist()) for own in self._bounds),
-        )
+        one = self.settings
+        users, items = (slice(*own[self.number : self.number + 2].tolist()) for own in self._bounds)
         factors = initial_rows(
             self.shape, one.factors, one.init_scale, one.learn_rivals, one.bias, one.seed, users, items
         )
@@ -314,7 +312,7 @@ def _keys(ids: IdArray) -> NDArray[np.uint64]:
     """Return a number of 64 bits for each id, the same for the same id."""
     if ids.dtype.kind != "U":
         return np.ascontiguousarray(ids).view(np.uint64)
-    letters = np.ascontiguousarray(ids).view(np.uint32).reshape(len(ids), -1)
+    letters = np.ascontiguousarray(ids).view(np.uint32).reshape(len(ids), ids.dtype.itemsize // 4)
     keys = np.zeros(len(ids), np.uint64)
     for column in letters.T[::-1]:  # blanks at the end change nothing
         keys = keys * np.uint64(0x9E3779B97F4A7C15) + column

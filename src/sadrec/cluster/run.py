@@ -166,7 +166,12 @@ class Run:
                 epoch = len(self._history)
                 figures = conductor.train_epoch(epoch, self._keep)
                 if not all(map(math.isfinite, figures.values())):
-                    self._diverged(conductor, epoch)
+                    kept = self._go_back(conductor)
+                    raise DivergedError(
+                        f"training diverged in epoch {epoch + 1} (learning_rate={settings.learning_rate}, "
+                        f"regularization={settings.regularization}): lower learning_rate, to a third say; the model is "
+                        f"left as it was after epoch {epoch}"
+                    )
                 self._history.append(lasting(figures))
                 if epoch > first:  # in the first one, kernels are loaded
                     self._warn_of_the_slowest(conductor, workers)
@@ -222,17 +227,13 @@ class Run:
         self._saved = Saved(shards.folder, epoch, tuple(self._history), stopped, names, bounds, sums)
         shards.write(self._saved)
 
-    def _diverged(self, conductor: Conductor, epoch: int) -> None:
-        """Go back to the beginning of the epoch, and say so."""
-        if self._boundary is not None:
-            conductor.restore(self._boundary)
-            conductor.rest()
-            self._source.take_over(conductor)
-        raise DivergedError(
-            f"training diverged in epoch {epoch + 1} (learning_rate={self._settings.learning_rate}, "
-            f"regularization={self._settings.regularization}): lower learning_rate, to a third say; the model is left "
-            f"as it was after epoch {epoch}"
-        )
+    def _go_back(self, conductor: Conductor) -> bool:
+        """Take over the parameters from before the epoch; tell whether the workers are kept."""
+        if self._boundary is None:
+            return False
+        conductor.restore(self._boundary)
+        conductor.rest()
+        return self._source.take_over(conductor)
 
     def _warn_of_the_slowest(self, conductor: Conductor, workers: Actors) -> None:
         """Name a worker that all others wait for, once."""
