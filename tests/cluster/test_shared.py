@@ -5,8 +5,10 @@ from typing import ClassVar
 import numpy as np
 import polars as pl
 import pytest
+from click.testing import CliRunner
 
 from sadrec import SAD, Interactions
+from sadrec.cli import main
 from sadrec.cluster import Ray, shared
 from sadrec.cluster.actors import ActorAtHome, Lost
 from sadrec.models import DivergedError
@@ -127,6 +129,25 @@ def test_what_needs_all_data_in_one_place_is_refused_and_the_workers_end(workers
     with pytest.raises(ValueError, match=said):
         SAD(**{**SMALL, **settings}).fit(data, False, engine=OnFiles(workers=2), **given)
     assert all(started.ended for started in workers.started)
+
+
+def test_the_command_line_fits_several_files_here_and_on_workers(workers, data, tmp_path, monkeypatch):
+    monkeypatch.setattr(Ray, "_connect", lambda engine: False)
+    files = sorted(map(str, data.glob("*.parquet")))
+    options = ["--factors", "4", "--iterations", "2", "--blocks", "3", "--quiet"]
+    expected = SAD(factors=4, iterations=2, blocks=3).fit(Interactions.read(data, duplicates="last"), False)
+    for name, given in (("several", files), ("folder", [str(data)])):
+        answer = CliRunner().invoke(main, ["fit", *given, "-o", f"{tmp_path}/{name}.sad", *options])
+        assert answer.exit_code == 0, answer.output
+        assert same(SAD.load(tmp_path / f"{name}.sad"), expected) and not workers.started
+    for output in ("model/", "model.sad"):
+        answer = CliRunner().invoke(main, ["fit", *files, "-o", f"{tmp_path}/{output}", *options, "--engine", "ray"])
+        assert answer.exit_code == 0, answer.output
+        assert same(SAD.load(tmp_path / output), expected)
+    assert (tmp_path / "model" / "model.json").is_file() and (tmp_path / "model.sad").is_file()
+    assert len(workers.started) == 2 and all(started.ended for started in workers.started)
+    answer = CliRunner().invoke(main, ["fit", *files, "-o", f"{tmp_path}/model/", *options])
+    assert answer.exit_code == 2 and "a model is one only where workers read Parquet" in answer.output
 
 
 def test_an_item_with_nearly_all_rows_leaves_workers_without_items(workers, tmp_path):

@@ -81,14 +81,15 @@ def fit_command(
 
     file, output, folder_of_shards = files[0], Path(place), is_folder(place)
     estimator = new_model(model, settings, settings_file)
-    here = dislikes, validation, reading.given.get("weight"), estimator.order_share or None
-    elsewhere = engine is not None and not any(value is not None for value in here)
+    here = dislikes, validation, reading.given.get("weight"), item_features, user_features
+    ordered = bool(estimator.order_share) or estimator.negative_sampling == "popular"
+    elsewhere = engine is not None and not ordered and all(value is None for value in here)
     data = reading.parquet(files, elsewhere)
     elsewhere = elsewhere and data is not None and not isinstance(data, Interactions)
     if folder_of_shards and not elsewhere:
         raise click.UsageError(
             f"{place} is a folder, and a model is one only where workers read Parquet (--engine ray, without "
-            "--dislikes, --validation, --weight and --order-share): name the file to write, such as model.sad"
+            "--dislikes, --validation, --weight, features and --order-share): name the file to write, such as model.sad"
         )
     if elsewhere:
         engine = replace(engine, collect=not folder_of_shards)
@@ -109,7 +110,8 @@ def fit_command(
     elif not elsewhere and dislikes is not None:
         raise click.UsageError("--dislikes goes with interactions")
     tables = {"item": item_features, "user": user_features}
-    more |= options.read_features(tables, {"item": data.items, "user": data.users}, tags)
+    if not elsewhere:
+        more |= options.read_features(tables, {"item": data.items, "user": data.users}, tags)
     held_out = None
     if validation is not None:
         share = {"test": validation, "seed": estimator.random_state}
