@@ -34,8 +34,6 @@ BATTLE_HEADINGS = {"seen": "both seen", "one": "one unseen", "both": "both unsee
 OURS = "sad-features"
 # Seeds of the inner splits, which no test split has.
 INNER = 1000
-# How far lists with features may be below those without.
-SLACK = 0.002
 
 # Part of every record: raise it when what is computed changes, and old records are computed again.
 FORMAT, BATTLE_FORMAT = 1, 2
