@@ -54,7 +54,7 @@ def _no_table(context: click.Context, _: click.Parameter, path: Path) -> Path:
     return path
 
 
-model_argument = click.argument("model", type=click.Path(exists=True, path_type=Path), callback=_no_table)
+model_argument = click.argument("model", type=_File(exists=True, path_type=Path), callback=_no_table)
 user_option = click.option("--user", required=True, help="Id of the user.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 titles_option = click.option(

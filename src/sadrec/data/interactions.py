@@ -125,9 +125,9 @@ class Interactions(OfUsersAndItems):
 
     @classmethod
     def _of_files(cls, files: ParquetFiles, show_progress: bool = True) -> "Interactions":
-        from tqdm import tqdm
+        from sadrec._progress import Bar
 
-        shown = partial(tqdm, desc="reading", delay=2, leave=False, unit="rows", unit_scale=True)
+        shown = partial(Bar, desc="reading", delay=2, leave=False, unit="rows", unit_scale=True)
         total = sum(run.stop - run.start for run in files.runs)
         with shown(total=total, disable=None if show_progress else True) as bar:
             rows = files.read(progress=bar.update)

@@ -828,10 +828,9 @@ class SAD(TrainingSettings, Estimator):
         elif liked is None:
             raise ValueError("nothing is known of the user: give liked or features, or use recommend_popular")
         else:
-            items_liked = fitted.items(liked, "liked items")
-            columns, shape = np.unique(items_liked), (1, len(fitted.item_ids))
+            columns, shape = np.unique(fitted.items(liked, "liked items")), (1, len(fitted.item_ids))
             known = sp.csr_matrix((np.ones(len(columns), np.float32), columns, [0, len(columns)]), shape=shape)
-            folded = fitted.fold_in(liked, features)
+            folded = fitted.fold_in(fitted.item_ids.array[columns], features)  # liked may be read only once
         return fitted.recommend_to_one(
             folded.vector.astype(np.float32)[None],
             N,
