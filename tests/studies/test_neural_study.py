@@ -86,26 +86,12 @@ def test_the_report_names_every_model_and_what_was_chosen(tmp_path, monkeypatch,
     folder = tmp_path / "data" / "round"
     folder.mkdir(parents=True)
     cycles(400).to_frame().write_parquet(folder / "comparisons.parquet")
-    page = neural_study(
-        tmp_path / "out",
-        tmp_path / "data",
-        sets=["round"],
-        seeds=[0],
-        tried=[{**QUICK, "epochs": 2}],
-        show_progress=False,
-    )
+    asked = {"sets": ["round"], "seeds": [0], "tried": [{**QUICK, "epochs": 2}], "show_progress": False}
+    page = neural_study(tmp_path / "out", tmp_path / "data", **asked)
     assert "| set | SAD() | linear part alone | network |" in page
     assert "- round, network: {'factors': 4, 'regularization': 0.001}" in page
     monkeypatch.setattr(study, "fitted", None)  # nothing is fitted again
-    again = neural_study(
-        tmp_path / "out",
-        tmp_path / "data",
-        sets=["round"],
-        seeds=[0],
-        tried=[{**QUICK, "epochs": 2}],
-        show_progress=False,
-    )
-    assert again == page
+    assert neural_study(tmp_path / "out", tmp_path / "data", **asked) == page
 
 
 def test_without_pytorch_the_command_says_how_to_get_it(tmp_path, monkeypatch):

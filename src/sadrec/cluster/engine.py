@@ -2,24 +2,21 @@
 
 import logging
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from sadrec import _check
 from sadrec.cluster.actors import ray
-from sadrec.cluster.checkpoint import Shards
 from sadrec.cluster.parts import write_parts
 from sadrec.cluster.run import DataHere, Run, refuse_too_many
 from sadrec.cluster.shared import SharedData
 from sadrec.data.parquet import ParquetFiles
 from sadrec.models.everybody import Part, Work, Written
 from sadrec.training.dataset import TrainingData
+from sadrec.training.engine import Course
 from sadrec.training.factors import Factors
-from sadrec.training.run import progress
 from sadrec.training.settings import Settings
-from sadrec.training.trainer import Figures, epochs_of
 
 
 @dataclass(frozen=True)
@@ -60,29 +57,13 @@ class Ray:
         if not 0 <= self.spare_seconds < math.inf:
             raise ValueError(f"spare_seconds must be a finite number from 0, not {self.spare_seconds!r}")
 
-    def run(
-        self,
-        data: TrainingData,
-        settings: Settings,
-        factors: Factors,
-        *,
-        identity: Mapping[str, Any],
-        checkpoint: str | Path | None,
-        checkpoint_seconds: float,
-        after_epoch: Callable[[int, Figures], bool],
-        show_progress: bool,
-        title: str,
-        history: list[Figures],
-    ) -> None:
-        """Train to the end, from ``factors`` and into them, and fill ``history``."""
+    def run(self, data: TrainingData, settings: Settings, factors: Factors, course: Course) -> None:
+        """Train to the end, from ``factors`` and into them, and fill the history."""
         if data.positives(settings) is not None:
             refuse_too_many(self.workers, settings)
-        shards = None if checkpoint is None else Shards(str(checkpoint), identity, checkpoint_seconds)
         started = self._connect()
         try:
-            run = Run(self, DataHere(self, data, settings, factors), settings, shards, history)
-            with progress(epochs_of(settings), len(history), title, show_progress) as bar:
-                run.to_the_end(after_epoch, bar)
+            Run(self, DataHere(self, data, settings, factors), settings, course).to_the_end()
         finally:
             if started:
                 ray().shutdown()

@@ -2,7 +2,6 @@
 
 import logging
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -12,10 +11,11 @@ from sadrec.cluster.conductor import Boundary, Conductor
 from sadrec.cluster.layout import Bounds, rest_bounds
 from sadrec.cluster.worker import Rows
 from sadrec.training.dataset import TrainingData
+from sadrec.training.engine import Course
 from sadrec.training.factors import Factors
-from sadrec.training.run import DivergedError, summary
+from sadrec.training.run import DivergedError, progress, summary
 from sadrec.training.settings import Settings
-from sadrec.training.trainer import Figures, epochs_of, lasting
+from sadrec.training.trainer import epochs_of, lasting
 
 logger = logging.getLogger("sadrec")
 
@@ -118,26 +118,32 @@ class DataHere:
 class Run:
     """One fit: attempt after attempt, each from the last state that is still there."""
 
-    def __init__(
-        self, engine: Places, source: Source, settings: Settings, shards: Shards | None, history: list[Figures]
-    ):
-        self._engine, self._source, self._settings = engine, source, settings
-        self._shards, self._history = shards, history
-        self._saved = None if shards is None else shards.newest()
+    def __init__(self, engine: Places, source: Source, settings: Settings, course: Course) -> None:
+        self._engine, self._source, self._settings, self._course = engine, source, settings, course
+        self._history, self._shards, self._saved = course.history, None, None
+        if course.checkpoint is not None:
+            self._shards = Shards(str(course.checkpoint), course.identity, course.checkpoint_seconds)
+            self._saved = self._shards.newest()
         if self._saved is not None:
-            history[:] = self._saved.history
+            self._history[:] = self._saved.history
         self._boundary: Boundary | None = None
         self._workers = engine.workers
         self._told: set[int] = set()
 
-    def to_the_end(self, after_epoch: Callable[[int, Figures], bool], bar: Any) -> None:
+    def to_the_end(self) -> None:
         """Train to the end."""
+        course = self._course
+        with progress(epochs_of(self._settings), len(self._history), course.title, course.show_progress) as bar:
+            self._attempts(bar)
+
+    def _attempts(self, bar: Any) -> None:
+        """Try again after a loss, unless there were many."""
         losses, attempt = 0, 0
         while True:
             attempt += 1
             reached = len(self._history)
             try:
-                self._attempt(attempt, after_epoch, bar)
+                self._attempt(attempt, bar)
                 return
             except Lost as loss:
                 losses = 1 if len(self._history) > reached else losses + 1
@@ -148,7 +154,7 @@ class Run:
                     ) from loss
                 logger.warning("%s; trying again from epoch %d", loss, len(self._history) + 1)
 
-    def _attempt(self, attempt: int, after_epoch: Callable[[int, Figures], bool], bar: Any) -> None:
+    def _attempt(self, attempt: int, bar: Any) -> None:
         """Train from the last state there is, until the end or a loss."""
         engine, settings = self._engine, self._settings
         seconds, least = (FIRST_SECONDS, self._workers) if attempt == 1 else (engine.spare_seconds, 1)
@@ -175,7 +181,7 @@ class Run:
                 self._history.append(lasting(figures))
                 if epoch > first:  # in the first one, kernels are loaded
                     self._warn_of_the_slowest(conductor, workers)
-                stopped = after_epoch(epoch + 1, figures)
+                stopped = self._course.after_epoch(epoch + 1, figures)
                 last = stopped or len(self._history) == epochs_of(settings)
                 if self._shards is not None and (self._shards.due() or last):
                     self._save(conductor, attempt, stopped)

@@ -2,7 +2,7 @@
 
 import logging
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,7 +11,6 @@ import scipy.sparse as sp
 
 from sadrec._types import Floats
 from sadrec.cluster.actors import ActorAtHome, Actors, Lost, ray
-from sadrec.cluster.checkpoint import Shards
 from sadrec.cluster.conductor import Conductor
 from sadrec.cluster.home import Home
 from sadrec.cluster.layout import Bounds
@@ -21,9 +20,8 @@ from sadrec.cluster.worker import Rows
 from sadrec.data.ids import IdArray
 from sadrec.data.parquet import ParquetFiles
 from sadrec.models.shards import ShardFile
-from sadrec.training.run import progress
+from sadrec.training.engine import Course
 from sadrec.training.settings import Kind, Settings
-from sadrec.training.trainer import Figures, epochs_of
 
 logger = logging.getLogger("sadrec")
 
@@ -151,19 +149,8 @@ class SharedData:
 
     # -- training -----------------------------------------------------------------------------------------------------
 
-    def train(
-        self,
-        settings: Settings,
-        *,
-        identity: Mapping[str, Any],
-        checkpoint: str | Path | None,
-        checkpoint_seconds: float,
-        after_epoch: Callable[[int, Figures], bool],
-        show_progress: bool,
-        title: str,
-        history: list[Figures],
-    ) -> None:
-        """Train to the end, and fill ``history``; the parameters stay with the workers."""
+    def train(self, settings: Settings, course: Course) -> None:
+        """Train to the end, and fill the history; the parameters stay with the workers."""
         if settings.order_share or settings.negative_sampling == "popular":
             name = "order_share" if settings.order_share else "negative_sampling"
             raise ValueError(
@@ -177,9 +164,7 @@ class SharedData:
             self._scale = self._ask(
                 lambda workers: workers.get([workers.call(0, "balance_scale", power, *_tell(workers, "lengths"))])[0]
             )
-        shards = None if checkpoint is None else Shards(str(checkpoint), identity, checkpoint_seconds)
-        with progress(epochs_of(settings), len(history), title, show_progress) as bar:
-            Run(self._engine, self, settings, shards, history).to_the_end(after_epoch, bar)
+        Run(self._engine, self, settings, course).to_the_end()
 
     def conductor(self, workers: Actors, settings: Settings) -> Conductor:
         """Return what has them train."""

@@ -1,7 +1,7 @@
 """SAD and BPR: fitting, and the verbs. A verb turns ids into positions, asks ``ranking``, and turns back."""
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
@@ -45,7 +45,7 @@ from sadrec.ranking.vectors import item_vectors, user_vectors
 from sadrec.training.checkpoint import Checkpoints
 from sadrec.training.dataset import TrainingData, training_data
 from sadrec.training.defaults import Described, as_before, resolve
-from sadrec.training.engine import Engine, refuse_elsewhere
+from sadrec.training.engine import Course, Engine, refuse_elsewhere
 from sadrec.training.factors import Factors, initial_factors
 from sadrec.training.run import DivergedError, run
 from sadrec.training.settings import Settings, TrainingSettings
@@ -385,18 +385,8 @@ class SAD(TrainingSettings, Estimator):
             self._fitted = replace(fitted, parameters=_parameters(factors), stored_seen=fitted.seen)
 
         try:
-            engine.run(
-                data,
-                settings,
-                factors,
-                identity=self._identity(data, settings, factors, None, options),
-                checkpoint=options.checkpoint,
-                checkpoint_seconds=options.checkpoint_seconds,
-                after_epoch=partial(self._call_back, options.callbacks),
-                show_progress=options.show_progress,
-                title=type(self).__name__,
-                history=fitted.history,
-            )
+            identity = self._identity(data, settings, factors, None, options)
+            engine.run(data, settings, factors, self._course(identity, options, fitted.history))
         except DivergedError:
             if fitted.history:
                 take_over()
@@ -415,20 +405,8 @@ class SAD(TrainingSettings, Estimator):
             refuse_elsewhere(settings, options.validation, options.patience)
             history: list[Figures] = []
             try:
-                shared.train(
-                    settings,
-                    identity={
-                        "class": type(self).__name__,
-                        "files": shared.fingerprint(),
-                        "settings": settings.identity(),
-                    },
-                    checkpoint=options.checkpoint,
-                    checkpoint_seconds=options.checkpoint_seconds,
-                    after_epoch=partial(self._call_back, options.callbacks),
-                    show_progress=options.show_progress,
-                    title=type(self).__name__,
-                    history=history,
-                )
+                known = {"class": type(self).__name__, "files": shared.fingerprint(), "settings": settings.identity()}
+                shared.train(settings, self._course(known, options, history))
             except DivergedError:
                 if history:
                     self._fitted = fitted_away(shared, settings, history)
@@ -445,6 +423,18 @@ class SAD(TrainingSettings, Estimator):
             warn_of_repeated(rows, timed=timed)
         self._warn_of_nothing()
         return self
+
+    def _course(self, identity: Mapping[str, Any], options: _Options, history: list[Figures]) -> Course:
+        """Return how a fit elsewhere goes."""
+        return Course(
+            identity,
+            options.checkpoint,
+            options.checkpoint_seconds,
+            partial(self._call_back, options.callbacks),
+            options.show_progress,
+            type(self).__name__,
+            history,
+        )
 
     def _call_back(self, callbacks: Iterable[Callback], epoch: int, figures: Figures) -> bool:
         """Tell all of them, and return whether one stops the fit."""

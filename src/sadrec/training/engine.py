@@ -1,6 +1,7 @@
 """What runs a fit somewhere else than in this process, with the same result."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,6 +13,22 @@ from sadrec.training.defaults import Described
 from sadrec.training.factors import Factors
 from sadrec.training.settings import Settings
 from sadrec.training.trainer import Figures
+
+
+@dataclass(frozen=True)
+class Course:
+    """How a fit elsewhere goes, beside what it learns from: see :func:`sadrec.training.run.run`.
+
+    ``identity`` is all that the result depends on, to know a checkpoint by; ``history`` is filled.
+    """
+
+    identity: Mapping[str, Any]
+    checkpoint: str | Path | None
+    checkpoint_seconds: float
+    after_epoch: Callable[[int, Figures], bool]
+    show_progress: bool
+    title: str
+    history: list[Figures]
 
 
 class SharedFeedback(Described, Protocol):
@@ -26,19 +43,8 @@ class SharedFeedback(Described, Protocol):
         """Return a digest of all of it."""
         ...
 
-    def train(
-        self,
-        settings: Settings,
-        *,
-        identity: Mapping[str, Any],
-        checkpoint: str | Path | None,
-        checkpoint_seconds: float,
-        after_epoch: Callable[[int, Figures], bool],
-        show_progress: bool,
-        title: str,
-        history: list[Figures],
-    ) -> None:
-        """Train to the end, and fill ``history``: see :meth:`Engine.run`."""
+    def train(self, settings: Settings, course: Course) -> None:
+        """Train to the end, and fill the history."""
         ...
 
     def items(self) -> tuple[IdArray, Floats, Floats | None]:
@@ -66,24 +72,8 @@ class Engine(Protocol):
         """Whether what was learnt from files is brought to this process at the end."""
         ...
 
-    def run(
-        self,
-        data: TrainingData,
-        settings: Settings,
-        factors: Factors,
-        *,
-        identity: Mapping[str, Any],
-        checkpoint: str | Path | None,
-        checkpoint_seconds: float,
-        after_epoch: Callable[[int, Figures], bool],
-        show_progress: bool,
-        title: str,
-        history: list[Figures],
-    ) -> None:
-        """Train to the end, from ``factors`` and into them, and fill ``history``: see :func:`sadrec.training.run.run`.
-
-        ``identity`` is all that the result depends on, to know a checkpoint by.
-        """
+    def run(self, data: TrainingData, settings: Settings, factors: Factors, course: Course) -> None:
+        """Train to the end, from ``factors`` and into them, and fill the history."""
         ...
 
     def read(self, files: ParquetFiles) -> SharedFeedback:
