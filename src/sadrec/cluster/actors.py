@@ -22,6 +22,7 @@ logger = logging.getLogger("sadrec")
 
 
 _AGAIN = 2.0  # seconds to wait for a place for one worker less
+_LOOK = 2.0  # seconds after which to see whether workers that start still have their places
 
 
 class Lost(Exception):
@@ -127,7 +128,16 @@ class Actors:
             place = strategies.PlacementGroupSchedulingStrategy(self._group, placement_group_bundle_index=number)
             options = {"num_cpus": threads, "max_restarts": 0, "scheduling_strategy": place}
             self._actors.append(remote.options(**options).remote(number, self.count, *given, threads))
-        self.places: list[tuple[str, int]] = self.get([actor.where.remote() for actor in self._actors])
+        asked = [actor.where.remote() for actor in self._actors]
+        while len(ray().wait(asked, num_returns=len(asked), timeout=_LOOK)[0]) < len(asked):
+            self._check_places()
+        self.places: list[tuple[str, int]] = self.get(asked)
+
+    def _check_places(self) -> None:
+        """Raise Lost where a node is gone that a worker was to start on: Ray would wait for another one for ever."""
+        state = importlib.import_module("ray.util").placement_group_table(self._group)["state"]
+        if state != "CREATED":
+            raise Lost(f"a node was lost while workers started ({state.lower()} places)")
 
     def call(self, worker: int, method: str, *arguments: Any, returns: int = 1) -> Any:
         """Have a worker do something after what it was told before; return a reference, or so many, at once."""
@@ -146,14 +156,17 @@ class Actors:
             raise cause from error
 
     def end(self) -> None:
-        """End all of them."""
-        for actor in self._actors:
+        """End all of them; they are gone already where this process has left the cluster."""
+        actors, group = self._actors, self._group
+        self._actors, self._group = [], None
+        if not ray().is_initialized():  # asked then, Ray would start a cluster
+            return
+        for actor in actors:
             with suppress(Exception):
                 ray().kill(actor)
-        if self._group is not None:
+        if group is not None:
             with suppress(Exception):
-                importlib.import_module("ray.util.placement_group").remove_placement_group(self._group)
-        self._actors, self._group = [], None
+                importlib.import_module("ray.util.placement_group").remove_placement_group(group)
 
 
 def is_loss(error: BaseException) -> bool:

@@ -4,19 +4,24 @@ The folder may be anything that fsspec reaches: a folder that all nodes share, s
 """
 
 import json
+import logging
+import socket
 import tempfile
 import time
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sadrec._files import checksum_of, plain, read_arrays, write_arrays
-from sadrec._record import CheckpointError, differences
+from sadrec._files import FileFormatError, checksum_of, fingerprint, plain, read_arrays, write_arrays
+from sadrec._record import CheckpointError, differences, locked
 from sadrec.cluster.worker import Rows
 from sadrec.training.trainer import Figures
+
+logger = logging.getLogger("sadrec")
 
 FORMAT = 1
 _KIND = "rows of a fit on a cluster"
@@ -42,6 +47,14 @@ class Shards:
         self.folder = folder
         self._identity, self._seconds, self._last = plain(identity), seconds, time.monotonic()
 
+    def held(self) -> AbstractContextManager[None]:
+        """Hold the folder for this process, where it is one of a disk: other systems of files know no locks."""
+        import fsspec
+
+        system, path = file_system(self.folder)
+        local = isinstance(system, fsspec.implementations.local.LocalFileSystem)
+        return locked(path) if local else nullcontext()
+
     def due(self) -> bool:
         """Tell whether it is time to write one."""
         return time.monotonic() - self._last >= self._seconds
@@ -49,26 +62,36 @@ class Shards:
     def write(self, saved: Saved) -> None:
         """Write the manifest: from now on the checkpoint is there. Remove all but the last two."""
         system, path = file_system(self.folder)
-        content = {"format": FORMAT, "identity": self._identity, **asdict(saved)}
+        content = plain({"format": FORMAT, "identity": self._identity, **asdict(saved)})
         content.pop("folder")
+        content["digest"] = _digest(content)
         name = f"epoch-{saved.epoch:06d}.manifest"
         with tempfile.TemporaryDirectory() as here:
-            (Path(here) / name).write_text(json.dumps(plain(content)))
+            (Path(here) / name).write_text(json.dumps(content))
             system.put_file(str(Path(here) / name), f"{path}/.{name}")
         system.mv(f"{path}/.{name}", f"{path}/{name}")
-        kept = self._manifests()[-2:]
-        wanted = set(kept) | {shard for entry in kept for shard in self._read(entry)["names"]}
+        kept: dict[str, list[str]] = {}
+        for entry in reversed(self._manifests()):
+            there = self._read(entry) if len(kept) < 2 else None
+            if there is not None and there["epoch"] <= saved.epoch:  # later ones were damaged, and are left behind
+                kept[entry] = there["names"]
+        wanted = {*kept, *(shard for names in kept.values() for shard in names)}
         for entry in system.ls(path, detail=False):
             last = str(entry).rsplit("/", 1)[-1]
-            if last.startswith("epoch-") and last not in wanted:
+            if last.startswith("epoch-") and last.endswith((".manifest", ".rows")) and last not in wanted:
                 system.rm_file(entry)
         self._last = time.monotonic()
 
-    def newest(self) -> Saved | None:
-        """Return the newest checkpoint, None where there is none; one of another fit raises a CheckpointError."""
+    def newest(self, before: int | None = None) -> Saved | None:
+        """Return the newest checkpoint, of an epoch before one; None where there is none.
+
+        A damaged one is said and left out; one of another fit raises a CheckpointError.
+        """
         for name in reversed(self._manifests()):
             content = self._read(name)
-            if content.pop("format", None) != FORMAT:
+            if content is None or (before is not None and content["epoch"] >= before):
+                continue
+            if content.pop("format") != FORMAT:
                 raise CheckpointError(f"{self.folder}/{name} is of another version of sadrec: give another folder")
             theirs = content.pop("identity")
             if theirs != self._identity:
@@ -86,12 +109,22 @@ class Shards:
         names = (str(entry).rsplit("/", 1)[-1] for entry in system.ls(path, detail=False))
         return sorted(name for name in names if name.startswith("epoch-") and name.endswith(".manifest"))
 
-    def _read(self, name: str) -> dict[str, Any]:
+    def _read(self, name: str) -> dict[str, Any] | None:
+        """Return what a manifest says; None, and a word in the log, where it is damaged."""
         system, path = file_system(self.folder)
-        content = json.loads(system.cat_file(f"{path}/{name}"))
-        if not isinstance(content, dict):
-            raise CheckpointError(f"{self.folder}/{name} is not a checkpoint: give another folder")
-        return content
+        try:
+            content = json.loads(system.cat_file(f"{path}/{name}"))
+            whole = isinstance(content, dict) and content.pop("digest", None) == _digest(content)
+        except ValueError:
+            whole = False
+        if not whole:
+            logger.warning("%s/%s is damaged; it is left out", self.folder, name)
+            return None
+        return dict(content)
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    return fingerprint(content)
 
 
 def file_system(folder: str) -> tuple[Any, str]:
@@ -115,7 +148,10 @@ def write_rows(folder: str, name: str, rows: Rows) -> str:
 
 
 def read_rows(saved: Saved, first_user: int, last_user: int, first_item: int, last_item: int) -> Rows:
-    """Return the rows of some users and items from a checkpoint of however many workers."""
+    """Return the rows of some users and items from a checkpoint of however many workers.
+
+    Damage raises a CheckpointError.
+    """
     system, path = file_system(saved.folder)
     found: dict[str, list[Any]] = {name: [] for name in Rows._fields}
     with tempfile.TemporaryDirectory() as here:
@@ -123,8 +159,16 @@ def read_rows(saved: Saved, first_user: int, last_user: int, first_item: int, la
             users = slice(*(min(max(edge - bounds[0], 0), bounds[1] - bounds[0]) for edge in (first_user, last_user)))
             items = slice(*(min(max(edge - bounds[2], 0), bounds[3] - bounds[2]) for edge in (first_item, last_item)))
             file = Path(here) / name
-            system.get_file(f"{path}/{name}", str(file))
-            arrays, _ = read_arrays(file, f"{_KIND} of sadrec")
+            try:
+                system.get_file(f"{path}/{name}", str(file))
+                arrays, _ = read_arrays(file, f"{_KIND} of sadrec")
+            except FileNotFoundError:
+                raise FileNotFoundError(
+                    f"{saved.folder}/{name} is not there on {socket.gethostname()}: a checkpoint must be in a folder "
+                    "that all nodes reach; where the file was removed, give another folder"
+                ) from None
+            except FileFormatError as error:
+                raise CheckpointError(f"{saved.folder}/{name} is damaged ({error})") from None
             if checksum_of(file) != checksum:
                 raise CheckpointError(f"{saved.folder}/{name} is not the file that its manifest names")
             for part, array in arrays.items():

@@ -64,6 +64,7 @@ class Conductor:
         self.workers, self.settings = workers, settings
         self._drawn, self._pairs, self._homes = drawn, pairs, homes
         self._key = REST
+        self._shared = REST  # the last deal for which homes have sent what users did
         self._owners: Owners = np.arange(workers.count)
         self.times: list[Done] = []
         """What workers said of the sub-epochs of the last epoch."""
@@ -108,11 +109,13 @@ class Conductor:
         figures |= {**self._shares(), "moved_bytes": float(self.moved)}
         return {**figures, **_figures_of(sizes, self.settings.learn_rivals)}
 
-    def rest(self) -> list[Any]:
-        """Bring all rows into the rest layout; return references to how many bytes came to each worker."""
-        if self._key == REST:
-            return []
-        return self._relocate(REST, np.arange(self.workers.count), 0)[0]
+    def rest(self) -> None:
+        """Bring all rows into the rest layout, and wait until they are there.
+
+        A worker that did not get what was sent to it would go on with the rows of before, as if they were in order.
+        """
+        if self._key != REST:
+            self.workers.get(self._relocate(REST, np.arange(self.workers.count), 0)[0])
 
     def restore(self, boundary: Boundary) -> None:
         """Put all rows where they were at the beginning of an epoch."""
@@ -172,8 +175,9 @@ class Conductor:
     def _share_positives(self, key: Key) -> list[Any]:
         """Have the homes of users send what these did to the workers that train them, where workers share the data."""
         count = self.workers.count
-        if not self._homes or key.kind != "drawn":
+        if not self._homes or key.kind != "drawn" or key == self._shared:
             return []
+        self._shared = key
         sent = [self._each(self.workers.call(home, "send_positives", key, returns=count)) for home in range(count)]
         return [
             self.workers.call(worker, "take_positives", key, *(pieces[worker] for pieces in sent))

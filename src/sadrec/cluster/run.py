@@ -2,9 +2,12 @@
 
 import logging
 import math
+import secrets
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, Protocol
 
+from sadrec._record import CheckpointError
 from sadrec.cluster.actors import Actor, Actors, Lost, ray
 from sadrec.cluster.checkpoint import Saved, Shards
 from sadrec.cluster.conductor import Boundary, Conductor
@@ -32,6 +35,8 @@ class Places(Protocol):
     def threads(self) -> int: ...  # noqa: D102
     @property
     def spare_seconds(self) -> float: ...  # noqa: D102
+    @property
+    def collect(self) -> bool: ...  # noqa: D102
 
 
 class Source(Protocol):
@@ -100,9 +105,10 @@ class DataHere:
         conductor.workers.get(answers)
 
     def take_over(self, conductor: Conductor) -> bool:
-        """Bring the factors here."""
-        for worker, (users, items) in enumerate(self._slices(conductor)):
-            rows: Rows = conductor.workers.get([conductor.workers.call(worker, "held")])[0]
+        """Bring the factors here, once all of them have come: where one is lost, the first ones are needed again."""
+        count = range(conductor.workers.count)
+        held: list[Rows] = [conductor.workers.get([conductor.workers.call(worker, "held")])[0] for worker in count]
+        for rows, (users, items) in zip(held, self._slices(conductor), strict=True):
             self._factors.users[users] = rows.users
             self._factors.items[items] = rows.items
             if self._factors.bias is not None and rows.bias is not None:
@@ -120,12 +126,11 @@ class Run:
 
     def __init__(self, engine: Places, source: Source, settings: Settings, course: Course) -> None:
         self._engine, self._source, self._settings, self._course = engine, source, settings, course
-        self._history, self._shards, self._saved = course.history, None, None
+        self._history, self._shards = course.history, None
+        self._saved: Saved | None = None
         if course.checkpoint is not None:
             self._shards = Shards(str(course.checkpoint), course.identity, course.checkpoint_seconds)
-            self._saved = self._shards.newest()
-        if self._saved is not None:
-            self._history[:] = self._saved.history
+        self._token = secrets.token_hex(4)  # a worker of a program that was killed may still be writing
         self._boundary: Boundary | None = None
         self._workers = engine.workers
         self._told: set[int] = set()
@@ -133,8 +138,13 @@ class Run:
     def to_the_end(self) -> None:
         """Train to the end."""
         course = self._course
-        with progress(epochs_of(self._settings), len(self._history), course.title, course.show_progress) as bar:
-            self._attempts(bar)
+        with nullcontext() if self._shards is None else self._shards.held():
+            if self._shards is not None:
+                self._saved = self._shards.newest()
+            if self._saved is not None:
+                self._history[:] = self._saved.history
+            with progress(epochs_of(self._settings), len(self._history), course.title, course.show_progress) as bar:
+                self._attempts(bar)
 
     def _attempts(self, bar: Any) -> None:
         """Try again after a loss, unless there were many."""
@@ -152,7 +162,7 @@ class Run:
                         f"{losses} attempts at epoch {len(self._history) + 1} lost a worker ({loss}): see the logs of "
                         "Ray for what ended them"
                     ) from loss
-                logger.warning("%s; trying again from epoch %d", loss, len(self._history) + 1)
+                logger.warning("%s, in epoch %d; trying again", loss, len(self._history) + 1)
 
     def _attempt(self, attempt: int, bar: Any) -> None:
         """Train from the last state there is, until the end or a loss."""
@@ -206,14 +216,18 @@ class Run:
             self._boundary = boundary
             del self._history[boundary.epoch :]
             return
-        saved = self._saved
-        del self._history[0 if saved is None else saved.epoch :]
-        if saved is None:
-            self._source.begin(conductor)
+        while (saved := self._saved) is not None:
+            try:
+                bounds = enumerate(self._bounds(conductor))
+                conductor.workers.get([conductor.workers.call(w, "read_shards", saved, own) for w, own in bounds])
+            except CheckpointError as error:
+                logger.warning("%s; going on from the checkpoint before, where there is one", error)
+                self._saved = None if self._shards is None else self._shards.newest(before=saved.epoch)
+                continue
+            del self._history[saved.epoch :]
             return
-        bounds = self._bounds(conductor)
-        calls = [conductor.workers.call(w, "read_shards", saved, own) for w, own in enumerate(bounds)]
-        conductor.workers.get(calls)
+        self._history.clear()
+        self._source.begin(conductor)
 
     def _bounds(self, conductor: Conductor) -> list[list[int]]:
         """Return, for each worker, the first and the last user and item of the rest layout."""
@@ -227,7 +241,7 @@ class Run:
             return
         conductor.rest()
         epoch, count = len(self._history), conductor.workers.count
-        names = [f"epoch-{epoch:06d}-{attempt:03d}-{worker:05d}.rows" for worker in range(count)]
+        names = [f"epoch-{epoch:06d}-{self._token}-{attempt:03d}-{worker:05d}.rows" for worker in range(count)]
         calls = [conductor.workers.call(w, "write_shard", shards.folder, name) for w, name in enumerate(names)]
         sums, bounds = conductor.workers.get(calls), self._bounds(conductor)
         self._saved = Saved(shards.folder, epoch, tuple(self._history), stopped, names, bounds, sums)
