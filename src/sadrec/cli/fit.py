@@ -81,7 +81,7 @@ def fit_command(
 
     file, output, folder_of_shards = files[0], Path(place), is_folder(place)
     estimator = new_model(model, settings, settings_file)
-    here = dislikes, validation, reading.given.get("weight"), item_features, user_features
+    here = dislikes, validation, item_features, user_features
     ordered = bool(estimator.order_share) or estimator.negative_sampling == "popular"
     elsewhere = engine is not None and not ordered and all(value is None for value in here)
     data = reading.parquet(files, elsewhere)
@@ -89,7 +89,7 @@ def fit_command(
     if folder_of_shards and not elsewhere:
         raise click.UsageError(
             f"{place} is a folder, and a model is one only where workers read Parquet (--engine ray, without "
-            "--dislikes, --validation, --weight, features and --order-share): name the file to write, such as model.sad"
+            "--dislikes, --validation, features and --order-share): name the file to write, such as model.sad"
         )
     if elsewhere:
         engine = replace(engine, collect=not folder_of_shards)
@@ -106,7 +106,7 @@ def fit_command(
     weights: Any = None
     more: dict[str, Any] = {}
     if isinstance(data, Interactions):
-        weights, more = reading.weights(file), {"dislikes": read_dislikes(dislikes, reading)}
+        weights, more = reading.weights(files), {"dislikes": read_dislikes(dislikes, reading)}
     elif not elsewhere and dislikes is not None:
         raise click.UsageError("--dislikes goes with interactions")
     tables = {"item": item_features, "user": user_features}

@@ -203,13 +203,14 @@ class Reading:
         """
         return self._read(file, kind or self.kind, self.given)
 
-    def parquet(self, files: Sequence[Path], elsewhere: bool) -> Any:
+    def parquet(self, files: Sequence[Path], elsewhere: bool, weigh: str | None = None) -> Any:
         """Return interactions in several Parquet files or a folder, read unless that is done elsewhere.
 
-        None for a single file, unless it is Parquet with interactions and read elsewhere.
+        None for a single file, unless it is Parquet with interactions and read elsewhere. ``weigh`` is a column that
+        takes the place of the ratings.
         """
         from sadrec.data._columns import holds_comparisons
-        from sadrec.data.interactions import as_interactions
+        from sadrec.data.interactions import as_interactions, weights_in
         from sadrec.data.parquet import ParquetFiles, is_parquet
         from sadrec.data.tables import Table
 
@@ -223,13 +224,13 @@ class Reading:
         if odd := next((path for path in files if path.is_file() and not is_parquet(path)), None):
             raise click.UsageError(f"{odd} is not Parquet, and of several files all must be: give one file")
         known = {name: value for name, value in self.given.items() if name in _OF["interactions"]}
-        if self.kind == "comparisons" or len(known) < len(self.given) or (several and "weight" in known):
-            raise click.UsageError("several files, or a folder, hold interactions without weights: give one file")
-        columns: dict[str, Any] = {
-            name: None if value == "none" else value for name, value in known.items() if name != "weight"
-        }
+        if self.kind == "comparisons" or len(known) < len(self.given):
+            raise click.UsageError("several files, or a folder, hold interactions: give one file")
+        columns: dict[str, Any] = {name: None if value == "none" else value for name, value in known.items()}
         found = ParquetFiles(files, text_ids=self.text_ids, **columns)
-        return found if elsewhere else as_interactions(found)
+        if elsewhere:
+            return found
+        return as_interactions(found) if weigh is None else weights_in(found, weigh)
 
     def interactions(self, file: Path) -> Any:
         """Read interactions."""
@@ -237,7 +238,7 @@ class Reading:
             raise click.UsageError("this command reads interactions: leave out --kind comparisons")
         return self.read(file, "interactions")
 
-    def weights(self, file: Path) -> Any:
+    def weights(self, files: Sequence[Path]) -> Any:
         """Return the weights of interactions, in place of ratings; None where no column is named."""
         column = self.given.get("weight")
         if column in (None, "none"):
@@ -246,9 +247,11 @@ class Reading:
         if given.get("duplicates") == "count":
             given["duplicates"] = "sum"
         try:
-            weights = self._read(file, "interactions", given)
+            weights = self.parquet(files, elsewhere=False, weigh=column)
+            if weights is None:
+                weights = self._read(files[0], "interactions", given)
             if (least := weights.matrix.data.min()) < 0:
-                raise ValueError(f"{file}: a weight is {least:g}, and weights must not be negative")
+                raise ValueError(f"{files[0]}: a weight is {least:g}, and weights must not be negative")
         except ValueError as error:
             raise ValueError(f"--weight {column}: {error}") from None
         return weights

@@ -11,6 +11,7 @@ from sadrec.cluster.actors import ray
 from sadrec.cluster.parts import write_parts
 from sadrec.cluster.run import DataHere, Run, refuse_too_many
 from sadrec.cluster.shared import SharedData
+from sadrec.data import Comparisons
 from sadrec.data.parquet import ParquetFiles
 from sadrec.models.everybody import Part, Work, Written
 from sadrec.training.dataset import TrainingData
@@ -68,11 +69,11 @@ class Ray:
             if started:
                 ray().shutdown()
 
-    def read(self, files: ParquetFiles) -> SharedData:
-        """Have workers read files and share what is in them."""
+    def read(self, files: ParquetFiles, comparisons: Comparisons | None = None) -> SharedData:
+        """Have workers read files and share what is in them, and learn from comparisons beside."""
         started = self._connect()
         try:
-            return SharedData(self, files, ends_cluster=started)
+            return SharedData(self, files, comparisons, ends_cluster=started)
         except BaseException:
             if started:
                 ray().shutdown()

@@ -25,7 +25,9 @@ from sadrec.data.parquet import ParquetFiles, Run
 from sadrec.training.dataset import balance_scale
 from sadrec.training.drawn import Positives
 from sadrec.training.factors import initial_rows
+from sadrec.training.given import Pairs
 from sadrec.training.lift import lift_among, sampled
+from sadrec.training.samplers import PairSource, Stated, marked
 from sadrec.training.settings import Settings
 
 _SAMPLE = 256  # ids that each worker offers to cut by
@@ -64,6 +66,7 @@ class Home(NamedTuple):
     indptr: NDArray[np.int64]
     indices: NDArray[np.int32]
     values: Floats
+    weights: Floats | None = None
 
 
 class Piece(NamedTuple):
@@ -71,11 +74,12 @@ class Piece(NamedTuple):
 
     lengths: NDArray[np.int32]
     items: NDArray[np.int32]
+    weights: Floats | None
 
     @property
     def nbytes(self) -> int:
         """How many bytes of numbers there are."""
-        return self.lengths.nbytes + self.items.nbytes
+        return sum(array.nbytes for array in self if array is not None)
 
 
 class HomeWorker(Worker):
@@ -145,8 +149,12 @@ class HomeWorker(Worker):
         """Take over what the users did whose home is here."""
         first, last = self._bounds[0][self.number : self.number + 2].tolist()
         chunks = [{**piece, "user": piece["user"] - np.int32(first)} for piece in pieces if piece]
-        merged = arrange(chunks, last - first, self._files.duplicates or "last")
-        self._home = self._home._replace(indptr=merged[0], indices=merged[1], values=merged[2])
+        weighted = [{**chunk, "rating": chunk.pop("weight")} for chunk in chunks if "weight" in chunk]
+        mode, weights = self._files.duplicates or "last", None
+        merged = arrange(chunks, last - first, mode)
+        if self._files.weight is not None:
+            weights = arrange(weighted, last - first, "sum" if mode == "count" else mode)[2]
+        self._home = self._home._replace(indptr=merged[0], indices=merged[1], values=merged[2], weights=weights)
         return Moved(len(merged[1]), int(np.diff(merged[0]).max(initial=0)), self._digest())
 
     def home(self) -> Home:
@@ -161,6 +169,9 @@ class HomeWorker(Worker):
         """Return a sum over interactions and ids that does not depend on how they are shared."""
         home, (users, items) = self._home, (int(bounds[self.number]) for bounds in self._bounds)
         total = int(rows.digest(home.indptr, home.indices, home.values.view(np.uint32), np.uint64(users)))
+        if home.weights is not None:  # counted from elsewhere, so that the two cannot be exchanged
+            start = np.uint64(users + 2**62)
+            total += int(rows.digest(home.indptr, home.indices, home.weights.view(np.uint32), start))
         for salt, (ids, first) in enumerate(((home.users, users), (home.items, items)), 1):
             total += int(rows.mixed_sum(_keys(ids), np.uint64(first), np.uint64(salt)))
         return total % 2**64
@@ -171,15 +182,15 @@ class HomeWorker(Worker):
         """Return the ids of the items whose home is here."""
         return self._home.items
 
-    def lengths(self) -> NDArray[np.int32]:
-        """Return how many interactions each user has whose home is here."""
-        return np.diff(self._home.indptr).astype(np.int32)
+    def chosen(self) -> NDArray[np.int32]:
+        """Return how many interactions each user has whose home is here; those of weight 0 do not count."""
+        return _chosen(self._home.indptr, self._home.weights).astype(np.int32)
 
-    def choose_sample(self, *lengths: NDArray[np.int32]) -> Any:
-        """Return, for each worker, whose rows the lift looks at; ``lengths`` are those of all workers."""
-        asked, others, rng = sampled(np.concatenate(lengths))
+    def choose_sample(self, *chosen: NDArray[np.int32]) -> Any:
+        """Return, for each worker, whose rows the lift looks at; ``chosen`` is what all workers have counted."""
+        asked, others, rng = sampled(np.concatenate(chosen))
         wanted = np.concatenate([asked, others])
-        self._sample = len(asked), np.concatenate(lengths)[wanted], rng, self._home_of(wanted)
+        self._sample = len(asked), np.concatenate(chosen)[others], rng, self._home_of(wanted)
         pieces = [wanted[self._sample[3] == other] for other in range(self.workers)]
         return tuple(pieces) if self.workers > 1 else pieces[0]
 
@@ -189,24 +200,42 @@ class HomeWorker(Worker):
 
     def lift(self, *pieces: Piece) -> float:
         """Return how personal taste is, from the rows of the sampled users."""
-        asked, lengths, rng, home = self._sample
+        asked, chosen, rng, home = self._sample
         del self._sample
-        indptr, indices = _together(home, lengths, pieces)
+        indptr, indices, weights = _together(home, pieces)
         items = int(self._bounds[1][-1])
-        matrix = sp.csr_matrix((np.ones(len(indices), np.float32), indices, indptr), (len(lengths), items))
-        places = np.arange(len(lengths))
-        return lift_among(matrix, None, places[:asked], places[asked:], lengths[asked:].astype(np.int64), rng)
+        matrix = sp.csr_matrix((np.ones(len(indices), np.float32), indices, indptr), (len(home), items))
+        places = np.arange(len(home))
+        return lift_among(matrix, weights, places[:asked], places[asked:], chosen.astype(np.int64), rng)
 
-    def balance_scale(self, power: float, *lengths: NDArray[np.int32]) -> float:
-        """Return what makes the mean weight of an interaction 1."""
-        return balance_scale(np.concatenate(lengths).astype(np.int64), power)
+    def balance_scale(self, power: float, *chosen: NDArray[np.int32]) -> float:
+        """Return what makes the mean weight of an interaction 1; ``chosen`` is what all workers have counted."""
+        return balance_scale(np.concatenate(chosen).astype(np.int64), power)
+
+    def positions(self, users: IdArray, items: IdArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the places of ids among all users and all items; -1 for those whose home is not here."""
+        places, homes = [], (self._home.users, self._home.items)
+        for side, (known, asked) in enumerate(zip(homes, (users, items), strict=True)):
+            if len(known) and len(asked) and known.dtype.kind != asked.dtype.kind:
+                raise TypeError(
+                    f"ids of two kinds meet, {known[0].item()!r} and {asked[0].item()!r}: convert one side first"
+                )
+            found = np.searchsorted(known, asked)
+            here = found < len(known)
+            here[here] = known[found[here]] == asked[here]
+            places.append(np.where(here, found + self._bounds[side][self.number], -1))
+        return places[0], places[1]
 
     # -- training -----------------------------------------------------------------------------------------------------
 
-    def begin(self, settings: Settings, longest: int, scale: float) -> None:
+    def begin(self, settings: Settings, longest: int, scale: float, stated: Pairs | None) -> None:
         """Be a worker for a fit with these settings; ``longest`` is the longest row of anybody."""
         shape = int(self._bounds[0][-1]), int(self._bounds[1][-1])
-        super().__init__(self.number, self.workers, shape, settings, None, [], self._own_threads)
+        sources: list[PairSource] = []
+        if stated is not None:  # kernels are compiled for arrays that can be written to
+            arrays: Any = (None if array is None else np.array(array) for array in stated.arrays)
+            sources.append(Stated(Pairs(*arrays)))
+        super().__init__(self.number, self.workers, shape, settings, None, sources, self._own_threads)
         self._longest, self._scale = longest, scale
         self._arrived: tuple[Key, Positives] | None = None
 
@@ -241,16 +270,12 @@ class HomeWorker(Worker):
     def take_positives(self, key: Key, *pieces: Piece) -> int:
         """Take over what the users did that this worker trains in a deal; return the bytes that came from others."""
         users = self._layout(key).users_of(self.number)
-        home = self._home_of(users)
-        lengths = np.empty(len(users), np.int32)
-        for other, piece in enumerate(pieces):
-            lengths[home == other] = piece.lengths
-        indptr, indices = _together(home, lengths, pieces)
-        weights = None
-        if self.settings.user_balance:
-            weights = (np.maximum(lengths, 1.0) ** -self.settings.user_balance * self._scale).astype(np.float32)
+        indptr, indices, weights = _together(self._home_of(users), pieces)
+        of_users, power = None, self.settings.user_balance
+        if power:
+            of_users = (np.maximum(_chosen(indptr, weights), 1.0) ** -power * self._scale).astype(np.float32)
         indices.flags.writeable = False  # as on one machine, so that the same machine code is used
-        self._arrived = key, Positives(indptr, indices, None, weights)
+        self._arrived = key, Positives(indptr, indices, weights, of_users)
         return sum(piece.nbytes for other, piece in enumerate(pieces) if other != self.number)
 
     def _own_positives(self, there: Layout) -> tuple[Positives, int]:
@@ -270,21 +295,37 @@ class HomeWorker(Worker):
     def _taken_rows(self, users: NDArray[np.int32]) -> Piece:
         """Return what some users did, who are counted from the first whose home is here."""
         start = rows.row_starts(self._home.indptr, users)
-        taken = np.empty(start[-1], np.int32)
-        rows.take_rows(self._home.indptr, self._home.indices, users, start, taken)
-        return Piece(np.diff(start).astype(np.int32), taken)
+
+        def taken(values: Any) -> Any:
+            own = np.empty(start[-1], values.dtype)
+            rows.take_rows(self._home.indptr, values, users, start, own)
+            return own
+
+        weights = None if self._home.weights is None else taken(self._home.weights)
+        return Piece(np.diff(start).astype(np.int32), taken(self._home.indices), weights)
 
 
 def _together(
-    home: NDArray[np.int64], lengths: NDArray[Any], pieces: tuple[Piece, ...]
-) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    home: NDArray[np.int64], pieces: tuple[Piece, ...]
+) -> tuple[NDArray[np.int64], NDArray[np.int32], Floats | None]:
     """Return as CSR what users did, in order, from a piece of each home; ``home`` is that of each user."""
     indptr = np.zeros(len(home) + 1, np.int64)
-    np.cumsum(lengths, out=indptr[1:])
-    indices = np.empty(indptr[-1], np.int32)
     for other, piece in enumerate(pieces):
-        rows.put_rows(indptr, np.flatnonzero(home == other), piece.items, indices)
-    return indptr, indices
+        indptr[1:][home == other] = piece.lengths
+    np.cumsum(indptr, out=indptr)
+    indices = np.empty(indptr[-1], np.int32)
+    weights = None if pieces[0].weights is None else np.empty(indptr[-1], np.float32)
+    for other, piece in enumerate(pieces):
+        own = np.flatnonzero(home == other)
+        rows.put_rows(indptr, own, piece.items, indices)
+        if weights is not None:
+            rows.put_rows(indptr, own, piece.weights, weights)
+    return indptr, indices, weights
+
+
+def _chosen(indptr: NDArray[np.int64], weights: Floats | None) -> NDArray[np.int64]:
+    """Return how many interactions of each row count."""
+    return np.diff(indptr) if weights is None else np.asarray(marked(indptr, weights))
 
 
 def _sampled(ids: IdArray, counts: NDArray[np.int64]) -> IdArray:

@@ -50,7 +50,7 @@ class Assembler:
         self.rows = 0
 
     def add(self, columns: dict[str, pl.Series], where: Where = row_of_frame) -> None:
-        """Take the next rows: user, item and perhaps rating and timestamp."""
+        """Take the next rows: user, item and perhaps rating, timestamp and weight."""
         for start in range(0, len(columns["user"]), BATCH):
             here = after(where, start)
             part = {role: column.slice(start, BATCH) for role, column in columns.items()}
@@ -63,6 +63,8 @@ class Assembler:
                 ratings = as_ratings(part["rating"], here, allow_negative=self._allow_negative)
                 whole = ratings.astype(np.int8) if (np.abs(ratings) <= 100).all() else ratings
                 chunk["rating"] = whole if (whole == ratings).all() else ratings
+            if "weight" in part:
+                chunk["weight"] = as_weights(part["weight"], here)
             if "timestamp" in part:
                 stamps = as_timestamps(part["timestamp"], here)
                 if self._stamp_type not in (None, stamps.dtype):
@@ -120,6 +122,8 @@ class Assembler:
             given: Chunk = {"user": user_place[chunk["user"]], "item": item_place[chunk["item"]]}
             if "rating" in chunk:
                 given["rating"] = chunk["rating"].astype(np.float32)
+            if "weight" in chunk:
+                given["weight"] = chunk["weight"]
             if "timestamp" in chunk:
                 given["timestamp"] = _times(chunk)
             yield given
@@ -208,6 +212,13 @@ def as_ratings(column: pl.Series, where: Where, *, allow_negative: bool = False)
             "keeps them as they are (then they only order a user's items)"
         )
     return values
+
+
+def as_weights(column: pl.Series, where: Where) -> Floats | None:
+    """Bring a column of weights to float32, refusing what cannot be one."""
+    if not (column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null)):
+        raise TypeError(f"the weights are of type {column.dtype}, not numbers: is this the right column?")
+    return check_weight(column.cast(pl.Float32).to_numpy(), len(column), where)
 
 
 def as_timestamps(column: pl.Series, where: Where) -> NDArray[Any]:

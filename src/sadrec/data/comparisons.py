@@ -16,6 +16,7 @@ from sadrec.data._columns import AUTO, find_comparisons, holds_comparisons, is_f
 from sadrec.data.describe import PairsDescription, quantiles
 from sadrec.data.ids import Ids, OfUsersAndItems
 from sadrec.data.interactions import Interactions, as_interactions
+from sadrec.data.parquet import is_several
 from sadrec.data.splits import hold_out_share
 from sadrec.data.tables import Table, opened
 
@@ -266,6 +267,8 @@ def as_feedback(data: Any) -> Interactions | Comparisons:
     if isinstance(data, Comparisons):
         return data
     if isinstance(data, (str, Path)):
+        if is_several(data):  # Parquet with interactions
+            return Interactions.read(data)
         with Table(data) as table:
             return (Comparisons if holds_comparisons(table.columns or ()) else Interactions).read(table)
     if is_frame(data) and holds_comparisons(list(open_frame(data).columns)):

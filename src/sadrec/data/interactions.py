@@ -358,6 +358,30 @@ def _selected(
     return mask
 
 
+def weights_in(data: Any, column: str) -> Interactions:
+    """Read a table again, with a column of weights in place of the ratings; repeated rows are merged as ratings are.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> weights_in(pl.DataFrame({"user": [1, 1], "item": [5, 7], "trust": [0.5, 2]}), "trust").matrix.data
+    array([0.5, 2. ], dtype=float32)
+    """
+    reading: dict[str, Any] = {"rating": column, "allow_negative": True}  # the error for weights is another
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)  # what is wrong with the rows was said before
+        if isinstance(data, ParquetFiles):
+            merged: Duplicates | None = "sum" if data.duplicates == "count" else data.duplicates
+            return Interactions._of_files(replace(data, **reading, duplicates=merged, weight=None))
+        if isinstance(data, (str, Path)):
+            return Interactions.read(data, **reading)
+        if is_frame(data):
+            return Interactions.from_frame(data, **reading)
+    raise TypeError(
+        f"weights={column!r} names a column, and {type(data).__name__} has none: give one weight for each interaction"
+    )
+
+
 def as_interactions(data: Any) -> Interactions:
     """Take interactions in any form: themselves, a data frame, a matrix (sparse or dense) or a path.
 
@@ -372,7 +396,7 @@ def as_interactions(data: Any) -> Interactions:
     if isinstance(data, (str, Path)):
         return Interactions.read(data)
     if isinstance(data, ParquetFiles):
-        return Interactions._of_files(data)
+        return Interactions._of_files(replace(data, weight=None))
     if sp.issparse(data) or isinstance(data, np.ndarray):
         return Interactions.from_csr(data)
     if is_frame(data):

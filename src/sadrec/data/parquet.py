@@ -13,7 +13,7 @@ import polars as pl
 
 from sadrec import _check
 from sadrec.data._assemble import Assembler, Duplicates
-from sadrec.data._columns import AUTO, Where, after, find_column, find_interactions, row_of_frame
+from sadrec.data._columns import AUTO, Where, after, find_column, find_interactions, holds_comparisons, row_of_frame
 from sadrec.data.ids import IdArray, as_id_array
 from sadrec.data.tables import parquet_errors
 
@@ -57,6 +57,14 @@ def is_parquet(path: Any) -> bool:
     return isinstance(path, str | Path) and (is_several(path) or Path(path).suffix in _ENDINGS)
 
 
+def holds_interactions(path: Any) -> bool:
+    """Tell whether a path means Parquet with interactions: anything but a file with winners and losers."""
+    if not is_parquet(path) or not Path(path).is_file():
+        return is_parquet(path)
+    with naming(Path(path)), parquet_errors():
+        return not holds_comparisons(list(pl.read_parquet_schema(path)))
+
+
 class Run(NamedTuple):
     """Neighbouring rows of a file."""
 
@@ -77,6 +85,7 @@ class ParquetFiles:
     duplicates: Duplicates | None = None
     allow_negative: bool = False
     text_ids: bool = False
+    weight: str | None = None  # how much each row counts; several rows of a pair are merged as their ratings are
 
     @cached_property
     def files(self) -> list[Path]:
@@ -93,6 +102,8 @@ class ParquetFiles:
                     names = list(pl.read_parquet_schema(file))
                 if not chosen:
                     chosen = find_interactions(names, self.user, self.item, self.rating, self.timestamp)
+                    weight = find_column(names, self.weight, "weight")
+                    chosen |= {} if weight is None else {"weight": weight}
                 elif missing := [name for name in chosen.values() if name not in names]:
                     raise ValueError(f"it has no column {missing[0]!r}, as {self.files[0]} has: files must be alike")
         return chosen

@@ -15,11 +15,11 @@ from sadrec._files import fingerprint
 from sadrec._memory import give_back
 from sadrec._settings import checked
 from sadrec._types import Floats, Positions
-from sadrec.data import Comparisons, DataWarning, as_feedback, as_interactions
+from sadrec.data import Comparisons, DataWarning, Interactions, as_feedback, as_interactions
 from sadrec.data._matrix import checked_seen, enlarged
 from sadrec.data.ids import Ids, as_id_array
-from sadrec.data.interactions import warn_of_repeated
-from sadrec.data.parquet import ParquetFiles, is_parquet
+from sadrec.data.interactions import warn_of_repeated, weights_in
+from sadrec.data.parquet import ParquetFiles, holds_interactions
 from sadrec.models.base import ModelFileError, documented
 from sadrec.models.features import Prepared, prepare
 from sadrec.models.files import save_model
@@ -32,7 +32,7 @@ from sadrec.ranking import Parameters
 from sadrec.training.checkpoint import Checkpoints
 from sadrec.training.dataset import TrainingData, training_data
 from sadrec.training.defaults import Described, as_before, resolve
-from sadrec.training.engine import Course, Engine, refuse_elsewhere
+from sadrec.training.engine import Course, Engine, refuse_elsewhere, refuse_features
 from sadrec.training.factors import Factors, initial_factors
 from sadrec.training.run import DivergedError, run
 from sadrec.training.settings import Settings, TrainingSettings
@@ -116,6 +116,7 @@ class SAD(TrainingSettings, Lists, Newcomers):
             Comparisons to learn from beside interactions.
         weights
             How much each interaction counts, in the order of ``data.matrix``; 0: known, so no negative, but not learnt.
+            Or, where ``data`` is a table or its path, the name of a column; repeated rows are merged as ratings are.
         dislikes
             What people disliked: a number (ratings below it), or interactions of their own (skips, thumbs down). A
             disliked item loses to what the user likes and to what they do not know, and is never recommended to them.
@@ -138,34 +139,40 @@ class SAD(TrainingSettings, Lists, Newcomers):
             the fit continues from there and ends with the same bits as an undisturbed one.
         engine
             Where to train: :class:`sadrec.cluster.Ray` trains on a cluster, with the same bits (docs/cluster.md). It
-            takes neither ``validation`` nor ``solver="variational"``; callbacks cannot ask the model meanwhile. A path
-            of Parquet (file, folder, pattern) is then read by the workers, and the users stay with them: see
-            :meth:`collect`.
+            takes neither ``validation`` nor ``solver="variational"``; callbacks cannot ask the model meanwhile.
+            Interactions in a path of Parquet (file, folder, pattern) are then read by the workers, and the users stay
+            with them: see :meth:`collect`.
 
         Raises
         ------
         DivergedError
             When the parameters leave the finite numbers; the model is left at the last good epoch.
         """
-        if engine is not None and (isinstance(data, ParquetFiles) or is_parquet(data)):
+        if engine is not None and (isinstance(data, ParquetFiles) or holds_interactions(data)):
             files = data if isinstance(data, ParquetFiles) else ParquetFiles([data])
-            more = {"comparisons": comparisons, "weights": weights, "dislikes": dislikes, "warm_start": warm_start}
-            more |= {"item_features": item_features, "user_features": user_features}
+            if isinstance(weights, str):
+                files, weights = replace(files, weight=weights), None
+            if item_features is not None or user_features is not None:
+                refuse_features()
+            more = {"weights": weights, "dislikes": dislikes, "warm_start": warm_start}
             if odd := [name for name, value in more.items() if value is not None]:
                 raise ValueError(
-                    f"{odd[0]} needs the data in this process: read the files first (Interactions.read), or leave "
-                    f"{odd[0]} out"
+                    f"{odd[0]} needs the data in this process: read the files first (Interactions.read) and give what "
+                    f"was read, or leave {odd[0]} out"
                 )
             calls = tuple(callbacks)
             options = _Options(show_progress, validation, patience, monitor, calls, checkpoint, checkpoint_seconds)
-            return self._train_on_files(engine, files, options)
+            return self._train_on_files(engine, files, comparisons, options)
         start = None if warm_start is None else warm_start._fitted
         ids = () if start is None else (start.user_ids.array, start.item_ids.array)
         if dislikes is not None and not isinstance(dislikes, int | float):
             dislikes = as_interactions(dislikes)
         calls = tuple(callbacks)
         options = _Options(show_progress, validation, patience, monitor, calls, checkpoint, checkpoint_seconds, engine)
-        new = training_data(as_feedback(data), comparisons, weights, dislikes, *ids)
+        feedback = as_feedback(data)
+        if isinstance(weights, str) and isinstance(feedback, Interactions):
+            weights = weights_in(data, weights).matrix.data
+        new = training_data(feedback, comparisons, weights, dislikes, *ids)
         before = None if start is None else start.features
         return self._train(new, start, options, features=prepare(new, item_features, user_features, before))
 
@@ -322,9 +329,11 @@ class SAD(TrainingSettings, Lists, Newcomers):
         self._warn_of_nothing()
         return self
 
-    def _train_on_files(self, engine: Engine, files: ParquetFiles, options: _Options) -> Self:
+    def _train_on_files(
+        self, engine: Engine, files: ParquetFiles, comparisons: Comparisons | None, options: _Options
+    ) -> Self:
         """Have an engine read files and train; take over the items, and the users where the engine collects."""
-        shared = engine.read(files)
+        shared = engine.read(files, comparisons)
         try:
             if shared.shape[1] < 2:
                 raise ValueError("a preference needs two items, and there is only 1: give data on more items")

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from sadrec._types import Floats
+from sadrec.data import Comparisons
 from sadrec.data.ids import IdArray
 from sadrec.data.parquet import ParquetFiles
 from sadrec.training.dataset import TrainingData
@@ -76,18 +77,23 @@ class Engine(Protocol):
         """Train to the end, from ``factors`` and into them, and fill the history."""
         ...
 
-    def read(self, files: ParquetFiles) -> SharedFeedback:
-        """Have files read by those who train."""
+    def read(self, files: ParquetFiles, comparisons: Comparisons | None = None) -> SharedFeedback:
+        """Have files read by those who train, with comparisons beside of users and items in them."""
         ...
+
+
+def refuse_features() -> NoReturn:
+    """Refuse features of items and users."""
+    raise ValueError(
+        "item_features and user_features need all parameters in one place after every epoch: leave them out with "
+        "an engine, or fit in this process"
+    )
 
 
 def refuse_elsewhere(settings: Settings, validation: Any, patience: int | None, features: bool = False) -> None:
     """Refuse what only this process can do."""
     if features:
-        raise ValueError(
-            "item_features and user_features need all parameters in one place after every epoch: leave them out with "
-            "an engine, or fit in this process"
-        )
+        refuse_features()
     if settings.solver == "variational":
         raise ValueError("solver='variational' learns in this process alone: set solver='sgd', or leave engine out")
     if validation is not None or patience is not None:
