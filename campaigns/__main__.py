@@ -16,6 +16,7 @@ LONG = {
     "api": 50,
     "service": 3000,
     "cluster": 20,
+    "cluster --files": 20,
     "recommend_all": 20,
 }
 
@@ -29,7 +30,8 @@ def main(share: float, seed: int, names: tuple[str, ...]) -> None:
     broken = False
     for name in names or LONG:
         count = max(1, round(share * LONG[name]))
-        command = [sys.executable, "-m", f"campaigns.{name}", "--count", str(count), "--seed", str(seed)]
+        module, *more = name.split()
+        command = [sys.executable, "-m", f"campaigns.{module}", *more, "--count", str(count), "--seed", str(seed)]
         broken |= subprocess.run(command).returncode != 0
     sys.exit(broken)
 

@@ -1,7 +1,8 @@
 """Kills on a cluster: SIGKILL of a worker, of a node with and without a spare, of the program, at random moments.
 
-    python -m campaigns.cluster --count 20     # kills; every fit must end with the bits of one machine
-    python -m campaigns.cluster --demo         # three nodes train, one is killed: make demo-cluster
+    python -m campaigns.cluster --count 20            # kills; every fit must end with the bits of one machine
+    python -m campaigns.cluster --count 20 --files    # the same of fits on files, also while workers read them
+    python -m campaigns.cluster --demo                # three nodes train, one is killed: make demo-cluster
 
 The cluster is on this machine, in a network namespace with nothing but loopback (:mod:`campaigns._namespace`).
 """
@@ -13,11 +14,13 @@ import sys
 import tempfile
 import threading
 import time
+import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 import numpy as np
+import polars as pl
 import scipy.sparse as sp
 
 from campaigns import _namespace
@@ -33,6 +36,42 @@ def data() -> Interactions:
     rng = np.random.default_rng(0)
     user, item = rng.integers(6000, size=400_000), (2000 * rng.random(400_000) ** 2).astype(np.int64)
     return Interactions.from_csr(sp.csr_matrix((np.ones(400_000, np.float32), (user, item)), shape=(6000, 2000)))
+
+
+class Subject(NamedTuple):
+    """What is trained on, how, and what comes of it on one machine; ``path`` is that of files, which workers read."""
+
+    settings: dict[str, Any]
+    path: str | None
+    whole: SAD
+
+    def fit(self, engine: Any, **more: Any) -> SAD:
+        """Train on workers, and bring the model here."""
+        return _fit(self.settings, self.path, engine, **more)
+
+
+def _fit(settings: dict[str, Any], path: str | None, engine: Any = None, **more: Any) -> SAD:
+    if path is None:
+        return SAD(**settings).fit(data(), False, engine=engine, **more)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*rows repeat a")
+        return SAD(**settings).fit(path, False, engine=engine, weights="trust", **more)
+
+
+def in_memory() -> Subject:
+    """Return data of this process."""
+    return Subject(SETTINGS, None, _fit(SETTINGS, None))
+
+
+def on_files(folder: str) -> Subject:
+    """Write files with weights, fewer interactions and ids in words."""
+    rng, rows, settings = np.random.default_rng(0), 15_000, {**SETTINGS, "iterations": 12}
+    for number in range(4):
+        user, item = rng.integers(1500, size=rows), (600 * rng.random(rows) ** 2).astype(np.int64)
+        names = {"user": [f"user {one}" for one in user], "item": [f"item {one}" for one in item]}
+        columns = {**names, "timestamp": rng.permutation(rows), "trust": rng.integers(5, size=rows) / 2}
+        pl.DataFrame(columns).write_parquet(Path(folder) / f"part-{number}.parquet")
+    return Subject(settings, folder, _fit(settings, folder))
 
 
 def same(one: SAD, other: SAD) -> bool:
@@ -67,41 +106,60 @@ def kill_node(made: Any) -> bool:
     return False
 
 
-def program(address: str, folder: str) -> None:
+def program(address: str, checkpoint: str, path: str) -> None:
     """Train until the end, or until somebody kills this process."""
     from sadrec.cluster import Ray
 
-    SAD(**SETTINGS).fit(data(), False, engine=Ray(workers=2, address=address), checkpoint=folder)
+    settings = SETTINGS if not path else {**SETTINGS, "iterations": 12}
+    _fit(settings, path or None, Ray(workers=2, address=address, collect=True), checkpoint=checkpoint)
 
 
-def trial(kind: str, made: Any, whole: SAD, rng: np.random.Generator) -> tuple[bool, str]:
+def kill_the_program(subject: Subject, made: Any, folder: str, epoch: int, delay: float) -> tuple[bool, str]:
+    """Kill the program after an epoch (0: as soon as there are workers), and run it again."""
+    from sadrec.cluster import Ray
+
+    command = [sys.executable, "-m", "campaigns.cluster", "--program", made.address, folder, subject.path or ""]
+    driver = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    while driver.poll() is None:
+        if list(Path(folder).glob(f"epoch-{epoch:06d}.manifest")) if epoch else actors():
+            break
+        time.sleep(0.02)
+    time.sleep(delay)
+    driver.kill()
+    driver.wait()
+    begun: list[int] = []
+    model = subject.fit(
+        Ray(workers=2, collect=True), checkpoint=folder, callbacks=[lambda now, *rest: begun.append(now)]
+    )
+    good = same(model, subject.whole) and len(model.history) == subject.settings["iterations"]
+    return good, f"killed {_when(epoch, delay)}, went on with epoch {min(begun, default='none')}"
+
+
+def _when(epoch: int, delay: float) -> str:
+    return f"{delay:.2f} s after {f'epoch {epoch}' if epoch else 'the workers were there'}"
+
+
+def trial(kind: str, made: Any, subject: Subject, rng: np.random.Generator) -> tuple[bool, str]:
     """Train while something is killed; return whether all ended as promised, and what was done."""
     from sadrec.cluster import Ray
 
-    epoch, delay, pick = int(rng.integers(1, 25)), float(rng.random()) * 0.3, float(rng.random())
+    epochs = subject.settings["iterations"]
+    epoch, delay, pick = int(rng.integers(1, epochs - 5)), float(rng.random()) * 0.3, float(rng.random())
+    if subject.path is not None and rng.random() < 0.3:
+        epoch, delay = 0, 3 * delay  # while they start and read
     with tempfile.TemporaryDirectory() as folder:
         if kind == "the program":
-            command = [sys.executable, "-m", "campaigns.cluster", "--program", made.address, folder]
-            driver = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-            while not list(Path(folder).glob(f"epoch-{epoch:06d}.manifest")) and driver.poll() is None:
-                time.sleep(0.02)
-            time.sleep(delay)
-            driver.kill()
-            driver.wait()
-            begun: list[int] = []
-            model = SAD(**SETTINGS).fit(
-                data(),
-                False,
-                engine=Ray(workers=2),
-                checkpoint=folder,
-                callbacks=[lambda now, figures, model: begun.append(now)],
-            )
-            return same(model, whole), f"killed after epoch {epoch}, went on with epoch {min(begun, default=31)}"
+            return kill_the_program(subject, made, folder, epoch, delay)
         killed: list[bool] = []
+        over: list[bool] = []
 
         def kill() -> None:
+            while not epoch and not actors():
+                time.sleep(0.02)
             time.sleep(delay)
-            killed.append(kill_worker(pick) if kind == "a worker" else kill_node(made))
+            while not (done := kill_worker(pick) if kind == "a worker" else kill_node(made)) and not over:
+                time.sleep(0.02)
+            killed.append(done)
 
         def at(now: int, figures: Any, model: Any) -> None:
             if now == epoch and not threads:
@@ -109,31 +167,42 @@ def trial(kind: str, made: Any, whole: SAD, rng: np.random.Generator) -> tuple[b
                 threads[0].start()
 
         threads: list[threading.Thread] = []
+        if not epoch:
+            at(0, None, None)
         workers = 3 if kind == "a node without" else 2
         checkpoint = folder if rng.random() < 0.5 else None
-        engine = Ray(workers=workers, spare_seconds=8)
-        model = SAD(**SETTINGS).fit(data(), False, engine=engine, checkpoint=checkpoint, callbacks=[at])
+        engine = Ray(workers=workers, spare_seconds=8, collect=True)
+        model = subject.fit(engine, checkpoint=checkpoint, callbacks=[at])
+        over.append(True)
         for thread in threads:
             thread.join()
         kept = "with a checkpoint" if checkpoint else "without a checkpoint"
-        return same(model, whole) and len(model.history) == 30, f"killed {delay:.2f} s after epoch {epoch}, {kept}"
+        done = "killed" if killed == [True] else "NOTHING WAS LEFT TO KILL"
+        return same(model, subject.whole) and len(model.history) == epochs, f"{done} {_when(epoch, delay)}, {kept}"
 
 
-def campaign(count: int, seed: int) -> bool:
+def gone() -> None:
+    """Wait until the workers of an earlier fit have ended."""
+    until = time.monotonic() + 30
+    while actors() and time.monotonic() < until:
+        time.sleep(0.05)
+
+
+def campaign(count: int, seed: int, subject: Subject) -> bool:
     """Do so many trials; return whether all ended as promised."""
     rng, kept = np.random.default_rng(seed), 0
-    whole = SAD(**SETTINGS).fit(data(), False)
     made = _namespace.start(3, cpus=1)
     for number in range(count):
         kind = KINDS[number % len(KINDS)]
         while len(made.worker_nodes) < 2:
             made.add_node(num_cpus=1, object_store_memory=_namespace.LEAST_STORE, node_ip_address="127.0.0.1")
+        gone()
         began = time.perf_counter()
-        good, what = trial(kind, made, whole, rng)
+        good, what = trial(kind, made, subject, rng)
         kept += good
         verdict = "the same bits" if good else "BROKEN"
         click.echo(f"{number + 1:>3} {kind}: {what}; {verdict} after {time.perf_counter() - began:.0f} s")
-    click.echo(f"{kept} of {count} ended as promised")
+    click.echo(f"{kept} of {count} {'fits on files ' if subject.path else ''}ended as promised")
     _namespace.end(made)
     return kept == count
 
@@ -168,14 +237,16 @@ def demo() -> bool:
 @click.command()
 @click.option("--count", type=click.IntRange(1), default=20, show_default=True, help="How many kills.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Random seed.")
+@click.option("--files", is_flag=True, help="Fits on files, which workers read.")
 @click.option("--demo", "shown", is_flag=True, help="Train on three nodes, kill one, compare the bits.")
-@click.option("--program", "asked", nargs=2, hidden=True)
-def main(count: int, seed: int, shown: bool, asked: tuple[str, str] | None) -> None:
+@click.option("--program", "asked", nargs=3, hidden=True)
+def main(count: int, seed: int, files: bool, shown: bool, asked: tuple[str, str, str] | None) -> None:
     """Kill workers, nodes and programs while they train. The exit code is 1 where a promise is broken."""
     if asked:
         program(*asked)
     elif _namespace.inside():
-        sys.exit(not (demo() if shown else campaign(count, seed)))
+        with tempfile.TemporaryDirectory() as folder:
+            sys.exit(not (demo() if shown else campaign(count, seed, on_files(folder) if files else in_memory())))
     elif reason := _namespace.reason_against():
         raise click.ClickException(reason)
     else:
