@@ -7,9 +7,12 @@ replicates the averages of any function of both agree. Any error in a conditiona
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
+from scipy.special import log_ndtr, ndtri_exp
 from scipy.stats import norm
 
 from sadrec.posterior.chain import Chain
+from sadrec.posterior.regression import Basis, Regression
 from sadrec.posterior.triples import as_triples
 from sadrec.training.given import Pairs
 
@@ -24,6 +27,23 @@ CASES = {
 }
 
 
+FEATURED = {
+    "features of both": {"user_mean": 0.8, "user_scale": 0.7, "rival_scale": 0.9},
+    "features of both, all learnt": CASES["all learnt"],
+    "features of items, bpr": {"rival_scale": 0.0},
+}
+USER_FEATURES, ITEM_FEATURES = np.array([[1.5], [0.0]]), np.array([[1.0, 0.5], [0.0, 0.0], [-0.5, 2.0], [1.0, 0.0]])
+
+
+def regression_of(case):
+    """Features in their principal directions."""
+    users, items = (
+        Basis.of(csr_matrix(rows), np.zeros(len(rows), bool), what)
+        for rows, what in ((USER_FEATURES, "user"), (ITEM_FEATURES, "item"))
+    )
+    return Regression(users if "both" in case else None, items)
+
+
 def pairs():
     """All pairs of items for each user, one of them three times, every other one a fraction of a comparison."""
     one, other = np.triu_indices(ITEMS, 1)
@@ -34,17 +54,34 @@ def pairs():
     return user, one, other, weight
 
 
-def draw_prior(chosen, rng):
+def draw_centres(regression, rng, rivals):
+    """Draw scales of weights, weights, and what these predict; nothing for a side without features."""
+    parts = {"spread": np.ones(3)}
+    for place, (name, basis) in enumerate(
+        (("user", regression.user), ("item", regression.item), ("rival", regression.item))
+    ):
+        if basis is not None and (rivals or name != "rival"):
+            scale = abs(rng.normal())
+            weights = rng.normal(0, scale, (len(basis.squares), FACTORS))
+            parts["spread"][place] = scale**-2
+            parts |= {f"{name}_weights": weights, f"{name}_centre": basis.known @ weights}
+    return parts
+
+
+def draw_prior(chosen, rng, centres):
     def scale(value):
         return abs(rng.normal()) if value == "learn" else value
 
     scales = [scale(value) for value in (chosen.user_scale, chosen.item_scale, chosen.rival_scale)]
     mean = rng.normal(size=FACTORS) if chosen.user_mean == "learn" else np.full(FACTORS, chosen.user_mean)
-    xi = rng.normal(mean, scales[0], (USERS, FACTORS))
-    eta = rng.normal(0, scales[1], (ITEMS, FACTORS))
-    low = norm.cdf(0, chosen.rival_mean, scales[2]) if scales[2] else 0
-    u = rng.uniform(low, 1, (ITEMS, FACTORS))
-    tau = norm.ppf(u, chosen.rival_mean, scales[2]) if scales[2] else np.full((ITEMS, FACTORS), chosen.rival_mean)
+    xi = rng.normal(mean + centres.get("user_centre", 0.0), scales[0], (USERS, FACTORS))
+    eta = rng.normal(centres.get("item_centre", 0.0), scales[1], (ITEMS, FACTORS))
+    middle = np.broadcast_to(chosen.rival_mean + centres.get("rival_centre", 0.0), (ITEMS, FACTORS))
+    tau = middle.copy()
+    if scales[2]:
+        # In logarithms: the mean of tau may lie far below 0.
+        u = 1 - rng.random((ITEMS, FACTORS))
+        tau = np.maximum(middle - scales[2] * ndtri_exp(log_ndtr(middle / scales[2]) + np.log(u)), 0.0)
     return scales, mean, xi, eta, tau
 
 
@@ -61,13 +98,25 @@ def functions(xi, eta, tau, scales, mean, user, winner, loser):
     ])  # fmt: skip
 
 
-def differences(chosen, replicates=REPLICATES):
+def functions_of_weights(state):
+    """The same of the weights of features, with what they have to do with the rows."""
+    found = [*np.tanh(np.log(state.spread) / 2)]
+    for rows, name in ((state.xi, "user"), (state.eta, "item"), (state.tau, "rival")):
+        weights, centre = getattr(state, f"{name}_weights"), getattr(state, f"{name}_centre")
+        if len(weights):
+            found += [np.tanh(np.log(weights**2 + 1e-9)).mean(), np.tanh((centre * rows).sum()), np.tanh(weights[0, 0])]
+            found += [np.tanh(np.log(((rows - centre) ** 2).sum() + 1e-9))]
+    return np.array(found)
+
+
+def differences(chosen, replicates=REPLICATES, regression=None):
     """Return, for each function, the mean change over the sweeps in units of its standard error."""
     user, one, other, weight = pairs()
     rng = np.random.default_rng(1)
     changes = []
     for replicate in range(replicates):
-        scales, mean, xi, eta, tau = draw_prior(chosen, rng)
+        centres = {} if regression is None else draw_centres(regression, rng, chosen.rival_scale != 0)
+        scales, mean, xi, eta, tau = draw_prior(chosen, rng, centres)
         x = ((eta[one] * tau[other] - eta[other] * tau[one]) * xi[user]).sum(1)
         # A weight of 3 is three comparisons, here with the same outcome only if all three say so: observe each.
         copies = np.where(weight == 3, 3, 1)
@@ -75,17 +124,22 @@ def differences(chosen, replicates=REPLICATES):
         part = np.where(weight < 1, weight, 1.0)[at]
         won = rng.random(len(at)) < norm.cdf(np.sqrt(part) * x[at])
         winner, loser = np.where(won, one[at], other[at]), np.where(won, other[at], one[at])
-        chain = Chain(as_triples(Pairs(user[at], winner, loser, part), USERS, ITEMS), chosen, replicate)
+        triples = as_triples(Pairs(user[at], winner, loser, part), USERS, ITEMS)
+        chain = Chain(triples, chosen, replicate, regression)
+        for name, values in centres.items():
+            getattr(chain.state, name)[:] = values
         chain.state.xi[:], chain.state.eta[:], chain.state.tau[:], chain.state.mean[:] = xi, eta, tau, mean
         for place, scale, learnt in zip((0, 1, 3), scales, chain.state.learn, strict=False):
             if learnt:
                 chain.state.prior[place] = scale**-2.0
         before = functions(xi, eta, tau, scales, mean, user[at], winner, loser)
+        before = np.append(before, functions_of_weights(chain.state))
         chain.advance(SWEEPS)
         state = chain.state
         after = functions(state.xi, state.eta, state.tau, chain.scales, state.mean, user[at], winner, loser)
-        changes.append(after - before)
+        changes.append(np.append(after, functions_of_weights(state)) - before)
     table = np.array(changes)
+    assert np.isfinite(table).all()
     error = table.std(axis=0, ddof=1) / np.sqrt(replicates)
     return np.divide(table.mean(axis=0), error, out=np.zeros(table.shape[1]), where=error > 1e-12)
 
@@ -93,4 +147,10 @@ def differences(chosen, replicates=REPLICATES):
 @pytest.mark.parametrize("case", CASES)
 def test_sweeps_leave_the_joint_distribution_unchanged(case, settings):
     z = differences(settings(**CASES[case]))
+    assert np.abs(z).max() < 4.2, z.round(1)
+
+
+@pytest.mark.parametrize("case", FEATURED)
+def test_sweeps_with_features_leave_the_joint_distribution_unchanged(case, settings):
+    z = differences(settings(**FEATURED[case]), 600, regression_of(case))
     assert np.abs(z).max() < 4.2, z.round(1)

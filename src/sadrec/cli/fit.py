@@ -34,11 +34,9 @@ def describe_command(file: Path, reading: options.Reading, as_json: bool) -> Non
 @click.option("--settings", "settings_file", type=options.a_file, help="JSON file, such as `sadrec tune` writes.")
 @options.settings_options(TrainingSettings)
 @click.option("--dislikes", metavar="NUMBER|FILE", help="Ratings below a number, or a file of what people disliked.")
-@click.option("--item-features", type=options.a_file,
-              help="Table of what is known of the items: a column of ids, and columns of features.")  # fmt: skip
-@click.option("--user-features", type=options.a_file, help="The same of the users.")
-@click.option("--tags", multiple=True, metavar="COLUMN",
-              help="Column of these tables with tags separated by |; can be repeated.")  # fmt: skip
+@options.features_options
+@click.option("--features", "features_by", type=click.Choice(["ridge", "mlp"]),
+              help="How features predict: linearly, or with a small network beside it.  [default: ridge]")  # fmt: skip
 @click.option("--validation", type=options.a_share, help="Hold out this share and keep the best epoch.")
 @click.option("--patience", type=int, help="Stop when the held-out figure has not risen for so many epochs.")
 @click.option("--checkpoint", type=options.a_folder,
@@ -57,6 +55,7 @@ def fit_command(
     item_features: Path | None,
     user_features: Path | None,
     tags: tuple[str, ...],
+    features_by: str | None,
     validation: float | None,
     patience: int | None,
     checkpoint: Path | None,
@@ -112,6 +111,10 @@ def fit_command(
     tables = {"item": item_features, "user": user_features}
     if not elsewhere:
         more |= options.read_features(tables, {"item": data.items, "user": data.users}, tags)
+    if features_by is not None:
+        if item_features is None and user_features is None:
+            raise click.UsageError("--features says how features predict: give --item-features or --user-features")
+        more["features"] = features_by
     held_out = None
     if validation is not None:
         share = {"test": validation, "seed": estimator.random_state}

@@ -125,6 +125,18 @@ def read_titles(path: Path | None, ids: Any) -> Mapping[Any, str]:
     return titles
 
 
+def features_options(command: Command) -> Command:
+    """Add the options that name tables of features, for :func:`read_features`."""
+    items = "Table of what is known of the items: a column of ids, and columns of features."
+    tags = "Column of these tables with tags separated by |; can be repeated."
+    options = [
+        click.option("--item-features", type=a_file, help=items),
+        click.option("--user-features", type=a_file, help="The same of the users."),
+        click.option("--tags", multiple=True, metavar="COLUMN", help=tags),
+    ]
+    return _all(options, command)
+
+
 def read_features(paths: Mapping[str, Path | None], ids: Mapping[str, Any], tags: Sequence[str]) -> dict[str, Any]:
     """Return the tables of features by the names that ``fit`` takes them by; their ids get the type of the data's."""
     import polars as pl

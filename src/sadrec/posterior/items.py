@@ -129,6 +129,11 @@ def draw_items(clock: Clock, state: State, data: ByItem, residual: Doubles) -> N
             if rivals:
                 precision[factors + h, factors + h] += rival_weight
                 linear[factors + h] += rival_weight * rival_mean
+        if state.item_centre.shape[0]:
+            for h in range(factors):
+                linear[h] += item_weight * state.item_centre[i, h]
+                if rivals:
+                    linear[factors + h] += rival_weight * state.rival_centre[i, h]
         factorise(precision, size)
         solve_lower(precision, linear, size)
         if rivals:
@@ -160,6 +165,10 @@ def draw_items(clock: Clock, state: State, data: ByItem, residual: Doubles) -> N
                 total += tau[i, h]
             count = float(data.start[i + 1] - data.start[i] + 2 * factors)
             prior_term = rival_weight * rival_mean * total
+            if state.item_centre.shape[0]:
+                for h in range(factors):
+                    prior_term += item_weight * state.item_centre[i, h] * eta[i, h]
+                    prior_term += rival_weight * state.rival_centre[i, h] * tau[i, h]
             g = log_scale_step(count, quadratic, prior_term, normal(scale_key, 2 * i), uniform(scale_key, 4 * i + 2))
             if g != 1.0:
                 for h in range(factors):

@@ -27,8 +27,17 @@ def stream(clock: Clock, stage: int) -> np.uint64:
     return hashed(key ^ (np.uint64(stage) * _GAMMA + _MIX1))
 
 
+_NONE: Doubles = np.empty((0, 0))
+_ONES: Doubles = np.ones(3)
+
+
 class State(NamedTuple):
-    """Where a chain stands."""
+    """Where a chain stands.
+
+    With features of users, the mean of xi_u is ``mean + user_centre[u]``, with features of items that of eta_i is
+    ``item_centre[i]`` and that of tau_i ``rival_mean + rival_centre[i]``; the centres are linear in the weights, which
+    are normal around 0 with the precisions ``spread`` (see regression.py). Without, centres and weights have no rows.
+    """
 
     learn: NDArray[np.bool_]  # whether the precisions of xi, eta and tau, and the means of xi, are learnt
     prior: Doubles  # precisions of xi and eta, mean and precision of tau; an infinite one holds tau where it is
@@ -36,6 +45,13 @@ class State(NamedTuple):
     xi: Doubles
     eta: Doubles
     tau: Doubles
+    user_centre: Doubles = _NONE
+    item_centre: Doubles = _NONE
+    rival_centre: Doubles = _NONE
+    user_weights: Doubles = _NONE
+    item_weights: Doubles = _NONE
+    rival_weights: Doubles = _NONE
+    spread: Doubles = _ONES
 
 
 class ByUser(NamedTuple):

@@ -4,16 +4,19 @@ import logging
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from sadrec._memory import need, size
 from sadrec._progress import Bar
 from sadrec.posterior.chain import Chain
 from sadrec.posterior.draws import Draws
+from sadrec.posterior.featured import Asked, Places
 from sadrec.posterior.files import DrawFiles
 from sadrec.posterior.settings import GibbsSettings
-from sadrec.posterior.triples import Triples
 
 logger = logging.getLogger("sadrec")
 
@@ -43,7 +46,7 @@ def check_memory(needed: dict[str, int]) -> None:
 
 
 def sample(
-    triples: Triples,
+    asked: Asked,
     settings: GibbsSettings,
     threads: int = 1,
     *,
@@ -54,8 +57,9 @@ def sample(
 
     Chains take turns of a few sweeps, so that all have come equally far at any time.
     """
-    chains = [Chain(triples, settings, number) for number in range(settings.chains)]
-    draws = Draws.empty(settings.chains, settings.draws, triples.users, triples.items, settings.factors)
+    triples = asked.triples
+    chains = [Chain(triples, settings, number, asked.regression) for number in range(settings.chains)]
+    draws = Draws.empty(settings.chains, settings.draws, len(asked.users), len(asked.items), settings.factors)
     kept = 0
     if files is not None:
         kept = files.load(chains, draws, settings.sweeps)
@@ -66,16 +70,19 @@ def sample(
     whole = True
     disable = None if show_progress else True
     bar = Bar(None, "sampling", settings.sweeps, initial=chains[0].sweep, unit="sweep", disable=disable)
-    with ThreadPoolExecutor(min(threads, settings.chains)) as runners, ThreadPoolExecutor(threads) as helpers:
+    # The kernels use no BLAS; what features predict does, and its bits must not depend on the number of threads.
+    one_thread: Any = nullcontext() if asked.regression is None else threadpool_limits(1, "blas")
+    pools = ThreadPoolExecutor(min(threads, settings.chains)), ThreadPoolExecutor(threads)
+    with one_thread, pools[0] as runners, pools[1] as helpers:
         turn = 1
         try:
             while chains[0].sweep < settings.sweeps:
                 turn = min(turn, settings.sweeps - chains[0].sweep)
                 began = time.perf_counter()
-                kept = _turn(chains, draws, turn, runners, helpers, parts)
+                kept = _turn(chains, draws, turn, runners, helpers, parts, asked.places)
                 bar.update(turn)
                 bar.set_postfix_str("warming up" if not kept else f"{kept} draws per chain", refresh=False)
-                if not all(np.isfinite(array).all() for chain in chains for array in chain.state[-3:]):
+                if not all(np.isfinite(array).all() for chain in chains for array in chain.state[3:6]):
                     raise SamplerError("the chains left the finite numbers: choose smaller prior scales")
                 if files is not None and files.due():
                     files.save(chains, draws, saved, kept)
@@ -106,6 +113,7 @@ def _turn(
     runners: ThreadPoolExecutor,
     helpers: ThreadPoolExecutor | None,
     parts: int,
+    places: Places | None = None,
 ) -> int:
     """Let every chain make some sweeps; return how many draws each has now."""
 
@@ -116,7 +124,8 @@ def _turn(
             past = chain.sweep - settings.warmup
             if past > 0 and past % settings.thin == 0:
                 at = chain.number, past // settings.thin - 1
-                draws.user[at], draws.item[at], draws.rival[at] = chain.state.xi, chain.state.eta, chain.state.tau
+                users, items = (slice(None), slice(None)) if places is None else (places.users, places.items)
+                draws.user[at][users], draws.item[at][items], draws.rival[at][items] = chain.parameters()
                 draws.scales[at] = chain.scales
 
     work = [runners.submit(run, chain) for chain in chains]

@@ -105,7 +105,11 @@ def draw_users(first_user: int, last_user: int, clock: Clock, state: State, data
     latent, scaling, noise = stream(clock, LATENT), stream(clock, USER_SCALE), stream(clock, USER)
     precision, linear, rough = np.empty((factors, factors)), np.empty(factors), np.empty(factors)
     features, x = np.zeros((factors, BLOCK)), np.empty(BLOCK)
+    expected = mean.copy()
     for u in range(first_user, last_user):
+        if state.user_centre.shape[0]:
+            for h in range(factors):
+                expected[h] = mean[h] + state.user_centre[u, h]
         squares = user_conditional(u, latent, state, data, residual, precision, linear)
         for h in range(factors):
             precision[h, h] += weight
@@ -118,11 +122,11 @@ def draw_users(first_user: int, last_user: int, clock: Clock, state: State, data
         solve_upper(precision, rough, factors)
         prior_term = 0.0
         for h in range(factors):
-            prior_term += weight * mean[h] * rough[h]
+            prior_term += weight * expected[h] * rough[h]
         count = float(data.start[u + 1] - data.start[u])
         g = log_scale_step(count, squares - explained, prior_term, normal(scaling, 2 * u), uniform(scaling, 4 * u + 2))
         for h in range(factors):
-            linear[h] = g * linear[h] + weight * mean[h]
+            linear[h] = g * linear[h] + weight * expected[h]
         solve_lower(precision, linear, factors)
         for h in range(factors):
             linear[h] += normal(noise, u * factors + h)
