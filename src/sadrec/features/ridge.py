@@ -9,6 +9,7 @@ The order of additions does not depend on the number of threads or cores.
 """
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -35,12 +36,22 @@ class Linear:
         return np.asarray(self.intercept + rows @ self.coefficients)
 
 
+@cache
+def _controller() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()  # looks at every library that is loaded: once is enough
+
+
+def on_one_thread() -> Any:
+    """Return a context in which NumPy's linear algebra runs on one thread."""
+    return _controller().limit(limits=1, user_api="blas")
+
+
 class Ridge:
     """The regression on given rows, CSR (rows, columns), with given weights; prepared once, fitted to many targets."""
 
     def __init__(self, rows: Any, weight: Doubles) -> None:
-        from threadpoolctl import threadpool_limits
-
         self._kept = np.flatnonzero(weight > 0)
         if not len(self._kept):
             raise ValueError("no row has a weight above 0")
@@ -50,7 +61,7 @@ class Ridge:
         self._mean = np.asarray(self._rows.T @ self._weight) / self._total
         self._eigen: tuple[Doubles, Doubles] | None = None
         if rows.shape[1] <= FEW:
-            with threadpool_limits(1, "blas"):
+            with on_one_thread():
                 weighted = self._rows.multiply(self._weight[:, None])
                 gram = (self._rows.T @ weighted).toarray() - self._total * np.outer(self._mean, self._mean)
                 values, vectors = np.linalg.eigh(gram)
@@ -58,9 +69,7 @@ class Ridge:
 
     def fit(self, targets: Doubles, groups: tuple[int, ...]) -> Linear:
         """Return the regression of targets, (rows, targets); ``groups`` of so many columns share a penalty."""
-        from threadpoolctl import threadpool_limits
-
-        with threadpool_limits(1, "blas"):
+        with on_one_thread():
             own = targets[self._kept]
             mean = self._weight @ own / self._total
             centred = own - mean

@@ -8,11 +8,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sadrec._check import one_of
 from sadrec._types import Doubles, Positions
 from sadrec.data import Interactions
 from sadrec.data._matrix import compressed, enlarged, join_ids
 from sadrec.data.ids import Ids
 from sadrec.features import Encoder, Features
+from sadrec.features.network import Network, Prediction, torch_module
 from sadrec.features.ridge import Linear
 from sadrec.features.table import Table
 from sadrec.ranking import Parameters
@@ -23,6 +25,10 @@ from sadrec.training.given import Pairs
 
 Mask = NDArray[np.bool_]
 
+_NETWORK = ("hidden", "hidden_bias", "out", "out_bias")
+NETWORK = "(network)"
+"""What an explanation calls the part of a margin that a network adds to the columns."""
+
 
 @dataclass(frozen=True, eq=False)
 class Predictor:
@@ -30,12 +36,17 @@ class Predictor:
 
     encoder: Encoder
     rows: Any  # CSR: the encoded features of every row of the model; empty where none are known
-    linear: Linear  # of users: xi; of items: eta, tau - 1 where rivals are learnt, and the bias where there is one
+    prediction: Prediction  # of users: xi; of items: eta, tau - 1 where rivals are learnt, the bias where there is one
     cold: Mask  # which rows have no history
 
     def predict(self, rows: Any) -> Doubles:
         """Return the predicted targets for encoded features."""
-        return self.linear.predict(rows)
+        return self.prediction.predict(rows)
+
+    @property
+    def linear(self) -> Linear:
+        """The part of the prediction that is linear in the features: all of it, unless there is a network."""
+        return self.prediction.linear if isinstance(self.prediction, Network) else self.prediction
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +55,12 @@ class ModelFeatures:
 
     user: Predictor | None = None
     item: Predictor | None = None
+
+    @property
+    def by(self) -> str:
+        """What predicts: "ridge" or "mlp"."""
+        sides = (self.user, self.item)
+        return "mlp" if any(one is not None and isinstance(one.prediction, Network) for one in sides) else "ridge"
 
     def side(self, what: str) -> Predictor:
         """Return one side, "item" or "user"."""
@@ -76,12 +93,18 @@ class Prepared:
     user: Encoded | None
     item: Encoded | None
     counts: dict[str, Doubles]  # how often each user and item of ``data`` is observed
+    by: str = "ridge"  # or "mlp"
 
-    def centres(self) -> Centres:
+    def centres(self, seed: int) -> Centres:
         """Return what training asks for its centres."""
-        user = None if self.user is None else Side(self.user.rows, self.counts["user"])
-        item = None if self.item is None else Side(self.item.rows[self.kept], self.counts["item"])
+        network = self.network(seed)
+        user = None if self.user is None else Side(self.user.rows, self.counts["user"], network)
+        item = None if self.item is None else Side(self.item.rows[self.kept], self.counts["item"], network)
         return Centres(user, item)
+
+    def network(self, seed: int) -> int | None:
+        """Return the seed of the network; None where there is none."""
+        return seed if self.by == "mlp" else None
 
     @property
     def rows(self) -> tuple[Any, Any]:
@@ -108,16 +131,16 @@ class Prepared:
         user = item = None
         xi, rows, bias, k = factors.users, factors.items, factors.bias, factors.k
         if centres.user is not None and self.user is not None:
-            linear = centres.user.fit(*user_targets(factors))
-            user = Predictor(self.user.encoder, self.user.rows, linear, self.user.cold)
+            prediction = centres.user.fit(*user_targets(factors))
+            user = Predictor(self.user.encoder, self.user.rows, prediction, self.user.cold)
             if self.user.cold.any():
                 xi = xi.copy()
-                xi[self.user.cold] = linear.predict(self.user.rows[self.user.cold])
+                xi[self.user.cold] = prediction.predict(self.user.rows[self.user.cold])
         if centres.item is not None and self.item is not None:
-            linear = centres.item.fit(*item_targets(factors))
-            item = Predictor(self.item.encoder, self.item.rows, linear, self.item.cold)
+            prediction = centres.item.fit(*item_targets(factors))
+            item = Predictor(self.item.encoder, self.item.rows, prediction, self.item.cold)
             if self.item.cold.any():
-                eta, tau, cold_bias = item_parts(linear.predict(self.item.rows[self.item.cold]), k, factors)
+                eta, tau, cold_bias = item_parts(prediction.predict(self.item.rows[self.item.cold]), k, factors)
                 wider = np.empty((len(self.whole.items), rows.shape[1]), np.float32)
                 wider[self.kept] = rows
                 wider[self.item.cold, :k] = eta
@@ -146,15 +169,26 @@ def item_parts(predicted: Doubles, k: int, like: Factors | Parameters) -> tuple[
 
 
 def prepare(
-    data: TrainingData, item_features: Any, user_features: Any, before: ModelFeatures | None = None
+    data: TrainingData,
+    item_features: Any,
+    user_features: Any,
+    before: ModelFeatures | None = None,
+    by: str | None = None,
 ) -> Prepared | None:
     """Bring features and data together; None where there are no features.
 
-    Features left out are those of the model that the fit starts from, ``before``, whose ids come first.
+    Features left out are those of the model that the fit starts from, ``before``, whose ids come first. ``by`` says
+    what predicts, "ridge" or "mlp"; None: as before, else a ridge regression.
     """
+    if by is None:
+        by = "ridge" if before is None else before.by
+    elif one_of(by, "features", ("ridge", "mlp")) == "mlp":
+        torch_module()
     given = {"user": user_features, "item": item_features}
     past = {"user": None if before is None else before.user, "item": None if before is None else before.item}
     if all(given[what] is None and past[what] is None for what in given):
+        if by == "mlp" and before is None:
+            raise ValueError("features='mlp' says how features predict: give item_features or user_features as well")
         return None
     tables: dict[str, tuple[Table, int]] = {}
     ids = {"user": data.users, "item": data.items}
@@ -193,7 +227,7 @@ def prepare(
         counts["item"] = counts["item"][kept] + trained.matrix.nnz / len(kept)  # as a negative
     else:
         kept = np.arange(len(whole.items))
-    return Prepared(whole, trained, kept, sides["user"], item, counts)
+    return Prepared(whole, trained, kept, sides["user"], item, counts, by)
 
 
 def _aligned(encoded: Any, table: Ids, ids: Ids) -> Any:
@@ -262,6 +296,9 @@ def pack_features(features: ModelFeatures | None) -> tuple[dict[str, Any], dict[
             "intercept": predictor.linear.intercept,
             "cold": predictor.cold.astype(np.uint8),
         }
+        if isinstance(predictor.prediction, Network):
+            header[what]["network"] = True
+            arrays |= {name: getattr(predictor.prediction, name) for name in _NETWORK}
         tensors |= {f"{what}_features_{name}": array for name, array in arrays.items()}
     return header, tensors
 
@@ -284,7 +321,13 @@ def unpack_features(
         own = {name[len(start) :]: array.view(np.ndarray) for name, array in tensors.items() if name.startswith(start)}
         encoder = Encoder.unpack(values, own)
         width, count = len(encoder.columns), sizes[what]
+        shapes: dict[str, tuple[int, ...]]
         shapes = {"coefficients": (width, targets[what]), "intercept": (targets[what],), "cold": (count,)}
+        network = bool(values.get("network"))
+        if network:
+            units = len(own["hidden_bias"])
+            shapes |= {"hidden": (width, units), "hidden_bias": (units,)}
+            shapes |= {"out": (units, targets[what]), "out_bias": (targets[what],)}
         for name, shape in shapes.items():
             dtype = np.uint8 if name == "cold" else np.float64
             if own[name].shape != shape or own[name].dtype != dtype:
@@ -298,11 +341,12 @@ def unpack_features(
             raise ValueError(f"{start}data does not fit its indices")
         if len(indices) and not 0 <= indices.min() <= indices.max() < width:
             raise ValueError(f"{start}indices names columns that do not exist")
-        if finite and not all(np.isfinite(own[name]).all() for name in ("coefficients", "intercept", "data")):
+        if finite and not all(np.isfinite(own[name]).all() for name in ("data", *shapes)):
             raise ValueError(f"{start}data is not made of finite numbers")
         rows = sp.csr_matrix((data, indices, indptr), shape=(count, width), copy=False)
         linear = Linear(own["coefficients"], own["intercept"])
-        found[what] = Predictor(encoder, rows, linear, own["cold"].astype(np.bool_))
+        prediction = Network(linear, *(own[name] for name in _NETWORK)) if network else linear
+        found[what] = Predictor(encoder, rows, prediction, own["cold"].astype(np.bool_))
     return ModelFeatures(**found)
 
 
@@ -316,7 +360,8 @@ def explained_by_features(
 
     With ``B`` the margin as a bilinear form of what is predicted of item and rival, z0 what is predicted without any
     feature and w the coefficients, the columns of the item add ``B(f w, (z_j + z0) / 2)``, those of the rival
-    ``B((z_i + z0) / 2, f w)``: together exactly ``B(z_i, z_j)``. The user's vector is as it is.
+    ``B((z_i + z0) / 2, f w)``: together exactly ``B(z_i, z_j)``. The user's vector is as it is. What a network adds is
+    no column's: it stands under a name of its own.
     """
     predictor = features.side("item")
     k = parameters.n_factors
@@ -342,6 +387,8 @@ def explained_by_features(
             columns[column] = columns.get(column, 0.0) + value
     first, second = split(z[[0]], 1.0), split(z[[1]], 1.0)
     total = float(((first[0] * second[1] - second[0] * first[1]) @ xi + first[2] - second[2])[0])
-    names = predictor.encoder.columns
+    names = [*predictor.encoder.columns, NETWORK]
+    if isinstance(predictor.prediction, Network):
+        columns[len(names) - 1] = total - sum(columns.values())
     ordered = sorted(columns.items(), key=lambda entry: (-abs(entry[1]), entry[0]))
     return total, [(names[column], value) for column, value in ordered]

@@ -94,6 +94,7 @@ class SAD(TrainingSettings, Lists, Newcomers):
         dislikes: Any = None,
         item_features: Any = None,
         user_features: Any = None,
+        features: Literal["ridge", "mlp"] | None = None,
         warm_start: "SAD | None" = None,
         validation: Any = None,
         patience: int | None = None,
@@ -124,6 +125,9 @@ class SAD(TrainingSettings, Lists, Newcomers):
             What is known of items and of users beside the data: a data frame with a column of ids, a mapping, a matrix,
             or :class:`sadrec.features.Features` (docs/features.md). Their factors are then held to what the features
             predict in place of 0. Ids that only these tables have are known items and users without history.
+        features
+            How they predict: "ridge", a linear regression, or "mlp", which adds a small network for what that leaves
+            (``pip install 'sadrec[neural]'``). None: as in the model to start from, else "ridge".
         warm_start
             A fitted model to start from; users and items it does not know are appended to its own. Its loss and length
             stay, unless settings or data ask for another loss.
@@ -174,7 +178,8 @@ class SAD(TrainingSettings, Lists, Newcomers):
             weights = weights_in(data, weights).matrix.data
         new = training_data(feedback, comparisons, weights, dislikes, *ids)
         before = None if start is None else start.features
-        return self._train(new, start, options, features=prepare(new, item_features, user_features, before))
+        prepared = prepare(new, item_features, user_features, before, features)
+        return self._train(new, start, options, features=prepared)
 
     def partial_fit(self, data: Any, show_progress: bool = True, **options: Any) -> Self:
         """Continue from what the model has learnt, with new interactions or comparisons, by stochastic gradient ascent.
@@ -258,7 +263,7 @@ class SAD(TrainingSettings, Lists, Newcomers):
             watching = call_back if options.callbacks else None
             fit_comparisons(data, settings, threads, keep, watching, features=features, **run_options)
             return self
-        centres = None if features is None else features.centres()
+        centres = None if features is None else features.centres(settings.seed)
         trainer = Trainer(factors, settings, data.positives(settings), data.pair_sources(settings), threads, centres)
         seen = seen_before if data.matrix is None else whole.seen  # a function: it may take a copy, at the end
         fitted = Fitted(_parameters(factors), whole.users, whole.items, seen, settings)
@@ -417,6 +422,8 @@ class SAD(TrainingSettings, Lists, Newcomers):
         identity = self._identity(data, settings, factors, held_out, options)
         if features is not None:
             identity["features"] = fingerprint(*features.arrays())
+            if features.by != "ridge":
+                identity["features_by"] = features.by
         return Checkpoints(options.checkpoint, identity, options.checkpoint_seconds)
 
     def _identity(

@@ -78,14 +78,14 @@ def fit_comparisons(
         stop = call_back is not None and call_back(learner.sweep, figures)
         return stop or (patience is not None and len(history) - 1 - best >= patience)
 
-    centres = None if features is None else features.centres()
+    centres = None if features is None else features.centres(settings.seed)
     known = (None, None) if features is None else features.rows
     size = len(data.users), len(data.items), settings.factors
     with ThreadPoolExecutor(threads) as executor:
         pool = executor if threads > 1 else None
-        learner = Stack(
-            data.comparisons, *size, settings.seed, settings.learn_rivals, threads, pool, settings.iterations, known
-        )
+        running: tuple[Any, ...] = settings.learn_rivals, threads, pool, settings.iterations
+        network = None if features is None else features.network(settings.seed)
+        learner = Stack(data.comparisons, *size, settings.seed, *running, features=known, network=network)
         try:
             run_sweeps(learner, settings.iterations, after_sweep, history=history, **options)
         except KeyboardInterrupt:  # between sweeps

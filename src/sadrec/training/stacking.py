@@ -93,16 +93,19 @@ class Stack:
         executor: Executor | None = None,
         sweeps: int = SWEEPS,
         features: tuple[Any, Any] = (None, None),
+        network: int | None = None,
     ) -> None:
         pairs = _counting(pairs)
         self.pairs, self._items = pairs, items
         rest = rivals, threads, executor, sweeps
-        self.learner = Variational(pairs, users, items, factors, seed, *rest, features=features)
+        more: dict[str, Any] = {"features": features, "network": network}
+        self.learner = Variational(pairs, users, items, factors, seed, *rest, **more)
         self.folds: list[Fold] = []
         if len(pairs) >= STATEMENT:
             for train, held_out, known, counts, new in _folds(pairs, users, items, factors, seed):
                 own = None if features[0] is None else features[0][known], features[1]
-                learner = Variational(train, len(known), items, factors, seed, *rest, learns=True, features=own)
+                more = {"features": own, "network": network}
+                learner = Variational(train, len(known), items, factors, seed, *rest, learns=True, **more)
                 self.folds.append(Fold(learner, held_out, train, counts, new))
         give_back()  # what sorting took
 

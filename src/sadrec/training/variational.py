@@ -198,7 +198,7 @@ class Variational:
     which differ between items so that they can part. Rival factors are learnt or held at 1 (BPR). The result does not
     depend on the number of threads. ``sweeps`` is how many there will be; ``learns`` says whether priors are learnt
     (by default, where there are enough comparisons). ``features`` are those of users and of items, CSR, or None: what
-    they predict takes the place of the priors' means.
+    they predict takes the place of the priors' means. ``network`` is the seed of a network that predicts, or None.
     """
 
     def __init__(
@@ -214,6 +214,7 @@ class Variational:
         sweeps: int = SWEEPS,
         learns: bool | None = None,
         features: tuple[Any, Any] = (None, None),
+        network: int | None = None,
     ) -> None:
         self._users, self.rivals, self._factors, self._seed = users, rivals, factors, seed
         self._threads, self._executor = 1 if executor is None else threads, executor
@@ -242,7 +243,7 @@ class Variational:
         self._met = np.diff(self._entries.start) > 0
         observed = np.diff(self.rows.start), np.diff(self._entries.start)
         self._user_side, self._item_side = (
-            None if rows is None or not many else Side(rows, counts.astype(np.float64))
+            None if rows is None or not many else Side(rows, counts.astype(np.float64), network)
             for rows, counts, many in zip(features, observed, (users > 1, True), strict=True)
         )
         self._total = _summed(len(pairs), lambda part: self._weights(part).sum())
