@@ -7,7 +7,7 @@ import click
 from studies._options import Study, data_option, output_option, quick_option, quiet_option
 from studies._tools import resumable
 
-DATASETS = ("movielens-100k", "movielens-1m", "pokemon")
+DATASETS = ("movielens-100k", "movielens-1m", "simulated", "pokemon")
 
 
 @click.command("features", cls=Study)
@@ -19,6 +19,9 @@ DATASETS = ("movielens-100k", "movielens-1m", "pokemon")
 )
 @click.option("--tasks", default="items,users,warm", show_default=True, help="Of MovieLens: who is new.")
 @click.option("--seeds", type=click.IntRange(1, 100), default=3, show_default=True, help="Random splits.")
+@click.option(
+    "--first-seed", type=click.IntRange(0, 900), default=0, show_default=True, help="Seed of the first split."
+)
 @click.option(
     "--tuned-on", type=click.Choice(DATASETS[:2]), help="Choose the settings of lists on training rows of this one."
 )
@@ -32,6 +35,7 @@ def features_command(
     model_names: str,
     tasks: str,
     seeds: int,
+    first_seed: int,
     tuned_on: str | None,
     share: float,
     quick: bool,
@@ -58,7 +62,7 @@ def features_command(
             datasets or DATASETS,
             models=models,
             tasks=chosen,
-            seeds=[0] if quick else list(range(seeds)),
+            seeds=list(range(first_seed, first_seed + (1 if quick else seeds))),
             tuned_on=tuned_on,
             share=share,
             most=2000 if quick else None,

@@ -25,6 +25,7 @@ class Featured:
     data: Interactions
     items: pl.DataFrame
     users: pl.DataFrame | None = None
+    truth: Doubles | None = None  # users x items: the scores that features tell, where the data is simulated
 
 
 def movielens(name: str, data_folder: Path | None) -> Featured:
@@ -35,6 +36,48 @@ def movielens(name: str, data_folder: Path | None) -> Featured:
     items = items.filter(pl.col("item").is_in(data.items.tolist()))
     decade = (pl.col("year") // 10 * 10).cast(pl.String)
     return Featured(name, data, items.with_columns(decade=decade), users)
+
+
+def simulated(users: int = 800, items: int = 400, k: int = 4, seed: int = 0) -> Featured:
+    """Simulate people and things with factors that their features tell in part.
+
+    Of the variance of xi and eta, features tell two thirds, and of the popularity of a thing half. A person does 20 to
+    60 things, chosen with the odds that the scores give.
+    """
+    rng = np.random.default_rng([19, seed])
+    people = pl.DataFrame(
+        {
+            "user": np.arange(users),
+            "age": rng.integers(18, 80, users),
+            "country": rng.choice(list("abcdefgh"), users),
+            "hobbies": [sorted(rng.choice(list("stuvwxyz"), 2, replace=False).tolist()) for _ in range(users)],
+        }
+    )
+    things = pl.DataFrame(
+        {
+            "item": np.arange(items),
+            "price": np.round(rng.lognormal(2, 1, items), 2),
+            "kind": rng.choice(list("ABCDEFGHIJ"), items),
+            "tags": [sorted(rng.choice(list("klmnopqr"), 3, replace=False).tolist()) for _ in range(items)],
+        }
+    )
+
+    def told(frame: pl.DataFrame, width: int) -> Doubles:
+        columns = encoded(frame, np.ones(len(frame), np.bool_))
+        values = columns @ rng.standard_normal((columns.shape[1], width))
+        return np.asarray((values - values.mean(axis=0)) / values.std(axis=0))
+
+    xi, eta, popularity = told(people, k), told(things, k), told(things, 1).ravel()
+    truth = 2 / 3 * xi @ eta.T + np.sqrt(0.5) * popularity
+    own_xi, own_eta = (rng.standard_normal(side.shape) for side in (xi, eta))
+    own = np.sqrt(2 / 3) * xi + np.sqrt(1 / 3) * own_xi, np.sqrt(2 / 3) * eta + np.sqrt(1 / 3) * own_eta
+    scores = own[0] @ own[1].T + np.sqrt(0.5) * (popularity + rng.standard_normal(items))
+    chosen = np.argsort(-(scores + rng.gumbel(size=scores.shape)), axis=1)
+    counts = rng.integers(20, 61, users)
+    touched = np.zeros((users, items), np.float32)
+    for user, count in enumerate(counts.tolist()):
+        touched[user, chosen[user, :count]] = 1.0
+    return Featured("simulated", Interactions.from_csr(touched), things, people, truth)
 
 
 def pokemon(data_folder: Path) -> tuple[Comparisons, pl.DataFrame]:

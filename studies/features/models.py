@@ -103,13 +103,21 @@ def _popularity(split: Split, featured: Featured, settings: Settings, seed: int)
 
 def _genre_popularity(split: Split, featured: Featured, settings: Settings, seed: int) -> Predict:
     """Score an item by how popular the items of its genres are, in the mean over its genres."""
-    genres = only(featured.items, split.train.items, split.test.items).select("item", "genres")
+    column = "genres" if "genres" in featured.items.columns else "kind"
+    genres = only(featured.items, split.train.items, split.test.items).select("item", column)
     side = _side(genres, split.train.items, split.test.items)
     counts = np.bincount(split.train.matrix.indices, minlength=split.train.shape[1])
     mean = counts @ side.known / np.maximum(side.known.sum(axis=0), 1)
     size = side.ranked.sum(axis=1)
     scores = np.where(size > 0, side.ranked @ mean / np.maximum(size, 1), counts.mean())
     return lambda: np.tile(scores, (split.test.shape[0], 1))
+
+
+def _truth(split: Split, featured: Featured, settings: Settings, seed: int) -> Predict:
+    """Score by what features tell, as the simulation made it."""
+    assert featured.truth is not None
+    scores = featured.truth[split.test.users][:, split.test.items]
+    return lambda: scores
 
 
 def _feature_only(split: Split, featured: Featured, settings: Settings, seed: int) -> Predict:
@@ -172,10 +180,11 @@ def _lightfm(split: Split, featured: Featured, settings: Settings, seed: int) ->
     return lambda: _answer(model, split)
 
 
-def _sad(**fixed: Any) -> Fit:
+def _sad(by: str) -> Fit:
     def fit(split: Split, featured: Featured, settings: Settings, seed: int) -> Predict:
-        model = SAD(num_threads=1, random_state=seed, **fixed, **settings)
+        model = SAD(num_threads=1, random_state=seed, **settings)
         given: dict[str, Any] = {"item_features": only(featured.items, split.train.items, split.test.items)}
+        given["features"] = by
         if featured.users is not None:
             given["user_features"] = only(featured.users, split.train.users, split.test.users)
         model.fit(split.train, show_progress=False, **given)
@@ -218,7 +227,8 @@ MODELS: Mapping[str, Model] = {
     ),
     "lightfm": Model("LightFM (hybrid)", _lightfm, _LIGHTFM),
     "sad": Model("SAD() without features", _plain_sad, tasks=("warm",)),
-    "sad-features": Model("SAD() with features", _sad()),
-    "sad-mlp": Model('SAD(features="mlp")', _sad(features="mlp")),
+    "sad-features": Model("SAD() with features", _sad("ridge")),
+    "sad-mlp": Model("SAD() with features and a network", _sad("mlp")),
+    "truth": Model("what features tell, known (simulated data)", _truth, tasks=("items", "users")),
 }
 """The models of lists by name."""

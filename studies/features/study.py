@@ -20,7 +20,7 @@ from studies.baselines import BaselineError
 from studies.comparisons.models import losses, warm_up
 from studies.features import splits
 from studies.features.battles import BATTLE_MODELS, Settings
-from studies.features.data import Featured, movielens, pokemon
+from studies.features.data import Featured, movielens, pokemon, simulated
 from studies.features.models import MODELS, Scores
 from studies.features.splits import Battles, Split
 
@@ -123,6 +123,8 @@ def lists_study(
         inner = TASKS[task](TASKS[task](trained.data, seeds[0]).train, INNER)
         for model in models:
             if model not in MODELS or task not in MODELS[model].tasks:
+                continue
+            if model == "truth" and featured.truth is None:
                 continue
             tried = MODELS[model].tried
 
@@ -299,7 +301,7 @@ def features_study(
     data_folder
         Has a folder for each data set; without it MovieLens is fetched.
     datasets
-        "movielens-100k", "movielens-1m" or "pokemon".
+        "movielens-100k", "movielens-1m", "simulated" or "pokemon".
     models, tasks
         Names; all when empty.
     seeds
@@ -328,7 +330,7 @@ def features_study(
             titles = {key: model.title for key, model in BATTLE_MODELS.items()}
             page = report(name, table, missing, titles, BATTLE_HEADINGS, "log loss", len(seeds))
         else:
-            featured = movielens(name, data_folder)
+            featured = simulated() if name == "simulated" else movielens(name, data_folder)
             if share < 1:
                 featured = Featured(name, splits.some_users(featured.data, share), featured.items, featured.users)
             if most is not None:

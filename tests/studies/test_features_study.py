@@ -6,12 +6,13 @@ import pytest
 from click.testing import CliRunner
 
 from sadrec import Comparisons, Interactions
+from sadrec.evaluation import evaluate_top_n
 from studies.features import splits
 from studies.features.__main__ import features_command
 from studies.features.battles import BATTLE_MODELS, logistic_loss
-from studies.features.data import Featured, encoded, movielens, pokemon
+from studies.features.data import Featured, encoded, movielens, pokemon, simulated
 from studies.features.models import MODELS, ridge
-from studies.features.study import battles_study, lists_study, paired, report
+from studies.features.study import _Answers, battles_study, lists_study, paired, report
 
 
 def two_tastes(users=40, items=60, seed=0):
@@ -151,3 +152,14 @@ def test_the_data_sets_have_features_of_everything(data_folder):
     battles, features = pokemon(data_folder)
     assert set(features["item"].cast(pl.String)) == set(battles.items.astype(str))
     assert set(MODELS) & set(BATTLE_MODELS) == {"sad", "sad-features", "sad-mlp"}
+
+
+def test_features_tell_simulated_people_apart():
+    featured = simulated(users=120, items=80)
+    split = splits.cold_users(featured.data, 0)
+    scores = {name: MODELS[name].fit(split, featured, {}, 0)() for name in ("truth", "popularity")}
+    found = {
+        name: evaluate_top_n(_Answers(split.test.users, split.test.items, one), split.met, split.test, N=10)["ndcg"]
+        for name, one in scores.items()
+    }
+    assert found["truth"] > found["popularity"] + 0.05

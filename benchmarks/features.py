@@ -1,0 +1,50 @@
+"""How much longer a fit takes with features of items: ``python benchmarks/features.py --dataset movielens-100k``.
+
+Fits with and without features take turns, each with the default settings and all of its preparation; the ratio of the
+median seconds is what counts.
+"""
+
+import argparse
+import os
+import time
+from pathlib import Path
+from statistics import median
+
+from sadrec import SAD
+from studies.features.data import movielens
+from studies.features.splits import warm
+
+
+def main():
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--dataset", default="movielens-100k", choices=("movielens-100k", "movielens-1m"))
+    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--by", default="ridge", choices=("ridge", "mlp"))
+    given = parser.parse_args()
+    folder = os.environ.get("SADREC_DATA")
+    featured = movielens(given.dataset, None if folder is None else Path(folder))
+    train = warm(featured.data, 3).train
+
+    def seconds(turn, **features):
+        start = time.perf_counter()
+        SAD(num_threads=given.threads, random_state=turn).fit(train, show_progress=False, **features)
+        return time.perf_counter() - start
+
+    known = {"item_features": featured.items, "features": given.by}
+    SAD(iterations=1).fit(train, show_progress=False)  # compiles
+    SAD(iterations=1).fit(train, show_progress=False, **known)
+    taken = {"without": [], "with": []}
+    for turn in range(given.turns):
+        taken["without"].append(seconds(turn))
+        taken["with"].append(seconds(turn, **known))
+    for name, values in taken.items():
+        print(f"{name} features: median {median(values):.2f} s ({min(values):.2f} to {max(values):.2f})")
+    ratios = [one / other for one, other in zip(taken["with"], taken["without"], strict=True)]
+    spread = f"({min(ratios):.2f} to {max(ratios):.2f})"
+    print(f"{given.dataset}, {given.by}, {given.threads} thread(s): {median(ratios):.2f} times as long {spread}")
+
+
+if __name__ == "__main__":
+    main()
