@@ -174,3 +174,11 @@ def test_a_column_of_many_numbers_may_bend_and_its_mean_is_still_zero():
     assert (hinge[:5] == 0).all()
     assert (np.diff(hinge[5:50]) > 0).all()
     assert len(encoded(frame.with_columns(x=pl.col("x") % 5), ids)[0].columns) == 1
+
+
+@pytest.mark.parametrize("unit", [1e300, 1e-300])
+def test_a_unit_however_large_or_small_changes_nothing(unit):
+    values = np.array([1.0, 3.0, 2.5])
+    _, plain = encoded(pl.DataFrame({"item": ["a", "b", "c"], "price": values}))
+    _, other = encoded(pl.DataFrame({"item": ["a", "b", "c"], "price": values * unit}))
+    np.testing.assert_allclose(other, plain)

@@ -308,3 +308,8 @@ def test_validation_data_may_hold_items_that_training_lacks():
     model = SAD(**SETTINGS).fit(train, show_progress=False, item_features=COLOURS, validation=held_out)
     assert "validation_accuracy" in model.history[-1]
     assert len(model.items) == ITEMS - 1
+
+
+def test_ids_of_another_kind_name_the_table():
+    with pytest.raises(TypeError, match="item_features: ids of two kinds"):
+        SAD(**SETTINGS).fit(taste(), show_progress=False, item_features={1: ["red"], 2: ["blue"]})

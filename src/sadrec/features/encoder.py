@@ -146,8 +146,10 @@ class Encoder:
             if isinstance(part, Numbers):
                 values = part.values[known]
                 count = np.maximum((~np.isnan(values)).sum(axis=0), 1)
-                mean = np.nansum(values, axis=0) / count
-                scale = np.sqrt(np.nansum((values - mean) ** 2, axis=0) / count)
+                most = np.fmax.reduce(np.abs(values), axis=0, initial=0.0)
+                unit = np.exp2(np.floor(np.log2(np.where(most > 0, most, 1.0))))  # no square overflows, nor vanishes
+                mean = np.nansum(values / unit, axis=0) / count * unit
+                scale = np.sqrt(np.nansum(((values - mean) / unit) ** 2, axis=0) / count) * unit
                 kept = scale > 1e-9 * np.maximum(np.abs(mean), 1e-300)
                 dropped += [name for name, keep in zip(part.names, kept, strict=True) if not keep]
                 names = [name for name, keep in zip(part.names, kept, strict=True) if keep]
@@ -171,15 +173,15 @@ class Encoder:
         if dropped:
             more = f" and {len(dropped) - _SHOWN} more" if len(dropped) > _SHOWN else ""
             logger.info(
-                "%s_features: %s%s are left out: the same for all in the training data, or different for each",
+                "%s_features: %s%s left out: empty, the same for all in the training data, or different for each",
                 what,
                 ", ".join(map(repr, dropped[:_SHOWN])),
                 more,
             )
         if not codes:
             raise ValueError(
-                f"no column of {what}_features tells two {what}s of the data apart (each is the same for all, or "
-                "different for each): leave it out"
+                f"no column of {what}_features tells two {what}s of the data apart (each is empty, the same for all, "
+                "or different for each): leave it out"
             )
         return Encoder(what, tuple(codes))
 

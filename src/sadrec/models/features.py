@@ -197,7 +197,10 @@ def prepare(
             features = values if isinstance(values, Features) else Features(values)
             table = features.table(ids[what].array, what)
             tables[what] = table, features.minimum
-            ids[what] = Ids(join_ids(ids[what].array, table.ids.array), what)
+            try:
+                ids[what] = Ids(join_ids(ids[what].array, table.ids.array), what)
+            except TypeError as error:
+                raise TypeError(f"{what}_features: {error}") from None
     whole = _enlarged(data, ids["user"], ids["item"])
     observed = {"user": _of_users(whole), "item": _of_items(whole)}
     sides: dict[str, Encoded | None] = {}

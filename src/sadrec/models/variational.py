@@ -83,9 +83,17 @@ def fit_comparisons(
     size = len(data.users), len(data.items), settings.factors
     with ThreadPoolExecutor(threads) as executor:
         pool = executor if threads > 1 else None
-        running: tuple[Any, ...] = settings.learn_rivals, threads, pool, settings.iterations
-        network = None if features is None else features.network(settings.seed)
-        learner = Stack(data.comparisons, *size, settings.seed, *running, features=known, network=network)
+        learner = Stack(
+            data.comparisons,
+            *size,
+            settings.seed,
+            settings.learn_rivals,
+            threads,
+            pool,
+            settings.iterations,
+            features=known,
+            network=None if features is None else features.network(settings.seed),
+        )
         try:
             run_sweeps(learner, settings.iterations, after_sweep, history=history, **options)
         except KeyboardInterrupt:  # between sweeps
