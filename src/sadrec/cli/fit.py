@@ -37,7 +37,7 @@ def describe_command(file: Path, reading: options.Reading, as_json: bool) -> Non
 @options.features_options
 @click.option("--features", "features_by", type=click.Choice(["ridge", "mlp"]),
               help="How features predict: linearly, or with a small network beside it.  [default: ridge]")  # fmt: skip
-@click.option("--validation", type=options.a_share, help="Hold out this share and keep the best epoch.")
+@click.option("--validation", type=options.a_share, help="Hold out this share and keep the best epoch (of two runs).")
 @click.option("--patience", type=int, help="Stop when the held-out figure has not risen for so many epochs.")
 @click.option("--checkpoint", type=options.a_folder,
               help="Folder to resume from; by default OUTPUT.checkpoint, removed when it is done.")  # fmt: skip

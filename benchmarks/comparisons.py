@@ -1,0 +1,89 @@
+"""Seconds that ``SAD().fit`` takes on comparisons, beside ``BPR()`` and the sampler.
+
+    python benchmarks/comparisons.py --data FOLDER            # or set SADREC_DATA; a minute on two threads
+    python benchmarks/comparisons.py --sets pokemon --turns 3
+
+All comparisons of each set are fitted, kernels being compiled before. Best of several turns: machines are shared and
+noisy. The folds of the guard (training/stacking.py), which fit the model again, are counted in.
+"""
+
+import argparse
+import os
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sadrec import BPR, SAD, Comparisons
+from sadrec.posterior import GibbsSAD
+
+BAR = 15.0
+SETS = "sushi-users,pokemon"
+
+
+def warm_up() -> None:
+    """Compile the kernels, for one user and for two."""
+    rng = np.random.default_rng(0)
+    winner = rng.integers(5, size=300)
+    loser = (winner + rng.integers(1, 5, size=300)) % 5
+    for users in (1, 2):
+        said = Comparisons.from_indices(np.arange(300) % users, winner, loser, users=range(users), items=range(5))
+        for model in (SAD(iterations=20), BPR(iterations=20), GibbsSAD(factors=8, draws=2, warmup=2, chains=1)):
+            model.fit(said, show_progress=False)
+
+
+def best_of(turns: int, fit: Callable[[], Any]) -> float:
+    """Return the seconds of the fastest turn."""
+    seconds = []
+    for _ in range(turns):
+        start = time.perf_counter()
+        fit()
+        seconds.append(time.perf_counter() - start)
+    return min(seconds)
+
+
+def find(folder: Path, name: str) -> Path:
+    """Return the file of a data set, in the folder or in a folder of it."""
+    for path in (folder / name, *(inner / name for inner in sorted(folder.iterdir()) if inner.is_dir())):
+        if (path / "comparisons.parquet").is_file():
+            return path / "comparisons.parquet"
+    raise SystemExit(f"there is no {name}/comparisons.parquet in {folder}")
+
+
+def main() -> None:
+    """Print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, default=os.environ.get("SADREC_DATA"))
+    parser.add_argument("--sets", default=SETS)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--turns", type=int, default=2)
+    chosen = parser.parse_args()
+    if chosen.data is None:
+        parser.error("name the folder that holds the comparisons: --data FOLDER, or set SADREC_DATA")
+    warm_up()
+    print(f"threads: {chosen.threads}; seconds, best of {chosen.turns}; bar of SAD(): {BAR:g} s\n")
+    print("| set | comparisons | users | items | BPR() | SAD() | within the bar | GibbsSAD, 600 sweeps |")
+    print("|---|---:|---:|---:|---:|---:|---|---:|")
+    for name in chosen.sets.split(","):
+        said = Comparisons.read(find(Path(chosen.data), name))
+        threads = {"num_threads": chosen.threads}
+        models = (
+            BPR(**threads),
+            SAD(**threads),
+            GibbsSAD(factors=8, draws=300, warmup=300, chains=1, **threads),
+        )
+        seconds = []
+        for model, turns in zip(models, (1, chosen.turns, 1), strict=True):
+            seconds.append(best_of(turns, partial(model.fit, said, show_progress=False)))
+        bpr, sad, gibbs = seconds
+        size = f"{len(said):,} | {len(said.users):,} | {len(said.items):,}"
+        print(
+            f"| {name} | {size} | {bpr:.1f} | {sad:.1f} | {'yes' if sad <= BAR else 'no'} | {gibbs:.1f} |", flush=True
+        )
+
+
+if __name__ == "__main__":
+    main()
