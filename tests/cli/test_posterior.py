@@ -127,3 +127,38 @@ def test_features_give_a_place_to_items_that_nobody_compared(games, tmp_path):
     result = run(str(tmp_path / "games.posterior"), *given)
     assert result.exit_code == 2
     assert "--item-features says how to sample" in result.output
+
+
+def test_a_saved_posterior_is_evaluated(games, tmp_path):
+    kept = str(tmp_path / "games.posterior")
+    assert run(games, *COLUMNS, *QUICK, "-o", kept).exit_code == 0
+    result = CliRunner().invoke(main, ["evaluate", kept, "--test", games, *COLUMNS, "--json"])
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout[result.stdout.index("{") :])
+    assert "log_loss" in json.dumps(told)
+
+
+def test_its_settings_are_tuned_and_taken(games, tmp_path):
+    best = str(tmp_path / "best.json")
+    tries = ["--try", "factors=1,2", "--try", "draws=20", "--try", "warmup=20", "--try", "chains=1"]
+    asked = ["tune", games, "-o", best, "--model", "gibbs", "--sampler", "grid", *tries, *COLUMNS, "--quiet"]
+    result = CliRunner().invoke(main, asked)
+    assert result.exit_code == 0, result.output
+    result = run(games, *COLUMNS, "--settings", best, "--quiet", "--json", "--chains", "2")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.output)["draws"] == 40  # 20 of each chain
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"model": "sad", "settings": {}}', "does not hold the settings of GibbsSAD, but of 'sad'"),
+        ('{"learning_rate": 0.1}', "--learning-rate is no setting of GibbsSAD"),
+    ],
+)
+def test_settings_of_another_model_are_refused(games, tmp_path, content, message):
+    other = tmp_path / "other.json"
+    other.write_text(content)
+    result = run(games, *COLUMNS, "--settings", str(other))
+    assert result.exit_code != 0
+    assert message in result.output

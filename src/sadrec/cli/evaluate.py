@@ -20,6 +20,7 @@ from sadrec.cli.options import (
     seed_option,
 )
 from sadrec.cli.output import check_replacing, overwrite_option, print_json, print_table, resumable
+from sadrec.cli.posterior import SUFFIX
 
 PAPER_MEASURES = ("mean_margin", "match", "match_per_user", "m1", "m2")
 TOLD = "comparison.json"
@@ -38,15 +39,16 @@ TOLD = "comparison.json"
 def evaluate_command(
     model: Path, train: Path | None, test: Path, top_n: int | None, seed: int, reading: Reading, as_json: bool
 ) -> None:
-    """Evaluate the fitted MODEL on held-out interactions or comparisons.
+    """Evaluate the fitted MODEL, or a saved posterior (NAME.posterior), on held-out interactions or comparisons.
 
     Users and items that the model does not know are left out, and counted.
     """
     from sadrec import SAD, Comparisons
     from sadrec.data import DataWarning
     from sadrec.evaluation import evaluate, evaluate_comparisons, evaluate_top_n
+    from sadrec.posterior import GibbsSAD
 
-    fitted = SAD.load(model)
+    fitted: Any = GibbsSAD.load(model) if model.suffix == SUFFIX else SAD.load(model)
     data = reading.read(test)
     unknown = {}
     if isinstance(data, Comparisons):

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sadrec import _check
-from sadrec._settings import checked
+from sadrec._settings import checked, declared
 from sadrec._words import one_line, titled
 from sadrec.cli import options
+from sadrec.cli.fit import settings_in
 from sadrec.cli.output import check_place_of_model, print_json, print_table
 from sadrec.posterior.settings import SamplerSettings
 
@@ -31,6 +32,8 @@ def output_name(ctx: click.Context, param: click.Parameter, value: Path | None) 
 @options.file_argument
 @click.option("-o", "--output", type=options.an_output, callback=output_name,
               help=f"Save it, as NAME{SUFFIX}; takes the place of one that is there.")  # fmt: skip
+@click.option("--settings", "settings_file", type=options.a_file,
+              help="JSON file, such as `sadrec tune --model gibbs` writes.")  # fmt: skip
 @options.settings_options(SamplerSettings)
 @options.features_options
 @click.option("--for", "asked", metavar="USER", help="Whose ranking and cycles; everybody's mean by default.")
@@ -46,6 +49,7 @@ def output_name(ctx: click.Context, param: click.Parameter, value: Path | None) 
 def posterior_command(
     file: Path,
     output: Path | None,
+    settings_file: Path | None,
     settings: dict[str, Any],
     item_features: Path | None,
     user_features: Path | None,
@@ -73,13 +77,14 @@ def posterior_command(
     if output is not None:
         check_place_of_model(output)
     if saved:
-        given = [*map(options.spelled, settings), *["--checkpoint"] * (checkpoint is not None), *reading.options()]
+        given = [*map(options.spelled, settings), *["--settings"] * (settings_file is not None)]
+        given += [*["--checkpoint"] * (checkpoint is not None), *reading.options()]
         given += ["--item-features"] * (item_features is not None) + ["--user-features"] * (user_features is not None)
         given += ["--tags"] * bool(tags)
         if given:
             raise click.UsageError(f"{given[0]} says how to sample, but {file.name} is sampled already: leave it out")
     # What is asked is checked before the sampling, which may take hours.
-    checked(unfitted := GibbsSAD(**settings))
+    unfitted = new_sampler(settings, settings_file)
     data: Any = GibbsSAD.load(file) if saved else reading.read(file)
     _check.share(level, "level", inside=True)
     _check.share(least, "least")
@@ -101,6 +106,25 @@ def posterior_command(
         print_json({"file": str(file), "output": None if output is None else str(output), **report, **told})
     else:
         _show(report, "everybody" if asked is None else asked, level, least, named)
+
+
+def new_sampler(settings: dict[str, Any], settings_file: Path | None = None) -> "GibbsSAD":
+    """Make a posterior that is not sampled; settings on the command line take the place of those in a file."""
+    from sadrec.posterior import GibbsSAD
+
+    stored: dict[str, Any] = {}
+    if settings_file is not None:
+        content = settings_in(settings_file)
+        stored = content.get("settings", content)
+        if not isinstance(stored, dict) or content.get("model", "gibbssad") != "gibbssad":
+            raise ValueError(f"{settings_file} does not hold the settings of GibbsSAD, but of {content.get('model')!r}")
+    for setting in {**stored, **settings}:
+        if setting not in declared(GibbsSAD):
+            known = ", ".join(map(options.spelled, declared(GibbsSAD)))
+            raise click.UsageError(f"{options.spelled(setting)} is no setting of GibbsSAD, which has {known}")
+    model = GibbsSAD(**{**stored, **settings})
+    checked(model)
+    return model
 
 
 def _fit(

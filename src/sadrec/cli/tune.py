@@ -9,14 +9,16 @@ from sadrec import _settings
 from sadrec.cli import options
 from sadrec.cli.fit import new_model
 from sadrec.cli.output import check_replacing, overwrite_option, print_json, print_table, resumable
+from sadrec.cli.posterior import new_sampler
 from sadrec.training.settings import TrainingSettings
 
 
 @click.command("tune")
 @options.file_argument
 @click.option("-o", "--output", type=options.an_output, required=True,
-              help="JSON file for the best settings, which `sadrec fit --settings` takes.")  # fmt: skip
-@click.option("--model", type=click.Choice(["sad", "bpr"]), help="Which model.  [default: sad]")
+              help="JSON file for the best settings, which `sadrec fit --settings` takes, or `sadrec posterior "
+              "--settings`.")  # fmt: skip
+@click.option("--model", type=click.Choice(["sad", "bpr", "gibbs"]), help="Which model.  [default: sad]")
 @click.option("--sampler", type=click.Choice(["tpe", "random", "grid"]), default="tpe",
               help="tpe needs the extra `tune`; grid tries every combination of --try.")  # fmt: skip
 @click.option("--try", "tries", multiple=True, metavar="NAME=VALUES",
@@ -57,7 +59,7 @@ def tune_command(
     from sadrec.evaluation import tune
     from sadrec.evaluation._running import data_fingerprint
 
-    estimator = new_model(model, settings)
+    estimator: Any = new_sampler(settings) if model == "gibbs" else new_model(model, settings)
     space = tried(estimator, tries, sampler)
     data = reading.read(file)
     told = {"data": data_fingerprint(data), "model": type(estimator).__name__.lower()}
