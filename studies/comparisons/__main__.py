@@ -12,7 +12,7 @@ from studies._tools import resumable
 @data_option
 @output_option("comparisons-study")
 @click.option("--sets", help="Only these data sets, with commas between them.  [default: all that are there]")
-@click.option("--models", "model_names", help="Only these models, with commas between them.  [default: all]")
+@click.option("--models", "model_names", help="Only these models, with commas between them.  [default: nine of them]")
 @click.option("--seeds", default="0,1,2", show_default=True, help="Seeds of the splits, with commas between them.")
 @click.option(
     "--by",
@@ -42,7 +42,7 @@ def comparisons_command(
     Every folder of the data folder, or of a folder in it, that holds a comparisons.parquet is a data set. Interrupted
     with Ctrl-C or killed, the same command continues.
     """
-    from studies.comparisons.models import MODELS
+    from studies.comparisons.models import MODELS, USUAL
     from studies.comparisons.study import By, comparisons_study
     from studies.comparisons.verdicts import verdicts_study
 
@@ -55,7 +55,7 @@ def comparisons_command(
             verdicts_study(output, data_folder, sets=chosen_sets, most=most, show_progress=not quiet)
             click.echo((output / "verdicts.md").read_text())
             return
-        chosen = _listed(model_names) or list(MODELS)
+        chosen = _listed(model_names) or list(USUAL)
         for name in chosen:
             if name not in MODELS:
                 raise click.BadParameter(f"{name!r} is none of {', '.join(MODELS)}", param_hint="--models")

@@ -188,6 +188,13 @@ MODELS: dict[str, Model] = {
     "sad-tuned": Model("SAD tuned", _tuned, TRIED),
     "gibbs": Model("GibbsSAD", _default(GibbsSAD, **GIBBS), tuple(GIBBS.items())),
 }
+USUAL = tuple(MODELS)
+
+# Only where they are asked for.
+for length in (2, 4, 16):
+    with_length = {**GIBBS, "factors": length}
+    title = f"GibbsSAD, {length} factors"
+    MODELS[f"gibbs-{length}"] = Model(title, _default(GibbsSAD, **with_length), tuple(with_length.items()))
 
 
 def titles(names: Sequence[str]) -> list[str]:

@@ -12,7 +12,7 @@ import numpy as np
 from sadrec import Comparisons
 from studies._tools import Record, Unit, digest, markdown_table, run, write_whole
 from studies.comparisons.baselines import weights_of
-from studies.comparisons.models import MODELS, Parts, losses, titles, warm_up
+from studies.comparisons.models import MODELS, USUAL, Parts, losses, titles, warm_up
 
 By = Literal["row", "pairing"]
 FILE = "comparisons.parquet"
@@ -95,7 +95,7 @@ def comparisons_study(
     data_folder: Path,
     *,
     sets: Sequence[str] = (),
-    models: Sequence[str] = tuple(MODELS),
+    models: Sequence[str] = USUAL,
     seeds: Sequence[int] = (0, 1, 2),
     by: Sequence[By] = ("row", "pairing"),
     most: int | None = None,

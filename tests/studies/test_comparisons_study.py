@@ -9,7 +9,7 @@ from sadrec import BPR, SAD, Comparisons
 from sadrec.evaluation import evaluate_comparisons
 from studies.comparisons import baselines
 from studies.comparisons.__main__ import comparisons_command
-from studies.comparisons.models import MODELS, Parts, mean_loss
+from studies.comparisons.models import MODELS, USUAL, Parts, mean_loss
 from studies.comparisons.study import Figures, bar_of, comparisons_study, find_sets, parts_of
 
 
@@ -216,7 +216,7 @@ def test_the_study_tells_every_model_and_computes_nothing_twice(tmp_path, small_
     table = comparisons_study(out, small_data, **options)
     assert set(table) == {("small", "row"), ("small", "pairing")}
     for (_, by), figures in table.items():
-        assert set(figures) == set(MODELS)
+        assert set(figures) == set(USUAL)
         assert figures["sad"].difference == 0.0
         assert all(entry.seeds == 1 for entry in figures.values())
         others = [entry for name, entry in figures.items() if name != "coin"]
