@@ -1,10 +1,13 @@
 """Real processes: workers that are replaced, die and end, and what their clients see of it."""
 
+import asyncio
 import http.client
 import json
 import os
 import re
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -12,6 +15,7 @@ import time
 from pathlib import Path
 
 import pytest
+import uvicorn
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="workers share a socket as POSIX has it")
 
@@ -126,6 +130,73 @@ def test_workers_are_replaced_and_end_without_a_lost_request(folder, tmp_path):
             assert running.process.wait(PATIENCE) == 0
         assert load.failures == [] and load.asked > 20
         assert not running.workers()
+
+
+def test_clients_that_ask_nothing_delay_no_end_and_those_in_flight_get_their_answer(folder):
+    """A connection kept open delayed the end by 6 s, and one whose request never arrived whole by 20."""
+    question = b'{"user": 7, "items": [1, 2]}'
+    head = b"POST /v1/rank HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 28\r\n\r\n"
+    with Running(str(folder / "model.sad")) as running:
+        asked = http.client.HTTPConnection("127.0.0.1", running.port, timeout=PATIENCE)
+        asked.request("GET", "/v1/recommend?user=7")
+        assert asked.getresponse().read() and asked.sock is not None
+        address = "127.0.0.1", running.port
+        with asked.sock as idle, socket.create_connection(address) as fresh, socket.create_connection(address) as slow:
+            slow.sendall(head + question[:9])
+            running.wait_until(lambda: running.ask("/readyz")[0] == 200)
+            began = time.monotonic()
+            running.process.send_signal(signal.SIGTERM)
+            assert idle.recv(65536) == b"" and fresh.recv(65536) == b""
+            waited = time.monotonic() - began
+            slow.sendall(question[9:])
+            answer = slow.recv(65536)
+            assert answer.startswith(b"HTTP/1.1 200") and b"connection: close" in answer
+            assert running.process.wait(PATIENCE) == 0
+        assert waited < 4  # half a second on a machine that does nothing else
+
+
+def test_a_request_that_never_arrives_is_ended_with_the_draining(settings):
+    from types import SimpleNamespace
+
+    from sadrec.serving import worker
+
+    ended = []
+
+    class Slow(worker.protocol_of(60.0)):
+        def __init__(self):
+            self._arriving, self.cycle = True, None
+
+        def _end_slow(self):
+            ended.append(self)
+
+    async def drain():
+        server = worker.Server(uvicorn.Config("none"), None, settings(drain_seconds=0.1), SimpleNamespace())
+        server.servers = []
+        server.server_state.connections.add(Slow())
+        await server._drain(last=False)
+        return server
+
+    assert asyncio.run(drain()).should_exit and len(ended) == 1
+
+
+def test_a_worker_that_does_not_end_is_killed(settings, monkeypatch):
+    from sadrec.serving import run
+
+    monkeypatch.setattr(run, "SLOWEST", 0)
+    monkeypatch.setattr(run, "_HURRY", 0)
+    supervisor = run.Supervisor(settings(drain_seconds=0.0), port=0)
+    try:
+        process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+        worker = run.Worker(process, 0, None)
+        supervisor.workers.append(worker)
+        supervisor._act()
+        assert process.poll() is None
+        worker.retired = time.monotonic() - 1
+        supervisor._act()
+        assert process.wait(PATIENCE) == -signal.SIGKILL
+    finally:
+        supervisor.socket.close()
+        shutil.rmtree(supervisor.folder)
 
 
 def test_a_worker_that_dies_is_replaced_and_figures_go_on(folder):

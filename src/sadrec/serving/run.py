@@ -41,8 +41,10 @@ Only variables reach every copy of such a library: NumPy and SciPy bring one eac
 """
 _PATIENCE = 600.0
 """Seconds that a new worker may take to become ready before the old one is kept."""
+SLOWEST = 15
+"""Seconds beyond the draining that what was asked before it may take."""
 _HURRY = 5.0
-"""Seconds beyond the draining after which a worker is killed."""
+"""Seconds beyond these after which a worker that was told to end is killed."""
 
 
 @dataclass(eq=False)
@@ -54,7 +56,7 @@ class Worker:
     pipe: int | None
     began: float = field(default_factory=time.monotonic)
     ready: bool = False
-    retired: bool = False
+    retired: float | None = None  # when it was told to end
 
 
 class Supervisor:
@@ -132,8 +134,13 @@ class Supervisor:
             self._stop()
         if not self._stopping and signal.SIGHUP in asked:
             self._roll()
-        for worker in [one for one in self.workers if one.process.poll() is not None]:
-            self._bury(worker)
+        most = self.settings.drain_seconds + SLOWEST + _HURRY
+        for worker in list(self.workers):
+            if worker.process.poll() is not None:
+                self._bury(worker)
+            elif worker.retired is not None and time.monotonic() - worker.retired > most:
+                logger.error("a worker did not end within %g s of being told to: it is killed", most)
+                worker.process.kill()
 
     # -- workers ------------------------------------------------------------------------------------------------------
 
@@ -169,21 +176,21 @@ class Supervisor:
             self._end(worker, signal.SIGTERM)
 
     def _end(self, worker: Worker, how: int) -> None:
-        worker.retired = True
+        worker.retired = time.monotonic()
         with suppress(ProcessLookupError):
             worker.process.send_signal(how)
 
     def _roll(self) -> None:
         """Replace the workers one by one, without a moment in which nobody answers."""
         logger.info("replacing %d worker(s)", self.count)
-        for old in [worker for worker in self.workers if not worker.retired]:
+        for old in [worker for worker in self.workers if worker.retired is None]:
             new = self._start(replacing=True)
             if self._became_ready(new):
                 self._end(old, signal.SIGUSR1)
             else:
                 if not self._told_to_stop():
                     logger.error("the new worker did not become ready: the old one goes on")
-                new.retired = True
+                new.retired = time.monotonic()
                 new.process.kill()
                 return
 
@@ -212,7 +219,7 @@ class Supervisor:
         if worker.process.stdin is not None:
             worker.process.stdin.close()
         Path(self.folder, f"model_{worker.slot}").unlink(missing_ok=True)
-        if self._stopping or worker.retired:
+        if self._stopping or worker.retired is not None:
             return
         if code == UNUSABLE and not worker.ready:
             self._code = 1

@@ -12,7 +12,7 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from sadrec.serving.run import SETTINGS, UNUSABLE
+from sadrec.serving.run import SETTINGS, SLOWEST, UNUSABLE
 from sadrec.serving.settings import MOST_CONNECTIONS, MOST_HEAD, ServeSettings
 
 logger = logging.getLogger("sadrec.serving")
@@ -21,7 +21,7 @@ _ROUNDS = 1000
 """Rounds of the loop in which the last worker waits for the queue to be empty."""
 _LONG_HEAD = b"431 Request Header Fields Too Large"
 _GRACE = 0.5
-"""Seconds that the last worker goes on accepting after it was told to end."""
+"""Seconds that the last worker goes on accepting after it was told to end, and that a client may ask nothing then."""
 
 
 def protocol_of(patience: float) -> type[HttpToolsProtocol]:
@@ -77,6 +77,16 @@ def protocol_of(patience: float) -> type[HttpToolsProtocol]:
                 if self._head > MOST_HEAD:
                     self._refuse(_LONG_HEAD)
 
+        @property
+        def idle(self) -> bool:
+            """Whether nothing is asked: no request arrives, and none waits for its answer."""
+            return not self._arriving and (self.cycle is None or self.cycle.response_complete)
+
+        def hasten(self) -> None:
+            """End a request that has not arrived yet; one that has gets its answer."""
+            if self._arriving:
+                self._end_slow()
+
         def _stop(self) -> None:
             if self._timer is not None:
                 self._timer.cancel()
@@ -127,9 +137,12 @@ class Server(uvicorn.Server):
     async def _drain(self, last: bool) -> None:
         """Let every connection end with its next answer, which says so; accept nothing new; then exit.
 
-        If nobody else will accept, this worker does so a little longer, while ``/readyz`` tells balancers to go away.
+        A connection on which nothing is asked for a moment is closed. If nobody else will accept, this worker does so a
+        little longer, while ``/readyz`` tells balancers to go away.
         """
         self.store.draining = True
+        clock = asyncio.get_running_loop().time
+        idle_since = dict.fromkeys(self._idle(), clock())
         if last:
             await asyncio.sleep(min(_GRACE, self.settings.drain_seconds))
             self.listening.listen(0)
@@ -139,11 +152,19 @@ class Server(uvicorn.Server):
                     break
         for server in self.servers:
             server.close()
-        clock = asyncio.get_running_loop().time
         deadline = clock() + self.settings.drain_seconds
         while self.server_state.connections and clock() < deadline:
+            for connection in self._idle():
+                if clock() - idle_since.setdefault(connection, clock()) >= _GRACE:
+                    connection.shutdown()
             await asyncio.sleep(0.02)
+        for connection in list(self.server_state.connections):
+            connection.hasten()  # type: ignore[union-attr]  # they are of the class above
         self.should_exit = True
+
+    def _idle(self) -> list[Any]:
+        """Return the connections on which nothing is asked."""
+        return [one for one in self.server_state.connections if one.idle]  # type: ignore[union-attr]
 
 
 def _waiting(listening: socket.socket) -> int:
@@ -173,6 +194,7 @@ async def answer(settings: ServeSettings, listening: socket.socket, replacing: b
         log_level="warning",
         server_header=False,
         timeout_keep_alive=75,
+        timeout_graceful_shutdown=SLOWEST,
         backlog=2048,
     )
     server = Server(config, listening, settings, store)
