@@ -1,7 +1,8 @@
 """Questions that nobody would ask: every operation of the service, with well-formed and malformed input.
 
-Every trial puts ten questions to each documented operation of two models: 50 trials are 1,000 questions each. An answer
-has a documented status, type and shape and is never a fault of the service; malformed input is refused.
+Every trial puts ten questions to each documented operation of three models, one of them with features: 34 trials are
+1,000 questions each. An answer has a documented status, type and shape and is never a fault of the service; malformed
+input is refused.
 """
 
 from pathlib import Path
@@ -16,7 +17,7 @@ CASES = 5
 
 
 def prepare(folder: Path) -> list[Any]:
-    """Serve a model of comparisons and one of interactions, and return their operations."""
+    """Serve a model of comparisons and two of interactions, and return their operations."""
     import schemathesis
 
     from sadrec.serving import ServeSettings, create_app
@@ -24,9 +25,19 @@ def prepare(folder: Path) -> list[Any]:
 
     found = []
     with quiet_warnings():
-        for name, data in (("said", answers()), ("clicked", clicks(60, 40))):
+        clicked = clicks(60, 40)
+        known: dict[str, Any] = {
+            "item_features": {item: {"kind": "ab"[row % 2], "size": row} for row, item in enumerate(clicked.items)},
+            "user_features": {user: ["old" if row % 3 else "new"] for row, user in enumerate(clicked.users)},
+        }
+        subjects: list[tuple[str, Any, dict[str, Any]]] = [
+            ("said", answers(), {}),
+            ("clicked", clicked, {}),
+            ("known", clicked, known),
+        ]
+        for name, data, more in subjects:
             path = folder / f"{name}.sad"
-            SAD(3, iterations=5).fit(data, show_progress=False).save(path)
+            SAD(3, iterations=5).fit(data, show_progress=False, **more).save(path)
             settings = ServeSettings(str(path), log=str(folder / f"{name}.jsonl"), log_megabytes=1)
             documented = schemathesis.openapi.from_asgi("/openapi.json", create_app(settings, loaded(settings)))
             found += [cast(Any, result).ok() for result in documented.get_all_operations()]
@@ -89,4 +100,4 @@ CAMPAIGN = Campaign(
 )
 
 if __name__ == "__main__":
-    main(CAMPAIGN, usual=50)
+    main(CAMPAIGN, usual=34)

@@ -22,7 +22,7 @@ from sadrec.serving.store import Store, loaded
 @pytest.mark.parametrize("user", ["999", "somebody", "7.5", "99999999999999999999999", ""])
 def test_an_unknown_user_is_told_what_to_do(running, user):
     answer = running.client.get("/v1/recommend", params={"user": user})
-    assert answer.status_code == 404 and "POST likes or comparisons" in answer.json()["error"]
+    assert answer.status_code == 404 and "; for somebody new, POST likes or comparisons" in answer.json()["error"]
 
 
 def test_popular_items_are_given_only_where_asked_for_and_said(running):
@@ -305,6 +305,38 @@ def test_a_fault_is_an_answer_too(started, monkeypatch):
     answer = running.client.get("/v1/describe")
     assert answer.status_code == 500 and "bug" not in answer.text
     assert "sadrec_errors_total 1.0" in running.client.get("/metrics").text
+
+
+def number_fields(service):
+    """Return path, name and type of every number in a question, as the interface documents them."""
+    schema = service.app.openapi()
+    parts = schema["components"]["schemas"]
+    for path, ways in schema["paths"].items():
+        if "post" in ways:
+            body = ways["post"]["requestBody"]["content"]["application/json"]["schema"]["$ref"].rsplit("/", 1)[1]
+            for name, field in parts[body]["properties"].items():
+                if field.get("type") in ("integer", "number"):
+                    yield path, name
+
+
+def test_true_is_no_number(running):
+    needed = {"pairs": [{"item": 1, "rival": 2}], "items": [1, 2], "rivals": [3], "item": 1, "rival": 2}
+    asked = set()
+    parts = running.service.app.openapi()["components"]["schemas"]
+    for path, name in number_fields(running.service):
+        verb = path.rsplit("/", 1)[1]
+        body = {"question": "Ask"}.get(verb, verb.capitalize())
+        question = {field: needed[field] for field in parts[body].get("required", ())}
+        assert running.client.post(path, json=question).status_code == 200, path
+        for value in (True, False):
+            refused = running.client.post(path, json={**question, name: value})
+            words = f"{name}: give a number, not {str(value).lower()}"
+            assert refused.status_code == 422 and refused.json()["error"] == words, (path, refused.text)
+        asked.add((verb, name))
+    assert {("recommend", "N"), ("recommend", "candidates"), ("groups", "minimum"), ("prefer", "level")} <= asked
+    for ids in ({"user": True}, {"likes": [True]}, {"comparisons": [{"winner": True, "loser": 2}]}):
+        refused = running.client.post("/v1/recommend", json=ids)
+        assert refused.status_code == 422 and "an id is a whole number" in refused.json()["error"]
 
 
 # -- another model in place -------------------------------------------------------------------------------------------

@@ -238,10 +238,12 @@ class Encoder:
             numbers = {column for code in self.codes if isinstance(code, Scaled) for column in code.names}
             for part in table.parts:
                 known = numbers if isinstance(part, Numbers) else words
-                if odd := [column for column in _names(part) if column not in known and values[column] is not None]:
+                nothing = [column for column, value in values.items() if value is None]
+                if odd := [column for column in _names(part) if column not in known and column not in nothing]:
+                    given = f": {str(values[odd[0]])[:60]!r}" if odd[0] in values else ""  # else one of a list
                     raise ValueError(
-                        f"{name} has {odd[0]!r}: {values[odd[0]]!r}, but the model knows the numbers "
-                        f"{_listed(numbers)} and the categories or tags {_listed(words)}"
+                        f"{name} has {odd[0]!r}{given}, but the model knows the numbers {_listed(numbers)} and the "
+                        f"categories or tags {_listed(words)}"
                     )
         return self.encode(table, partly=isinstance(values, Mapping))
 

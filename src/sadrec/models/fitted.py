@@ -212,12 +212,12 @@ class Fitted:
     def predicted_user(self, features: Any) -> Doubles:
         """Return the vector that features predict of a user."""
         predictor = self.known_features("user")
-        return np.asarray(predictor.predict(predictor.encoder.encode_one(features))[0])
+        return np.asarray(_within(predictor.predict(predictor.encoder.encode_one(features)), "user")[0])
 
     def predicted_item(self, features: Any) -> tuple[Doubles, Doubles, float]:
         """Return eta, tau and the bias that features predict of an item."""
         predictor = self.known_features("item")
-        predicted = predictor.predict(predictor.encoder.encode_one(features))
+        predicted = _within(predictor.predict(predictor.encoder.encode_one(features)), "item")
         eta, tau, bias = item_parts(predicted, self.parameters.n_factors, self.parameters)
         return eta[0], tau[0], float(bias[0])
 
@@ -244,19 +244,23 @@ class Fitted:
 
     def added(self, what: str, values: Any) -> "Fitted":
         """Return the same with new items, or users, that are known by their features alone."""
-        predictor, features_before = self.known_features(what), self.features or ModelFeatures()
+        predictor = self.known_features(what)
         features = values if isinstance(values, Features) else Features(values)
         table = features.table([], what)
+        return self.with_rows(what, table.ids, predictor.encoder.encode(table))
+
+    def with_rows(self, what: str, new: Ids, rows: Any) -> "Fitted":
+        """Return the same with new items, or users, whose features are encoded already."""
+        predictor, features_before = self.known_features(what), self.features or ModelFeatures()
         ids = self.item_ids if what == "item" else self.user_ids
-        if (known := ids.known(table.ids.array)).any():
+        if (known := ids.known(new.array)).any():
             raise ValueError(
-                f"the {what} {table.ids.array[known.argmax()].item()!r} is known already: leave it out, or fit again"
+                f"the {what} {new.array[known.argmax()].item()!r} is known already: leave it out, or fit again"
             )
-        rows = predictor.encoder.encode(table)
-        predicted, count = predictor.predict(rows), len(table.ids)
+        predicted, count = _within(predictor.predict(rows), what), len(new)
         cold = np.append(predictor.cold, np.ones(count, np.bool_))
         wider = replace(predictor, rows=sp.csr_matrix(sp.vstack((predictor.rows, rows))), cold=cold)
-        all_ids = Ids(join_ids(ids.array, table.ids.array), what)
+        all_ids = Ids(join_ids(ids.array, new.array), what)
         old, sure, seen = self.parameters, self.uncertainty, self.seen
         if what == "user":
             parameters = replace(old, user_factors=_joined(old.user_factors, predicted))
@@ -372,6 +376,13 @@ class Fitted:
         counts = np.diff(self.liked.indptr)
         power = 0.0 if self.settings is None else self.settings.user_balance
         return int(counts.sum()), float(counts @ np.maximum(counts, 1.0) ** -power)
+
+
+def _within(predicted: Doubles, what: str) -> Doubles:
+    """Return what features predict, refusing what could not be computed with: margins multiply three such numbers."""
+    if not (np.abs(predicted) < 1e6).all():
+        raise ValueError(f"features of the {what} are too far from all that the fit has seen: check their units")
+    return predicted
 
 
 def _joined(first: Any, second: Any) -> Floats:

@@ -19,9 +19,10 @@ import sadrec
 from sadrec.data.ids import UnknownIdError
 from sadrec.serving import schemas, verbs
 from sadrec.serving.metrics import CONTENT_TYPE, Metrics
+from sadrec.serving.problems import Unanswerable
 from sadrec.serving.served import Served, dumps
 from sadrec.serving.service import Service
-from sadrec.serving.settings import MOST_BODY, ServeSettings
+from sadrec.serving.settings import MOST_BODY, MOST_FEATURES, ServeSettings
 from sadrec.serving.store import Store
 
 logger = logging.getLogger("sadrec.serving")
@@ -38,6 +39,10 @@ _PROBLEMS: dict[int | str, dict[str, Any]] = {
     503: {"model": schemas.Problem, "description": "The model is still being loaded, or too much is asked at once."},
 }
 _NOT_JSON = "the body is not JSON"
+_FEATURES = (
+    'give names with values, such as {"age": 30, "country": "fr"}, where a value is a number, a text of at most 256 '
+    f"characters, true or false, null, or a list of texts or of numbers; or such a list alone; at most {MOST_FEATURES}"
+)
 _ABOUT = """Recommendations when taste does not run in a straight line. Margins are log-odds.
 
 Every answer names the hash of the model that gave it, in `model` and in the header `X-Model`."""
@@ -115,7 +120,7 @@ def _add_verbs(app: FastAPI, service: Service) -> None:
         full = schemas.Recommend(**{**given, "items": given["items"] or None})
         return _json(verbs.recommend(answered(request), full))
 
-    @post("recommend", schemas.RecommendAnswer, "What to show a user, or a visitor by likes or comparisons")
+    @post("recommend", schemas.RecommendAnswer, "What to show a user, or a visitor by likes, comparisons or features")
     def recommend_to(request: Request, asked: schemas.Recommend) -> Response:
         return _json(verbs.recommend(answered(request), asked))
 
@@ -261,6 +266,25 @@ def _add_keys_to_schema(app: FastAPI, needed: bool) -> None:
     app.openapi = openapi  # type: ignore[method-assign]
 
 
+_WORDS = {
+    "Value error, ": "",
+    "Field required": "must be given",
+    "Input should be a valid integer, unable to parse string as an integer": "must be a whole number",
+    "Input should be a valid integer": "must be a whole number",
+    "Input should be a valid number, unable to parse string as a number": "must be a number",
+    "Input should be a valid boolean, unable to interpret input": "must be true or false",
+    "Input should be": "must be",
+    " after validation": "",
+}
+"""What pydantic says, and how it is said here."""
+
+
+def _plain(message: str) -> str:
+    for theirs, ours in _WORDS.items():
+        message = message.replace(theirs, ours)
+    return message
+
+
 def _add_errors(app: FastAPI) -> None:
     """Let every error be one sentence, with the model's hash."""
 
@@ -277,7 +301,10 @@ def _add_errors(app: FastAPI) -> None:
             return problem(request, 422, "send the body as JSON: with the header Content-Type: application/json")
         parts = [str(part) for part in first["loc"] if part not in ("body", "query", "path")]
         where = ".".join(part for part in parts if not part.startswith("constrained-"))
-        message = str(first["msg"]).removeprefix("Value error, ")
+        message = _plain(str(first["msg"]))
+        if "features" in parts[:-1] and first["type"] != "extra_forbidden":  # the kinds of a value
+            where, message = ".".join(parts[: parts.index("features") + 1]), _FEATURES
+            return problem(request, 422, f"{where}: {message}")
         if first["type"] == "extra_forbidden":
             message = "there is no such name here; /docs lists those that there are"
         elif any(part.startswith("constrained-") for part in parts):  # the kinds of an id
@@ -300,5 +327,5 @@ def _add_errors(app: FastAPI) -> None:
 
     app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(UnknownIdError, unknown)
-    app.add_exception_handler(verbs.Unanswerable, unanswerable)
+    app.add_exception_handler(Unanswerable, unanswerable)
     app.add_exception_handler(HTTPException, http)

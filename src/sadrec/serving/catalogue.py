@@ -30,6 +30,11 @@ class Catalogue:
         """Whether any item has a picture."""
         return any(self.pictures)
 
+    def joined(self, more: "Catalogue") -> "Catalogue":
+        """Return these items followed by others."""
+        both = [[*getattr(self, part), *getattr(more, part)] for part in self.__dataclass_fields__]
+        return Catalogue(*both)
+
     def search(self, query: str, order: Positions, N: int) -> tuple[int, list[int]]:
         """Return how many items have a text in their title or id, and the first N in an order; beginnings first."""
         wanted = folded(query.strip())

@@ -69,15 +69,20 @@ class Keys:
                 logger.error("no key is allowed until the file of keys is mended: %s", error)
             self._hashes, self._signature = [], None
 
-    def allow(self, headers: list[tuple[bytes, bytes]]) -> bool:
-        """Tell whether the headers of a request hold a key: ``Authorization: Bearer KEY`` or ``X-API-Key: KEY``."""
+    @staticmethod
+    def given(headers: list[tuple[bytes, bytes]]) -> bytes:
+        """Return the key that the headers of a request hold, known or not; empty if they hold none."""
         given = b""
         for name, value in headers:
             if name == b"x-api-key":
                 given = value
             elif name == b"authorization" and value[:7].lower() == b"bearer ":
                 given = value[7:]
-        digest = hashlib.sha256(given.strip()).hexdigest()
+        return given.strip()
+
+    def allow(self, headers: list[tuple[bytes, bytes]]) -> bool:
+        """Tell whether the headers of a request hold a key: ``Authorization: Bearer KEY`` or ``X-API-Key: KEY``."""
+        digest = hashlib.sha256(self.given(headers)).hexdigest()
         allowed = False
         for known in self._hashes:  # all of them, so that the time tells nothing
             allowed |= hmac.compare_digest(known, digest)

@@ -2,10 +2,20 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StrictFloat, StrictInt, StrictStr, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+    model_validator,
+)
 
 from sadrec.ranking.rank import Method, SlateMethod
-from sadrec.serving.settings import MOST_EVENTS, MOST_IDS, MOST_N, MOST_PLAYERS
+from sadrec.serving.settings import MOST_EVENTS, MOST_FEATURES, MOST_IDS, MOST_N, MOST_NEW, MOST_PLAYERS
 
 _Text = Annotated[StrictStr, Field(max_length=256)]
 _Whole = Annotated[StrictInt, Field(ge=-(2**63), lt=2**64)]
@@ -13,10 +23,32 @@ _Number = Annotated[StrictFloat, Field(allow_inf_nan=False)]
 Id = _Whole | _Number | _Text
 """An id as the model has it: a whole number, a number, or text; dates as text."""
 
+
+def _no_truth(value: Any) -> Any:
+    """Refuse true and false, which Python takes for 1 and 0."""
+    if isinstance(value, bool):
+        raise ValueError(f"give a number, not {str(value).lower()}")
+    return value
+
+
+Count = Annotated[int, BeforeValidator(_no_truth)]
+Real = Annotated[float, BeforeValidator(_no_truth)]
+
 Ids = Annotated[list[Id], Field(max_length=MOST_IDS)]
 Players = Annotated[list[Id], Field(max_length=MOST_PLAYERS)]
-Number = Annotated[int, Field(ge=1, le=MOST_N, description="How many.")]
-Margin = Annotated[float, Field(ge=0, le=1e6, description="The margin that a win needs to count.")]
+Number = Annotated[Count, Field(ge=1, le=MOST_N, description="How many.")]
+Margin = Annotated[Real, Field(ge=0, le=1e6, description="The margin that a win needs to count.")]
+
+_Words = Annotated[list[_Text], Field(max_length=MOST_FEATURES)]
+_Numbers = Annotated[list[_Whole | _Number], Field(max_length=MOST_FEATURES)]
+Features = (
+    Annotated[
+        dict[_Text, StrictBool | _Whole | _Number | _Text | _Words | _Numbers | None], Field(max_length=MOST_FEATURES)
+    ]
+    | _Words
+    | _Numbers
+)
+"""What is known of a person or an item: names with values, or a list of tags, or a row of numbers."""
 
 
 class Question(BaseModel):
@@ -40,12 +72,34 @@ class Who(Question):
     comparisons: Annotated[list[Comparison], Field(max_length=MOST_IDS)] | None = Field(
         None, description="A visitor: what they said they prefer."
     )
+    features: Features | None = Field(
+        None,
+        description="A visitor: what is known of them, alone or beside likes or comparisons, for a model fitted with "
+        "user_features; /v1/describe names them. What is left out is not known.",
+    )
 
     @model_validator(mode="after")
     def _one_of_them(self) -> "Who":
         if sum(part is not None for part in (self.user, self.likes, self.comparisons)) > 1:
             raise ValueError("give a user, or likes, or comparisons: only one of them")
+        if self.user is not None and self.features is not None:
+            raise ValueError("give a user, or the features of a visitor: the model has those of its users")
         return self
+
+
+class NewItem(Question):
+    """An item that the model does not know, by its features."""
+
+    item: Id = Field(description="A new id, of the kind that the model has.")
+    features: Features = Field(description="What is known of it; /v1/describe names what the model was fitted with.")
+
+
+class WhoAndNew(Who):
+    """About whom, and new items that the question may name."""
+
+    new_items: Annotated[list[NewItem], Field(max_length=MOST_NEW)] = Field(
+        [], description="Items that the model does not know, for one fitted with item_features; nothing is kept."
+    )
 
 
 class RecommendQuery(Question):
@@ -62,12 +116,12 @@ class RecommendQuery(Question):
     )
 
 
-class Recommend(Who):
+class Recommend(WhoAndNew):
     """What to show."""
 
     N: Number = 10
     method: Method = Field("margin", description="How the best candidates are ordered.")
-    candidates: Annotated[int, Field(ge=1, le=MOST_PLAYERS)] = MOST_PLAYERS
+    candidates: Annotated[Count, Field(ge=1, le=MOST_PLAYERS)] = MOST_PLAYERS
     keep_seen: bool = Field(False, description="Whether to list what the user has seen or likes, too.")
     exclude: Ids = Field([], description="Ids to leave out.")
     items: Ids | None = Field(None, description="The only ids to consider.")
@@ -75,12 +129,12 @@ class Recommend(Who):
     intervals: bool = Field(False, description="Tell how sure the scores are, where that is known.")
 
 
-class Groups(Who):
+class Groups(WhoAndNew):
     """Slates: items that form a cycle are shown together."""
 
     N: Number = 10
-    candidates: Annotated[int, Field(ge=1, le=MOST_PLAYERS)] = 50
-    largest: Annotated[int, Field(ge=1, le=MOST_PLAYERS)] = 5
+    candidates: Annotated[Count, Field(ge=1, le=MOST_PLAYERS)] = 50
+    largest: Annotated[Count, Field(ge=1, le=MOST_PLAYERS)] = 5
     minimum: Margin = 0.0
 
 
@@ -91,36 +145,36 @@ class Pair(Question):
     rival: Id
 
 
-class Prefer(Who):
+class Prefer(WhoAndNew):
     """Which of two items is preferred, for one or many pairs."""
 
     pairs: Annotated[list[Pair], Field(min_length=1, max_length=MOST_IDS)]
-    level: Annotated[float, Field(gt=0, lt=1, description="Probability content of the intervals.")] = 0.9
+    level: Annotated[Real, Field(gt=0, lt=1, description="Probability content of the intervals.")] = 0.9
 
 
-class Margins(Who):
+class Margins(WhoAndNew):
     """All of some items against all of some rivals."""
 
     items: Annotated[list[Id], Field(min_length=1, max_length=MOST_PLAYERS)]
     rivals: Annotated[list[Id], Field(min_length=1, max_length=MOST_PLAYERS)]
 
 
-class Rank(Who):
+class Rank(WhoAndNew):
     """An order of given items."""
 
     items: Annotated[list[Id], Field(min_length=1, max_length=MOST_PLAYERS)]
     method: Method = "margin"
 
 
-class Cycles(Who):
+class Cycles(WhoAndNew):
     """Cycles among the best N items, among given ones, or in the neighbourhood of an item."""
 
     items: Players | None = Field(None, description="Ids to look among.")
     item: Id | None = Field(None, description="Find the strongest cycle through this item, among those most like it.")
-    N: Annotated[int, Field(ge=2, le=MOST_PLAYERS, description="How many items to look among.")] = 50
+    N: Annotated[Count, Field(ge=2, le=MOST_PLAYERS, description="How many items to look among.")] = 50
     minimum: Margin = 0.0
-    most: Annotated[int, Field(ge=1, le=100, description="Cycles in the answer, at most.")] = 10
-    factors: Annotated[int, Field(ge=0, le=20, description="Factors to name for each step.")] = 3
+    most: Annotated[Count, Field(ge=1, le=100, description="Cycles in the answer, at most.")] = 10
+    factors: Annotated[Count, Field(ge=0, le=20, description="Factors to name for each step.")] = 3
 
     @model_validator(mode="after")
     def _one_place(self) -> "Cycles":
@@ -129,7 +183,7 @@ class Cycles(Who):
         return self
 
 
-class Explain(Who):
+class Explain(WhoAndNew):
     """Why an item rather than a rival."""
 
     item: Id
@@ -148,17 +202,17 @@ class Ask(Who):
     """What to ask next."""
 
     items: Players | None = Field(None, description="Ids to choose from; by default some that suit the person.")
-    N: Annotated[int, Field(ge=1, le=100)] = 1
+    N: Annotated[Count, Field(ge=1, le=100)] = 1
 
 
 class Visitor(Who):
     """All about a visitor at once: list, next question, contradictions, cycle."""
 
-    N: Annotated[int, Field(ge=1, le=100)] = 10
+    N: Annotated[Count, Field(ge=1, le=100)] = 10
     items: Players | None = Field(None, description="Ids to ask about; by default some that suit the person.")
 
 
-class Slate(Who):
+class Slate(WhoAndNew):
     """Who wins among a few items, and whose presence changes that."""
 
     items: Annotated[list[Id], Field(min_length=2, max_length=30)]
@@ -179,7 +233,7 @@ class Worth(Who):
 
     pairs: Annotated[list[Pair], Field(max_length=MOST_IDS)] = Field([], description="Questions to put to both.")
     N: Annotated[
-        int,
+        Count,
         Field(
             ge=0,
             le=100,
@@ -369,6 +423,13 @@ class Vote(Item):
     influence: float
 
 
+class FeaturePart(BaseModel):
+    """What a column of the features adds to a margin."""
+
+    column: str
+    contribution: float
+
+
 class ExplainAnswer(Answer):
     """Why an item rather than a rival: contributions that sum to the margin."""
 
@@ -382,6 +443,12 @@ class ExplainAnswer(Answer):
     factors: list[FactorPart]
     for_item: list[Vote]
     for_rival: list[Vote]
+    by_features: float | None = Field(
+        None, description="What the margin would be by the features of item and rival alone; null without any."
+    )
+    columns: list[FeaturePart] = Field(
+        [], description="The columns that add most to by_features, which is the sum of all."
+    )
 
 
 class Neighbour(BaseModel):
@@ -575,6 +642,7 @@ class ItemAnswer(Answer):
     title: str | None = None
     picture: str | None = None
     popularity: float
+    cold: bool = Field(False, description="Whether it is known by its features alone.")
 
 
 class UserRow(BaseModel):
@@ -582,6 +650,7 @@ class UserRow(BaseModel):
 
     user: Any
     intransitivity: float
+    cold: bool = Field(False, description="Whether they are known by their features alone.")
 
 
 class UsersAnswer(Answer):
@@ -595,6 +664,14 @@ class EventsAnswer(Answer):
     """How many answers were kept."""
 
     kept: int
+
+
+class KnownFeatures(BaseModel):
+    """The features that a model was fitted with, of its users or of its items."""
+
+    numbers: list[str] = Field(description="Names of numbers.")
+    categories: dict[str, list[str]] = Field(description="Names of categories or tags, with some that are known.")
+    cold: int = Field(description="How many users or items are known by their features alone.")
 
 
 class DescribeAnswer(Answer):
@@ -613,6 +690,8 @@ class DescribeAnswer(Answer):
     log: bool = Field(description="Whether people's answers are kept: POST /v1/events.")
     user_example: Any
     item_example: Any
+    user_features: KnownFeatures | None = Field(description="What features of a visitor can be given.")
+    item_features: KnownFeatures | None = Field(description="What features of new items can be given.")
     settings: dict[str, Any] | None
     version: str
 

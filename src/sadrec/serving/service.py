@@ -13,11 +13,11 @@ from typing import Any
 
 from sadrec.serving.events import EventLog
 from sadrec.serving.keys import Keys
+from sadrec.serving.problems import Unanswerable
 from sadrec.serving.schemas import Events
 from sadrec.serving.served import Served, dumps
 from sadrec.serving.settings import MOST_AT_ONCE, MOST_BODY, MOST_CONNECTIONS, MOST_N, ServeSettings
 from sadrec.serving.store import Store
-from sadrec.serving.verbs import Unanswerable
 
 logger = logging.getLogger("sadrec.serving")
 
@@ -114,7 +114,8 @@ class Service:
         path: str = scope["path"]
         served = self.store.current
         if self.keys is not None and not self._is_open(path) and not self.keys.allow(scope["headers"]):
-            error = "a key is needed: send Authorization: Bearer KEY, which `sadrec key` makes"
+            told = "this key is not known" if self.keys.given(scope["headers"]) else "a key is needed"
+            error = f"{told}: send Authorization: Bearer KEY, which `sadrec key` makes"
             await self._refuse(scope, send, 401, error, served, (b"www-authenticate", b"Bearer"))
             return
         if path == "/v1/recommend" and served is not None and scope["method"] == "GET":

@@ -15,7 +15,10 @@ MOST_EVENTS = 1000
 """Answers of people in one request to log, at most."""
 MOST_USERS = 2000
 """Users asked to find what beats an item."""
-
+MOST_FEATURES = 4096
+"""Features of one person or item in a question, at most."""
+MOST_NEW = 100
+"""New items in a question, at most."""
 
 MOST_AT_ONCE = 256
 """Requests that a worker answers at once, at most, besides those for known users, which take no time."""

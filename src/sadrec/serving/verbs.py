@@ -16,6 +16,8 @@ from sadrec.ranking.rank import SlateMethod, rank_tournament
 from sadrec.ranking.uncertainty import Uncertainty, VisitorUncertainty
 from sadrec.serving import interview, schemas
 from sadrec.serving.catalogue import folded
+from sadrec.serving.newcomers import cold, known_features, with_new_items
+from sadrec.serving.problems import NothingSaidError, Unanswerable, UnknownUserError, answered
 from sadrec.serving.served import EVERYBODY, VISITOR, Served
 from sadrec.serving.settings import MOST_PLAYERS, MOST_USERS
 
@@ -25,21 +27,11 @@ _ASKED = 60
 """Items among which the next question is looked for."""
 _PLAYED = 30
 """Best items whose pairs are put to model and twin."""
+_COLUMNS = 20
+"""Columns of features that an explanation names, at most."""
 _NUMBERS = 1 << 23
 """How many draws of scores are held at a time."""
 _SLATE: tuple[SlateMethod, ...] = ("margin", "wins", "markov", "nash")
-
-
-class UnknownUserError(UnknownIdError):
-    """A user that the model does not know."""
-
-
-class Unanswerable(ValueError):
-    """A question that is well formed but has no answer in this model."""
-
-
-class NothingSaidError(Unanswerable):
-    """A visitor of whom nothing is said."""
 
 
 def describe(served: Served) -> Answer:
@@ -61,6 +53,8 @@ def describe(served: Served) -> Answer:
         "log": served.log,
         "user_example": served.plain(model.users[0]),
         "item_example": served.items.ids[0],
+        "user_features": known_features(model.features.user if model.features else None),
+        "item_features": known_features(model.features.item if model.features else None),
         "settings": None if settings is None else settings.as_dict(),
         "version": sadrec.__version__,
     }
@@ -73,18 +67,26 @@ def person(served: Served, who: schemas.Who) -> tuple[SAD, Any]:
     """Return the model to ask, and the id by which it knows the person."""
     if who.user is not None:
         return served.model, known_user(served, who.user)
-    for name, said in (("likes", who.likes), ("comparisons", who.comparisons)):
-        if said == []:
+    for name, said in (("likes", who.likes), ("comparisons", who.comparisons), ("features", who.features)):
+        if said is not None and not said:
             raise NothingSaidError(
                 f"{name} is empty: nothing is known of this visitor. Leave it out to ask about the average user; "
                 "/v1/recommend also takes fallback=popular"
             )
+    if who.likes is None and who.comparisons is None and who.features is None:
+        return served.everybody, EVERYBODY
+    said = _said(served, who)
+    if who.features is None:
+        return answered(lambda: served.model.visitor(said, VISITOR)), VISITOR
+    refusals = ValueError, TypeError  # also a value of another kind than the model knows
+    return answered(lambda: served.model.visitor(said, VISITOR, features=who.features), refusals), VISITOR
+
+
+def _said(served: Served, who: schemas.Who) -> Any:
+    """Return what a visitor likes or said; None if neither is given."""
     if who.likes is not None:
-        likes = served.item_ids(who.likes)
-        return _answered(lambda: served.model.visitor(likes, VISITOR)), VISITOR
-    if who.comparisons is not None:
-        return served.model.visitor(stated(served, who.comparisons), VISITOR), VISITOR
-    return served.everybody, EVERYBODY
+        return served.item_ids(who.likes)
+    return None if who.comparisons is None else stated(served, who.comparisons)
 
 
 def known_user(served: Served, given: Any) -> Any:
@@ -94,8 +96,7 @@ def known_user(served: Served, given: Any) -> Any:
         served.model.user_ids.positions(user)
     except UnknownIdError as error:
         raise UnknownUserError(
-            f"{str(error).rstrip('.')}. For somebody new, POST likes or comparisons; "
-            "/v1/recommend also takes fallback=popular"
+            f"{error}; for somebody new, POST likes or comparisons, and /v1/recommend also takes fallback=popular"
         ) from None
     return user
 
@@ -138,6 +139,7 @@ def _scored(served: Served, ids: Any, scores: Any) -> list[dict[str, Any]]:
 # -- what to show -----------------------------------------------------------------------------------------------------
 
 
+@with_new_items
 def recommend(served: Served, asked: schemas.Recommend) -> Answer:
     """Return the best items."""
     fallback = None
@@ -208,6 +210,7 @@ def _covariance(model: SAD, user: Any) -> Doubles | None:
     return None
 
 
+@with_new_items
 def groups(served: Served, asked: schemas.Groups) -> Answer:
     """Return slates on which items that form a cycle are shown together."""
     model, user = person(served, asked)
@@ -225,6 +228,7 @@ def groups(served: Served, asked: schemas.Groups) -> Answer:
 # -- one item against another -----------------------------------------------------------------------------------------
 
 
+@with_new_items
 def prefer(served: Served, asked: schemas.Prefer) -> Answer:
     """Tell which of two items is preferred, for each pair, and how surely."""
     model, user = person(served, asked)
@@ -257,6 +261,7 @@ def prefer(served: Served, asked: schemas.Prefer) -> Answer:
     }
 
 
+@with_new_items
 def margins(served: Served, asked: schemas.Margins) -> Answer:
     """Return the margins of all of some items over all of some rivals."""
     model, user = person(served, asked)
@@ -275,30 +280,22 @@ def _shown(served: Served, ids: Any) -> list[Any]:
     return [served.items.ids[place] for place in served.model.item_ids.positions(ids).tolist()] if len(ids) else []
 
 
+@with_new_items
 def rank(served: Served, asked: schemas.Rank) -> Answer:
     """Put items in an order."""
     model, user = person(served, asked)
     items = _distinct(_known_items(served, asked.items))
-    order = _answered(lambda: model.rank(user, items, asked.method))
+    order = answered(lambda: model.rank(user, items, asked.method))
     listed = _scored(served, order.items, order.scores)
     return {"model": served.digest, "user": served.plain(user), "method": asked.method, "items": listed}
 
 
-def _answered(ask: Any) -> Any:
-    """Ask, and turn what a verb refuses into a question without an answer."""
-    try:
-        return ask()
-    except UnknownIdError:
-        raise
-    except ValueError as error:
-        raise Unanswerable(str(error)) from None
-
-
+@with_new_items
 def explain(served: Served, asked: schemas.Explain) -> Answer:
     """Say why an item rather than a rival."""
     model, user = person(served, asked)
     item, rival = _known_items(served, [asked.item, asked.rival])
-    reason = _answered(lambda: model.explain(user, item, rival))
+    reason = answered(lambda: model.explain(user, item, rival))
     votes = [
         [
             {**entry, "influence": value}
@@ -318,6 +315,8 @@ def explain(served: Served, asked: schemas.Explain) -> Answer:
         "factors": _factors(reason.contributions, reason.has_bias, 5),
         "for_item": votes[0],
         "for_rival": votes[1],
+        "by_features": reason.by_features,
+        "columns": [{"column": name, "contribution": value} for name, value in reason.columns[:_COLUMNS]],
     }
 
 
@@ -334,6 +333,7 @@ def _factors(parts: Doubles, has_bias: bool, most: int) -> list[dict[str, Any]]:
 # -- cycles -----------------------------------------------------------------------------------------------------------
 
 
+@with_new_items
 def cycles(served: Served, asked: schemas.Cycles) -> Answer:
     """Find cycles: among a person's best items, given ones, or around an item."""
     model, user = person(served, asked)
@@ -392,6 +392,7 @@ def _cycle(served: Served, model: SAD, user: Any, cycle: Cycle, factors: int) ->
     }
 
 
+@with_new_items
 def slate(served: Served, asked: schemas.Slate) -> Answer:
     """Tell who wins among a few items by four methods, and whose presence changes that."""
     model, user = person(served, asked)
@@ -487,7 +488,7 @@ def ask(served: Served, asked: schemas.Ask) -> Answer:
             "the person likes, or comparisons, in place of user"
         )
     else:
-        questions = _answered(lambda: model.ask_next(user, items, asked.N))
+        questions = answered(lambda: model.ask_next(user, items, asked.N))
     return {
         "model": served.digest,
         "user": served.plain(user),
@@ -648,12 +649,9 @@ def person_of_twin(served: Served, who: schemas.Who, model: SAD) -> tuple[SAD, A
         return served.twin, known_user(served, who.user)
     if served.given_twin is None:
         return model.nearest_bpr(), model.users[0]
-    said: Any = None
-    if who.likes:
-        said = served.item_ids(who.likes)
-    elif who.comparisons:
-        said = stated(served, who.comparisons)
-    return served.twin.visitor(said, VISITOR), VISITOR
+    if who.features is not None and (served.twin.features is None or served.twin.features.user is None):
+        raise Unanswerable("the twin was fitted without user_features: leave features out, or fit it with them")
+    return served.twin.visitor(_said(served, who), VISITOR, features=who.features), VISITOR
 
 
 def _margins(model: SAD, user: Any, items: Any, rivals: Any) -> Doubles:
@@ -725,7 +723,13 @@ def item(served: Served, given: str) -> Answer:
     """Return one item."""
     (one,) = _known_items(served, [given])
     place = served.model.item_ids.positions(one)
-    return {"model": served.digest, **served.entry(one), "popularity": float(served.popularity[place])}
+    known = served.model.features
+    return {
+        "model": served.digest,
+        **served.entry(one),
+        "popularity": float(served.popularity[place]),
+        "cold": cold(known.item if known else None, place),
+    }
 
 
 def users(served: Served, asked: schemas.UsersQuery) -> Answer:
@@ -738,11 +742,16 @@ def users(served: Served, asked: schemas.UsersQuery) -> Answer:
     if wanted:
         fits = np.array([wanted in folded(text) for text in ids.astype(str).tolist()])
         order = order[fits[order]]
+    known = served.model.features
     return {
         "model": served.digest,
         "total": len(order),
         "users": [
-            {"user": served.plain(ids[row]), "intransitivity": float(served.intransitivity[row])}
+            {
+                "user": served.plain(ids[row]),
+                "intransitivity": float(served.intransitivity[row]),
+                "cold": cold(known.user if known else None, row),
+            }
             for row in order[: asked.N].tolist()
         ],
     }

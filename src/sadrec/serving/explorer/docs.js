@@ -26,9 +26,11 @@ function kind(schema) {
     schema.exclusiveMaximum !== undefined && schema.exclusiveMaximum < 2 ** 53 && `below ${schema.exclusiveMaximum}`,
     schema.minItems && `at least ${schema.minItems}`,
     schema.maxItems !== undefined && `at most ${schema.maxItems}`,
+    schema.maxProperties !== undefined && `at most ${schema.maxProperties}`,
     schema.maxLength !== undefined && `at most ${schema.maxLength} characters`,
   ].filter(Boolean);
   const type = schema.type === "array" ? ["list of ", kind(schema.items ?? {})]
+    : schema.additionalProperties?.anyOf ? ["names with values (", kind(schema.additionalProperties), ")"]
     : { integer: "whole number", string: "text", null: "null", boolean: "true or false", object: "object", number: "number" }[schema.type] ?? "anything";
   return el("span", {}, type, bounds.length ? `, ${bounds.join(", ")}` : "");
 }
