@@ -59,4 +59,17 @@ def test_the_order_of_what_does_not_count_is_not_learnt():
     weighted = training_data(Interactions.from_csr(stars), weights=weights)
     assert weighted.ordered()[:3].tolist() == [True, False, True]
     disliked = training_data(Interactions.from_csr(stars), dislikes=2)
-    assert disliked.ordered().all()
+    assert disliked.ordered() is None
+    both = training_data(Interactions.from_csr(stars), weights=weights, dislikes=4)
+    assert both.ordered()[:3].tolist() == [True, True, True]
+
+
+def test_one_flag_for_each_interaction_tells_what_was_disliked():
+    stars = np.zeros((3, 6))
+    stars[:, :3] = [5, 1, 3]
+    beside = np.zeros((3, 6))
+    beside[:, 3] = 1
+    for dislikes in (2, Interactions.from_csr(beside)):
+        data = training_data(Interactions.from_csr(stars), dislikes=dislikes)
+        assert data.disliked is True  # what has no weight
+        assert data.weights.dtype == bool and np.array_equal(data.weights, data.seen().data > 0)

@@ -86,6 +86,13 @@ def test_what_is_disliked_loses_to_what_is_liked_and_to_what_is_unknown():
     assert met == {0: {0, 1, 3, 4, 5}, 1: {0, 2, 3, 4, 5}, 2: {0, 1, 2, 3, 4}}
 
 
+def test_without_a_mask_all_that_has_no_weight_is_disliked():
+    known, weights = rows(np.ones((3, 4))), np.array([1, 0, 2, 0, 1, 1, 1, 1, 0, 0, 0, 0], np.float32)
+    with_mask, without = (Disliked(known, weights, mask, 5) for mask in (weights == 0, None))
+    assert with_mask.count == without.count == 12
+    assert triples(with_mask.pairs(3, 4)) == triples(without.pairs(3, 4))
+
+
 def test_popular_negatives_are_drawn_in_proportion_to_their_popularity():
     matrix = np.zeros((40, 5), bool)
     matrix[:20, 0] = matrix[20:30, 1] = matrix[30:35, 2] = matrix[35:, 4] = True
@@ -123,6 +130,7 @@ def test_the_parts_of_an_epoch_have_the_triples_of_the_whole():
         Ordered(known, matrix.data, 1.6),
         Ordered(known, matrix.data, 0.7, weights > 0),
         Disliked(known, weights, weights == 0, 12),
+        Disliked(known, weights, None, 12),
         PopularNegatives(known, weights, 12, user_weights),
         PopularNegatives(known, weights > 0, 12),
     ]

@@ -30,7 +30,7 @@ class TrainingData:
     weights: Floats | Mask | None  # one per stored entry, or 1; one of weight 0 is no negative, but not trained on
     has_ratings: bool  # whether the values of the matrix order the items of a user
     comparisons: Pairs | None
-    disliked: Mask | None = None  # which entries of the matrix were disliked; their weight is 0
+    disliked: Mask | bool = False  # which entries of the matrix were disliked, of weight 0; True: all that have none
 
     @property
     def kind(self) -> Kind:
@@ -46,10 +46,16 @@ class TrainingData:
         """Return a digest of all of it."""
         matrix, pairs = self.matrix, self.comparisons
         return fingerprint(
-            *(self.users.array, self.items.array, self.weights, self.disliked),
+            *(self.users.array, self.items.array, self.weights, self._disliked_entries()),
             *([None] * 3 if matrix is None else (matrix.indptr, matrix.indices, matrix.data)),
             *([None] * 4 if pairs is None else pairs.arrays),
         )
+
+    def _disliked_entries(self) -> Mask | None:
+        """Tell which entries of the matrix were disliked; None: none of them."""
+        if self.disliked is True and self.weights is not None:
+            return np.asarray(self.weights == 0)
+        return None if isinstance(self.disliked, bool) else self.disliked
 
     def with_known(self, known: Any) -> "TrainingData":
         """Add entries with weight 0: never sampled as negatives, but not trained on. Those of the data come first."""
@@ -76,12 +82,10 @@ class TrainingData:
                 f"dislikes must be a number, below which a rating is a dislike, or interactions, not {dislikes!r}"
             )
         data = self
-        weights: Any
         if isinstance(dislikes, Interactions):
             # Rated below everything that is liked.
             given = align_ids(dislikes, self.users, self.items, np.zeros(dislikes.matrix.nnz, np.float32))
             data, disliked = self._merged(given)
-            weights = data.weights
         elif not self.has_ratings:
             raise ValueError(
                 f"dislikes={dislikes!r} means ratings below {dislikes!r}, but the data has no ratings: give the "
@@ -89,19 +93,21 @@ class TrainingData:
             )
         else:
             disliked = self.matrix.data < float(dislikes)
-            weights = np.ones(len(disliked), np.bool_) if self.weights is None else self.weights.copy()
         if not disliked.any():
             raise ValueError(f"nothing is disliked: no rating lies below {dislikes!r}")
         if disliked.all():
             raise ValueError("everything is disliked, and nothing is left to learn from: give a lower number")
-        weights[disliked] = 0
+        if self.weights is None:  # one array tells both: what is not disliked is liked
+            return replace(data, weights=np.logical_not(disliked, out=disliked), disliked=True)
+        weights = np.where(disliked, np.float32(0), np.asarray(data.weights))
         return replace(data, weights=weights, disliked=disliked)
 
     def seen(self) -> Any:
         """Return what was seen, with -1 for what was disliked; None where there are only comparisons."""
-        if self.matrix is None or self.disliked is None:
+        disliked = self._disliked_entries()
+        if self.matrix is None or disliked is None:
             return self.matrix
-        values = np.where(self.disliked, np.float32(-1), self.matrix.data)
+        values = np.where(disliked, np.float32(-1), self.matrix.data)
         return make(values, self.matrix.indices, self.matrix.indptr, self.matrix.shape)
 
     def users_with_data(self) -> NDArray[np.bool_]:
@@ -121,7 +127,7 @@ class TrainingData:
     @property
     def has_pairs(self) -> bool:
         """Whether there is something that is trained on pair by pair: comparisons, or what was disliked."""
-        return self.comparisons is not None or self.disliked is not None
+        return self.comparisons is not None or self.disliked is not False
 
     def lift(self) -> float:
         """Return how personal taste is: see :func:`sadrec.training.lift.lift`."""
@@ -141,8 +147,9 @@ class TrainingData:
         known, items, share = kernel_rows(self.matrix), len(self.items), settings.order_share
         if settings.negative_sampling == "popular" and share < 1:
             sources.append(PopularNegatives(known, self.weights, items, self._user_weights(settings)))
-        if self.disliked is not None:
-            sources.append(Disliked(known, np.asarray(self.weights), self.disliked, items))
+        if self.disliked is not False:
+            mask = None if self.disliked is True else self.disliked
+            sources.append(Disliked(known, np.asarray(self.weights), mask, items))
         if share > 0:
             per_item = 1.0 if share == 1 else share / (1 - share)
             sources.append(Ordered(known, self.matrix.data, per_item, self.ordered()))
@@ -150,10 +157,10 @@ class TrainingData:
 
     def ordered(self) -> Mask | None:
         """Tell which interactions' order is learnt: those that count, and what was disliked; None: of all."""
-        if self.weights is None or self.weights.all():
+        if self.weights is None or self.disliked is True or self.weights.all():
             return None
         counts: Mask = self.weights != 0
-        return counts if self.disliked is None else counts | self.disliked
+        return counts | self.disliked
 
     def validation_pairs(self, data: Interactions | Comparisons, seed: int) -> Pairs | HeldOut:
         """Turn held-out data into triples; its users and items must be known."""

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec._kernel import kernel
+from sadrec._kernel import inlined, kernel
 from sadrec._random import advance, below, hashed, nth_absent, stream_key
 from sadrec._types import Floats
 from sadrec.data._kernels import sort_keys
@@ -139,17 +139,24 @@ class Disliked:
 
     Every epoch draws, for each disliked item, one item that the user likes and one that is unknown to them, and both
     win. Unknown items are never taken for disliked ones. What each user knows (everything they touched) is given as
-    ``(indptr, indices)`` with sorted rows; of these, they like what has a weight and dislike what the mask says.
+    ``(indptr, indices)`` with sorted rows; of these, they like what has a weight and dislike what the mask says, or,
+    without a mask, all the rest.
     """
 
-    def __init__(self, known: Rows, weights: NDArray[Any], disliked: Mask, items: int):
+    def __init__(self, known: Rows, weights: NDArray[Any], disliked: Mask | None, items: int):
         self._known, self._weights, self._disliked, self._items = known, weights, disliked, items
         self._room = Room()
-        self.count = 2 * int(np.count_nonzero(disliked))
+        rest = len(weights) - int(np.count_nonzero(weights))
+        self.count = 2 * (rest if disliked is None else int(np.count_nonzero(disliked)))
 
     def pairs(self, seed: int, epoch: int, part: int = 0, parts: int = 1) -> Pairs:
         """Draw this epoch's pairs."""
-        most = self.count if parts == 1 else 2 * int(marked(self._known[0], self._disliked)[part::parts].sum())
+        most = self.count
+        if parts > 1 and self._disliked is None:
+            most = 2 * entries_of(self._known[0], part, parts)
+            most -= 2 * int(marked(self._known[0], self._weights)[part::parts].sum())
+        elif parts > 1:
+            most = 2 * int(marked(self._known[0], self._disliked)[part::parts].sum())
         longest = int(np.diff(self._known[0]).max(initial=0))
         given = self._known, self._weights, self._disliked, longest, self._items, np.uint64(seed), epoch, part, parts
         return drawn_pairs(draw_over_disliked, most, *given, room=self._room)
@@ -164,6 +171,14 @@ def marked(start: Any, mask: Any) -> Any:
             if mask[t] != 0:
                 counts[u] += 1
     return counts
+
+
+@inlined
+def _dislikes(disliked: Any, weights: Any, t: int) -> Any:
+    """Tell whether an entry was disliked; without a mask, what has no weight was."""
+    if disliked is None:
+        return weights[t] == 0
+    return disliked[t]
 
 
 @kernel
@@ -195,7 +210,7 @@ def draw_over_disliked(
                 liked[likes] = indices[t]
                 likes += 1
         for t in range(lo, hi):
-            if not disliked[t]:
+            if not _dislikes(disliked, weights, t):
                 continue
             if likes > 0:
                 state = advance(state)

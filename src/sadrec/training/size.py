@@ -39,7 +39,7 @@ def bytes_needed(data: TrainingData, settings: Settings, threads: int) -> dict[s
         needed["data"] += positives.indices.size * (
             2 + (0 if positives.weights is None else positives.weights.itemsize)
         )
-    if positives is None or data.comparisons is not None or data.disliked is not None or settings.order_share > 0:
+    if positives is None or data.comparisons is not None or data.disliked is not False or settings.order_share > 0:
         needed["blocks"] += 60 * cells_of(max(settings.blocks // 2, 1))
         needed["data"] += 26 * min(ROUND, 100 * data.triples)
     return needed
