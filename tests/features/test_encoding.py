@@ -1,5 +1,6 @@
 """From tables of features to a matrix, and what is refused on the way."""
 
+import gzip
 import logging
 
 import numpy as np
@@ -182,3 +183,32 @@ def test_a_unit_however_large_or_small_changes_nothing(unit):
     _, plain = encoded(pl.DataFrame({"item": ["a", "b", "c"], "price": values}))
     _, other = encoded(pl.DataFrame({"item": ["a", "b", "c"], "price": values * unit}))
     np.testing.assert_allclose(other, plain)
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        (["7", "12"], [7, 12]),
+        (["007", "7"], ["007", "7"]),
+        (["1.0", "1"], ["1.0", "1"]),
+        (["18446744073709551617", "18446744073709551616"], ["18446744073709551617", "18446744073709551616"]),
+    ],
+)
+def test_ids_of_a_file_are_as_they_are_written(tmp_path, written, read):
+    (tmp_path / "f.csv").write_text("item,price\n" + "".join(f"{item},{n}.5\n" for n, item in enumerate(written)))
+    table = Features(tmp_path / "f.csv").table([], "item")
+    assert table.ids.array.tolist() == read
+    assert table.parts[0].values.tolist() == [[0.5], [1.5]]
+
+
+def test_a_number_beyond_64_bits_is_refused_with_a_word():
+    with pytest.raises(ValueError, match="'price' holds a number of more than 64 bits"):
+        encoded({"a": {"price": 10**400}, "b": {"price": 1}})
+
+
+def test_a_file_of_features_that_unpacks_to_gigabytes_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr("sadrec.data._text.expansion_limit", lambda size: 1000)
+    with gzip.open(tmp_path / "f.csv.gz", "wb") as file:
+        file.write(b"item,price\n" + b"0" * 5000)
+    with pytest.raises(ValueError, match=r"f\.csv\.gz.*unpacks to more than"):
+        Features(tmp_path / "f.csv.gz").table([], "item")

@@ -141,16 +141,15 @@ def read_features(paths: Mapping[str, Path | None], ids: Mapping[str, Any], tags
     """Return the tables of features by the names that ``fit`` takes them by; their ids get the type of the data's."""
     import polars as pl
 
-    from sadrec.data._columns import AUTO, find_column
     from sadrec.features import Features
-    from sadrec.features.table import read_table
+    from sadrec.features.table import id_column, read_table
 
     given, left = {}, set(tags)
     for what, path in paths.items():
         if path is None:
             continue
-        frame = read_table(path)
-        column = find_column(frame.columns, AUTO, what, required=False) or frame.columns[0]
+        frame = read_table(path, what)
+        column = id_column(frame.columns, what)
         if ids[what].dtype.kind == "U":
             frame = frame.with_columns(pl.col(column).cast(pl.String))
         own = [name for name in tags if name in frame.columns]

@@ -13,6 +13,9 @@ Where = Callable[[int], str]
 AUTO = "auto"
 """Value of a column argument that means: look for the usual names."""
 
+WHOLE_NUMBER = r"^[ \t]*(0|-?[1-9][0-9]*)$"
+"""How ids are written that are numbers: of 007 and 7, which may be two people, the writing would be lost."""
+
 ALIASES: dict[str, tuple[str, ...]] = {
     "user": ("user", "userid", "uid", "customer", "customerid", "reviewerid", "member", "memberid",
              "visitorid"),

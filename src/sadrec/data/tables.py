@@ -19,7 +19,7 @@ import polars as pl
 from sadrec import _check
 from sadrec._files import kind_of
 from sadrec.data import DataWarning, _json, _text
-from sadrec.data._columns import Where, after, row_of_frame
+from sadrec.data._columns import WHOLE_NUMBER, Where, after, row_of_frame
 
 Columns = dict[str, pl.Series]
 Progress = Callable[[int], object]
@@ -398,4 +398,4 @@ def _is(field: pl.Series, dtype: pl.DataType, ids: bool = False) -> pl.Series:
     if dtype == pl.String:
         return field.is_not_null()
     fitting = field.str.strip_chars().cast(dtype, strict=False).is_not_null()
-    return fitting & field.str.contains(r"^[ \t]*(0|-?[1-9][0-9]*)$") if ids else fitting
+    return fitting & field.str.contains(WHOLE_NUMBER) if ids else fitting

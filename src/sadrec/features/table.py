@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from sadrec._check import whole
 from sadrec._types import Doubles
-from sadrec.data._columns import AUTO, find_column, is_frame, open_frame, take_columns
+from sadrec.data._columns import AUTO, WHOLE_NUMBER, find_column, is_frame, open_frame, take_columns
 from sadrec.data.ids import Ids, as_id_array
 
 
@@ -102,7 +102,7 @@ class Features:
         values = self._values
         name = f"{what}_features"
         if isinstance(values, str | Path):
-            values = read_table(values)
+            values = read_table(values, what, self._id)
         if isinstance(values, Mapping):
             table = self._of_mapping(values, what)
         elif isinstance(values, tuple):
@@ -126,9 +126,7 @@ class Features:
     def _of_frame(self, frame: Any, what: str) -> Table:
         opened = open_frame(frame)
         names = list(opened.columns)
-        if not names:
-            raise ValueError(f"{what}_features has no columns: give one of ids and some of features")
-        column = find_column(names, AUTO if self._id is None else self._id, what, required=False) or names[0]
+        column = id_column(names, what, self._id)
         columns = take_columns(opened, {name: name for name in names})
         given = columns.pop(column)
         if not columns:
@@ -193,8 +191,11 @@ class Features:
         return parts
 
 
-def read_table(path: str | Path) -> pl.DataFrame:
-    """Read a table of features: csv, tsv (packed or not) or parquet."""
+def read_table(path: str | Path, what: str = "item", id: str | None = None) -> pl.DataFrame:
+    """Read a table of features: csv, tsv (packed or not) or parquet.
+
+    Ids of text files are as in files of data: numbers where all are written as whole numbers are, else text (007).
+    """
     from sadrec.data._text import chunks
 
     path = Path(path).expanduser()
@@ -205,10 +206,22 @@ def read_table(path: str | Path) -> pl.DataFrame:
             return pl.read_parquet(path)
         with path.open("rb") as file:
             content = b"".join(chunks(file, None))  # unpacked, within limits
-        return pl.read_csv(content, separator="\t" if ".tsv" in path.suffixes else ",", infer_schema_length=None)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
+        separator = "\t" if ".tsv" in path.suffixes else ","
+        frame = pl.read_csv(content, separator=separator, infer_schema_length=None)
+        column = id_column(frame.columns, what, id)
+        written = pl.read_csv(content, separator=separator, columns=[column], infer_schema=False)[column]
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
         why = " ".join(str(error).split())[:300]
         raise ValueError(f"{path}: the table of features cannot be read ({why})") from None
+    numbers = frame[column].dtype == pl.Int64 and written.str.contains(WHOLE_NUMBER).all()
+    return frame if numbers else frame.with_columns(written)
+
+
+def id_column(names: list[str], what: str, id: str | None = None) -> str:
+    """Return the column of ids: the one that is named, or that has a usual name, or the first."""
+    if not names:
+        raise ValueError(f"{what}_features has no columns: give one of ids and some of features")
+    return find_column(names, AUTO if id is None else id, what, required=False) or names[0]
 
 
 def _is_listed(value: Any) -> bool:
@@ -219,6 +232,8 @@ def _series(name: str, values: list[Any]) -> pl.Series:
     plain = [sorted(value) if isinstance(value, set | frozenset) else value for value in values]
     try:
         return pl.Series(name, plain)
+    except OverflowError:
+        raise ValueError(f"the feature {name!r} holds a number of more than 64 bits: give finite numbers") from None
     except (TypeError, pl.exceptions.PolarsError):
         raise TypeError(f"the feature {name!r} mixes types: give numbers, text or lists of text") from None
 
