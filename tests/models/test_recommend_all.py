@@ -235,6 +235,12 @@ def test_damaged_and_missing_parts_are_computed_again(tmp_path, monkeypatch, cap
     computed, again = counted(model, folder, monkeypatch)
     assert computed == ["part-000001.parquet", "part-000003.parquet"] and again == rows
     assert caplog.text.count("is missing or damaged, and is computed again") == 2
+    content = json.loads((folder / "_manifest.json").read_text())
+    for change in ({"users": "x"}, {"name": "../elsewhere.parquet"}):
+        wrong = {**content, "parts": [{**content["parts"][0], **change}, *content["parts"][1:]]}
+        (folder / "_manifest.json").write_text(json.dumps(wrong))
+        with pytest.raises(CheckpointError, match=r"_manifest.json' is damaged"):
+            written(model, folder)
     (folder / "_manifest.json").write_text("{")
     with pytest.raises(CheckpointError, match=r"_manifest.json' is damaged"):
         written(model, folder)

@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from sadrec import SAD
+from sadrec._files import fingerprint
 from sadrec.models import ModelFileError
 from sadrec.models.shards import MANIFEST, fitted_away, write_users
 from sadrec.models.stacked import StackedMatrix, StackedRows
@@ -181,3 +182,21 @@ def test_stacked_rows_are_those_of_one_array():
         wanted = matrix[np.asarray(key) if isinstance(key, range) else key]
         assert (stacked[key] != wanted).nnz == 0 and stacked[key].shape == wanted.shape
     assert stacked.nnz == matrix.nnz and np.array_equal(stacked.indices, matrix.indices)
+
+
+def test_a_folder_that_lacks_a_file_is_refused_by_name(whole, tmp_path):
+    away(whole).save(tmp_path / "model")
+    gone = sorted((tmp_path / "model").glob("users-1-*.sad"))[0]
+    gone.unlink()
+    with pytest.raises(ModelFileError, match=f"lacks {gone.name}"):
+        SAD.load(tmp_path / "model")
+
+
+def test_positions_of_users_that_are_not_whole_numbers_are_refused(whole, tmp_path):
+    away(whole).save(tmp_path / "model")
+    content = json.loads((tmp_path / "model" / MANIFEST).read_text())
+    del content["checksum"]
+    content["users"][0]["last"] = content["users"][1]["first"] = 7.0
+    (tmp_path / "model" / MANIFEST).write_text(json.dumps({**content, "checksum": fingerprint(content)}))
+    with pytest.raises(ModelFileError, match="do not follow each other"):
+        SAD.load(tmp_path / "model")

@@ -382,8 +382,11 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
     """Return what the manifest of a folder of recommendations says; None where there is none, or a damaged one."""
     try:
         content = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        for part in content["parts"]:
-            Written(**part)
+        parts = [Written(**part) for part in content["parts"]]
+        named = [part.name for part in parts]
+        counts = [number for part in parts for number in (part.users, part.rows, part.bytes)]
+        if not all(map(_check.is_whole, counts)) or any(Path(name).name != name for name in named):
+            raise ValueError("its parts are not files of this folder")
         known = content["kind"] == _KIND and content["format"] == FORMAT and isinstance(content["identity"], dict)
     except FileNotFoundError:
         return None

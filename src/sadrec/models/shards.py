@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from sadrec._check import is_whole
 from sadrec._files import FileFormatError, checksum_of, fingerprint, read_arrays, write_arrays, write_whole
 from sadrec._types import Floats
 from sadrec.data.ids import IdArray, Ids
@@ -185,7 +186,8 @@ def _manifest(folder: Path) -> dict[str, Any]:
             [ShardFile(**one) for one in content["users"]],
         )
         ends = [0, *(file.last for file in content["users"])]
-        rises = all(file.first == end <= file.last for file, end in zip(content["users"], ends, strict=False))
+        whole = all(is_whole(edge) for file in content["users"] for edge in (file.first, file.last))
+        rises = whole and all(file.first == end <= file.last for file, end in zip(content["users"], ends, strict=False))
         names = [content["items"].name, *(file.name for file in content["users"])]
         if not content["users"] or not rises or any(Path(name).name != name for name in names):
             raise FileFormatError("its files do not follow each other")
@@ -202,7 +204,10 @@ def _load_shards(folder: Path, mmap: bool, verify: bool) -> tuple[Fitted, str, d
     manifest = _manifest(folder)
 
     def opened(file: ShardFile, kind: str) -> tuple[dict[str, Any], dict[str, Any]]:
-        tensors, header = read_arrays(folder / file.name, f"the {kind} of sadrec", verify)
+        try:
+            tensors, header = read_arrays(folder / file.name, f"the {kind} of sadrec", verify)
+        except FileNotFoundError:
+            raise ModelFileError(f"{str(folder)!r} lacks {file.name}, which {MANIFEST} names: save it again") from None
         if checksum_of(folder / file.name) != file.checksum or header.get("kind") != kind:
             raise ModelFileError(f"{str(folder / file.name)!r} is not the file that {MANIFEST} names")
         return (tensors if mmap else {name: np.array(array) for name, array in tensors.items()}), header
