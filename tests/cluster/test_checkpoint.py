@@ -1,13 +1,18 @@
 """Checkpoints in shards, on a disk and on another file system of fsspec."""
 
+import json
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
+from sadrec._files import fingerprint
 from sadrec._record import CheckpointError
 from sadrec.cluster.checkpoint import Saved, Shards, file_system, read_rows, write_rows
 from sadrec.cluster.worker import Rows
 
 USERS, ITEMS, K = 11, 7, 3
+SETTINGS = SimpleNamespace(factors=K, learn_rivals=True, bias=True, adaptive=False)
 
 
 @pytest.fixture(params=["disk", "memory"])
@@ -47,7 +52,7 @@ def test_another_number_of_workers_reads_what_was_written(folder):
     saved = save(shards, 3)
     assert shards.newest() == saved
     for bounds in ([0, 4, 0, 2], [4, 8, 2, 5], [8, 11, 5, 7]):
-        for ours, theirs in zip(read_rows(saved, *bounds), part(whole(), *bounds), strict=True):
+        for ours, theirs in zip(read_rows(saved, bounds, SETTINGS), part(whole(), *bounds), strict=True):
             assert (ours is None and theirs is None) or np.array_equal(ours, theirs)
 
 
@@ -72,4 +77,61 @@ def test_the_file_of_a_late_worker_is_not_taken_for_that_of_the_manifest(folder)
     other = part(whole(), 0, 5, 0, 4)
     write_rows(folder, saved.names[0], other._replace(users=other.users + 1))
     with pytest.raises(CheckpointError, match="is not the file that its manifest names"):
-        read_rows(saved, 0, 11, 0, 7)
+        read_rows(saved, [0, 11, 0, 7], SETTINGS)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"users": np.ones((4, K), np.float32)},
+        {"users": np.ones((5, K), np.float64)},
+        {"items": np.full((4, 2 * K), np.nan, np.float32)},
+        {"items": -np.ones((4, 2 * K), np.float32)},
+        {"bias": None},
+        {"l1_weights": np.ones((1, K), np.float32)},
+    ],
+)
+def test_rows_that_do_not_fit_reach_no_kernel(folder, change):
+    saved = save(Shards(folder, {}), 2)
+    saved.checksums[0] = write_rows(folder, saved.names[0], part(whole(), 0, 5, 0, 4)._replace(**change))
+    with pytest.raises(CheckpointError, match="does not fit this fit"):
+        read_rows(saved, [0, 11, 0, 7], SETTINGS)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"names": ["../../elsewhere", "epoch-2"]},
+        {"names": ["epoch-../../elsewhere", "epoch-2"]},
+        {"bounds": [[0, 5, 0, 4], [6, 11, 4, 7]]},
+        {"bounds": [[0, 5, 0], [5, 11, 4, 7]]},
+        {"epoch": 7},
+        {"epoch": "2"},
+        {"history": 5},
+        {"more": 1},
+    ],
+)
+def test_a_manifest_that_cannot_be_is_left_out_whatever_its_digest(tmp_path, change, caplog):
+    pytest.importorskip("fsspec")
+    shards = Shards(str(tmp_path), {})
+    save(shards, 1)
+    save(shards, 2)
+    path = tmp_path / "epoch-000002.manifest"
+    content = {**json.loads(path.read_text()), **change}
+    del content["digest"]
+    path.write_text(json.dumps({**content, "digest": fingerprint(content)}))
+    assert shards.newest().epoch == 1
+    assert "epoch-000002.manifest is damaged; it is left out" in caplog.text
+
+
+def test_no_planted_link_is_followed_and_what_a_kill_left_is_cleared(tmp_path):
+    pytest.importorskip("fsspec")
+    (tmp_path / "precious").write_text("mine")
+    folder = tmp_path / "run"
+    folder.mkdir()
+    for name in (".epoch-000001.manifest", "epoch-000001.manifest", "epoch-000001-001-00000.rows"):
+        (folder / name).symlink_to(tmp_path / "precious")
+    (folder / ".epoch-000000-001-00000.rows.there-1-ab.part").write_text("cut")
+    save(Shards(str(folder), {}), 1)
+    assert (tmp_path / "precious").read_text() == "mine"
+    assert [name for name in names_in(str(folder)) if name.startswith(".")] == []

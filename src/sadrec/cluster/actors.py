@@ -49,7 +49,7 @@ class OnNode(Worker):
 
     def read_shards(self, saved: checkpoint.Saved, bounds: tuple[int, int, int, int]) -> None:
         """Take over the rows of the rest layout from a checkpoint."""
-        self.hold(checkpoint.read_rows(saved, *bounds))
+        self.hold(checkpoint.read_rows(saved, bounds, self.settings))
 
     def where(self) -> tuple[str, int]:
         """Return the node and the process that this is."""

@@ -8,17 +8,20 @@ import logging
 import socket
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from sadrec._files import FileFormatError, checksum_of, fingerprint, plain, read_arrays, write_arrays
+from sadrec._check import is_whole
+from sadrec._files import FileFormatError, checksum_of, fingerprint, plain, read_arrays, write_arrays, write_whole
 from sadrec._record import CheckpointError, differences, locked
 from sadrec.cluster.worker import Rows
+from sadrec.training.settings import Settings
 from sadrec.training.trainer import Figures
 
 logger = logging.getLogger("sadrec")
@@ -49,11 +52,8 @@ class Shards:
 
     def held(self) -> AbstractContextManager[None]:
         """Hold the folder for this process, where it is one of a disk: other systems of files know no locks."""
-        import fsspec
-
         system, path = file_system(self.folder)
-        local = isinstance(system, fsspec.implementations.local.LocalFileSystem)
-        return locked(path) if local else nullcontext()
+        return locked(path) if _on_a_disk(system) else nullcontext()
 
     def due(self) -> bool:
         """Tell whether it is time to write one."""
@@ -66,10 +66,13 @@ class Shards:
         content.pop("folder")
         content["digest"] = _digest(content)
         name = f"epoch-{saved.epoch:06d}.manifest"
-        with tempfile.TemporaryDirectory() as here:
-            (Path(here) / name).write_text(json.dumps(content))
-            system.put_file(str(Path(here) / name), f"{path}/.{name}")
-        system.mv(f"{path}/.{name}", f"{path}/{name}")
+        if _on_a_disk(system):
+            write_whole(f"{path}/{name}", json.dumps(content))
+        else:
+            with tempfile.TemporaryDirectory() as here:
+                (Path(here) / name).write_text(json.dumps(content))
+                system.put_file(str(Path(here) / name), f"{path}/.{name}")
+            system.mv(f"{path}/.{name}", f"{path}/{name}")
         kept: dict[str, list[str]] = {}
         for entry in reversed(self._manifests()):
             there = self._read(entry) if len(kept) < 2 else None
@@ -78,7 +81,9 @@ class Shards:
         wanted = {*kept, *(shard for names in kept.values() for shard in names)}
         for entry in system.ls(path, detail=False):
             last = str(entry).rsplit("/", 1)[-1]
-            if last.startswith("epoch-") and last.endswith((".manifest", ".rows")) and last not in wanted:
+            old = last.startswith("epoch-") and last.endswith((".manifest", ".rows")) and last not in wanted
+            cut = last.startswith(".epoch-") and last.endswith((".manifest", ".part"))  # what a kill has left
+            if old or cut:
                 system.rm_file(entry)
         self._last = time.monotonic()
 
@@ -91,8 +96,6 @@ class Shards:
             content = self._read(name)
             if content is None or (before is not None and content["epoch"] >= before):
                 continue
-            if content.pop("format") != FORMAT:
-                raise CheckpointError(f"{self.folder}/{name} is of another version of sadrec: give another folder")
             theirs = content.pop("identity")
             if theirs != self._identity:
                 different = ", ".join(differences(theirs, self._identity))
@@ -101,6 +104,7 @@ class Shards:
                     "one to start anew"
                 )
             content["history"] = tuple(content["history"])
+            del content["format"]
             return Saved(folder=self.folder, **content)
         return None
 
@@ -115,7 +119,12 @@ class Shards:
         try:
             content = json.loads(system.cat_file(f"{path}/{name}"))
             whole = isinstance(content, dict) and content.pop("digest", None) == _digest(content)
-        except ValueError:
+            if whole and content.get("format") != FORMAT:
+                raise CheckpointError(f"{self.folder}/{name} is of another version of sadrec: give another folder")
+            whole = whole and _is_manifest(content)
+        except CheckpointError:
+            raise
+        except (ValueError, TypeError, RecursionError):
             whole = False
         if not whole:
             logger.warning("%s/%s is damaged; it is left out", self.folder, name)
@@ -125,6 +134,35 @@ class Shards:
 
 def _digest(content: Mapping[str, Any]) -> str:
     return fingerprint(content)
+
+
+def _is_manifest(content: dict[str, Any]) -> bool:
+    """Tell whether all values are of the kinds that a manifest has, and its files follow each other in its folder."""
+    values: dict[str, Any] = {part.name: content.get(part.name) for part in fields(Saved) if part.name != "folder"}
+    if set(content) != {"format", "identity", *values}:
+        return False
+    epoch, history, names, sums = (values[name] for name in ("epoch", "history", "names", "checksums"))
+    if not all(isinstance(listed, list) for listed in (history, names, sums, values["bounds"])):
+        return False
+    bounds = [[0] * 4, *values["bounds"]]
+    return (
+        is_whole(epoch)
+        and epoch == len(history) > 0
+        and all(isinstance(figures, dict) for figures in history)
+        and isinstance(values["stopped"], bool)
+        and len(names) == len(sums) == len(bounds) - 1
+        and all(isinstance(text, str) for text in (*names, *sums))
+        and all(name.startswith("epoch-") and "/" not in name and "\\" not in name for name in names)
+        and all(len(edges) == 4 and all(map(is_whole, edges)) for edges in bounds)
+        and all(old[1] == new[0] <= new[1] and old[3] == new[2] <= new[3] for old, new in pairwise(bounds))
+    )
+
+
+def _on_a_disk(system: Any) -> bool:
+    """Tell whether a file system is that of this machine: there, files are written whole and no link is followed."""
+    import fsspec
+
+    return isinstance(system, fsspec.implementations.local.LocalFileSystem)
 
 
 def file_system(folder: str) -> tuple[Any, str]:
@@ -140,6 +178,9 @@ def write_rows(folder: str, name: str, rows: Rows) -> str:
     """Write the rows of one worker and return their checksum."""
     system, path = file_system(folder)
     arrays = {part: array for part, array in rows._asdict().items() if array is not None}
+    if _on_a_disk(system):
+        write_arrays(Path(path) / name, arrays, {"kind": _KIND, "format": FORMAT})
+        return checksum_of(Path(path) / name)
     with tempfile.TemporaryDirectory() as here:
         file = Path(here) / "rows"
         write_arrays(file, arrays, {"kind": _KIND, "format": FORMAT})
@@ -147,17 +188,18 @@ def write_rows(folder: str, name: str, rows: Rows) -> str:
         return checksum_of(file)
 
 
-def read_rows(saved: Saved, first_user: int, last_user: int, first_item: int, last_item: int) -> Rows:
-    """Return the rows of some users and items from a checkpoint of however many workers.
+def read_rows(saved: Saved, bounds: Sequence[int], settings: Settings) -> Rows:
+    """Return the rows of some users and items (the first, the last) from a checkpoint of however many workers.
 
-    Damage raises a CheckpointError.
+    Damage, and what does not fit the settings, raises a CheckpointError.
     """
+    first_user, last_user, first_item, last_item = bounds
     system, path = file_system(saved.folder)
     found: dict[str, list[Any]] = {name: [] for name in Rows._fields}
     with tempfile.TemporaryDirectory() as here:
-        for name, bounds, checksum in zip(saved.names, saved.bounds, saved.checksums, strict=True):
-            users = slice(*(min(max(edge - bounds[0], 0), bounds[1] - bounds[0]) for edge in (first_user, last_user)))
-            items = slice(*(min(max(edge - bounds[2], 0), bounds[3] - bounds[2]) for edge in (first_item, last_item)))
+        for name, edges, checksum in zip(saved.names, saved.bounds, saved.checksums, strict=True):
+            users = slice(*(min(max(edge - edges[0], 0), edges[1] - edges[0]) for edge in (first_user, last_user)))
+            items = slice(*(min(max(edge - edges[2], 0), edges[3] - edges[2]) for edge in (first_item, last_item)))
             file = Path(here) / name
             try:
                 system.get_file(f"{path}/{name}", str(file))
@@ -171,6 +213,28 @@ def read_rows(saved: Saved, first_user: int, last_user: int, first_item: int, la
                 raise CheckpointError(f"{saved.folder}/{name} is damaged ({error})") from None
             if checksum_of(file) != checksum:
                 raise CheckpointError(f"{saved.folder}/{name} is not the file that its manifest names")
+            try:
+                _check_rows(arrays, edges[1] - edges[0], edges[3] - edges[2], settings)
+            except ValueError as error:
+                raise CheckpointError(f"{saved.folder}/{name} does not fit this fit ({error})") from None
             for part, array in arrays.items():
                 found[part].append(np.array(array[users if part == "users" else items]))
-    return Rows(*(np.concatenate(found[part]) if found[part] else None for part in Rows._fields))  # type: ignore[arg-type]
+    rows = Rows(*(np.concatenate(found[part]) if found[part] else None for part in Rows._fields))  # type: ignore[arg-type]
+    if rows.users is None or len(rows.users) != last_user - first_user or len(rows.items) != last_item - first_item:
+        raise CheckpointError(f"the checkpoint in {saved.folder} does not hold all users and items")
+    return rows
+
+
+def _check_rows(arrays: Mapping[str, Any], users: int, items: int, settings: Settings) -> None:
+    """Refuse rows of other shapes and types, and numbers that training does not meet: kernels follow them."""
+    k = settings.factors
+    shapes: dict[str, tuple[int, ...]] = {"users": (users, k), "items": (items, 2 * k if settings.learn_rivals else k)}
+    shapes |= {"bias": (items,)} if settings.bias else {}
+    shapes |= {"l1_weights": (items, k)} if "l1_weights" in arrays and settings.adaptive else {}
+    if set(arrays) != set(shapes):
+        raise ValueError(f"it holds {', '.join(sorted(arrays))}")
+    for name, array in arrays.items():
+        if array.dtype != np.float32 or array.shape != shapes[name] or not np.isfinite(array).all():
+            raise ValueError(f"{name} are not finite numbers of the shape {shapes[name]}")
+    if arrays["items"][:, k:].min(initial=0) < 0 or arrays.get("l1_weights", arrays["items"][:0]).min(initial=0) < 0:
+        raise ValueError("some rival factors, or penalties, are below 0")
