@@ -1,6 +1,8 @@
-"""Small data and the fits that campaigns disturb: SAD by either solver and loss, BPR, a posterior."""
+"""Small data and the fits that campaigns disturb: SAD by either solver and loss, with features, BPR, a posterior."""
 
+from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +11,8 @@ import scipy.sparse as sp
 
 from sadrec import BPR, SAD, Comparisons, Interactions
 from sadrec._files import fingerprint
+from sadrec.features.network import Network
+from sadrec.models.shards import ShardFile, fitted_away, write_users
 from sadrec.posterior import GibbsSAD
 
 
@@ -41,20 +45,89 @@ MODELS: dict[str, tuple[Any, Any]] = {
     ),
     "bpr": (lambda **more: BPR(factors=4, iterations=3, num_threads=1, **more), clicks),
     "variational": (lambda **more: SAD(factors=2, iterations=6, num_threads=1, **more), answers),
+    "features": (lambda **more: SAD(factors=3, iterations=4, bias=True, num_threads=1, **more), clicks),
+    "features, variational": (lambda **more: SAD(factors=2, iterations=6, num_threads=1, **more), answers),
+    "network": (lambda **more: SAD(factors=3, iterations=4, bias=True, num_threads=1, **more), clicks),
     "posterior": (lambda **more: GibbsSAD(factors=2, draws=12, warmup=4, chains=2, num_threads=1, **more), answers),
+    "features, posterior": (
+        lambda **more: GibbsSAD(factors=2, draws=12, warmup=4, chains=2, num_threads=1, **more),
+        answers,
+    ),
 }
 """What is fitted, and to what."""
+FOLDER = "folder"
+"""A model whose users are in several files, as workers write it."""
+_CUTS = (0, 9, 9, 24)
+
+
+def features(name: str) -> dict[str, Any]:
+    """Return the features that a model is fitted with: numbers, categories and tags, or the columns of a matrix."""
+    if not name.startswith("features") and name != "network":
+        return {}
+    items = MODELS[name][1]().items
+    if name in ("features, variational", "features, posterior"):
+        rng = np.random.default_rng(7)
+        return {"item_features": sp.csr_matrix((rng.random((len(items), 5)) < 0.5).astype(float))}
+    kinds: dict[Any, Any] = {"new": {"price": 2.5, "kind": "b", "tags": ["y"]}}
+    for n, item in enumerate(items.tolist()):
+        kinds[item] = {"price": float(n % 7), "kind": "ab"[n % 2], "tags": ["x", "y"][: n % 3]}
+    return {"item_features": kinds, "user_features": {user: {"age": float(user % 5)} for user in range(26)}}
 
 
 def fitted(name: str, **options: Any) -> Any:
     """Fit one of the models."""
     make, data = MODELS[name]
-    return make().fit(data(), show_progress=False, **options)
+    model = make().fit(data(), show_progress=False, **features(name), **options)
+    return _with_network(model) if name == "network" else model
+
+
+def _with_network(model: Any) -> Any:
+    """Give a model a network beside the regression of its items on their features, as ``features="mlp"`` learns one."""
+    known, rng = model.features, np.random.default_rng(8)
+    columns, targets = known.item.linear.coefficients.shape
+    shapes = (columns, 4), (4,), (4, targets), (targets,)
+    network = Network(known.item.linear, *(0.1 * rng.standard_normal(shape) for shape in shapes))
+    item = replace(known.item, prediction=network)
+    model._fitted = replace(model._fitted, features=replace(known, item=item))
+    return model
+
+
+class _Workers:
+    """Workers that hold the users of a model."""
+
+    def __init__(self, model: Any) -> None:
+        self.model, self.shape = model, (len(model.users), len(model.items))
+
+    def items(self) -> tuple[Any, Any, Any]:
+        """Return what is known of the items."""
+        rows = np.hstack([self.model.item_factors, self.model.rival_factors])
+        return self.model.items, rows, np.array(self.model.item_bias)
+
+    def write_users(self, folder: str | Path, token: str) -> list[ShardFile]:
+        """Write a file for each of some parts of the users."""
+        files = []
+        for number, (first, last) in enumerate(pairwise(_CUTS)):
+            seen, ids = self.model.seen[first:last], self.model.users[first:last]
+            parts = seen.indptr.astype(np.int64), seen.indices, seen.data
+            rows = self.model.user_factors[first:last]
+            files.append(write_users(folder, f"users-{number}-{token}.sad", first, rows, ids, parts))
+        return files
+
+    def end(self) -> None:
+        """There is nothing to end."""
+
+
+def save_folder(folder: Path) -> None:
+    """Save a model as workers do, who hold its users."""
+    model = fitted("sad")
+    away = SAD(factors=3)
+    away._fitted = fitted_away(_Workers(model), model.settings, [])  # type: ignore[arg-type]
+    away.save(folder)
 
 
 def load(name: str, path: Path, **options: Any) -> Any:
     """Load one of the models."""
-    return (GibbsSAD if name == "posterior" else SAD).load(path, **options)
+    return (GibbsSAD if "posterior" in name else SAD).load(path, **options)
 
 
 def said(model: Any) -> str:
@@ -67,7 +140,25 @@ def said(model: Any) -> str:
     asked += [model.rank(users[0]).items]
     if not isinstance(model, GibbsSAD):
         asked += [*model.similar_items(items[0], N=3), model.fold_in(items[:2])]
-        asked += [model.user_factors, model.item_factors, model.rival_factors]
+        asked += [np.asarray(model.user_factors), model.item_factors, model.rival_factors]
         asked += [] if model.item_bias is None else [model.item_bias]
+        asked += _said_of_newcomers(model)
     texts = [array.astype(str).tolist() if array.dtype.kind in "UM" else array for array in map(np.asarray, asked)]
     return fingerprint(*texts, model.get_params(), None if model.settings is None else model.settings.as_dict())
+
+
+def _said_of_newcomers(model: Any) -> list[Any]:
+    """Return what a model says of users and items that only their features are known of."""
+    known = model.features
+    values = {"price": 1.5, "kind": "a", "tags": ["y"]}
+    try:
+        if known is None or known.item is None:
+            return []
+        if known.user is None:
+            return [model.fold_in_item(features=[1.0, 0.0, 0.0, 1.0, 0.0]).item_factors]
+        best = model.visitor(features={"age": 1.0}).recommend("visitor", N=3)
+        return [model.fold_in_item(features=values).item_factors, model.fold_in(features={"age": 3.0}), *best]
+    except ValueError as error:  # a forged file may know other features, and say so
+        if "\n" in str(error) or "features" not in str(error):
+            raise
+        return [np.array([str(error)])]

@@ -1,19 +1,22 @@
 """Damaged and forged checkpoints and records: the fit ends in the same bits, or the documented error is raised.
 
-A fit, a sampler, a search or a study is interrupted, its files are damaged, and the same call is made again.
+A fit, here or by workers of a cluster, a sampler, a search or a study is interrupted, its files are damaged, and the
+same call is made again.
 """
 
+import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from campaigns._mutations import damaged, forged, lying
+from campaigns import _workers
+from campaigns._mutations import changed_value, damaged, forged, lying
 from campaigns._subjects import MODELS, clicks, fitted, said
 from campaigns._trials import Campaign, Outcome, Random, main, quiet_warnings, tree
 from sadrec import BPR
-from sadrec._files import fingerprint
+from sadrec._files import checksum_of, fingerprint
 from sadrec.evaluation import compare, tune
 from sadrec.models import CheckpointError
 from studies._tools import Unit, run
@@ -34,7 +37,7 @@ class Enough(Exception):
 
 def _fit(name: str, folder: Path, most: int | None = None) -> str:
     options: dict[str, Any] = {"checkpoint": folder, "checkpoint_seconds": 0}
-    if most is not None and name != "posterior":
+    if most is not None and "posterior" not in name:
 
         def stop(epoch: int, figures: Any, model: Any) -> None:
             if epoch == most:
@@ -42,6 +45,15 @@ def _fit(name: str, folder: Path, most: int | None = None) -> str:
 
         options["callbacks"] = [stop]
     return said(fitted(name, **options))
+
+
+def _cluster(folder: Path, most: int | None = None) -> str:
+    def stop(epoch: int, figures: Any) -> bool:
+        if epoch == most:
+            raise Enough
+        return False
+
+    return _workers.fit(folder, stop)
 
 
 def _tune(folder: Path) -> str:
@@ -73,13 +85,14 @@ def _study(folder: Path) -> str:
 def prepare(folder: Path) -> list[Work]:
     """Do all the work once, and keep what is on the disk half-way."""
     works = []
-    calls = {name: partial(_fit, name) for name in MODELS} | {"tune": _tune, "compare": _compare, "study": _study}
+    calls: dict[str, Callable[..., str]] = {name: partial(_fit, name) for name in MODELS}
+    calls |= {"cluster": _cluster, "tune": _tune, "compare": _compare, "study": _study}
     with quiet_warnings():
         for name, call in calls.items():
             whole, half = folder / name, folder / f"{name}, half"
             result = call(whole)
             with suppress(Enough):
-                call(half) if name not in MODELS or name == "posterior" else _fit(name, half, most=3)
+                call(half, **({"most": 3} if name in MODELS or name == "cluster" else {}))
             files = {file: content for file, content in tree(half).items() if not Path(file).name.startswith(".")}
             works.append(Work(name, call, files, result))
     return works
@@ -100,15 +113,20 @@ def trial(works: list[Work], rng: Random, folder: Path) -> Outcome:
         hows.append(how)
         if how == "gone":
             path.unlink()
+        elif path.suffix == ".manifest":
+            _change_manifest(path, how, rng)
         elif how == "forged":
-            forged(path, rng, "numbers" if work.name in MODELS else "shapes")
+            forged(path, rng, "numbers" if work.name in (*MODELS, "cluster") else "shapes")
+            _name_checksum(path)
         else:
             path.write_bytes((damaged if how == "damaged" else lying)(path.read_bytes(), rng))
     where = f"{work.name}, {dict(zip(chosen, hows, strict=True))}"
     try:
         with quiet_warnings():
             result = work.call(place)
-    except CheckpointError as error:
+    except (CheckpointError, FileNotFoundError) as error:
+        if isinstance(error, FileNotFoundError) and (work.name != "cluster" or "gone" not in hows):
+            return Outcome("other errors", f"{where}: {type(error).__name__}: {error}")
         several = "\n" in str(error)
         return Outcome("other errors", f"{where}: several lines: {error}") if several else Outcome("refused")
     except Exception as error:
@@ -117,6 +135,33 @@ def trial(works: list[Work], rng: Random, folder: Path) -> Outcome:
         return Outcome("silent differences", where)
     parts = [path.name for path in place.iterdir() if path.suffix == ".part"]
     return Outcome("litter", f"{where}: {parts}") if parts else Outcome("same bits")
+
+
+def _change_manifest(path: Path, how: str, rng: Random) -> None:
+    """Change what the manifest of a cluster's checkpoint says: bytes, values, or values with a right digest."""
+    if how == "damaged":
+        path.write_bytes(damaged(path.read_bytes(), rng))
+        return
+    content = json.loads(path.read_bytes())
+    digest = content.pop("digest")
+    entries = {name: content.pop(name) for name in ("history", "stopped")}  # which are believed
+    content = changed_value(content, rng)
+    if isinstance(content, dict):
+        content |= entries
+        content["digest"] = fingerprint(content) if how == "forged" else digest
+    path.write_text(json.dumps(content))
+
+
+def _name_checksum(path: Path) -> None:
+    """Have the manifest of a cluster's checkpoint, if one names the file, name the checksum that it has now."""
+    for manifest in path.parent.glob("*.manifest"):
+        try:
+            content = json.loads(manifest.read_bytes())
+            del content["digest"]
+            content["checksums"][content["names"].index(path.name)] = checksum_of(path)
+        except (ValueError, KeyError, TypeError, AttributeError, IndexError):  # it is damaged, or names other files
+            continue
+        manifest.write_text(json.dumps({**content, "digest": fingerprint(content)}))
 
 
 CAMPAIGN = Campaign(

@@ -20,7 +20,18 @@ import numpy as np
 
 import sadrec
 from campaigns._subjects import fitted
-from campaigns._trials import Campaign, Ended, Outcome, Random, in_fork, limit_memory, main, quiet_warnings, tree
+from campaigns._trials import (
+    PREPARATION,
+    Campaign,
+    Ended,
+    Outcome,
+    Random,
+    in_fork,
+    limit_memory,
+    main,
+    quiet_warnings,
+    tree,
+)
 from sadrec.cli import main as command_line
 
 _NEW_MOUNTS = 0x00020000
@@ -66,7 +77,7 @@ def prepare(folder: Path) -> Subject:
         place = folder / name
         place.mkdir()
         for _ in range(2):
-            ended = _run(name, arguments, place)
+            ended = _run(name, arguments, place, seconds=PREPARATION / 4)  # the first time compiles
         if ended.code:
             raise RuntimeError(f"{name}: {ended.said}")
         results[name] = (place / OUTPUTS[name]).read_bytes()
@@ -86,7 +97,9 @@ def _small_disk(place: Path) -> Path | None:
     return place
 
 
-def _run(name: str, arguments: list[str], place: Path, limit: str = "", amount: int = 0) -> Ended:
+def _run(
+    name: str, arguments: list[str], place: Path, limit: str = "", amount: int = 0, seconds: float = 100.0
+) -> Ended:
     """Run a command in a fork, with a limit."""
 
     def work() -> None:
@@ -102,7 +115,7 @@ def _run(name: str, arguments: list[str], place: Path, limit: str = "", amount: 
             os.environ["TMPDIR"] = "/proc/nowhere"
         command_line([*arguments, "--vectors" if name == "export" else "-o", str(place / OUTPUTS[name])])
 
-    return in_fork(work, place, seconds=100)
+    return in_fork(work, place, seconds=seconds)
 
 
 def trial(subject: Subject, rng: Random, folder: Path) -> Outcome:
