@@ -124,6 +124,11 @@ def test_a_file_whose_uncertainty_does_not_fit_is_refused(tmp_path):
         write_arrays(tmp_path / "bad.sad", {**arrays, name: np.array(arrays[name])[:0]}, header)
         with pytest.raises(ModelFileError, match=name):
             SAD.load(tmp_path / "bad.sad")
+    for name in ("own", "own_mean", "own_variance"):
+        without = {other: array for other, array in arrays.items() if other != name}
+        write_arrays(tmp_path / "bad.sad", without, header)
+        with pytest.raises(ModelFileError, match=f"'{name}'"):
+            SAD.load(tmp_path / "bad.sad", mmap=True)
 
 
 def test_a_file_of_before_there_were_own_scores_is_read(tmp_path):

@@ -179,8 +179,10 @@ def _uncertainty(
     pairings = tensors["pairings"]
     shapes = {"user_covariance": (n, k, k), "item_covariance": (m, 2 * k, 2 * k), "population": (4, k - 1)}
     shapes |= {"pairings": (pairings.size,), "pairing_mean": (pairings.size,), "pairing_variance": (pairings.size,)}
-    own = {name: tensors[name] for name in _OWN if name in tensors}  # older files have none
-    shapes |= dict.fromkeys(own, own["own"].shape if own else ())
+    own = (
+        {name: tensors[name] for name in _OWN} if any(name in tensors for name in _OWN) else {}
+    )  # older ones have none
+    shapes |= dict.fromkeys(own, (own["own"].size if own else 0,))
     types = {"population": np.float64, "pairings": np.int64, "own": np.int64}
     for name, shape in shapes.items():
         array = tensors[name]
