@@ -135,3 +135,18 @@ def test_a_checkpoint_with_other_folds_is_not_used():
         stack.restore({**values, "folds": values["folds"][1:]}, arrays)
     with pytest.raises(ValueError, match="sweep 7"):
         stack.restore({**values, "folds": [{**values["folds"][0], "sweep": 7}, *values["folds"][1:]]}, arrays)
+
+
+@pytest.mark.parametrize("damaged", ["fold4_slope", "item"])
+def test_a_refused_checkpoint_has_changed_nothing(damaged):
+    pairs = games(500, users=6)
+    ahead, stack = (Stack(pairs, 6, 30, 2, 0, sweeps=4) for _ in range(2))
+    for _ in range(4):
+        ahead.advance()
+    values, arrays = ahead.state()
+    before = {name: array.copy() for name, array in stack.state()[1].items()}
+    with pytest.raises(ValueError, match="is not made of"):
+        stack.restore(values, {**arrays, damaged: arrays[damaged].astype(np.float32)})
+    assert stack.sweep == 0 and len(stack.rows.offset)  # what only the first sweeps need is there
+    after = stack.state()[1]
+    assert after.keys() == before.keys() and all(np.array_equal(after[name], before[name]) for name in before)

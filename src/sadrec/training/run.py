@@ -204,10 +204,10 @@ def run_sweeps(
         ]
         if len(figures) != values["sweep"] or not figures:
             raise ValueError(f"there are figures of {len(figures)} sweeps")
-        learner.restore(values, arrays)
-        history[:] = figures
         nonlocal stopped
-        stopped = bool(values["stopped"])
+        ended = bool(values["stopped"])
+        learner.restore(values, arrays)
+        history[:], stopped = figures, ended
         logger.info("resumed after sweep %d of %d", learner.sweep, sweeps)
         return True
 

@@ -159,13 +159,16 @@ class Stack:
         """Go to a state that :meth:`state` gave; see :meth:`Variational.restore`."""
         if len(values["folds"]) != len(self.folds):
             raise ValueError(f"there are {len(values['folds'])} folds")
+        steps = []
         for number, (fold, of_fold) in enumerate(zip(self.folds, values["folds"], strict=True)):
             start = f"fold{number}_"
             own = {name[len(start) :]: array for name, array in arrays.items() if name.startswith(start)}
             if of_fold["sweep"] != values["sweep"]:
                 raise ValueError(f"fold {number} is at sweep {of_fold['sweep']}")
-            fold.learner.restore(of_fold, own)
-        self.learner.restore(values, arrays)
+            steps.append(fold.learner.checked(of_fold, own))
+        steps.append(self.learner.checked(values, arrays))
+        for step in steps:  # all of them, or none: an older state is used where one is refused
+            step()
 
 
 def _counting(pairs: Pairs) -> Pairs:

@@ -426,11 +426,14 @@ class Variational:
     def _learn_own_scores(self) -> OwnScores:
         """From now on users have scores of their own, and the factors stay: what only they need is given up."""
         if self.own is None:
-            self.rows = self.rows._replace(offset=np.empty(0))
-            self._entries = Entries(self._entries.start, np.empty(0, np.int32))
-            give_back()
+            self._keep_factors()
             self.own = OwnScores(self.rows, len(self.beliefs.item))
         return self.own
+
+    def _keep_factors(self) -> None:
+        self.rows = self.rows._replace(offset=np.empty(0))
+        self._entries = Entries(self._entries.start, np.empty(0, np.int32))
+        give_back()
 
     def finish(self) -> None:
         """Give up what only another sweep needs; what a model keeps is then in its precision."""
@@ -701,38 +704,53 @@ class Variational:
 
     def restore(self, values: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Go to a state that :meth:`state` gave, refusing arrays of other shapes or types and what is not finite."""
+        self.checked(values, arrays)()
+
+    def checked(self, values: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Callable[[], None]:
+        """Return what goes to a state; one that is refused has changed nothing, and an older one can be used."""
         k = len(arrays["prior_user_mean"])
         n, m, size = len(self.beliefs.user), len(self.beliefs.item), len(self.rows.user)
         shapes = {"user": (n, k), "user_moment": (n, k, k), "item": (m, 2 * k), "item_moment": (m, 2 * k, 2 * k)}
         shapes |= {f"prior_{name}": (k,) for name in Prior._fields}
         shapes |= dict.fromkeys(_OF_ROWS, (size,))
         shapes |= dict.fromkeys(("pairing_mean", "pairing_variance"), (len(self.pairings.mean),))
-        sweep = int(values["sweep"])
+        sweep, own = int(values["sweep"]), None
+        numbers = {name: float(values[name]) for name in ("trend", "pairing_scale")}
         if self._learns and self._users > 1 and sweep > self._stages.own:
-            own = self._learn_own_scores()
+            own = self.own or OwnScores(self.rows._replace(offset=np.empty(0)), m)
             shapes["own_mean"] = own.mean.shape
+            numbers |= {name: float(values[name]) for name in ("own_scale", "own_precision")}
+        elif self.own is not None:
+            raise ValueError(f"it is of sweep {sweep}, and what only earlier sweeps need is gone")
         copies = {}
         for name, shape in shapes.items():
             array = arrays[name]
             if array.shape != shape or array.dtype != np.float64 or not np.isfinite(array).all():
                 raise ValueError(f"{name} is not made of {shape} finite numbers")
             copies[name] = np.array(array)
-        if "own_mean" in shapes and not 0 < float(values["own_precision"]) < np.inf:
-            raise ValueError(f"own_precision is {values['own_precision']}")
+        for name, number in numbers.items():
+            if not np.isfinite(number) or (name == "own_precision" and number <= 0):
+                raise ValueError(f"{name} is {number}")
         for name in ("curvature", "variance", "pairing_variance"):
             if copies[name].min() < 0:
                 raise ValueError(f"{name} is below 0")
-        self.sweep, self.trend = sweep, float(values["trend"])
-        self.beliefs = Beliefs(*(copies[name] for name in Beliefs._fields))
-        self.prior = Prior(*(copies[f"prior_{name}"] for name in Prior._fields))
-        for name in _OF_ROWS:
-            getattr(self.rows, name)[:] = copies[name]
-        pairings = self.pairings
-        pairings.mean, pairings.variance = copies["pairing_mean"], copies["pairing_variance"]
-        pairings.scale = float(values["pairing_scale"])
-        if self.own is not None:
-            self.own.mean = copies["own_mean"]
-            self.own.scale, self.own.precision = float(values["own_scale"]), float(values["own_precision"])
+
+        def go() -> None:
+            self.sweep, self.trend = sweep, numbers["trend"]
+            self.beliefs = Beliefs(*(copies[name] for name in Beliefs._fields))
+            self.prior = Prior(*(copies[f"prior_{name}"] for name in Prior._fields))
+            for name in _OF_ROWS:
+                getattr(self.rows, name)[:] = copies[name]
+            pairings = self.pairings
+            pairings.mean, pairings.variance = copies["pairing_mean"], copies["pairing_variance"]
+            pairings.scale = numbers["pairing_scale"]
+            if own is not None:
+                if self.own is None:
+                    self._keep_factors()
+                    self.own = own
+                own.mean, own.scale, own.precision = copies["own_mean"], numbers["own_scale"], numbers["own_precision"]
+
+        return go
 
 
 def slices(count: int) -> list[slice]:
