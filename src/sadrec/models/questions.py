@@ -121,7 +121,8 @@ class Questions(Estimator):
 
         Where the fit knows how sure it is (``solver="variational"``, the default for comparisons), it is
         ``E[sigmoid(x_uij)]``: nearer to one half the less is known, and with what the two items' own comparisons, and
-        those of the user, say beside the factors, unless ``pairings=False``. Ids, as for :meth:`preference`.
+        those of the user, say beside the factors. With ``pairings=False`` it is that of the factors alone, as if nobody
+        had compared the two. Ids, as for :meth:`preference`.
         """
         known = self._fitted
         if known.uncertainty is None:

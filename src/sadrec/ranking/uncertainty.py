@@ -82,7 +82,7 @@ class Uncertainty(Distributed):
     ) -> tuple[Doubles, Doubles]:
         """Return mean and variance of margins, for positions that broadcast against each other.
 
-        Without ``pairings``, of what the factors say alone.
+        Without ``pairings``, what the factors say, as unsure as of two items that nobody compared.
         """
         from sadrec._moments import margin_distribution, pairing_keys  # numba is worth loading only now
 
@@ -115,6 +115,8 @@ class Uncertainty(Distributed):
             if new is not None:
                 mean[new] *= self.carry
                 variance[new] *= self.carry**2
+        else:
+            variance += self.pairing_scale
         same = first == second
         mean[same], variance[same] = 0.0, 0.0
         return mean.reshape(shape), variance.reshape(shape)
