@@ -96,11 +96,53 @@ def test_a_fold_of_much_data_leaves_some_users_out():
     pairs = games(MOST + 5000, users=200)
     (fold,) = Stack(pairs, 200, 30, 2, seed=0).folds
     assert 0.9 * MOST < len(fold.train) + len(fold.held_out) <= MOST
-    assert len(np.unique(fold.train.user)) == len(fold.learner.beliefs.user) < 200
+    assert len(np.unique(fold.train.user)) == len(fold.learners[0].beliefs.user) < 200
 
 
 def test_a_statement_is_taken_as_it_stands():
-    assert Stack(games(99), 1, 30, 2, seed=0).weigh(lambda learner, pairs: None) == (Weights(), None)
+    stack = Stack(games(99), 1, 30, 2, seed=0)
+    assert stack.weigh(lambda learner, pairs: None) == (stack.learner, Weights(), None)
+
+
+def leagues(seasons, teams, seed=0):
+    """Comparisons of seasons, in each of which every team has a new score."""
+    rng = np.random.default_rng(seed)
+    b = 1.5 * rng.standard_normal((seasons, teams))
+    count = seasons * teams * 8
+    user, first = np.arange(count) % seasons, rng.integers(teams, size=count)
+    second = (first + rng.integers(1, teams, size=count)) % teams
+    wins = rng.random(count) < 1 / (1 + np.exp(b[user, second] - b[user, first]))
+    winner, loser = np.where(wins, first, second), np.where(wins, second, first)
+    return Pairs(*(side.astype(np.int32) for side in (user, winner, loser)))
+
+
+def by_factors(better):
+    """What a learner is asked: the truth is 1, and one that has factors, or has none, says so more surely."""
+
+    def predict(learner, pairs):
+        has_factors = len(learner.prior.user_mean) > 1
+        return np.full(len(pairs), 3.0 if has_factors == better else 0.1), np.zeros(len(pairs))
+
+    return predict
+
+
+def test_the_learner_that_predicts_what_is_held_out_is_taken():
+    stack = Stack(leagues(10, 12), 10, 12, 2, seed=0)
+    for better in (True, False):
+        learner, weights, _ = stack.weigh(by_factors(better))
+        assert (len(learner.prior.user_mean) > 1) == better
+        assert weights.learner == 1
+
+
+def test_learners_that_are_equally_good_leave_the_one_with_factors():
+    stack = Stack(leagues(10, 12), 10, 12, 2, seed=0)
+    learner, _, _ = stack.weigh(lambda learner, pairs: (np.ones(len(pairs)), np.zeros(len(pairs))))
+    assert learner is stack.learner
+
+
+@pytest.mark.parametrize(("users", "count"), [(1, 600), (200, MOST + 5000)])
+def test_one_user_and_much_data_have_no_learner_without_factors(users, count):
+    assert all(len(fold.learners) == 1 for fold in Stack(games(count, users=users), users, 30, 2, seed=0).folds)
 
 
 def test_scores_are_those_of_choix():
@@ -131,7 +173,7 @@ def test_resumed_with_its_folds_it_ends_with_the_same_bits(tmp_path):
 def test_a_checkpoint_with_other_folds_is_not_used():
     stack = Stack(games(500), 1, 30, 2, 0)
     values, arrays = stack.state()
-    with pytest.raises(ValueError, match="4 folds"):
+    with pytest.raises(ValueError, match="4 learners in folds"):
         stack.restore({**values, "folds": values["folds"][1:]}, arrays)
     with pytest.raises(ValueError, match="sweep 7"):
         stack.restore({**values, "folds": [{**values["folds"][0], "sweep": 7}, *values["folds"][1:]]}, arrays)

@@ -117,9 +117,9 @@ def learnt(stack: Stack, last: bool = False) -> tuple[Parameters, Uncertainty, W
     With ``last`` it can make no sweep afterwards, and less memory is taken.
     """
     if last:
-        stack.learner.finish()
-    weights, scores = stack.weigh(_told)
-    return *_weighed(*believed(stack.learner), weights, scores), weights
+        stack.finish()
+    learner, weights, scores = stack.weigh(_told)
+    return *_weighed(*believed(learner), weights, scores), weights
 
 
 def _told(learner: Variational, pairs: Pairs) -> tuple[Doubles, Doubles]:

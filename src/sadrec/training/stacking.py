@@ -6,6 +6,10 @@ explains them equally well. So the learner is fitted again, up to five times whe
 scores say, and a coin are weighed so that they predict the held-out part best (stacking; Wolpert, 1992). Two weights
 and a ridge are all that is chosen, so that the result is hardly ever worse than the best of the three.
 
+Where there are several users and not too many comparisons, a learner without factors runs along: everybody has scores
+of their own around those of all. Where people differ item by item and not along a few directions, as the seasons of a
+league do, it is the better one, and takes the learner's place.
+
 A third number, ``carry``, says how much of the margins is left for two items that nobody compared: what decides
 between two decks of cards may be about these two alone.
 """
@@ -38,6 +42,10 @@ CAUTION = 0.5  # so many standard errors ``carry`` may be behind the best
 STEPS = 40  # of the weights between 0 and 1
 
 
+Predict = Callable[[Variational, Pairs], tuple[Doubles, Doubles]]
+"""Gives mean and variance of the margins of comparisons, as a learner believes them."""
+
+
 class Weights(NamedTuple):
     """What margins are made of: so much of the learner's and so much of the scores'.
 
@@ -68,11 +76,16 @@ class Told(NamedTuple):
 class Fold:
     """A copy of the learner, and the comparisons that it has not seen."""
 
-    learner: Variational
+    learners: list[Variational]  # one without factors last, where there is one
     held_out: Pairs  # users by their position in the fold
     train: Pairs
     counts: Doubles
     new: NDArray[np.bool_]
+
+    def scores(self, items: int) -> Doubles:
+        """Return the margins of what is held out by plain scores, one row for every ridge."""
+        paths = score_path(self.train, items)
+        return np.asarray(paths[:, self.held_out.winner] - paths[:, self.held_out.loser])
 
 
 class Stack:
@@ -100,13 +113,18 @@ class Stack:
         rest = rivals, threads, executor, sweeps
         more: dict[str, Any] = {"features": features, "network": network}
         self.learner = Variational(pairs, users, items, factors, seed, *rest, **more)
+        self._plain: list[Variational] = []
         self.folds: list[Fold] = []
         if len(pairs) >= STATEMENT:
+            alone = all(side is None for side in features)  # features tell factors more than scores
+            lengths = [factors, 0] if users > 1 and len(pairs) <= MOST and alone else [factors]
             for train, held_out, known, counts, new in _folds(pairs, users, items, factors, seed):
                 own = None if features[0] is None else features[0][known], features[1]
-                more = {"features": own, "network": network}
-                learner = Variational(train, len(known), items, factors, seed, *rest, learns=True, **more)
-                self.folds.append(Fold(learner, held_out, train, counts, new))
+                more = {"learns": True, "features": own, "network": network}
+                learners = [Variational(train, len(known), items, length, seed, *rest, **more) for length in lengths]
+                self.folds.append(Fold(learners, held_out, train, counts, new))
+            if self.folds and len(lengths) > 1:
+                self._plain = [Variational(pairs, users, items, 0, seed, *rest, learns=True)]
         give_back()  # what sorting took
 
     @property
@@ -121,27 +139,41 @@ class Stack:
 
     def advance(self) -> float:
         """Make a sweep of all; return what the learner's returns."""
-        for fold in self.folds:
-            fold.learner.advance()
+        for learner in self._others():
+            learner.advance()
         likelihood = self.learner.advance()
         give_back()
         return likelihood
 
-    def weigh(self, predict: Callable[[Variational, Pairs], tuple[Doubles, Doubles]]) -> tuple[Weights, Doubles | None]:
-        """Return the weights, and the scores where they count; ``predict`` gives mean and variance of margins."""
+    def finish(self) -> None:
+        """Give up what only another sweep needs."""
+        for learner in (self.learner, *self._plain):
+            learner.finish()
+
+    def weigh(self, predict: Predict) -> tuple[Variational, Weights, Doubles | None]:
+        """Return the learner to take, the weights, and the scores where they count."""
         if not self.folds:
-            return Weights(), None
+            return self.learner, Weights(), None
+        scores = [fold.scores(self._items) for fold in self.folds]
+        told = [self._told(number, predict, scores) for number in range(1 + len(self._plain))]
+        found = [weights_of(of_learner) for of_learner in told]
+        counts = told[0].counts * told[0].weight
+        chosen = int(np.argmin([counts @ _losses(*each) for each in zip(told, found, strict=True)]))
+        weights, ridge = found[chosen]
+        of_all = score_path(self.pairs, self._items)[ridge] if weights.scores else None
+        return (self.learner, *self._plain)[chosen], weights, of_all
+
+    def _told(self, number: int, predict: Predict, scores: list[Doubles]) -> Told:
+        """Return what the learners of that number say of what their folds hold out, and the scores of the folds."""
         parts = []
-        for fold in self.folds:
+        for fold, by_scores in zip(self.folds, scores, strict=True):
             held_out = fold.held_out
-            paths = score_path(fold.train, self._items)
-            scores = paths[:, held_out.winner] - paths[:, held_out.loser]
             weight = np.ones(len(held_out)) if held_out.weight is None else held_out.weight.astype(np.float64)
             pairing = pairing_keys(held_out.winner, held_out.loser, self._items)
-            parts.append(Told(*predict(fold.learner, held_out), scores, fold.counts, weight, fold.new, pairing))
+            said = predict(fold.learners[number], held_out)
+            parts.append(Told(*said, by_scores, fold.counts, weight, fold.new, pairing))
         joined = [np.concatenate([getattr(part, name) for part in parts], axis=-1) for name in Told._fields]
-        weights, ridge = weights_of(Told(*joined))
-        return weights, score_path(self.pairs, self._items)[ridge] if weights.scores else None
+        return Told(*joined)
 
     # -- checkpoints --------------------------------------------------------------------------------------------------
 
@@ -149,23 +181,28 @@ class Stack:
         """Return what the next sweep depends on: plain values and arrays."""
         values, arrays = self.learner.state()
         values["folds"] = []
-        for number, fold in enumerate(self.folds):
-            of_fold, more = fold.learner.state()
-            values["folds"].append(of_fold)
+        for number, learner in enumerate(self._others()):
+            of_learner, more = learner.state()
+            values["folds"].append(of_learner)
             arrays |= {f"fold{number}_{name}": array for name, array in more.items()}
         return values, arrays
 
+    def _others(self) -> list[Variational]:
+        """Return all learners but the first."""
+        return [*(learner for fold in self.folds for learner in fold.learners), *self._plain]
+
     def restore(self, values: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Go to a state that :meth:`state` gave; see :meth:`Variational.restore`."""
-        if len(values["folds"]) != len(self.folds):
-            raise ValueError(f"there are {len(values['folds'])} folds")
+        others = self._others()
+        if len(values["folds"]) != len(others):
+            raise ValueError(f"there are {len(values['folds'])} learners in folds")
         steps = []
-        for number, (fold, of_fold) in enumerate(zip(self.folds, values["folds"], strict=True)):
+        for number, (learner, of_fold) in enumerate(zip(others, values["folds"], strict=True)):
             start = f"fold{number}_"
             own = {name[len(start) :]: array for name, array in arrays.items() if name.startswith(start)}
             if of_fold["sweep"] != values["sweep"]:
                 raise ValueError(f"fold {number} is at sweep {of_fold['sweep']}")
-            steps.append(fold.learner.checked(of_fold, own))
+            steps.append(learner.checked(of_fold, own))
         steps.append(self.learner.checked(values, arrays))
         for step in steps:  # all of them, or none: an older state is used where one is refused
             step()
@@ -261,9 +298,7 @@ def weights_of(told: Told) -> tuple[Weights, int]:
     scores = told.scores[ridge]
 
     def losses(learner: float, plain: float, carry: float = 1.0) -> Doubles:
-        mean = carry * (learner * told.mean + plain * scores)
-        odds = mean / np.sqrt(1 + np.pi / 8 * (carry * learner) ** 2 * told.variance)
-        return np.asarray(np.logaddexp(0, -odds))
+        return _weighed_losses(told.mean, told.variance, scores, learner, plain, carry)
 
     def loss(learner: float, plain: float) -> float:
         return float(counts @ losses(learner, plain)) + DOUBT * ((1 - learner) ** 2 + plain**2)
@@ -282,6 +317,22 @@ def weights_of(told: Told) -> tuple[Weights, int]:
     excess = np.sqrt(np.maximum((by_pairing**2).sum(axis=1) - (more**2).sum(axis=1), 0.0))
     near = total - total[best] <= CAUTION * excess
     return Weights(learner, plain, float(tried[np.argmax(near)])), ridge
+
+
+def _weighed_losses(
+    mean: Doubles, variance: Doubles, scores: Doubles, learner: float, plain: float, carry: Any = 1.0
+) -> Doubles:
+    """Return the log loss of comparisons whose margins are weighed."""
+    mean = carry * (learner * mean + plain * scores)
+    odds = mean / np.sqrt(1 + np.pi / 8 * (carry * learner) ** 2 * variance)
+    return np.asarray(np.logaddexp(0, -odds))
+
+
+def _losses(told: Told, found: tuple[Weights, int]) -> Doubles:
+    """Return the log loss of every held-out comparison with some weights and a ridge."""
+    weights, ridge = found
+    carry = np.where(told.new, weights.carry, 1.0)
+    return _weighed_losses(told.mean, told.variance, told.scores[ridge], weights.learner, weights.scores, carry)
 
 
 def _least(loss: Callable[[float, float], float]) -> tuple[float, float]:
