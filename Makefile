@@ -9,7 +9,7 @@ WORKERS ?= 2
 $(VENV)/.base: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable ".[plot]"
+	$(BIN)/python -m pip install --quiet --editable ".[plot,serve]"
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.base

@@ -302,3 +302,63 @@ def test_a_model_takes_the_place_of_a_model_and_of_nothing_else(folder):
     (folder / "empty").write_bytes(b"")
     ask("fit", "ratings.csv", "-o", "empty", *small)
     assert "takes the place of one that is there" in " ".join(ask("fit", "--help").output.split())
+
+
+# -- nothing of the user's is written over, and no damaged model answers -----------------------------------------------
+
+
+@pytest.fixture
+def model(folder):
+    SAD.from_factors(np.eye(3, 2), np.arange(8.0).reshape(4, 2)).save(folder / "model.sad")
+    return folder / "model.sad"
+
+
+def test_lists_vectors_and_pictures_replace_their_like_alone(folder, model):
+    lists, vectors, picture = folder / "lists.csv", folder / "vectors.parquet", folder / "ring.png"
+    asked = {
+        lists: ("recommend", model, "--all", "-o", lists),
+        vectors: ("export", model, "--vectors", vectors),
+        picture: ("cycles", model, "--user", 0, "--plot", picture),
+    }
+    for path, words in asked.items():
+        ask(*words)
+        first = path.read_bytes()
+        ask(*words)  # its like
+        assert path.read_bytes() == first
+        path.write_text(RATINGS)
+        assert "is there already and is no" in refused(*words, code=2)
+        assert path.read_text() == RATINGS
+
+
+def test_a_damaged_model_is_refused_by_every_question(folder, model):
+    content = bytearray(model.read_bytes())
+    content[-5] ^= 1
+    model.write_bytes(content)
+    for words in (("recommend", model, "--user", 0), ("export", model, "--vectors", "vectors.parquet")):
+        assert "checksum" in refused(*words)
+
+
+# -- how a file was understood -----------------------------------------------------------------------------------------
+
+
+def test_describe_tells_which_columns_were_taken(folder):
+    (folder / "films.csv").write_text(RATINGS.replace("item,rating", "film,stars"))
+    assert (
+        "(columns taken for user: user, rating: stars, item: film)"
+        in ask("describe", "films.csv", "--item", "film").stdout
+    )
+    assert json.loads(ask("describe", "pairs.csv", "--json").stdout)["columns"]["loser"] == "loser"
+
+
+def test_ties_that_are_left_out_are_said(folder):
+    (folder / "sides.csv").write_text("user,left,right,winner\n1,a,b,a\n1,b,c,\n1,a,c,c\n")
+    assert "1 of 3 comparisons are ties, and left out" in ask("describe", "sides.csv").stderr
+    for way in ("drop", "split"):
+        assert not ask("describe", "sides.csv", "--ties", way).stderr
+
+
+def test_winners_and_losers_alone_are_of_one_judge(folder):
+    (folder / "games.csv").write_text("winner,loser\na,b\nb,c\nc,a\n")
+    assert "users       1" in ask("describe", "games.csv").stdout
+    (folder / "odd.csv").write_text("who,winner,loser\n1,a,b\n2,b,c\n")
+    assert "--user none" in refused("describe", "odd.csv")

@@ -85,3 +85,9 @@ def test_the_posterior_shows_titles(place):
     pl.DataFrame({"user": "ann", "winner": winner, "loser": loser}).write_csv("said.csv")
     quick = ("--draws", "20", "--warmup", "20", "--chains", "1", "--factors", "2", "--quiet")
     assert "scissors" in run("posterior", "said.csv", *quick, "--titles", "items.csv")
+
+
+def test_a_title_that_nobody_has_is_said_with_those_like_it(place):
+    near = run("prefer", "game.sad", "--user", "ann", "scisors", "rock", "--titles", "items.csv", fails=True)
+    assert "no item is called 'scisors': did you mean 'scissors'?" in near
+    assert "give --titles TABLE" in run("prefer", "game.sad", "--user", "ann", "rock", "paper", fails=True)

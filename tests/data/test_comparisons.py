@@ -90,7 +90,7 @@ def test_comparing_an_item_with_itself_is_said_once_and_left_out() -> None:
         ({"user": [1], "left": [1], "right": [2], "winner": [None]}, ValueError, "no comparison is left of 1"),
         ({"user": [], "winner": [], "loser": []}, ValueError, "no rows"),
         ({"user": [1], "winner": [1]}, ValueError, "need a column of losers.*the columns are"),
-        ({"winner": [1], "loser": [2]}, ValueError, "no column looks like the judge"),
+        ({"who": [7], "winner": [1], "loser": [2]}, ValueError, "no column looks like the judge"),
         ({"user": [1], "winner": [1], "loser": [2], "weight": [-1.0]}, ValueError, "row 0 has the weight -1"),
         ({"user": [1], "winner": [1], "loser": [2], "weight": [np.nan]}, ValueError, "row 0 has the weight nan"),
     ],
@@ -126,7 +126,7 @@ def test_parquet_gives_the_comparisons(tmp_path: Path) -> None:
 
 def test_a_bad_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("alpha,beta\n1,2\n")
-    with pytest.raises(ValueError, match=r"a\.csv: no column looks like the judge"):
+    with pytest.raises(ValueError, match=r"a\.csv: no column looks like the winner"):
         Comparisons.read(tmp_path / "a.csv")
 
 
@@ -214,8 +214,13 @@ def test_as_comparisons_takes_every_form(tmp_path: Path) -> None:
 
 
 def test_where_no_column_looks_like_the_judge_the_argument_is_named() -> None:
-    with pytest.raises(ValueError, match=r"name the right one, user=\.\.\. \(--user COLUMN\), or none where one judge"):
-        Comparisons.from_frame(STATED.drop("judge"))
+    told = r"name the right one, user=\.\.\. \(--user COLUMN\), or user=None \(--user none\) where one judge"
+    with pytest.raises(ValueError, match=told):
+        Comparisons.from_frame(STATED.rename({"judge": "who"}))
+
+
+def test_where_no_column_is_left_for_judges_there_is_one() -> None:
+    assert Comparisons.from_frame(pl.DataFrame({"winner": ["x", "y"], "loser": ["y", "z"]})).users.tolist() == [0]
 
 
 def test_the_description_counts_comparisons_and_pairs_of_items() -> None:

@@ -91,3 +91,13 @@ def test_answers_are_shown_with_titles():
     assert str(model.explain("ann", 10, 30).named(NAMES)).startswith("rock over scissors")
     assert str(model.recommend_groups("ann")[0].named(NAMES)).startswith("rock | ")
     assert model.rank("ann").named(NAMES).items.tolist()[-1] == "40"
+
+
+def test_an_id_with_two_titles_and_what_is_no_mapping_are_refused():
+    same = pl.DataFrame({"item": [1, 1, 2], "title": ["a", "a", "b"]})
+    assert Items.from_frame(same)[1] == "a"
+    with pytest.raises(ValueError, match="the id '1' has two different rows"):
+        Items.from_frame(same.with_columns(title=pl.Series(["a", "c", "b"])))
+    for given in (["a"], same):
+        with pytest.raises(TypeError, match=r"Items\.from_frame"):
+            Items(given)

@@ -22,7 +22,17 @@ from sadrec.cli.options import (
     titles_option,
     user_option,
 )
-from sadrec.cli.output import is_folder, print_json, print_table, resumable
+from sadrec.cli.output import (
+    check_place_of_picture,
+    check_place_of_table,
+    is_folder,
+    print_json,
+    print_table,
+    resumable,
+)
+
+EVEN = 0.55
+"""A step of a cycle below this probability is hardly more than chance."""
 
 
 def pair_question(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -34,10 +44,10 @@ def pair_question(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def load(model: Path) -> Any:
-    """Load a model."""
+    """Load a model, whose numbers stay in the file; that they are whole is checked all the same."""
     from sadrec import SAD
 
-    return SAD.load(model, mmap=True)
+    return SAD.load(model, mmap=True, verify=True)
 
 
 def load_and_parse(
@@ -129,6 +139,8 @@ def recommend_command(
         raise click.UsageError(
             "--groups is for one user, by wins among new items: leave out --all, --method and --keep-seen"
         )
+    if path is not None and not folder:
+        check_place_of_table(path, ("user", "rank", "item", "score"))
     fitted = load(model)
     named = read_titles(titles, fitted.item_ids)
     if path is not None:
@@ -217,6 +229,8 @@ def cycles_command(
     model: Path, user: str, N: int, minimum: float, plot: Path | None, titles: Path | None, as_json: bool
 ) -> None:
     """Find where a user's taste runs in cycles."""
+    if plot is not None:
+        check_place_of_picture(plot)
     fitted = load(model)
     named = read_titles(titles, fitted.item_ids)
     who = parse_id(fitted.user_ids, user)
@@ -234,11 +248,16 @@ def cycles_command(
         for cycle in cycles:
             click.echo(str(cycle.named(named) if named else cycle))
         bar = f" of wins by more than {minimum:g}" if minimum else ""
+        unexplained = f"{100 * share:.0f} %" if share >= 0.01 else "less than 1 %"
         click.echo(
             f"{len(cycles) or 'no'} cycle{'s' * (len(cycles) != 1)}{bar} among the {min(N, len(fitted.items))} "
             f"favourites of {one_line(user)}; {triads.count} of {triads.total} triples are cyclic; "
-            f"no scores can explain {100 * share:.2g} % of all preferences"
+            f"scores cannot explain {unexplained} of all preferences"
         )
+        if any(cycle.probabilities.min() < EVEN for cycle in cycles):
+            click.echo(
+                f"A step of less than {EVEN:.0%} is hardly more than chance: --minimum 0.5 leaves out wins by less."
+            )
 
 
 def draw_strongest(

@@ -1,5 +1,7 @@
 """``sadrec demo``: people whose taste runs in cycles, and what two models make of them."""
 
+import shutil
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,6 +36,8 @@ _WHAT = (
 @click.option("--port", type=click.IntRange(min=0, max=65535), default=8000, help="Port for --serve; 0: any free one.")
 def demo_command(seed: int, output: Path, serving: bool, port: int) -> None:
     """Simulate people whose taste runs in cycles, and see which model notices."""
+    if serving:
+        import sadrec.serving  # noqa: F401  # what is missing is said before anything is computed
     from sadrec import BPR, SAD
     from sadrec.data import simulate
 
@@ -63,7 +67,12 @@ def demo_command(seed: int, output: Path, serving: bool, port: int) -> None:
     if serving:
         serve_demo(models, asked, names, output, port)
     else:
-        click.echo("To see it in a browser: sadrec demo --serve")
+        click.echo(f"To see such people in a browser: {called()} demo --serve")
+
+
+def called() -> str:
+    """Return how to call this command again: by its name where that finds it, else by its path."""
+    return "sadrec" if shutil.which("sadrec") else sys.argv[0]
 
 
 def serve_demo(
@@ -116,8 +125,9 @@ def report_cycles(model: "SAD", truth: "Simulation", names: NDArray[np.str_]) ->
     ]
     click.secho("Where does taste run in a cycle?", bold=True)
     click.echo(
-        f"SAD finds a cycle among the 30 favourite dishes of {len(cycles)} of 300 people; {len(true)} of these cycles "
-        "are true, every step of them.\nBPR finds none: scores cannot make a cycle. Three of the true ones:\n"
+        f"SAD finds a cycle among the 30 favourite dishes of {len(cycles)} of the first 300 people; {len(true)} of "
+        "these cycles are true, every step of them.\nBPR finds none: scores cannot make a cycle. Three of the true "
+        "ones:\n"
     )
     for user, cycle in true[:3]:
         chain = " > ".join(names[[*cycle.path, cycle.path[0]]])

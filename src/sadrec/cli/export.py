@@ -8,7 +8,7 @@ import click
 
 from sadrec.cli.ask import load
 from sadrec.cli.options import an_output, json_option, model_argument
-from sadrec.cli.output import print_json
+from sadrec.cli.output import check_place_of_table, print_json
 
 
 @click.command("export")
@@ -24,6 +24,7 @@ def export_command(model: Path, vectors: Path, only: str | None, as_json: bool) 
     """
     if vectors.suffix not in (".parquet", ".pq"):
         raise click.UsageError(f"vectors are written as parquet: name the file {vectors.with_suffix('.parquet')}")
+    check_place_of_table(vectors, ("kind", "id", "vector"))
     fitted = load(model)
     sides = {"items": ("item", fitted.items, fitted.item_vectors), "users": ("user", fitted.users, fitted.user_vectors)}
     chosen = [side for name, side in sides.items() if only in (None, name)]

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from sadrec._words import one_line
 from sadrec.cli import options
 from sadrec.cli.output import check_place_of_model, is_folder, print_json, print_table, resumable
 from sadrec.training.settings import TrainingSettings
@@ -18,11 +19,13 @@ from sadrec.training.settings import TrainingSettings
 @options.json_option
 def describe_command(file: Path, reading: options.Reading, as_json: bool) -> None:
     """Show what is in FILE: users, items, ratings, sparsity, how much each user did."""
-    data = reading.read(file)
+    columns: dict[str, str] = {}
+    data = reading.read(file, tell=columns.update)
     if as_json:
-        print_json(data.describe().as_dict())
+        print_json({**data.describe().as_dict(), "columns": columns})
     else:
         click.echo(str(data.describe()))
+        click.echo(f"(columns taken for {', '.join(f'{role}: {one_line(name)}' for role, name in columns.items())})")
 
 
 @click.command("fit")
@@ -66,9 +69,9 @@ def fit_command(
 ) -> None:
     """Learn from FILE and write the model to OUTPUT.
 
-    FILE holds interactions (user, item[, rating][, timestamp]) or comparisons (user, winner, loser); csv, tsv, dat or
-    parquet. Several FILEs, or a folder, are Parquet with interactions; with --engine the workers read Parquet
-    themselves. Interrupted with Ctrl-C or killed, the same command continues where it stopped.
+    FILE holds interactions (user, item[, rating][, timestamp]) or comparisons (user, winner, loser); csv, tsv, dat,
+    JSON lines or parquet. Several FILEs, or a folder, are Parquet with interactions; with --engine the workers read
+    Parquet themselves. Interrupted with Ctrl-C or killed, the same command continues where it stopped.
     """
     from dataclasses import replace
 
@@ -174,7 +177,7 @@ def fit_command(
             columns, new = len(side.encoder.columns), int(side.cold.sum())
             click.echo(f"{columns:,} columns of features of {what}s; {new:,} {what}s have no history")
     shown = ("log_likelihood", "validation_log_likelihood", "validation_accuracy", "sparsity", "updates_per_second")
-    rows = [(name, figures[name]) for name in shown if name in figures]
+    rows = [({"sparsity": "share of T at 1"}.get(name, name), figures[name]) for name in shown if name in figures]
     print_table(("figure", f"epoch {epoch} of {len(estimator.history)}"), rows)
 
 

@@ -1,5 +1,6 @@
 """Options that several commands share: how to read a file, the settings of a model, ids."""
 
+import difflib
 import functools
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -120,8 +121,8 @@ def read_titles(path: Path | None, ids: Any) -> Mapping[Any, str]:
 
     titles = Items.read(path)
     if len(ids) and not any(item in titles for item in ids.array):
-        some = f" such as {next(iter(titles))}" if titles else ""
-        raise ValueError(f"{path} names none of the model's items, such as {ids.array[0]}: it has ids{some}")
+        has = f"ids such as {next(iter(titles))}" if titles else "no rows"
+        raise ValueError(f"{path} names none of the model's items, such as {ids.array[0]}: it has {has}")
     return titles
 
 
@@ -168,7 +169,14 @@ def parse_item(ids: Any, text: str, titles: Mapping[Any, str]) -> Any:
         if len(same) > 1:
             raise click.BadParameter(f"{len(same)} items are called {text!r}: give an id, such as {same[0]}")
         return same[0].item() if hasattr(same[0], "item") else same[0]
-    return parse_id(ids, text)
+    try:
+        return parse_id(ids, text)
+    except click.BadParameter as error:
+        if not titles:
+            raise click.BadParameter(f"{error.message}; to ask by title, give --titles TABLE") from None
+        near = difflib.get_close_matches(text, titles.values(), 3)
+        meant = f": did you mean {' or '.join(map(repr, near))}?" if near else ", nor is it an id"
+        raise click.BadParameter(f"no item is called {text!r}{meant}") from None
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------
@@ -207,12 +215,15 @@ class Reading:
         others = ["--kind"] * (self.kind != "auto") + ["--text-ids"] * self.text_ids
         return [*map(spelled, self.given), *others, *header]
 
-    def read(self, file: Path, kind: str | None = None) -> Any:
+    def read(
+        self, file: Path, kind: str | None = None, tell: Callable[[Mapping[str, str]], object] | None = None
+    ) -> Any:
         """Read interactions, or comparisons where the file has columns of winners and losers.
 
-        A column of weights of interactions is not read here, see :meth:`weights`.
+        A column of weights of interactions is not read here, see :meth:`weights`. ``tell`` is told the column that was
+        taken for each role.
         """
-        return self._read(file, kind or self.kind, self.given)
+        return self._read(file, kind or self.kind, self.given, tell)
 
     def parquet(self, files: Sequence[Path], elsewhere: bool, weigh: str | None = None) -> Any:
         """Return interactions in several Parquet files or a folder, read unless that is done elsewhere.
@@ -267,7 +278,13 @@ class Reading:
             raise ValueError(f"--weight {column}: {error}") from None
         return weights
 
-    def _read(self, file: Path, kind: str, given: dict[str, Any]) -> Any:
+    def _read(
+        self,
+        file: Path,
+        kind: str,
+        given: dict[str, Any],
+        tell: Callable[[Mapping[str, str]], object] | None = None,
+    ) -> Any:
         from sadrec import Comparisons, Interactions, _check
 
         _check.room(_check.START)
@@ -287,7 +304,10 @@ class Reading:
             if kind == "interactions":
                 columns.pop("weight", None)
             with without_panics() if table.is_parquet else nullcontext():
-                return (Comparisons if kind == "comparisons" else Interactions).read(table, **columns)
+                data = (Comparisons if kind == "comparisons" else Interactions).read(table, **columns)
+            if tell is not None:
+                tell(table.chosen)
+            return data
 
 
 def reading_options(command: Command) -> Command:

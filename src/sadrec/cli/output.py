@@ -3,11 +3,12 @@
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -68,10 +69,37 @@ def check_place_of_model(path: Path) -> None:
     if path.is_file() and path.stat().st_size:
         with path.open("rb") as file:
             if kind_of(file) is None:
-                raise click.UsageError(
-                    f"{path} is there already and is no file of sadrec, which alone is written over: choose another "
-                    "name, or remove it"
-                )
+                _refuse_to_replace(path, "file of sadrec")
+
+
+def check_place_of_table(path: Path, columns: Sequence[str]) -> None:
+    """Refuse to write a table over a file that is not an earlier one, with these columns."""
+    import polars as pl
+
+    if not path.is_file() or not path.stat().st_size:
+        return
+    there: Sequence[str] = ()
+    with without_panics(), suppress(pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError):
+        read = pl.read_parquet_schema if path.suffix != ".csv" else partial(pl.read_csv, n_rows=0)
+        found: Any = read(path)
+        there = list(found if isinstance(found, Mapping) else found.columns)
+    if not set(columns) <= set(there):
+        _refuse_to_replace(path, f"table of {', '.join(columns)}")
+
+
+def check_place_of_picture(path: Path) -> None:
+    """Refuse to draw over a file that is no picture."""
+    if path.is_file() and path.stat().st_size:
+        with path.open("rb") as file:
+            start = file.read(256).lstrip()
+        if not start.startswith((b"\x89PNG", b"%PDF", b"%!PS", b"<svg", b"<?xml", b"\xff\xd8", b"RIFF", b"II*", b"MM")):
+            _refuse_to_replace(path, "picture")
+
+
+def _refuse_to_replace(path: Path, kind: str) -> NoReturn:
+    raise click.UsageError(
+        f"{path} is there already and is no {kind}, which alone is written over: choose another name, or remove it"
+    )
 
 
 @contextmanager

@@ -209,7 +209,8 @@ def as_ratings(column: pl.Series, where: Where, *, allow_negative: bool = False)
         raise ValueError(
             f"{where(row)} has the negative rating {values[row]:g}: every row counts as something "
             "the user chose, so drop what was disliked or rescale the ratings; allow_negative=True (--allow-negative) "
-            "keeps them as they are (then they only order a user's items)"
+            "keeps them as they are (then they only order a user's items, or are dislikes: fit(dislikes=0), "
+            "--dislikes 0)"
         )
     return values
 
@@ -281,8 +282,9 @@ def _ordered(values: NDArray[Any]) -> NDArray[np.int64]:
 class ComparisonRows:
     """Takes rows in batches, gives the arrays of the comparisons at the end."""
 
-    def __init__(self, ties: Ties = "drop") -> None:
-        self._ties = _check.one_of(ties, "ties", ("drop", "split"))
+    def __init__(self, ties: Ties | None = None) -> None:
+        self._warns = ties is None  # nobody asked for ties to be left out
+        self._ties = _check.one_of(ties or "drop", "ties", ("drop", "split"))
         self._users, self._items = Vocabulary("user"), Vocabulary("item")
         self._chunks: list[tuple[Rows, Rows, Rows, NDArray[np.bool_], Floats | None]] = []
         self._with_itself, self._first_with_itself = 0, ""
@@ -344,6 +346,14 @@ class ComparisonRows:
             log.info("%d of %d comparisons are ties: %s", tied.sum(), self.rows, done)
             if self._ties == "drop":
                 keep &= ~tied
+                if self._warns:
+                    warnings.warn(
+                        f"{tied.sum():,} of {self.rows:,} comparisons are ties, and left out: "
+                        'ties="split" (--ties split) counts each as half a win for both, '
+                        'ties="drop" (--ties drop) leaves them out without a word',
+                        DataWarning,
+                        stacklevel=4,
+                    )
             else:
                 again = np.flatnonzero(tied & keep)
                 weight = np.ones(self.rows, dtype=np.float32) if weight is None else weight

@@ -78,7 +78,9 @@ def find_column(columns: Sequence[str], wanted: str | None, role: str, *, requir
     if not required:
         return None
     name = "user" if role == "judge" else role
-    remedy = f"{name}=... (--{name} COLUMN)" + (", or none where one judge made all comparisons" * (role == "judge"))
+    remedy = f"{name}=... (--{name} COLUMN)"
+    if role == "judge":
+        remedy += ", or user=None (--user none) where one judge made all comparisons"
     raise ValueError(
         f"no column looks like the {role}; the columns are {known}; name the right one, {remedy}, or rename it"
     )
@@ -106,9 +108,12 @@ def find_interactions(
 
 
 def find_comparisons(columns: list[str], wanted: dict[str, str | None]) -> dict[str, str]:
-    """Find the columns for each role: winner and loser, or left, right and winner."""
+    """Find the columns for each role: winner and loser, or left, right and winner.
+
+    Where no column is left for the judges, one judge made all comparisons.
+    """
     chosen = {
-        "user": find_column(columns, wanted["user"], "judge"),
+        "user": find_column(columns, wanted["user"], "judge", required=False),
         "winner": find_column(columns, wanted["winner"], "winner"),
         "weight": find_column(columns, wanted["weight"], "weight", required=False),
     }
@@ -122,6 +127,8 @@ def find_comparisons(columns: list[str], wanted: dict[str, str | None]) -> dict[
         )
     else:
         chosen["left"], chosen["right"] = sides
+    if chosen["user"] is None and set(columns) - set(chosen.values()):
+        find_column(columns, wanted["user"], "judge")  # which says what to do
     return _one_role_each(chosen)
 
 

@@ -74,7 +74,7 @@ class Comparisons(OfUsersAndItems):
         left: str | None = AUTO,
         right: str | None = AUTO,
         weight: str | None = AUTO,
-        ties: Ties = "drop",
+        ties: Ties | None = None,
         header: bool | None = None,
         text_ids: bool = False,
         show_progress: bool = True,
@@ -93,7 +93,8 @@ class Comparisons(OfUsersAndItems):
             Names of the columns; "auto" looks for the usual names. ``user=None`` means that one judge said it
             all, whose id is then 0.
         ties
-            "drop" leaves ties out; "split" makes each two comparisons of half the weight, one each way.
+            "drop" leaves ties out, and so does None, with a warning; "split" makes each two comparisons of half the
+            weight, one each way.
         header, text_ids, show_progress
             As in :meth:`Interactions.read`.
         """
@@ -116,7 +117,7 @@ class Comparisons(OfUsersAndItems):
         left: str | None = AUTO,
         right: str | None = AUTO,
         weight: str | None = AUTO,
-        ties: Ties = "drop",
+        ties: Ties | None = None,
     ) -> "Comparisons":
         """Take a data frame of pandas, polars, Arrow or any kind narwhals knows; arguments as in :meth:`read`."""
         wanted = {"user": user, "winner": winner, "loser": loser, "left": left, "right": right, "weight": weight}

@@ -320,7 +320,7 @@ def warn_of_repeated(rows: int, *, timed: bool) -> None:
     kept = "the latest of each" if timed else "the last row of each"
     warnings.warn(
         f"{rows:,} rows repeat a (user, item) pair: kept {kept}; "
-        'choose with duplicates="last", "sum", "count" or "max"',
+        'choose with duplicates="last", "sum", "count" or "max" (--duplicates)',
         DataWarning,
         stacklevel=4,
     )

@@ -35,6 +35,12 @@ class Items(Mapping[Any, str]):
     """
 
     def __init__(self, titles: Mapping[Any, str] | None = None, pictures: Mapping[Any, str] | None = None) -> None:
+        for given in (titles, pictures):
+            if not isinstance(given, Mapping | None):
+                raise TypeError(
+                    f"a mapping from ids to texts is needed, not {type(given).__name__}: for a data frame use "
+                    "Items.from_frame, for a file Items.read"
+                )
         self._titles, self._pictures = (
             {_key(item): str(text) for item, text in (given or {}).items()} for given in (titles, pictures)
         )
@@ -79,6 +85,9 @@ class Items(Mapping[Any, str]):
         ids = [_key(value) for value in given.to_list()]
         if long := next((one for one in ids if len(one) > MAX_ID_LENGTH), None):
             raise ValueError(f"the id {long[:20]}... has {len(long)} characters, more than {MAX_ID_LENGTH}")
+        twice = pl.DataFrame({"item": ids, **columns}).unique().get_column("item")
+        if not twice.is_unique().all():
+            raise ValueError(f"the id {twice.filter(twice.is_duplicated())[0]!r} has two different rows: keep one")
         taken = {
             f"{role}s": {one: text for one, text in zip(ids, texts.cast(pl.String).to_list(), strict=True) if text}
             for role, texts in columns.items()

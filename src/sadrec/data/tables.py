@@ -69,6 +69,7 @@ class Table:
             )
         self._file = self.path.open("rb")
         self._header, self._text_ids, self._show_progress = header, text_ids, show_progress
+        self.chosen: dict[str, str] = {}  # once it is read: the column for each role
         try:
             with self.naming():
                 _check.room(_check.START)
@@ -180,6 +181,7 @@ class Table:
             raise ValueError(
                 f"{error}; or, if the first line is a row like any other, pass header=False (--no-header)"
             ) from None
+        self.chosen = chosen
         return {role: names.index(name) for role, name in chosen.items()}
 
     # -- parquet --------------------------------------------------------------------------------------------------
