@@ -84,6 +84,8 @@ def _asked(operation: Any, mode: Any, seed: int) -> str:
         ask()
     except (Unsatisfiable, SchemathesisError):  # an operation without parameters has no malformed ones
         return ""
+    except KeyboardInterrupt:
+        raise
     except BaseException as error:
         return " ".join(str(error).split())[:500] or type(error).__name__
     return ""
