@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import click
+import numpy as np
 
 from sadrec import Interactions
 from studies._options import (
@@ -20,12 +21,27 @@ from studies._tools import resumable
 from studies.top_n.published import load_gowalla
 
 FOOD = "food-com-loo00"
-# Parts of the data sets that stand in for sets nobody has tuned on: thinned, or the active users and popular items.
+
+
+def some_users(data: Interactions, count: int, seed: int) -> Interactions:
+    """Return what so many users did, drawn at random."""
+    kept = np.sort(np.random.default_rng(seed).permutation(data.shape[0])[:count])
+    return Interactions.from_csr(data.matrix[kept], data.users[kept], data.items)
+
+
+# Parts of the data sets: thinned, or the active users and popular items. The rules were drawn on some of them, too; not
+# on those called "few", which were made later to see how the rules do on what they have not seen.
 PARTS: Mapping[str, tuple[str, Callable[[Interactions], Interactions]]] = {
     "movielens-1m-quarter": ("movielens-1m", lambda data: data.split(test=0.75, seed=0)[0]),
     "movielens-1m-tenth": ("movielens-1m", lambda data: data.split(test=0.9, seed=0)[0]),
     "food-com-core": (FOOD, lambda data: data.filter(10, 10, until_stable=True)),
     "gowalla-core": ("gowalla", lambda data: data.filter(10, 40, until_stable=True)),
+    "movielens-1m-few": ("movielens-1m", lambda data: some_users(data, 1_500, 7)),
+    "movielens-1m-few-third": (
+        "movielens-1m",
+        lambda data: some_users(data, 1_500, seed=8).split(test=2 / 3, seed=8)[0],
+    ),
+    "gowalla-few": ("gowalla", lambda data: some_users(data, 5_000, 7).filter(1, 3)),
 }
 TRAINING = (*MOVIELENS, FOOD, *PARTS, "gowalla")
 

@@ -59,9 +59,11 @@ def top_n_command(
     killed, the same command continues.
     """
     from studies.top_n.published import load_gowalla
-    from studies.top_n.study import SPACES, SPARSE_SPACES, SPARSE_START, START, TITLES, top_n_study
+    from studies.top_n.spaces import OF_SETS
+    from studies.top_n.study import TITLES, top_n_study
 
     for name in names or (MOVIELENS[1:] if quick else MOVIELENS):
+        spaces, start = OF_SETS[name]
         published = name == "gowalla"
         data = load_gowalla(data_folder) if published else load_ratings(name, data_folder)
         with resumable(output):
@@ -72,8 +74,8 @@ def top_n_command(
                 models=models or tuple(TITLES),
                 trials=trials or (2 if quick else TRIALS[name]),
                 seeds=seeds or (1 if quick or published else 3),
-                spaces=SPARSE_SPACES if published else SPACES,
-                start=SPARSE_START if published else START,
+                spaces=spaces,
+                start=start,
                 num_threads=num_threads,
                 show_progress=not quiet,
             )

@@ -32,92 +32,9 @@ from studies._tools import (
 )
 from studies.baselines import BASELINES, BaselineError, make
 from studies.top_n.published import PublishedSplit
+from studies.top_n.spaces import SPACES, START, Space
 
 log = logging.getLogger(__name__)
-
-SGD_SPACE: Mapping[str, Sequence[Any]] = {
-    "factors": (64, 128),
-    "iterations": (60, 100),
-    "learning_rate": (0.05,),
-    "regularization": (0.012, 0.013, 0.014, 0.016),
-    "negative_candidates": (6, 8, 10),
-    "bias": (False,),
-    "user_balance": (0.1, 0.2, 0.3),
-}
-SPACES: Mapping[str, Mapping[str, Sequence[Any]]] = {
-    "sad": {**SGD_SPACE, "rival_regularization": (0.0003, 0.001, 0.003)},
-    "bpr": SGD_SPACE,
-    "ease": {"regularization": (500.0, 25.0, 50.0, 100.0, 150.0, 200.0, 300.0, 400.0, 650.0, 800.0, 1000.0, 2000.0)},
-    "als": {
-        "factors": (32, 64, 128, 256),
-        "regularization": (0.1, 1.0, 5.0, 10.0, 20.0, 40.0),
-        "alpha": (1.0, 2.0, 5.0, 10.0),
-    },
-    "implicit-bpr": {
-        "factors": (32, 64, 128),
-        "iterations": (50, 100, 200),
-        "learning_rate": (0.01, 0.03, 0.05, 0.1),
-        "regularization": (0.001, 0.005, 0.01, 0.02, 0.05),
-    },
-    "popularity": {},
-}
-"""What each model is tuned over; all values of a setting are equally likely."""
-
-_SGD_START: Mapping[str, Any] = {
-    "factors": 128,
-    "iterations": 100,
-    "learning_rate": 0.05,
-    "regularization": 0.014,
-    "negative_candidates": 8,
-    "bias": False,
-    "user_balance": 0.2,
-}
-START: Mapping[str, Mapping[str, Any]] = {
-    "sad": {**_SGD_START, "rival_regularization": 0.001},
-    "bpr": _SGD_START,
-    "ease": {"regularization": 500.0},
-    "als": {"factors": 64, "regularization": 5.0, "alpha": 2.0},
-    "implicit-bpr": {"factors": 64, "iterations": 100, "learning_rate": 0.05, "regularization": 0.01},
-    "popularity": {},
-}
-"""The first trial of each model."""
-
-SPARSE_SGD_SPACE: Mapping[str, Sequence[Any]] = {
-    "loss": ("softmax",),
-    "factors": (128,),
-    "iterations": (20,),
-    "learning_rate": (0.3,),
-    "length": (3.2, 3.5),
-    "negative_candidates": (256,),
-    "user_balance": (0.5,),
-}
-SPARSE_SPACES: Mapping[str, Mapping[str, Sequence[Any]]] = {
-    **SPACES,
-    "sad": {**SPARSE_SGD_SPACE, "rival_regularization": (0.03,)},
-    "bpr": SPARSE_SGD_SPACE,
-    "als": {
-        "factors": (64, 128, 256),
-        "regularization": (0.1, 1.0, 5.0, 20.0),
-        "alpha": (2.0, 5.0, 10.0, 40.0),
-    },
-}
-"""The same for catalogues of many items with little data on each, where a fit takes minutes."""
-
-_SPARSE_SGD_START: Mapping[str, Any] = {
-    "loss": "softmax",
-    "factors": 128,
-    "iterations": 20,
-    "learning_rate": 0.3,
-    "length": 3.2,
-    "negative_candidates": 256,
-    "user_balance": 0.5,
-}
-SPARSE_START: Mapping[str, Mapping[str, Any]] = {
-    **START,
-    "sad": {**_SPARSE_SGD_START, "rival_regularization": 0.03},
-    "bpr": _SPARSE_SGD_START,
-    "als": {"factors": 128, "regularization": 1.0, "alpha": 10.0},
-}
 
 TITLES = {"sad": "SAD", "bpr": "BPR (ours)"} | {
     key: BASELINES[key].title for key in ("ease", "als", "implicit-bpr", "popularity")
@@ -162,7 +79,7 @@ def top_n_study(
     models: Sequence[str] = tuple(TITLES),
     trials: int = 12,
     seeds: int = 3,
-    spaces: Mapping[str, Mapping[str, Sequence[Any]]] = SPACES,
+    spaces: Mapping[str, Space] = SPACES,
     start: Mapping[str, Mapping[str, Any]] = START,
     num_threads: int = 0,
     show_progress: bool = True,
@@ -263,20 +180,24 @@ def top_n_study(
     return TopNStudy(summary, tuned, report)
 
 
-def settings_to_try(
-    key: str, space: Mapping[str, Sequence[Any]], start: Mapping[str, Any], trials: int
-) -> list[dict[str, Any]]:
+def settings_to_try(key: str, space: Space, start: Mapping[str, Any], trials: int) -> list[dict[str, Any]]:
     """Return the settings a model tries: its start, then points of its space drawn at random, none twice.
+
+    Of several spaces each has as many points, or one more than others.
 
     Examples
     --------
     >>> settings_to_try("ease", {"regularization": (100.0, 500.0)}, {"regularization": 500.0}, 5)
     [{'regularization': 500.0}, {'regularization': 100.0}]
+    >>> settings_to_try("sad", ({"factors": (4, 8)}, {"loss": ("softmax",)}), {"factors": 4}, 3)
+    [{'factors': 4}, {'factors': 8}, {'loss': 'softmax'}]
     """
+    spaces = (space,) if isinstance(space, Mapping) else space
     points = [dict(start)]
-    if space:
-        drawn = grid_points(space, trials, seed=sum(map(ord, key)))
-        points += [point for point in drawn if point != points[0]]
+    for place, part in enumerate(spaces):
+        share = -(-(trials - len(points)) // (len(spaces) - place))
+        drawn = grid_points(part, share + 1, seed=sum(map(ord, key))) if part else []
+        points += [point for point in drawn if point != points[0]][:share]
     return points[:trials]
 
 

@@ -21,7 +21,8 @@ from studies.defaults.study import defaults_study
 from studies.top_n import study as top_n
 from studies.top_n.__main__ import top_n_command
 from studies.top_n.published import PublishedSplit, load_gowalla
-from studies.top_n.study import SPACES, SPARSE_SPACES, SPARSE_START, START, TITLES, settings_to_try, top_n_study
+from studies.top_n.spaces import OF_SETS, SPACES
+from studies.top_n.study import TITLES, settings_to_try, top_n_study
 
 SMALL = {
     "sad": {"factors": (4, 8), "iterations": (5, 10)},
@@ -48,20 +49,34 @@ def study(tmp_path_factory):
     )  # fmt: skip
 
 
+def spaces_of(space):
+    """Return the spaces of a model, of which most have one."""
+    return list(space) if isinstance(space, tuple) else [space]
+
+
 @pytest.mark.parametrize("key", [key for key in SPACES if key != "popularity"])
-@pytest.mark.parametrize(("spaces", "start"), [(SPACES, START), (SPARSE_SPACES, SPARSE_START)], ids=["dense", "sparse"])
+@pytest.mark.parametrize(("spaces", "start"), OF_SETS.values(), ids=OF_SETS)
 def test_every_model_tries_as_many_settings_none_twice_its_start_first(key, spaces, start):
+    parts = spaces_of(spaces[key])
     points = settings_to_try(key, spaces[key], start[key], 12)
-    there_are = min(math.prod(map(len, spaces[key].values())), 12)
+    there_are = min(sum(math.prod(map(len, part.values())) for part in parts), 12)
     assert len(points) == there_are and points[0] == start[key]
     assert len({tuple(sorted(point.items())) for point in points}) == there_are
-    assert all(point[name] in spaces[key][name] for point in points[1:] for name in point)
+    for point in points[1:]:
+        assert any(point.keys() == part.keys() and all(point[name] in part[name] for name in part) for part in parts)
     assert points == settings_to_try(key, spaces[key], start[key], 12)
 
 
-@pytest.mark.parametrize("spaces", [SPACES, SPARSE_SPACES], ids=["dense", "sparse"])
+def test_several_spaces_share_the_trials():
+    points = settings_to_try("sad", OF_SETS["movielens-100k"][0]["sad"], OF_SETS["movielens-100k"][1]["sad"], 30)
+    assert sorted(point.get("loss", "pairwise") for point in points) == ["pairwise"] * 16 + ["softmax"] * 14
+    assert {point["regularization"] for point in points if "loss" not in point} == {0.02, 0.022, 0.024, 0.026}
+
+
+@pytest.mark.parametrize("spaces", [spaces for spaces, _ in OF_SETS.values()], ids=OF_SETS)
 def test_sad_and_bpr_are_tuned_over_the_same_space(spaces):
-    assert {**spaces["sad"], "rival_regularization": ()} == {**spaces["bpr"], "rival_regularization": ()}
+    for ours, simpler in zip(spaces_of(spaces["sad"]), spaces_of(spaces["bpr"]), strict=True):
+        assert {**ours, "rival_regularization": ()} == {**simpler, "rival_regularization": ()}
 
 
 def test_the_table_has_every_model_and_ours_with_default_settings(study):
