@@ -122,6 +122,15 @@ def again(cluster, folder):
     return {"same": files(folder / "here") == files(folder / "there"), "before": before, "finished": finished}
 
 
+def one_after_another(cluster, folder):
+    """Do all of it on one cluster, which takes long to start."""
+    result = {}
+    for scene in (same_rows, kills, again):
+        (own := Path(folder) / scene.__name__).mkdir()
+        result[scene.__name__] = scene(cluster, own)
+    return result
+
+
 def ask(address, folder):
     engine = Ray(workers=2, address=address)
     SAD.load(Path(folder) / "m.sad", mmap=True).recommend_all(output=Path(folder) / "there", engine=engine, **SLOW)
