@@ -5,8 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
+from numba.core.caching import IndexDataCacheFile
+
 import sadrec
 from sadrec import _kernel
+from sadrec._kernel import CheckedFiles
 
 
 def test_the_digest_follows_what_a_file_imports(tmp_path, monkeypatch):
@@ -65,6 +69,36 @@ def test_a_damaged_cache_file_is_made_again(tmp_path):
     for path in files:
         path.write_bytes(path.read_bytes()[:20])
     assert call(tmp_path) == "3"
+
+
+def test_no_flipped_bit_of_compiled_code_is_executed(tmp_path):
+    files = CheckedFiles(str(tmp_path), "kernel", "sources")
+    code = bytes(range(256)) * 4
+    files.save("one", ("machine code", code))
+    files.save("two", ("machine code", code[::-1]))
+    assert files.load("one") == ("machine code", code) and files.load("three") is None
+    rng = np.random.default_rng(0)
+    for path in sorted(tmp_path.iterdir()):
+        good = path.read_bytes()
+        for _ in range(150):
+            bad = bytearray(good)
+            bad[int(rng.integers(len(bad)))] ^= 1 << int(rng.integers(8))
+            path.write_bytes(bad)
+            try:
+                found = files.load("one")
+            except ValueError:
+                found = None
+            assert found in (None, ("machine code", code))
+        path.write_bytes(good)
+
+
+def test_a_cache_of_before_is_not_read(tmp_path):
+    before = IndexDataCacheFile(str(tmp_path), "kernel", "sources")
+    before.save("one", "machine code")
+    files = CheckedFiles(str(tmp_path), "kernel", "sources")
+    assert files.load("one") is None
+    files.save("one", "other code")
+    assert files.load("one") == "other code"
 
 
 def test_kernels_work_where_nothing_can_be_written(tmp_path, monkeypatch, caplog):

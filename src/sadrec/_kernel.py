@@ -6,6 +6,7 @@ functions and constants it takes from other files, so here its code is kept unti
 
 import hashlib
 import logging
+import pickle
 import re
 from collections.abc import Callable
 from functools import cache
@@ -13,9 +14,10 @@ from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numba
+import xxhash
 from llvmlite import binding, ir
 from numba.core import cgutils, types
-from numba.core.caching import FunctionCache
+from numba.core.caching import FunctionCache, IndexDataCacheFile
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
 from numba.extending import intrinsic
@@ -80,12 +82,60 @@ class _Compiler(Compiler):
         return cast(Any, super()).compile_extra(function)
 
 
+_MARK = b"sadrec kernel 1\n"
+_DIGEST = 16
+
+
+class CheckedFiles(IndexDataCacheFile):
+    """The files of Numba's cache, each with a digest before it: a flipped bit in machine code would be executed."""
+
+    def _load_index(self) -> Any:
+        try:
+            stored = _checked(Path(self._index_path))
+        except FileNotFoundError:
+            return {}
+        version, stamp, overloads = (None, None, {}) if stored is None else pickle.loads(stored)
+        return overloads if (version, stamp) == (self._version, self._source_stamp) else {}
+
+    def _save_index(self, overloads: Any) -> None:
+        self._write(self._index_path, (self._version, self._source_stamp, overloads))
+
+    def _load_data(self, name: str) -> Any:
+        path = Path(cast(Any, self)._data_path(name))
+        stored = _checked(path)
+        if stored is None:
+            raise ValueError(f"{path} is of another version")
+        return pickle.loads(stored)
+
+    def _save_data(self, name: str, data: Any) -> None:
+        self._write(cast(Any, self)._data_path(name), data)
+
+    def _write(self, path: str, content: Any) -> None:
+        files: Any = self
+        stored = files._dump(content)
+        with files._open_for_write(path) as file:
+            file.write(_MARK + xxhash.xxh3_128_digest(stored) + stored)
+
+
+def _checked(path: Path) -> bytes | None:
+    """Return what follows the digest in a file, None where it has none; where they do not fit, raise a ValueError."""
+    content = path.read_bytes()
+    start = len(_MARK) + _DIGEST
+    if not content.startswith(_MARK):
+        return None
+    if xxhash.xxh3_128_digest(content[start:]) != content[len(_MARK) : start]:
+        raise ValueError(f"{path} is damaged")
+    return content[start:]
+
+
 class _Cache(FunctionCache):
     """Numba's cache of a function, which is out of date when any source that the function depends on has changed."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         cast(Any, super()).__init__(function)
-        self._cache_file._source_stamp = sources_digest(Path(function.__code__.co_filename))
+        made: Any = self
+        stamp = sources_digest(Path(function.__code__.co_filename))
+        self._cache_file = cast(Any, CheckedFiles)(made._cache_path, made._impl.filename_base, stamp)
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """Return the compiled function, or None when there is none; a damaged file counts as none."""
