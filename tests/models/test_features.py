@@ -8,8 +8,6 @@ import scipy.sparse as sp
 from sadrec import BPR, SAD, Comparisons, Interactions
 from sadrec.features import Features
 from sadrec.models.base import ModelFileError
-from sadrec.models.features import prepare
-from sadrec.training.dataset import training_data
 
 USERS, ITEMS = 60, 40
 SETTINGS = {"factors": 4, "iterations": 12, "learning_rate": 0.1, "regularization": 0.02, "blocks": 2}
@@ -315,14 +313,3 @@ def test_validation_data_may_hold_items_that_training_lacks():
 def test_ids_of_another_kind_name_the_table():
     with pytest.raises(TypeError, match="item_features: ids of two kinds"):
         SAD(**SETTINGS).fit(taste(), show_progress=False, item_features={1: ["red"], 2: ["blue"]})
-
-
-def test_items_that_many_touched_count_more_in_what_is_predicted_of_new_ones():
-    liked = np.zeros((50, 10))
-    liked[:, 0] = 1
-    liked[np.arange(9), np.arange(1, 10)] = 1  # one person each
-    noise = {item: [float(value)] for item, value in enumerate(np.random.default_rng(0).standard_normal(10))}
-    prepared = prepare(training_data(Interactions.from_csr(liked)), noise, None)
-    popular = (np.arange(10) == 0).astype(float)[:, None]
-    item = prepared.centres(0).item
-    assert item.fit(popular, (1,)).predict(item.rows).mean() > 0.2  # a tenth, if all counted alike

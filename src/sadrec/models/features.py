@@ -18,7 +18,7 @@ from sadrec.features.network import Network, Prediction, torch_module
 from sadrec.features.ridge import Linear
 from sadrec.features.table import Table
 from sadrec.ranking import Parameters
-from sadrec.training.centres import HALF, Centres, Side, item_targets, user_targets
+from sadrec.training.centres import Centres, Side, item_targets, user_targets
 from sadrec.training.dataset import TrainingData
 from sadrec.training.factors import Factors
 from sadrec.training.given import Pairs
@@ -99,11 +99,7 @@ class Prepared:
         """Return what training asks for its centres."""
         network = self.network(seed)
         user = None if self.user is None else Side(self.user.rows, self.counts["user"], network)
-        item = None
-        if self.item is not None:
-            # A list is judged by what many people touch: items that few did say less of those that are to come.
-            half = HALF if self.data.matrix is None else max(HALF, float(self.counts["item"].mean()))
-            item = Side(self.item.rows[self.kept], self.counts["item"], network, half)
+        item = None if self.item is None else Side(self.item.rows[self.kept], self.counts["item"], network)
         return Centres(user, item)
 
     def network(self, seed: int) -> int | None:
@@ -231,7 +227,7 @@ def prepare(
             trained = _without(whole, kept)
     counts = {"user": observed["user"], "item": observed["item"]}
     if trained.matrix is not None:
-        counts["item"] = counts["item"][kept] + 1.0  # all are met, as negatives at least
+        counts["item"] = counts["item"][kept] + trained.matrix.nnz / len(kept)  # as a negative
     else:
         kept = np.arange(len(whole.items))
     return Prepared(whole, trained, kept, sides["user"], item, counts, by)

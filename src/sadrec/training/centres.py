@@ -24,13 +24,12 @@ SHARE = 0.5
 class Side:
     """The features of the users, or of the items, that are trained: CSR rows, and how often each was observed.
 
-    ``network`` is the seed of a network that predicts in place of the ridge regression alone, or None; a row observed
-    ``half`` times counts half as much as one of very many.
+    ``network`` is the seed of a network that predicts in place of the ridge regression alone, or None.
     """
 
-    def __init__(self, rows: Any, counts: Doubles, network: int | None = None, half: float = HALF) -> None:
+    def __init__(self, rows: Any, counts: Doubles, network: int | None = None) -> None:
         self.rows = rows
-        weight = counts / (counts + half)
+        weight = counts / (counts + HALF)
         self._regression = Ridge(rows, weight) if network is None else Perceptron(rows, weight, network)
 
     def fit(self, targets: Doubles, groups: tuple[int, ...]) -> Prediction:
