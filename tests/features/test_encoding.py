@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 
+from sadrec.data import DataWarning
 from sadrec.data.ids import Ids
 from sadrec.features import Encoder, Features
 
@@ -212,3 +213,10 @@ def test_a_file_of_features_that_unpacks_to_gigabytes_is_named(tmp_path, monkeyp
         file.write(b"item,price\n" + b"0" * 5000)
     with pytest.raises(ValueError, match=r"f\.csv\.gz.*unpacks to more than"):
         Features(tmp_path / "f.csv.gz").table([], "item")
+
+
+def test_one_word_among_numbers_is_said():
+    ids = [f"item {number}" for number in range(20)]
+    years = [str(1980 + number) for number in range(19)]
+    with pytest.warns(DataWarning, match="column 'year' are numbers, and 'n/a' is not"):
+        encoded(pl.DataFrame({"item": ids, "year": [*years, "n/a"]}), Ids(ids, "item"))

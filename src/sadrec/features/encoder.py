@@ -1,6 +1,7 @@
 """From a table of features to a matrix: learnt on the rows of the training data, then the same for every row."""
 
 import logging
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sadrec._types import Doubles
+from sadrec.data import DataWarning
 from sadrec.data.ids import Ids
 from sadrec.features.table import Block, Features, Numbers, Table, Words
 
@@ -160,6 +162,7 @@ class Encoder:
                 rows = part.rows[known]
                 count = np.bincount(rows.indices, minlength=rows.shape[1])
                 if isinstance(part, Words):
+                    _warn_of_numbers(part, what)
                     chosen = np.flatnonzero((count >= minimum) & (count < len(known)))
                     if len(chosen):
                         codes.append(Listed(part.name, [part.levels[place] for place in chosen]))
@@ -292,6 +295,25 @@ class Encoder:
         if not codes or values["what"] not in ("item", "user"):
             raise ValueError("features without columns")
         return Encoder(values["what"], tuple(codes))
+
+
+def _warn_of_numbers(part: Words, what: str) -> None:
+    """Say that a column of text is numbers but for some words: one "n/a" makes categories of a column of years."""
+    odd = [level for level in part.levels if not _is_number(level)]
+    if 0 < len(odd) <= len(part.levels) // 10:
+        warnings.warn(
+            f"{what}_features: most of the column {part.name!r} are numbers, and {odd[0]!r} is not, so that each of "
+            f"its {len(part.levels):,} values is a category: leave such cells empty to have numbers",
+            DataWarning,
+            stacklevel=2,
+        )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return bool(np.isfinite(float(text)))
+    except ValueError:
+        return False
 
 
 def _row(values: Any, name: str) -> Any:
