@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-WORKERS ?= 2
+# more than the cores of a small machine: tests of clusters and services wait a good part of their time
+WORKERS ?= 3
 
 .PHONY: demo-cluster campaigns audit sbom dist build/user browser screenshots settings docs figures demo test test-baselines test-integrations lint format study bench clean
 

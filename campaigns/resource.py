@@ -39,13 +39,15 @@ _NEW_MOUNTS = 0x00020000
 FIT = ["--factors", "3", "--iterations", "4", "--threads", "1", "--quiet"]
 OUTPUTS = {"fit": "m.sad", "fit comparisons": "m.sad", "posterior": "p.posterior", "recommend": "lists.parquet"}
 OUTPUTS |= {"export": "vectors.parquet"}
+OTHERWISE = {"recommend": ["-n", "3"], "export": ["--only", "items"]}
+"""How the file that is there before was made, where it is no model: tables replace their like alone."""
 
 
 class Subject(NamedTuple):
     """Files to start from (one of them may be there before), the commands, their results, and perhaps a small disk."""
 
     inputs: Path
-    old: bytes
+    old: dict[str, bytes]
     commands: dict[str, list[str]]
     results: dict[str, bytes]
     disk: Path | None
@@ -81,7 +83,14 @@ def prepare(folder: Path) -> Subject:
         if ended.code:
             raise RuntimeError(f"{name}: {ended.said}")
         results[name] = (place / OUTPUTS[name]).read_bytes()
-    return Subject(inputs, (inputs / "model.sad").read_bytes(), commands, results, _small_disk(folder / "disk"))
+    old = dict.fromkeys(commands, (inputs / "model.sad").read_bytes())
+    for name, changes in OTHERWISE.items():
+        place = folder / f"old {name}"
+        place.mkdir()
+        if (ended := _run(name, [*commands[name], *changes], place)).code:
+            raise RuntimeError(f"{name}: {ended.said}")
+        old[name] = (place / OUTPUTS[name]).read_bytes()
+    return Subject(inputs, old, commands, results, _small_disk(folder / "disk"))
 
 
 def _small_disk(place: Path) -> Path | None:
@@ -133,7 +142,7 @@ def trial(subject: Subject, rng: Random, folder: Path) -> Outcome:
     before = bool(rng.random() < 0.5)
     output = place / OUTPUTS[name]
     if before:
-        output.write_bytes(subject.old)
+        output.write_bytes(subject.old[name])
     if limit == "room":
         free = os.statvfs(place).f_bavail * os.statvfs(place).f_frsize
         (place / "filler").write_bytes(bytes(max(0, free - amount)))
@@ -143,7 +152,7 @@ def trial(subject: Subject, rng: Random, folder: Path) -> Outcome:
     result = output.read_bytes() if output.exists() else None
     if ended.code == 0 and result != subject.results[name]:
         return Outcome("wrong results", where)
-    if ended.code != 0 and result not in (subject.old if before else None, subject.results[name]):
+    if ended.code != 0 and result not in (subject.old[name] if before else None, subject.results[name]):
         return Outcome("wrong results", f"a torn file after {where}")
     errors = [line for line in ended.said.splitlines() if line.startswith(("Error: ", "Traceback"))]
     if ended.code > 0 and (len(errors) != 1 or not errors[0].startswith("Error: ")):
