@@ -228,7 +228,7 @@ def alternatives_study(
     """Fit every variant to every set and write ``alternatives.md``; arguments as of ``comparisons_study``."""
     units, places = [], []
     for name, path in find_sets(data_folder, sets).items():
-        data = Comparisons.read(path)
+        data = Comparisons.read(path, ties="drop")
         if most is not None and len(data) > most:
             data, _ = data.split(test=1 - most / len(data), seed=0)
         titles = [title for title, variant in VARIANTS.items() if len(data.users) > 1 or not variant.judges]

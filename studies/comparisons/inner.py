@@ -145,7 +145,7 @@ def all_cuts(data_folder: Path, sets: Sequence[str], only: Sequence[str], most: 
 def _all_cuts(data_folder: Path, sets: Sequence[str], most: int | None) -> Iterator[Cut]:
     known = find_sets(data_folder, [name for name in sets if name != "worlds"]) if sets != ["worlds"] else {}
     for name, path in known.items():
-        data = Comparisons.read(path)
+        data = Comparisons.read(path, ties="drop")
         if most is not None and len(data) > most:
             data, _ = data.split(test=1 - most / len(data), seed=0)
         for cut in cuts_of(name, data):

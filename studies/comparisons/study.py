@@ -128,7 +128,7 @@ def comparisons_study(
     """
     units, places = [], []
     for name, path in find_sets(data_folder, sets).items():
-        data = Comparisons.read(path)
+        data = Comparisons.read(path, ties="drop")
         if most is not None and len(data) > most:
             data, _ = data.split(test=1 - most / len(data), seed=0)
         for seed in seeds:

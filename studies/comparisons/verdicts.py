@@ -25,7 +25,7 @@ def verdicts_study(
     """Ask on every set whether rival factors pay, and write ``verdicts.md``; arguments as of ``comparisons_study``."""
     units, names = [], []
     for name, path in find_sets(data_folder, sets).items():
-        data = Comparisons.read(path)
+        data = Comparisons.read(path, ties="drop")
         if most is not None and len(data) > most:
             data, _ = data.split(test=1 - most / len(data), seed=0)
         units.append(_unit(name, data))

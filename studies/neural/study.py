@@ -243,7 +243,7 @@ def _data(name: str, data_folder: Path | None, most: int | None) -> Interactions
         return ratings if most is None else ratings.filter(top_users=max(2, most // 10))
     if data_folder is None:
         raise ValueError("name the folder that holds the comparisons: --data FOLDER, or set SADREC_DATA")
-    comparisons = Comparisons.read(find_sets(data_folder, [name])[name])
+    comparisons = Comparisons.read(find_sets(data_folder, [name])[name], ties="drop")
     if most is not None and len(comparisons) > most:
         comparisons, _ = comparisons.split(test=1 - most / len(comparisons), seed=0)
     return comparisons
