@@ -362,3 +362,9 @@ def test_winners_and_losers_alone_are_of_one_judge(folder):
     assert "users       1" in ask("describe", "games.csv").stdout
     (folder / "odd.csv").write_text("who,winner,loser\n1,a,b\n2,b,c\n")
     assert "--user none" in refused("describe", "odd.csv")
+
+
+def test_the_demo_says_what_the_service_lacks_before_it_computes(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "orjson", None)  # as where it is not installed
+    result = ask("demo", "--serve", code=1)
+    assert "pip install 'sadrec[serve]'" in result.stderr and not result.stdout

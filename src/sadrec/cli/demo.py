@@ -37,7 +37,9 @@ _WHAT = (
 def demo_command(seed: int, output: Path, serving: bool, port: int) -> None:
     """Simulate people whose taste runs in cycles, and see which model notices."""
     if serving:
-        import sadrec.serving  # noqa: F401  # what is missing is said before anything is computed
+        from sadrec.cli.serve import check_packages
+
+        check_packages()  # before anything is computed
     from sadrec import BPR, SAD
     from sadrec.data import simulate
 

@@ -47,10 +47,8 @@ def serve_command(model: Path, host: str, port: int, workers: int, **options: An
     raise SystemExit(serve(model, host, port, workers, **options))
 
 
-def serve(model: Path, host: str, port: int, workers: int, **options: Any) -> int:
-    """Run the service until it is told to end; return the exit code."""
-    from sadrec._files import checksum_of
-
+def check_packages() -> None:
+    """Say what to install where a package that the service needs is missing."""
     try:
         import fastapi  # noqa: F401
         import orjson  # noqa: F401
@@ -58,6 +56,13 @@ def serve(model: Path, host: str, port: int, workers: int, **options: Any) -> in
         import uvicorn  # noqa: F401
     except ImportError as error:
         raise ImportError(f"{error}: `sadrec serve` needs more packages: pip install 'sadrec[serve]'") from None
+
+
+def serve(model: Path, host: str, port: int, workers: int, **options: Any) -> int:
+    """Run the service until it is told to end; return the exit code."""
+    from sadrec._files import checksum_of
+
+    check_packages()
     from sadrec.serving.run import Supervisor
     from sadrec.serving.settings import ServeSettings
 
