@@ -3,9 +3,8 @@
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from numbers import Real
 from pathlib import Path
 from typing import Any, NoReturn
@@ -78,11 +77,9 @@ def check_place_of_table(path: Path, columns: Sequence[str]) -> None:
 
     if not path.is_file() or not path.stat().st_size:
         return
-    there: Sequence[str] = ()
+    there: Iterable[str] = ()
     with without_panics(), suppress(pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError):
-        read = pl.read_parquet_schema if path.suffix != ".csv" else partial(pl.read_csv, n_rows=0)
-        found: Any = read(path)
-        there = list(found if isinstance(found, Mapping) else found.columns)
+        there = pl.read_csv(path, n_rows=0).columns if path.suffix == ".csv" else pl.read_parquet_schema(path)
     if not set(columns) <= set(there):
         _refuse_to_replace(path, f"table of {', '.join(columns)}")
 

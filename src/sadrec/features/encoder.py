@@ -299,6 +299,8 @@ class Encoder:
 
 def _warn_of_numbers(part: Words, what: str) -> None:
     """Say that a column of text is numbers but for some words: one "n/a" makes categories of a column of years."""
+    if np.diff(part.rows.indptr).max(initial=0) > 1:  # tags
+        return
     odd = [level for level in part.levels if not _is_number(level)]
     if 0 < len(odd) <= len(part.levels) // 10:
         warnings.warn(
