@@ -1,5 +1,7 @@
 """``sadrec evaluate`` and ``sadrec compare`` on tiny data."""
 
+import json
+
 import numpy as np
 import polars as pl
 import pytest
@@ -97,3 +99,16 @@ def test_compare_takes_comparisons(tmp_path):
     assert [line.split(" | ")[0] for line in lines[2:5]] == ["| SAD (k=2)", "| BPR (k=2)", "| Popularity"]
     refused = CliRunner().invoke(compare_command, [*options, "--top-n", "5"])
     assert "--top-n is for interactions" in refused.output
+
+
+def test_compare_with_bpr_says_whether_rivals_pay(tmp_path):
+    rng = np.random.default_rng(0)
+    first = rng.integers(0, 3, 900)  # each item beats the next one in a cycle: no score says so
+    pl.DataFrame({"user": 0, "winner": first, "loser": (first + 1) % 3}).write_csv(tmp_path / "games.csv")
+    options = [str(tmp_path / "games.csv"), "--with-bpr", "--splits", "2", "--quiet"]
+    result = CliRunner().invoke(compare_command, options, catch_exceptions=False)
+    assert result.output.splitlines()[-1].startswith("Learn T (use SAD): over 2 splits")
+    as_json = json.loads(CliRunner().invoke(compare_command, [*options, "--json"], catch_exceptions=False).output)
+    assert (as_json["advice"], as_json["splits"]) == ("learn", 2)
+    refused = CliRunner().invoke(compare_command, [*options, "--models", "sad"])
+    assert "--models does not go with --with-bpr" in refused.output

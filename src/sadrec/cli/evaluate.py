@@ -155,7 +155,17 @@ def in_ids_of(model: Any, data: Any, name: str = "the data") -> tuple[Any, int]:
     help="Names, separated by commas: sad, bpr, gibbs, ease, popularity, and implicit-als and implicit-bpr where "
     "implicit is installed.  [default: sad,bpr,ease,popularity; of comparisons sad,bpr,popularity]",
 )
-@click.option("--splits", type=click.IntRange(min=1), default=5)
+@click.option(
+    "--with-bpr",
+    is_flag=True,
+    help="Only SAD and BPR, the same model with all rival factors T at 1, and a sentence that says whether learning T "
+    "pays on this data.",
+)
+@click.option(
+    "--splits",
+    type=click.IntRange(min=1),
+    help="How many.  [default: 5; of comparisons with --with-bpr as many of those as it takes to hold out 20,000]",
+)
 @click.option("--factors", type=click.IntRange(min=1), help="Of models with factors.  [default: each model's own]")
 @click.option("--top-n", type=click.IntRange(min=1), help="Judge lists of this length on random 80/20 splits instead.")
 @click.option("--budget", type=click.FloatRange(min=0, min_open=True), help="Seconds for one fit and its evaluation.")
@@ -168,7 +178,8 @@ def in_ids_of(model: Any, data: Any, name: str = "the data") -> tuple[Any, int]:
 def compare_command(
     file: Path,
     models: str | None,
-    splits: int,
+    with_bpr: bool,
+    splits: int | None,
     factors: int | None,
     top_n: int | None,
     budget: float | None,
@@ -185,9 +196,12 @@ def compare_command(
     """
     from sadrec import Comparisons
     from sadrec._files import write_whole
-    from sadrec.evaluation import compare
+    from sadrec.evaluation import compare, compare_with_bpr
     from sadrec.evaluation._running import data_fingerprint
 
+    for option, value in (("--models", models), ("--top-n", top_n), ("--budget", budget)):
+        if with_bpr and value is not None:
+            raise click.UsageError(f"{option} does not go with --with-bpr, which always compares SAD with BPR")
     data = reading.read(file / "ratings.parquet" if file.is_dir() else file)
     stated = isinstance(data, Comparisons)
     if stated and top_n is not None:
@@ -196,27 +210,28 @@ def compare_command(
     names = [name.strip() for name in models.split(",") if name.strip()]
     compared = compared_models(names, factors)
     about = {"data": data_fingerprint(data), "top_n": top_n}
+    runs: dict[str, Any] = {"seed": seed, "path": None if output is None else output / "runs"}
+    runs["show_progress"] = not quiet
     if output is not None:
         written = [output / name for name in ("table.md", "table.tex", "table.csv", "results.csv", "comparison.png")]
         check_replacing(written, output / TOLD, about, overwrite)
+    verdict = None
     with resumable(output):
-        result = compare(
-            compared,
-            data,
-            splits,
-            protocol="top_n" if top_n else None,
-            N=top_n or 10,
-            seed=seed,
-            path=None if output is None else output / "runs",
-            budget=budget,
-            show_progress=not quiet,
-        )
+        if with_bpr:
+            verdict = compare_with_bpr(data, splits, **runs, **({} if factors is None else {"factors": factors}))
+            result = verdict.comparison
+        else:
+            protocol = "top_n" if top_n else None
+            result = compare(compared, data, splits or 5, protocol=protocol, N=top_n or 10, budget=budget, **runs)
     shown = None if top_n or stated else [name for name in PAPER_MEASURES if name in result.measures]
     if output is not None:
         result.save(output)
         write_whole(output / TOLD, json.dumps(about) + "\n")
     if as_json:
-        print_json({"splits": splits, "summary": result.summary().to_dicts()})
+        told = {} if verdict is None else {"advice": verdict.advice, "verdict": str(verdict)}
+        print_json({"splits": len({run.split for run in result.runs}), "summary": result.summary().to_dicts(), **told})
+    elif verdict is not None:
+        click.echo(f"{verdict.table()}\n\n{verdict}")
     else:
         click.echo(result.table(measures=shown))
     failed = [run for run in result.runs if run.status == "failed"]
