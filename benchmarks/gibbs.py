@@ -36,6 +36,7 @@ def settings(factors, chains, draws=1):
         rival_scale=1.0,
         user_mean=0.0,
         rival_mean=1.0,
+        bias=True,
         negatives=1,
         seed=0,
     )
@@ -55,7 +56,7 @@ def seconds_per_sweep(triples, factors, chains, threads, sweeps, turns):
 
     chosen = settings(factors, chains)
     running = [Chain(triples, chosen, number) for number in range(chains)]
-    draws = Draws.empty(chains, 1, triples.users, triples.items, factors)
+    draws = Draws.empty(chains, 1, triples.users, triples.items, factors, bias=True)
     parts = shares(threads, chains, len(triples))
     best = np.inf
     with ThreadPoolExecutor(min(threads, chains)) as runners, ThreadPoolExecutor(threads) as helpers:

@@ -186,11 +186,13 @@ MODELS: dict[str, Model] = {
     "bpr": Model("BPR()", _default(BPR)),
     "sad": Model("SAD()", _default(SAD)),
     "sad-tuned": Model("SAD tuned", _tuned, TRIED),
-    "gibbs": Model("GibbsSAD", _default(GibbsSAD, **GIBBS), tuple(GIBBS.items())),
+    "gibbs": Model("GibbsSAD", _default(GibbsSAD, **GIBBS), (*GIBBS.items(), ("bias", True))),
 }
 USUAL = tuple(MODELS)
 
 # Only where they are asked for.
+without = {**GIBBS, "bias": False}
+MODELS["gibbs-no-bias"] = Model("GibbsSAD, no bias", _default(GibbsSAD, **without), tuple(without.items()))
 for length in (2, 4, 16):
     with_length = {**GIBBS, "factors": length}
     title = f"GibbsSAD, {length} factors"

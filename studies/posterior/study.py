@@ -17,21 +17,22 @@ from sadrec.data import Simulation, simulate
 from sadrec.posterior import GibbsSAD
 from studies._tools import Record, Unit, markdown_table, run, write_whole
 
-PAPER: Mapping[str, Any] = {"user_scale": 1.0, "item_scale": 1.0, "rival_scale": 1.0, "user_mean": 0.0}
+PAPER: Mapping[str, Any] = {"user_scale": 1.0, "item_scale": 1.0, "rival_scale": 1.0, "user_mean": 0.0, "bias": False}
 PRIORS: Mapping[str, Mapping[str, Any]] = {
     "learnt": {},
+    "learnt, no bias": {"bias": False},
     "learnt, tau = 1 (BPR)": {"rival_scale": 0.0},
     "scales learnt, user mean 0": {"user_mean": 0.0},
     "scales learnt, user mean 1": {"user_mean": 1.0},
     "scales 1": PAPER,
     "scales 1, user mean 1": {**PAPER, "user_mean": 1.0},
 }
-TRUTHS = ("scales 1", "learnt", "sim2")
+TRUTHS = ("scales 1", "learnt", "sim2", "scales 1 and a bias")
 DATA = ("llmfao", "passage-crowdbt")
 PARTS = ("convergence", "coverage", "predicting")
 
 # Part of every record: raise it when what is computed changes, and old records are computed again.
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,7 @@ def convergence(length: Length, data_folder: Path | None, source: str, missing: 
     said = truth.comparisons
     began = time.perf_counter()
     chains: dict[str, Any] = {"draws": length.draws, "warmup": length.warmup, "chains": 4, **PRIORS[prior]}
+    chains["bias"] = False  # the simulations have none
     sampled = GibbsSAD(factors=5, random_state=seed, **chains).fit(said, show_progress=False)
     spent = time.perf_counter() - began
     user, one, other = every_pair(len(said.users), len(said.items))
@@ -119,6 +121,9 @@ def draw_truth(kind: str, rng: np.random.Generator, users: int, items: int, fact
         tau = np.where(rng.random(tau.shape) < 0.14, rng.choice([0.01, 5.0], tau.shape), 1.0)
     user, one, other = every_pair(users, items)
     x = ((eta[one] * tau[other] - eta[other] * tau[one]) * xi[user]).sum(axis=1)
+    if kind.endswith("bias"):
+        bias = abs(rng.normal()) * rng.normal(size=items)
+        x += bias[one] - bias[other]
     won = rng.random(len(x)) < ndtr(x)
     columns = user, np.where(won, one, other), np.where(won, other, one)
     return Comparisons.from_indices(*columns, users=np.arange(users), items=np.arange(items)), x
@@ -130,7 +135,8 @@ def coverage(length: Length, data_folder: Path | None, kind: str, number: int) -
     rng = np.random.default_rng([TRUTHS.index(kind), number])
     said, x = draw_truth(kind, rng, users, items, factors)
     chains = {"draws": 3 * length.draws // 8, "warmup": 3 * length.warmup // 4, "chains": 2, "thin": 2}
-    given: dict[str, Any] = {**chains, **(PAPER if kind == "scales 1" else {})}
+    prior = PAPER if kind.startswith("scales 1") else {}
+    given: dict[str, Any] = {**chains, **prior, "bias": kind.endswith("bias")}
     sampled = GibbsSAD(factors=factors, random_state=number, **given).fit(said, show_progress=False)
     user, one, other = every_pair(users, items)
     low, high = sampled.interval(user, one, other, 0.9)

@@ -13,7 +13,7 @@ from sadrec.posterior.users import draw_users, log_scale_step
 from sadrec.training.given import Pairs
 
 
-def small(users=2, items=4, factors=2, rows=40, seed=0):
+def small(users=2, items=4, factors=2, rows=40, seed=0, bias=False):
     rng = np.random.default_rng(seed)
     winner = rng.integers(items, size=rows)
     loser = (winner + rng.integers(1, items, size=rows)) % items
@@ -21,18 +21,29 @@ def small(users=2, items=4, factors=2, rows=40, seed=0):
     triples = as_triples(Pairs(rng.integers(users, size=rows), winner, loser, weight), users, items)
     xi, eta = rng.normal(size=(users, factors)), rng.normal(size=(items, factors))
     tau = np.abs(rng.normal(1, 1, (items, factors)))
-    return triples, State(np.zeros(4, bool), np.ones(4), np.zeros(factors), xi, eta, tau)
+    if bias:
+        eta = np.column_stack((eta, rng.normal(size=items)))
+    of_bias = {"meetings": triples.meetings, "bias_centre": np.linspace(-1, 1, items)}
+    return triples, State(np.zeros(4, bool), np.ones(6), np.zeros(factors), xi, eta, tau, **of_bias)
+
+
+def extended(state):
+    """A bias is a factor whose xi and tau are 1."""
+    ones = state.eta.shape[1] - state.tau.shape[1]
+    xi, tau = (np.column_stack((side, *[np.ones(len(side))] * ones)) for side in (state.xi, state.tau))
+    return xi, state.eta, tau
 
 
 def preferences(state, triples):
     i, j = triples.by_user.winner, triples.by_user.loser
-    x = ((state.eta[i] * state.tau[j] - state.eta[j] * state.tau[i]) * state.xi[triples.by_user.user]).sum(1)
-    return triples.by_user.root * x
+    xi, eta, tau = extended(state)
+    return triples.by_user.root * ((eta[i] * tau[j] - eta[j] * tau[i]) * xi[triples.by_user.user]).sum(1)
 
 
-def test_a_users_vector_has_the_moments_of_its_probit_posterior():
+@pytest.mark.parametrize("bias", [False, True])
+def test_a_users_vector_has_the_moments_of_its_probit_posterior(bias):
     # Items stay fixed: the stage of the users alone is then a sampler of a probit regression, checked on a grid.
-    triples, state = small(users=1, rows=14, seed=3)
+    triples, state = small(users=1, rows=14, seed=3, bias=bias)
     state.prior[0], state.mean[:] = 1 / 0.81, 0.4
     residual, draws = np.zeros(len(triples)), []
     for sweep in range(30_000):
@@ -42,8 +53,10 @@ def test_a_users_vector_has_the_moments_of_its_probit_posterior():
     axis = np.linspace(-4, 4.5, 300)
     grid = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1).reshape(-1, 2)
     i, j = triples.by_user.winner, triples.by_user.loser
-    features = triples.by_user.root[:, None] * (state.eta[i] * state.tau[j] - state.eta[j] * state.tau[i])
-    log_p = log_ndtr(grid @ features.T).sum(1) + stats.norm(0.4, 0.9).logpdf(grid).sum(1)
+    _, eta, tau = extended(state)
+    features = triples.by_user.root[:, None] * (eta[i] * tau[j] - eta[j] * tau[i])
+    given = features[:, 2:].sum(axis=1)
+    log_p = log_ndtr(grid @ features[:, :2].T + given).sum(1) + stats.norm(0.4, 0.9).logpdf(grid).sum(1)
     weight = np.exp(log_p - log_p.max())
     weight /= weight.sum()
     mean = weight @ grid
@@ -52,8 +65,9 @@ def test_a_users_vector_has_the_moments_of_its_probit_posterior():
     np.testing.assert_allclose(np.cov(result.T), covariance, atol=0.03)
 
 
-def test_latent_margins_are_positive_and_the_residual_is_margin_minus_preference():
-    triples, state = small()
+@pytest.mark.parametrize("bias", [False, True])
+def test_latent_margins_are_positive_and_the_residual_is_margin_minus_preference(bias):
+    triples, state = small(bias=bias)
     residual = np.zeros(len(triples))
     draw_users(0, 2, Clock(1, 0, 1), state, triples.by_user, residual)
     assert (residual + preferences(state, triples) > 0).all()
@@ -69,23 +83,25 @@ def test_latent_margins_are_positive_and_the_residual_is_margin_minus_preference
             assert np.ptp(ratio[same]) < 1e-6 if same.any() else True
 
 
-def test_an_items_precision_and_linear_term_are_those_of_the_regression_on_both_its_vectors():
-    triples, state = small()
+@pytest.mark.parametrize("bias", [False, True])
+def test_an_items_precision_and_linear_term_are_those_of_the_regression_on_both_its_vectors(bias):
+    triples, state = small(bias=bias)
+    size, own = 4 + bias, 2 + bias
     residual = np.random.default_rng(1).normal(size=len(triples))
     i, j, u = triples.by_user.winner, triples.by_user.loser, triples.by_user.user
     for item in range(4):
-        precision, linear = np.empty((4, 4)), np.empty(4)
-        item_conditional(item, 4, state, triples.by_item, residual, precision, linear)
-        design = np.zeros((len(triples), 4))
+        precision, linear = np.empty((size, size)), np.empty(size)
+        item_conditional(item, size, state, triples.by_item, residual, precision, linear)
+        design = np.zeros((len(triples), size))
         for row in np.flatnonzero((i == item) | (j == item)):
-            for place in range(4):
+            for place in range(size):
                 # x is linear in the item's vectors: a difference quotient is exact.
-                theta = np.zeros(4)
-                theta[place] = 1.0
-                eta, tau = state.eta.copy(), state.tau.copy()
-                eta[item], tau[item] = theta[:2], theta[2:]
-                x = ((eta[i[row]] * tau[j[row]] - eta[j[row]] * tau[i[row]]) * state.xi[u[row]]).sum()
-                design[row, place] = triples.by_user.root[row] * x
+                x = []
+                for step in (0.0, 1.0):
+                    xi, eta, tau = (side.copy() for side in extended(state))
+                    (eta if place < own else tau)[item, place if place < own else place - own] += step
+                    x.append(((eta[i[row]] * tau[j[row]] - eta[j[row]] * tau[i[row]]) * xi[u[row]]).sum())
+                design[row, place] = triples.by_user.root[row] * (x[1] - x[0])
         theta = np.concatenate((state.eta[item], state.tau[item]))
         target = residual + design @ theta
         np.testing.assert_allclose(np.tril(precision), np.tril(design.T @ design), atol=1e-9)
@@ -128,7 +144,14 @@ def test_the_scale_step_keeps_its_density(count, quadratic, linear):
 
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"rival_mean": 0.0}, {"rival_scale": 0.0}, {"user_mean": 1.0, "user_scale": "learn"}, {"user_mean": "learn"}],
+    [
+        {},
+        {"rival_mean": 0.0},
+        {"rival_scale": 0.0},
+        {"user_mean": 1.0, "user_scale": "learn"},
+        {"user_mean": "learn"},
+        {"bias": True},
+    ],
 )
 def test_all_stages_together_have_the_moments_of_the_posterior(changes, settings):
     # One user, three items: importance sampling from the prior is the brute force.
@@ -146,8 +169,14 @@ def test_all_stages_together_have_the_moments_of_the_posterior(changes, settings
         low = stats.norm.cdf(0, chosen.rival_mean)
         tau = stats.norm.ppf(low + (1 - low) * rng.random((count, 3, 2)), chosen.rival_mean)
 
+    if chosen.bias:  # all items met all others: the slope of its mean does nothing
+        bias = np.abs(rng.normal(size=(count, 1, 1))) * rng.normal(size=(count, 3, 1))
+        eta = np.concatenate((eta, bias), axis=2)
+
     def x(xi, eta, tau, i, j):
-        return ((eta[:, i] * tau[:, j] - eta[:, j] * tau[:, i]) * xi[:, None]).sum(-1)
+        bias, eta = eta[:, :, 2:].sum(axis=2), eta[:, :, :2]
+        own = ((eta[:, i] * tau[:, j] - eta[:, j] * tau[:, i]) * xi[:, None]).sum(-1)
+        return own + bias[:, i] - bias[:, j]
 
     weight = np.exp(log_ndtr(x(xi, eta, tau, winner, loser)).sum(1))
     pairs = np.array([0, 1, 2]), np.array([1, 2, 0])
@@ -161,3 +190,10 @@ def test_all_stages_together_have_the_moments_of_the_posterior(changes, settings
         draws.append(np.tanh(x(state.xi, state.eta[None], state.tau[None], *pairs))[0])
     result = np.array(draws[200:])
     np.testing.assert_allclose(np.concatenate((result.mean(0), (result**2).mean(0))), wanted, atol=0.025)
+
+
+def test_items_that_meet_the_same_items_again_meet_no_more():
+    winner, loser = np.array([0, 0, 1, 2, 0]), np.array([1, 1, 0, 0, 3])
+    triples = as_triples(Pairs(np.zeros(5, int), winner, loser), 1, 5)
+    wanted = np.log1p([3, 1, 1, 1, 1])  # the last met nobody, and counts as those who met least
+    np.testing.assert_allclose(triples.meetings, wanted - wanted[:4].mean())

@@ -1,6 +1,7 @@
 """Intervals that hold what they promise, and chains that agree, on data whose truth is known."""
 
 import numpy as np
+import pytest
 from scipy.special import ndtr
 from scipy.stats import norm
 
@@ -10,23 +11,29 @@ from sadrec.posterior import GibbsSAD
 PRIOR = {"user_scale": 1.0, "item_scale": 1.0, "rival_scale": 1.0, "user_mean": 0.0}
 
 
-def one_data_set(number):
+def one_data_set(number, bias):
     rng = np.random.default_rng([7, number])
     xi, eta = rng.normal(size=(4, 2)), rng.normal(size=(6, 2))
     tau = norm.ppf(norm.cdf(-1) + (1 - norm.cdf(-1)) * rng.random((6, 2))) + 1
-    one, other = (np.tile(side, 4) for side in np.triu_indices(6, 1))
-    user = np.repeat(np.arange(4), 15)
+    asked = np.array([(i, j) for i in range(6) for j in range(i + 1, 6) if i + j not in (4, 5)])
+    one, other = np.tile(asked, (4, 1)).T
+    user = np.repeat(np.arange(4), len(asked))
     x = ((eta[one] * tau[other] - eta[other] * tau[one]) * xi[user]).sum(1)
-    won = rng.random(60) < ndtr(x)
+    if bias:
+        meetings = np.log1p(np.bincount(asked.ravel()))
+        scores = rng.normal(rng.normal(0, 0.25) * (meetings - meetings.mean()), abs(rng.normal()))
+        x += scores[one] - scores[other]
+    won = rng.random(len(x)) < ndtr(x)
     columns = user, np.where(won, one, other), np.where(won, other, one)
     return Comparisons.from_indices(*columns, users=np.arange(4), items=np.arange(6)), (user, one, other), x
 
 
-def test_intervals_cover_the_truth_as_often_as_they_say():
+@pytest.mark.parametrize("bias", [False, True])
+def test_intervals_cover_the_truth_as_often_as_they_say(bias):
     inside = []
     for number in range(60):
-        said, asked, x = one_data_set(number)
-        result = GibbsSAD(factors=2, draws=500, warmup=200, chains=1, random_state=number, **PRIOR)
+        said, asked, x = one_data_set(number, bias)
+        result = GibbsSAD(factors=2, draws=500, warmup=200, chains=1, random_state=number, bias=bias, **PRIOR)
         result.fit(said, show_progress=False)
         low, high = result.interval(*asked, 0.9)
         inside.append(((low <= x) & (x <= high)).mean())

@@ -113,7 +113,7 @@ def test_the_mean_model_has_the_mean_preferences_in_log_odds(posterior):
 def test_a_mean_that_no_model_comes_close_to_is_reported(caplog):
     # Four answers about six items: draws have little in common.
     said = Comparisons.from_indices([0, 1, 2, 3], [0, 1, 2, 3], [4, 5, 4, 5], users=list("uvwx"), items=list("abcdef"))
-    result = quick(draws=60, warmup=30, factors=1).fit(said, show_progress=False)
+    result = quick(draws=60, warmup=30, factors=1, bias=False).fit(said, show_progress=False)
     with caplog.at_level("WARNING", "sadrec"):
         result.mean_model()
     assert "ask the posterior itself" in caplog.text
@@ -135,7 +135,32 @@ def test_a_fixed_tau_is_bpr(answers):
 def test_learnt_scales_vary_and_given_ones_do_not(answers):
     result = quick(item_scale=1.0, rival_scale=0.5).fit(answers, show_progress=False)
     assert result.drawn.scales[..., 0].std() > 0
-    assert (result.drawn.scales[..., 1:] == (1, 0.5)).all()
+    assert (result.drawn.scales[..., 1:3] == (1, 0.5)).all()
+
+
+def test_scores_alone_are_a_bias(answers):
+    result = quick(user_scale=1e-6, user_mean=0.0, draws=100, warmup=100).fit(answers, show_progress=False)
+    bias = result.drawn.bias.reshape(-1, 5)
+    np.testing.assert_allclose(result.preference("up", "a", "b"), bias[:, 0] - bias[:, 1], atol=1e-4)
+    assert result.drawn.scales.shape == (2, 100, 4)
+    plain = quick(bias=False).fit(answers, show_progress=False).drawn
+    assert plain.bias is None
+    assert plain.item.shape[3] == plain.rival.shape[3]
+    assert plain.scales.shape[2] == 3
+
+
+def test_those_who_meet_more_are_expected_to_be_better():
+    # Ten items meet everybody and are better than thirty that meet only two of the ten; the last was never met.
+    rng = np.random.default_rng(0)
+    often = np.array([(i, j) for i in range(10) for j in range(10) if i < j])
+    seldom = np.array([(rng.integers(10), j) for j in range(10, 40) for _ in range(2)])
+    pairs = np.concatenate((often, seldom))
+    lost = rng.random(len(pairs)) < np.append(np.full(len(often), 0.5), np.full(len(seldom), 0.1))
+    pairs[lost] = pairs[lost, ::-1]
+    said = Comparisons.from_indices(np.zeros(len(pairs), int), *pairs.T, users=["u"], items=range(41))
+    few = {"draws": 300, "warmup": 200, "factors": 1}
+    assert quick(**few).fit(said, show_progress=False).probability("u", 0, 40) > 0.8
+    assert quick(**few, bias=False).fit(said, show_progress=False).probability("u", 0, 40) < 0.8
 
 
 def test_interactions_are_preferred_to_untouched_items():

@@ -24,13 +24,17 @@ CASES = {
     "bpr": {"rival_scale": 0.0},
     "learnt scales": {"user_scale": "learn", "item_scale": "learn", "rival_scale": "learn"},
     "all learnt": {"user_scale": "learn", "item_scale": "learn", "rival_scale": "learn", "user_mean": "learn"},
+    "bias": {"bias": True},
+    "bias, bpr": {"bias": True, "rival_scale": 0.0},
 }
+CASES["bias, all learnt"] = {**CASES["all learnt"], "bias": True}
 
 
 FEATURED = {
     "features of both": {"user_mean": 0.8, "user_scale": 0.7, "rival_scale": 0.9},
     "features of both, all learnt": CASES["all learnt"],
     "features of items, bpr": {"rival_scale": 0.0},
+    "features of items, bias": {"bias": True},
 }
 USER_FEATURES, ITEM_FEATURES = np.array([[1.5], [0.0]]), np.array([[1.0, 0.5], [0.0, 0.0], [-0.5, 2.0], [1.0, 0.0]])
 
@@ -45,8 +49,8 @@ def regression_of(case):
 
 
 def pairs():
-    """All pairs of items for each user, one of them three times, every other one a fraction of a comparison."""
-    one, other = np.triu_indices(ITEMS, 1)
+    """All pairs of items but one for each user, one of them three times, every other one a fraction of a comparison."""
+    one, other = (side[:-1] for side in np.triu_indices(ITEMS, 1))
     user = np.repeat(np.arange(USERS), len(one))
     one, other = np.tile(one, USERS), np.tile(other, USERS)
     weight = np.ones(len(user))
@@ -54,15 +58,18 @@ def pairs():
     return user, one, other, weight
 
 
-def draw_centres(regression, rng, rivals):
+MEETINGS = as_triples(Pairs(*pairs()), USERS, ITEMS).meetings
+
+
+def draw_centres(regression, rng, chosen):
     """Draw scales of weights, weights, and what these predict; nothing for a side without features."""
-    parts = {"spread": np.ones(3)}
-    for place, (name, basis) in enumerate(
-        (("user", regression.user), ("item", regression.item), ("rival", regression.item))
-    ):
-        if basis is not None and (rivals or name != "rival"):
+    parts = {"spread": np.ones(4)}
+    wanted = {"user": True, "item": True, "rival": chosen.rival_scale != 0, "bias": chosen.bias}
+    for place, name in enumerate(wanted):
+        basis = regression.user if name == "user" else regression.item
+        if basis is not None and wanted[name]:
             scale = abs(rng.normal())
-            weights = rng.normal(0, scale, (len(basis.squares), FACTORS))
+            weights = rng.normal(0, scale, (len(basis.squares), 1 if name == "bias" else FACTORS))
             parts["spread"][place] = scale**-2
             parts |= {f"{name}_weights": weights, f"{name}_centre": basis.known @ weights}
     return parts
@@ -82,12 +89,24 @@ def draw_prior(chosen, rng, centres):
         # In logarithms: the mean of tau may lie far below 0.
         u = 1 - rng.random((ITEMS, FACTORS))
         tau = np.maximum(middle - scales[2] * ndtri_exp(log_ndtr(middle / scales[2]) + np.log(u)), 0.0)
+    if chosen.bias:
+        slope, scale = rng.normal(0, 0.25), abs(rng.normal())
+        centre = slope * MEETINGS + centres.get("bias_centre", np.zeros((ITEMS, 1)))[:, 0]
+        centres |= {"bias_centre": centre, "prior": np.append(chosen.prior()[:4], (scale**-2, slope))}
+        eta = np.column_stack((eta, rng.normal(centre, scale)))
     return scales, mean, xi, eta, tau
+
+
+def preference(xi, eta, tau, user, one, other):
+    bias = eta[:, FACTORS:].sum(axis=1)
+    eta = eta[:, :FACTORS]
+    return ((eta[one] * tau[other] - eta[other] * tau[one]) * xi[user]).sum(1) + bias[one] - bias[other]
 
 
 def functions(xi, eta, tau, scales, mean, user, winner, loser):
     """Bounded functions of everything, so that averages settle whatever the tails."""
-    x = np.tanh(((eta[winner] * tau[loser] - eta[loser] * tau[winner]) * xi[user]).sum(1) / 2)
+    x = np.tanh(preference(xi, eta, tau, user, winner, loser) / 2)
+    eta = eta[:, :FACTORS]
     log_scales = np.log(np.maximum(scales, 1e-9))
     return np.array([
         x.mean(), (x**2).mean(), x[0] * x[1], np.tanh(xi).mean(), np.tanh(xi**2).mean(), np.tanh(eta**2).mean(),
@@ -98,12 +117,25 @@ def functions(xi, eta, tau, scales, mean, user, winner, loser):
     ])  # fmt: skip
 
 
+def functions_of_bias(state):
+    """The same of the bias, with its prior."""
+    bias, (weight, slope), own = state.eta[:, FACTORS], state.prior[4:], state.eta[:, FACTORS] - state.bias_centre
+    return np.array([
+        np.tanh(np.log(weight) / 2), np.tanh(4 * slope), np.tanh((4 * slope) ** 2), np.tanh(bias**2).mean(),
+        np.tanh(bias[0] * bias[1]), np.tanh(bias.sum() ** 2), np.tanh(np.log((own**2).sum() + 1e-9)),
+        np.tanh(weight * (own**2).sum() / 4), np.tanh(slope * (MEETINGS @ bias) * 20), np.tanh((MEETINGS @ own) * 4),
+        np.tanh(np.log(((MEETINGS @ bias)) ** 2 + 1e-9)), np.tanh(bias[0] * state.eta[0, 0] * state.xi[:, 0].mean()),
+    ])  # fmt: skip
+
+
 def functions_of_weights(state):
     """The same of the weights of features, with what they have to do with the rows."""
     found = [*np.tanh(np.log(state.spread) / 2)]
-    for rows, name in ((state.xi, "user"), (state.eta, "item"), (state.tau, "rival")):
+    eta, bias = state.eta[:, :FACTORS], state.eta[:, FACTORS:]
+    for rows, name in ((state.xi, "user"), (eta, "item"), (state.tau, "rival"), (bias, "bias")):
         weights, centre = getattr(state, f"{name}_weights"), getattr(state, f"{name}_centre")
         if len(weights):
+            centre = centre.reshape(rows.shape)
             found += [np.tanh(np.log(weights**2 + 1e-9)).mean(), np.tanh((centre * rows).sum()), np.tanh(weights[0, 0])]
             found += [np.tanh(np.log(((rows - centre) ** 2).sum() + 1e-9))]
     return np.array(found)
@@ -115,9 +147,9 @@ def differences(chosen, replicates=REPLICATES, regression=None):
     rng = np.random.default_rng(1)
     changes = []
     for replicate in range(replicates):
-        centres = {} if regression is None else draw_centres(regression, rng, chosen.rival_scale != 0)
+        centres = {} if regression is None else draw_centres(regression, rng, chosen)
         scales, mean, xi, eta, tau = draw_prior(chosen, rng, centres)
-        x = ((eta[one] * tau[other] - eta[other] * tau[one]) * xi[user]).sum(1)
+        x = preference(xi, eta, tau, user, one, other)
         # A weight of 3 is three comparisons, here with the same outcome only if all three say so: observe each.
         copies = np.where(weight == 3, 3, 1)
         at = np.repeat(np.arange(len(user)), copies)
@@ -132,12 +164,17 @@ def differences(chosen, replicates=REPLICATES, regression=None):
         for place, scale, learnt in zip((0, 1, 3), scales, chain.state.learn, strict=False):
             if learnt:
                 chain.state.prior[place] = scale**-2.0
-        before = functions(xi, eta, tau, scales, mean, user[at], winner, loser)
-        before = np.append(before, functions_of_weights(chain.state))
-        chain.advance(SWEEPS)
         state = chain.state
-        after = functions(state.xi, state.eta, state.tau, chain.scales, state.mean, user[at], winner, loser)
-        changes.append(np.append(after, functions_of_weights(state)) - before)
+
+        def found(asked=(user[at], winner, loser), chain=chain, state=state):
+            known = functions(state.xi, state.eta, state.tau, chain.scales[:3], state.mean, *asked)
+            return np.concatenate(
+                (known, functions_of_weights(state), functions_of_bias(state) if chosen.bias else np.empty(0))
+            )
+
+        before = found()
+        chain.advance(SWEEPS)
+        changes.append(found() - before)
     table = np.array(changes)
     assert np.isfinite(table).all()
     error = table.std(axis=0, ddof=1) / np.sqrt(replicates)

@@ -37,7 +37,7 @@ def test_answers_without_noise_fail_the_check_of_a_model_that_expects_noise():
     user, winner, loser = truth(0)
     low, high = np.minimum(winner, loser), np.maximum(winner, loser)
     # Everybody says the same, always; a prior that allows only weak preferences cannot produce that.
-    table = fit((user, low, high), user_scale=0.2, item_scale=0.2, user_mean=0.0).predictive_check()
+    table = fit((user, low, high), user_scale=0.2, item_scale=0.2, user_mean=0.0, bias=False).predictive_check()
     row = table.row(by_predicate=pl.col("statistic") == "item_spread", named=True)
     assert row["observed"] > row["upper"]
     assert row["p_value"] < 0.01

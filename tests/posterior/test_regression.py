@@ -121,11 +121,14 @@ def test_the_principal_directions_have_the_products_of_the_features(width):
 def test_new_rows_are_drawn_from_their_prior(settings):
     rows, cold = np.array([[1.0, 0.0], [-1.0, 0.0], [2.0, 1.0]]), np.array([False, False, True])
     basis = Basis.of(csr_matrix(rows), cold, "item")
-    chain = Chain(as_triples(Pairs(*np.array([[0], [0], [1]])), 1, 2), settings(), 0, Regression(item=basis))
-    chain.state.item_weights[:], chain.state.rival_weights[:], chain.state.spread[:] = 0.7, -1.5, (1.0, 4.0, 16.0)
-    draws = np.array([[part[2] for part in chain.parameters()[1:]] for chain.sweep in range(8000)])
+    chain = Chain(as_triples(Pairs(*np.array([[0], [0], [1]])), 1, 2), settings(bias=True), 0, Regression(item=basis))
+    chain.state.item_weights[:], chain.state.rival_weights[:], chain.state.spread[:] = 0.7, -1.5, (1.0, 4.0, 16.0, 9.0)
+    chain.state.bias_weights[:], chain.state.prior[4] = 2.0, 0.25
+    draws = np.array([np.concatenate([part[2] for part in chain.parameters()[1:]]) for chain.sweep in range(8000)])
     middle, beyond = basis.new[0, 0], (basis.beyond**2).sum()
-    eta, tau = draws[:, 0].ravel(), draws[:, 1].ravel()
+    eta, bias, tau = draws[:, :2].ravel(), draws[:, 2], draws[:, 3:].ravel()
+    assert bias.mean() == pytest.approx(2 * middle, abs=0.1)
+    assert bias.var() == pytest.approx(4 + beyond / 9, rel=0.07)
     assert eta.mean() == pytest.approx(0.7 * middle, abs=0.05)
     assert eta.var() == pytest.approx(1 + beyond / 4, rel=0.05)
     assert tau.min() >= 0

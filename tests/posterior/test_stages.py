@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
 
+from sadrec.posterior.bias import draw_bias_prior
 from sadrec.posterior.hyper import draw_prior
-from sadrec.posterior.layout import Clock, State
+from sadrec.posterior.layout import ByUser, Clock, State
 from sadrec.posterior.orbits import move_along_orbits
 
 REPLICATES, TURNS, FACTORS = 3000, 10, 2
@@ -77,3 +78,33 @@ def test_moves_along_orbits_change_the_factors_and_no_preference():
         move_along_orbits(Clock(1, 0, turn), state)
     np.testing.assert_allclose(preferences(), before, atol=1e-9)
     assert np.abs(state.eta - eta).max() > 0.1
+
+
+def test_the_prior_of_the_bias_without_data_stays_what_it_is():
+    rng = np.random.default_rng(0)
+    meetings = np.array([-0.7, 0.2, 0.5])
+    nothing = ByUser(np.zeros(2, np.int64), *(np.empty(0, np.int32) for _ in range(3)), np.empty(0, np.float32))
+    changes = []
+    for replicate in range(REPLICATES):
+        scale, slope = abs(rng.normal()), rng.normal(0, 0.25)
+        prior = np.array([1.0, 1.0, 1.0, 1.0, scale**-2, slope])
+        eta = rng.normal(slope * meetings, scale, (1, 3)).T
+        of_bias = {"meetings": meetings, "bias_centre": slope * meetings}
+        one = np.empty((3, 0))
+        state = State(np.zeros(4, bool), prior, np.empty(0), one[:1], eta, one, **of_bias)
+
+        def found(state=state):
+            bias, (weight, slope) = state.eta[:, 0], state.prior[4:]
+            own = bias - slope * meetings
+            np.testing.assert_allclose(slope * meetings, state.bias_centre, atol=1e-12)
+            products = weight * (own @ own) / 4, 9 * slope * (meetings @ bias), bias[0] * bias[1], bias[2]
+            logarithms = np.log(weight) / 2, np.log(slope**2), np.log(own @ own), np.log((meetings @ bias) ** 2)
+            return np.tanh(np.array([*products, *logarithms, 4 * slope, 4 * (meetings @ own)]))
+
+        before = found()
+        for turn in range(TURNS):
+            draw_bias_prior(Clock(3, replicate, turn), state, nothing, np.empty(0))
+        changes.append(found() - before)
+    table = np.array(changes)
+    z = table.mean(axis=0) / (table.std(axis=0, ddof=1) / np.sqrt(REPLICATES))
+    assert np.abs(z).max() < 4.2, z.round(1)

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sadrec._types import Doubles
+from sadrec.posterior.bias import draw_bias_prior
 from sadrec.posterior.hyper import draw_prior
 from sadrec.posterior.items import draw_items
 from sadrec.posterior.layout import Clock, State
@@ -39,14 +40,17 @@ class Chain:
         xi = settings.means() + user_scale * rng.standard_normal((triples.users, k))
         eta = item_scale * rng.standard_normal((triples.items, k))
         tau = np.abs(settings.rival_mean + rival_scale * rng.standard_normal((triples.items, k)))
-        more = {} if regression is None else regression.first(k)
+        more = {} if regression is None else regression.first(k, settings.bias)
+        if settings.bias:
+            eta = np.column_stack((eta, rng.standard_normal(triples.items)))
+            more |= {"meetings": triples.meetings, "bias_centre": np.zeros(triples.items)}
         self.state = State(settings.learnt, prior, settings.means(), xi, eta, tau, **more)
         self._residual = np.zeros(len(triples))
 
     @property
     def scales(self) -> Doubles:
-        """Standard deviations of the prior of xi, eta and tau."""
-        return np.asarray(self.state.prior[[0, 1, 3]] ** -0.5)
+        """Standard deviations of the prior of xi, eta and tau, and of the bias where there is one."""
+        return np.asarray(self.state.prior[[0, 1, 3, 4][: 3 + self.settings.bias]] ** -0.5)
 
     def generator(self, stage: int) -> np.random.Generator:
         """Return a generator for one stage of the present sweep."""
@@ -70,6 +74,8 @@ class Chain:
                 for part in work:
                     part.result()
             draw_items(clock, state, items, self._residual)
+            if self.settings.bias:
+                draw_bias_prior(clock, state, users, self._residual)
             move_along_orbits(clock, state)
             if self.regression is not None:
                 self.regression.draw(self.generator(REGRESSION), state)

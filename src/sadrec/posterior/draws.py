@@ -15,8 +15,10 @@ from sadrec._types import Doubles, Floats, Positions
 from sadrec.posterior.truncated import normal_cdf
 from sadrec.ranking import Parameters
 from sadrec.ranking.pairs import margins
-from sadrec.ranking.vectors import item_vectors
+from sadrec.ranking.vectors import item_vectors, user_vectors
 
+SCALES = ("user", "item", "rival", "bias")
+"""What the scales of the prior are those of; the last one where there is a bias."""
 Quantity = Literal["preference", "probability", "beats"]
 _QUANTITIES = {"preference": 0, "probability": 1, "beats": 2}
 
@@ -29,7 +31,7 @@ _WORTH_SHARING = 1 << 18
 
 
 class Flat(NamedTuple):
-    """The draws of all chains in one axis, chain after chain."""
+    """The draws of all chains in one axis, chain after chain; the last column of eta may be the bias."""
 
     xi: Floats
     eta: Floats
@@ -49,13 +51,14 @@ def add_up(draws: Flat, pairs: Pairs, quantity: int, total: Doubles, first: int,
     """Add to ``total`` what pairs first, ..., last - 1 have in every draw: x, Phi(x), or 1 where x > 0."""
     xi, eta, tau = draws.xi, draws.eta, draws.tau
     user, item, rival = pairs.user, pairs.item, pairs.rival
-    factors = eta.shape[2]
+    factors = tau.shape[2]
+    bias = eta.shape[2] > factors
     for d in range(eta.shape[0]):
         users, appeal, effect = xi[d], eta[d], tau[d]
         for p in range(first, last):
             one, i, j = users[user[p]], item[p], rival[p]
             eta_i, tau_i, eta_j, tau_j = appeal[i], effect[i], appeal[j], effect[j]
-            x = 0.0
+            x = np.float64(eta_i[factors]) - np.float64(eta_j[factors]) if bias else 0.0
             for h in range(factors):
                 x += np.float64(one[h]) * (np.float64(eta_i[h]) * tau_j[h] - np.float64(eta_j[h]) * tau_i[h])
             if quantity == 0:
@@ -68,17 +71,20 @@ def add_up(draws: Flat, pairs: Pairs, quantity: int, total: Doubles, first: int,
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """Draws from the posterior, in float32. ``draws[d]`` is one of them, as parameters of a model."""
+    """Draws from the posterior, in float32. ``draws[d]`` is one of them, as parameters of a model.
+
+    An item bias is a factor whose xi and tau are 1 (as in ``Parameters.extended``): the last column of eta.
+    """
 
     user: Floats  # xi, (chains, draws, users, factors)
-    item: Floats  # eta, (chains, draws, items, factors)
+    item: Floats  # eta, (chains, draws, items, factors), or one more with a bias
     rival: Floats  # tau, (chains, draws, items, factors)
-    scales: Floats  # (chains, draws, 3): standard deviations of the prior of xi, eta and tau
+    scales: Floats  # (chains, draws, 3 or 4): standard deviations of the prior, see SCALES
 
     @classmethod
-    def empty(cls, chains: int, draws: int, users: int, items: int, factors: int) -> "Draws":
+    def empty(cls, chains: int, draws: int, users: int, items: int, factors: int, bias: bool = False) -> "Draws":
         """Make room for draws."""
-        shapes = (users, factors), (items, factors), (items, factors), (3,)
+        shapes = (users, factors), (items, factors + bias), (items, factors), (3 + bias,)
         return cls(*(np.zeros((chains, draws, *shape), np.float32) for shape in shapes))
 
     @property
@@ -91,6 +97,16 @@ class Draws:
         """How many draws each chain has."""
         return int(self.user.shape[1])
 
+    @property
+    def factors(self) -> int:
+        """How many factors there are, beside the bias."""
+        return int(self.rival.shape[3])
+
+    @property
+    def bias(self) -> Floats | None:
+        """The bias of every item, (chains, draws, items); None where there is none."""
+        return self.item[..., self.factors] if self.item.shape[3] > self.factors else None
+
     def __len__(self) -> int:
         """How many draws there are, of all chains together."""
         return self.chains * self.per_chain
@@ -99,7 +115,8 @@ class Draws:
         if not 0 <= draw < len(self):
             raise IndexError(f"there are {len(self)} draws, and no draw {draw}")
         at = divmod(draw, self.per_chain)
-        return Parameters(self.user[at], self.item[at], self.rival[at])
+        bias = None if self.bias is None else self.bias[at]
+        return Parameters(self.user[at], self.item[at][:, : self.factors], self.rival[at], bias)
 
     def __iter__(self) -> Iterator[Parameters]:
         """Iterate over the draws, chain after chain."""
@@ -125,13 +142,13 @@ class Draws:
         return Draws(mean, self.item, self.rival, self.scales), 0
 
     def flat(self) -> Flat:
-        """Return xi, eta, tau with chains and draws in one axis, chain after chain."""
+        """Return xi, eta with the bias, and tau, chains and draws in one axis, chain after chain."""
         return Flat(*(side.reshape(len(self), *side.shape[2:]) for side in (self.user, self.item, self.rival)))
 
     def preference(self, user: Any, item: Any, rival: Any) -> Doubles:
         """Return ``x_uij`` for rows that broadcast, (draws, ...)."""
         draws, user = self.of(user)
-        xi, eta, tau = draws.flat()
+        (xi, eta, tau), k = draws.flat(), self.factors
         u, i, j = (np.asarray(rows) for rows in np.broadcast_arrays(user, item, rival))
         shape, u, i, j = i.shape, u.ravel(), i.ravel(), j.ravel()
         result = np.empty((len(self), len(i)))
@@ -139,8 +156,10 @@ class Draws:
         for start in range(0, len(i), step):
             part = slice(start, start + step)
             a, b = i[part], j[part]
-            wedge = eta[:, a].astype(np.float64) * tau[:, b] - eta[:, b].astype(np.float64) * tau[:, a]
+            one, other = eta[:, a].astype(np.float64), eta[:, b].astype(np.float64)
+            wedge = one[..., :k] * tau[:, b] - other[..., :k] * tau[:, a]
             result[:, part] = np.einsum("dpk,dpk->dp", wedge, xi[:, u[part]])
+            result[:, part] += (one[..., k:] - other[..., k:]).sum(axis=2)
         return result.reshape(len(self), *shape)
 
     def mean(self, user: Any, item: Any, rival: Any, of: Quantity = "preference", num_threads: int = 0) -> Doubles:
@@ -168,11 +187,14 @@ class Draws:
 
         A part has the factors of several draws side by side, xi divided by the number of all draws.
         """
-        xi, eta, tau = self.flat()
+        (xi, all_eta, tau), k = self.flat(), self.factors
         for start in range(0, len(self), _TOGETHER):
             part = slice(start, start + _TOGETHER)
-            sides = xi[part, users] / np.float32(len(self)), eta[part, items], tau[part, items]
-            yield Parameters(*(side.transpose(1, 0, 2).reshape(side.shape[1], -1) for side in sides))
+            eta = all_eta[part, items]
+            sides = xi[part, users] / np.float32(len(self)), eta[..., :k], tau[part, items]
+            wide = [side.transpose(1, 0, 2).reshape(side.shape[1], -1) for side in sides]
+            bias = None if self.bias is None else eta[..., k].sum(axis=0) / np.float32(len(self))
+            yield Parameters(wide[0], wide[1], wide[2], bias)
 
     def margins(self, user: int | None, items: Positions, rivals: Positions) -> Doubles:
         """Return the posterior mean margins of some items over some rivals, (items, rivals)."""
@@ -185,15 +207,16 @@ class Draws:
 
     def scores(self, user: int | None, items: Positions) -> Doubles:
         """Return draws of the mean margin of some items over each other (themselves included, as 0), (draws, items)."""
-        all_xi, all_eta, all_tau = self.flat()
+        (all_xi, all_eta, all_tau), k = self.flat(), self.factors
         xi = (all_xi.mean(axis=1, dtype=np.float64) if user is None else all_xi[:, user]).astype(np.float64)
         eta, tau = all_eta[:, items].astype(np.float64), all_tau[:, items].astype(np.float64)
-        score = np.einsum("dik,dk->di", eta, xi * tau.mean(axis=1))
+        eta, bias = eta[..., :k], eta[..., k:].sum(axis=2)
+        score = bias - bias.mean(axis=1, keepdims=True) + np.einsum("dik,dk->di", eta, xi * tau.mean(axis=1))
         return np.asarray(score - np.einsum("dik,dk->di", tau, xi * eta.mean(axis=1)))
 
     def mean_scores(self, users: Positions) -> Doubles:
         """Return the posterior mean of the mean margin over the catalogue, (users, items)."""
         total = np.zeros((len(users), self.item.shape[2]))
         for part in self.side_by_side(users):
-            total += part.user_factors @ item_vectors(part).T
+            total += user_vectors(part) @ item_vectors(part).T
         return total

@@ -77,9 +77,9 @@ def _sum(values: Doubles) -> Doubles:
 def aligned(draws: Draws, reference: int = -1) -> tuple[Doubles, Doubles, Doubles]:
     """Return xi, eta, tau of all draws, factors in the order of one draw and in one form, most of tau near 1.
 
-    The preferences of every draw stay what they are.
+    The preferences of every draw stay what they are. A bias takes no part.
     """
-    all_xi, all_eta, all_tau = (array.astype(np.float64) for array in draws.flat())
+    all_xi, all_eta, all_tau = (array[..., : draws.factors].astype(np.float64) for array in draws.flat())
     target = all_xi[reference].copy(), all_eta[reference].copy(), all_tau[reference].copy()
     for xi, eta, tau in zip(all_xi, all_eta, all_tau, strict=True):
         order, _ = match(target, (xi, eta, tau))
@@ -114,14 +114,20 @@ def mean_factors(draws: Draws) -> tuple[Factors, float]:
     start has the items of the draw nearest to the mean or the mean of the aligned factors, whichever comes closer when
     xi is fitted to them. Alternating least squares (one item after the other, tau >= 0; then xi) bring it nearer. The
     mean is known through the factors of all draws side by side: no items x items matrix is made.
+
+    A bias is not theirs to fit: its mean is exact. It counts as a part of X where the share is computed.
     """
     some = draws.at_most(MOST_DRAWS)
     xi, all_eta, all_tau = (np.concatenate(side, 1) for side in zip(*map(factors_of, some.side_by_side()), strict=True))
     every = xi, all_eta, all_tau
-    size = _product(every, every)
+    own = size = _product(every, every)
+    if some.bias is not None:
+        mean = some.bias.mean(axis=(0, 1), dtype=np.float64)[:, None]
+        bias = np.ones((len(xi), 1)), mean, np.ones((len(mean), 1))
+        size += 2 * _product(every, bias) + _product(bias, bias)
 
     def missed(one: Factors) -> float:
-        return (size - 2 * _product(every, one) + _product(one, one)) / max(size, 1e-300)
+        return (own - 2 * _product(every, one) + _product(one, one)) / max(size, 1e-300)
 
     _, eta, tau = aligned(some)
     _, nearest_eta, nearest_tau = min(map(factors_of, some), key=missed)

@@ -25,7 +25,7 @@ logger = logging.getLogger("sadrec")
 FORMAT = 1
 _KIND = "a sadrec posterior"
 _DRAWS, _STATE = ("user", "item", "rival", "scales"), ("xi", "eta", "tau", "prior", "mean")
-_CENTRED = tuple(f"{side}_{part}" for part in ("centre", "weights") for side in ("user", "item", "rival"))
+_CENTRED = tuple(f"{side}_{part}" for part in ("centre", "weights") for side in ("user", "item", "rival", "bias"))
 _OBSERVED = ("user", "winner", "loser", "root")
 
 
@@ -93,7 +93,7 @@ class DrawFiles:
 
 def _state_of(chain: Chain) -> tuple[str, ...]:
     """Return the names of the arrays that a chain continues from."""
-    return _STATE if chain.regression is None else (*_STATE, *_CENTRED, "spread")
+    return (*_STATE, "bias_centre") if chain.regression is None else (*_STATE, *_CENTRED, "spread")
 
 
 def _checked(
@@ -141,9 +141,9 @@ def load_posterior(path: str | Path) -> tuple[Draws, Ids, Ids, ByUser, Any, Gibb
                 f"{str(path)!r} has the format {header.get('format')!r}, this version reads {FORMAT}: update sadrec"
             )
         draws = Draws(*(tensors[f"{name.removesuffix('s')}_draws"] for name in _DRAWS))
-        given = dict(header["settings"])
+        given = {"bias": False, **header["settings"]}  # files from before there was one do not name it
         settings = resolved(SamplerSettings(random_state=given.pop("seed"), **given))
-        n, m = _check_draws(draws, settings.factors)
+        n, m = _check_draws(draws, settings.factors, settings.bias)
         users = Ids(unpack_ids("users", header["ids"]["users"], tensors, n), "user")
         items = Ids(unpack_ids("items", header["ids"]["items"], tensors, m), "item")
         observed = _observed([np.array(tensors[f"observed_{name}"]) for name in _OBSERVED], n, m)
@@ -165,15 +165,16 @@ def _observed(columns: list[NDArray[Any]], n: int, m: int) -> ByUser:
     return ByUser(starts(user, n), user, winner, loser, root)
 
 
-def _check_draws(draws: Draws, factors: int) -> tuple[int, int]:
+def _check_draws(draws: Draws, factors: int, bias: bool) -> tuple[int, int]:
     """Check shapes and values; return the numbers of users and items."""
     if any(array.ndim != 4 for array in (draws.user, draws.item, draws.rival)) or draws.scales.ndim != 3:
         raise ValueError("the draws do not have the axes chains, draws, rows, factors")
     chains, count, n, k = draws.user.shape
     m = draws.item.shape[2]
-    if draws.item.shape != (chains, count, m, k) or draws.rival.shape != draws.item.shape or k != factors:
+    shapes = (chains, count, m, k + bias), (chains, count, m, k)
+    if (draws.item.shape, draws.rival.shape) != shapes or k != factors:
         raise ValueError("the draws of users, items and rivals do not fit each other")
-    if draws.scales.shape != (chains, count, 3) or not len(draws):
+    if draws.scales.shape != (chains, count, 3 + bias) or not len(draws):
         raise ValueError("there are no draws")
     for array in (draws.user, draws.item, draws.rival, draws.scales):
         if array.dtype != np.float32 or not np.isfinite(array).all():

@@ -57,9 +57,11 @@ _ALIGNED = 1000
 class GibbsSAD(SamplerSettings, Estimator):
     """The posterior of SAD, by Gibbs sampling: not one answer but how sure it is.
 
-    ``x_uij = sum_h xi_uh (eta_ih tau_jh - eta_jh tau_ih)`` and ``P(i over j) = Phi(x_uij)``, with independent priors
-    ``xi ~ N(user_mean, user_scale^2)``, ``eta ~ N(0, item_scale^2)`` and ``tau ~ N(rival_mean, rival_scale^2)``
-    restricted to tau >= 0. With features of users or items (see :meth:`fit`) what these predict is added to the means.
+    ``x_uij = sum_h xi_uh (eta_ih tau_jh - eta_jh tau_ih) + b_i - b_j`` and ``P(i over j) = Phi(x_uij)``. Priors are
+    independent: ``xi ~ N(user_mean, user_scale^2)``, ``eta ~ N(0, item_scale^2)``,
+    ``tau ~ N(rival_mean, rival_scale^2)`` restricted to tau >= 0, and ``b ~ N(a m, s^2)`` around a line in the
+    logarithm m of how many different items an item met, a and s learnt. With features of users or items (see
+    :meth:`fit`) what these predict is added to the means.
 
     {settings}
 
@@ -411,7 +413,8 @@ class GibbsSAD(SamplerSettings, Estimator):
         """Return draws of xi, eta and tau, (draws, rows, factors), that can be compared from draw to draw.
 
         Factors are matched to those of the last draw, and each is written in that of its equivalent forms in which most
-        of tau is near 1. At most 1,000 draws; their preferences are those of the sampler. tau may fall below 0 here.
+        of tau is near 1. At most 1,000 draws; their preferences are those of the sampler, but for the bias, which is
+        left out. tau may fall below 0 here.
         """
         return self._aligned
 
@@ -534,16 +537,19 @@ class GibbsSAD(SamplerSettings, Estimator):
                 100 * missed,
                 self.settings.factors,
             )
-        return self._model(Parameters(xi, eta, tau))
+        bias = self.drawn.bias
+        return self._model(Parameters(xi, eta, tau, None if bias is None else bias.mean(axis=(0, 1), dtype=np.float64)))
 
     def draw_model(self, draw: int) -> SAD:
         """Return the model of one draw, numbered as in :meth:`preference`, in log-odds like :meth:`mean_model`."""
         return self._model(self.drawn[_check.whole(draw, "draw", most=len(self.drawn) - 1)])
 
     def _model(self, parameters: Parameters) -> SAD:
-        xi = parameters.user_factors * np.float32(LOGIT_PER_PROBIT)
+        xi, bias = parameters.user_factors * np.float32(LOGIT_PER_PROBIT), parameters.item_bias
+        bias = None if bias is None else bias * np.float32(LOGIT_PER_PROBIT)
         known = {"users": self.users, "items": self.items, "seen": self.seen}
-        return SAD.from_factors(xi, parameters.item_factors, parameters.rival_factors, **known)
+        eta = np.ascontiguousarray(parameters.item_factors)
+        return SAD.from_factors(xi, eta, parameters.rival_factors, bias, **known)
 
     def save(self, path: str | Path) -> None:
         """Write draws, ids, settings and what was observed to a file; an old file stays until all is written."""

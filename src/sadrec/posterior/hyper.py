@@ -47,14 +47,14 @@ def scale_posterior(
 
 
 @kernel
-def squares_about(values: Doubles, means: Doubles, mean: float, centre: Doubles) -> float:
-    """Return the sum of squared differences of a table from one mean per column, or from one for all of it.
+def squares_about(values: Doubles, factors: int, means: Doubles, mean: float, centre: Doubles) -> float:
+    """Return the sum of squared differences of the factors from one mean for each of them, or from one for all.
 
     A ``centre`` with rows is added to the mean.
     """
     total = 0.0
     for row in range(values.shape[0]):
-        for h in range(values.shape[1]):
+        for h in range(factors):
             own = values[row, h] - centre[row, h] if centre.shape[0] else values[row, h]
             total += (own - (means[h] if means.shape[0] else mean)) ** 2
     return total
@@ -80,8 +80,8 @@ def draw_prior(clock: Clock, state: State) -> None:
         place = 3 if part == 2 else part
         middle = prior[2] if part == 2 else 0.0
         centre = state.user_centre if part == 0 else (state.item_centre if part == 1 else state.rival_centre)
-        squares = squares_about(values, mean if part == 0 else mean[:0], middle, centre)
-        count = float(values.size)
+        squares = squares_about(values, factors, mean if part == 0 else mean[:0], middle, centre)
+        count = float(values.shape[0] * factors)
         log_scale = -0.5 * math.log(prior[place])
         now = scale_posterior(log_scale, count, squares, middle, centre, part == 2)
         for turn in range(STEPS):
@@ -122,7 +122,7 @@ def shift_scales(key: np.uint64, state: State, size: float) -> None:
         for h in range(state.xi.shape[1]):
             state.xi[u, h] *= c
     for i in range(state.eta.shape[0]):
-        for h in range(state.eta.shape[1]):
+        for h in range(state.xi.shape[1]):
             state.eta[i, h] /= c
     for part in (state.user_centre, state.user_weights):
         for row in range(part.shape[0]):

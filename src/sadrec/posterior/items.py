@@ -11,6 +11,9 @@ comparisons of item i with others o, and P the 2k x 2k precision, the conditiona
 - eta_i comes from its normal conditional given tau_i;
 - eta_i, tau_i and the latent margins of the item are multiplied by a common factor g, drawn from its conditional
   distribution (cf. users.py).
+
+An item bias is one more entry of eta_i, whose xi and tau_o are 1. Those of the others, o, are then a part of the
+preferences that g does not multiply.
 """
 
 import math
@@ -34,7 +37,7 @@ PASSES = 3
 @kernel
 def gather_item(first: int, last: int, state: State, data: ByItem, features: Doubles) -> None:
     """Put the features of entries first, ..., last - 1 (at most a block) into columns; zeros behind them."""
-    factors = state.xi.shape[1]
+    factors, own = state.tau.shape[1], state.eta.shape[1]
     for b in range(last - first):
         e = first + b
         o = data.other[e]
@@ -43,7 +46,9 @@ def gather_item(first: int, last: int, state: State, data: ByItem, features: Dou
         for h in range(factors):
             v = s * xi_u[h]
             features[h, b] = v * tau_o[h]
-            features[factors + h, b] = -v * eta_o[h]
+            features[own + h, b] = -v * eta_o[h]
+        if own > factors:
+            features[factors, b] = s
     features[:, last - first :] = 0.0
 
 
@@ -53,10 +58,10 @@ def item_conditional(
 ) -> None:
     """Write ``sum a a'`` (lower triangle) and ``sum a (residual + a . theta)`` for an item, without the prior.
 
-    ``size`` is 2k for the pair (eta, tau), or k for eta alone, tau being given.
+    ``size`` is 2k for the pair (eta, tau), or k for eta alone, tau being given; and 1 more with a bias.
     """
-    factors = state.xi.shape[1]
-    features, part = np.zeros((2 * factors, BLOCK)), np.empty(BLOCK)
+    own = state.eta.shape[1]
+    features, part = np.zeros((own + state.tau.shape[1], BLOCK)), np.empty(BLOCK)
     precision[:], linear[:] = 0.0, 0.0
     for first in range(data.start[i], data.start[i + 1], BLOCK):
         last = min(first + BLOCK, data.start[i + 1])
@@ -69,7 +74,7 @@ def item_conditional(
         total = linear[p]
         for q in range(size):
             entry = precision[p, q] if q <= p else precision[q, p]
-            total += entry * (state.eta[i, q] if q < factors else state.tau[i, q - factors])
+            total += entry * (state.eta[i, q] if q < own else state.tau[i, q - own])
         linear[p] = total
 
 
@@ -106,73 +111,87 @@ def draw_orthant(
 
 
 @kernel
+def others_part(e: int, state: State, data: ByItem) -> float:
+    """Return what the bias of the other item adds to the margin of an entry."""
+    factors = state.tau.shape[1]
+    return -np.float64(data.sign[e]) * state.eta[data.other[e], factors] if state.eta.shape[1] > factors else 0.0
+
+
+@kernel
 def draw_items(clock: Clock, state: State, data: ByItem, residual: Doubles) -> None:
     """Draw (eta_i, tau_i) for every item in turn, keeping ``residual = z - x``.
 
     A precision of infinity for tau means that tau stays as it is (BPR).
     """
     eta, tau = state.eta, state.tau
-    items, factors = eta.shape
-    item_weight, rival_mean, rival_weight = state.prior[1], state.prior[2], state.prior[3]
-    rivals = not math.isinf(rival_weight)
-    size = 2 * factors if rivals else factors
+    items, own = eta.shape
+    factors = tau.shape[1]
+    rival_weight = state.prior[3]
+    rivals, bias = not math.isinf(rival_weight), own > factors
+    size = own + factors if rivals else own
     rival_key, coordinate_key = stream(clock, RIVAL), stream(clock, RIVAL_COORDINATE)
     item_key, scale_key = stream(clock, ITEM), stream(clock, ITEM_SCALE)
-    precision, linear = np.empty((2 * factors, 2 * factors)), np.empty(2 * factors)
-    step, features, x = np.empty(2 * factors), np.zeros((2 * factors, BLOCK)), np.empty(BLOCK)
+    precision, linear = np.empty((own + factors, own + factors)), np.empty(own + factors)
+    step, features, x = np.empty(own + factors), np.zeros((own + factors, BLOCK)), np.empty(BLOCK)
+    # Precisions and means of eta, the bias and tau.
+    weight, expected = np.full(own + factors, state.prior[1]), np.zeros(own + factors)
+    expected[own:] = state.prior[2]
+    weight[own:] = rival_weight
+    if bias:
+        weight[factors] = state.prior[4]
     for i in range(items):
         item_conditional(i, size, state, data, residual, precision, linear)
-        for h in range(factors):
-            step[h] = eta[i, h]
-            step[factors + h] = tau[i, h]
-            precision[h, h] += item_weight
-            if rivals:
-                precision[factors + h, factors + h] += rival_weight
-                linear[factors + h] += rival_weight * rival_mean
+        if bias:
+            expected[factors] = state.bias_centre[i]
         if state.item_centre.shape[0]:
             for h in range(factors):
-                linear[h] += item_weight * state.item_centre[i, h]
-                if rivals:
-                    linear[factors + h] += rival_weight * state.rival_centre[i, h]
+                expected[h] = state.item_centre[i, h]
+                expected[own + h] = state.prior[2] + state.rival_centre[i, h]
+        for p in range(size):
+            precision[p, p] += weight[p]
+            linear[p] += weight[p] * expected[p]
+        step[:own], step[own:] = eta[i], tau[i]
         factorise(precision, size)
         solve_lower(precision, linear, size)
         if rivals:
-            draw_orthant(i, rival_key, coordinate_key, precision[factors:, factors:], linear[factors:], tau[i])
+            draw_orthant(i, rival_key, coordinate_key, precision[own:, own:], linear[own:], tau[i])
             for q in range(factors):
-                for h in range(factors):
-                    linear[h] -= precision[factors + q, h] * tau[i, q]
-        for h in range(factors):
-            linear[h] += normal(item_key, i * factors + h)
-        solve_upper(precision, linear, factors)
-        for h in range(factors):
+                for h in range(own):
+                    linear[h] -= precision[own + q, h] * tau[i, q]
+        for h in range(own):
+            linear[h] += normal(item_key, i * own + h)
+        solve_upper(precision, linear, own)
+        for h in range(own):
             eta[i, h] = linear[h]
             step[h] = eta[i, h] - step[h]
-            step[factors + h] = tau[i, h] - step[factors + h]
-        squares = 0.0
+        for h in range(factors):
+            step[own + h] = tau[i, h] - step[own + h]
+        quadratic, given = 0.0, 0.0
         for first in range(data.start[i], data.start[i + 1], BLOCK):
             last = min(first + BLOCK, data.start[i + 1])
             gather_item(first, last, state, data, features)
             fitted(features, step, x)
             for b in range(last - first):
-                rest = residual[data.row[first + b]] - x[b]
-                residual[data.row[first + b]] = rest
-                squares += rest * rest
+                e = first + b
+                rest = residual[data.row[e]] - x[b]
+                residual[data.row[e]] = rest
+                others = others_part(e, state, data)
+                quadratic += (rest + others) ** 2
+                given += (rest + others) * others
         if rivals:
-            total = 0.0
-            quadratic = squares
+            for h in range(own):
+                quadratic += weight[h] * eta[i, h] * eta[i, h]
+                given += weight[h] * expected[h] * eta[i, h]
             for h in range(factors):
-                quadratic += item_weight * eta[i, h] * eta[i, h] + rival_weight * tau[i, h] * tau[i, h]
-                total += tau[i, h]
-            count = float(data.start[i + 1] - data.start[i] + 2 * factors)
-            prior_term = rival_weight * rival_mean * total
-            if state.item_centre.shape[0]:
-                for h in range(factors):
-                    prior_term += item_weight * state.item_centre[i, h] * eta[i, h]
-                    prior_term += rival_weight * state.rival_centre[i, h] * tau[i, h]
-            g = log_scale_step(count, quadratic, prior_term, normal(scale_key, 2 * i), uniform(scale_key, 4 * i + 2))
+                quadratic += rival_weight * tau[i, h] * tau[i, h]
+                given += rival_weight * expected[own + h] * tau[i, h]
+            count = float(data.start[i + 1] - data.start[i] + own + factors)
+            g = log_scale_step(count, quadratic, given, normal(scale_key, 2 * i), uniform(scale_key, 4 * i + 2))
             if g != 1.0:
-                for h in range(factors):
+                for h in range(own):
                     eta[i, h] *= g
+                for h in range(factors):
                     tau[i, h] *= g
                 for e in range(data.start[i], data.start[i + 1]):
-                    residual[data.row[e]] *= g
+                    others = others_part(e, state, data)
+                    residual[data.row[e]] = g * (residual[data.row[e]] + others) - others

@@ -28,7 +28,8 @@ def stream(clock: Clock, stage: int) -> np.uint64:
 
 
 _NONE: Doubles = np.empty((0, 0))
-_ONES: Doubles = np.ones(3)
+_NO_ITEMS: Doubles = np.empty(0)
+_ONES: Doubles = np.ones(4)
 
 
 class State(NamedTuple):
@@ -37,10 +38,15 @@ class State(NamedTuple):
     With features of users, the mean of xi_u is ``mean + user_centre[u]``, with features of items that of eta_i is
     ``item_centre[i]`` and that of tau_i ``rival_mean + rival_centre[i]``; the centres are linear in the weights, which
     are normal around 0 with the precisions ``spread`` (see regression.py). Without, centres and weights have no rows.
+
+    An item bias is a factor whose xi and tau are 1: it is the last column of eta, and the number of columns of tau is
+    that of the factors. Its mean is ``bias_centre`` (see bias.py).
     """
 
     learn: NDArray[np.bool_]  # whether the precisions of xi, eta and tau, and the means of xi, are learnt
-    prior: Doubles  # precisions of xi and eta, mean and precision of tau; an infinite one holds tau where it is
+    # Precisions of xi and eta, mean and precision of tau (an infinite one holds tau where it is), precision of the bias
+    # and slope of its mean.
+    prior: Doubles
     mean: Doubles  # of xi, one per factor
     xi: Doubles
     eta: Doubles
@@ -51,7 +57,10 @@ class State(NamedTuple):
     user_weights: Doubles = _NONE
     item_weights: Doubles = _NONE
     rival_weights: Doubles = _NONE
-    spread: Doubles = _ONES
+    bias_weights: Doubles = _NONE
+    spread: Doubles = _ONES  # of the weights of xi, eta, tau and the bias
+    meetings: Doubles = _NO_ITEMS  # what the mean of the bias rises with
+    bias_centre: Doubles = _NO_ITEMS
 
 
 class ByUser(NamedTuple):

@@ -160,9 +160,11 @@ class Regression(NamedTuple):
     user: Basis | None = None
     item: Basis | None = None
 
-    def first(self, factors: int) -> dict[str, Doubles]:
+    def first(self, factors: int, bias: bool = False) -> dict[str, Doubles]:
         """Return centres, weights and spreads to start from, as parts of a state."""
-        parts: dict[str, Doubles] = {"spread": np.ones(3)}
+        parts: dict[str, Doubles] = {"spread": np.ones(4)}
+        if bias and self.item is not None:
+            parts["bias_weights"] = np.zeros((len(self.item.squares), 1))
         for basis, names in ((self.user, ("user",)), (self.item, ("item", "rival"))):
             for name in names if basis is not None else ():
                 assert basis is not None
@@ -172,13 +174,19 @@ class Regression(NamedTuple):
 
     def draw(self, rng: np.random.Generator, state: State) -> None:
         """Draw the weights, and set the centres to what they predict."""
-        prior, spread = state.prior, state.spread
+        prior, spread, factors = state.prior, state.spread, state.xi.shape[1]
         if self.user is not None:
             state.user_weights[:], spread[0] = draw_weights(rng, self.user, state.xi - state.mean, prior[0], spread[0])
             state.user_centre[:] = self.user.known @ state.user_weights
         if self.item is not None:
-            state.item_weights[:], spread[1] = draw_weights(rng, self.item, state.eta, prior[1], spread[1])
+            eta, bias = state.eta[:, :factors], state.eta[:, factors:]
+            state.item_weights[:], spread[1] = draw_weights(rng, self.item, eta, prior[1], spread[1])
             state.item_centre[:] = self.item.known @ state.item_weights
+            if bias.size:
+                line = prior[5] * state.meetings
+                own = bias - line[:, None]
+                state.bias_weights[:], spread[3] = draw_weights(rng, self.item, own, prior[4], spread[3])
+                state.bias_centre[:] = line + (self.item.known @ state.bias_weights)[:, 0]
             if np.isfinite(prior[3]):
                 given = state.tau - prior[2], prior[3], prior[2], state.rival_weights, spread[2]
                 state.rival_weights[:], spread[2] = draw_rival_weights(rng, self.item, *given)
@@ -190,16 +198,25 @@ class Regression(NamedTuple):
         return self._new(rng, self.user, state.user_weights, state.spread[0], state.prior[0], state.mean)
 
     def new_items(self, rng: np.random.Generator, state: State) -> tuple[Doubles, Doubles]:
-        """Draw eta and tau of the items without data."""
+        """Draw eta, with the bias, and tau of the items without data."""
         assert self.item is not None
         eta = self._new(rng, self.item, state.item_weights, state.spread[1], state.prior[1], 0.0)
         mean, precision = state.prior[2:4]
-        if np.isinf(precision):
-            return eta, np.full(eta.shape, mean)
+        tau = np.full(eta.shape, mean)
+        if not np.isinf(precision):
+            tau = self._new_rivals(rng, state)
+        if len(state.bias_weights):
+            bias = self._new(rng, self.item, state.bias_weights, state.spread[3], state.prior[4], 0.0)
+            eta = np.hstack((eta, bias))
+        return eta, tau
+
+    def _new_rivals(self, rng: np.random.Generator, state: State) -> Doubles:
+        assert self.item is not None
+        mean, precision = state.prior[2:4]
         expected = mean + self._predicted(rng, self.item, state.rival_weights, state.spread[2])
         scale = precision**-0.5
-        u = 1 - rng.random(eta.shape)
-        return eta, np.maximum(expected - scale * ndtri_exp(np.log(u) + log_ndtr(expected / scale)), 0.0)
+        u = 1 - rng.random(expected.shape)
+        return np.asarray(np.maximum(expected - scale * ndtri_exp(np.log(u) + log_ndtr(expected / scale)), 0.0))
 
     @staticmethod
     def _predicted(rng: np.random.Generator, basis: Basis, weights: Doubles, spread: float) -> Doubles:

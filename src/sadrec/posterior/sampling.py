@@ -32,8 +32,8 @@ class SamplerError(ValueError):
 
 def bytes_needed(settings: GibbsSettings, users: int, items: int, triples: int) -> dict[str, int]:
     """Say how much memory a run will take, in bytes: for the draws it keeps, and beside them while it runs."""
-    numbers = (users + 2 * items) * settings.factors
-    kept = settings.chains * settings.draws * (numbers * 4 + 12)
+    numbers = (users + 2 * items) * settings.factors + items * settings.bias
+    kept = settings.chains * settings.draws * (numbers + 3 + settings.bias) * 4
     running = triples * (8 + 16 + 2 * 16 + 8 * settings.chains) + settings.chains * numbers * 8
     return {"draws": kept, "running": running}
 
@@ -59,7 +59,8 @@ def sample(
     """
     triples = asked.triples
     chains = [Chain(triples, settings, number, asked.regression) for number in range(settings.chains)]
-    draws = Draws.empty(settings.chains, settings.draws, len(asked.users), len(asked.items), settings.factors)
+    rows = len(asked.users), len(asked.items)
+    draws = Draws.empty(settings.chains, settings.draws, *rows, settings.factors, settings.bias)
     kept = 0
     if files is not None:
         kept = files.load(chains, draws, settings.sweeps)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sadrec._check import is_number
-from sadrec._settings import Number, Rule, Seed, Threads, Whole, checked, setting
+from sadrec._settings import Flag, Number, Rule, Seed, Threads, Whole, checked, setting
 from sadrec._types import Doubles
 
 Scale = float | Literal["learn"]
@@ -68,6 +68,12 @@ class SamplerSettings:
     rival_mean: float = setting(
         1.0, Number(0, 1e6), "1 expects tau to be 1, as the paper's penalty does; 0 is what its appendix writes."
     )
+    bias: bool = setting(
+        True,
+        Flag(),
+        "Whether items have a bias b_i - b_j, the same for everybody. Its mean is a line in the logarithm of how many "
+        "others an item met; slope and scale are learnt.",
+    )
     negatives: int = setting(
         1,
         Whole(1),
@@ -95,6 +101,7 @@ class GibbsSettings:
     rival_scale: Scale
     user_mean: Scale
     rival_mean: float
+    bias: bool
     negatives: int
     seed: int
 
@@ -114,12 +121,12 @@ class GibbsSettings:
         return np.array([value == "learn" for value in given])
 
     def prior(self) -> Doubles:
-        """Return the precisions of xi and eta, and mean and precision of tau; learnt scales start at 1."""
+        """Return what :class:`~sadrec.posterior.layout.State` has as prior; learnt scales start at 1, slopes at 0."""
         user, item, rival = (
             1.0 if scale == "learn" else float(scale) for scale in (self.user_scale, self.item_scale, self.rival_scale)
         )
         held = math.inf if rival == 0 else rival**-2
-        return np.array([user**-2, item**-2, self.rival_mean, held])
+        return np.array([user**-2, item**-2, self.rival_mean, held, 1.0, 0.0])
 
     def means(self) -> Doubles:
         """Return the means of xi, one per factor; learnt ones start at 0."""

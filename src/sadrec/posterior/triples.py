@@ -5,16 +5,18 @@ Every interaction becomes comparisons with a few items that the user never touch
 
 import logging
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sadrec._kernel import kernel
 from sadrec._random import nth_absent, uniform
+from sadrec._types import Doubles, Positions
 from sadrec.data import Comparisons, Interactions
 from sadrec.posterior.layout import ByItem, ByUser, Clock, stream
 from sadrec.training.given import Pairs, drawn_pairs
-from sadrec.training.layout import lay_out
+from sadrec.training.layout import lay_out, log_meetings
 
 logger = logging.getLogger("sadrec")
 
@@ -33,6 +35,24 @@ class Triples:
 
     def __len__(self) -> int:
         return len(self.by_user.user)
+
+    @cached_property
+    def meetings(self) -> Doubles:
+        """How many others every item met: see :func:`~sadrec.training.layout.log_meetings`."""
+        count = np.zeros(self.items, np.int64)
+        count_others(self.by_item, count)
+        return log_meetings(count)
+
+
+@kernel
+def count_others(data: ByItem, count: Positions) -> None:
+    """Count the different items that each item was compared with."""
+    last = np.full(count.shape[0], -1)
+    for i in range(count.shape[0]):
+        for e in range(data.start[i], data.start[i + 1]):
+            if last[data.other[e]] != i:
+                last[data.other[e]] = i
+                count[i] += 1
 
 
 def as_triples(pairs: Pairs, users: int, items: int) -> Triples:

@@ -8,6 +8,8 @@ Given the items, users do not depend on each other. For user u with comparisons 
   Wu, 1999): without it strong preferences grow and shrink by tiny steps only;
 - ``xi_u ~ N(P^-1 (sum a_t z_t + lambda mu), P^-1)``.
 
+An item bias is one more feature, ``o_t = s_t (b_i - b_j)``, whose coefficient is 1: z less o takes the place of z.
+
 ``s_t`` is the square root of the precision of a comparison: 1, or less for a fraction of one (see triples.py).
 """
 
@@ -50,7 +52,7 @@ def log_scale_step(count: float, quadratic: float, linear: float, noise: float, 
 @kernel
 def gather_user(first: int, last: int, state: State, data: ByUser, features: Doubles) -> None:
     """Put the features of comparisons first, ..., last - 1 (at most a block) into columns; zeros behind them."""
-    factors = state.eta.shape[1]
+    factors, size = state.tau.shape[1], state.eta.shape[1]
     for b in range(last - first):
         t = first + b
         i, j = data.winner[t], data.loser[t]
@@ -58,6 +60,8 @@ def gather_user(first: int, last: int, state: State, data: ByUser, features: Dou
         s = np.float64(data.root[t])
         for h in range(factors):
             features[h, b] = s * (eta_i[h] * tau_j[h] - eta_j[h] * tau_i[h])
+        if size > factors:
+            features[factors, b] = s * (eta_i[factors] - eta_j[factors])
     features[:, last - first :] = 0.0
 
 
@@ -77,35 +81,38 @@ def user_conditional(
 ) -> float:
     """Draw z for the comparisons of a user into ``residual``; return ``sum z^2``.
 
-    ``precision`` and ``linear`` become ``sum a a'`` (lower triangle) and ``sum a z``, without the prior.
+    ``precision`` and ``linear`` become ``sum a a'`` (lower triangle) and ``sum a z``, without the prior; a bias comes
+    last.
     """
-    factors = state.xi.shape[1]
-    features, x = np.zeros((factors, BLOCK)), np.empty(BLOCK)
+    factors, size = state.xi.shape[1], state.eta.shape[1]
+    features, x = np.zeros((size, BLOCK)), np.empty(BLOCK)
+    coefficients = np.ones(size)
+    coefficients[:factors] = state.xi[u]
     precision[:], linear[:] = 0.0, 0.0
     squares = 0.0
     for first in range(data.start[u], data.start[u + 1], BLOCK):
         last = min(first + BLOCK, data.start[u + 1])
         gather_user(first, last, state, data, features)
-        fitted(features, state.xi[u], x)
+        fitted(features, coefficients, x)
         for b in range(last - first):
             z = positive_normal(x[b], uniform(key, first + b))
             residual[first + b] = z
             x[b] = z
             squares += z * z
         x[last - first :] = 0.0
-        add_products(features, x, factors, precision, linear)
+        add_products(features, x, size, precision, linear)
     return squares
 
 
 @kernel
 def draw_users(first_user: int, last_user: int, clock: Clock, state: State, data: ByUser, residual: Doubles) -> None:
     """Draw z and xi for users first, ..., last - 1, no others; ``residual`` becomes ``z - x`` for their comparisons."""
-    factors = state.xi.shape[1]
+    factors, size = state.xi.shape[1], state.eta.shape[1]
     mean, weight = state.mean, state.prior[0]
     latent, scaling, noise = stream(clock, LATENT), stream(clock, USER_SCALE), stream(clock, USER)
-    precision, linear, rough = np.empty((factors, factors)), np.empty(factors), np.empty(factors)
-    features, x = np.zeros((factors, BLOCK)), np.empty(BLOCK)
-    expected = mean.copy()
+    precision, linear, rough = np.empty((size, size)), np.empty(size), np.empty(factors)
+    features, x = np.zeros((size, BLOCK)), np.empty(BLOCK)
+    expected, pull = mean.copy(), np.empty(factors)
     for u in range(first_user, last_user):
         if state.user_centre.shape[0]:
             for h in range(factors):
@@ -113,25 +120,27 @@ def draw_users(first_user: int, last_user: int, clock: Clock, state: State, data
         squares = user_conditional(u, latent, state, data, residual, precision, linear)
         for h in range(factors):
             precision[h, h] += weight
+            pull[h] = weight * expected[h] - (precision[factors, h] if size > factors else 0.0)
         factorise(precision, factors)
-        rough[:] = linear
+        rough[:] = linear[:factors]
         solve_lower(precision, rough, factors)
         explained = 0.0
         for h in range(factors):
             explained += rough[h] * rough[h]
         solve_upper(precision, rough, factors)
-        prior_term = 0.0
+        given = float(linear[factors]) if size > factors else 0.0
         for h in range(factors):
-            prior_term += weight * expected[h] * rough[h]
+            given += pull[h] * rough[h]
         count = float(data.start[u + 1] - data.start[u])
-        g = log_scale_step(count, squares - explained, prior_term, normal(scaling, 2 * u), uniform(scaling, 4 * u + 2))
+        g = log_scale_step(count, squares - explained, given, normal(scaling, 2 * u), uniform(scaling, 4 * u + 2))
         for h in range(factors):
-            linear[h] = g * linear[h] + weight * expected[h]
+            linear[h] = g * linear[h] + pull[h]
         solve_lower(precision, linear, factors)
         for h in range(factors):
             linear[h] += normal(noise, u * factors + h)
         solve_upper(precision, linear, factors)
-        state.xi[u] = linear
+        linear[factors:] = 1.0
+        state.xi[u] = linear[:factors]
         for first in range(data.start[u], data.start[u + 1], BLOCK):
             last = min(first + BLOCK, data.start[u + 1])
             gather_user(first, last, state, data, features)

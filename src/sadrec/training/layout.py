@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sadrec._kernel import kernel
-from sadrec._types import Positions
+from sadrec._types import Doubles, Positions
 from sadrec.training.given import Pairs
 
 
@@ -62,6 +62,19 @@ def list_by_item(winner: Any, loser: Any, end: Any, row: Any, other: Any, won: A
             if other.shape[0]:
                 other[place], won[place] = others[t], wins
             end[side[t]] += 1
+
+
+def log_meetings(count: NDArray[Any]) -> Doubles:
+    """Return of every item the logarithm of 1 + how many others it met, less the mean; unknown ones have the least.
+
+    What nobody compared is taken for something that was hardly ever compared.
+
+    >>> log_meetings(np.array([1, 3, 0])).round(2)
+    array([-0.35,  0.35, -0.35])
+    """
+    met = count > 0
+    logarithm = np.log1p(np.maximum(count, count[met].min()))
+    return np.asarray(logarithm - logarithm[met].mean())
 
 
 def starts(rows: NDArray[Any], count: int) -> Positions:

@@ -47,7 +47,7 @@ from sadrec.training.beliefs import (
 )
 from sadrec.training.centres import Side
 from sadrec.training.given import Pairs
-from sadrec.training.layout import list_by_item, sort_by_user, starts
+from sadrec.training.layout import list_by_item, log_meetings, sort_by_user, starts
 
 SWEEPS = 80
 BOUNDED = 15  # sweeps whose parabolas are bounds
@@ -313,16 +313,13 @@ class Variational:
         return bias | (self._users == 1), bias | (not self.rivals)
 
     def _logarithms_of_meetings(self, keys: NDArray[np.int64], items: int) -> Doubles:
-        """Return of every item the logarithm of 1 + how many others it met, less the mean; unknown ones have the least.
-
-        What nobody compared is taken for something that was hardly ever compared.
-        """
-        count = np.bincount(keys // items, minlength=items) + np.bincount(keys % items, minlength=items)
-        logarithm = np.log1p(np.maximum(count, count[self._met].min()))
-        logarithm -= logarithm[self._met].mean()
+        """Return of every item how many others it met, as :func:`~sadrec.training.layout.log_meetings` has it."""
+        logarithm = log_meetings(
+            np.bincount(keys // items, minlength=items) + np.bincount(keys % items, minlength=items)
+        )
         if self._item_side is not None:  # features tell more of an item that is new
             logarithm[~self._met] = 0.0
-        return np.asarray(logarithm)
+        return logarithm
 
     # -- a sweep ------------------------------------------------------------------------------------------------------
 
