@@ -1,6 +1,6 @@
-"""Speed of the Gibbs sampler: the paper's simulation, a million comparisons, and how time grows with their number.
+"""Speed of the Gibbs sampler: the paper's simulation, a million comparisons, many judges, and how time grows.
 
-    python benchmarks/gibbs.py            # about a minute on a quiet machine
+    python benchmarks/gibbs.py            # about two minutes on a quiet machine
     python benchmarks/gibbs.py --quick    # without the growth
 
 A sweep draws the latent margin of every comparison, every user's vector, both vectors of every item, and moves along
@@ -14,7 +14,9 @@ import time
 
 import numpy as np
 
+from sadrec import Comparisons
 from sadrec.data import simulate
+from sadrec.posterior import GibbsSAD
 from sadrec.posterior.chain import Chain
 from sadrec.posterior.draws import Draws
 from sadrec.posterior.sampling import _turn, shares
@@ -68,6 +70,25 @@ def seconds_per_sweep(triples, factors, chains, threads, sweeps, turns):
     return best
 
 
+def many_judges(users=5_000, items=10, count=100_000, pairs=1_000_000):
+    """Return the seconds of a fit of many judges, 600 sweeps of one chain, and of a million predictions from it."""
+    rng = np.random.default_rng(0)
+    winner = rng.integers(items, size=count)
+    loser = (winner + rng.integers(1, items, size=count)) % items
+    said = Comparisons.from_indices(
+        rng.integers(users, size=count), winner, loser, users=range(users), items=range(items)
+    )
+    model = GibbsSAD(factors=8, draws=300, warmup=300, chains=1, num_threads=2)
+    began = time.perf_counter()
+    model.fit(said, show_progress=False)
+    fitted = time.perf_counter() - began
+    model.probability(0, 0, 1)  # compiled by now
+    user, item = rng.integers(users, size=pairs), rng.integers(items, size=pairs)
+    began = time.perf_counter()
+    model.probability(user, item, (item + rng.integers(1, items, size=pairs)) % items)
+    return fitted, time.perf_counter() - began
+
+
 def main():
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -89,6 +110,11 @@ def main():
             figures[f"{name}, {chains} chains, {threads} threads"] = spent
             limit = f"{bar * 1e3:.0f} ms" if threads == 2 else ""
             print(f"{name:44}{chains:>7}{threads:>8}{spent * 1e3:>9.2f} ms{limit:>10}")
+    fit, predict = many_judges()
+    figures |= {"fit of 5,000 judges": fit, "1,000,000 predictions": predict}
+    print(f"\n{'5,000 judges, 10 items, 100,000 triples, k=8; two threads':60}{'seconds':>9}{'bar':>10}")
+    print(f"{'fit: 300 + 300 sweeps of one chain':60}{fit:>9.1f}{'30 s':>10}")
+    print(f"{'probability of 1,000,000 pairs, over 300 draws':60}{predict:>9.1f}")
     if not arguments.quick:
         print(f"\n{'triples (n=1,000, m=500, k=8; one thread)':44}{'per sweep':>12}{'ns per triple':>16}")
         for count in (31_250, 62_500, 125_000, 250_000, 500_000, 1_000_000, 2_000_000):
