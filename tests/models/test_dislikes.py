@@ -6,6 +6,7 @@ import pytest
 
 from sadrec import SAD, Interactions
 from sadrec.training.dataset import training_data
+from sadrec.training.drawn import deal
 
 
 @pytest.fixture(scope="module")
@@ -64,12 +65,32 @@ def test_the_order_of_what_does_not_count_is_not_learnt():
     assert both.ordered()[:3].tolist() == [True, True, True]
 
 
+def test_dislikes_beside_the_data_are_learnt_from_where_they_are():
+    rng = np.random.default_rng(0)
+    liked, disliked = rng.random((2, 40, 30)) < 0.3
+    likes, dislikes = (Interactions.from_csr(part.astype(np.float32)) for part in (liked, disliked))
+    data = training_data(likes, dislikes=dislikes)
+    settings = SAD().settings_for(likes)
+    positives, (source,) = data.positives(settings), data.pair_sources(settings)
+    assert np.shares_memory(positives.indices, likes.matrix.indices)
+    assert np.shares_memory(positives.beside.indices, dislikes.matrix.indices)
+    one = data.joined()
+    assert data.triples == one.triples == (liked | disliked).sum() and data.fingerprint() == one.fingerprint()
+    deals = [deal(of.positives(settings), 30, 4, 2, seed=1, epoch=2) for of in (data, one)]
+    for ours, theirs in zip(*deals, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    expected = one.pair_sources(settings)[0].pairs(1, 2)
+    for ours, theirs in zip(source.pairs(1, 2).arrays, expected.arrays, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    assert (data.seen() != one.seen()).nnz == 0
+
+
 def test_one_flag_for_each_interaction_tells_what_was_disliked():
     stars = np.zeros((3, 6))
     stars[:, :3] = [5, 1, 3]
     beside = np.zeros((3, 6))
     beside[:, 3] = 1
     for dislikes in (2, Interactions.from_csr(beside)):
-        data = training_data(Interactions.from_csr(stars), dislikes=dislikes)
+        data = training_data(Interactions.from_csr(stars), dislikes=dislikes).joined()
         assert data.disliked is True  # what has no weight
         assert data.weights.dtype == bool and np.array_equal(data.weights, data.seen().data > 0)

@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.stats import chisquare
 
+from sadrec.training.drawn import Beside
 from sadrec.training.given import Pairs
 from sadrec.training.samplers import Disliked, Ordered, PopularNegatives, Stated
 
@@ -91,6 +92,18 @@ def test_without_a_mask_all_that_has_no_weight_is_disliked():
     with_mask, without = (Disliked(known, weights, mask, 5) for mask in (weights == 0, None))
     assert with_mask.count == without.count == 12
     assert triples(with_mask.pairs(3, 4)) == triples(without.pairs(3, 4))
+
+
+def test_dislikes_beside_what_was_liked_are_drawn_as_from_one_matrix():
+    rng = np.random.default_rng(0)
+    liked, disliked = rng.random((2, 30, 12)) < 0.3
+    both = liked | disliked
+    joined = Disliked(rows(both), (~disliked)[both], None, 12)
+    beside = Beside(*rows(disliked), rows(both)[0])
+    apart = Disliked(rows(liked), None, None, 12, beside)
+    assert apart.count == joined.count
+    for part, parts in ((0, 1), (1, 3)):
+        assert triples(apart.pairs(3, 4, part, parts)) == triples(joined.pairs(3, 4, part, parts))
 
 
 def test_popular_negatives_are_drawn_in_proportion_to_their_popularity():

@@ -288,7 +288,7 @@ class Worker:
         """Return the positives of this worker's users, in order, and how long the longest row of anybody is."""
         if self._positives is None:
             raise ValueError("there is nothing to draw negatives for")
-        indptr, indices, weights, user_weights = self._positives
+        indptr, indices, weights, user_weights, _ = self._positives
         users = there.users_of(self.number)
         start = rows.row_starts(indptr, users)
 

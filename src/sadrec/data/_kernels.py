@@ -178,7 +178,7 @@ def merge_rows(
     of_first: NDArray[np.bool_],
     of_second: NDArray[np.bool_],
 ) -> None:
-    """Write where each row of both matrices together starts and, where ``columns`` has room, what is in it.
+    """Write where each row of both matrices together starts and, where there is room, what is in it.
 
     Rows are sorted; of an entry of both, the value is that of the first.
     """
@@ -191,7 +191,8 @@ def merge_rows(
             if columns.shape[0] > 0:
                 columns[size] = first[one] if left else second[two]
                 values[size] = first_values[one] if left else second_values[two]
-                of_first[size], of_second[size] = left, right
+                if of_first.shape[0] > 0:
+                    of_first[size], of_second[size] = left, right
             one += left
             two += right
             size += 1

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sadrec.data.ids import IdArray, Ids
 
 _INT32_MAX = np.iinfo(np.int32).max
+_NO_ENTRIES: tuple[Any, ...] = tuple(np.empty(0, dtype) for dtype in (np.int32, np.float32, bool, bool))
 
 
 def make(data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], shape: tuple[int, int]) -> Any:
@@ -95,21 +96,30 @@ def align_ids(data: Any, users: Ids, items: Ids, values: NDArray[Any] | None = N
     return sp.csr_matrix((values, (row, column)), shape=(len(users), len(items)))
 
 
-def merged(first: Any, second: Any) -> tuple[Any, NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return the entries of two matrices of one shape, the first's where both have one, and which are of each."""
+def merged(first: Any, second: Any, flags: bool = True) -> tuple[Any, NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return the entries of two matrices of one shape, the first's where both have one, and which are of each.
+
+    Without ``flags``, which are of each is left out.
+    """
     from sadrec.data._kernels import merge_rows
 
-    (start, indices), (other_start, other_indices) = kernel_rows(first), kernel_rows(second)
-    given = start, indices, first.data, other_start, other_indices, second.data
-    nothing: tuple[Any, ...] = (np.empty(0, np.int32), np.empty(0, np.float32), np.empty(0, bool), np.empty(0, bool))
-    indptr = np.zeros(len(start), np.int64)
-    merge_rows(*given, indptr, *nothing)  # counts
+    indptr = merged_start(first, second)
     size = int(indptr[-1])
     columns, values = np.empty(size, np.int32), np.empty(size, np.float32)
-    of_first, of_second = np.zeros(size, bool), np.zeros(size, bool)
+    of_first, of_second = np.zeros(size * flags, bool), np.zeros(size * flags, bool)
+    given = *kernel_rows(first), first.data, *kernel_rows(second), second.data
     merge_rows(*given, indptr, columns, values, of_first, of_second)
     narrow = indptr.astype(np.int32) if size <= _INT32_MAX else indptr
     return make(values, columns, narrow, first.shape), of_first, of_second
+
+
+def merged_start(first: Any, second: Any) -> NDArray[np.int64]:
+    """Return where each row starts in two matrices of one shape, once they are merged."""
+    from sadrec.data._kernels import merge_rows
+
+    start = np.zeros(first.shape[0] + 1, np.int64)
+    merge_rows(*kernel_rows(first), first.data, *kernel_rows(second), second.data, start, *_NO_ENTRIES)
+    return start
 
 
 def enlarged(matrix: Any, users: int, items: int) -> Any:

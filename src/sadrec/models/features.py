@@ -190,6 +190,7 @@ def prepare(
         if by == "mlp" and before is None:
             raise ValueError("features='mlp' says how features predict: give item_features or user_features as well")
         return None
+    data = data.joined()
     tables: dict[str, tuple[Table, int]] = {}
     ids = {"user": data.users, "item": data.items}
     for what, values in given.items():

@@ -304,6 +304,7 @@ class SAD(TrainingSettings, Lists, Newcomers):
                 take_over(finished=True)
             raise
         trainer.free()
+        give_back()
         take_over(finished=True)
         self._warn_of_nothing()
         return self
@@ -318,6 +319,7 @@ class SAD(TrainingSettings, Lists, Newcomers):
         seen_before: Any,
     ) -> Self:
         """Have an engine train, and take over what it brings back."""
+        data = data.joined()
         seen = seen_before if data.matrix is None else data.seen
         fitted = Fitted(_parameters(factors), data.users, data.items, seen, settings)
 

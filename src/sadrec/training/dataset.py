@@ -1,6 +1,7 @@
 """What a model is trained on: data of any kind, brought together over one list of users and one of items."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,9 @@ from numpy.typing import NDArray
 from sadrec._files import fingerprint
 from sadrec._types import Doubles, Floats
 from sadrec.data import Comparisons, Interactions
-from sadrec.data._matrix import align_ids, join_ids, kernel_rows, make, merged
+from sadrec.data._matrix import align_ids, join_ids, kernel_rows, make, merged, merged_start
 from sadrec.data.ids import IdArray, Ids
-from sadrec.training.drawn import Positives
+from sadrec.training.drawn import Beside, Positives
 from sadrec.training.given import Pairs
 from sadrec.training.lift import lift
 from sadrec.training.samplers import Disliked, Mask, Ordered, PairSource, PopularNegatives, Stated, marked
@@ -22,7 +23,11 @@ from sadrec.training.validation import HeldOut
 
 @dataclass(frozen=True)
 class TrainingData:
-    """What a model learns from, in rows and columns: everything but the parameters and the settings."""
+    """What a model learns from, in rows and columns: everything but the parameters and the settings.
+
+    Dislikes that are given beside the interactions stay where they are, since one matrix of both would take as much
+    again as the data. What looks at both as a whole asks :meth:`joined`, and lets go of it.
+    """
 
     users: Ids
     items: Ids
@@ -31,6 +36,7 @@ class TrainingData:
     has_ratings: bool  # whether the values of the matrix order the items of a user
     comparisons: Pairs | None
     disliked: Mask | bool = False  # which entries of the matrix were disliked, of weight 0; True: all that have none
+    dislikes: Any | None = None  # CSR of what was disliked, apart from the matrix; there are no weights then
 
     @property
     def kind(self) -> Kind:
@@ -40,10 +46,27 @@ class TrainingData:
     @property
     def triples(self) -> int:
         """How many interactions and comparisons there are."""
-        return (0 if self.matrix is None else self.matrix.nnz) + len(self.comparisons or ())
+        beside, interactions = self._beside, 0 if self.matrix is None else self.matrix.nnz
+        return (interactions if beside is None else int(beside.start[-1])) + len(self.comparisons or ())
+
+    @cached_property
+    def _beside(self) -> Beside | None:
+        """What was disliked apart from the matrix, in rows."""
+        if self.dislikes is None:
+            return None
+        return Beside(*kernel_rows(self.dislikes), merged_start(self.matrix, self.dislikes))
+
+    def joined(self) -> "TrainingData":
+        """Return the same with one matrix of what was liked and what was disliked."""
+        if self.dislikes is None:
+            return self
+        data, disliked = self._merged(self.dislikes)
+        return replace(data, weights=np.logical_not(disliked, out=disliked), disliked=True, dislikes=None)
 
     def fingerprint(self) -> str:
         """Return a digest of all of it."""
+        if self.dislikes is not None:
+            return self.joined().fingerprint()
         matrix, pairs = self.matrix, self.comparisons
         return fingerprint(
             *(self.users.array, self.items.array, self.weights, self._disliked_entries()),
@@ -85,6 +108,10 @@ class TrainingData:
         if isinstance(dislikes, Interactions):
             # Rated below everything that is liked.
             given = align_ids(dislikes, self.users, self.items, np.zeros(dislikes.matrix.nnz, np.float32))
+            if self.weights is None:
+                data = replace(self, dislikes=given)
+                _refuse_none_or_all(given.nnz, data.triples - len(self.comparisons or ()), dislikes)
+                return data
             data, disliked = self._merged(given)
         elif not self.has_ratings:
             raise ValueError(
@@ -93,10 +120,7 @@ class TrainingData:
             )
         else:
             disliked = self.matrix.data < float(dislikes)
-        if not disliked.any():
-            raise ValueError(f"nothing is disliked: no rating lies below {dislikes!r}")
-        if disliked.all():
-            raise ValueError("everything is disliked, and nothing is left to learn from: give a lower number")
+        _refuse_none_or_all(np.count_nonzero(disliked), len(disliked), dislikes)
         if self.weights is None:  # one array tells both: what is not disliked is liked
             return replace(data, weights=np.logical_not(disliked, out=disliked), disliked=True)
         weights = np.where(disliked, np.float32(0), np.asarray(data.weights))
@@ -104,10 +128,14 @@ class TrainingData:
 
     def seen(self) -> Any:
         """Return what was seen, with -1 for what was disliked; None where there are only comparisons."""
-        disliked = self._disliked_entries()
-        if self.matrix is None or disliked is None:
+        if self.dislikes is not None:
+            dislikes = self.dislikes
+            disliked = make(np.full_like(dislikes.data, -1), dislikes.indices, dislikes.indptr, dislikes.shape)
+            return merged(disliked, self.matrix, flags=False)[0]
+        mask = self._disliked_entries()
+        if self.matrix is None or mask is None:
             return self.matrix
-        values = np.where(disliked, np.float32(-1), self.matrix.data)
+        values = np.where(mask, np.float32(-1), self.matrix.data)
         return make(values, self.matrix.indices, self.matrix.indptr, self.matrix.shape)
 
     def users_with_data(self) -> NDArray[np.bool_]:
@@ -115,6 +143,8 @@ class TrainingData:
         known = np.zeros(len(self.users), bool)
         if self.matrix is not None:
             known |= np.diff(self.matrix.indptr) > 0
+        if self.dislikes is not None:
+            known |= np.diff(self.dislikes.indptr) > 0
         if self.comparisons is not None:
             known[self.comparisons.user] = True
         return known
@@ -127,29 +157,35 @@ class TrainingData:
     @property
     def has_pairs(self) -> bool:
         """Whether there is something that is trained on pair by pair: comparisons, or what was disliked."""
-        return self.comparisons is not None or self.disliked is not False
+        return self.comparisons is not None or self.disliked is not False or self.dislikes is not None
 
     def lift(self) -> float:
         """Return how personal taste is: see :func:`sadrec.training.lift.lift`."""
-        return lift(self.matrix, self.weights)
+        data = self.joined()
+        return lift(data.matrix, data.weights)
 
     def positives(self, settings: Settings) -> Positives | None:
         """Return what is trained against sampled negatives, if anything."""
         if self.matrix is None or settings.order_share == 1 or settings.negative_sampling == "popular":
             return None
-        return Positives(*kernel_rows(self.matrix), self.weights, self._user_weights(settings))
+        return Positives(*kernel_rows(self.matrix), self.weights, self._user_weights(settings), self._beside)
 
     def pair_sources(self, settings: Settings) -> list[PairSource]:
         """Return where given pairs come from."""
         sources: list[PairSource] = [] if self.comparisons is None else [Stated(self.comparisons)]
         if self.matrix is None:
             return sources
-        known, items, share = kernel_rows(self.matrix), len(self.items), settings.order_share
+        share = settings.order_share
+        if self.dislikes is not None and (share > 0 or settings.negative_sampling == "popular"):
+            return self.joined().pair_sources(settings)  # these look at all entries at once
+        known, items = kernel_rows(self.matrix), len(self.items)
         if settings.negative_sampling == "popular" and share < 1:
             sources.append(PopularNegatives(known, self.weights, items, self._user_weights(settings)))
         if self.disliked is not False:
             mask = None if self.disliked is True else self.disliked
             sources.append(Disliked(known, np.asarray(self.weights), mask, items))
+        if self.dislikes is not None:
+            sources.append(Disliked(known, None, None, items, self._beside))
         if share > 0:
             per_item = 1.0 if share == 1 else share / (1 - share)
             sources.append(Ordered(known, self.matrix.data, per_item, self.ordered()))
@@ -169,7 +205,7 @@ class TrainingData:
                 raise ValueError("the validation set holds nothing to check the model on")
             return align_pairs(data, self.users, self.items)
         held_out = kernel_rows(align_ids(data, self.users, self.items))
-        known = held_out if self.matrix is None else kernel_rows(self.matrix)
+        known = held_out if self.matrix is None else kernel_rows(self.joined().matrix)
         validation = HeldOut(known, held_out, len(self.items), seed)
         if not any(map(len, validation)):
             raise ValueError("the validation set holds nothing to check the model on")
@@ -179,8 +215,10 @@ class TrainingData:
         """Return how much each user's interactions count, with ``user_balance``; None: all the same."""
         if self.matrix is None or not settings.user_balance:
             return None
-        start, _ = kernel_rows(self.matrix)
+        start = self.matrix.indptr.astype(np.int64) if self._beside is None else self._beside.start
         counts = np.diff(start) if self.weights is None else marked(start, self.weights)
+        if self._beside is not None:
+            counts -= np.diff(self._beside.indptr)
         return balance(counts, settings.user_balance).astype(np.float32)
 
 
@@ -243,6 +281,14 @@ def balance_scale(counts: NDArray[Any], power: float) -> float:
     """Return what makes the mean weight of an interaction 1."""
     raw = np.maximum(counts, 1.0) ** -power
     return float(counts.sum() / max(float(counts @ raw), 1e-300)) if counts.any() else 1.0
+
+
+def _refuse_none_or_all(disliked: Any, of: int, dislikes: Any) -> None:
+    """Refuse dislikes that are none, or all there is."""
+    if not disliked:
+        raise ValueError(f"nothing is disliked: no rating lies below {dislikes!r}")
+    if disliked == of:
+        raise ValueError("everything is disliked, and nothing is left to learn from: give a lower number")
 
 
 def _checked_weights(weights: Any, data: Interactions) -> Floats:

@@ -15,6 +15,7 @@ from sadrec._kernel import inlined, kernel
 from sadrec._random import advance, below, hashed, nth_absent, stream_key
 from sadrec._types import Floats
 from sadrec.data._kernels import sort_keys
+from sadrec.training.drawn import Beside, room_for_row, row_of
 from sadrec.training.given import Pairs, Room, drawn_pairs
 from sadrec.training.step import weight_of
 
@@ -140,26 +141,32 @@ class Disliked:
     Every epoch draws, for each disliked item, one item that the user likes and one that is unknown to them, and both
     win. Unknown items are never taken for disliked ones. What each user knows (everything they touched) is given as
     ``(indptr, indices)`` with sorted rows; of these, they like what has a weight and dislike what the mask says, or,
-    without a mask, all the rest.
+    without a mask, all the rest. Or what they touched and the rest are given apart, as ``beside``.
     """
 
-    def __init__(self, known: Rows, weights: NDArray[Any], disliked: Mask | None, items: int):
-        self._known, self._weights, self._disliked, self._items = known, weights, disliked, items
-        self._room = Room()
-        rest = len(weights) - int(np.count_nonzero(weights))
-        self.count = 2 * (rest if disliked is None else int(np.count_nonzero(disliked)))
+    def __init__(
+        self, known: Rows, weights: NDArray[Any] | None, disliked: Mask | None, items: int, beside: Beside | None = None
+    ):
+        self._rows = *known, weights, beside
+        self._disliked, self._items, self._room = disliked, items, Room()
+        self._start = known[0] if beside is None else beside.start
+        self.count = 2 * int(self._dislikes().sum())
 
     def pairs(self, seed: int, epoch: int, part: int = 0, parts: int = 1) -> Pairs:
         """Draw this epoch's pairs."""
-        most = self.count
-        if parts > 1 and self._disliked is None:
-            most = 2 * entries_of(self._known[0], part, parts)
-            most -= 2 * int(marked(self._known[0], self._weights)[part::parts].sum())
-        elif parts > 1:
-            most = 2 * int(marked(self._known[0], self._disliked)[part::parts].sum())
-        longest = int(np.diff(self._known[0]).max(initial=0))
-        given = self._known, self._weights, self._disliked, longest, self._items, np.uint64(seed), epoch, part, parts
+        most = self.count if parts == 1 else 2 * int(self._dislikes()[part::parts].sum())
+        longest = int(np.diff(self._start).max(initial=0))
+        given = self._rows, self._disliked, longest, self._items, np.uint64(seed), epoch, part, parts
         return drawn_pairs(draw_over_disliked, most, *given, room=self._room)
+
+    def _dislikes(self) -> NDArray[np.int64]:
+        """Return how much each user dislikes."""
+        start, _, weights, beside = self._rows
+        if beside is not None:
+            return np.diff(beside.indptr)
+        if self._disliked is not None:
+            return np.asarray(marked(start, self._disliked))
+        return np.asarray(np.diff(start) - marked(start, weights))
 
 
 @kernel
@@ -174,17 +181,16 @@ def marked(start: Any, mask: Any) -> Any:
 
 
 @inlined
-def _dislikes(disliked: Any, weights: Any, t: int) -> Any:
+def _disliked(mask: Any, at: int, weight: Any) -> Any:
     """Tell whether an entry was disliked; without a mask, what has no weight was."""
-    if disliked is None:
-        return weights[t] == 0
-    return disliked[t]
+    if mask is None:
+        return weight == 0
+    return mask[at]
 
 
 @kernel
 def draw_over_disliked(
-    known: Any,
-    weights: Any,
+    rows: Any,
     disliked: Any,
     longest: int,
     items: int,
@@ -197,29 +203,29 @@ def draw_over_disliked(
     loser: Any,
 ) -> int:
     """Write the drawn pairs and return how many there are."""
-    start, indices = known
+    indptr, indices, weights, beside = rows
+    both, counts = room_for_row(beside, longest)
     liked, count = np.empty(longest, np.int32), 0
-    for u in range(part, start.shape[0] - 1, parts):
+    for u in range(part, indptr.shape[0] - 1, parts):
         state = stream_key(seed, epoch, u, 5)
-        lo, hi = start[u], start[u + 1]
-        row = indices[lo:hi]
+        row, weight = row_of(indptr, indices, weights, beside, u, both, counts)
         unknown = items - row.shape[0]
         likes = 0
-        for t in range(lo, hi):
-            if weights[t] != 0:
-                liked[likes] = indices[t]
+        for t in range(row.shape[0]):
+            if weight[t] != 0:
+                liked[likes] = row[t]
                 likes += 1
-        for t in range(lo, hi):
-            if not _dislikes(disliked, weights, t):
+        for t in range(row.shape[0]):
+            if not _disliked(disliked, indptr[u] + t, weight[t]):
                 continue
             if likes > 0:
                 state = advance(state)
-                user[count], loser[count] = u, indices[t]
+                user[count], loser[count] = u, row[t]
                 winner[count] = liked[below(hashed(state), likes)]
                 count += 1
             if unknown > 0:
                 state = advance(state)
-                user[count], loser[count] = u, indices[t]
+                user[count], loser[count] = u, row[t]
                 winner[count] = nth_absent(row, below(hashed(state), unknown))
                 count += 1
     return count
