@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 
 import sadrec
 from sadrec.data.ids import UnknownIdError
-from sadrec.serving import schemas, verbs
+from sadrec.serving import answers, questions, verbs
 from sadrec.serving.metrics import CONTENT_TYPE, Metrics
 from sadrec.serving.problems import Unanswerable
 from sadrec.serving.served import Served, dumps
@@ -30,13 +30,13 @@ logger = logging.getLogger("sadrec.serving")
 EXPLORER = Path(__file__).parent / "explorer"
 
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
-    400: {"model": schemas.Problem, "description": "The body is not JSON."},
-    401: {"model": schemas.Problem, "description": "A key is needed, and none that is known was given."},
-    404: {"model": schemas.Problem, "description": "A user or an item is unknown; what to do instead is said."},
-    413: {"model": schemas.Problem, "description": f"The body is longer than {MOST_BODY} bytes."},
-    422: {"model": schemas.Problem, "description": "The question is malformed, or this model has no answer to it."},
-    500: {"model": schemas.Problem, "description": "A fault of the service."},
-    503: {"model": schemas.Problem, "description": "The model is still being loaded, or too much is asked at once."},
+    400: {"model": answers.Problem, "description": "The body is not JSON."},
+    401: {"model": answers.Problem, "description": "A key is needed, and none that is known was given."},
+    404: {"model": answers.Problem, "description": "A user or an item is unknown; what to do instead is said."},
+    413: {"model": answers.Problem, "description": f"The body is longer than {MOST_BODY} bytes."},
+    422: {"model": answers.Problem, "description": "The question is malformed, or this model has no answer to it."},
+    500: {"model": answers.Problem, "description": "A fault of the service."},
+    503: {"model": answers.Problem, "description": "The model is still being loaded, or too much is asked at once."},
 }
 _NOT_JSON = "the body is not JSON"
 _FEATURES = (
@@ -110,99 +110,99 @@ def _add_verbs(app: FastAPI, service: Service) -> None:
         responses = {200: {"model": answer}, **_PROBLEMS}
         return app.post(f"/v1/{path}", response_class=Response, responses=responses, summary=summary, tags=["verbs"])
 
-    @get("describe", schemas.DescribeAnswer, "What is served")
+    @get("describe", answers.DescribeAnswer, "What is served")
     def describe(request: Request) -> Response:
         return _json(verbs.describe(answered(request)))
 
-    @get("recommend", schemas.RecommendAnswer, "What to show a known user")
-    def recommend(request: Request, asked: Annotated[schemas.RecommendQuery, Query()]) -> Response:
+    @get("recommend", answers.RecommendAnswer, "What to show a known user")
+    def recommend(request: Request, asked: Annotated[questions.RecommendQuery, Query()]) -> Response:
         given = asked.model_dump()
-        full = schemas.Recommend(**{**given, "items": given["items"] or None})
+        full = questions.Recommend(**{**given, "items": given["items"] or None})
         return _json(verbs.recommend(answered(request), full))
 
-    @post("recommend", schemas.RecommendAnswer, "What to show a user, or a visitor by likes, comparisons or features")
-    def recommend_to(request: Request, asked: schemas.Recommend) -> Response:
+    @post("recommend", answers.RecommendAnswer, "What to show a user, or a visitor by likes, comparisons or features")
+    def recommend_to(request: Request, asked: questions.Recommend) -> Response:
         return _json(verbs.recommend(answered(request), asked))
 
-    @post("groups", schemas.GroupsAnswer, "Slates: items that form a cycle are shown together")
-    def groups(request: Request, asked: schemas.Groups) -> Response:
+    @post("groups", answers.GroupsAnswer, "Slates: items that form a cycle are shown together")
+    def groups(request: Request, asked: questions.Groups) -> Response:
         return _json(verbs.groups(answered(request), asked))
 
-    @post("prefer", schemas.PreferAnswer, "Which of two items is preferred, and how surely")
-    def prefer(request: Request, asked: schemas.Prefer) -> Response:
+    @post("prefer", answers.PreferAnswer, "Which of two items is preferred, and how surely")
+    def prefer(request: Request, asked: questions.Prefer) -> Response:
         return _json(verbs.prefer(answered(request), asked))
 
-    @post("margins", schemas.MarginsAnswer, "All of some items against all of some rivals")
-    def margins(request: Request, asked: schemas.Margins) -> Response:
+    @post("margins", answers.MarginsAnswer, "All of some items against all of some rivals")
+    def margins(request: Request, asked: questions.Margins) -> Response:
         return _json(verbs.margins(answered(request), asked))
 
-    @post("rank", schemas.RankAnswer, "An order of given items")
-    def rank(request: Request, asked: schemas.Rank) -> Response:
+    @post("rank", answers.RankAnswer, "An order of given items")
+    def rank(request: Request, asked: questions.Rank) -> Response:
         return _json(verbs.rank(answered(request), asked))
 
-    @post("cycles", schemas.CyclesAnswer, "Where taste runs in a cycle, and which factors carry it")
-    def cycles(request: Request, asked: schemas.Cycles) -> Response:
+    @post("cycles", answers.CyclesAnswer, "Where taste runs in a cycle, and which factors carry it")
+    def cycles(request: Request, asked: questions.Cycles) -> Response:
         return _json(verbs.cycles(answered(request), asked))
 
-    @post("explain", schemas.ExplainAnswer, "Why an item rather than a rival")
-    def explain(request: Request, asked: schemas.Explain) -> Response:
+    @post("explain", answers.ExplainAnswer, "Why an item rather than a rival")
+    def explain(request: Request, asked: questions.Explain) -> Response:
         return _json(verbs.explain(answered(request), asked))
 
-    @get("similar", schemas.SimilarAnswer, "What is alike to an item, or who to a user")
-    def similar(request: Request, asked: Annotated[schemas.Similar, Query()]) -> Response:
+    @get("similar", answers.SimilarAnswer, "What is alike to an item, or who to a user")
+    def similar(request: Request, asked: Annotated[questions.Similar, Query()]) -> Response:
         return _json(verbs.similar(answered(request), asked))
 
-    @post("question", schemas.AskAnswer, "What to ask a person next")
-    def question(request: Request, asked: schemas.Ask) -> Response:
+    @post("question", answers.AskAnswer, "What to ask a person next")
+    def question(request: Request, asked: questions.Ask) -> Response:
         return _json(verbs.ask(answered(request), asked))
 
-    @post("visitor", schemas.VisitorAnswer, "All about a visitor: list, next question, contradictions, cycle")
-    def visitor(request: Request, asked: schemas.Visitor) -> Response:
+    @post("visitor", answers.VisitorAnswer, "All about a visitor: list, next question, contradictions, cycle")
+    def visitor(request: Request, asked: questions.Visitor) -> Response:
         return _json(verbs.visitor(answered(request), asked))
 
-    @post("slate", schemas.SlateAnswer, "Who wins among a few items, and whose presence changes that")
-    def slate(request: Request, asked: schemas.Slate) -> Response:
+    @post("slate", answers.SlateAnswer, "Who wins among a few items, and whose presence changes that")
+    def slate(request: Request, asked: questions.Slate) -> Response:
         return _json(verbs.slate(answered(request), asked))
 
-    @get("nemesis", schemas.NemesisAnswer, "What beats an item, for what share of the users")
-    def nemesis(request: Request, asked: Annotated[schemas.NemesisQuery, Query()]) -> Response:
+    @get("nemesis", answers.NemesisAnswer, "What beats an item, for what share of the users")
+    def nemesis(request: Request, asked: Annotated[questions.NemesisQuery, Query()]) -> Response:
         return _json(verbs.nemesis(answered(request), asked))
 
-    @post("worth", schemas.WorthAnswer, "The model beside its twin with T = 1: is learning T worth it?")
-    def worth(request: Request, asked: schemas.Worth) -> Response:
+    @post("worth", answers.WorthAnswer, "The model beside its twin with T = 1: is learning T worth it?")
+    def worth(request: Request, asked: questions.Worth) -> Response:
         return _json(verbs.worth(answered(request), asked))
 
-    @get("items", schemas.SearchAnswer, "Items by title or id")
-    def items(request: Request, asked: Annotated[schemas.SearchQuery, Query()]) -> Response:
+    @get("items", answers.SearchAnswer, "Items by title or id")
+    def items(request: Request, asked: Annotated[questions.SearchQuery, Query()]) -> Response:
         return _json(verbs.search(answered(request), asked))
 
-    @get("items/{item:path}", schemas.ItemAnswer, "One item")
+    @get("items/{item:path}", answers.ItemAnswer, "One item")
     def item(request: Request, item: Annotated[str, InPath(max_length=256)]) -> Response:
         return _json(verbs.item(answered(request), item))
 
-    @get("users", schemas.UsersAnswer, "Some users")
-    def users(request: Request, asked: Annotated[schemas.UsersQuery, Query()]) -> Response:
+    @get("users", answers.UsersAnswer, "Some users")
+    def users(request: Request, asked: Annotated[questions.UsersQuery, Query()]) -> Response:
         return _json(verbs.users(answered(request), asked))
 
-    @get("popular", schemas.RecommendAnswer, "What is popular")
-    def popular(request: Request, asked: Annotated[schemas.PopularQuery, Query()]) -> Response:
+    @get("popular", answers.RecommendAnswer, "What is popular")
+    def popular(request: Request, asked: Annotated[questions.PopularQuery, Query()]) -> Response:
         return _json(verbs.popular(answered(request), asked))
 
-    @post("events", schemas.EventsAnswer, "Keep people's answers for the next fit")
-    def events(request: Request, asked: schemas.Events) -> Response:
+    @post("events", answers.EventsAnswer, "Keep people's answers for the next fit")
+    def events(request: Request, asked: questions.Events) -> Response:
         served = answered(request)
         return _json({"model": served.digest, "kept": service.keep(served, asked)})
 
 
 def _add_health(app: FastAPI, store: Store, metrics: Metrics) -> None:
-    @app.get("/livez", response_model=schemas.Health, tags=["operation"], summary="Whether the process lives")
+    @app.get("/livez", response_model=answers.Health, tags=["operation"], summary="Whether the process lives")
     async def livez() -> Response:
         return _json({"status": "alive", "model": store.current.digest if store.current else None})
 
-    responses: dict[int | str, dict[str, Any]] = {503: {"model": schemas.Health}}
+    responses: dict[int | str, dict[str, Any]] = {503: {"model": answers.Health}}
 
     @app.get(
-        "/readyz", response_model=schemas.Health, responses=responses, tags=["operation"], summary="Whether to ask it"
+        "/readyz", response_model=answers.Health, responses=responses, tags=["operation"], summary="Whether to ask it"
     )
     async def readyz() -> Response:
         if store.current is None:

@@ -11,13 +11,13 @@ import scipy.sparse as sp
 from sadrec.data.ids import Ids, UnknownIdError, as_id_array
 from sadrec.features.encoder import Listed, Scaled
 from sadrec.models.features import Predictor
-from sadrec.serving import schemas
+from sadrec.serving import questions
 from sadrec.serving.catalogue import catalogue
 from sadrec.serving.problems import Unanswerable, answered
 from sadrec.serving.served import Served
 
 Answer = dict[str, Any]
-Asked = TypeVar("Asked", bound=schemas.WhoAndNew)
+Asked = TypeVar("Asked", bound=questions.WhoAndNew)
 
 _SHOWN = 100
 """Categories that are named as examples, at most."""
@@ -50,7 +50,7 @@ def with_new_items(verb: Callable[[Served, Asked], Answer]) -> Callable[[Served,
     return ask
 
 
-def joined(served: Served, new: Sequence[schemas.NewItem]) -> Served:
+def joined(served: Served, new: Sequence[questions.NewItem]) -> Served:
     """Return what is served with more items, which are known by their features; nothing is learnt."""
     model, fitted = served.model, served.model._fitted
     encoder = answered(lambda: fitted.known_features("item")).encoder

@@ -14,7 +14,7 @@ from typing import Any
 from sadrec.serving.events import EventLog
 from sadrec.serving.keys import Keys
 from sadrec.serving.problems import Unanswerable
-from sadrec.serving.schemas import Events
+from sadrec.serving.questions import Events
 from sadrec.serving.served import Served, dumps
 from sadrec.serving.settings import MOST_AT_ONCE, MOST_BODY, MOST_CONNECTIONS, MOST_N, ServeSettings
 from sadrec.serving.store import Store

@@ -1,0 +1,104 @@
+"""What to show: lists, slates of items that belong together, and what is popular."""
+
+from typing import Any
+
+import numpy as np
+
+from sadrec import SAD
+from sadrec.serving import questions
+from sadrec.serving.newcomers import with_new_items
+from sadrec.serving.problems import NothingSaidError, Unanswerable, UnknownUserError
+from sadrec.serving.served import EVERYBODY, Served
+from sadrec.serving.settings import MOST_PLAYERS
+from sadrec.serving.verbs.person import Answer, covariance_of, known_items, person, scored
+
+_NUMBERS = 1 << 23
+"""How many draws of scores are held at a time."""
+
+
+@with_new_items
+def recommend(served: Served, asked: questions.Recommend) -> Answer:
+    """Return the best items."""
+    fallback = None
+    try:
+        model, user = person(served, asked)
+    except (UnknownUserError, NothingSaidError):
+        if asked.fallback != "popular":
+            raise
+        model, user, fallback = served.everybody, EVERYBODY, "popular"
+    if asked.items is not None and asked.exclude:
+        raise Unanswerable("give items (the only ones to consider) or exclude (to leave out), not both")
+    allowed = None if asked.items is None else known_items(served, asked.items)
+    left_out = known_items(served, asked.exclude) or None
+    ids, scores = model.recommend(
+        user,
+        N=asked.N,
+        filter_already_liked_items=not asked.keep_seen,
+        filter_items=left_out,
+        items=allowed,
+        method=asked.method,
+        candidates=max(asked.N, asked.candidates) if asked.method == "margin" else asked.candidates,
+    )
+    listed = scored(served, ids, scores)
+    if asked.intervals and asked.method == "margin":
+        add_intervals(served, model, user, ids, listed)
+    return {
+        "model": served.digest,
+        "user": served.plain(asked.user if fallback and asked.user is not None else user),
+        "method": asked.method,
+        "items": listed,
+        "fallback": fallback,
+    }
+
+
+def add_intervals(served: Served, model: SAD, user: Any, ids: Any, listed: list[dict[str, Any]]) -> None:
+    """Say how sure scores are: by the posterior, or by what is known of the person's vector."""
+    from sadrec.posterior.gibbs import LOGIT_PER_PROBIT
+
+    if not len(ids):
+        return
+    posterior = served.posterior
+    if posterior is not None and model is served.model and user in posterior.user_ids:
+        rows, row = posterior.item_ids.positions(ids), int(posterior.user_ids.positions(user))
+        every = np.arange(len(posterior.item_ids))
+        draws = posterior.drawn.at_most(max(1, min(500, _NUMBERS // len(every))))
+        scores = LOGIT_PER_PROBIT * draws.scores(row, every)[:, rows]
+        low, high = np.quantile(scores, (0.05, 0.95), axis=0)
+        for entry, one, two, spread in zip(listed, low, high, scores.std(axis=0), strict=True):
+            entry |= {"interval": [float(one), float(two)], "deviation": float(spread)}
+        return
+    covariance = covariance_of(model, user)
+    if covariance is None:
+        return
+    vectors = model._fitted.index.vectors[model.item_ids.positions(ids), : len(covariance)].astype(np.float64)
+    spread = np.sqrt(np.maximum(np.einsum("ih,ih->i", vectors @ covariance, vectors), 0.0))
+    for entry, one in zip(listed, spread, strict=True):
+        centre = entry["score"]
+        entry |= {"deviation": float(one), "interval": [centre - 1.645 * float(one), centre + 1.645 * float(one)]}
+
+
+@with_new_items
+def groups(served: Served, asked: questions.Groups) -> Answer:
+    """Return slates on which items that form a cycle are shown together."""
+    model, user = person(served, asked)
+    most, least = min(asked.N, MOST_PLAYERS), asked.minimum
+    shown = model.recommend_groups(user, most, candidates=asked.candidates, largest=asked.largest, minimum=least)
+    return {
+        "model": served.digest,
+        "user": served.plain(user),
+        "groups": [
+            {"items": served.entries(group.items), "wins": group.wins, "strength": group.strength} for group in shown
+        ],
+    }
+
+
+def popular(served: Served, asked: questions.PopularQuery) -> Answer:
+    """Return what is popular by margin, over all users."""
+    ids, scores = served.model.recommend_popular(N=asked.N)
+    return {
+        "model": served.digest,
+        "user": EVERYBODY,
+        "method": "margin",
+        "items": scored(served, ids, scores),
+        "fallback": "popular",
+    }
