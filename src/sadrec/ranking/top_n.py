@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 TopN = tuple[Positions, NDArray[np.float32]]
 """Positions (users, N), best first, and their scores. Where nothing is left to recommend: -1 and -inf."""
 
-_ROWS, _COLUMNS = 2048, 4096
-"""Size of a tile: 32 MB of scores. Smaller ones would do, but every matrix product waits for all its threads."""
+_ROWS, _COLUMNS = 512, 4096
+"""Size of a tile: 8 MB of scores. Every matrix product waits for all its threads, and smaller ones wait too often."""
 
 _NO_PLACES = np.empty(0, np.int64)
 _SPARE = 2
