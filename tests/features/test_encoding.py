@@ -153,6 +153,12 @@ def test_a_table_that_lacks_a_column_is_refused():
         (FRAME.select("item", pl.lit(1.0).alias("same")), ValueError, "tells two items of the data apart"),
         (FRAME.with_columns(item=pl.Series(["e", "f", "g", "h"])), ValueError, "names none of the 3 items"),
         ("nowhere.csv", FileNotFoundError, "nowhere.csv"),
+        ({"item": ["a", "b"], "price": [1.0, 2.0]}, ValueError, "make a data frame of columns"),
+        (FRAME.select("kind", "price", pl.col("item").alias("name")), ValueError, "'x' is given twice"),
+        (FRAME.select("price", "kind"), ValueError, "missing"),
+        (FRAME.rename({"item": "user"}), ValueError, "its first, 'user', looks like the user"),
+        (pd.DataFrame([["a", 1.0]], columns=["item", 7]), TypeError, "need names that are text, not 7"),
+        (pd.DataFrame([["a", 1, 2]], columns=["item", "x", "x"]), ValueError, "two columns .* are named 'x'"),
     ],
 )
 def test_bad_features_are_refused_with_a_word(values, error, words):
@@ -160,9 +166,37 @@ def test_bad_features_are_refused_with_a_word(values, error, words):
         encoded(values)
 
 
-def test_tags_that_name_no_column_are_refused():
+def test_tags_that_name_no_column_of_text_are_refused():
     with pytest.raises(ValueError, match="tags names 'genre'"):
         encoded(FRAME, tags="genre")
+    with pytest.raises(TypeError, match="tags names 'price', a column of item_features that holds Float64"):
+        encoded(FRAME, tags="price")
+
+
+def test_a_column_without_any_value_is_not_known_whatever_its_type():
+    encoder, _ = encoded(FRAME)
+    empty = pl.DataFrame({"item": ["n"], "price": [None], "hot": [None], "kind": [None], "tags": [None]})
+    for kind in (pl.Null, pl.Float64, pl.String):
+        table = Features(empty.with_columns(pl.col("price", "kind").cast(kind))).table([], "item")
+        assert not encoder.encode(table).nnz
+
+
+def test_ids_in_the_index_of_a_pandas_frame_are_found():
+    frame = FRAME.drop("tags").to_pandas()
+    np.testing.assert_array_equal(encoded(frame.set_index("item"))[1], encoded(frame)[1])
+
+
+def test_arrays_in_a_column_of_pandas_are_embeddings():
+    frame = pd.DataFrame({"item": ["a", "b", "c"], "e": [np.array([1.0, 2.0]), None, np.array([3.0, 1.0])]})
+    encoder, rows = encoded(frame)
+    assert encoder.columns == ["e[0]", "e[1]"]
+    np.testing.assert_allclose(rows, [[-1, 1], [0, 0], [1, -1]])
+
+
+def test_the_column_that_is_taken_for_ids_is_named():
+    frame = pl.DataFrame({"title": ["x", "y", "z"], "item_number": ["a", "b", "c"]})
+    with pytest.raises(ValueError, match="taken from the column 'title'"):
+        encoded(frame)
 
 
 def test_a_column_of_many_numbers_may_bend_and_its_mean_is_still_zero():

@@ -150,25 +150,39 @@ def _one_role_each(chosen: dict[str, str | None]) -> dict[str, str]:
     return {role: name for role, name in chosen.items() if name is not None}
 
 
-def is_frame(value: Any) -> bool:
-    """Whether ``value`` is a data frame of a kind that can be read."""
+def _wrapped(value: Any) -> Any:
+    """Wrap a frame of pandas, polars, Arrow and others; return anything else as it is."""
     import narwhals.stable.v1 as nw  # here and below, not above: it takes a tenth of a second
 
-    return isinstance(nw.from_native(value, pass_through=True), (nw.DataFrame, nw.LazyFrame))
+    try:
+        return nw.from_native(value, pass_through=True)
+    except nw.exceptions.DuplicateError:
+        names = list(value.columns)
+        twice = next(name for place, name in enumerate(names) if name in names[:place])
+        raise ValueError(f"two columns of the data frame are named {twice!r}: rename one") from None
+
+
+def is_frame(value: Any) -> bool:
+    """Whether ``value`` is a data frame of a kind that can be read."""
+    import narwhals.stable.v1 as nw
+
+    return isinstance(_wrapped(value), (nw.DataFrame, nw.LazyFrame))
 
 
 def open_frame(frame: Any) -> Any:
     """Wrap a frame of pandas, polars, Arrow and others; collect a lazy one."""
     import narwhals.stable.v1 as nw
 
-    try:
-        wrapped = nw.from_native(frame)
-    except TypeError:
+    wrapped = _wrapped(frame)
+    if not isinstance(wrapped, (nw.DataFrame, nw.LazyFrame)):
         raise TypeError(
             f"a data frame (pandas, polars, Arrow) is needed, not {type(frame).__name__}; "
             "for a matrix use from_csr, for a file read"
-        ) from None
-    return wrapped.collect() if isinstance(wrapped, nw.LazyFrame) else wrapped
+        )
+    opened = wrapped.collect() if isinstance(wrapped, nw.LazyFrame) else wrapped
+    if odd := [name for name in opened.columns if not isinstance(name, str)]:
+        raise TypeError(f"the columns of a data frame need names that are text, not {odd[0]!r}: rename them")
+    return opened
 
 
 def take_columns(frame: Any, names: dict[str, str]) -> dict[str, pl.Series]:
@@ -190,7 +204,7 @@ def _take_column(frame: Any, name: str) -> pl.Series:
     values = series.to_numpy()
     if values.dtype.kind == "O":
         try:
-            return pl.Series(name, [None if _is_missing(value) else value for value in values.tolist()])
+            return pl.Series(name, [_plain_value(value) for value in values.tolist()])
         except TypeError:
             kinds = ", ".join(sorted({type(value).__name__ for value in values.tolist()}))
             raise TypeError(f"the column {name!r} mixes {kinds}: convert it to one type, e.g. text") from None
@@ -199,5 +213,9 @@ def _take_column(frame: Any, name: str) -> pl.Series:
     return pl.Series(name, np.ascontiguousarray(values))
 
 
-def _is_missing(value: Any) -> bool:
-    return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
+def _plain_value(value: Any) -> Any:
+    """Return a value as polars takes it: None where it is missing, a list for an array."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    missing = value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
+    return None if missing else value

@@ -140,7 +140,7 @@ class Encoder:
         if not len(known):
             raise ValueError(
                 f"{what}_features names none of the {len(trained):,} {what}s of the data, such as "
-                f"{trained.array[0].item()!r}: it has ids such as {table.ids.array[0].item()!r}"
+                f"{trained.array[0].item()!r}: it has ids such as {table.ids.array[0].item()!r}{table.source}"
             )
         codes: list[Code] = []
         dropped: list[str] = []
@@ -210,18 +210,20 @@ class Encoder:
             if not blocks:
                 raise ValueError(f"{self.what}_features was a sparse matrix of {code.width} columns: give such rows")
             return blocks[0]
-        if isinstance(code, Listed):
-            words = [part for part in table.parts if isinstance(part, Words) and part.name == code.name]
-            if not words and not partly:
-                self._refuse(code.name, table)
-            return words[0] if words else None
         own: dict[str, Doubles] = {}
         for part in table.parts:
             if isinstance(part, Numbers):
                 own |= {name: part.values[:, place] for place, name in enumerate(part.names)}
+        empty = {name for name, values in own.items() if np.isnan(values).all()}  # of any type
+        if isinstance(code, Listed):
+            words = [part for part in table.parts if isinstance(part, Words) and part.name == code.name]
+            if not words and not partly and code.name not in empty:
+                self._refuse(code.name, table)
+            return words[0] if words else None
+        empty |= {part.name for part in table.parts if isinstance(part, Words) and not part.levels}
         for name in code.names:
             if name not in own:
-                if not partly:
+                if not partly and name not in empty:
                     self._refuse(name, table)
                 own[name] = np.full(len(table.ids), np.nan)
         return Numbers(code.names, np.column_stack([own[name] for name in code.names]))  # in their order

@@ -47,6 +47,14 @@ class Table:
 
     ids: Ids
     parts: list[Part]
+    column: str | None = None  # of a frame, that the ids are of
+
+    @property
+    def source(self) -> str:
+        """Where the ids are from, for an error."""
+        if self.column is None:
+            return ""
+        return f" (the ids are taken from the column {self.column!r}: Features(table, id=...) names another)"
 
 
 class Features:
@@ -124,6 +132,8 @@ class Features:
         return table
 
     def _of_frame(self, frame: Any, what: str) -> Table:
+        if getattr(getattr(frame, "index", None), "name", None) is not None:  # pandas: ids that were made the index
+            frame = frame.reset_index()
         opened = open_frame(frame)
         names = list(opened.columns)
         column = id_column(names, what, self._id)
@@ -135,7 +145,7 @@ class Features:
             ids = Ids(as_id_array(given), what)
         except ValueError as error:
             raise ValueError(f"{what}_features, column {column!r}: {error}") from None
-        return Table(ids, self._parts(columns, what))
+        return Table(ids, self._parts(columns, what), column)
 
     def _of_mapping(self, values: Mapping[Any, Any], what: str) -> Table:
         ids, rows = list(values), list(values.values())
@@ -151,7 +161,8 @@ class Features:
                     matrix = np.array([list(row) for row in rows], np.float64)
                 except (TypeError, ValueError):
                     raise ValueError(
-                        f"{what}_features: each id needs a list of tags (text), or as many numbers as all others"
+                        f"{what}_features: a mapping goes from ids, and each needs a list of tags (text), or as many "
+                        "numbers as all others; make a data frame of columns"
                     ) from None
                 return Table(Ids(as_id_array(ids), what), [_matrix(matrix, len(ids), f"{what}_features", "ids")])
             return Table(Ids(as_id_array(ids), what), [_tags("tags", [list(row) for row in rows])])
@@ -166,6 +177,10 @@ class Features:
         names, numbers = [], []
         for name, series in columns.items():
             kind = series.dtype
+            if name in self._tags and (kind.is_numeric() or kind == pl.Boolean):
+                raise TypeError(
+                    f"tags names {name!r}, a column of {what}_features that holds {kind}: turn it into text"
+                )
             if kind.is_numeric() or kind == pl.Boolean:
                 names.append(name)
                 numbers.append(_numbers(name, series, what))
@@ -221,7 +236,14 @@ def id_column(names: list[str], what: str, id: str | None = None) -> str:
     """Return the column of ids: the one that is named, or that has a usual name, or the first."""
     if not names:
         raise ValueError(f"{what}_features has no columns: give one of ids and some of features")
-    return find_column(names, AUTO if id is None else id, what, required=False) or names[0]
+    found = find_column(names, AUTO if id is None else id, what, required=False)
+    other = "user" if what == "item" else "item"
+    if found is None and find_column(names[:1], AUTO, other, required=False):
+        raise ValueError(
+            f"{what}_features has no column that looks like the {what}, and its first, {names[0]!r}, looks like the "
+            f"{other}: give a table of {what}s, or name their column, Features(table, id=...)"
+        )
+    return found or names[0]
 
 
 def _is_listed(value: Any) -> bool:

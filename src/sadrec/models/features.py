@@ -201,7 +201,7 @@ def prepare(
             try:
                 ids[what] = Ids(join_ids(ids[what].array, table.ids.array), what)
             except TypeError as error:
-                raise TypeError(f"{what}_features: {error}") from None
+                raise TypeError(f"{what}_features: {error}{table.source}") from None
     whole = _enlarged(data, ids["user"], ids["item"])
     observed = {"user": _of_users(whole), "item": _of_items(whole)}
     sides: dict[str, Encoded | None] = {}
