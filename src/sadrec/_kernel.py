@@ -217,3 +217,63 @@ def _claim(typing_context: Any, counter: Any) -> Any:
 
 
 claim = cast(Callable[[Any], int], intrinsic(_claim))
+
+
+def _power_of_two(typing_context: Any, exponent: Any) -> Any:
+    """Return 2 to a whole ``exponent`` (int32) from -126 to 127, in single precision: many at a time in a loop."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        biased = builder.add(arguments[0], ir.Constant(ir.IntType(32), 127))
+        return builder.bitcast(builder.shl(biased, ir.Constant(ir.IntType(32), 23)), ir.FloatType())
+
+    return types.float32(types.int32), generate
+
+
+power_of_two = cast(Callable[[Any], Any], intrinsic(_power_of_two))
+
+
+TILE_ROWS, TILE_COLUMNS = 8, 16
+_LANES = 8  # numbers that are added at a time; so many for each row of a tile, twice, stay in registers
+
+
+def _product_tile(typing_context: Any, left: Any, right: Any, product: Any, row: Any, column: Any, inner: Any) -> Any:
+    """Write 8 x 16 numbers of a product of matrices, from ``product[row, column]`` on, summed over ``inner``.
+
+    Every number is a sum from the first to the last, whatever the processor.
+    """
+    kinds = left, right, product
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        tools, lanes, number = cast(Any, cgutils), ir.VectorType(ir.FloatType(), _LANES), arguments[5].type
+        views = [context.make_array(kinds[which])(context, builder, arguments[which]) for which in range(3)]
+        zero = ir.Constant(lanes, [0.0] * _LANES)
+        first = ir.Constant(ir.VectorType(ir.IntType(32), _LANES), [0] * _LANES)
+        rows = [builder.add(arguments[3], ir.Constant(number, step)) for step in range(TILE_ROWS)]
+        columns = [builder.add(arguments[4], ir.Constant(number, step)) for step in range(0, TILE_COLUMNS, _LANES)]
+
+        def pointer(which: int, *at: Any) -> Any:
+            return tools.get_item_pointer(context, builder, kinds[which], views[which], at, wraparound=False)
+
+        def vector(which: int, *at: Any) -> Any:
+            return builder.bitcast(pointer(which, *at), lanes.as_pointer())
+
+        sums = {(a, h): tools.alloca_once(builder, lanes) for a in rows for h in columns}
+        for total in sums.values():
+            builder.store(zero, total)
+        with tools.for_range(builder, arguments[5]) as loop:
+            factors = {h: builder.load(vector(1, loop.index, h), align=4) for h in columns}
+            for a in rows:
+                alone = builder.insert_element(zero, builder.load(pointer(0, a, loop.index)), ir.Constant(number, 0))
+                spread = builder.shuffle_vector(alone, zero, first)
+                for h in columns:
+                    added = builder.fmul(spread, factors[h], flags=["contract"])
+                    total = builder.fadd(builder.load(sums[a, h]), added, flags=["contract"])
+                    builder.store(total, sums[a, h])
+        for (a, h), total in sums.items():
+            builder.store(builder.load(total), vector(2, a, h), align=4)
+        return context.get_dummy_value()
+
+    return types.void(left, right, product, row, column, inner), generate
+
+
+product_tile = cast(Callable[[Any, Any, Any, int, int, int], None], intrinsic(_product_tile))

@@ -9,7 +9,7 @@ from sadrec.ranking.fold_in import fold_in
 from sadrec.training.dataset import training_data
 from sadrec.training.factors import initial_factors
 from sadrec.training.size import bytes_needed
-from sadrec.training.softmax import multiply
+from sadrec.training.softmax import multiply, rounded, write_shares
 from sadrec.training.trainer import Trainer
 
 from .test_trainer import settings
@@ -155,15 +155,26 @@ def test_vectors_keep_their_length(learn_rivals):
         assert np.abs(np.linalg.norm(work.factors.tau, axis=1) - 2.5).max() > 0.01
 
 
-@pytest.mark.parametrize("shape", [(1, 1, 1), (3, 7, 5), (8, 4, 9), (5, 10, 16)])
-def test_products_are_those_of_numpy(shape):
+@pytest.mark.parametrize("shape", [(1, 1, 16), (3, 7, 32), (8, 16, 16), (21, 10, 48)])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_products_are_those_of_numpy(shape, order):
     rows, inner, columns = shape
     rng = np.random.default_rng(0)
-    left, right = (rng.normal(size=size).astype(np.float32) for size in ((rows + 1, inner + 2), (inner + 2, columns)))
-    product = np.full((rows + 1, columns), 9, np.float32)
-    multiply(left, right, rows, inner, product)
+    left, right = (rng.normal(size=size).astype(np.float32) for size in ((32, inner + 2), (inner + 2, columns)))
+    product = np.full((32, columns), 9, np.float32)
+    multiply(np.asarray(left, order=order), right, rows, inner, product)
     np.testing.assert_allclose(product[:rows], left[:rows, :inner] @ right[:inner], rtol=1e-4, atol=1e-5)
-    assert (product[rows] == 9).all()
+    assert (product[rounded(rows) :] == 9).all()
+
+
+def test_exponentials_are_those_of_numpy():
+    x = np.append(-np.linspace(0, 79.9, 1_000), (-80.1, -np.inf)).astype(np.float32)
+    scale, margins = np.float32(1), x.copy()
+    total, likelihood = write_shares(np.negative(margins, out=margins), scale)
+    expected = np.exp(x.astype(float)) * (x > -80)
+    np.testing.assert_allclose(margins, expected / (1 + expected.sum()), rtol=1e-6)
+    np.testing.assert_allclose((total, likelihood), (expected.sum(), 1) / (1 + expected.sum()), rtol=1e-6)
+    assert np.isnan(write_shares(np.array([np.nan, 1], np.float32), scale)[0])
 
 
 @pytest.mark.parametrize("model", [SAD, BPR])

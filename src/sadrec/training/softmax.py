@@ -4,25 +4,26 @@ For a positive ``(u, i)`` and its negatives ``j`` the step goes up the gradient 
 :math:`\log p = -\log (1 + \sum_j \exp(-x_{uij}))`: every negative moves by its share
 :math:`p_j = p \exp(-x_{uij})`. With one negative that is the pairwise step (:mod:`sadrec.training.step`).
 
-The schedule is that of :mod:`sadrec.training.drawn`. In a cell, up to 128 positives at a time (no more than there are
-negatives) share negatives that are sampled from the block without repetition; those that a user knows do not count for
-this user. So the margins are a product of two matrices: with :math:`q = (-\xi \tau_i \,|\, \xi \eta_i)` for each
-positive and the row :math:`r = (\eta_j \,|\, \tau_j)` of each negative, :math:`x_{uij} = q \cdot r + b_i - b_j`. For
-BPR :math:`q = -\xi`, :math:`r = \eta_j`, and :math:`\xi \cdot \eta_i` is added. What the positives and the negatives
-move by are two more products, of the shares with :math:`r` and with :math:`q`.
+The schedule is that of :mod:`sadrec.training.drawn`. In a cell, about 128 positives at a time, or as many as there are
+negatives if these are fewer, share negatives that are sampled from the block without repetition; those that a user
+knows do not count for this user. So the margins are a product of two matrices: with
+:math:`q = (-\xi \tau_i \,|\, \xi \eta_i)` for each positive and the row :math:`r = (\eta_j \,|\, \tau_j)` of each
+negative, :math:`x_{uij} = q \cdot r + b_i - b_j`. For BPR :math:`q = -\xi`, :math:`r = \eta_j`, and
+:math:`\xi \cdot \eta_i` is added. What the positives and the negatives move by are two more products, of the shares
+with :math:`r` and with :math:`q`.
 
 l2 and l1 are paid as in the pairwise step: once per positive by the user and the item, and once in all by the
 negatives, each its part of it. With a length, the vectors xi of users and eta of items are put back to it after every
 step, so that their cosine decides; l2 then holds back the bias alone.
 """
 
-from math import exp, log, sqrt
+from math import log, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec._kernel import inlined, kernel
+from sadrec._kernel import TILE_COLUMNS, TILE_ROWS, inlined, kernel, power_of_two, product_tile
 from sadrec._random import advance, below, hashed, stream_key
 from sadrec._types import Floats
 from sadrec.training.drawn import CHUNK, Deal, Triples, claimed_cells, draw, room_for_triples
@@ -31,6 +32,7 @@ from sadrec.training.step import Penalties, add_log, bias_of, pull, pull_bias, w
 
 _ONE = np.float32(1.0)
 _ZERO = np.float32(0.0)
+_LIMIT = np.float32(80.0)
 _LEAST = np.float32(1e-35)  # likelihood, so that its logarithm is finite; sum of shares, so that its inverse is
 
 
@@ -43,73 +45,54 @@ class Softmax(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Arrays for the products of a chunk."""
+    """Arrays for the products of a chunk, rounded up to whole tiles: what is beyond the chunk is not looked at."""
 
     chosen: NDArray[np.int32]  # (negatives,): the items
     queries: Floats  # (positives, width), q
     negatives: Floats  # (negatives, width), r
     transposed: Floats  # (width, negatives)
     shares: Floats  # (positives, negatives): margins, then learning rate times weight times share
-    by_negative: Floats  # (negatives, positives): the same, transposed
     pulled: Floats  # (positives, width): shares times r
     pushed: Floats  # (negatives, width): shares times q
     total: Floats  # (positives,): what the margins have in common, then the sum of the shares
+    moved: Floats  # (negatives,): the sum of the shares of each
     held: Floats  # (negatives,): what part of l2 and l1 each pays, in all
 
 
 @kernel
 def room_for_chunk(positives: int, negatives: int, width: int) -> Room:
     """Return arrays for chunks of at most so many positives."""
+    rows, columns, long = rounded(positives), rounded(negatives), rounded(width)
     return Room(
-        np.empty(negatives, np.int32),
-        np.empty((positives, width), np.float32),
-        np.empty((negatives, width), np.float32),
-        np.empty((width, negatives), np.float32),
-        np.empty((positives, negatives), np.float32),
-        np.empty((negatives, positives), np.float32),
-        np.empty((positives, width), np.float32),
-        np.empty((negatives, width), np.float32),
-        np.empty(positives, np.float32),
-        np.empty(negatives, np.float32),
+        np.zeros(negatives, np.int32),
+        np.zeros((rows, long), np.float32),
+        np.zeros((columns, long), np.float32),
+        np.zeros((width, columns), np.float32),
+        np.zeros((rows, columns), np.float32),
+        np.zeros((rows, long), np.float32),
+        np.zeros((columns, long), np.float32),
+        np.zeros(positives, np.float32),
+        np.zeros(negatives, np.float32),
+        np.zeros(negatives, np.float32),
     )
+
+
+@kernel
+def rounded(size: int) -> int:
+    """Return the next size that is made of whole tiles, by row and by column."""
+    return -(-size // TILE_COLUMNS) * TILE_COLUMNS
 
 
 @kernel
 def multiply(left: Any, right: Any, rows: int, inner: int, product: Any) -> None:
     """Write the product of the first ``rows`` rows of ``left`` and the first ``inner`` rows of ``right``.
 
-    The order of additions is fixed, other than that of a library, which may depend on its threads. Four rows at a time
-    are computed from two, so that most of what is needed is in registers.
+    All arrays are made of whole tiles, and rows up to the next whole tile are written as well. The order of additions
+    is fixed, other than that of a library, which may depend on its threads.
     """
-    fours, twos = rows - rows % 4, inner - inner % 2
-    for a in range(0, fours, 4):
-        l0, l1, l2, l3 = left[a], left[a + 1], left[a + 2], left[a + 3]
-        p0, p1, p2, p3 = product[a], product[a + 1], product[a + 2], product[a + 3]
-        for h in range(right.shape[1]):
-            p0[h] = p1[h] = p2[h] = p3[h] = 0
-        for t in range(0, twos, 2):
-            r, s = right[t], right[t + 1]
-            x0, x1, x2, x3 = l0[t], l1[t], l2[t], l3[t]
-            y0, y1, y2, y3 = l0[t + 1], l1[t + 1], l2[t + 1], l3[t + 1]
-            for h in range(right.shape[1]):
-                p0[h] += x0 * r[h] + y0 * s[h]
-                p1[h] += x1 * r[h] + y1 * s[h]
-                p2[h] += x2 * r[h] + y2 * s[h]
-                p3[h] += x3 * r[h] + y3 * s[h]
-        if twos < inner:
-            for b in range(a, a + 4):
-                add_row(left[b, twos], right[twos], product[b])
-    for a in range(fours, rows):
-        product[a, :] = 0
-        for t in range(inner):
-            add_row(left[a, t], right[t], product[a])
-
-
-@kernel
-def add_row(weight: Any, row: Any, product: Any) -> None:
-    """Add a row times a weight."""
-    for h in range(row.shape[0]):
-        product[h] += weight * row[h]
+    for row in range(0, rows, TILE_ROWS):
+        for column in range(0, right.shape[1], TILE_COLUMNS):
+            product_tile(left, right, product, row, column, inner)
 
 
 @kernel
@@ -141,6 +124,22 @@ def write_query(xi: Any, item: Any, query: Any, l1: Any) -> Any:
     return _ZERO
 
 
+@inlined
+def exp_of(x: Any) -> Any:
+    """Return exp(x) for x <= 0, to seven digits, and 0 below -80; many at a time in a loop, which ``exp`` is not."""
+    least = -_LIMIT if x < -_LIMIT else x  # not a number stays what it is
+    doublings = np.floor(np.float32(1.44269504) * least + np.float32(0.5))
+    rest = least - np.float32(0.69314718) * doublings  # between -log(2) / 2 and log(2) / 2
+    series = np.float32(1.9875691e-4)
+    series = series * rest + np.float32(1.3981999e-3)
+    series = series * rest + np.float32(8.3334519e-3)
+    series = series * rest + np.float32(4.1665796e-2)
+    series = series * rest + np.float32(1.6666666e-1)
+    series = series * rest + np.float32(0.5)
+    power = power_of_two(np.int32(doublings)) * (series * rest * rest + rest + _ONE)
+    return _ZERO if x < -_LIMIT else power
+
+
 @kernel
 def write_shares(shares: Any, scale: Any) -> Any:
     """Turn margins into ``scale`` times each negative's share; return their sum, and the likelihood.
@@ -152,10 +151,10 @@ def write_shares(shares: Any, scale: Any) -> Any:
         least = min(least, shares[c])
     total = _ZERO
     for c in range(shares.shape[0]):
-        odds = exp(least - shares[c])
+        odds = exp_of(least - shares[c])
         shares[c] = odds
         total += odds
-    own = exp(least)
+    own = exp_of(least)
     part = scale / (own + total)
     for c in range(shares.shape[0]):
         shares[c] *= part
@@ -243,23 +242,27 @@ def put_rows_to_length(factors: Factors, length: float) -> None:
 @kernel
 def gather(items: Any, chosen: Any, room: Room) -> None:
     """Copy the rows of the negatives, as they are and transposed."""
-    for c in range(chosen.shape[0]):
-        row, copy = items[chosen[c]], room.negatives[c]
-        for h in range(row.shape[0]):
-            copy[h] = row[h]
-            room.transposed[h, c] = row[h]
+    count, width = chosen.shape[0], items.shape[1]
+    for start in range(0, count, TILE_COLUMNS):  # so that whole lines of the cache are written
+        stop = min(start + TILE_COLUMNS, count)
+        for c in range(start, stop):
+            room.negatives[c, :width] = items[chosen[c]]
+        for h in range(width):
+            for c in range(start, stop):
+                room.transposed[h, c] = room.negatives[c, h]
 
 
 @kernel
 def write_all_shares(
     triples: Triples, first: int, last: int, block: int, slot: Any, work: Softmax, bias: Any, rate: float, room: Room
 ) -> float:
-    """Turn the margins of some triples into shares, transpose them, and return the log likelihood."""
+    """Turn the margins of some triples into shares, add these up by negative, and return the log likelihood."""
     dealt, shares, chosen = work.dealt, room.shares, room.chosen
+    room.moved[:] = 0
     room.held[:] = 0
     total, product = 0.0, 1.0
     for t in range(first, last):
-        u, margins = triples.user[t], shares[t - first]
+        u, margins = triples.user[t], shares[t - first, : chosen.shape[0]]
         own = room.total[t - first] + bias_of(bias, triples.item[t])
         for c in range(chosen.shape[0]):
             margins[c] += own - bias_of(bias, chosen[c])
@@ -273,8 +276,8 @@ def write_all_shares(
         room.total[t - first] = share_sum
         part = _ONE / share_sum if share_sum > _LEAST else _ZERO
         for c in range(chosen.shape[0]):
+            room.moved[c] += margins[c]
             room.held[c] += margins[c] * part
-            room.by_negative[c, t - first] = margins[c]
     return total + log(product)
 
 
@@ -308,10 +311,7 @@ def update_chunk(
         update_negative(items[j], room.pushed[c], own_decay, k, rate * held, l1, l1_weights, j)
         pull(items[j], penalties.item_centre, j, own_decay)
         put_to_length(items[j][:k], length)
-        moved = _ZERO
-        for t in range(last - first):
-            moved += room.by_negative[c, t]
-        move_bias(bias, j, own_decay, -moved)
+        move_bias(bias, j, own_decay, -room.moved[c])
         pull_bias(bias, penalties.bias_centre, j, own_decay)
 
 
@@ -334,13 +334,14 @@ def train_softmax(
             places[place] = place
         count = min(work.negatives, places.shape[0])
         chunk = min(CHUNK, count)  # else few negatives would take the steps of many positives at once
-        room = room_for_chunk(chunk, count, items.shape[1])
+        room = room_for_chunk(chunk + chunk // 2, count, items.shape[1])
         s, stop = dealt.shard_start[shard], dealt.shard_start[shard + 1]
         while s < stop:
             s, drawn, state, skipped = draw(s, stop, block, dealt, state, skipped, triples)
             updates += drawn
-            for first in range(0, drawn, chunk):
-                last = min(first + chunk, drawn)
+            parts = max((drawn + chunk // 2) // chunk, 1)
+            for part in range(parts):
+                first, last = drawn * part // parts, drawn * (part + 1) // parts
                 state = sample(places, count, state)
                 for c in range(count):
                     slot[places[c]] = c
@@ -352,7 +353,7 @@ def train_softmax(
                 multiply(room.queries, room.transposed, last - first, items.shape[1], room.shares)
                 total += write_all_shares(triples, first, last, block, slot, work, bias, rate, room)
                 multiply(room.shares, room.negatives, last - first, count, room.pulled)
-                multiply(room.by_negative, room.queries, count, last - first, room.pushed)
+                multiply(room.shares.T, room.queries, count, last - first, room.pushed)
                 update_chunk(triples, first, last, factors, penalties, rate, work.length, room)
                 for c in range(count):
                     slot[places[c]] = -1
