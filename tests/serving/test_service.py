@@ -126,6 +126,11 @@ def test_a_visitor_who_is_a_user_is_not_shown_what_they_had(clicks):
     assert [one["item"] for one in answer["items"]] == seen and len(seen) < 30
 
 
+def test_an_address_with_nothing_behind_it_says_where_something_is(running):
+    answer = running.client.get("/nothing")
+    assert answer.status_code == 404 and "/docs lists what can be asked" in answer.json()["error"]
+
+
 def test_likes_never_make_a_visitor_less_certain_than_nothing(clicks):
     nobody = clicks.model.visitor(None)
     for likes in ([3], [3, 4], list(range(10))):

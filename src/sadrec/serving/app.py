@@ -321,7 +321,10 @@ def _add_errors(app: FastAPI) -> None:
 
     async def http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        response = problem(request, error.status_code, _NOT_JSON if error.status_code == 400 else str(error.detail))
+        told = {400: _NOT_JSON}.get(error.status_code, str(error.detail))
+        if told == "Not Found":  # of the page's files
+            told = "there is nothing here: / is the explorer, and /docs lists what can be asked"
+        response = problem(request, error.status_code, told)
         response.headers.update(error.headers or {})
         return response
 

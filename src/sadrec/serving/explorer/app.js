@@ -97,7 +97,7 @@ listen({
 async function served() {
   const model = await ask("describe");
   show(document.getElementById("served"),
-    `${model.class_name} · ${plural(model.users, "user")} · ${plural(model.items, "item")} · ${plural(model.factors, "factor")} · `,
+    `${model.class_name}\u00a0· ${plural(model.users, "user")}\u00a0· ${plural(model.items, "item")}\u00a0· ${plural(model.factors, "factor")}\u00a0· `,
     el("abbr", { title: `The checksum of the model's file: ${model.model}` }, String(model.model).slice(0, 8)));
   if (!model.rivals) say("changed", "This model has T = 1 (BPR): a score for every item. There are no cycles in it, and every panel says so.");
 }
