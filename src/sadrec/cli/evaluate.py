@@ -218,11 +218,12 @@ def compare_command(
     verdict = None
     with resumable(output):
         if with_bpr:
-            verdict = compare_with_bpr(data, splits, **runs, **({} if factors is None else {"factors": factors}))
+            chosen: dict[str, Any] = {} if factors is None else {"factors": factors}
+            verdict = compare_with_bpr(data, splits, **runs, **chosen)
             result = verdict.comparison
         else:
-            protocol = "top_n" if top_n else None
-            result = compare(compared, data, splits or 5, protocol=protocol, N=top_n or 10, budget=budget, **runs)
+            runs["protocol"] = "top_n" if top_n else None
+            result = compare(compared, data, splits or 5, N=top_n or 10, budget=budget, **runs)
     shown = None if top_n or stated else [name for name in PAPER_MEASURES if name in result.measures]
     if output is not None:
         result.save(output)
