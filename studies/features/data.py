@@ -1,5 +1,6 @@
 """The data sets with features: MovieLens with genres and years, Pokemon with types and stats."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ class Featured:
     data: Interactions
     items: pl.DataFrame
     users: pl.DataFrame | None = None
-    truth: Doubles | None = None  # users x items: the scores that features tell, where the data is simulated
+    truth: Mapping[str, Doubles] | None = None  # users x items, of new "users" and "items": simulated data
 
 
 def movielens(name: str, data_folder: Path | None) -> Featured:
@@ -68,10 +69,14 @@ def simulated(users: int = 800, items: int = 400, k: int = 4, seed: int = 0) -> 
         return np.asarray((values - values.mean(axis=0)) / values.std(axis=0))
 
     xi, eta, popularity = told(people, k), told(things, k), told(things, 1).ravel()
-    truth = 2 / 3 * xi @ eta.T + np.sqrt(0.5) * popularity
     own_xi, own_eta = (rng.standard_normal(side.shape) for side in (xi, eta))
     own = np.sqrt(2 / 3) * xi + np.sqrt(1 / 3) * own_xi, np.sqrt(2 / 3) * eta + np.sqrt(1 / 3) * own_eta
-    scores = own[0] @ own[1].T + np.sqrt(0.5) * (popularity + rng.standard_normal(items))
+    liked = np.sqrt(0.5) * (popularity + rng.standard_normal(items))
+    scores = own[0] @ own[1].T + liked
+    truth = {
+        "users": np.sqrt(2 / 3) * xi @ own[1].T + liked,  # everything of the items, and the features of the user
+        "items": np.sqrt(2 / 3) * own[0] @ eta.T + np.sqrt(0.5) * popularity,
+    }
     chosen = np.argsort(-(scores + rng.gumbel(size=scores.shape)), axis=1)
     counts = rng.integers(20, 61, users)
     touched = np.zeros((users, items), np.float32)

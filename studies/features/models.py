@@ -114,9 +114,9 @@ def _genre_popularity(split: Split, featured: Featured, settings: Settings, seed
 
 
 def _truth(split: Split, featured: Featured, settings: Settings, seed: int) -> Predict:
-    """Score by what features tell, as the simulation made it."""
+    """Score by what features tell of the new ones, and by all there is to know of the others."""
     assert featured.truth is not None
-    scores = featured.truth[split.test.users][:, split.test.items]
+    scores = featured.truth["users" if _is_new(split)[0] else "items"][split.test.users][:, split.test.items]
     return lambda: scores
 
 
@@ -229,6 +229,6 @@ MODELS: Mapping[str, Model] = {
     "sad": Model("SAD() without features", _plain_sad, tasks=("warm",)),
     "sad-features": Model("SAD() with features", _sad("ridge")),
     "sad-mlp": Model("SAD() with features and a network", _sad("mlp")),
-    "truth": Model("what features tell, known (simulated data)", _truth, tasks=("items", "users")),
+    "truth": Model("the truth but for what features do not tell (simulated data)", _truth, tasks=("items", "users")),
 }
 """The models of lists by name."""

@@ -47,8 +47,10 @@ def test_categories_are_one_column_each_and_unknown_ones_have_none():
     assert rows[3, encoder.columns.index("kind=x")] == rows[3, encoder.columns.index("kind=y")] == 0
 
 
-def test_tags_are_scaled_by_how_many_known_ones_a_row_has():
-    np.testing.assert_allclose(column(FRAME, "tags=q"), [0.5**0.5, 0, 0, 1.0])
+def test_a_tag_is_the_same_number_in_every_row():
+    expected = (3 / 2) ** -0.5  # a and b of the training rows have three tags
+    np.testing.assert_allclose(column(FRAME, "tags=q"), [expected, 0, 0, expected])
+    np.testing.assert_allclose(column(FRAME, "kind=x"), [1, 0, 1, 0])
 
 
 def test_categories_that_few_rows_have_are_left_out():

@@ -65,10 +65,14 @@ def _bends(part: Numbers, values: Doubles) -> Doubles:
 
 @dataclass(frozen=True, eq=False)
 class Listed:
-    """A column of categories or tags: one column for each known word, ``1 / sqrt(words of the row)`` where it is."""
+    """A column of categories or tags: one column for each known word, the same number wherever it is.
+
+    How many words a row has then tells something, too: scaled row by row, new films of MovieLens 1M were ranked worse.
+    """
 
     name: str
     levels: list[str]
+    value: float  # of a word: the squares of a row with words sum to 1 in the mean
 
     @property
     def columns(self) -> list[str]:
@@ -81,11 +85,9 @@ class Listed:
         found = np.array([place.get(level, -1) for level in self.levels], np.int64)
         if not len(part.levels):
             return sp.csr_matrix((part.rows.shape[0], len(self.levels)))
-        rows = part.rows[:, np.maximum(found, 0)] @ sp.diags_array((found >= 0).astype(np.float64))
-        rows = sp.csr_matrix(rows)
+        rows = sp.csr_matrix(part.rows[:, np.maximum(found, 0)] @ sp.diags_array(self.value * (found >= 0)))
         rows.eliminate_zeros()
-        count = np.maximum(np.diff(rows.indptr), 1)
-        return sp.csr_matrix(sp.diags_array(count**-0.5) @ rows)
+        return rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +167,9 @@ class Encoder:
                     _warn_of_numbers(part, what)
                     chosen = np.flatnonzero((count >= minimum) & (count < len(known)))
                     if len(chosen):
-                        codes.append(Listed(part.name, [part.levels[place] for place in chosen]))
+                        words = np.diff(rows[:, chosen].indptr)
+                        value = float(words[words > 0].mean()) ** -0.5
+                        codes.append(Listed(part.name, [part.levels[place] for place in chosen], value))
                     else:
                         dropped.append(part.name)
                 else:
@@ -263,7 +267,7 @@ class Encoder:
                 codes.append({"kind": "numbers", "names": code.names})
                 arrays |= {f"{number}_mean": code.mean, f"{number}_scale": code.scale, f"{number}_bends": code.bends}
             elif isinstance(code, Listed):
-                codes.append({"kind": "words", "name": code.name, "levels": code.levels})
+                codes.append({"kind": "words", "name": code.name, "levels": code.levels, "value": code.value})
             else:
                 codes.append({"kind": "matrix", "width": code.width, "scale": code.scale})
                 arrays[f"{number}_kept"] = code.kept
@@ -284,7 +288,10 @@ class Encoder:
                     raise ValueError("the bends of features name columns that do not exist")
                 codes.append(Scaled(names, mean, scale, bends))
             elif entry["kind"] == "words":
-                codes.append(Listed(_texts([entry["name"]])[0], _texts(entry["levels"])))
+                value = float(entry["value"])
+                if not 0 < value <= 1:
+                    raise ValueError("the words of a feature do not count between 0 and 1")
+                codes.append(Listed(_texts([entry["name"]])[0], _texts(entry["levels"]), value))
             elif entry["kind"] == "matrix":
                 kept, width, size = arrays[f"{number}_kept"], int(entry["width"]), float(entry["scale"])
                 if kept.dtype != np.int64 or kept.ndim != 1 or width <= 0 or not 0 < size < np.inf:
