@@ -36,7 +36,7 @@ OURS = "sad-features"
 INNER = 1000
 
 # Part of every record: raise it when what is computed changes, and old records are computed again.
-FORMAT, BATTLE_FORMAT = 1, 2
+FORMAT, BATTLE_FORMAT = 2, 3
 
 
 @dataclass(frozen=True, eq=False)
