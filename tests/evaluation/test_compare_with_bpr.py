@@ -8,7 +8,8 @@ from scipy.sparse import csr_matrix
 from sadrec import BPR, SAD
 from sadrec.data import Comparisons, Interactions
 from sadrec.evaluation import evaluate
-from sadrec.evaluation.compare_with_bpr import _decided, _folds, compare_with_bpr, sparsity_of
+from sadrec.evaluation.compare_result import CompareResult, Run
+from sadrec.evaluation.compare_with_bpr import _decided, _folds, _is_clear, compare_with_bpr, sparsity_of
 from sadrec.ranking import Parameters
 
 
@@ -222,10 +223,37 @@ def test_a_sure_difference_that_is_too_small_to_matter_decides_nothing():
     assert [len(part) for part in _decided(tests.with_columns(difference=-0.006))] == [1, 0]
 
 
-def test_many_comparisons_are_held_out_as_often_as_it_takes():
+def test_what_is_clear_on_one_split_needs_no_other():
     rng = np.random.default_rng(0)
-    winner = rng.integers(0, 4, 60_000)
-    columns = np.zeros(60_000, int), winner, (winner + rng.integers(1, 4, 60_000)) % 4
+    winner = rng.integers(0, 4, 25_000)
+    columns = np.zeros(25_000, int), winner, (winner + rng.integers(1, 4, 25_000)) % 4
     games = Comparisons.from_indices(*columns, users=[0], items=range(4))
     result = compare_with_bpr(games, iterations=2, factors=1, show_progress=False)
-    assert {run.split for run in result.comparison.runs} == {0, 1}
+    assert {run.split for run in result.comparison.runs} == {0}
+    assert "over 1 split no measure" in str(result)
+    asked = compare_with_bpr(games, splits=2, iterations=2, factors=1, show_progress=False)
+    assert {run.split for run in asked.comparison.runs} == {0, 1}
+
+
+@pytest.mark.parametrize(
+    ("gain", "spread", "sizes", "enough"),
+    [
+        (0.02, 0.1, [5000], True),  # 0.015 above what matters, and its error is 0.0014
+        (0.0, 0.05, [5000], True),
+        (-0.02, 0.1, [5000], True),
+        (0.006, 0.1, [5000], False),
+        (0.02, 0.1, [1000], False),  # too few to be believed
+        (0.006, 0.1, [11_000], False),
+        (0.006, 0.1, [11_000, 11_000], True),  # the most that is held out
+        (0.006, 0.1, [30_000], False),
+    ],
+)
+def test_splits_are_made_until_the_answer_is_clear(gain, spread, sizes, enough):
+    rng = np.random.default_rng(1)
+    runs, kept = [], {}
+    for split, size in enumerate(sizes):
+        noise = rng.normal(size=size)
+        for name, loss in (("SAD", np.full(size, 0.5)), ("T = 1", 0.5 + gain + spread * (noise - noise.mean()))):
+            runs.append(Run(name, split, figures={"log_loss": float(loss.mean())}))
+            kept[name, split] = {"row log_loss": loss}
+    assert _is_clear(CompareResult(runs, kept)) == enough

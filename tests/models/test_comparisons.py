@@ -70,7 +70,8 @@ def test_giving_a_setting_of_sgd_switches_the_solver():
     data = comparisons(*tournament())
     learnt = SAD().settings_for(data)
     assert learnt.solver == "variational" and learnt.origins["solver"] == "data"
-    assert learnt.origins["regularization"] == "not used"
+    for name in ("regularization", "schedule", "negative_candidates", "negative_sampling", "user_balance"):
+        assert learnt.origins[name] == "not used", name
     for name, value in {"regularization": 0.0, "learning_rate": 0.1, "adaptive": True, "bias": False}.items():
         given = SAD(**{name: value}).settings_for(data)
         assert given.solver == "sgd" and given.origins[name] == "given", name

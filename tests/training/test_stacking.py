@@ -1,5 +1,7 @@
 """Weighing a fit of comparisons against plain scores and a coin."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -168,6 +170,17 @@ def test_resumed_with_its_folds_it_ends_with_the_same_bits(tmp_path):
     assert whole.keys() == resumed.keys() and any(name.startswith("fold4_") for name in whole)
     for name, array in whole.items():
         assert np.array_equal(array, resumed[name]), name
+
+
+def test_the_same_bits_whichever_thread_a_learner_has():
+    pairs, results = games(500, users=6), []
+    for threads in (1, 2):
+        with ThreadPoolExecutor(threads) as executor:
+            stack = Stack(pairs, 6, 30, 2, 0, threads=threads, executor=executor if threads > 1 else None, sweeps=20)
+            for _ in range(20):
+                stack.advance()
+        results.append(stack.state()[1])
+    assert all(np.array_equal(array, results[1][name]) for name, array in results[0].items())
 
 
 def test_a_checkpoint_with_other_folds_is_not_used():

@@ -123,6 +123,13 @@ def test_factors_that_carry_nothing_are_dropped():
     assert np.corrcoef(learner.beliefs.item[:, 0], scores)[0, 1] > 0.98
 
 
+def test_one_user_without_rivals_has_a_bias_alone():
+    pairs = simulated(users=1)
+    learner = Variational(pairs, 1, 40, 8, 0, rivals=False)
+    assert learner.beliefs.user.shape[1] == 1
+    assert Variational(pairs, 1, 40, 8, 0, rivals=False, learns=False).beliefs.user.shape[1] == 9
+
+
 def test_priors_are_learnt_from_the_data():
     learner = Variational(simulated(count=20_000), 8, 40, 4, 0)
     for _ in range(SWEEPS):

@@ -42,6 +42,7 @@ def compare(
     retry: bool = True,
     at_most: Mapping[str, int] | None = None,
     also: Mapping[str, Callable[[Any], float]] | None = None,
+    until: Callable[[CompareResult], bool] | None = None,
     show_progress: bool = True,
 ) -> CompareResult:
     """Fit and evaluate every model on every split.
@@ -75,6 +76,8 @@ def compare(
         Models that run on fewer splits, by name: the first so many.
     also
         Further figures by name, each computed from the fitted model: its size, its sparsity, ...
+    until
+        Asked after every split, with the result so far, whether that is enough.
     show_progress
         Show a progress bar.
 
@@ -116,6 +119,8 @@ def compare(
                 if "user_rows" in arrays:
                     kept[name, number] = arrays | {"users": train.users[arrays["user_rows"]]}
                 bar.update()
+            if until is not None and until(CompareResult(runs, kept)):
+                break
     return CompareResult(runs, kept)
 
 

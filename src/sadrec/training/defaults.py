@@ -158,6 +158,9 @@ def default_blocks(kind: Kind, users: int, items: int, pairs: int) -> int:
 # Settings of stochastic gradient ascent: where one of them is given for comparisons, the solver is "sgd".
 OF_SGD = ("learning_rate", "regularization", "rival_regularization", "init_scale", "blocks", "adaptive")
 
+# Further ones that the variational solver has no use for: it has neither epochs nor negatives.
+OF_EPOCHS = ("schedule", "negative_candidates", "negative_sampling", "order_share", "user_balance")
+
 # Settings that follow the lift, and those that are of one negative at a time: where one of these is given, the loss is
 # "pairwise".
 BY_LIFT = ("loss", "regularization", "negative_candidates", "length")
@@ -267,7 +270,7 @@ def resolve(
     }
     origins |= {name: "data" for name in wanted if values.get(name) is None}
     if solver == "variational":
-        origins |= {name: "not used" for name in (*OF_SGD, "schedule") if origins.get(name) != "given"}
+        origins |= {name: "not used" for name in (*OF_SGD, *OF_EPOCHS) if origins.get(name) != "given"}
     if values.get("negative_sampling") == "popular":
         wanted["negative_candidates"] = 1
     values |= {name: default for name, default in wanted.items() if values.get(name) is None}

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from sadrec._memory import give_back
 from sadrec._moments import pairing_keys
 from sadrec._types import Doubles
+from sadrec.features.ridge import on_one_thread
 from sadrec.training.beliefs import Rows
 from sadrec.training.given import Pairs
 from sadrec.training.variational import STATEMENT, SWEEPS, Variational, slices
@@ -40,6 +41,7 @@ DOUBT = 6.0  # how many nats of log likelihood a weight must bring to move by 1:
 SAMPLE = 60  # new pairings held out: fewer do not tell what carries over
 CAUTION = 0.5  # so many standard errors ``carry`` may be behind the best
 STEPS = 40  # of the weights between 0 and 1
+EVEN = 1.25  # how many times longer than its share the largest learner may take for each to have a thread of its own
 
 
 Predict = Callable[[Variational, Pairs], tuple[Doubles, Doubles]]
@@ -110,21 +112,25 @@ class Stack:
     ) -> None:
         pairs = _counting(pairs)
         self.pairs, self._items = pairs, items
-        rest = rivals, threads, executor, sweeps
+        parts = list(_folds(pairs, users, items, factors, seed)) if len(pairs) >= STATEMENT else []
+        sizes = [len(pairs), *(len(part[0]) for part in parts)]
+        # Where they keep all threads busy, every learner has one: that wastes less than sharing each step of each.
+        apart = executor is not None and threads * max(sizes) <= EVEN * sum(sizes)
+        self._executor = executor if apart else None
+        rest = rivals, threads, None if apart else executor, sweeps
         more: dict[str, Any] = {"features": features, "network": network}
         self.learner = Variational(pairs, users, items, factors, seed, *rest, **more)
         self._plain: list[Variational] = []
         self.folds: list[Fold] = []
-        if len(pairs) >= STATEMENT:
-            alone = all(side is None for side in features)  # features tell factors more than scores
-            lengths = [factors, 0] if users > 1 and len(pairs) <= MOST and alone else [factors]
-            for train, held_out, known, counts, new in _folds(pairs, users, items, factors, seed):
-                own = None if features[0] is None else features[0][known], features[1]
-                more = {"learns": True, "features": own, "network": network}
-                learners = [Variational(train, len(known), items, length, seed, *rest, **more) for length in lengths]
-                self.folds.append(Fold(learners, held_out, train, counts, new))
-            if self.folds and len(lengths) > 1:
-                self._plain = [Variational(pairs, users, items, 0, seed, *rest, learns=True)]
+        alone = all(side is None for side in features)  # features tell factors more than scores
+        lengths = [factors, 0] if users > 1 and len(pairs) <= MOST and alone else [factors]
+        for train, held_out, known, counts, new in parts:
+            own = None if features[0] is None else features[0][known], features[1]
+            more = {"learns": True, "features": own, "network": network}
+            learners = [Variational(train, len(known), items, length, seed, *rest, **more) for length in lengths]
+            self.folds.append(Fold(learners, held_out, train, counts, new))
+        if self.folds and len(lengths) > 1:
+            self._plain = [Variational(pairs, users, items, 0, seed, *rest, learns=True)]
         give_back()  # what sorting took
 
     @property
@@ -139,11 +145,11 @@ class Stack:
 
     def advance(self) -> float:
         """Make a sweep of all; return what the learner's returns."""
-        for learner in self._others():
-            learner.advance()
-        likelihood = self.learner.advance()
+        each: Any = map if self._executor is None else self._executor.map
+        with on_one_thread():  # else what NumPy adds up depends on how many others do so at the time
+            likelihood, *_ = each(Variational.advance, [self.learner, *self._others()])
         give_back()
-        return likelihood
+        return float(likelihood)
 
     def finish(self) -> None:
         """Give up what only another sweep needs."""
@@ -154,13 +160,15 @@ class Stack:
         """Return the learner to take, the weights, and the scores where they count."""
         if not self.folds:
             return self.learner, Weights(), None
-        scores = [fold.scores(self._items) for fold in self.folds]
+        with on_one_thread():
+            scores = [fold.scores(self._items) for fold in self.folds]
         told = [self._told(number, predict, scores) for number in range(1 + len(self._plain))]
         found = [weights_of(of_learner) for of_learner in told]
         counts = told[0].counts * told[0].weight
         chosen = int(np.argmin([counts @ _losses(*each) for each in zip(told, found, strict=True)]))
         weights, ridge = found[chosen]
-        of_all = score_path(self.pairs, self._items)[ridge] if weights.scores else None
+        with on_one_thread():
+            of_all = score_path(self.pairs, self._items)[ridge] if weights.scores else None
         return (self.learner, *self._plain)[chosen], weights, of_all
 
     def _told(self, number: int, predict: Predict, scores: list[Doubles]) -> Told:

@@ -18,7 +18,7 @@ the priors to what is believed. There is no learning rate. The first sweeps take
 overshoot.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from itertools import pairwise
@@ -216,7 +216,7 @@ class Variational:
         features: tuple[Any, Any] = (None, None),
         network: int | None = None,
     ) -> None:
-        self._users, self.rivals, self._factors, self._seed = users, rivals, factors, seed
+        self._users, self.rivals, self._seed = users, rivals, seed
         self._threads, self._executor = 1 if executor is None else threads, executor
         if pairs.weight is not None and not pairs.weight.all():  # a comparison of weight 0 says nothing
             counts = pairs.weight > 0
@@ -255,6 +255,9 @@ class Variational:
         del keys
         self._parts = self._parts_of_users()
         rng = np.random.default_rng((seed, 8))
+        if users == 1 and self._learns and not rivals:
+            factors = 0  # all would become a part of the bias
+        self._factors = factors
         self._grows = users == 1 and self._learns
         self._stages = Stages.of(sweeps)
         self._settled = self._stages.bounded if self._grows else self._stages.settled
@@ -484,28 +487,28 @@ class Variational:
     def _share(self, stage: Callable[..., Any], among: int | tuple[int, int], *arguments: Any) -> None:
         """Run a stage on ranges of users, items or rows, on all threads."""
         first, last = among if isinstance(among, tuple) else (0, among)
+        if self._executor is None:
+            stage(first, last, *arguments)
+            return
         bounds = np.linspace(first, last, 1 + 4 * self._threads).astype(np.int64)
-        for _ in self._map(lambda first, last: stage(first, last, *arguments), bounds[:-1], bounds[1:]):
-            pass
-
-    def _map(self, function: Callable[..., Any], *arguments: Any) -> Iterator[Any]:
-        return iter(map(function, *arguments)) if self._executor is None else self._executor.map(function, *arguments)
+        list(self._executor.map(lambda first, last: stage(first, last, *arguments), bounds[:-1], bounds[1:]))
 
     def _update_items(self, shared: Doubles) -> None:
         """Update items in groups; those of a group see each other's old beliefs, so that threads may share them."""
         count = len(self._order)
         size = max(min(count // 16, _GROUP), count // _GROUPS, 1)
-        threads = self._threads if size >= 8 else 1
-        beliefs = self.beliefs
+        beliefs, expected = self.beliefs, self._expected()
         for start in range(0, count, size):
             group = self._order[start : start + size]
             mean = np.empty((len(group), beliefs.item.shape[1]))
             moment = np.empty((len(group), *beliefs.item_moment.shape[1:]))
-            bounds = np.linspace(0, len(group), 1 + threads).astype(int)
-            parts = [(group[a:b], mean[a:b], moment[a:b]) for a, b in pairwise(bounds)]
-            given = self.rows, self._entries, shared, beliefs, self._expected(), self._users == 1
-            for _ in self._map(update_items, *zip(*(part + given for part in parts), strict=True)):
-                pass
+            given = self.rows, self._entries, shared, beliefs, expected, self._users == 1
+            if self._executor is None or size < 8:
+                update_items(group, mean, moment, *given)
+            else:
+                bounds = np.linspace(0, len(group), 1 + self._threads).astype(int)
+                parts = [(group[a:b], mean[a:b], moment[a:b], *given) for a, b in pairwise(bounds)]
+                list(self._executor.map(update_items, *zip(*parts, strict=True)))
             beliefs.item[group] = mean
             beliefs.item_moment[group] = moment
 
