@@ -1,17 +1,18 @@
-"""What ``compare_with_bpr`` says of each comparison set, and how long it takes to say it."""
+"""What ``compare_with_bpr`` says of each comparison set and of MovieLens, and how long it takes to say it."""
 
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from sadrec import Comparisons
+from sadrec import Comparisons, Interactions
 from sadrec.evaluation import compare_with_bpr
+from studies._options import MOVIELENS, load_ratings
 from studies._tools import Record, Unit, digest, markdown_table, run, write_whole
 from studies.comparisons.models import warm_up
 from studies.comparisons.study import find_sets
 
 # Part of every record: raise it when what is computed changes, and old records are computed again.
-FORMAT = 2
+FORMAT = 3
 
 
 def verdicts_study(
@@ -22,20 +23,28 @@ def verdicts_study(
     most: int | None = None,
     show_progress: bool = True,
 ) -> Mapping[str, Record]:
-    """Ask on every set whether rival factors pay, and write ``verdicts.md``; arguments as of ``comparisons_study``."""
+    """Ask on every set whether rival factors pay, and write ``verdicts.md``; arguments as of ``comparisons_study``.
+
+    Interactions are asked about, too, where the data folder has those of MovieLens.
+    """
     units, names = [], []
-    for name, path in find_sets(data_folder, sets).items():
+    films = [name for name in MOVIELENS if (data_folder / name).is_dir() and (not sets or name in sets)]
+    stated = [name for name in sets if name not in films]
+    for name, path in find_sets(data_folder, stated).items() if stated or not sets else ():
         data = Comparisons.read(path, ties="drop")
         if most is not None and len(data) > most:
             data, _ = data.split(test=1 - most / len(data), seed=0)
         units.append(_unit(name, data))
         names.append(name)
+    for name in films:
+        units.append(_unit(name, load_ratings(name, data_folder), most))
+        names.append(name)
     records = dict(zip(names, run(folder, units, "verdicts", show_progress=show_progress), strict=True))
-    header = ["set", "comparisons", "advice", "log loss of T = 1 less that of SAD", "T within 0.05 of 1", "seconds"]
+    header = ["set", "rows", "advice", "log loss of T = 1 less that of SAD", "T within 0.05 of 1", "seconds"]
     rows = [
         [
             name,
-            f"{record['comparisons']:,}",
+            f"{record['rows']:,}",
             record["advice"],
             f"{record['gain']:+.4f} ± {record['error']:.4f}",
             f"{100 * record['sparsity']:.0f} %",
@@ -47,15 +56,17 @@ def verdicts_study(
     return records
 
 
-def _unit(name: str, data: Comparisons) -> Unit:
+def _unit(name: str, data: Comparisons | Interactions, most: int | None = None) -> Unit:
+    options = {} if most is None else {"most": most}
+
     def compute() -> Record:
         warm_up()
         start = time.perf_counter()
-        verdict = compare_with_bpr(data, show_progress=False)
+        verdict = compare_with_bpr(data, show_progress=False, **options)
         seconds = time.perf_counter() - start
         (test,) = (row for row in verdict.tests.iter_rows(named=True) if row["measure"] == "log_loss")
         return {
-            "comparisons": len(data),
+            "rows": len(data),
             "advice": verdict.advice,
             "gain": -test["difference"],
             "error": test["error"],
@@ -63,4 +74,4 @@ def _unit(name: str, data: Comparisons) -> Unit:
             "seconds": seconds,
         }
 
-    return Unit(f"{name}-verdict", {"format": FORMAT, "data": digest(data)}, compute)
+    return Unit(f"{name}-verdict", {"format": FORMAT, "data": digest(data), **options}, compute)

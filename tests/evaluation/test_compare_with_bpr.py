@@ -9,7 +9,14 @@ from sadrec import BPR, SAD
 from sadrec.data import Comparisons, Interactions
 from sadrec.evaluation import evaluate
 from sadrec.evaluation.compare_result import CompareResult, Run
-from sadrec.evaluation.compare_with_bpr import _decided, _folds, _is_clear, compare_with_bpr, sparsity_of
+from sadrec.evaluation.compare_with_bpr import (
+    _decided,
+    _folds,
+    _is_clear,
+    _of_some_users,
+    compare_with_bpr,
+    sparsity_of,
+)
 from sadrec.ranking import Parameters
 
 
@@ -121,6 +128,19 @@ def test_data_of_any_form_is_taken(data, truth):
         compare_with_bpr(form, splits=2, models=models, show_progress=False) for form in (data, data.matrix)
     )
     assert ours.tests.equals(matrix.tests)
+
+
+def test_of_much_data_some_users_are_looked_at(data, truth):
+    models = (Known(truth, skill=2.0), Known(truth, skill=0.2))
+    few = _of_some_users(data, data.matrix.nnz // 3, seed=1)
+    assert data.matrix.nnz / 6 < few.matrix.nnz < data.matrix.nnz / 2
+    at = [list(data.users).index(user) for user in few.users]
+    assert np.array_equal(np.diff(few.matrix.indptr), np.diff(data.matrix.indptr)[at])  # all that they did
+    assert _of_some_users(data, data.matrix.nnz, seed=1) is data
+    assert _of_some_users(_of_some_users(data, 1, seed=1), 1, seed=1).shape[0] == 1
+    assert len(compare_with_bpr(data, 2, models=models, show_progress=False).users) == data.shape[0]
+    with pytest.raises(ValueError, match="most"):
+        compare_with_bpr(data, 2, models=models, most=0, show_progress=False)
 
 
 def test_what_is_wrong_is_named_before_anything_is_fitted(data):

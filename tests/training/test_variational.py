@@ -3,6 +3,7 @@
 import signal
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from sadrec._moments import Beliefs, margin_distribution
 from sadrec._record import CheckpointError
 from sadrec.training import variational
-from sadrec.training.beliefs import parabola, share_with_items
+from sadrec.training.beliefs import parabola, share_with_items, update_items, update_scores, variance_of
 from sadrec.training.checkpoint import Checkpoints, checkpoints_in
 from sadrec.training.given import Pairs
 from sadrec.training.run import run_sweeps
@@ -128,6 +129,22 @@ def test_one_user_without_rivals_has_a_bias_alone():
     learner = Variational(pairs, 1, 40, 8, 0, rivals=False)
     assert learner.beliefs.user.shape[1] == 1
     assert Variational(pairs, 1, 40, 8, 0, rivals=False, learns=False).beliefs.user.shape[1] == 9
+
+
+def test_items_without_rivals_get_what_the_whole_system_gives_them():
+    learner = Variational(simulated(), 8, 40, 3, 0, rivals=False)
+    for _ in range(3):
+        learner.advance()
+    items, k = np.arange(40), 4
+    shared = np.full(40, 0.5)
+    given = learner.rows, learner._entries, shared, learner.beliefs, learner._expected()
+    results = []
+    for update in (update_scores, partial(update_items, False)):
+        mean, moment = np.empty((40, 2 * k)), np.empty((40, 2 * k, 2 * k))
+        update(items, mean, moment, *given)
+        results.append((mean, moment))
+    np.testing.assert_allclose(results[0][0], results[1][0], rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(results[0][1], results[1][1], rtol=1e-5, atol=1e-5)
 
 
 def test_priors_are_learnt_from_the_data():
@@ -353,3 +370,11 @@ def test_the_solver_holds_a_hundred_bytes_for_each_comparison(monkeypatch):
     assert learner.own is not None
     assert held - of_vectors < 105 * count
     assert peak - of_vectors < 125 * count
+
+
+def test_the_variance_of_pairings_is_that_of_what_is_known_of_them():
+    rng = np.random.default_rng(0)
+    information = rng.uniform(0.5, 20, size=4000)
+    truth = np.sqrt(0.3) * rng.standard_normal(4000)
+    linear = information * (truth + rng.standard_normal(4000) / np.sqrt(information))
+    assert variance_of(information, linear, 0.1, 100) == pytest.approx(0.3, rel=0.1)

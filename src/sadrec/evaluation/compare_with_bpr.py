@@ -28,6 +28,8 @@ _GAIN = "sampled_auc"
 MATTERS = {"log_loss": 0.005}
 """How large a difference must be to count, beside being beyond chance: with many rows, next to nothing is."""
 SPLITS = 5
+MOST = 100_000
+"""Interactions that are looked at: what so many say takes less than a minute to find."""
 ENOUGH = 20_000
 """Held-out comparisons that tell such differences from chance; more splits than that takes only cost time."""
 SURE, FEWEST = 4.0, 4000
@@ -150,6 +152,7 @@ def compare_with_bpr(
     splits: int | None = None,
     *,
     models: tuple[Any, Any] | None = None,
+    most: int | None = MOST,
     seed: int = 0,
     path: str | Path | None = None,
     show_progress: bool = True,
@@ -172,8 +175,12 @@ def compare_with_bpr(
         on 4,000 or more that the difference is four standard errors above 0.005, or below.
     models
         The two models to compare, instead of :class:`sadrec.SAD` and :class:`sadrec.BPR`.
+    most
+        Of more interactions than that, those of some users are looked at, drawn at random, who have about so many
+        (half of them or more). None: all, which takes longer and sees smaller differences. Comparisons are all
+        looked at.
     seed
-        Of the splits.
+        Of the splits, and of the users.
     path
         A folder for results, which makes a killed run continue where it stopped.
     show_progress
@@ -201,6 +208,9 @@ def compare_with_bpr(
     if len(models) != 2:
         raise ValueError(f"models must be two, one that learns T and one with T = 1, not {len(models)}")
     pair = _with_settings(models, settings)
+    if most is not None:
+        _check.whole(most, "most", 1)
+        known = known if isinstance(known, Comparisons) else _of_some_users(known, most, seed)
     parts: Any = splits or SPLITS
     until = None
     if isinstance(known, Comparisons):
@@ -252,6 +262,11 @@ def _with_settings(models: tuple[Any, Any], settings: dict[str, Any]) -> dict[st
 def _tells_pairings(model: Any) -> bool:
     """Tell whether a model can leave the margins of single pairings out."""
     return "pairings" in inspect.signature(getattr(model, "probability", lambda: None)).parameters
+
+
+def _of_some_users(data: Interactions, most: int, seed: int) -> Interactions:
+    folds = min(-(-data.matrix.nnz // most), data.shape[0])
+    return data if folds < 2 else next(iter(data.user_folds(folds, seed)))[1].filter()
 
 
 def _folds(data: Comparisons, splits: int, seed: int) -> list[tuple[Comparisons, Comparisons]]:

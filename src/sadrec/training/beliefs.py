@@ -29,6 +29,8 @@ from sadrec._types import Doubles, Floats
 
 HELD = 1e9
 """The precision of what does not move."""
+FEW, SMALL = 1.0, 1e-3
+"""The scales' own prior: so many numbers of this variance."""
 _FLATTEST = 1e-5
 _PASSES = 10  # over the coordinates of an item's vectors, where tau would be below 0
 
@@ -278,6 +280,7 @@ def update_users(
 
 @kernel
 def update_items(
+    same_users: bool,
     items: Any,
     mean: Any,
     moment: Any,
@@ -286,7 +289,6 @@ def update_items(
     shared: Any,
     beliefs: Beliefs,
     prior: Expected,
-    same_users: bool,
 ) -> None:
     """Write what is to be believed of some items, given their comparisons and the present beliefs of all others.
 
@@ -318,11 +320,14 @@ def update_items(
             for h in range(k):
                 linear[h] += slope * user[h] * rival[k + h]
                 linear[k + h] -= slope * user[h] * rival[h]
+            # The part of (tau, eta) is that of (eta, tau), mirrored.
             if same_users:
-                for h in range(size):
-                    row, source = total[h], rival_moment[h]
+                for h in range(k):
+                    row, source, row_tau, source_tau = total[h], rival_moment[h], total[k + h], rival_moment[k + h]
                     for g in range(size):
                         row[g] += curvature * source[g]
+                    for g in range(k, size):
+                        row_tau[g] += curvature * source_tau[g]
             else:
                 for h in range(k):
                     weights = beliefs.user_moment[u, h]
@@ -331,14 +336,13 @@ def update_items(
                         weight = curvature * weights[g]
                         row[g] += weight * source[g]
                         row[k + g] += weight * source[k + g]
-                        row_tau[g] += weight * source_tau[g]
                         row_tau[k + g] += weight * source_tau[k + g]
         # The features of (eta_i, tau_i) are (tau_o, -eta_o).
         for h in range(k):
             for g in range(k):
                 weight = beliefs.user_moment[0, h, g] if same_users else 1.0
                 precision[h, g] = weight * total[k + h, k + g]
-                precision[h, k + g] = -weight * total[k + h, g]
+                precision[h, k + g] = -weight * total[g, k + h]
                 precision[k + h, g] = -weight * total[h, k + g]
                 precision[k + h, k + g] = weight * total[h, g]
         for h in range(size):
@@ -346,6 +350,46 @@ def update_items(
         believe(precision, linear, factor, covariance, mean[at], moment[at])
         keep_rivals_positive(precision, linear, mean[at])
         widen(precision, expected, shared[i] / whole, factor, covariance, mean[at], moment[at])
+
+
+@kernel
+def update_scores(
+    items: Any, mean: Any, moment: Any, rows: Rows, entries: Entries, shared: Any, beliefs: Beliefs, prior: Expected
+) -> None:
+    """Do what :func:`update_items` does where every tau is 1, in a quarter of the time or less."""
+    k = beliefs.user.shape[1]
+    precision, factor, covariance = np.empty((k, k)), np.empty((k, k)), np.empty((k, k))
+    linear = np.empty(k)
+    for at in range(items.shape[0]):
+        i = items[at]
+        for h in range(k):
+            linear[h] = prior.item_precision[h] * centre_of(prior.item_centre, i, h, 0.0)
+            for g in range(k):
+                precision[h, g] = 0.0
+            precision[h, h] = prior.item_precision[h]
+        whole = 0.0
+        for e in range(entries.start[i], entries.start[i + 1]):
+            t = entries.row[e]
+            won = rows.winner[t] == i
+            u, other = rows.user[t], rows.loser[t] if won else rows.winner[t]
+            curvature = rows.curvature[t]
+            slope = (1.0 if won else -1.0) * (rows.slope[t] - curvature * rows.offset[t])
+            whole += curvature
+            user, user_moment, rival = beliefs.user[u], beliefs.user_moment[u], beliefs.item[other]
+            for h in range(k):
+                row, source, score = precision[h], user_moment[h], 0.0
+                for g in range(k):
+                    row[g] += curvature * source[g]
+                    score += source[g] * rival[g]
+                linear[h] += slope * user[h] + curvature * score
+        own_mean, own_moment = mean[at, :k], moment[at, :k, :k]
+        believe(precision, linear, factor, covariance, own_mean, own_moment)
+        widen(precision, prior.item_precision, shared[i] / whole, factor, covariance, own_mean, own_moment)
+        for h in range(k):
+            mean[at, k + h] = 1.0
+            for g in range(k):
+                moment[at, h, k + g] = moment[at, k + g, h] = mean[at, h]
+                moment[at, k + h, k + g] = 1.0
 
 
 @kernel
@@ -366,6 +410,22 @@ def keep_rivals_positive(precision: Any, linear: Any, mean: Any) -> None:
                     value -= precision[p, q] * mean[q]
             value /= precision[p, p]
             mean[p] = max(value, 0.0) if p >= k else value
+
+
+@kernel
+def variance_of(information: Any, linear: Any, scale: float, rounds: int) -> float:
+    """Return the variance of numbers around 0 of which so much is known: squares over how many the data determines.
+
+    That is the fixed point of MacKay (1992), looked for from ``scale`` on. It is held a little to a small number.
+    """
+    for _ in range(rounds):
+        squares, determined = FEW * SMALL, FEW
+        for c in range(len(information)):
+            precision = 1.0 / scale + information[c]
+            squares += (linear[c] / precision) ** 2
+            determined += information[c] / precision
+        scale = min(max(squares / determined, 1e-4), 25.0)
+    return scale
 
 
 class Places(NamedTuple):

@@ -21,6 +21,7 @@ overshoot.
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -31,7 +32,9 @@ from sadrec._memory import give_back
 from sadrec._moments import Beliefs, margin_distribution, moderated, pairing_keys
 from sadrec._types import Doubles, Floats
 from sadrec.training.beliefs import (
+    FEW,
     HELD,
+    SMALL,
     Entries,
     Expected,
     Places,
@@ -43,7 +46,9 @@ from sadrec.training.beliefs import (
     share_with_items,
     update_items,
     update_own_scores,
+    update_scores,
     update_users,
+    variance_of,
 )
 from sadrec.training.centres import Side
 from sadrec.training.given import Pairs
@@ -65,7 +70,6 @@ ALIKE = 0.1  # spread of users around their mean, as a share of it, below which 
 STATEMENT = 100.0  # fewer comparisons are no sample to learn priors from: they are taken as they stand
 _SPREAD = 0.5  # of the first means
 _STATED = 2.0  # of eta and tau where they are not learnt
-_FEW, _SMALL = 1.0, 1e-3  # the scales' own prior: so many numbers of this variance
 _NEW_VARIANCE, _NEW_SPREAD = 0.3, 0.3  # of the scores of factors that come later: expected, and at first
 _TREND = 0.25  # standard deviation of the scores' rise with the logarithm of how many others an item met
 _GROUP, _GROUPS = 32, 64  # items that are updated at once, where there are few; groups of them, where there are many
@@ -164,7 +168,7 @@ class OwnScores:
             uncertain += float(self.variances(part).sum())
         determined = len(self.mean) - uncertain / self.scale
         squares = float(self.mean @ self.mean)
-        self.scale = min(max((squares + _FEW * _SMALL) / (determined + _FEW), 1e-4), 25.0)
+        self.scale = min(max((squares + FEW * SMALL) / (determined + FEW), 1e-4), 25.0)
 
 
 class Stages(NamedTuple):
@@ -498,17 +502,18 @@ class Variational:
         count = len(self._order)
         size = max(min(count // 16, _GROUP), count // _GROUPS, 1)
         beliefs, expected = self.beliefs, self._expected()
+        update: Any = partial(update_items, self._users == 1) if self.rivals else update_scores
         for start in range(0, count, size):
             group = self._order[start : start + size]
             mean = np.empty((len(group), beliefs.item.shape[1]))
             moment = np.empty((len(group), *beliefs.item_moment.shape[1:]))
-            given = self.rows, self._entries, shared, beliefs, expected, self._users == 1
+            given: tuple[Any, ...] = self.rows, self._entries, shared, beliefs, expected
             if self._executor is None or size < 8:
-                update_items(group, mean, moment, *given)
+                update(group, mean, moment, *given)
             else:
                 bounds = np.linspace(0, len(group), 1 + self._threads).astype(int)
                 parts = [(group[a:b], mean[a:b], moment[a:b], *given) for a, b in pairwise(bounds)]
-                list(self._executor.map(update_items, *zip(*parts, strict=True)))
+                list(self._executor.map(update, *zip(*parts, strict=True)))
             beliefs.item[group] = mean
             beliefs.item_moment[group] = moment
 
@@ -529,18 +534,7 @@ class Variational:
             at = rows.pairing[part].astype(np.intp)
             np.add.at(information, at, rows.curvature[part])
             np.add.at(linear, at, rest)
-        count = len(pairings.mean)
-        scale = pairings.scale or _FIRST_SCALE
-
-        def determined(part: slice) -> float:
-            return float(np.sum(information[part] / (1.0 / scale + information[part])))
-
-        def squares(part: slice) -> float:
-            return float(np.sum((linear[part] / (1.0 / scale + information[part])) ** 2))
-
-        for _ in range(_ROUNDS):  # MacKay (1992): the squares over the number of margins that the data determines
-            found = (_summed(count, squares) + _FEW * _SMALL) / (_summed(count, determined) + _FEW)
-            scale = min(max(found, 1e-4), 25.0)
+        scale = variance_of(information, linear, pairings.scale or _FIRST_SCALE, _ROUNDS)
         pairings.scale = scale
         pairings.variance += 1.0 / scale
         np.divide(1.0, pairings.variance, out=pairings.variance)
@@ -765,7 +759,7 @@ def _summed(count: int, of_part: Callable[[slice], float]) -> float:
 
 def _variance(squares: Doubles) -> Doubles:
     """Return the mean of squares over rows, held a little to a small number."""
-    return np.asarray((squares.sum(axis=0) + _FEW * _SMALL) / (len(squares) + _FEW))
+    return np.asarray((squares.sum(axis=0) + FEW * SMALL) / (len(squares) + FEW))
 
 
 def _half_way(variance: Doubles) -> Doubles:
