@@ -154,14 +154,14 @@ def _fitted(kind: Any, train: Comparisons, seed: int, **settings: Any) -> Predic
 
 @cache
 def warm_up() -> None:
-    """Compile the kernels, so that no model's seconds have it in them."""
+    """Compile the kernels, so that no model's seconds have it in them; four sweeps go through all stages."""
     rng = np.random.default_rng(0)
     winner = rng.integers(5, size=300)
     columns = rng.integers(2, size=300), winner, (winner + rng.integers(1, 5, size=300)) % 5
     for users in (2, 1):
         data = Comparisons.from_indices(columns[0] % users, *columns[1:], users=range(users), items=range(5))
         for kind, settings in ((SAD, {}), (BPR, {}), (SAD, {"solver": "sgd"}), (GibbsSAD, GIBBS)):
-            short = {**settings, "draws": 2, "warmup": 2} if kind is GibbsSAD else {**settings, "iterations": 2}
+            short = {**settings, "draws": 2, "warmup": 2} if kind is GibbsSAD else {**settings, "iterations": 4}
             _fitted(kind, data, 0, **short)(data)
 
 
