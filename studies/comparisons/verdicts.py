@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from sadrec import Comparisons, Interactions
 from sadrec.evaluation import compare_with_bpr
@@ -57,7 +58,7 @@ def verdicts_study(
 
 
 def _unit(name: str, data: Comparisons | Interactions, most: int | None = None) -> Unit:
-    options = {} if most is None else {"most": most}
+    options: dict[str, Any] = {} if most is None else {"most": most}
 
     def compute() -> Record:
         warm_up()
