@@ -6,11 +6,14 @@ median seconds is what counts.
 
 import argparse
 import os
+import sys
 import time
 from pathlib import Path
 from statistics import median
 
 from sadrec import SAD
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
 from studies.features.data import movielens
 from studies.features.splits import warm
 
