@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from sadrec import SAD
-from sadrec._files import fingerprint
+from sadrec._files import checksum_of, fingerprint, read_arrays, write_arrays
 from sadrec.models import ModelFileError
 from sadrec.models.shards import MANIFEST, fitted_away, write_users
 from sadrec.models.stacked import StackedMatrix, StackedRows
@@ -192,11 +192,37 @@ def test_a_folder_that_lacks_a_file_is_refused_by_name(whole, tmp_path):
         SAD.load(tmp_path / "model")
 
 
-def test_positions_of_users_that_are_not_whole_numbers_are_refused(whole, tmp_path):
-    away(whole).save(tmp_path / "model")
-    content = json.loads((tmp_path / "model" / MANIFEST).read_text())
+def forged(folder, change):
+    """Change what the manifest of a folder says, and give it the right checksum."""
+    content = json.loads((folder / MANIFEST).read_text())
     del content["checksum"]
-    content["users"][0]["last"] = content["users"][1]["first"] = 7.0
-    (tmp_path / "model" / MANIFEST).write_text(json.dumps({**content, "checksum": fingerprint(content)}))
+    change(content["users"])
+    (folder / MANIFEST).write_text(json.dumps({**content, "checksum": fingerprint(content)}))
+
+
+def test_positions_of_users_that_are_not_whole_numbers_are_refused(whole, tmp_path):
+    def change(users):
+        users[0]["last"] = users[1]["first"] = 7.0
+
+    away(whole).save(tmp_path / "model")
+    forged(tmp_path / "model", change)
     with pytest.raises(ModelFileError, match="do not follow each other"):
+        SAD.load(tmp_path / "model")
+
+
+def test_a_file_whose_name_no_disk_takes_is_lacking(whole, tmp_path):
+    away(whole).save(tmp_path / "model")
+    forged(tmp_path / "model", lambda users: users[0].update(name="u" * 300))
+    with pytest.raises(ModelFileError, match="lacks uuu"):
+        SAD.load(tmp_path / "model")
+
+
+def test_a_file_that_does_not_tell_what_its_users_have_seen_is_refused(whole, tmp_path):
+    away(whole).save(tmp_path / "model")
+    path = sorted((tmp_path / "model").glob("users-0-*.sad"))[0]
+    arrays, header = read_arrays(path, "users")
+    kept = {name: np.array(array) for name, array in arrays.items() if not name.startswith("seen_")}
+    write_arrays(path, kept, header)
+    forged(tmp_path / "model", lambda users: users[0].update(checksum=checksum_of(path)))
+    with pytest.raises(ModelFileError, match="does not tell what its users have seen"):
         SAD.load(tmp_path / "model")

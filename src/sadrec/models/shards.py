@@ -4,6 +4,7 @@
 is written over another leaves that one whole until then.
 """
 
+import errno
 import json
 import secrets
 from collections.abc import Callable, Mapping
@@ -206,7 +207,9 @@ def _load_shards(folder: Path, mmap: bool, verify: bool) -> tuple[Fitted, str, d
     def opened(file: ShardFile, kind: str) -> tuple[dict[str, Any], dict[str, Any]]:
         try:
             tensors, header = read_arrays(folder / file.name, f"the {kind} of sadrec", verify)
-        except FileNotFoundError:
+        except OSError as error:
+            if not isinstance(error, FileNotFoundError) and error.errno != errno.ENAMETOOLONG:
+                raise
             raise ModelFileError(f"{str(folder)!r} lacks {file.name}, which {MANIFEST} names: save it again") from None
         if checksum_of(folder / file.name) != file.checksum or header.get("kind") != kind:
             raise ModelFileError(f"{str(folder / file.name)!r} is not the file that {MANIFEST} names")
@@ -237,6 +240,8 @@ def _load_shards(folder: Path, mmap: bool, verify: bool) -> tuple[Fitted, str, d
         def seen() -> Any:
             with refusing(folder, "a sadrec model"):
                 matrices = [unpack_seen(own, shape) for own, _, shape in parts]
+                if any(matrix is None for matrix in matrices):
+                    raise ValueError("one of its files does not tell what its users have seen")
                 return StackedMatrix(matrices) if mmap else sp.vstack(matrices, "csr")
 
         users: Any = StackedRows(vectors) if mmap else np.concatenate(vectors)
