@@ -34,13 +34,16 @@ CRASH, ENDLESS = "crashes", "endless"
 GIGABYTE = 2**30
 PREPARATION = 900.0
 """Seconds until the trials begin: kernels may have to be compiled first."""
+EVERY = 30.0
+"""Seconds after which a run without a terminal says what came of it so far: it may be ended from outside."""
 
 
 class Outcome(NamedTuple):
-    """What came of a trial: a declared word, and where it needs one an explanation."""
+    """What came of a trial: a declared word, where it needs one an explanation, and what it counted itself."""
 
     word: str
     detail: str = ""
+    figures: dict[str, int] | None = None  # added up over all trials
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,7 @@ class Campaign:
     trial: Callable[[Any, Random, Path], Outcome]  # gets that, random numbers and an empty folder
     seconds: float = 120.0  # for one trial
     memory: float = 1.0  # GiB beyond what is in use when the trials begin
+    told: Callable[[Counter[str]], str] | None = None  # puts the sums of what the trials counted into words
 
 
 @dataclass
@@ -63,6 +67,7 @@ class Report:
     campaign: Campaign
     counts: Counter[str] = field(default_factory=Counter)
     broken: list[tuple[int, Outcome]] = field(default_factory=list)
+    figures: Counter[str] = field(default_factory=Counter)
     peak: int = 0
 
     def add(self, number: int, outcome: Outcome) -> None:
@@ -70,13 +75,15 @@ class Report:
         if outcome.word not in (*self.campaign.kept, *self.campaign.broken, CRASH, ENDLESS):
             raise ValueError(f"{outcome.word!r} is not a declared outcome")
         self.counts[outcome.word] += 1
+        self.figures.update(outcome.figures or {})
         if outcome.word not in self.campaign.kept:
             self.broken.append((number, outcome))
 
     def __str__(self) -> str:
         words = (*self.campaign.kept, *self.campaign.broken, CRASH, ENDLESS)
         counted = ", ".join(f"{self.counts[word]:,} {word}" for word in words)
-        return f"{self.counts.total():,} {self.campaign.unit}: {counted}; peak memory {self.peak // 2**20} MiB"
+        line = f"{self.counts.total():,} {self.campaign.unit}: {counted}; peak memory {self.peak // 2**20} MiB"
+        return line if self.campaign.told is None else f"{line}; {self.campaign.told(self.figures)}"
 
 
 def run(
@@ -91,6 +98,7 @@ def run(
             report.add(number, known[number])
     tqdm.monitor_interval = 0  # its thread would be copied, half-way, into the children
     bar = tqdm(total=len(left), unit="trial", disable=None if show_progress else True)
+    said = time.monotonic()
     with bar, tempfile.TemporaryDirectory(prefix="sadrec-campaign-") as folder:
         while left:
             for number, outcome in _in_child(campaign, left, seed, Path(folder), report):
@@ -102,6 +110,9 @@ def run(
                             "\n" + json.dumps([seed, number, *outcome, report.peak])
                         )  # after a line that was cut
                 bar.update()
+                if show_progress and bar.disable and left and time.monotonic() - said >= EVERY:
+                    click.echo(f"so far: {report}", err=True)
+                    said = time.monotonic()
     return report
 
 
@@ -110,9 +121,9 @@ def _kept_in(file: Path | None, seed: int, report: Report) -> dict[int, Outcome]
     found = {}
     for line in file.read_text().splitlines() if file is not None and file.exists() else []:
         with suppress(ValueError):  # the last line may be cut
-            its_seed, number, word, detail, peak = json.loads(line)
+            its_seed, number, *outcome, peak = json.loads(line)
             if its_seed == seed:
-                found[number] = Outcome(word, detail)
+                found[number] = Outcome(*outcome)
                 report.peak = max(report.peak, peak)
     return found
 
@@ -149,10 +160,10 @@ def _in_child(
                 yield number, Outcome(word, f"{detail}\n{said}")
                 return
             begun = True
-            word, detail, peak = json.loads(line)
+            *outcome, peak = json.loads(line)
             report.peak = max(report.peak, peak)
             if number >= 0:
-                yield number, Outcome(word, detail)
+                yield number, Outcome(*outcome)
     os.waitpid(child, 0)
 
 
@@ -197,7 +208,8 @@ def _say_to(log: Path) -> None:
 
 def _send(pipe: int, outcome: Outcome) -> None:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    os.write(pipe, (json.dumps([outcome.word, outcome.detail[-3000:], peak]) + "\n").encode())
+    line = json.dumps([outcome.word, outcome.detail[-3000:], outcome.figures, peak]) + "\n"
+    os.write(pipe, line.encode())
 
 
 def limit_memory(gigabytes: float) -> None:

@@ -5,6 +5,7 @@ Every trial puts ten questions to each documented operation of three models, one
 input is refused.
 """
 
+from collections import Counter
 from pathlib import Path
 from typing import Any, cast
 
@@ -48,16 +49,32 @@ def trial(subject: list[Any], rng: Random, folder: Path) -> Outcome:
     """Put some questions to every operation."""
     from schemathesis import GenerationMode
 
+    counts: Counter[str] = Counter()
     for operation in subject:
         for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
-            wrong = _asked(operation, mode, int(rng.integers(2**32)))
+            wrong = _asked(operation, mode, int(rng.integers(2**32)), counts)
             if wrong:
-                return Outcome("undocumented", f"{operation.label}, {mode.value}: {wrong}")
-    return Outcome("documented")
+                return Outcome("undocumented", f"{operation.label}, {mode.value}: {wrong}", counts)
+    return Outcome("documented", figures=counts)
 
 
-def _asked(operation: Any, mode: Any, seed: int) -> str:
-    """Put questions of one kind to an operation; return what is wrong with an answer, if anything is."""
+def told(counts: Counter[str]) -> str:
+    """Say how many questions the operations got, and with which statuses they were answered."""
+    statuses = {int(name): count for name, count in sorted(counts.items()) if name.isdecimal()}
+    asked = {name: count for name, count in counts.items() if not name.isdecimal()}
+    if not asked:
+        return "no question was put"
+    fewest = min(asked, key=lambda name: asked[name])
+    faults = sum(count for status, count in statuses.items() if status >= 500)
+    given = ", ".join(f"{count:,} x {status}" for status, count in statuses.items())
+    return (
+        f"{sum(asked.values()):,} questions to {len(asked)} operations, at least {asked[fewest]:,} each ({fewest}), "
+        f"{faults:,} faults of the service; answers: {given}"
+    )
+
+
+def _asked(operation: Any, mode: Any, seed: int, counts: Counter[str]) -> str:
+    """Put questions of one kind to an operation and count them; return what is wrong with an answer, if anything is."""
     from hypothesis import HealthCheck, Phase, given, settings
     from hypothesis import seed as seeded
     from hypothesis.errors import Unsatisfiable
@@ -82,7 +99,9 @@ def _asked(operation: Any, mode: Any, seed: int) -> str:
     @settings(max_examples=CASES, phases=[Phase.generate], **options)
     @given(case=operation.as_strategy(generation_mode=mode))
     def ask(case: Any) -> None:
-        case.call_and_validate(checks=expected)
+        response = case.call()
+        counts.update((operation.label, str(response.status_code)))
+        case.validate_response(response, checks=expected)
 
     try:
         ask()
@@ -103,6 +122,7 @@ CAMPAIGN = Campaign(
     trial=trial,
     seconds=600,
     memory=4.0,
+    told=told,
 )
 
 if __name__ == "__main__":

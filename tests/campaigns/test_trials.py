@@ -7,6 +7,7 @@ import time
 import numpy as np
 import pytest
 
+from campaigns import _trials
 from campaigns._mutations import damaged, forged, lying
 from campaigns._trials import Campaign, Outcome, in_fork, run
 from sadrec._files import read_arrays, write_arrays
@@ -46,6 +47,25 @@ def test_outcomes_are_kept_and_trials_not_repeated(tmp_path):
     both = run(campaign(trial), range(30), seed=3, show_progress=False, kept=kept)
     assert both.counts == once.counts and sorted(both.broken) == sorted(once.broken) and both.peak
     assert len(done.read_text()) == 30 + 20 + 11
+
+
+def test_what_trials_counted_is_summed_up_and_kept(tmp_path):
+    def trial(subject, rng, folder):
+        return Outcome("fine", figures={"asked": 2, str(rng.integers(2)): 1})
+
+    def told(figures):
+        return f"{figures['asked']} asked, {figures['0'] + figures['1']} told"
+
+    kept = tmp_path / "kept"
+    run(campaign(trial, told=told), range(3), show_progress=False, kept=kept)
+    assert str(run(campaign(trial, told=told), range(5), show_progress=False, kept=kept)).endswith("; 10 asked, 5 told")
+
+
+def test_a_run_without_a_terminal_says_what_it_did_so_far(monkeypatch, capsys):
+    monkeypatch.setattr(_trials, "EVERY", 0.0)
+    run(campaign(lambda subject, rng, folder: Outcome("fine")), range(3))
+    said = capsys.readouterr().err.splitlines()
+    assert [line.partition(" fine")[0] for line in said] == ["so far: 1 trials: 1", "so far: 2 trials: 2"]
 
 
 def test_what_dies_is_counted_and_the_rest_goes_on():
