@@ -11,9 +11,11 @@ import pytest
 from sadrec import SAD, Comparisons
 from sadrec._files import checksum_of
 from sadrec.data import _text
+from sadrec.serving import questions, verbs
 from sadrec.serving.events import EventLog
 from sadrec.serving.keys import Keys, new_key
 from sadrec.serving.metrics import Metrics
+from sadrec.serving.served import Served
 from sadrec.serving.settings import MOST_AT_ONCE, MOST_BODY, MOST_CONNECTIONS
 from sadrec.serving.store import Store, loaded
 
@@ -29,6 +31,22 @@ def test_popular_items_are_given_only_where_asked_for_and_said(running):
     answer = running.client.get("/v1/recommend", params={"user": "999", "fallback": "popular", "N": 3}).json()
     assert answer["fallback"] == "popular"
     assert [one["item"] for one in answer["items"]] == running.model.recommend_popular(N=3)[0].tolist()
+
+
+@pytest.mark.parametrize("user", [999, "somebody", "7.5", "99999999999999999999999"])
+def test_an_unknown_user_comes_back_as_given(running, user):
+    said = {"user": user, "fallback": "popular"}
+    asked = running.client.get("/v1/recommend", params=said), running.client.post("/v1/recommend", json=said)
+    assert [answer.json()["user"] for answer in asked] == [user, user]
+
+
+@pytest.mark.parametrize(
+    ("users", "given", "expected"), [([1.5, 2.5], "nan", "nan"), ([1.5, 2.5], "3.5", 3.5), (["1", "2"], "9", "9")]
+)
+def test_a_number_comes_back_as_a_number_where_ids_are_numbers(users, given, expected):
+    served = Served(SAD.from_factors(np.ones((2, 1)), np.ones((2, 1)), users=users), "digest")
+    asked = questions.Recommend(user=given, fallback="popular")
+    assert verbs.recommend(served, asked)["user"] == expected
 
 
 def test_an_unknown_item_is_named(running):

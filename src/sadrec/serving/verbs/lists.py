@@ -10,7 +10,7 @@ from sadrec.serving.newcomers import with_new_items
 from sadrec.serving.problems import NothingSaidError, Unanswerable, UnknownUserError
 from sadrec.serving.served import EVERYBODY, Served
 from sadrec.serving.settings import MOST_PLAYERS
-from sadrec.serving.verbs.person import Answer, covariance_of, known_items, person, scored
+from sadrec.serving.verbs.person import Answer, covariance_of, known_items, person, scored, unknown_user
 
 _NUMBERS = 1 << 23
 """How many draws of scores are held at a time."""
@@ -26,6 +26,7 @@ def recommend(served: Served, asked: questions.Recommend) -> Answer:
         if asked.fallback != "popular":
             raise
         model, user, fallback = served.everybody, EVERYBODY, "popular"
+    named = unknown_user(served, asked.user) if fallback and asked.user is not None else user
     if asked.items is not None and asked.exclude:
         raise Unanswerable("give items (the only ones to consider) or exclude (to leave out), not both")
     allowed = None if asked.items is None else known_items(served, asked.items)
@@ -44,7 +45,7 @@ def recommend(served: Served, asked: questions.Recommend) -> Answer:
         add_intervals(served, model, user, ids, listed)
     return {
         "model": served.digest,
-        "user": served.plain(asked.user if fallback and asked.user is not None else user),
+        "user": served.plain(named),
         "method": asked.method,
         "items": listed,
         "fallback": fallback,

@@ -1,5 +1,6 @@
 """About whom a question is, and how the ids that it names are read and written."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,17 @@ def known_user(served: Served, given: Any) -> Any:
             f"{error}; for somebody new, POST likes or comparisons, and /v1/recommend also takes fallback=popular"
         ) from None
     return user
+
+
+def unknown_user(served: Served, given: Any) -> Any:
+    """Return the id of somebody unknown as it was given: an address holds text, also where it means a number."""
+    if served.model.user_ids.array.dtype.kind not in "iuf":
+        return given
+    try:
+        number = served.user_id(given)
+    except UnknownIdError:
+        return given
+    return number if math.isfinite(number) else given
 
 
 def stated(served: Served, comparisons: list[questions.Comparison]) -> Comparisons:
