@@ -51,7 +51,10 @@ def trial(subject: list[Any], rng: Random, folder: Path) -> Outcome:
 
     counts: Counter[str] = Counter()
     for operation in subject:
-        for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE):
+        before = counts[operation.label]
+        modes = [GenerationMode.POSITIVE, GenerationMode.NEGATIVE]
+        while counts[operation.label] < before + 2 * CASES:  # one without parameters is asked the same again
+            mode = modes.pop(0) if modes else GenerationMode.POSITIVE
             wrong = _asked(operation, mode, int(rng.integers(2**32)), counts)
             if wrong:
                 return Outcome("undocumented", f"{operation.label}, {mode.value}: {wrong}", counts)
