@@ -14,6 +14,7 @@ from sadrec.ranking.fold_in import (
     fold_in,
     fold_in_comparisons,
     liked_pairs,
+    pack_small,
     pair_design,
 )
 from sadrec.ranking.logistic import maximise
@@ -272,16 +273,30 @@ def test_negatives_drawn_beforehand_lead_to_the_same_vector(large_catalogue, can
         assert difference < 0.1  # of other draws of the same kind
 
 
+@pytest.mark.parametrize("candidates", [1, 8])
+def test_rows_packed_beforehand_lead_to_the_same_vector(catalogue, candidates):
+    liked = _liked_by(catalogue, 0)
+    packed = pack_small(catalogue)
+    result, expected = (fold_in(catalogue, liked, candidates=candidates, packed=one) for one in (packed, None))
+    assert packed is not None and np.array_equal(result.vector, expected.vector)
+
+
+def test_rows_of_a_large_catalogue_are_not_packed(large_catalogue):
+    assert pack_small(large_catalogue) is None
+
+
 def test_negatives_in_units_are_those_of_the_catalogue(large_catalogue):
     drawn = Negatives.drawn_from(large_catalogue)
-    for side, whole in zip(drawn.tables, (large_catalogue.item_factors, large_catalogue.rival_factors), strict=False):
+    for side, whole in zip(
+        np.hsplit(drawn.side[0], 2), (large_catalogue.rival_factors, large_catalogue.item_factors), strict=True
+    ):
         assert side.dtype == np.int16
         np.testing.assert_allclose(side * drawn.scale, whole[drawn.items], atol=drawn.scale)
     far = large_catalogue.rival_factors.copy()
     far[drawn.items[0]] = 1e6  # one unit for this and the others would be none for them
     p = large_catalogue
     drawn = Negatives.drawn_from(Parameters(p.user_factors, p.item_factors, far, p.item_bias))
-    assert drawn.scale == 1 and drawn.tables[0].dtype == np.float32
+    assert drawn.scale == 1 and drawn.side[0].dtype == np.float32
 
 
 def test_liked_items_are_no_negatives_of_those_drawn_beforehand(large_catalogue):

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import approx_fprime, minimize
+from scipy.special import log_expit
 from sklearn.linear_model import LogisticRegression
 
 from sadrec.ranking.logistic import curvature, gradient, maximise, maximise_sparse, objective
@@ -104,3 +105,32 @@ def test_without_l1_it_is_the_smooth_optimum():
 def test_the_objective_never_overflows(x):
     value = objective(np.ones(1), np.array([[x]]), np.zeros(1), np.ones(1), np.zeros(1))
     assert value == pytest.approx(min(x, 0.0))
+
+
+@pytest.mark.parametrize("factors", [3, 64, 300])
+def test_a_design_in_single_precision_gives_nearly_the_same(factors):
+    rng = np.random.default_rng(0)
+    design, vector = rng.standard_normal((1000, factors)).astype(np.float32), rng.standard_normal(factors) / 8
+    more = rng.standard_normal(1000), rng.random(1000), np.ones(factors)
+    for function in (objective, gradient, curvature):
+        single, double = (function(vector, one, *more) for one in (design, design.astype(np.float64)))
+        np.testing.assert_allclose(single, double, rtol=1e-5, atol=1e-3)
+
+
+def test_the_objective_is_the_sum_of_logarithms():
+    x = np.concatenate([np.linspace(-800, 800, 1601), np.linspace(-3, 3, 1001)])
+    for margin in x:
+        expected = log_expit(margin)
+        assert objective(np.ones(1), np.full((1, 1), margin), np.zeros(1), np.ones(1), np.zeros(1)) == pytest.approx(
+            expected, rel=1e-13, abs=1e-17
+        )
+
+
+@pytest.mark.parametrize("pairs", [1, 5, 95, 96, 97, 300])
+@pytest.mark.parametrize("factors", [1, 2, 5, 8])
+def test_the_curvature_counts_every_pair(pairs, factors):
+    rng = np.random.default_rng(0)
+    design, weight = rng.standard_normal((pairs, factors)), rng.random(pairs)
+    zeros = np.zeros(pairs), np.zeros(factors)
+    expected = (design * weight[:, None] / 4).T @ design
+    np.testing.assert_allclose(curvature(zeros[1], design, zeros[0], weight, zeros[1]), expected, atol=1e-12)

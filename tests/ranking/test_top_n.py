@@ -168,3 +168,31 @@ def test_a_search_for_one_finds_what_a_search_for_many_does():
         real = items[0] >= 0
         for one, expected in zip(index.search_one(query, 40, seen), (items[0][real], scores[0][real]), strict=True):
             np.testing.assert_array_equal(one, expected)
+
+
+@pytest.mark.parametrize("kind", ["normal", "few values", "one far"])
+@pytest.mark.parametrize("N", [0, 1, 10, 100])
+def test_rough_products_of_a_large_catalogue_lead_to_the_exact_list(monkeypatch, kind, N):
+    rng = np.random.default_rng(0)
+    vectors = rng.standard_normal((3000, 9)).astype(np.float32)
+    if kind == "few values":  # equal scores, which no rough product tells apart
+        vectors = np.rint(vectors)
+    if kind == "one far":
+        vectors[7] = 20.0
+    exact = ItemIndex(vectors)
+    assert exact._rough is None
+    monkeypatch.setattr("sadrec.ranking.top_n._CACHED", 0)
+    index = ItemIndex(vectors)
+    assert index._rough is not None
+    for query in rng.standard_normal((10, 9)).astype(np.float32):
+        seen = np.flatnonzero(rng.random(3000) < 0.3).astype(np.int32)
+        (items, scores), (expected, exact_scores) = (one.search_one(query, N, seen) for one in (index, exact))
+        assert np.array_equal(items, expected) and np.array_equal(scores, exact_scores) and len(items) == N
+
+
+def test_items_too_far_apart_for_one_unit_have_no_rough_products(monkeypatch):
+    monkeypatch.setattr("sadrec.ranking.top_n._CACHED", 0)
+    vectors = np.ones((2000, 3), np.float32)
+    assert ItemIndex(vectors)._rough is not None and ItemIndex(0 * vectors)._rough is None
+    vectors[0] = 1e9
+    assert ItemIndex(vectors)._rough is None

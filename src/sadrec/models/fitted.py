@@ -18,7 +18,7 @@ from sadrec.features import Features
 from sadrec.models.features import ModelFeatures, Predictor, item_parts
 from sadrec.models.stacked import StackedMatrix
 from sadrec.ranking import Parameters
-from sadrec.ranking.fold_in import FoldIn, Negatives, average_user, fold_in, fold_in_comparisons
+from sadrec.ranking.fold_in import FoldIn, Negatives, Side, average_user, fold_in, fold_in_comparisons, pack_small
 from sadrec.ranking.logistic import Estimate
 from sadrec.ranking.parameters import is_vector
 from sadrec.ranking.top_n import ItemIndex, recommend
@@ -296,13 +296,18 @@ class Fitted:
     def fold_in_positions(self, liked: Positions) -> FoldIn:
         """Fold in a new user from the positions of what they liked."""
         penalty = self.regularization / self._weight_of(len(liked))
-        more = {"spread": self._spread, "drawn": self._negatives, **self.sampling}
+        more = {"spread": self._spread, "drawn": self._negatives, "packed": self._packed, **self.sampling}
         return fold_in(self.parameters, liked, regularization=penalty, **more)
 
     @cached_property
     def _negatives(self) -> Negatives | None:
         """Negatives that new users meet, drawn once, where the catalogue is large."""
         return Negatives.drawn_from(self.parameters, **self.sampling)
+
+    @cached_property
+    def _packed(self) -> Side | None:
+        """The rows of the items, side by side for new users, where the catalogue is small."""
+        return pack_small(self.parameters)
 
     @property
     def _spread(self) -> Doubles | None:

@@ -9,10 +9,18 @@ from sadrec._kernel import inlined, kernel
 from sadrec._types import Doubles, Floats, Positions
 
 Flags = NDArray[np.bool_]
+Tables = tuple[Floats, Floats, Floats]
+"""eta, tau and bias of items; the last two are empty for a model without."""
 Rows = NDArray[np.float32] | NDArray[np.int16]
-Tables = tuple[Rows, Rows, Floats]
-"""eta, tau and bias of items; the last two are empty for a model without. Negatives may be whole numbers."""
+Side = tuple[Rows, Floats]
+"""Rows of items, tau and then eta, or eta alone for a model without rivals; and their bias, empty for one without.
 
+A margin is an inner product of such a row with one of the winner, and what it takes is read in one piece. Negatives may
+be whole numbers.
+"""
+
+_BLOCK = 96
+"""Pairs that are taken at a time: a block of 64 factors stays in the nearest cache."""
 _SWEEPS = 1000
 """Rounds over the entries, at most."""
 _FLAT, _TRIES = 0.2, 3
@@ -20,31 +28,49 @@ _FLAT, _TRIES = 0.2, 3
 
 
 @kernel
-def weighted_gram(design: Doubles, weight: Doubles) -> Doubles:
-    """Compute ``design' diag(weight) design`` on one thread, four pairs at a time; for up to a few hundred factors.
+def weighted_gram(design: Doubles | Floats, weight: Doubles) -> Doubles:
+    """Compute ``design' diag(weight) design`` on one thread, weights 0 or more; for up to a few hundred factors.
 
-    A matrix product of this size is over before the threads of a BLAS have come together.
+    A matrix product of this size is over before the threads of a BLAS have come together. Pairs are taken a block at a
+    time, factors as rows: eight sums of products stay in registers. Blocks are added up in double precision.
     """
     pairs, size = design.shape
-    gram = np.zeros((size, size))
-    for p in range(0, pairs - pairs % 4, 4):
-        z0, z1, z2, z3 = design[p], design[p + 1], design[p + 2], design[p + 3]
-        w0, w1, w2, w3 = weight[p], weight[p + 1], weight[p + 2], weight[p + 3]
-        for h in range(size):
-            a0, a1, a2, a3 = w0 * z0[h], w1 * z1[h], w2 * z2[h], w3 * z3[h]
-            row = gram[h]
-            for g in range(h + 1):
-                row[g] += a0 * z0[g] + a1 * z1[g] + a2 * z2[g] + a3 * z3[g]
-    for p in range(pairs - pairs % 4, pairs):
-        z = design[p]
-        for h in range(size):
-            a = weight[p] * z[h]
-            row = gram[h]
-            for g in range(h + 1):
-                row[g] += a * z[g]
+    zero, rows = design.dtype.type(0), (size + 3) // 4 * 4
+    total, z = np.zeros((rows, rows)), np.zeros((rows, _BLOCK), design.dtype)
+    for start in range(0, pairs, _BLOCK):
+        count = min(_BLOCK, pairs - start)
+        if count < _BLOCK:
+            z[:] = zero
+        for p in range(count):
+            row, root = design[start + p], design.dtype.type(math.sqrt(weight[start + p]))
+            for h in range(size):
+                z[h, p] = root * row[h]
+        for h in range(0, rows, 2):
+            a, b = z[h], z[h + 1]
+            for g in range(0, h + 2, 4):
+                z0, z1, z2, z3 = z[g], z[g + 1], z[g + 2], z[g + 3]
+                a0, a1, a2, a3, b0, b1, b2, b3 = zero, zero, zero, zero, zero, zero, zero, zero
+                for p in range(_BLOCK):
+                    a0 += a[p] * z0[p]
+                    a1 += a[p] * z1[p]
+                    a2 += a[p] * z2[p]
+                    a3 += a[p] * z3[p]
+                    b0 += b[p] * z0[p]
+                    b1 += b[p] * z1[p]
+                    b2 += b[p] * z2[p]
+                    b3 += b[p] * z3[p]
+                total[h, g] += a0
+                total[h, g + 1] += a1
+                total[h, g + 2] += a2
+                total[h, g + 3] += a3
+                total[h + 1, g] += b0
+                total[h + 1, g + 1] += b1
+                total[h + 1, g + 2] += b2
+                total[h + 1, g + 3] += b3
+    gram = np.empty((size, size))
     for h in range(size):
-        for g in range(h):
-            gram[g, h] = gram[h, g]
+        for g in range(h + 1):
+            gram[h, g] = gram[g, h] = total[h, g]
     return gram
 
 
@@ -133,107 +159,160 @@ def hardest_pairs(
 
 
 @kernel
-def wedge_rows(ours: Tables, theirs: Tables, winners: Positions, losers: Positions, design: Doubles) -> None:
-    """Fill ``design`` with ``eta_i tau_j - eta_j tau_i``; products of floats are exact in double precision."""
-    eta_i, tau_i, eta_j, tau_j = ours[0], ours[1], theirs[0], theirs[1]
-    rivals = tau_i.shape[0] > 0
+def wedge_rows(ours: Side, theirs: Side, winners: Positions, losers: Positions, design: Doubles | Floats) -> None:
+    """Fill ``design`` with ``eta_i tau_j - eta_j tau_i``, in its precision."""
+    factors, number = design.shape[1], design.dtype.type
+    rivals = ours[0].shape[1] > factors
     for p in range(winners.shape[0]):
-        i, j = winners[p], losers[p]
-        row = design[p]
+        ours_i, theirs_j, row = ours[0][winners[p]], theirs[0][losers[p]], design[p]
         if rivals:
-            for h in range(row.shape[0]):
-                row[h] = np.float64(eta_i[i, h]) * np.float64(tau_j[j, h])
-                row[h] -= np.float64(eta_j[j, h]) * np.float64(tau_i[i, h])
+            for h in range(factors):
+                row[h] = number(ours_i[factors + h]) * number(theirs_j[h])
+                row[h] -= number(theirs_j[factors + h]) * number(ours_i[h])
         else:
-            for h in range(row.shape[0]):
-                row[h] = np.float64(eta_i[i, h]) - np.float64(eta_j[j, h])
+            for h in range(factors):
+                row[h] = number(ours_i[h]) - number(theirs_j[h])
 
 
-@kernel
-def logistic_slope(design: Doubles, offset: Doubles, weight: Doubles, vector: Doubles, slope: Doubles) -> None:
-    """Fill ``slope`` with the gradient of the sum of ``weight log sigmoid(design . vector + offset)``."""
-    slope[:] = 0.0
-    for p in range(design.shape[0]):
-        row = design[p]
-        x = 0.0
-        for h in range(row.shape[0]):
-            x += row[h] * vector[h]
-        missing = weight[p] * _missing(x + offset[p])
-        for h in range(row.shape[0]):
-            slope[h] += missing * row[h]
-
-
-@kernel
-def logistic_height(design: Doubles, offset: Doubles, weight: Doubles, vector: Doubles) -> float:
-    """Return the sum of ``weight log sigmoid(design . vector + offset)``."""
-    height = 0.0
-    for p in range(design.shape[0]):
-        row = design[p]
-        x = 0.0
-        for h in range(row.shape[0]):
-            x += row[h] * vector[h]
-        height += weight[p] * _log_sigmoid(x + offset[p])
-    return height
+@inlined
+def _decay(x: float) -> float:
+    """Compute ``exp(-|x|)`` by products alone, which run in vector registers; from 40 on it is that of 40: nothing."""
+    y = -min(abs(x), 40.0) / 128.0  # a power series of twelve terms is exact, and is squared seven times
+    e = 1.0 + y / 12.0
+    for n in range(11, 0, -1):
+        e = 1.0 + e * y / n
+    for _ in range(7):
+        e *= e
+    return e
 
 
 @inlined
 def _missing(x: float) -> float:
     """Compute ``1 / (1 + exp(x))`` without overflow."""
-    e = math.exp(-abs(x))
+    e = _decay(x)
     return (e if x > 0.0 else 1.0) / (1.0 + e)
 
 
-@inlined
-def _log_sigmoid(x: float) -> float:
-    """Compute ``log(1 / (1 + exp(-x)))`` without overflow."""
-    return -math.log1p(math.exp(-abs(x))) - max(-x, 0.0)
+@kernel
+def log_likelihood(x: Doubles | Floats, weight: Doubles) -> float:
+    """Return the sum of ``weight log(1 / (1 + exp(-x)))``, without overflow."""
+    total = 0.0
+    for p in range(x.shape[0]):
+        margin = np.float64(x[p])
+        total -= weight[p] * (math.log1p(_decay(margin)) + max(-margin, 0.0))
+    return total
+
+
+@kernel
+def logistic_margins(
+    design: Doubles | Floats, offset: Doubles, vector: Doubles | Floats, first: int, x: Doubles
+) -> None:
+    """Fill ``x`` with ``design . vector + offset`` of the pairs from ``first`` on.
+
+    ``vector`` is of the type of ``design``, in which products are computed.
+    """
+    zero = design.dtype.type(0)
+    for p in range(x.shape[0]):
+        row, total = design[first + p], zero
+        for h in range(row.shape[0]):
+            total += row[h] * vector[h]
+        x[p] = total + offset[first + p]
+
+
+@kernel
+def logistic_slope(
+    design: Doubles | Floats, offset: Doubles, weight: Doubles, vector: Doubles | Floats, slope: Doubles
+) -> None:
+    """Fill ``slope`` with the gradient of the sum of ``weight log sigmoid(design . vector + offset)``.
+
+    Products are computed in the precision of ``design``; blocks of them are added up in double precision.
+    """
+    pairs, factors = design.shape
+    part, x = np.empty(factors, design.dtype), np.empty(_BLOCK)
+    slope[:] = 0.0
+    for start in range(0, pairs, _BLOCK):
+        count = min(_BLOCK, pairs - start)
+        logistic_margins(design, offset, vector, start, x[:count])
+        for p in range(count):
+            x[p] = weight[start + p] * _missing(x[p])
+        part[:] = design.dtype.type(0)
+        for p in range(count):
+            row, missing = design[start + p], design.dtype.type(x[p])
+            for h in range(factors):
+                part[h] += missing * row[h]
+        for h in range(factors):
+            slope[h] += part[h]
+
+
+@kernel
+def logistic_height(design: Doubles | Floats, offset: Doubles, weight: Doubles, vector: Doubles | Floats) -> float:
+    """Return the sum of ``weight log sigmoid(design . vector + offset)``."""
+    x = np.empty(design.shape[0])
+    logistic_margins(design, offset, vector, 0, x)
+    return log_likelihood(x, weight)
+
+
+@kernel
+def logistic_bends(
+    design: Doubles | Floats, offset: Doubles, weight: Doubles, vector: Doubles | Floats, bends: Doubles
+) -> None:
+    """Fill ``bends`` with minus the second derivative of ``weight log sigmoid`` by the margin, for each pair."""
+    logistic_margins(design, offset, vector, 0, bends)
+    for p in range(bends.shape[0]):
+        missing = _missing(bends[p])
+        bends[p] = weight[p] * missing * (1.0 - missing)
 
 
 @kernel
 def pool_margins(
-    xi: Floats, ours: Tables, theirs: Tables, winners: Positions, pool: Positions, every: int, near: Flags, x: Floats
+    xi: Floats,
+    ours: Side,
+    theirs: Side,
+    winners: Positions,
+    pool: Positions,
+    every: int,
+    biased: bool,
+    near: Flags,
+    x: Floats,
 ) -> None:
     """Write the margins of winners over each of their negatives in ``pool``, (pairs, negatives), to ``x``.
 
-    ``x`` is (negatives, pairs), for every n-th pair.
-    ``ours`` holds eta, tau and bias of the winners, ``theirs`` those of the negatives; the last two are empty for a
-    model without, or where a bias is not to count. Where ``near``, which may be empty, is False, 0 is written.
+    ``x`` is (negatives, pairs), for every n-th pair. ``ours`` are the winners, ``theirs`` the negatives; their bias
+    counts where ``biased``. Where ``near``, which may be empty, is False, 0 is written.
     """
-    eta, tau, bias = theirs
-    factors, rivals, biased, some = xi.shape[0], tau.shape[0] > 0, bias.shape[0] > 0, near.shape[0] > 0
-    strength, effect = np.zeros(factors, np.float32), xi.copy()
+    rows, bias = theirs
+    factors, width = xi.shape[0], rows.shape[1]
+    rivals, some = width > factors, near.shape[0] > 0
+    biased = biased and bias.shape[0] > 0
+    effect = np.empty(width, np.float32)
     last, own = np.int64(-1), np.float32(0.0)
     for q in range(x.shape[1]):
         p = q * every
         i = winners[p]
         if i != last:
-            own = np.float32(0.0)
-            for h in range(factors):
-                strength[h] = xi[h] * ours[0][i, h]
-                effect[h] = xi[h] * ours[1][i, h] if rivals else xi[h]
-            if not rivals:
+            ours_i, own = ours[0][i], np.float32(0.0)
+            if rivals:
                 for h in range(factors):
-                    own += strength[h]
+                    effect[h] = xi[h] * ours_i[factors + h]
+                    effect[factors + h] = -xi[h] * ours_i[h]
+            else:
+                for h in range(factors):
+                    effect[h] = -xi[h]
+                    own += xi[h] * ours_i[h]
             if biased:
-                own += ours[2][i]
+                own += ours[1][i]
             last = i
         for c in range(pool.shape[1]):
             if some and not near[c, q]:
                 x[c, q] = np.float32(0.0)
                 continue
             j = pool[p, c]
-            eta_j = eta[j]
-            total = np.float32(0.0)
-            if rivals:
-                tau_j = tau[j]
-                for h in range(factors):
-                    total += strength[h] * np.float32(tau_j[h]) - effect[h] * np.float32(eta_j[h])
-            else:
-                for h in range(factors):
-                    total -= effect[h] * np.float32(eta_j[h])
+            row, total = rows[j], own
+            for h in range(width):
+                total += effect[h] * np.float32(row[h])
             if biased:
                 total -= bias[j]
-            x[c, q] = own + total
+            x[c, q] = total
 
 
 @kernel
@@ -265,59 +344,54 @@ def mark_near(x: Floats, least: Floats, near: Flags) -> None:
 @kernel
 def hardest_slope(
     least: Floats,
-    ours: Tables,
-    theirs: Tables,
+    ours: Side,
+    theirs: Side,
     winners: Positions,
     pool: Positions,
     every: int,
     weight: float,
     chosen: Positions,
     slope: Doubles,
-) -> float:
-    """Sum ``weight log sigmoid`` of the least margin of each pair; fill ``slope`` with the gradient.
+) -> None:
+    """Fill ``slope`` with the gradient of the sum of ``weight log sigmoid`` of the least margin of each pair.
 
     ``chosen`` holds the places in ``pool`` of the negatives that have it.
     """
-    eta, tau, _ = theirs
-    factors, rivals = eta.shape[1], tau.shape[0] > 0
-    height = 0.0
+    factors, width = slope.shape[0], theirs[0].shape[1]
     slope[:] = 0.0
-    for_winner, for_negative = np.zeros(factors, np.float32), np.zeros(factors, np.float32)
+    met, counted = np.zeros(width, np.float32), 0.0
+    missing = np.empty(least.shape[0], np.float32)
+    for q in range(least.shape[0]):
+        missing[q] = weight * _missing(np.float64(least[q]))
     last = np.int64(-1)
     for q in range(least.shape[0] + 1):
         i = winners[q * every] if q < least.shape[0] else np.int64(-1)
         if i != last:
             if last >= 0:  # what the pairs of one winner have in common
-                for h in range(factors):
-                    slope[h] += ours[0][last, h] * for_winner[h]
-                    slope[h] -= (ours[1][last, h] if rivals else 1.0) * for_negative[h]
-            for_winner[:] = np.float32(0.0)
-            for_negative[:] = np.float32(0.0)
+                ours_i = ours[0][last]
+                if width > factors:
+                    for h in range(factors):
+                        slope[h] += ours_i[factors + h] * met[h] - ours_i[h] * met[factors + h]
+                else:
+                    for h in range(factors):
+                        slope[h] += ours_i[h] * counted - met[h]
+            met[:] = np.float32(0.0)
+            counted = 0.0
             last = i
         if q == least.shape[0]:
             break
-        margin = np.float64(least[q])
-        height += weight * _log_sigmoid(margin)
-        missing = np.float32(weight * _missing(margin))
-        j = pool[q * every, chosen[q]]
-        eta_j = eta[j]
-        if rivals:
-            tau_j = tau[j]
-            for h in range(factors):
-                for_winner[h] += missing * np.float32(tau_j[h])
-                for_negative[h] += missing * np.float32(eta_j[h])
-        else:
-            for h in range(factors):
-                for_winner[h] += missing
-                for_negative[h] += missing * np.float32(eta_j[h])
-    return height
+        counted += missing[q]
+        row = theirs[0][pool[q * every, chosen[q]]]
+        for h in range(width):
+            met[h] += missing[q] * np.float32(row[h])
 
 
 @kernel
 def hardest_curvature(
+    factors: int,
     least: Floats,
-    ours: Tables,
-    theirs: Tables,
+    ours: Side,
+    theirs: Side,
     winners: Positions,
     pool: Positions,
     every: int,
@@ -327,12 +401,12 @@ def hardest_curvature(
 ) -> Doubles:
     """Return minus the Hessian of what :func:`hardest_slope` sums, from every n-th of its pairs."""
     count = (least.shape[0] + step - 1) // step
-    design, counts = np.empty((count, ours[0].shape[1])), np.empty(count)
+    design, counts = np.empty((count, factors), np.float32), np.empty(count)
     i, j = np.empty(count, np.int64), np.empty(count, np.int64)
     for r in range(count):
         q = r * step
         i[r], j[r] = winners[q * every], pool[q * every, chosen[q]]
-        e = math.exp(-abs(np.float64(least[q])))
+        e = _decay(np.float64(least[q]))
         counts[r] = weight * (least.shape[0] / count) * e / ((1.0 + e) * (1.0 + e))
     wedge_rows(ours, theirs, i, j, design)
     return weighted_gram(design, counts)
@@ -356,7 +430,7 @@ def slope_along(x: Floats, along: Floats, length: float, weight: float, least: F
             rising[q] = along[c, q] if lower else rising[q]
     total = 0.0
     for q in range(x.shape[1]):
-        total += rising[q] * _missing(least[q])
+        total += rising[q] * _missing(np.float64(least[q]))
     return weight * total
 
 
@@ -421,8 +495,8 @@ def solve_factorised(lower: Doubles, point: Doubles) -> None:
 @kernel
 def climb(
     vector: Doubles,
-    ours: Tables,
-    theirs: Tables,
+    ours: Side,
+    theirs: Side,
     winners: Positions,
     pool: Positions,
     every: int,
@@ -436,34 +510,32 @@ def climb(
     """Move ``vector`` towards where the penalised likelihood against the hardest negatives is highest.
 
     ``limits`` are how many steps are made, for how many of them the curvature is computed anew, from about how many
-    pairs, and what a step may promise, relative to the objective, for it to be left out. ``x``, (negatives, pairs),
-    ``least`` and ``chosen`` are filled with the margins of every n-th pair, the least of each, and the place of the
-    hardest negative. Returns how many steps were made.
+    pairs, and what a step may promise, relative to the objective at the start, for it to be left out. ``x``,
+    (negatives, pairs), ``least`` and ``chosen`` are filled with the margins of every n-th pair, the least of each, and
+    the place of the hardest negative. Returns how many steps were made.
 
     The curvature of the pairs at hand is too low, because other pairs become the hardest on the way. What the slope
     lost on the steps made so far corrects it (L-BFGS).
     """
     turns, anew, gram, enough = limits
     factors, count = vector.shape[0], x.shape[1]
-    nothing = np.empty(0, np.float32)
-    our_wedge, their_wedge = (ours[0], ours[1], nothing), (theirs[0], theirs[1], nothing)
     along, rising, near = np.empty_like(x), np.empty_like(least), np.empty((0, 0), np.bool_)
     slope, before, direction = np.empty(factors), np.empty(factors), np.empty(factors)
     moved, lost, portion = np.empty((turns, factors)), np.empty((turns, factors)), np.empty(turns)
     kept, steps = 0, 0
-    pool_margins(vector.astype(np.float32), ours, theirs, winners, pool, every, near, x)
+    pool_margins(vector.astype(np.float32), ours, theirs, winners, pool, every, True, near, x)
     find_least(x, least, chosen)
     if every == 1:  # by now the vector moves little
         near = np.empty(x.shape, np.bool_)
         mark_near(x, least, near)
     lower = np.empty((0, 0))
-    for turn in range(turns + 1):
-        height = hardest_slope(least, ours, theirs, winners, pool, every, weight, chosen, slope)
+    height = -log_likelihood(least, np.full(count, weight))
+    for h in range(factors):
+        height += penalty[h] * vector[h] ** 2
+    for turn in range(turns):
+        hardest_slope(least, ours, theirs, winners, pool, every, weight, chosen, slope)
         for h in range(factors):
-            height -= penalty[h] * vector[h] ** 2
             slope[h] -= 2.0 * penalty[h] * vector[h]
-        if turn == turns:
-            break
         if steps:
             product = 0.0
             for h in range(factors):
@@ -472,7 +544,8 @@ def climb(
             if product > 0.0:
                 kept += 1
         if turn < anew:
-            lower = hardest_curvature(least, ours, theirs, winners, pool, every, weight, chosen, max(1, count // gram))
+            step = max(1, count // gram)
+            lower = hardest_curvature(factors, least, ours, theirs, winners, pool, every, weight, chosen, step)
             for h in range(factors):
                 lower[h, h] += 2.0 * penalty[h]
             factorise(lower)
@@ -487,9 +560,9 @@ def climb(
             for h in range(factors):
                 direction[h] += (portion[m] - back) * moved[m, h]
         promise = _dot(slope, direction)
-        if promise <= enough * (1.0 + abs(height)):
+        if promise <= enough * (1.0 + height):
             break
-        pool_margins(direction.astype(np.float32), our_wedge, their_wedge, winners, pool, every, near, along)
+        pool_margins(direction.astype(np.float32), ours, theirs, winners, pool, every, False, near, along)
         bend, bending = 0.0, 0.0
         for h in range(factors):
             bend += 2.0 * penalty[h] * direction[h] * vector[h]

@@ -126,3 +126,13 @@ def settle(
             score, item = kept[end], known[end]
             kept[end], known[end] = kept[0], known[0]
             _sink(kept, known, 0, end, score, item)
+
+
+@kernel
+def rough_scores(query: NDArray[np.float32], rows: NDArray[np.int16], scores: NDArray[np.float32]) -> None:
+    """Fill ``scores`` with the inner products of a query and rows of whole numbers."""
+    for item in range(rows.shape[0]):
+        row, total = rows[item], np.float32(0.0)
+        for h in range(query.shape[0]):
+            total += query[h] * np.float32(row[h])
+        scores[item] = total

@@ -19,14 +19,16 @@ from numpy.typing import ArrayLike, NDArray
 from sadrec._check import whole
 from sadrec._memory import need
 from sadrec._types import Doubles, Floats, Positions
-from sadrec.ranking.logistic import Estimate, check_regularization, inverse, maximise, polish
+from sadrec.ranking.logistic import Design, Estimate, check_regularization, inverse, maximise, polish
 from sadrec.ranking.parameters import Parameters, item_positions
 
 _PAIRS, _FEWEST = 4096, 8
 """Pairs for a user, and at least how many negatives for each liked item, when their number is left open."""
 
-_MANY = 512
-"""About how many pairs a search starts with that has many more."""
+_MANY, _STAGED = 512, 4
+"""About how many pairs a search starts with that has many more, and how many times as many that is."""
+_NEARLY = 1e-4
+"""What a step may promise to gain, relative to the objective, for it to be the last with these pairs."""
 _TURNS = ((16, 6), (4, 4), (1, 2))
 """Against hard negatives: every how many-th pair is looked at, and how many steps are made."""
 _LEAST = 64
@@ -92,6 +94,7 @@ def fold_in(
     candidates: int = 1,
     spread: Doubles | None = None,
     drawn: "Negatives | None" = None,
+    packed: "Side | None" = None,
 ) -> FoldIn:
     """Compute the vector of a new user from the items they liked.
 
@@ -100,7 +103,8 @@ def fold_in(
     trained so. ``candidates`` is for a model trained against the hardest of that many negatives: each pair is the
     hardest of as many, for the resulting vector, and the problem stays concave. ``spread`` is by how much users differ
     in each factor: given, the vector stays near the average user by as much, and ``regularization`` is not used.
-    ``drawn`` are negatives of the same kind that were drawn beforehand (:meth:`Negatives.drawn_from`), for many calls.
+    For many calls, ``drawn`` are negatives of the same kind that were drawn beforehand (:meth:`Negatives.drawn_from`),
+    or ``packed`` are the rows of all items (:func:`pack`).
 
     >>> tastes = Parameters(np.zeros((0, 2)), np.array([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [-0.1, 0.9]]))
     >>> fold_in(tastes, [0, 1]).vector.round(2)
@@ -117,20 +121,23 @@ def fold_in(
     penalty = np.full(parameters.n_factors, regularization * chosen.size)
     each = _each(chosen.size)
     if drawn is not None and negatives is None and chosen.size * each * candidates <= len(drawn.items):
-        ours, theirs = drawn.winners(parameters, chosen), drawn.tables
-        winners = np.repeat(np.arange(chosen.size), each)
-        pool = drawn.rows(chosen, winners.size * candidates).reshape(-1, candidates)
+        theirs, scale = drawn.side, drawn.scale
+        pool = drawn.rows(chosen, chosen.size * each * candidates)
     else:
-        winners, losers, each = liked_pairs(parameters, chosen, negatives, popularity, candidates)
-        pool = losers.reshape(-1, candidates)
+        winners, pool, each = liked_pairs(parameters, chosen, negatives, popularity, candidates)
         if candidates == 1 and parameters.dtype != np.float32:
-            problem = pair_design(parameters, winners, losers)
+            design, offset = pair_design(parameters, winners, pool)
             weight = np.full(winners.size, 1.0 / each)
-            return FoldIn(_solve_around(parameters, *problem, weight, penalty, spread), winners.size)
-        ours = theirs = _tables(parameters)
+            return FoldIn(_solve_around(parameters, design, offset, weight, penalty, spread), winners.size)
+        items = None
+        if packed is None and pool.size < parameters.n_items:
+            items, pool = np.unique(pool, return_inverse=True)
+        theirs, scale = packed or pack(parameters, items), 1.0
+    ours, winners = pack(parameters, chosen, scale), np.repeat(np.arange(chosen.size), each)
+    pool = pool.reshape(-1, candidates)
     if candidates > 1:
         return FoldIn(_solve_hardest(ours, theirs, winners, pool, 1.0 / each, penalty), winners.size)
-    problem = _table_design(ours, theirs, winners, pool.ravel())
+    problem = _side_design(ours, theirs, winners, pool.ravel(), parameters.n_factors)
     weight = np.full(winners.size, 1.0 / each)
     return FoldIn(_solve_around(parameters, *problem, weight, penalty, spread), winners.size)
 
@@ -185,13 +192,15 @@ def pair_design(parameters: Parameters, items: Positions, rivals: Positions) -> 
     return replace(parameters, item_bias=None).wedge(items, rivals), offset
 
 
-Rows = NDArray[np.float32] | NDArray[np.int16]
-Tables = tuple[Rows, Rows, Floats]
+Tables = tuple[Floats, Floats, Floats]
 """eta, tau and bias of items as kernels take them; the last two are empty for a model without."""
+Rows = NDArray[np.float32] | NDArray[np.int16]
+Side = tuple[Rows, Floats]
+"""Rows of items as kernels read them in one piece, tau and then eta, or eta alone for a model without; and the bias."""
 
 
 def _tables(parameters: Parameters, items: Positions | None = None) -> Tables:
-    """Return the rows of all items, or of some."""
+    """Return eta, tau and bias of all items, or of some."""
     sides = (parameters.item_factors, 2), (parameters.rival_factors, 2), (parameters.item_bias, 1)
     eta, tau, bias = (
         np.empty((0,) * dimensions, np.float32)
@@ -202,14 +211,33 @@ def _tables(parameters: Parameters, items: Positions | None = None) -> Tables:
     return eta, tau, bias
 
 
-def _table_design(ours: Tables, theirs: Tables, winners: Positions, losers: Positions) -> tuple[Doubles, Doubles]:
-    """Return what :func:`pair_design` does, of rows of tables."""
+def pack(parameters: Parameters, items: Positions | None = None, scale: float = 1.0) -> Side:
+    """Return the rows of all items, or of some, with tau beside eta, times ``scale`` where there is a tau."""
+    eta, tau, bias = _tables(parameters, items)
+    return (np.hstack((tau, eta)) * np.float32(scale) if tau.size else eta), bias
+
+
+def pack_small(parameters: Parameters) -> Side | None:
+    """Return the rows of all items; None where the catalogue is so large that they would not be read fast."""
+    return pack(parameters) if _bytes(parameters) <= _CACHED else None
+
+
+def _bytes(parameters: Parameters) -> int:
+    """Return how many bytes the rows of all items take."""
+    return 4 * parameters.n_items * parameters.n_factors * (1 + (parameters.rival_factors is not None))
+
+
+def _side_design(
+    ours: Side, theirs: Side, winners: Positions, losers: Positions, factors: int
+) -> tuple[Design, Doubles]:
+    """Return what :func:`pair_design` does, of rows; of many pairs in single precision, in which they are solved."""
     from sadrec.ranking._descent import wedge_rows  # numba is worth loading only now
 
-    design, offset = np.empty((winners.size, ours[0].shape[1])), np.zeros(winners.size)
+    precision = np.float32 if winners.size >= _STAGED * _MANY else np.float64
+    design, offset = np.empty((winners.size, factors), precision), np.zeros(winners.size)
     wedge_rows(ours, theirs, winners, losers, design)
-    if ours[2].size:
-        np.subtract(ours[2][winners], theirs[2][losers], out=offset, dtype=np.float64)
+    if ours[1].size:
+        np.subtract(ours[1][winners], theirs[1][losers], out=offset, dtype=np.float64)
     return design, offset
 
 
@@ -222,7 +250,7 @@ class Negatives:
     """
 
     items: Positions
-    tables: Tables = field(repr=False)
+    side: Side = field(repr=False)
     scale: float
     _by_item: tuple[Positions, Positions] = field(repr=False)  # draws in the order of their items, and these items
 
@@ -231,25 +259,19 @@ class Negatives:
         cls, parameters: Parameters, popularity: ArrayLike | None = None, candidates: int = 1
     ) -> "Negatives | None":
         """Draw as :func:`fold_in` does; None where the catalogue is small, or the negatives would take much memory."""
-        row = 4 * parameters.n_factors * (1 + (parameters.rival_factors is not None))
-        number = (_PAIRS + _SPARE) * candidates
-        if parameters.n_items * row <= _CACHED or number * row > _MOST:
+        size, number = _bytes(parameters), (_PAIRS + _SPARE) * candidates
+        if size <= _CACHED or number * (size // parameters.n_items) > _MOST:
             return None
         every = np.arange(parameters.n_items)
         items = draw(number, every.size, None if popularity is None else _shares(parameters, popularity, every))
         order = np.argsort(items, kind="stable")
-        (eta, tau, bias), scale = _tables(parameters, items), 1.0
-        if tau.size:
-            unit = float(max(np.abs(eta).max(), np.abs(tau).max())) / np.iinfo(np.int16).max
-            if 0 < unit <= _FINE * min(float(np.sqrt(np.mean(np.square(side)))) for side in (eta, tau)):
-                eta, tau = (np.rint(side / np.float32(unit)).astype(np.int16) for side in (eta, tau))
-                scale = unit
-        return cls(items, (eta, tau, bias), scale, (order, items[order]))
-
-    def winners(self, parameters: Parameters, liked: Positions) -> Tables:
-        """Return the rows of liked items, in units that go with those of the negatives: a wedge is of both."""
-        eta, tau, bias = _tables(parameters, liked)
-        return (eta * np.float32(self.scale), tau * np.float32(self.scale), bias) if tau.size else (eta, tau, bias)
+        (rows, bias), scale = pack(parameters, items), 1.0
+        if parameters.rival_factors is not None:
+            unit = float(np.abs(rows).max()) / np.iinfo(np.int16).max
+            sides = np.hsplit(rows, 2)
+            if 0 < unit <= _FINE * min(float(np.sqrt(np.mean(np.square(side)))) for side in sides):
+                rows, scale = np.rint(rows / np.float32(unit)).astype(np.int16), unit
+        return cls(items, (rows, bias), scale, (order, items[order]))
 
     def rows(self, liked: Positions, number: int) -> Positions:
         """Return the first draws; in the place of a liked item stands the next draw that is none."""
@@ -333,7 +355,7 @@ def _golden_points(number: int) -> Doubles:
 
 def _solve_around(
     parameters: Parameters,
-    design: Doubles,
+    design: Design,
     offset: Doubles,
     weight: Doubles,
     penalty: Doubles,
@@ -343,22 +365,25 @@ def _solve_around(
     if spread is None:
         return _solve(design, offset, weight, penalty)
     average = average_user(parameters)
-    estimate = _solve(design, offset + design @ average, weight, 0.5 / np.maximum(spread, 1e-4) ** 2)
+    estimate = _solve(
+        design, offset + design @ average.astype(design.dtype), weight, 0.5 / np.maximum(spread, 1e-4) ** 2
+    )
     return Estimate(average + estimate.vector, estimate.covariance_at, estimate.steps)
 
 
-def _solve(design: Doubles, offset: Doubles, weight: Doubles, penalty: Doubles) -> Estimate:
+def _solve(design: Design, offset: Doubles, weight: Doubles, penalty: Doubles) -> Estimate:
     """Return the best vector; of many pairs, some lead near it, and the curvature there serves for the last steps."""
     every = len(design) // _MANY
-    if every < 4 or not weight[::every].any():
-        return maximise(design, offset, weight, penalty)
+    if every < _STAGED or not weight[::every].any():
+        return maximise(design.astype(np.float64, copy=False), offset, weight, penalty)
     scale = float(weight.sum() / weight[::every].sum())
-    some = np.ascontiguousarray(design[::every]), np.ascontiguousarray(offset[::every]), scale * weight[::every]
-    return polish(maximise(*some, penalty), design, offset, weight, penalty)
+    some: Design = design[::every].copy()
+    rough = maximise(some, offset[::every].copy(), scale * weight[::every], penalty, near=_NEARLY)
+    return polish(rough, design, offset, weight, penalty)
 
 
 def _solve_hardest(
-    ours: Tables, theirs: Tables, winners: Positions, pool: Positions, weight: float, penalty: Doubles
+    ours: Side, theirs: Side, winners: Positions, pool: Positions, weight: float, penalty: Doubles
 ) -> Estimate:
     """Return the best vector when each pair is the hardest of several, (pairs, negatives), for the vector at hand.
 
@@ -381,8 +406,9 @@ def _solve_hardest(
         steps += _descent.climb(vector, ours, theirs, winners, pool, every, each, penalty, limits, x, least, chosen)
 
     def covariance() -> Doubles:
-        shape = _descent.hardest_curvature(least, ours, theirs, winners, pool, 1, weight, chosen, 1)
-        shape[np.diag_indices(len(vector))] += 2 * penalty
+        factors = len(vector)
+        shape = _descent.hardest_curvature(factors, least, ours, theirs, winners, pool, 1, weight, chosen, 1)
+        shape[np.diag_indices(factors)] += 2 * penalty
         return inverse(shape)
 
     return Estimate(vector, covariance, steps)

@@ -6,8 +6,11 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from sadrec._types import Doubles
+from sadrec._types import Doubles, Floats
 from sadrec.ranking.pairs import sigmoid
+
+Design = Doubles | Floats
+"""What a vector is multiplied with, a row per pair: products are computed in its precision, sums of them in double."""
 
 _SMALL = 256
 """Factors up to which one thread is faster than the start of several."""
@@ -40,7 +43,7 @@ class Estimate:
         return self.covariance_at()
 
 
-def objective(vector: Doubles, design: Doubles, offset: Doubles, weight: Doubles, penalty: Doubles) -> float:
+def objective(vector: Doubles, design: Design, offset: Doubles, weight: Doubles, penalty: Doubles) -> float:
     """Compute the penalised log likelihood ``sum_p w_p log sigmoid(z_p . v + o_p) - sum_h penalty_h v_h^2``.
 
     ``design`` holds z, a row per pair; ``offset`` holds o, and ``weight`` holds w.
@@ -48,54 +51,62 @@ def objective(vector: Doubles, design: Doubles, offset: Doubles, weight: Doubles
     if len(vector) <= _SMALL:
         from sadrec.ranking._descent import logistic_height  # numba is worth loading only now
 
-        return logistic_height(design, offset, weight, vector) - float(penalty @ vector**2)
+        return logistic_height(design, offset, weight, _like(vector, design)) - float(penalty @ vector**2)
     from scipy.special import log_expit
 
     return float(weight @ log_expit(_margins(vector, design, offset)) - penalty @ vector**2)
 
 
-def gradient(vector: Doubles, design: Doubles, offset: Doubles, weight: Doubles, penalty: Doubles) -> Doubles:
+def gradient(vector: Doubles, design: Design, offset: Doubles, weight: Doubles, penalty: Doubles) -> Doubles:
     """Compute the gradient of :func:`objective`."""
     if len(vector) <= _SMALL:
         from sadrec.ranking._descent import logistic_slope  # numba is worth loading only now
 
         slope = np.empty(len(vector))
-        logistic_slope(design, offset, weight, vector, slope)
+        logistic_slope(design, offset, weight, _like(vector, design), slope)
         return slope - 2 * penalty * vector
     missing = sigmoid(-_margins(vector, design, offset))
     return np.asarray(np.einsum("p,ph->h", weight * missing, design) - 2 * penalty * vector)
 
 
-def curvature(vector: Doubles, design: Doubles, offset: Doubles, weight: Doubles, penalty: Doubles) -> Doubles:
+def curvature(vector: Doubles, design: Design, offset: Doubles, weight: Doubles, penalty: Doubles) -> Doubles:
     """Compute minus the Hessian of :func:`objective`: positive definite where every penalty is positive."""
-    missing = sigmoid(-_margins(vector, design, offset))
-    counts = weight * missing * (1 - missing)
     if len(vector) <= _SMALL:
-        from sadrec.ranking._descent import weighted_gram  # numba is worth loading only now
+        from sadrec.ranking._descent import logistic_bends, weighted_gram  # numba is worth loading only now
 
-        matrix = weighted_gram(design, counts)
+        bends = np.empty(len(design))
+        logistic_bends(design, offset, weight, _like(vector, design), bends)
+        matrix = weighted_gram(design, bends)
     else:
-        scaled = design * np.sqrt(counts)[:, None]
+        missing = sigmoid(-_margins(vector, design, offset))
+        scaled = np.multiply(design, np.sqrt(weight * missing * (1 - missing))[:, None], dtype=np.float64)
         matrix = scaled.T @ scaled
-    matrix[np.diag_indices(len(vector))] += 2 * penalty
+    matrix.flat[:: len(vector) + 1] += 2 * penalty
     return np.asarray(matrix)
 
 
-def _margins(vector: Doubles, design: Doubles, offset: Doubles) -> Doubles:
+def _margins(vector: Doubles, design: Design, offset: Doubles) -> Doubles:
     """Return the margin of every pair."""
     return np.asarray(np.einsum("ph,h->p", design, vector) + offset)
 
 
+def _like(vector: Doubles, design: Design) -> Design:
+    """Return a vector in the precision of a design."""
+    return vector if design.dtype == np.float64 else vector.astype(np.float32)
+
+
 def maximise(
-    design: Doubles,
+    design: Design,
     offset: Doubles,
     weight: Doubles,
     penalty: Doubles,
     start: Doubles | None = None,
+    near: float = _NEAR,
 ) -> Estimate:
     """Return where :func:`objective` is highest, by Newton's method with steps shortened where they overshoot.
 
-    The problem is concave and, with positive penalties, has exactly one answer, wherever the search starts.
+    The problem is concave and, with positive penalties, has exactly one answer, wherever the search starts. The last
+    step is the one that promises to gain no more than ``near``, relative to the objective.
     """
     vector = np.zeros(design.shape[1]) if start is None else start
     problem = (design, offset, weight, penalty)
@@ -105,14 +116,14 @@ def maximise(
         direction = np.asarray(np.linalg.solve(shape, slope), np.float64)
         # Twice what the step would gain if the objective were a parabola.
         promise = float(slope @ direction)
-        if promise <= _NEAR * (1 + abs(height)) or steps == _STEPS:
+        if promise <= near * (1 + abs(height)) or steps == _STEPS:
             # So near, a last step squares the distance, and the shape is what it will be there.
             return Estimate(vector + direction, partial(inverse, shape), steps + 1)
         vector, height = _climb(lambda moved: objective(moved, *problem), vector, height, direction, promise)
         steps += 1
 
 
-def polish(rough: Estimate, design: Doubles, offset: Doubles, weight: Doubles, penalty: Doubles) -> Estimate:
+def polish(rough: Estimate, design: Design, offset: Doubles, weight: Doubles, penalty: Doubles) -> Estimate:
     """Return where :func:`objective` is highest, from a place near it, with the curvature there for all steps.
 
     Where that is not near enough, :func:`maximise` takes over.
@@ -130,7 +141,7 @@ def polish(rough: Estimate, design: Doubles, offset: Doubles, weight: Doubles, p
         vector, before = vector + direction, promise
         if promise <= close:
             return Estimate(vector, partial(_covariance, vector, *problem), rough.steps + steps)
-    return maximise(*problem, start=rough.vector)
+    return maximise(design.astype(np.float64), offset, weight, penalty, start=rough.vector)
 
 
 def _climb(
@@ -147,7 +158,7 @@ def _climb(
 
 
 def maximise_sparse(
-    design: Doubles, offset: Doubles, weight: Doubles, penalty: Doubles, l1: Doubles, lowest: Doubles
+    design: Design, offset: Doubles, weight: Doubles, penalty: Doubles, l1: Doubles, lowest: Doubles
 ) -> Estimate:
     """Return where ``objective - sum_h l1_h |v_h|`` is highest among vectors with ``v_h >= lowest_h``, lowest <= 0.
 
@@ -178,9 +189,9 @@ def maximise_sparse(
     return Estimate(vector, lambda: covariance, steps)
 
 
-def _covariance(vector: Doubles, *problem: Doubles) -> Doubles:
+def _covariance(vector: Doubles, design: Design, *more: Doubles) -> Doubles:
     """Return the covariance of Laplace's approximation at a place."""
-    return inverse(curvature(vector, *problem))
+    return inverse(curvature(vector, design, *more))
 
 
 def inverse(shape: Doubles) -> Doubles:

@@ -32,6 +32,10 @@ _ROWS, _COLUMNS = 512, 4096
 _NO_PLACES = np.empty(0, np.int64)
 _SPARE = 2
 """How many more than N are kept until their scores are settled, so that rounding cannot push one out."""
+_MORE = 16
+"""How many more than N, and an eighth of it, are kept by rough scores."""
+_CACHED, _FINE = 8 << 20, 1e-3
+"""Bytes of vectors that are read fast; how large a unit may be, relative to the usual size of an entry."""
 
 
 class ItemIndex:
@@ -56,19 +60,57 @@ class ItemIndex:
     def search_one(self, query: NDArray[np.float32], N: int, seen: NDArray[np.int32]) -> TopN:
         """Return what :meth:`search` does for one query, without padding; ``seen`` are positions in order, or none.
 
-        One product and one look at it: what a search for many prepares would take longer than the search.
+        One product and one look at it: what a search for many prepares would take longer than the search. Of a large
+        catalogue, whose rows take longer to read than to multiply, the product is a rough one of half as many bytes.
+        Some more than N are kept of it, and the exact product is made only where these may lack one of the best.
+        """
+        from sadrec.ranking._selection import rough_scores  # numba is worth loading only now
+
+        if self._rough is not None and self.items // 16 > N:
+            rows, unit = self._rough
+            scores = np.empty(self.items, np.float32)
+            rough_scores(query * np.float32(unit), rows, scores)
+            left_out, best = self._best_by(scores, query, N + N // 8 + _MORE, seen)
+            if left_out + unit * float(np.abs(query).sum()) < best[1][N - 1 : N].min(initial=np.inf):
+                return best[0][:N], best[1][:N]
+        _, (items, scores) = self._best_by(np.dot(self.vectors, query), query, N + _SPARE, seen)
+        return items[:N], scores[:N]
+
+    def _best_by(
+        self, scores: NDArray[np.float32], query: NDArray[np.float32], kept: int, seen: NDArray[np.int32]
+    ) -> tuple[float, TopN]:
+        """Return the best few by given scores but those seen, with exact scores and in their order.
+
+        Also returns the highest that a given score of one left out may be: -inf where none is.
         """
         from sadrec.ranking._selection import settle, sweep  # numba is worth loading only now
 
-        kept = min(N + _SPARE, self.items)
-        scores, items = np.full((1, kept), -np.inf, np.float32), np.full((1, kept), -1, np.int64)
+        kept = min(kept, self.items)
+        best, items = np.full((1, kept), -np.inf, np.float32), np.full((1, kept), -1, np.int64)
         every, mark = self._all
-        tile = np.dot(self.vectors, query)[None]
         mark = mark if not seen.size else np.array([0, seen.size])
-        sweep(tile, every, mark, seen, scores, items, 0, 1)
-        settle(query[None], self.vectors, _NO_PLACES, scores, items, 0, 1)
-        width = min(N, int((items[0] >= 0).sum()))
-        return items[0, :width], scores[0, :width]
+        sweep(scores[None], every, mark, seen, best, items, 0, 1)
+        left_out = float(best[0, 0]) if kept else np.inf  # the first of the heap is the lowest
+        settle(query[None], self.vectors, _NO_PLACES, best, items, 0, 1)
+        width = int((items[0] >= 0).sum())
+        return left_out, (items[0, :width], best[0, :width])
+
+    @cached_property
+    def _rough(self) -> tuple[NDArray[np.int16], float] | None:
+        """The rows in whole numbers of a unit, and the unit; None where there are few, or no unit is fine enough.
+
+        With it, a score is wrong by less than the unit times the sum of the query's absolute values: half a unit by
+        rounding the rows, less than that by rounding sums.
+        """
+        if self.vectors.nbytes <= _CACHED:
+            return None
+        unit = float(np.abs(self.vectors).max()) / np.iinfo(np.int16).max
+        if not 0 < unit <= _FINE * float(np.sqrt(np.mean(np.square(self.vectors)))):
+            return None
+        rows = np.empty(self.vectors.shape, np.int16)
+        for start in range(0, self.items, _COLUMNS):  # without holding all of them in between
+            rows[start : start + _COLUMNS] = np.rint(self.vectors[start : start + _COLUMNS] / np.float32(unit))
+        return rows, unit
 
     @cached_property
     def _all(self) -> tuple[Positions, Positions]:
