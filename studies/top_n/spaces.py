@@ -102,7 +102,7 @@ SMALL_START: Mapping[str, Mapping[str, Any]] = {
 SPARSE_SGD_SPACE: Mapping[str, Sequence[Any]] = {
     "loss": ("softmax",),
     "factors": (128, 256),
-    "iterations": (20,),
+    "iterations": (20, 30),
     "learning_rate": (0.3,),
     "length": (3.2, 3.5),
     "negative_candidates": (256,),
