@@ -105,9 +105,9 @@ class Fitted:
     def best_for_one(self, user: int, N: int, new: bool = True) -> tuple[Positions, Floats]:
         """Return the positions and scores of a user's best N items by mean margin, of all or of those not seen."""
         seen = self._seen_by(user) if new else _NOTHING_SEEN
-        return self._best_by_vector(self.parameters.user_factors[user], N, seen)
+        return self.best_by_vector(self.parameters.user_factors[user], N, seen)
 
-    def _best_by_vector(self, factors: Floats, N: int, seen: Any) -> tuple[Positions, Floats]:
+    def best_by_vector(self, factors: Floats, N: int, seen: Any) -> tuple[Positions, Floats]:
         """Return the positions and scores of the best N items by mean margin but those seen, which are in order."""
         query = np.ones(self.index.factors, np.float32)  # the last entry stands for the bias, if there is one
         query[: factors.size] = factors
@@ -151,7 +151,7 @@ class Fitted:
             seen = _NOTHING_SEEN
             if known is not None and options.get("leave_out_liked", True):
                 seen = np.sort(known.indices).astype(np.int32)
-            positions, scores = self._best_by_vector(users[0], whole(N, "N"), seen)
+            positions, scores = self.best_by_vector(users[0], whole(N, "N"), seen)
             return self.item_ids.array[positions], scores
         ids, scores = (answer[0] for answer in self.recommend(users, self._at_most(N), known, **options))
         real = scores > -np.inf

@@ -131,8 +131,15 @@ class Lists(Questions):
             raise ValueError("nothing is known of the user: give liked or features, or use recommend_popular")
         else:
             columns, shape = np.unique(fitted.items(liked, "liked items")), (1, len(fitted.item_ids))
+            if features is None:
+                folded = fitted.fold_in_positions(columns)
+            else:
+                folded = fitted.fold_in(fitted.item_ids.array[columns], features)  # liked may be read only once
+            if method == "margin" and items is filter_items is None:
+                vector, seen = folded.vector.astype(np.float32), columns.astype(np.int32)
+                best, scores = fitted.best_by_vector(vector, _check.whole(N, "N"), seen)
+                return fitted.item_ids.array[best], scores
             known = sp.csr_matrix((np.ones(len(columns), np.float32), columns, [0, len(columns)]), shape=shape)
-            folded = fitted.fold_in(fitted.item_ids.array[columns], features)  # liked may be read only once
         return fitted.recommend_to_one(
             folded.vector.astype(np.float32)[None],
             N,

@@ -194,16 +194,6 @@ def _missing(x: float) -> float:
 
 
 @kernel
-def log_likelihood(x: Doubles | Floats, weight: Doubles) -> float:
-    """Return the sum of ``weight log(1 / (1 + exp(-x)))``, without overflow."""
-    total = 0.0
-    for p in range(x.shape[0]):
-        margin = np.float64(x[p])
-        total -= weight[p] * (math.log1p(_decay(margin)) + max(-margin, 0.0))
-    return total
-
-
-@kernel
 def logistic_margins(
     design: Doubles | Floats, offset: Doubles, vector: Doubles | Floats, first: int, x: Doubles
 ) -> None:
@@ -247,9 +237,11 @@ def logistic_slope(
 @kernel
 def logistic_height(design: Doubles | Floats, offset: Doubles, weight: Doubles, vector: Doubles | Floats) -> float:
     """Return the sum of ``weight log sigmoid(design . vector + offset)``."""
-    x = np.empty(design.shape[0])
+    x, height = np.empty(design.shape[0]), 0.0
     logistic_margins(design, offset, vector, 0, x)
-    return log_likelihood(x, weight)
+    for p in range(x.shape[0]):
+        height -= weight[p] * (math.log1p(_decay(x[p])) + max(-x[p], 0.0))
+    return height
 
 
 @kernel
@@ -529,7 +521,10 @@ def climb(
         near = np.empty(x.shape, np.bool_)
         mark_near(x, least, near)
     lower = np.empty((0, 0))
-    height = -log_likelihood(least, np.full(count, weight))
+    height = 0.0
+    for q in range(count):  # log1p(e) is e (6 + e) / (6 + 4 e), nearly: what is enough need not be exact
+        e = _decay(np.float64(least[q]))
+        height += weight * (e * (6.0 + e) / (6.0 + 4.0 * e) + max(-np.float64(least[q]), 0.0))
     for h in range(factors):
         height += penalty[h] * vector[h] ** 2
     for turn in range(turns):
