@@ -65,7 +65,7 @@ def start(nodes: int, cpus: int = 1, store: int = LEAST_STORE) -> Any:
 
     if not inside():
         raise RuntimeError("a cluster is started in a namespace of its own only")
-    node: dict[str, Any] = {"num_cpus": cpus, "object_store_memory": store, "node_ip_address": "127.0.0.1"}
+    node = _node(cpus, store)
     for left in reversed(range(_STARTS)):
         try:
             made = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
@@ -74,10 +74,19 @@ def start(nodes: int, cpus: int = 1, store: int = LEAST_STORE) -> Any:
             if not left or "timed out during startup" not in str(error):
                 raise
     for _ in range(nodes - 1):
-        made.add_node(**node)
+        add_node(made, cpus, store)
     made.wait_for_nodes()
     ray.init(address=made.address, _node_ip_address="127.0.0.1", log_to_driver=False, logging_level=logging.ERROR)
     return made
+
+
+def add_node(made: Any, cpus: int = 1, store: int = LEAST_STORE) -> None:
+    """Start one more node."""
+    made.add_node(**_node(cpus, store))
+
+
+def _node(cpus: int, store: int) -> dict[str, Any]:
+    return {"num_cpus": cpus, "object_store_memory": store, "node_ip_address": "127.0.0.1"}
 
 
 def end(made: Any) -> None:

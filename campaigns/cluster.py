@@ -195,7 +195,7 @@ def campaign(count: int, seed: int, subject: Subject) -> bool:
     for number in range(count):
         kind = KINDS[number % len(KINDS)]
         while len(made.worker_nodes) < 2:
-            made.add_node(num_cpus=1, object_store_memory=_namespace.LEAST_STORE, node_ip_address="127.0.0.1")
+            _namespace.add_node(made)
         gone()
         began = time.perf_counter()
         good, what = trial(kind, made, subject, rng)

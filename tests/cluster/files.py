@@ -1,13 +1,11 @@
 """What happens inside the namespace: fits on files that workers read, compared with fits on one machine."""
 
 import json
-import logging
-from pathlib import Path
 
 import numpy as np
 import polars as pl
 from click.testing import CliRunner
-from scenes import LONGER, SMALL, actors, gone, kill_actor, kill_node, once, same
+from scenes import LONGER, SMALL, actors, gone, heard, kill_actor, kill_node, once, same
 
 from sadrec import SAD, Interactions
 from sadrec.cli import main
@@ -36,7 +34,7 @@ def answers(model, users):
 
 def fits(made, folder):
     """Fit, save to a folder, load, ask; on the command line too."""
-    folder, result = Path(folder), {}
+    result = {}
     data = written(folder / "data", table())
     short = {"blocks": 5, "random_state": 3, "iterations": 2, "num_threads": 1}
     whole = SAD(**short).fit(Interactions.read(data, duplicates="last"), False)
@@ -75,10 +73,8 @@ def fits(made, folder):
 
 def kills(made, folder):
     """Kill a worker and a node while they train on files, and the last worker before its users are saved."""
-    folder, result, told = Path(folder), {}, []
+    result = {}
     data = written(folder / "data", table())
-    logging.getLogger("sadrec").addHandler(handler := logging.StreamHandler())
-    handler.emit = lambda record: told.append(record.getMessage())
     whole = SAD(**LONGER).fit(Interactions.read(data, duplicates="last"), False)
 
     def fit(action, collect, **more):
@@ -86,16 +82,17 @@ def kills(made, folder):
         engine = Ray(workers=2, spare_seconds=6, collect=collect)
         return SAD(**LONGER).fit(data, False, engine=engine, callbacks=[once(2, action)], **more)
 
-    result["a worker"] = same(fit(kill_actor, True), whole) and len(told) == 1
-    checkpoint = str(folder / "checkpoint")
-    model = fit(lambda: kill_node(made), False, checkpoint=checkpoint)
-    result["a node without a spare"] = any("no place for 1 of 2" in text for text in told)
-    kill_actor()
-    try:
+    with heard() as told:
+        result["a worker"] = same(fit(kill_actor, True), whole) and len(told) == 1
+        checkpoint = str(folder / "checkpoint")
+        model = fit(lambda: kill_node(made), False, checkpoint=checkpoint)
+        result["a node without a spare"] = any("no place for 1 of 2" in text for text in told)
+        kill_actor()
+        try:
+            model.save(folder / "model")
+        except RuntimeError as error:
+            result["said"] = str(error)
+        model = SAD(**LONGER).fit(data, False, engine=Ray(workers=1), checkpoint=checkpoint)
         model.save(folder / "model")
-    except RuntimeError as error:
-        result["said"] = str(error)
-    model = SAD(**LONGER).fit(data, False, engine=Ray(workers=1), checkpoint=checkpoint)
-    model.save(folder / "model")
-    result["the same bits"] = same(SAD.load(folder / "model"), whole) and len(model.history) == 4
+        result["the same bits"] = same(SAD.load(folder / "model"), whole) and len(model.history) == 4
     return {**result, "told": told}

@@ -1,7 +1,6 @@
 """What happens inside the namespace: recommendations for everybody on a real cluster."""
 
 import json
-import logging
 import os
 import signal
 import subprocess
@@ -14,6 +13,7 @@ import numpy as np
 import psutil
 import scipy.sparse as sp
 from click.testing import CliRunner
+from scenes import heard
 
 from sadrec import SAD, Interactions
 from sadrec.cli import main
@@ -36,7 +36,7 @@ def files(folder):
 
 def same_rows(cluster, folder):
     """Compare the files of a cluster with those of one process."""
-    model, folder = made(), Path(folder)
+    model = made()
     model.save(folder / "m.sad")
     mapped = SAD.load(folder / "m.sad", mmap=True)
     given = sp.random(500, 900, 0.01, "csr", np.float32, np.random.default_rng(2))
@@ -85,9 +85,7 @@ def until_begun(folder, parts=1):
 
 def kills(cluster, folder):
     """Kill workers while they write."""
-    model, folder, told, killed = made(), Path(folder), [], []
-    logging.getLogger("sadrec").addHandler(handler := logging.StreamHandler())
-    handler.emit = lambda record: told.append(record.getMessage())
+    model, killed = made(), []
     model.recommend_all(output=folder / "here", **SLOW)
 
     def kill():
@@ -100,14 +98,15 @@ def kills(cluster, folder):
 
     killer = threading.Thread(target=kill, daemon=True)
     killer.start()
-    model.recommend_all(output=folder / "there", engine=Ray(workers=2), **SLOW)
+    with heard() as told:
+        model.recommend_all(output=folder / "there", engine=Ray(workers=2), **SLOW)
     killer.join(5)
     return {"same": files(folder / "here") == files(folder / "there"), "killed": len(killed), "told": told}
 
 
 def again(cluster, folder):
     """Kill the program that asks, and ask again."""
-    model, folder = made(), Path(folder)
+    model = made()
     model.save(folder / "m.sad")
     model.recommend_all(output=folder / "here", **SLOW)
     program = f"import lists; lists.ask({cluster.address!r}, {str(folder)!r})"
@@ -120,15 +119,6 @@ def again(cluster, folder):
     mapped = SAD.load(folder / "m.sad", mmap=True)
     mapped.recommend_all(output=folder / "there", engine=Ray(workers=1), **SLOW)
     return {"same": files(folder / "here") == files(folder / "there"), "before": before, "finished": finished}
-
-
-def one_after_another(cluster, folder):
-    """Do all of it on one cluster, which takes long to start."""
-    result = {}
-    for scene in (same_rows, kills, again):
-        (own := Path(folder) / scene.__name__).mkdir()
-        result[scene.__name__] = scene(cluster, own)
-    return result
 
 
 def ask(address, folder):

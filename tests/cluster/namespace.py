@@ -12,7 +12,7 @@ import pytest
 from campaigns import _namespace
 
 
-def inside(function, nodes, *arguments, seconds=400):
+def inside(function, nodes, *arguments, seconds=1200):
     """Run ``module:function`` with a cluster of so many nodes, and return what it returns, by way of JSON."""
     if reason := _namespace.reason_against():
         pytest.skip(reason)

@@ -6,12 +6,15 @@ import signal
 import subprocess
 import sys
 import time
+import traceback
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import psutil
 
+from campaigns import _namespace
 from sadrec import SAD, Comparisons, Interactions
 from sadrec.cluster import Ray
 
@@ -38,7 +41,7 @@ def same(one, other):
     return all(np.array_equal(a, b) for a, b in pairs)
 
 
-def same_bits(made):
+def same_bits(made, folder):
     data, result = clicks(), {}
     whole = SAD(**SMALL).fit(data, show_progress=False)
     for workers in (2, 3):
@@ -77,6 +80,16 @@ def once(epoch, action):
     return call
 
 
+@contextmanager
+def heard():
+    """Collect what the library says in the meantime."""
+    told, handler = [], logging.StreamHandler()
+    handler.emit = lambda record: told.append(record.getMessage())
+    logging.getLogger("sadrec").addHandler(handler)
+    yield told
+    logging.getLogger("sadrec").removeHandler(handler)
+
+
 def kill_actor():
     os.kill(actors()[0].pid, signal.SIGKILL)
 
@@ -104,9 +117,7 @@ def kill_node(made):
 
 def kills(made, folder):
     """Kill a worker, a node with a spare, a node without."""
-    data, result, told = clicks(), {}, []
-    logging.getLogger("sadrec").addHandler(handler := logging.StreamHandler())
-    handler.emit = lambda record: told.append(record.getMessage())
+    data, result = clicks(), {}
     whole = SAD(**LONGER).fit(data, show_progress=False)
 
     def fit(action, **more):
@@ -114,21 +125,22 @@ def kills(made, folder):
         engine = Ray(workers=2, spare_seconds=6)
         return same(SAD(**LONGER).fit(data, False, engine=engine, callbacks=[once(2, action)], **more), whole)
 
-    result["a worker"] = fit(kill_actor) and len(told) == 1 and "epoch 3" in told[0]
-    result["a node with a spare"] = fit(lambda: kill_node(made)) and not any("no place" in text for text in told)
-    result["a node without"] = fit(lambda: kill_node(made), checkpoint=folder) and any(
-        "no place for 1 of 2" in t for t in told
-    )
+    with heard() as told:
+        result["a worker"] = fit(kill_actor) and len(told) == 1 and "epoch 3" in told[0]
+        result["a node with a spare"] = fit(lambda: kill_node(made)) and not any("no place" in text for text in told)
+        result["a node without"] = fit(lambda: kill_node(made), checkpoint=folder / "checkpoint") and any(
+            "no place for 1 of 2" in t for t in told
+        )
     return {**result, "told": told}
 
 
 def resumed(made, folder):
     """Kill the program that trains, and run it again."""
-    data = clicks()
+    data, folder = clicks(), folder / "checkpoint"
     whole = SAD(**LONGER).fit(data, show_progress=False)
-    program = f"import scenes; scenes.train({made.address!r}, {folder!r})"
+    program = f"import scenes; scenes.train({made.address!r}, {str(folder)!r})"
     driver = subprocess.Popen([sys.executable, "-c", program], cwd=Path(__file__).parent)
-    while not (Path(folder) / "epoch-000002.manifest").exists():
+    while not (folder / "epoch-000002.manifest").exists():
         assert driver.poll() is None
         time.sleep(0.05)
     driver.kill()
@@ -146,3 +158,29 @@ def train(address, folder):
 
 def wait(epoch, figures, model):
     time.sleep(2 if epoch > 2 else 0)
+
+
+def one_after_another(made, folder):
+    """Play everything on one cluster of three nodes, which takes long to start; what fails is told and left."""
+    import files
+    import lists
+
+    results = {}
+    for name, scene, nodes in (
+        ("bits", same_bits, 3),
+        ("resumed", resumed, 3),
+        ("files", files.fits, 3),
+        ("lists", lists.same_rows, 3),
+        ("killed lists", lists.kills, 3),
+        ("resumed lists", lists.again, 3),
+        ("killed", kills, 3),  # leaves one node
+        ("killed files", files.kills, 2),
+    ):
+        while 1 + len(made.worker_nodes) < nodes:
+            _namespace.add_node(made)
+        (own := Path(folder) / name).mkdir()
+        try:
+            results[name] = scene(made, own)
+        except Exception:
+            results[name] = {"error": traceback.format_exc()}
+    return results

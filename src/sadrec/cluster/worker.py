@@ -237,7 +237,8 @@ class Worker:
             figures = np.zeros((count, 3))
             if len(task.cells):
                 penalties = trainer.penalties_of(settings, self._l1_weights)
-                given = kernel, task.cells, work, self._factors, penalties, task.rate, figures
+                cells = np.array(task.cells)  # of Ray's store, which cannot be written to: another machine code
+                given = kernel, cells, work, self._factors, penalties, task.rate, figures
                 trainer.run_cells(*given, spread, self._threads)
         trained = time.perf_counter()
         leaving = []
