@@ -3,7 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # more than the cores of a small machine: tests of clusters and services wait a good part of their time. A file's tests
-# stay with one worker, so that what they share (a service, a fitted model, compiled kernels) is made once
+# stay with one worker, so that what they share (a service, a fitted model, compiled kernels) is made once; long files
+# come first (tests/conftest.py)
 WORKERS ?= 3
 
 .PHONY: demo-cluster campaigns audit sbom dist build/user browser screenshots settings docs figures demo test test-baselines test-integrations lint format study bench clean
@@ -40,7 +41,7 @@ browser:
 	  fonts-dejavu-core" >/dev/null 2>&1; } || echo "no Chromium: the tests of the explorer will be skipped"
 
 test: $(VENV)/.dev browser
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --durations 15 -m "not baselines"
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 15 -m "not baselines"
 
 test-baselines: $(VENV)/.dev
 	$(BIN)/python -m pytest -m baselines --ignore=tests/integrations
