@@ -217,8 +217,8 @@ def test_on_comparisons_the_variational_solver_comes_first_and_nothing_without_e
     assert _default_space(SAD(solver="variational"), "comparisons") == ([], {"factors": (2, 4, 8, 16)})
 
     rng = np.random.default_rng(0)
-    winner, loser = rng.integers(0, 4, 300), rng.integers(4, 8, 300)
-    games = Comparisons.from_indices(np.zeros(300, int), winner, loser, users=["all"], items=np.arange(8))
+    winner, loser = rng.integers(0, 4, 60), rng.integers(4, 8, 60)
+    games = Comparisons.from_indices(np.zeros(60, int), winner, loser, users=["all"], items=np.arange(8))
     result = tune(SAD(), games, trials=6, sampler="random", show_progress=False)
     assert [trial.settings.get("solver") for trial in result.trials] == ["variational"] * 4 + [None] * 2
     assert all(trial.status == "done" for trial in result.trials)
@@ -247,9 +247,9 @@ def test_comparisons_are_tuned_by_their_held_out_log_loss(sampler):
     from sadrec.evaluation import evaluate_comparisons
 
     rng = np.random.default_rng(0)
-    first = rng.integers(0, 8, 300)
+    first = rng.integers(0, 8, 100)
     games = Comparisons.from_indices(
-        rng.integers(0, 5, 300), first, (first + 1 + rng.integers(0, 3, 300)) % 8, users=range(5), items=range(8)
+        rng.integers(0, 5, 100), first, (first + 1 + rng.integers(0, 3, 100)) % 8, users=range(5), items=range(8)
     )
     space = {"iterations": [2, 40]}
     result = tune(SAD(factors=2), games, trials=2, sampler=sampler, space=space, seed=3, show_progress=False)
