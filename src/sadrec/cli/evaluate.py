@@ -206,9 +206,10 @@ def compare_command(
     stated = isinstance(data, Comparisons)
     if stated and top_n is not None:
         raise click.UsageError(f"--top-n is for interactions, and {file} holds comparisons")
-    models = models or ("sad,bpr,popularity" if stated else "sad,bpr,ease,popularity")
-    names = [name.strip() for name in models.split(",") if name.strip()]
-    compared = compared_models(names, factors)
+    compared = {}
+    if not with_bpr:
+        asked = models or ("sad,bpr,popularity" if stated else "sad,bpr,ease,popularity")
+        compared = compared_models([name.strip() for name in asked.split(",") if name.strip()], factors)
     about = {"data": data_fingerprint(data), "top_n": top_n}
     runs: dict[str, Any] = {"seed": seed, "path": None if output is None else output / "runs"}
     runs["show_progress"] = not quiet
