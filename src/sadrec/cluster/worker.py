@@ -19,7 +19,7 @@ from sadrec.cluster.layout import REST, Key, Layout, Owners, given_shards, layou
 from sadrec.training import schedule, softmax, trainer
 from sadrec.training.drawn import Deal, Partition, Positives, Spread, group
 from sadrec.training.factors import Factors, aligned
-from sadrec.training.given import Pairs, Room, Round, arrange, cells_of, rounds_of, train_given
+from sadrec.training.given import Pairs, Room, Round, arrange, cells_of, read_only, rounds_of, train_given
 from sadrec.training.samplers import PairSource
 from sadrec.training.settings import Settings
 
@@ -317,10 +317,10 @@ class Worker:
         chosen = np.concatenate(parts) if parts else np.empty(0, np.int32)
         first = there.user_bounds[self.number]
         return Round(
-            (there.user_position[whole.user[chosen]] - first).astype(np.int32),
-            self._local_rows[there.item_position[whole.winner[chosen]]],
-            self._local_rows[there.item_position[whole.loser[chosen]]],
-            None if whole.weight is None else whole.weight[chosen],
+            read_only((there.user_position[whole.user[chosen]] - first).astype(np.int32)),
+            read_only(self._local_rows[there.item_position[whole.winner[chosen]]]),
+            read_only(self._local_rows[there.item_position[whole.loser[chosen]]]),
+            None if whole.weight is None else read_only(whole.weight[chosen]),
             np.arange(len(chosen), dtype=np.int32),
             start,
         )

@@ -138,12 +138,20 @@ def arrange(
     pair_in, cells = round_robin(2 * shards), cells_of(shards)
     cell = room.array("cell", len(pairs), np.uint16 if cells <= 2**16 else np.int32)
     cell_start = np.zeros(cells + 1, np.int64)
-    triples, dealt = (pairs.user, pairs.winner, pairs.loser), (shard_of, block_of)
+    triples = read_only(pairs.user), read_only(pairs.winner), read_only(pairs.loser)
+    dealt = shard_of, block_of
     place_in_cells(triples, dealt, pair_in, matching_of(pair_in), np.uint64(seed), epoch, cell, cell_start[1:])
     np.cumsum(cell_start, out=cell_start)
     order = room.array("order", len(pairs), np.int32)
     sort_by_cell(cell, shuffled, cell_start, order)
-    return Round(pairs.user, pairs.winner, pairs.loser, pairs.weight, order, cell_start)
+    return Round(*triples, None if pairs.weight is None else read_only(pairs.weight), order, cell_start)
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a view that cannot be written to: what can is another type, for which kernels were compiled again."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def deal_round(
