@@ -28,6 +28,7 @@ LONG = (
     "tests/cluster/test_conductor.py",
     "tests/posterior/test_conditionals.py",
     "tests/cluster/test_ray.py",
+    "tests/models/test_quality.py",
     "tests/serving/test_run.py",
     "tests/campaigns/test_campaigns.py",
     "tests/cli/test_commands.py",

@@ -201,11 +201,11 @@ def test_ctrl_c_keeps_what_was_computed_and_the_same_command_continues(tmp_path)
     rng = np.random.default_rng(0)
     user, item = np.nonzero(rng.random((400, 500)) < 0.1)
     pl.DataFrame({"user": user, "item": item}).write_csv(tmp_path / "d.csv")
-    start = [sys.executable, "-m", "sadrec", "fit", "d.csv", "--iterations", "600", "--factors", "32", "-o"]
+    start = [sys.executable, "-m", "sadrec", "fit", "d.csv", "--iterations", "300", "--factors", "32", "-o"]
     subprocess.run([*start, "w.sad"], cwd=tmp_path, env=os.environ, check=True)
     command = [*start, "m.sad"]
     folder = tmp_path / "m.sad.checkpoint"
-    for seconds in (0.3, 1, 2):  # a busy machine may not have finished the first epoch
+    for seconds in (0.1, 0.5, 2):  # a busy machine may not have finished the first epoch
         process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, env=os.environ)
         while not folder.exists():
             assert process.poll() is None

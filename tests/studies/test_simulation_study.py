@@ -191,7 +191,8 @@ def test_the_authors_file_is_found_through_the_environment(tmp_path, monkeypatch
 
 
 def test_an_interrupted_study_says_how_to_continue_and_leaves_whole_records(tmp_path):
-    command = [sys.executable, "-m", "studies.simulation", "--seeds", "40", "--workers", "2", "-o", str(tmp_path)]
+    command = [sys.executable, "-m", "studies.simulation", "--seeds", "40", "--missing", "95", "--workers", "2"]
+    command += ["-o", str(tmp_path)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ, start_new_session=True)
     deadline = time.monotonic() + 120
     while not list(tmp_path.glob("runs/*.result")) and time.monotonic() < deadline:

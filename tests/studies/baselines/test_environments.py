@@ -3,6 +3,7 @@
 import hashlib
 import os
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -15,6 +16,7 @@ from studies.baselines import BaselineError, RegistryUnreachableError, catalogue
 from studies.baselines import __main__ as command
 from studies.baselines.__main__ import baselines
 from studies.baselines.environments import Environment, environment_of, install, installed, remove
+from studies.baselines.processes import run_logged
 
 
 def wheel(folder, version, body="answer = 42\n"):
@@ -32,11 +34,30 @@ def wheel(folder, version, body="answer = 42\n"):
     return f"tiny @ {path.as_uri()} --hash=sha256:{digest}\n"
 
 
+@pytest.fixture(scope="module")
+def venv_once(tmp_path_factory):
+    """What runs commands, and the second time that it is to make an environment copies the first one: much faster."""
+    kept = tmp_path_factory.mktemp("venv") / "made"
+
+    def run(command, log):
+        if "venv" not in command:
+            return run_logged(command, log)
+        if kept.exists():
+            shutil.copytree(kept, command[-1], symlinks=True)
+            return 0
+        code = run_logged(command, log)
+        shutil.copytree(command[-1], kept, symlinks=True)
+        return code
+
+    return run
+
+
 @pytest.fixture(params=["uv", "venv"])
 def tiny(tmp_path, monkeypatch, request):
     """An environment with one tiny package, for the baseline "svd", in a cache folder of its own."""
     if request.param == "venv":
         monkeypatch.setattr(environments, "find_uv", lambda: None)
+        monkeypatch.setattr(environments, "run_logged", request.getfixturevalue("venv_once"))
     elif environments.find_uv() is None:
         pytest.skip("needs uv")
     (tmp_path / "light.txt").write_text(wheel(tmp_path, "1.0"))
