@@ -13,8 +13,7 @@ import scipy.sparse as sp
 from sadrec import SAD, Comparisons, Interactions, _memory
 from sadrec._memory import available, need
 from sadrec.cli.ask import write_all
-from sadrec.evaluation import EASE
-from sadrec.evaluation.tune import grid_points
+from sadrec.evaluation import EASE, grid_points
 from sadrec.models.base import ModelFileError
 from sadrec.posterior import GibbsSAD
 from sadrec.ranking import Parameters

@@ -7,12 +7,14 @@ import time
 import numpy as np
 import pytest
 
+from sadrec._settings import Span
 from sadrec.data import Comparisons
 from sadrec.evaluation import tune as tune_function
 from sadrec.evaluation.leave_one_out import evaluate
 from sadrec.evaluation.likelihood import log_likelihood
+from sadrec.evaluation.proposals import default_space
 from sadrec.evaluation.top_n import evaluate_top_n
-from sadrec.evaluation.tune import PAPER_GRID, Scorer, Span, _default_space, grid_points, tune
+from sadrec.evaluation.tune import PAPER_GRID, Scorer, tune
 from sadrec.ranking import Parameters
 from sadrec.ranking.pairs import sigmoid
 
@@ -193,13 +195,13 @@ def test_the_default_space_is_what_the_settings_declare(data):
     from sadrec import BPR, SAD
     from sadrec.evaluation import EASE
 
-    first, space = _default_space(SAD(), "interactions")
+    first, space = default_space(SAD(), "interactions")
     assert not first and {"factors", "learning_rate", "rival_regularization", "user_balance"} <= set(space)
     assert "solver" not in space
-    assert "rival_regularization" not in _default_space(BPR(), "interactions")[1]
-    assert "factors" not in _default_space(SAD(factors=8), "interactions")[1]
+    assert "rival_regularization" not in default_space(BPR(), "interactions")[1]
+    assert "factors" not in default_space(SAD(factors=8), "interactions")[1]
     result = tune(EASE(), data, sampler="grid", show_progress=False)
-    declared = _default_space(EASE(), "interactions")[1]["regularization"]
+    declared = default_space(EASE(), "interactions")[1]["regularization"]
     assert [trial.settings["regularization"] for trial in result.trials] == list(declared)
     with pytest.raises(ValueError, match="space is empty"):
         tune(Learner(), data)
@@ -208,13 +210,13 @@ def test_the_default_space_is_what_the_settings_declare(data):
 def test_on_comparisons_the_variational_solver_comes_first_and_nothing_without_effect_is_tried():
     from sadrec import SAD
 
-    first, space = _default_space(SAD(), "comparisons")
+    first, space = default_space(SAD(), "comparisons")
     assert first == [{"solver": "variational", "factors": factors} for factors in (2, 4, 8, 16)]
     assert set(space) == {
         "factors", "iterations", "learning_rate", "regularization", "rival_regularization", "bias"
     }  # fmt: skip
-    assert _default_space(SAD(solver="sgd"), "comparisons") == ([], space)
-    assert _default_space(SAD(solver="variational"), "comparisons") == ([], {"factors": (2, 4, 8, 16)})
+    assert default_space(SAD(solver="sgd"), "comparisons") == ([], space)
+    assert default_space(SAD(solver="variational"), "comparisons") == ([], {"factors": (2, 4, 8, 16)})
 
     rng = np.random.default_rng(0)
     winner, loser = rng.integers(0, 4, 60), rng.integers(4, 8, 60)
@@ -260,19 +262,6 @@ def test_comparisons_are_tuned_by_their_held_out_log_loss(sampler):
     assert result.score == min(trial.score for trial in result.trials)
     with pytest.raises(ValueError, match="cannot tune 'ndcg@10' on comparisons"):
         tune(SAD(), games, metric="ndcg@10")
-
-
-def test_random_points_lie_in_their_spans():
-    from sadrec.evaluation.tune import _random
-
-    spans = {"a": Span(1, 4), "b": Span(0.001, 1.0, log=True), "c": Span(1, 100, log=True)}
-    draw = _random({**spans, "d": ["x", "y"]}, 0)
-    points = [draw([None] * n) for n in range(300)]
-    assert {point["a"] for point in points} == {1, 2, 3, 4}
-    assert {type(point["c"]) for point in points} == {int} and {point["d"] for point in points} == {"x", "y"}
-    assert all(0.001 <= point["b"] <= 1.0 and 1 <= point["c"] <= 100 for point in points)
-    assert np.median([point["b"] for point in points]) == pytest.approx(0.0316, rel=0.5)
-    assert points == [draw([None] * n) for n in range(300)]
 
 
 def test_the_real_model_is_tuned_with_pruning_by_its_callbacks(data):
@@ -470,15 +459,6 @@ def test_the_one_error_rule_stays_within_one_error(ratings):
         show_progress=False,
     )
     assert result.settings == {"power": 0.9}  # orders items as 1.0 does; -1 is far off
-
-
-def test_a_part_of_the_grid_is_drawn_by_seed():
-    points = grid_points(PAPER_GRID)
-    assert len(points) == 7 * 5 * 4
-    part = grid_points(PAPER_GRID, 10, 1)
-    assert len(part) == 10
-    assert all(point in points for point in part)
-    assert part == grid_points(PAPER_GRID, 10, 1) != grid_points(PAPER_GRID, 10, 2)
 
 
 def test_points_that_fail_or_take_too_long_are_rows(ratings):
