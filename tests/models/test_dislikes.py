@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from sadrec import SAD, Interactions
-from sadrec.training.dataset import training_data
+from sadrec.training.dataset import TrainingData, training_data
 from sadrec.training.drawn import deal
 
 
@@ -94,3 +94,26 @@ def test_one_flag_for_each_interaction_tells_what_was_disliked():
         data = training_data(Interactions.from_csr(stars), dislikes=dislikes).joined()
         assert data.disliked is True  # what has no weight
         assert data.weights.dtype == bool and np.array_equal(data.weights, data.seen().data > 0)
+
+
+def test_one_matrix_of_likes_and_dislikes_is_made_once_and_not_held_through_the_fit(monkeypatch, tmp_path):
+    rng = np.random.default_rng(0)
+    data = Interactions.from_csr(rng.random((60, 40)) < 0.3)
+    train, dislikes = data.split(test=0.2, seed=0)
+    train, held_out = train.split(test=0.2, seed=1)
+    made, join, held = [], TrainingData._merged, []
+
+    def merged(self, known):
+        made.append(self)
+        return join(self, known)
+
+    monkeypatch.setattr(TrainingData, "_merged", merged)
+    SAD(factors=2, iterations=2).fit(
+        train,
+        dislikes=dislikes,
+        validation=held_out,
+        checkpoint=tmp_path,
+        callbacks=[lambda *_: held.append("_joined" in made[0].__dict__)],
+        show_progress=False,
+    )
+    assert len(made) == 1 and held and not any(held)

@@ -245,6 +245,8 @@ class SAD(TrainingSettings, Lists, Newcomers):
             held_out = data.validation_pairs(validation, settings.seed)
         if options.engine is not None:
             refuse_elsewhere(settings, options.validation, options.patience, features is not None)
+        elif options.checkpoint is None:
+            data.let_go()
         check_size(data, settings, threads)
         kept = None if features is None else features.kept
         factors = None if settings.solver == "variational" else _first_factors(data, settings, start, kept)
@@ -268,6 +270,7 @@ class SAD(TrainingSettings, Lists, Newcomers):
             return self
         centres = None if features is None else features.centres(settings.seed)
         trainer = Trainer(factors, settings, data.positives(settings), data.pair_sources(settings), threads, centres)
+        data.let_go()
         seen = seen_before if data.matrix is None else whole.seen  # a function: it may take a copy, at the end
         fitted = Fitted(_parameters(factors), whole.users, whole.items, seen, settings)
 

@@ -57,11 +57,17 @@ class TrainingData:
         return Beside(*kernel_rows(self.dislikes), merged_start(self.matrix, self.dislikes))
 
     def joined(self) -> "TrainingData":
-        """Return the same with one matrix of what was liked and what was disliked."""
-        if self.dislikes is None:
-            return self
+        """Return the same with one matrix of what was liked and what was disliked, kept until :meth:`let_go`."""
+        return self if self.dislikes is None else self._joined
+
+    @cached_property
+    def _joined(self) -> "TrainingData":
         data, disliked = self._merged(self.dislikes)
         return replace(data, weights=np.logical_not(disliked, out=disliked), disliked=True, dislikes=None)
+
+    def let_go(self) -> None:
+        """Give up the matrix of both: several look at it before a fit begins, and nobody during it."""
+        self.__dict__.pop("_joined", None)
 
     def fingerprint(self) -> str:
         """Return a digest of all of it."""
