@@ -21,7 +21,7 @@ from sadrec import _kernel
 hypothesis.settings.register_profile("sadrec", deadline=None)
 hypothesis.settings.load_profile("sadrec")
 
-# Files of half a minute or more: begun last, they would end long after all others. Before the cluster, whose processes
+# Files of twenty seconds or more: begun last, they would end long after all others. Before the cluster, whose processes
 # know no locks, come files that compile the kernels it needs.
 LONG = (
     "tests/models/test_comparisons.py",
@@ -31,14 +31,18 @@ LONG = (
     "tests/models/test_quality.py",
     "tests/serving/test_run.py",
     "tests/campaigns/test_campaigns.py",
+    "tests/serving/test_explorer.py",
     "tests/cli/test_commands.py",
     "tests/serving/test_schema.py",
     "tests/posterior/test_joint.py",
     "tests/studies/test_simulation_study.py",
-    "tests/studies/baselines/test_environments.py",
     "tests/models/test_features.py",
     "tests/serving/test_extras.py",
     "tests/studies/test_comparisons_study.py",
+    "tests/test_readme.py",
+    "tests/training/test_softmax.py",
+    "tests/studies/test_simulation_bars.py",
+    "tests/test_typing.py",
 )
 
 
