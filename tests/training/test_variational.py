@@ -10,7 +10,7 @@ import pytest
 
 from sadrec._moments import Beliefs, margin_distribution
 from sadrec._record import CheckpointError
-from sadrec.training import variational
+from sadrec.training import own_scores, variational
 from sadrec.training.beliefs import parabola, share_with_items, update_items, update_scores, variance_of
 from sadrec.training.checkpoint import Checkpoints, checkpoints_in
 from sadrec.training.given import Pairs
@@ -329,7 +329,7 @@ def test_comparisons_in_parts_say_the_same(monkeypatch):
         weighted = Pairs(*pairs.arrays[:3], np.linspace(0.5, 2, len(pairs)).astype(np.float32))
         states = []
         for size in (10**6, 700):
-            monkeypatch.setattr(variational, "_PART", size)
+            monkeypatch.setattr(own_scores, "_PART", size)
             learner = Variational(weighted, users, 40, 3, 0, sweeps=12)
             likelihood = [learner.advance() for _ in range(12)]
             states.append({**learner.state()[1], "likelihood": np.array(likelihood), "own": learner.own_variance})
@@ -351,8 +351,8 @@ def test_the_last_result_is_that_of_the_sweeps():
 
 def test_the_solver_holds_a_hundred_bytes_for_each_comparison(monkeypatch):
     # It held 300, and more while it computed.
-    for name in ("_PART", "_AT_ONCE"):
-        monkeypatch.setattr(variational, name, 2048)
+    monkeypatch.setattr(own_scores, "_PART", 2048)
+    monkeypatch.setattr(variational, "_AT_ONCE", 2048)
     rng = np.random.default_rng(0)
     count, users, items = 60_000, 600, 2000
     sides = rng.integers(users, size=count), rng.integers(items, size=count), rng.integers(1, items, size=count)

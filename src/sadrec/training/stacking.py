@@ -28,7 +28,8 @@ from sadrec._types import Doubles
 from sadrec.features.ridge import on_one_thread
 from sadrec.training.beliefs import Rows
 from sadrec.training.given import Pairs
-from sadrec.training.variational import STATEMENT, SWEEPS, Variational, slices
+from sadrec.training.own_scores import slices
+from sadrec.training.variational import STATEMENT, SWEEPS, Variational
 
 SHARE = 0.1  # of the comparisons, and once more of the pairings, that a fold holds out
 FOLDS = 5  # at most

@@ -9,7 +9,7 @@ item bias.
 
 What is left of two items that met often is a margin of their own (:class:`Pairings`): the games of one series are no
 independent evidence about anything else. (BPR, which explains everything by scores, has none.) What is left of a user
-and an item is a score of its own (:class:`OwnScores`).
+and an item is a score of its own (:class:`~sadrec.training.own_scores.OwnScores`).
 
 Comparisons may be many, so that what can be computed again for a part of them is not kept for all.
 
@@ -37,15 +37,11 @@ from sadrec.training.beliefs import (
     SMALL,
     Entries,
     Expected,
-    Places,
     Prior,
     Rows,
-    find_places,
     fit_parabolas,
-    own_variances,
     share_with_items,
     update_items,
-    update_own_scores,
     update_scores,
     update_users,
     variance_of,
@@ -53,6 +49,7 @@ from sadrec.training.beliefs import (
 from sadrec.training.centres import Side
 from sadrec.training.given import Pairs
 from sadrec.training.layout import list_by_item, log_meetings, sort_by_user, starts
+from sadrec.training.own_scores import FIRST_SCALE, OwnScores, Part, parts_of_users, slices
 
 SWEEPS = 80
 BOUNDED = 15  # sweeps whose parabolas are bounds
@@ -73,9 +70,7 @@ _STATED = 2.0  # of eta and tau where they are not learnt
 _NEW_VARIANCE, _NEW_SPREAD = 0.3, 0.3  # of the scores of factors that come later: expected, and at first
 _TREND = 0.25  # standard deviation of the scores' rise with the logarithm of how many others an item met
 _GROUP, _GROUPS = 32, 64  # items that are updated at once, where there are few; groups of them, where there are many
-_FIRST_SCALE = 0.1  # of the variance of pairings and own scores
 _AT_ONCE = 16_384  # comparisons whose parts by factor are added up at once
-_PART = 131_072  # numbers that are computed, and added up, at once
 _ROWS = 1024  # items whose covariances are changed at once
 _ROUNDS = 20  # of the search for the variance of pairings, in every sweep
 _OF_ROWS = ("curvature", "slope", "mean", "variance")  # of a comparison, what the next sweep depends on
@@ -89,86 +84,6 @@ class Pairings:
     mean: Any
     variance: Any
     scale: float = 0.0  # the learnt variance; 0 until it is learnt
-
-
-class Part(NamedTuple):
-    """Some users, and their comparisons; or some comparisons of one user."""
-
-    first: int
-    last: int  # the user after the last
-    rows: slice
-
-
-class OwnScores:
-    """What people think of items they compared, beside the factors: normal around 0, with a learnt variance."""
-
-    def __init__(self, rows: Rows, items: int) -> None:
-        count = len(rows.user)
-        self.places = Places(np.empty(len(rows.start), np.int64), np.empty(count, np.int32), np.empty(count, np.int32))
-        find_places(rows, self.places)
-        self.mean: Any = np.zeros(self.places.start[-1])
-        self.scale = 0.0  # the learnt variance; 0 until it is learnt
-        self.precision = np.inf  # that of the prior, when the scores were learnt
-        self.variance: Floats | None = None  # once no sweep follows
-        self._rows, self._items = rows, items
-
-    def keys(self) -> NDArray[np.int64]:
-        """Return the keys of the scores, ascending: user * items + item."""
-        keys, rows = np.empty(len(self.mean), np.int64), self._rows
-        for part in slices(len(rows.user)):
-            user = rows.user[part].astype(np.int64) * self._items
-            keys[self.places.winner[part]] = user + rows.winner[part]
-            keys[self.places.loser[part]] = user + rows.loser[part]
-        return keys
-
-    def finish(self, parts: list[Part], rows: Rows) -> None:
-        """Take single precision; of the comparisons no more than ``rows`` is kept."""
-        self._rows = rows
-        self.variance = self.find_variance(parts)
-        self.mean = self.mean.astype(np.float32)
-
-    def release(self, rows: Rows) -> None:
-        """Let go of the places of comparisons."""
-        self._rows = rows
-        self.places = Places(self.places.start, rows.winner, rows.loser)
-
-    def find_variance(self, parts: list[Part]) -> Floats:
-        """Return the variances of all scores, in single precision."""
-        if self.variance is not None:
-            return self.variance
-        variance = np.empty(len(self.mean), np.float32)
-        for part in parts:
-            variance[self.places.start[part.first] : self.places.start[part.last]] = self.variances(part)
-        return variance
-
-    def variances(self, part: Part) -> Doubles:
-        """Return the variances of the scores of some users; parabolas have not changed since they were learnt."""
-        first, last = part.first, part.last
-        variance = np.empty(self.places.start[last] - self.places.start[first])
-        own_variances(first, last, self._rows, self.places, self.precision, variance)
-        return variance
-
-    def margins(self, part: slice) -> Doubles:
-        """Return what the scores add to the margins of comparisons."""
-        return np.asarray(self.mean[self.places.winner[part]] - self.mean[self.places.loser[part]])
-
-    def margin_variances(self, part: Part) -> Doubles:
-        """Return by how much the scores make the margins of comparisons uncertain."""
-        variance, start = self.variances(part), self.places.start[part.first]
-        winner, loser = (side[part.rows] - start for side in (self.places.winner, self.places.loser))
-        return np.asarray(variance[winner] + variance[loser])
-
-    def update(self, parts: list[Part], rest: Callable[[slice], Doubles]) -> None:
-        """Set the scores to what the rest of the margins leaves unexplained, and learn their variance."""
-        self.scale = self.scale or _FIRST_SCALE
-        self.precision, uncertain = 1.0 / self.scale, 0.0
-        for part in parts:
-            scores = self._rows, self.places, rest(part.rows), self.precision, self.mean
-            update_own_scores(part.first, part.last, *scores)
-            uncertain += float(self.variances(part).sum())
-        determined = len(self.mean) - uncertain / self.scale
-        squares = float(self.mean @ self.mean)
-        self.scale = min(max((squares + FEW * SMALL) / (determined + FEW), 1e-4), 25.0)
 
 
 class Stages(NamedTuple):
@@ -257,7 +172,7 @@ class Variational:
         self.trend = 0.0  # how much higher the scores of items are that met e times as many others
         self.meetings = self._logarithms_of_meetings(keys, items)
         del keys
-        self._parts = self._parts_of_users()
+        self._parts = parts_of_users(self.rows)
         rng = np.random.default_rng((seed, 8))
         if users == 1 and self._learns and not rivals:
             factors = 0  # all would become a part of the bias
@@ -370,15 +285,6 @@ class Variational:
                     self._parts, lambda rows: mean[rows] + self.trend * self._rise(rows) + self._pairing_part(rows)
                 )
         return sum(map(self._log_likelihood, self._parts)) / self._total
-
-    def _parts_of_users(self) -> list[Part]:
-        """Return the users in parts of not too many comparisons each, unless one user has more."""
-        rows, users = self.rows, self._users
-        if users == 1:
-            return [Part(0, 1, part) for part in slices(len(rows.user))]
-        cuts = np.searchsorted(rows.start, np.arange(0, len(rows.user), _PART))
-        bounds = np.unique((*cuts, users)).tolist()
-        return [Part(first, last, slice(*rows.start[[first, last]].tolist())) for first, last in pairwise(bounds)]
 
     def _weights(self, rows: slice) -> Doubles:
         """Return the weights of comparisons."""
@@ -534,7 +440,7 @@ class Variational:
             at = rows.pairing[part].astype(np.intp)
             np.add.at(information, at, rows.curvature[part])
             np.add.at(linear, at, rest)
-        scale = variance_of(information, linear, pairings.scale or _FIRST_SCALE, _ROUNDS)
+        scale = variance_of(information, linear, pairings.scale or FIRST_SCALE, _ROUNDS)
         pairings.scale = scale
         pairings.variance += 1.0 / scale
         np.divide(1.0, pairings.variance, out=pairings.variance)
@@ -745,11 +651,6 @@ class Variational:
                 own.mean, own.scale, own.precision = copies["own_mean"], numbers["own_scale"], numbers["own_precision"]
 
         return go
-
-
-def slices(count: int) -> list[slice]:
-    """Return slices that are not too long and make up so many numbers."""
-    return [slice(start, min(start + _PART, count)) for start in range(0, count, _PART)]
 
 
 def _summed(count: int, of_part: Callable[[slice], float]) -> float:

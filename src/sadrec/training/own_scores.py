@@ -1,0 +1,109 @@
+"""What people think of items they compared beside what the factors say: a score of a user and an item alone."""
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sadrec._types import Doubles, Floats
+from sadrec.training.beliefs import FEW, SMALL, Places, Rows, find_places, own_variances, update_own_scores
+
+FIRST_SCALE = 0.1  # of the variance of pairings and own scores
+_PART = 131_072  # numbers that are computed, and added up, at once
+
+
+class Part(NamedTuple):
+    """Some users, and their comparisons; or some comparisons of one user."""
+
+    first: int
+    last: int  # the user after the last
+    rows: slice
+
+
+def slices(count: int) -> list[slice]:
+    """Return slices that are not too long and make up so many numbers."""
+    return [slice(start, min(start + _PART, count)) for start in range(0, count, _PART)]
+
+
+def parts_of_users(rows: Rows) -> list[Part]:
+    """Return the users in parts of not too many comparisons each, unless one user has more."""
+    users = len(rows.start) - 1
+    if users == 1:
+        return [Part(0, 1, part) for part in slices(len(rows.user))]
+    cuts = np.searchsorted(rows.start, np.arange(0, len(rows.user), _PART))
+    bounds = np.unique((*cuts, users)).tolist()
+    return [Part(first, last, slice(*rows.start[[first, last]].tolist())) for first, last in pairwise(bounds)]
+
+
+class OwnScores:
+    """What people think of items they compared, beside the factors: normal around 0, with a learnt variance."""
+
+    def __init__(self, rows: Rows, items: int) -> None:
+        count = len(rows.user)
+        self.places = Places(np.empty(len(rows.start), np.int64), np.empty(count, np.int32), np.empty(count, np.int32))
+        find_places(rows, self.places)
+        self.mean: Any = np.zeros(self.places.start[-1])
+        self.scale = 0.0  # the learnt variance; 0 until it is learnt
+        self.precision = np.inf  # that of the prior, when the scores were learnt
+        self.variance: Floats | None = None  # once no sweep follows
+        self._rows, self._items = rows, items
+
+    def keys(self) -> NDArray[np.int64]:
+        """Return the keys of the scores, ascending: user * items + item."""
+        keys, rows = np.empty(len(self.mean), np.int64), self._rows
+        for part in slices(len(rows.user)):
+            user = rows.user[part].astype(np.int64) * self._items
+            keys[self.places.winner[part]] = user + rows.winner[part]
+            keys[self.places.loser[part]] = user + rows.loser[part]
+        return keys
+
+    def finish(self, parts: list[Part], rows: Rows) -> None:
+        """Take single precision; of the comparisons no more than ``rows`` is kept."""
+        self._rows = rows
+        self.variance = self.find_variance(parts)
+        self.mean = self.mean.astype(np.float32)
+
+    def release(self, rows: Rows) -> None:
+        """Let go of the places of comparisons."""
+        self._rows = rows
+        self.places = Places(self.places.start, rows.winner, rows.loser)
+
+    def find_variance(self, parts: list[Part]) -> Floats:
+        """Return the variances of all scores, in single precision."""
+        if self.variance is not None:
+            return self.variance
+        variance = np.empty(len(self.mean), np.float32)
+        for part in parts:
+            variance[self.places.start[part.first] : self.places.start[part.last]] = self.variances(part)
+        return variance
+
+    def variances(self, part: Part) -> Doubles:
+        """Return the variances of the scores of some users; parabolas have not changed since they were learnt."""
+        first, last = part.first, part.last
+        variance = np.empty(self.places.start[last] - self.places.start[first])
+        own_variances(first, last, self._rows, self.places, self.precision, variance)
+        return variance
+
+    def margins(self, part: slice) -> Doubles:
+        """Return what the scores add to the margins of comparisons."""
+        return np.asarray(self.mean[self.places.winner[part]] - self.mean[self.places.loser[part]])
+
+    def margin_variances(self, part: Part) -> Doubles:
+        """Return by how much the scores make the margins of comparisons uncertain."""
+        variance, start = self.variances(part), self.places.start[part.first]
+        winner, loser = (side[part.rows] - start for side in (self.places.winner, self.places.loser))
+        return np.asarray(variance[winner] + variance[loser])
+
+    def update(self, parts: list[Part], rest: Callable[[slice], Doubles]) -> None:
+        """Set the scores to what the rest of the margins leaves unexplained, and learn their variance."""
+        self.scale = self.scale or FIRST_SCALE
+        self.precision, uncertain = 1.0 / self.scale, 0.0
+        for part in parts:
+            scores = self._rows, self.places, rest(part.rows), self.precision, self.mean
+            update_own_scores(part.first, part.last, *scores)
+            uncertain += float(self.variances(part).sum())
+        determined = len(self.mean) - uncertain / self.scale
+        squares = float(self.mean @ self.mean)
+        self.scale = min(max((squares + FEW * SMALL) / (determined + FEW), 1e-4), 25.0)
