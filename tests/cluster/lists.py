@@ -10,10 +10,9 @@ import time
 from pathlib import Path
 
 import numpy as np
-import psutil
 import scipy.sparse as sp
 from click.testing import CliRunner
-from scenes import heard
+from scenes import heard, living
 
 from sadrec import SAD, Interactions
 from sadrec.cli import main
@@ -74,7 +73,7 @@ def refused(folder):
 
 def writers():
     """Return the processes that write a part now."""
-    return [process.pid for process in psutil.process_iter() if process.name().startswith("ray::write_part")]
+    return [process.pid for process in living("ray::write_part")]
 
 
 def until_begun(folder, parts=1):

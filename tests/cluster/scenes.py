@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 import traceback
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -64,8 +64,17 @@ LONGER = {**SMALL, "iterations": 4}
 
 def actors():
     """Return the processes of workers, without those that are dead and that nobody has asked about."""
-    found = (process for process in psutil.process_iter() if process.name().startswith("ray::Actor"))
-    return [process for process in found if process.status() != psutil.STATUS_ZOMBIE]
+    return living("ray::Actor")
+
+
+def living(name):
+    """Return the processes with such a name; some end while one looks."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.NoSuchProcess):
+            if process.name().startswith(name) and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found
 
 
 def once(epoch, action):
