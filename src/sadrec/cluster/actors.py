@@ -6,16 +6,13 @@ import os
 from contextlib import suppress
 from typing import Any
 
-import numpy as np
-
 from sadrec.cluster import checkpoint
 from sadrec.cluster.home import HomeWorker
 from sadrec.cluster.worker import Worker
 from sadrec.models.shards import ShardFile, write_users
 from sadrec.training.dataset import TrainingData
 from sadrec.training.drawn import Positives
-from sadrec.training.given import Pairs
-from sadrec.training.samplers import PairSource, Stated
+from sadrec.training.samplers import PairSource
 from sadrec.training.settings import Settings
 
 logger = logging.getLogger("sadrec")
@@ -70,9 +67,6 @@ class Actor(OnNode):
     ):
         positives, data = feedback
         sources: list[PairSource] = [] if data is None else data.pair_sources(settings)
-        if data is not None and data.comparisons is not None:  # kernels are compiled for arrays that can be written to
-            arrays: Any = (None if part is None else np.array(part) for part in data.comparisons.arrays)
-            sources[0] = Stated(Pairs(*arrays))
         super().__init__(number, workers, shape, settings, positives, sources, threads)
 
 
