@@ -21,10 +21,11 @@ import math
 import numpy as np
 
 from sadrec._kernel import kernel
+from sadrec._linear import factorise, solve_lower, solve_upper
 from sadrec._random import normal, uniform
 from sadrec._types import Doubles
 from sadrec.posterior.layout import ByItem, Clock, State, stream
-from sadrec.posterior.linear import BLOCK, add_products, factorise, solve_lower, solve_upper
+from sadrec.posterior.products import BLOCK, add_products
 from sadrec.posterior.truncated import positive_normal
 from sadrec.posterior.users import fitted, log_scale_step
 

@@ -18,10 +18,11 @@ import math
 import numpy as np
 
 from sadrec._kernel import kernel
+from sadrec._linear import factorise, solve_lower, solve_upper
 from sadrec._random import normal, uniform
 from sadrec._types import Doubles
 from sadrec.posterior.layout import ByUser, Clock, State, stream
-from sadrec.posterior.linear import BLOCK, add_products, factorise, solve_lower, solve_upper
+from sadrec.posterior.products import BLOCK, add_products
 from sadrec.posterior.truncated import positive_normal
 
 LATENT, USER, USER_SCALE = 0, 1, 2

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sadrec._kernel import inlined, kernel
+from sadrec._linear import factorise, solve_lower, solve_upper
 from sadrec._types import Doubles, Floats, Positions
 
 Flags = NDArray[np.bool_]
@@ -455,36 +456,6 @@ def where_flat(
 
 
 @kernel
-def factorise(shape: Doubles) -> None:
-    """Put the Cholesky factor L of a positive definite matrix ``L L'`` in the place of its lower triangle."""
-    for h in range(shape.shape[0]):
-        row = shape[h]
-        for g in range(h + 1):
-            other = shape[g]
-            total = row[g]
-            for n in range(g):
-                total -= row[n] * other[n]
-            row[g] = math.sqrt(total) if g == h else total / other[g]
-
-
-@kernel
-def solve_factorised(lower: Doubles, point: Doubles) -> None:
-    """Put the solution of ``L L' solution = point`` in the place of ``point``."""
-    size = point.shape[0]
-    for h in range(size):
-        row = lower[h]
-        total = point[h]
-        for g in range(h):
-            total -= row[g] * point[g]
-        point[h] = total / row[h]
-    for h in range(size - 1, -1, -1):
-        row = lower[h]
-        point[h] /= row[h]
-        for g in range(h):
-            point[g] -= row[g] * point[h]
-
-
-@kernel
 def climb(
     vector: Doubles,
     ours: Side,
@@ -543,13 +514,14 @@ def climb(
             lower = hardest_curvature(factors, least, ours, theirs, winners, pool, every, weight, chosen, step)
             for h in range(factors):
                 lower[h, h] += 2.0 * penalty[h]
-            factorise(lower)
+            factorise(lower, factors)
         direction[:] = slope
         for m in range(kept - 1, -1, -1):
             portion[m] = _dot(moved[m], direction) / _dot(moved[m], lost[m])
             for h in range(factors):
                 direction[h] -= portion[m] * lost[m, h]
-        solve_factorised(lower, direction)
+        solve_lower(lower, direction, factors)
+        solve_upper(lower, direction, factors)
         for m in range(kept):
             back = _dot(lost[m], direction) / _dot(moved[m], lost[m])
             for h in range(factors):

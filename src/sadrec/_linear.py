@@ -1,12 +1,9 @@
-"""Small dense linear algebra inside kernels: Cholesky factors and the draws made with them."""
+"""Small dense linear algebra inside kernels: Cholesky factors, and what is solved with them."""
 
 import math
 
 from sadrec._kernel import kernel
 from sadrec._types import Doubles
-
-BLOCK = 64
-"""How many observations are gathered before their products are added up."""
 
 
 @kernel
@@ -46,25 +43,3 @@ def solve_upper(factor: Doubles, vector: Doubles, size: int) -> None:
         vector[p] = value
         for q in range(p):
             vector[q] -= row[q] * value
-
-
-@kernel
-def add_products(features: Doubles, targets: Doubles, size: int, precision: Doubles, linear: Doubles) -> None:
-    """Add ``F F'`` to the lower triangle of ``precision`` and ``F y`` to ``linear``.
-
-    ``features`` holds one row of length :data:`BLOCK` per coefficient, so that every sum runs along contiguous numbers,
-    in registers; places past the last observation hold zeros.
-    """
-    for p in range(size):
-        left = features[p]
-        total = 0.0
-        for b in range(BLOCK):
-            total += left[b] * targets[b]
-        linear[p] += total
-        row = precision[p]
-        for q in range(p + 1):
-            right = features[q]
-            total = 0.0
-            for b in range(BLOCK):
-                total += left[b] * right[b]
-            row[q] += total
