@@ -43,7 +43,7 @@ def served_operations(running):
 @pytest.mark.parametrize("label", operations(create_app(ServeSettings("none"))))
 def test_every_answer_is_documented(label, served_operations):
     @given(case=served_operations[label].as_strategy())
-    @settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None)
+    @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None)
     def ask(case):
         case.call_and_validate(checks=CHECKS)
 
