@@ -20,7 +20,8 @@ def data():
 
 
 def quick(**changes):
-    return GibbsSAD(**{"factors": 3, "draws": 12, "warmup": 5, "chains": 2, "random_state": 4, **changes})
+    few = {"factors": 3, "draws": 12, "warmup": 5, "chains": 2}
+    return GibbsSAD(**{**few, "pairings": True, "random_state": 4, **changes})
 
 
 def same(one, other):
