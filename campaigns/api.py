@@ -54,8 +54,10 @@ def trial(subject: list[Any], rng: Random, folder: Path) -> Outcome:
         before = counts[operation.label]
         modes = [GenerationMode.POSITIVE, GenerationMode.NEGATIVE]
         while counts[operation.label] < before + 2 * CASES:  # one without parameters is asked the same again
-            mode = modes.pop(0) if modes else GenerationMode.POSITIVE
+            mode, asked = modes.pop(0) if modes else GenerationMode.POSITIVE, counts[operation.label]
             wrong = _asked(operation, mode, int(rng.integers(2**32)), counts)
+            if not wrong and mode == GenerationMode.POSITIVE and counts[operation.label] == asked:
+                wrong = "no well-formed question can be made of what is documented"  # nor would be, for ever
             if wrong:
                 return Outcome("undocumented", f"{operation.label}, {mode.value}: {wrong}", counts)
     return Outcome("documented", figures=counts)
