@@ -1,5 +1,7 @@
 """The best N by inner product."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -196,3 +198,27 @@ def test_items_too_far_apart_for_one_unit_have_no_rough_products(monkeypatch):
     assert ItemIndex(vectors)._rough is not None and ItemIndex(0 * vectors)._rough is None
     vectors[0] = 1e9
     assert ItemIndex(vectors)._rough is None
+
+
+@pytest.mark.parametrize("factors", [1, 64, 65536])
+def test_rough_scores_are_wrong_by_no_more_than_is_allowed_for(monkeypatch, factors):
+    from sadrec.ranking._selection import rough_scores
+
+    monkeypatch.setattr("sadrec.ranking.top_n._CACHED", 0)
+    rng = np.random.default_rng(0)
+    for vectors in (rng.uniform(0.97, 1, (30, factors)), np.repeat(rng.uniform(0.97, 1, (30, 1)), factors, 1)):
+        index, query = ItemIndex(vectors), np.full(factors, 1.7, np.float32)
+        rows, unit = index._rough
+        scores = np.empty(30, np.float32)
+        rough_scores(query * np.float32(unit), rows, scores)
+        exact = index.search(query[None], 30)
+        assert np.abs(scores[exact[0][0]] - exact[1][0].astype(np.float64)).max() <= index._rough_error(query)
+
+
+def test_rough_rows_take_half_as_much_memory_as_the_vectors_on_the_way_too():
+    index = ItemIndex(np.random.default_rng(0).standard_normal((40_000, 64), np.float32))
+    tracemalloc.start()
+    rows, _ = index._rough
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert rows.nbytes == index.vectors.nbytes // 2 and peak < 1.5 * rows.nbytes

@@ -71,7 +71,7 @@ class ItemIndex:
             scores = np.empty(self.items, np.float32)
             rough_scores(query * np.float32(unit), rows, scores)
             left_out, best = self._best_by(scores, query, N + N // 8 + _MORE, seen)
-            if left_out + unit * float(np.abs(query).sum()) < best[1][N - 1 : N].min(initial=np.inf):
+            if left_out + self._rough_error(query) < best[1][N - 1 : N].min(initial=np.inf):
                 return best[0][:N], best[1][:N]
         _, (items, scores) = self._best_by(np.dot(self.vectors, query), query, N + _SPARE, seen)
         return items[:N], scores[:N]
@@ -97,20 +97,25 @@ class ItemIndex:
 
     @cached_property
     def _rough(self) -> tuple[NDArray[np.int16], float] | None:
-        """The rows in whole numbers of a unit, and the unit; None where there are few, or no unit is fine enough.
-
-        With it, a score is wrong by less than the unit times the sum of the query's absolute values: half a unit by
-        rounding the rows, less than that by rounding sums.
-        """
+        """The rows in whole numbers of a unit, and the unit; None where there are few, or no unit is fine enough."""
         if self.vectors.nbytes <= _CACHED:
             return None
-        unit = float(np.abs(self.vectors).max()) / np.iinfo(np.int16).max
-        if not 0 < unit <= _FINE * float(np.sqrt(np.mean(np.square(self.vectors)))):
+        unit = float(max(self.vectors.max(), -self.vectors.min())) / np.iinfo(np.int16).max
+        if not 0 < unit <= _FINE * float(np.linalg.norm(self.vectors)) / self.vectors.size**0.5:
             return None
         rows = np.empty(self.vectors.shape, np.int16)
         for start in range(0, self.items, _COLUMNS):  # without holding all of them in between
             rows[start : start + _COLUMNS] = np.rint(self.vectors[start : start + _COLUMNS] / np.float32(unit))
         return rows, unit
+
+    def _rough_error(self, query: NDArray[np.float32]) -> float:
+        """Return by how much a rough score and the exact one may differ, whatever the rows are.
+
+        Rounding a row takes half a unit of each entry. Single precision is 2^-24, and an entry has up to 2^15 units:
+        each of the two sums of products is wrong by up to 1/512 of a unit for each factor.
+        """
+        unit = 0.0 if self._rough is None else self._rough[1]
+        return float(unit * (0.5 + (self.factors + 2) / 256) * np.abs(query).sum(dtype=np.float64))
 
     @cached_property
     def _all(self) -> tuple[Positions, Positions]:
