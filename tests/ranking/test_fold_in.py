@@ -318,3 +318,11 @@ def test_many_liked_items_meet_negatives_of_their_own(large_catalogue):
     drawn = Negatives.drawn_from(large_catalogue)
     liked = np.arange(2000)
     assert np.array_equal(fold_in(large_catalogue, liked, drawn=drawn).vector, fold_in(large_catalogue, liked).vector)
+
+
+@pytest.mark.parametrize("candidates", [1, 8])
+def test_factors_too_large_to_compute_with_are_refused(candidates):
+    rng = np.random.default_rng(0)
+    eta, tau = (1e15 * rng.random((5000, 2)).astype(np.float32) for _ in range(2))
+    with pytest.raises(ValueError, match="too large"):
+        fold_in(Parameters(np.zeros((0, 2), np.float32), eta, tau), [1, 5], candidates=candidates)

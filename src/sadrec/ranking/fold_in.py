@@ -136,10 +136,13 @@ def fold_in(
     ours, winners = pack(parameters, chosen, scale), np.repeat(np.arange(chosen.size), each)
     pool = pool.reshape(-1, candidates)
     if candidates > 1:
-        return FoldIn(_solve_hardest(ours, theirs, winners, pool, 1.0 / each, penalty), winners.size)
-    problem = _side_design(ours, theirs, winners, pool.ravel(), parameters.n_factors)
-    weight = np.full(winners.size, 1.0 / each)
-    return FoldIn(_solve_around(parameters, *problem, weight, penalty, spread), winners.size)
+        estimate = _solve_hardest(ours, theirs, winners, pool, 1.0 / each, penalty)
+    else:
+        problem = _side_design(ours, theirs, winners, pool.ravel(), parameters.n_factors)
+        estimate = _solve_around(parameters, *problem, np.full(winners.size, 1.0 / each), penalty, spread)
+    if not np.isfinite(estimate.vector).all():  # squares of products of two factors, in single precision
+        raise ValueError("the factors of the items are too large to compute a vector with: scale them down")
+    return FoldIn(estimate, winners.size)
 
 
 def fold_in_comparisons(
