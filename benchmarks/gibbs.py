@@ -39,7 +39,6 @@ def settings(factors, chains, draws=1):
         user_mean=0.0,
         rival_mean=1.0,
         bias=True,
-        pairings=False,
         negatives=1,
         seed=0,
     )

@@ -193,8 +193,6 @@ USUAL = tuple(MODELS)
 # Only where they are asked for.
 without = {**GIBBS, "bias": False}
 MODELS["gibbs-no-bias"] = Model("GibbsSAD, no bias", _default(GibbsSAD, **without), tuple(without.items()))
-paired = {**GIBBS, "pairings": True}
-MODELS["gibbs-pairings"] = Model("GibbsSAD, pairings", _default(GibbsSAD, **paired), tuple(paired.items()))
 for length in (2, 4, 16):
     with_length = {**GIBBS, "factors": length}
     title = f"GibbsSAD, {length} factors"

@@ -15,7 +15,7 @@ def settings():
     def make(**changes):
         base = {"factors": 2, "draws": 1, "warmup": 0, "chains": 1, "thin": 1, "negatives": 1, "seed": 0}
         prior = {"user_scale": 1.0, "item_scale": 1.0, "rival_scale": 1.0, "user_mean": 0.0, "rival_mean": 1.0}
-        prior |= {"bias": False, "pairings": False}
+        prior["bias"] = False
         return GibbsSettings(**{**base, **prior, **changes})
 
     return make
@@ -39,5 +39,4 @@ def answers():
 @pytest.fixture(scope="session")
 def posterior(answers):
     """A fitted posterior that tests only read."""
-    length = {"draws": 400, "warmup": 300, "chains": 2}
-    return GibbsSAD(factors=3, **length, pairings=True, random_state=3).fit(answers, show_progress=False)
+    return GibbsSAD(factors=3, draws=400, warmup=300, chains=2, random_state=3).fit(answers, show_progress=False)

@@ -8,13 +8,12 @@ from scipy.special import log_ndtr
 from sadrec.posterior.chain import Chain
 from sadrec.posterior.items import draw_items, draw_orthant, item_conditional
 from sadrec.posterior.layout import Clock, State
-from sadrec.posterior.pairings import draw_pairings, spread_margins
 from sadrec.posterior.triples import as_triples
 from sadrec.posterior.users import draw_users, log_scale_step
 from sadrec.training.given import Pairs
 
 
-def small(users=2, items=4, factors=2, rows=40, seed=0, bias=False, pairings=False):
+def small(users=2, items=4, factors=2, rows=40, seed=0, bias=False):
     rng = np.random.default_rng(seed)
     winner = rng.integers(items, size=rows)
     loser = (winner + rng.integers(1, items, size=rows)) % items
@@ -25,12 +24,7 @@ def small(users=2, items=4, factors=2, rows=40, seed=0, bias=False, pairings=Fal
     if bias:
         eta = np.column_stack((eta, rng.normal(size=items)))
     of_bias = {"meetings": triples.meetings, "bias_centre": np.linspace(-1, 1, items)}
-    state = State(np.zeros(4, bool), np.ones(7), np.zeros(factors), xi, eta, tau, **of_bias)
-    if pairings:
-        margins = rng.normal(size=len(triples.by_pairing.keys))
-        state = state._replace(margin=margins, beside=np.empty(len(triples)))
-        spread_margins(state, triples.by_pairing)
-    return triples, state
+    return triples, State(np.zeros(4, bool), np.ones(6), np.zeros(factors), xi, eta, tau, **of_bias)
 
 
 def extended(state):
@@ -43,20 +37,13 @@ def extended(state):
 def preferences(state, triples):
     i, j = triples.by_user.winner, triples.by_user.loser
     xi, eta, tau = extended(state)
-    x = ((eta[i] * tau[j] - eta[j] * tau[i]) * xi[triples.by_user.user]).sum(1)
-    if len(state.margin):
-        place = np.searchsorted(triples.by_pairing.keys, np.minimum(i, j) * len(eta) + np.maximum(i, j))
-        x += np.where(i < j, 1, -1) * state.margin[place]
-    return triples.by_user.root * x
+    return triples.by_user.root * ((eta[i] * tau[j] - eta[j] * tau[i]) * xi[triples.by_user.user]).sum(1)
 
 
-BESIDE = [{}, {"bias": True}, {"pairings": True}, {"bias": True, "pairings": True}]
-
-
-@pytest.mark.parametrize("parts", BESIDE)
-def test_a_users_vector_has_the_moments_of_its_probit_posterior(parts):
+@pytest.mark.parametrize("bias", [False, True])
+def test_a_users_vector_has_the_moments_of_its_probit_posterior(bias):
     # Items stay fixed: the stage of the users alone is then a sampler of a probit regression, checked on a grid.
-    triples, state = small(users=1, rows=14, seed=3, **parts)
+    triples, state = small(users=1, rows=14, seed=3, bias=bias)
     state.prior[0], state.mean[:] = 1 / 0.81, 0.4
     residual, draws = np.zeros(len(triples)), []
     for sweep in range(30_000):
@@ -68,7 +55,7 @@ def test_a_users_vector_has_the_moments_of_its_probit_posterior(parts):
     i, j = triples.by_user.winner, triples.by_user.loser
     _, eta, tau = extended(state)
     features = triples.by_user.root[:, None] * (eta[i] * tau[j] - eta[j] * tau[i])
-    given = preferences(state, triples) - features[:, :2] @ state.xi[0]
+    given = features[:, 2:].sum(axis=1)
     log_p = log_ndtr(grid @ features[:, :2].T + given).sum(1) + stats.norm(0.4, 0.9).logpdf(grid).sum(1)
     weight = np.exp(log_p - log_p.max())
     weight /= weight.sum()
@@ -78,9 +65,9 @@ def test_a_users_vector_has_the_moments_of_its_probit_posterior(parts):
     np.testing.assert_allclose(np.cov(result.T), covariance, atol=0.03)
 
 
-@pytest.mark.parametrize("parts", BESIDE)
-def test_latent_margins_are_positive_and_the_residual_is_margin_minus_preference(parts):
-    triples, state = small(**parts)
+@pytest.mark.parametrize("bias", [False, True])
+def test_latent_margins_are_positive_and_the_residual_is_margin_minus_preference(bias):
+    triples, state = small(bias=bias)
     residual = np.zeros(len(triples))
     draw_users(0, 2, Clock(1, 0, 1), state, triples.by_user, residual)
     assert (residual + preferences(state, triples) > 0).all()
@@ -94,38 +81,6 @@ def test_latent_margins_are_positive_and_the_residual_is_margin_minus_preference
         for second in range(4):
             same = ((i == first) & (j == second)) | ((i == second) & (j == first))
             assert np.ptp(ratio[same]) < 1e-6 if same.any() else True
-    if len(state.margin):
-        draw_pairings(Clock(1, 0, 1), state, triples.by_pairing, residual)
-        np.testing.assert_allclose(residual + preferences(state, triples), after, atol=1e-12)
-
-
-def test_margins_of_pairings_and_their_scale_have_the_moments_of_a_regression_with_random_effects():
-    # What is left to explain stays fixed: y_t = c_t d_p + noise, with a half-normal scale of d, checked on a grid.
-    triples, state = small(rows=30, pairings=True)
-    data, rng = triples.by_pairing, np.random.default_rng(4)
-    y = data.sign * rng.normal(0.5, 1.0, len(data.keys))[data.place] + rng.normal(size=len(triples))
-    draws = []
-    for sweep in range(20_000):
-        spread_margins(state, data)
-        residual = y - state.beside
-        draw_pairings(Clock(2, 0, sweep), state, data, residual)
-        draws.append([state.prior[6] ** -0.5, *state.margin])
-    result = np.array(draws[100:])
-    np.testing.assert_allclose(residual, y - data.sign * state.margin[data.place], atol=1e-12)
-    scale = np.linspace(1e-4, 6, 4000)
-    design = np.zeros((len(triples), len(data.keys)))
-    design[np.arange(len(triples)), data.place] = data.sign
-    a, q = (design**2).sum(axis=0), design.T @ y
-    variance = scale[:, None] ** 2
-    log_p = -0.5 * scale**2 + 0.5 * (variance * q**2 / (1 + variance * a) - np.log1p(variance * a)).sum(axis=1)
-    weight = np.exp(log_p - log_p.max())
-    weight /= weight.sum()
-    precision = a + 1 / variance
-    mean, second = weight @ (q / precision), weight @ (1 / precision + (q / precision) ** 2)
-    assert result[:, 0].mean() == pytest.approx(weight @ scale, abs=0.02)
-    assert (result[:, 0] ** 2).mean() == pytest.approx(weight @ scale**2, abs=0.06)
-    np.testing.assert_allclose(result[:, 1:].mean(axis=0), mean, atol=0.02)
-    np.testing.assert_allclose((result[:, 1:] ** 2).mean(axis=0), second, atol=0.05)
 
 
 @pytest.mark.parametrize("bias", [False, True])
@@ -196,7 +151,6 @@ def test_the_scale_step_keeps_its_density(count, quadratic, linear):
         {"user_mean": 1.0, "user_scale": "learn"},
         {"user_mean": "learn"},
         {"bias": True},
-        {"bias": True, "pairings": True},
     ],
 )
 def test_all_stages_together_have_the_moments_of_the_posterior(changes, settings):
@@ -218,28 +172,22 @@ def test_all_stages_together_have_the_moments_of_the_posterior(changes, settings
     if chosen.bias:  # all items met all others: the slope of its mean does nothing
         bias = np.abs(rng.normal(size=(count, 1, 1))) * rng.normal(size=(count, 3, 1))
         eta = np.concatenate((eta, bias), axis=2)
-    pairing = np.zeros((count, 3))
-    if chosen.pairings:
-        pairing = np.abs(rng.normal(size=(count, 1))) * rng.normal(size=(count, 3))
 
-    def x(xi, eta, tau, pairing, i, j):
+    def x(xi, eta, tau, i, j):
         bias, eta = eta[:, :, 2:].sum(axis=2), eta[:, :, :2]
         own = ((eta[:, i] * tau[:, j] - eta[:, j] * tau[:, i]) * xi[:, None]).sum(-1)
-        # The pairings are those of 0 and 1, of 0 and 2, and of 1 and 2.
-        own += np.where(i < j, 1, -1) * pairing[:, i + j - 1]
         return own + bias[:, i] - bias[:, j]
 
-    weight = np.exp(log_ndtr(x(xi, eta, tau, pairing, winner, loser)).sum(1))
+    weight = np.exp(log_ndtr(x(xi, eta, tau, winner, loser)).sum(1))
     pairs = np.array([0, 1, 2]), np.array([1, 2, 0])
-    values = np.tanh(x(xi, eta, tau, pairing, *pairs))
+    values = np.tanh(x(xi, eta, tau, *pairs))
     wanted = weight @ np.column_stack((values, values**2)) / weight.sum()
     chain = Chain(triples, chosen, 0)
     draws = []
     for _ in range(20_000):
         chain.advance(1)
         state = chain.state
-        margins = state.margin[None] if chosen.pairings else np.zeros((1, 3))
-        draws.append(np.tanh(x(state.xi, state.eta[None], state.tau[None], margins, *pairs))[0])
+        draws.append(np.tanh(x(state.xi, state.eta[None], state.tau[None], *pairs))[0])
     result = np.array(draws[200:])
     np.testing.assert_allclose(np.concatenate((result.mean(0), (result**2).mean(0))), wanted, atol=0.025)
 

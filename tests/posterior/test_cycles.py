@@ -1,7 +1,6 @@
 """Cycles in the draws."""
 
 import itertools
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -67,8 +66,7 @@ def test_the_number_of_cycles_in_a_draw_is_that_of_its_tournament(posterior):
 
 def test_intransitivity_is_the_share_that_no_scores_explain(posterior):
     result = posterior.intransitivity("round")
-    by_factors = replace(posterior.drawn, pairing=None, keys=None)
-    x = by_factors.preference(2, np.arange(5)[:, None], np.arange(5))
+    x = all_margins(posterior, "round")
     scores = x.mean(axis=2)
     rest = x - (scores[:, :, None] - scores[:, None, :])
     np.testing.assert_allclose(result, (rest**2).sum(axis=(1, 2)) / (x**2).sum(axis=(1, 2)), atol=1e-5)

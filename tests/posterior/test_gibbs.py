@@ -113,7 +113,7 @@ def test_the_mean_model_has_the_mean_preferences_in_log_odds(posterior):
 def test_a_mean_that_no_model_comes_close_to_is_reported(caplog):
     # Four answers about six items: draws have little in common.
     said = Comparisons.from_indices([0, 1, 2, 3], [0, 1, 2, 3], [4, 5, 4, 5], users=list("uvwx"), items=list("abcdef"))
-    result = quick(draws=60, warmup=30, factors=1, bias=False, pairings=False).fit(said, show_progress=False)
+    result = quick(draws=60, warmup=30, factors=1, bias=False).fit(said, show_progress=False)
     with caplog.at_level("WARNING", "sadrec"):
         result.mean_model()
     assert "ask the posterior itself" in caplog.text
@@ -121,13 +121,11 @@ def test_a_mean_that_no_model_comes_close_to_is_reported(caplog):
 
 def test_a_draw_is_a_model(posterior):
     model = posterior.draw_model(5)
-    beside = posterior.drawn.pairing[0, 5, 0]  # no model has margins of pairings
-    x = posterior.preference("up", "a", "b")[5] - beside
-    assert model.preference("up", "a", "b") / 1.702 == pytest.approx(x, rel=1e-5)
+    assert model.preference("up", "a", "b") / 1.702 == pytest.approx(posterior.preference("up", "a", "b")[5], rel=1e-5)
 
 
 def test_a_fixed_tau_is_bpr(answers):
-    result = quick(rival_scale=0.0, draws=200, warmup=200, pairings=False).fit(answers, show_progress=False)
+    result = quick(rival_scale=0.0, draws=200, warmup=200).fit(answers, show_progress=False)
     assert (result.drawn.rival == 1).all()
     cycle = result.preference("round", list("abc"), list("bca"))
     np.testing.assert_allclose(cycle.sum(axis=1), 0, atol=1e-5)
@@ -141,92 +139,14 @@ def test_learnt_scales_vary_and_given_ones_do_not(answers):
 
 
 def test_scores_alone_are_a_bias(answers):
-    few = {"user_scale": 1e-6, "user_mean": 0.0, "draws": 100, "warmup": 100, "pairings": False}
-    result = quick(**few).fit(answers, show_progress=False)
+    result = quick(user_scale=1e-6, user_mean=0.0, draws=100, warmup=100).fit(answers, show_progress=False)
     bias = result.drawn.bias.reshape(-1, 5)
     np.testing.assert_allclose(result.preference("up", "a", "b"), bias[:, 0] - bias[:, 1], atol=1e-4)
     assert result.drawn.scales.shape == (2, 100, 4)
-    plain = quick(bias=False, pairings=False).fit(answers, show_progress=False).drawn
+    plain = quick(bias=False).fit(answers, show_progress=False).drawn
     assert plain.bias is None
     assert plain.item.shape[3] == plain.rival.shape[3]
     assert plain.scales.shape[2] == 3
-
-
-@pytest.fixture(scope="module")
-def odd():
-    """Eight items, each of which beats about half of the others; 0 and 7 never met."""
-    rng = np.random.default_rng(0)
-    rows = [(i, j) for i in range(8) for j in range(i + 1, 8) if (i, j) != (0, 7)]
-    pairs = np.repeat(rows, 20, axis=0)
-    lost = rng.random(len(pairs)) < np.where((pairs[:, 1] - pairs[:, 0]) % 2, 0.05, 0.95)
-    pairs[lost] = pairs[lost, ::-1]
-    said = Comparisons.from_indices(np.zeros(len(pairs), int), *pairs.T, users=["u"], items=range(8))
-    few = {"draws": 300, "warmup": 200, "factors": 1, "rival_scale": 0.0}
-    return [quick(**few, pairings=on).fit(said, show_progress=False) for on in (False, True)]
-
-
-def test_two_items_have_a_margin_that_is_theirs_alone(odd):
-    without, result = odd
-    assert result.probability("u", 0, 3) > 0.9 > 0.75 > without.probability("u", 0, 3)
-    assert result.probability("u", 0, 3, pairings=False) < 0.75
-    assert result.probability("u", 0, 2) < 0.15
-    assert result.drawn.scale_names == ("user", "item", "rival", "bias", "pairing")
-    assert result.drawn.scales[..., -1].mean() > 0.3
-    assert result.drawn.pairing.shape == (2, 300, 27)
-    x = result.preference("u", 2, 3)
-    np.testing.assert_array_equal(x, -result.preference("u", 3, 2))
-    factors = np.array([one.user_factors[0] @ (one.item_factors[2] - one.item_factors[3]) for one in result.drawn])
-    bias = result.drawn.bias.reshape(-1, 8)
-    own = result.drawn.pairing.reshape(600, -1)[:, np.searchsorted(result.drawn.keys, 2 * 8 + 3)]
-    np.testing.assert_allclose(x, factors + bias[:, 2] - bias[:, 3] + own, atol=1e-5)
-
-
-def test_of_two_items_that_never_met_a_draw_knows_the_scale_of_their_margin(odd):
-    result = odd[1]
-    x, scale = result.preference("u", 0, 7), result.drawn.scales[..., -1].ravel()
-    np.testing.assert_array_equal(x, -result.preference("u", 7, 0))
-    np.testing.assert_array_equal(x, result.preference("u", [3, 0], [4, 7])[:, 1])
-    by_factors = np.array([result.draw_model(d).preference("u", 0, 7) for d in range(600)]) / 1.702
-    added = (x - by_factors) / scale
-    assert abs(added.mean()) < 0.15
-    assert added.std() == pytest.approx(1, abs=0.1)
-    # What is said of the mean is exact, not that of one draw of the margin for each.
-    assert result.mean("u", 0, 7) == pytest.approx(by_factors.mean(), abs=1e-5)
-    chance = ndtr(by_factors / np.sqrt(1 + scale**2)).mean()
-    assert result.probability("u", 0, 7) == pytest.approx(chance, abs=1e-5)
-    assert result.probability("u", 0, 7, pairings=False) == result.probability("u", 0, 7)
-    assert result.probability_beats("u", 0, 7) == pytest.approx(ndtr(by_factors / scale).mean(), abs=1e-5)
-    assert result.probability("u", 0, 7) == pytest.approx(ndtr(x).mean(), abs=0.05)
-    assert result.probability("u", 3, 3) == 0.5
-    assert result.probability_beats("u", 3, 3) == 0
-
-
-def test_margins_and_scores_of_all_kinds_count_pairings(odd):
-    result, every = odd[1], np.arange(8)
-    x = result.mean("u", every[:, None], every[None, :])
-    np.testing.assert_allclose(result.margins("u", None, None), x, atol=1e-5)
-    np.testing.assert_allclose(result.scores(["u"])[0], x.mean(axis=1), atol=1e-5)
-    np.testing.assert_allclose(result.drawn.scores(0, every).mean(axis=0), x.mean(axis=1), atol=1e-5)
-    some = np.array([5, 0, 1])
-    np.testing.assert_allclose(result.drawn.scores(0, some).mean(axis=0), x[np.ix_(some, some)].mean(axis=1), atol=1e-5)
-    one = np.array([result.drawn.draw_scores(d, np.array([0]))[0] for d in range(600)])
-    np.testing.assert_allclose(one, result.drawn.scores(0, every), atol=1e-5)
-
-
-def test_items_known_by_features_alone_do_not_displace_the_pairings_of_others():
-    said = Comparisons.from_indices([0] * 40, [2] * 20 + [3] * 20, [3] * 20 + [5] * 20, users=["u"], items=range(7))
-    table = pl.DataFrame({"item": range(9), "size": np.linspace(-1, 1, 9)})
-    few = {"draws": 100, "warmup": 100, "factors": 1, "bias": False, "user_scale": 1e-6, "user_mean": 0.0}
-    result = quick(**few, pairings=True).fit(said, show_progress=False, item_features=table)
-    assert len(result.items) == 9
-    assert result.probability("u", [2, 3], [3, 5]).min() > 0.8
-    assert abs(result.mean("u", 2, 5)) < 0.01
-
-
-def test_what_is_made_of_interactions_has_no_pairings():
-    seen = quick(pairings=True).fit(pl.DataFrame({"user": [1, 1, 2], "item": ["a", "b", "c"]}), show_progress=False)
-    assert seen.drawn.pairing is None
-    assert seen.drawn.scale_names == ("user", "item", "rival", "bias")
 
 
 def test_those_who_meet_more_are_expected_to_be_better():

@@ -28,9 +28,6 @@ CASES = {
     "bias, bpr": {"bias": True, "rival_scale": 0.0},
 }
 CASES["bias, all learnt"] = {**CASES["all learnt"], "bias": True}
-CASES["pairings"] = {"pairings": True}
-CASES["pairings, bpr"] = {"pairings": True, "rival_scale": 0.0}
-CASES["bias, pairings, all learnt"] = {**CASES["bias, all learnt"], "pairings": True}
 
 
 FEATURED = {
@@ -38,7 +35,6 @@ FEATURED = {
     "features of both, all learnt": CASES["all learnt"],
     "features of items, bpr": {"rival_scale": 0.0},
     "features of items, bias": {"bias": True},
-    "features of items, bias, pairings": {"bias": True, "pairings": True},
 }
 USER_FEATURES, ITEM_FEATURES = np.array([[1.5], [0.0]]), np.array([[1.0, 0.5], [0.0, 0.0], [-0.5, 2.0], [1.0, 0.0]])
 
@@ -62,8 +58,7 @@ def pairs():
     return user, one, other, weight
 
 
-TRIPLES = as_triples(Pairs(*pairs()), USERS, ITEMS)
-MEETINGS, PAIRINGS = TRIPLES.meetings, TRIPLES.by_pairing.keys
+MEETINGS = as_triples(Pairs(*pairs()), USERS, ITEMS).meetings
 
 
 def draw_centres(regression, rng, chosen):
@@ -97,28 +92,20 @@ def draw_prior(chosen, rng, centres):
     if chosen.bias:
         slope, scale = rng.normal(0, 0.25), abs(rng.normal())
         centre = slope * MEETINGS + centres.get("bias_centre", np.zeros((ITEMS, 1)))[:, 0]
-        centres |= {"bias_centre": centre, "prior": np.append(chosen.prior()[:4], (scale**-2, slope, 1.0))}
+        centres |= {"bias_centre": centre, "prior": np.append(chosen.prior()[:4], (scale**-2, slope))}
         eta = np.column_stack((eta, rng.normal(centre, scale)))
-    if chosen.pairings:
-        scale = abs(rng.normal())
-        centres |= {"margin": rng.normal(0, scale, len(PAIRINGS))}
-        centres |= {"prior": np.append(centres.get("prior", chosen.prior())[:6], scale**-2)}
     return scales, mean, xi, eta, tau
 
 
-def preference(xi, eta, tau, pairing, user, one, other):
+def preference(xi, eta, tau, user, one, other):
     bias = eta[:, FACTORS:].sum(axis=1)
     eta = eta[:, :FACTORS]
-    x = ((eta[one] * tau[other] - eta[other] * tau[one]) * xi[user]).sum(1) + bias[one] - bias[other]
-    if len(pairing):
-        place = np.searchsorted(PAIRINGS, np.minimum(one, other) * ITEMS + np.maximum(one, other))
-        x += np.where(one < other, 1, -1) * pairing[place]
-    return x
+    return ((eta[one] * tau[other] - eta[other] * tau[one]) * xi[user]).sum(1) + bias[one] - bias[other]
 
 
-def functions(xi, eta, tau, pairing, scales, mean, user, winner, loser):
+def functions(xi, eta, tau, scales, mean, user, winner, loser):
     """Bounded functions of everything, so that averages settle whatever the tails."""
-    x = np.tanh(preference(xi, eta, tau, pairing, user, winner, loser) / 2)
+    x = np.tanh(preference(xi, eta, tau, user, winner, loser) / 2)
     eta = eta[:, :FACTORS]
     log_scales = np.log(np.maximum(scales, 1e-9))
     return np.array([
@@ -132,24 +119,12 @@ def functions(xi, eta, tau, pairing, scales, mean, user, winner, loser):
 
 def functions_of_bias(state):
     """The same of the bias, with its prior."""
-    bias, (weight, slope), own = state.eta[:, FACTORS], state.prior[4:6], state.eta[:, FACTORS] - state.bias_centre
+    bias, (weight, slope), own = state.eta[:, FACTORS], state.prior[4:], state.eta[:, FACTORS] - state.bias_centre
     return np.array([
         np.tanh(np.log(weight) / 2), np.tanh(4 * slope), np.tanh((4 * slope) ** 2), np.tanh(bias**2).mean(),
         np.tanh(bias[0] * bias[1]), np.tanh(bias.sum() ** 2), np.tanh(np.log((own**2).sum() + 1e-9)),
         np.tanh(weight * (own**2).sum() / 4), np.tanh(slope * (MEETINGS @ bias) * 20), np.tanh((MEETINGS @ own) * 4),
         np.tanh(np.log(((MEETINGS @ bias)) ** 2 + 1e-9)), np.tanh(bias[0] * state.eta[0, 0] * state.xi[:, 0].mean()),
-    ])  # fmt: skip
-
-
-def functions_of_pairings(state, winner, loser):
-    """The same of the margins of pairings, with their scale and with who won."""
-    pairing, weight, squares = state.margin, state.prior[6], (state.margin**2).sum()
-    won = preference(state.xi * 0, state.eta * 0, state.tau, pairing, 0 * winner, winner, loser)
-    return np.array([
-        np.tanh(np.log(weight) / 2), np.tanh(np.log(squares + 1e-9)), np.tanh(weight * squares / 5),
-        np.tanh(pairing**2).mean(), np.tanh(pairing[0] * pairing[1]), *np.tanh(pairing[:2]), np.tanh(won).mean(),
-        np.tanh(won[0] * won[1]), np.tanh(pairing[0] * state.eta[0, 0] * state.xi[:, 0].mean()),
-        np.tanh(pairing[0] * (state.eta[0] - state.eta[1]).sum()),
     ])  # fmt: skip
 
 
@@ -174,7 +149,7 @@ def differences(chosen, replicates=REPLICATES, regression=None):
     for replicate in range(replicates):
         centres = {} if regression is None else draw_centres(regression, rng, chosen)
         scales, mean, xi, eta, tau = draw_prior(chosen, rng, centres)
-        x = preference(xi, eta, tau, centres.get("margin", ()), user, one, other)
+        x = preference(xi, eta, tau, user, one, other)
         # A weight of 3 is three comparisons, here with the same outcome only if all three say so: observe each.
         copies = np.where(weight == 3, 3, 1)
         at = np.repeat(np.arange(len(user)), copies)
@@ -192,13 +167,10 @@ def differences(chosen, replicates=REPLICATES, regression=None):
         state = chain.state
 
         def found(asked=(user[at], winner, loser), chain=chain, state=state):
-            known = functions(state.xi, state.eta, state.tau, state.margin, chain.scales[:3], state.mean, *asked)
-            found = [known, functions_of_weights(state)]
-            if chosen.bias:
-                found.append(functions_of_bias(state))
-            if chosen.pairings:
-                found.append(functions_of_pairings(state, *asked[1:]))
-            return np.concatenate(found)
+            known = functions(state.xi, state.eta, state.tau, chain.scales[:3], state.mean, *asked)
+            return np.concatenate(
+                (known, functions_of_weights(state), functions_of_bias(state) if chosen.bias else np.empty(0))
+            )
 
         before = found()
         chain.advance(SWEEPS)

@@ -29,14 +29,11 @@ def test_what_was_seen_is_kept(tmp_path):
     assert GibbsSAD.load(tmp_path / "p").recommend(5)[0].tolist() == ["z"]
 
 
-@pytest.mark.parametrize("names", [("pairings",), ("bias", "pairings")])
-def test_a_file_from_before_there_was_a_bias_or_pairings_is_read(names, answers, tmp_path):
-    parts = dict.fromkeys(names, False)
-    plain = GibbsSAD(factors=2, draws=8, warmup=2, chains=1, **parts).fit(answers, show_progress=False)
+def test_a_file_from_before_there_was_a_bias_is_read(answers, tmp_path):
+    plain = GibbsSAD(factors=2, draws=8, warmup=2, chains=1, bias=False).fit(answers, show_progress=False)
     plain.save(tmp_path / "p")
     arrays, header = read_arrays(tmp_path / "p", "a posterior")
-    for name in names:
-        del header["settings"][name]
+    del header["settings"]["bias"]
     write_arrays(tmp_path / "p", arrays, header)
     again = GibbsSAD.load(tmp_path / "p")
     assert again.settings == plain.settings
@@ -50,17 +47,6 @@ def test_draws_with_a_bias_that_the_settings_do_not_name_are_refused(posterior, 
     write_arrays(tmp_path / "p", arrays, header)
     with pytest.raises(ModelFileError, match="do not fit"):
         GibbsSAD.load(tmp_path / "p")
-
-
-def test_draws_of_pairings_that_do_not_fit_are_refused(posterior, tmp_path):
-    posterior.save(tmp_path / "p")
-    arrays, header = read_arrays(tmp_path / "p", "a posterior")
-    cut = {**arrays, "pairing_draws": np.ascontiguousarray(arrays["pairing_draws"][:, :, 1:])}
-    missing = {name: array for name, array in arrays.items() if name != "pairing_draws"}
-    for changed, why in ((cut, "do not fit the comparisons"), (missing, "do not fit the settings")):
-        write_arrays(tmp_path / "q", changed, header)
-        with pytest.raises(ModelFileError, match=why):
-            GibbsSAD.load(tmp_path / "q")
 
 
 def test_other_and_damaged_files_are_refused(posterior, tmp_path):

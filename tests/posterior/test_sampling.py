@@ -20,8 +20,7 @@ def data():
 
 
 def quick(**changes):
-    few = {"factors": 3, "draws": 12, "warmup": 5, "chains": 2}
-    return GibbsSAD(**{**few, "pairings": True, "random_state": 4, **changes})
+    return GibbsSAD(**{"factors": 3, "draws": 12, "warmup": 5, "chains": 2, "random_state": 4, **changes})
 
 
 def same(one, other):

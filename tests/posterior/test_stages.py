@@ -94,7 +94,7 @@ def test_the_prior_of_the_bias_without_data_stays_what_it_is():
         state = State(np.zeros(4, bool), prior, np.empty(0), one[:1], eta, one, **of_bias)
 
         def found(state=state):
-            bias, (weight, slope) = state.eta[:, 0], state.prior[4:6]
+            bias, (weight, slope) = state.eta[:, 0], state.prior[4:]
             own = bias - slope * meetings
             np.testing.assert_allclose(slope * meetings, state.bias_centre, atol=1e-12)
             products = weight * (own @ own) / 4, 9 * slope * (meetings @ bias), bias[0] * bias[1], bias[2]

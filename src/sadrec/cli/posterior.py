@@ -170,6 +170,7 @@ def _fit(
 def _report(model: "GibbsSAD", user: Any, N: int, level: float, least: float) -> dict[str, Any]:
     """Ask what the command shows."""
     from sadrec.posterior.cycles import MOST_ITEMS
+    from sadrec.posterior.draws import SCALES
 
     ranking = model.ranking(user, level=level)
     best = ranking["item"].to_numpy()[:MOST_ITEMS]
@@ -179,7 +180,7 @@ def _report(model: "GibbsSAD", user: Any, N: int, level: float, least: float) ->
         "ranking": ranking.head(N).to_dicts(),
         "cycles": [{"path": c.path, "probability": c.probability, "weakest": c.weakest} for c in cycles],
         "intransitivity": float(model.intransitivity(user).mean()),
-        "prior_scales": dict(zip(model.drawn.scale_names, model.drawn.scales.mean(axis=(0, 1)).tolist(), strict=True)),
+        "prior_scales": dict(zip(SCALES, model.drawn.scales.mean(axis=(0, 1)).tolist(), strict=False)),
     }
     if model.drawn.chains > 1 and model.drawn.user.shape[1] >= 4:
         diagnosis = model.diagnose()

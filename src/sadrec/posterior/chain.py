@@ -12,7 +12,6 @@ from sadrec.posterior.hyper import draw_prior
 from sadrec.posterior.items import draw_items
 from sadrec.posterior.layout import Clock, State
 from sadrec.posterior.orbits import move_along_orbits
-from sadrec.posterior.pairings import draw_pairings, spread_margins
 from sadrec.posterior.regression import Regression
 from sadrec.posterior.settings import GibbsSettings
 from sadrec.posterior.triples import Triples
@@ -25,9 +24,9 @@ REGRESSION, NEW = 9, 10
 class Chain:
     """The state of one chain.
 
-    Between sweeps the state is xi, eta, tau, the margins of pairings, what is learnt of the prior and the number of
-    sweeps: the latent margins are drawn anew at the beginning of each, and random numbers are functions of (seed,
-    chain, sweep, stage, row). ``regression`` are the features of users and items.
+    Between sweeps the state is xi, eta, tau, what is learnt of the prior and the number of sweeps: the latent margins
+    are drawn anew at the beginning of each, and random numbers are functions of (seed, chain, sweep, stage, row).
+    ``regression`` are the features of users and items.
     """
 
     def __init__(self, triples: Triples, settings: GibbsSettings, number: int, regression: Regression | None = None):
@@ -45,16 +44,13 @@ class Chain:
         if settings.bias:
             eta = np.column_stack((eta, rng.standard_normal(triples.items)))
             more |= {"meetings": triples.meetings, "bias_centre": np.zeros(triples.items)}
-        if settings.pairings:
-            more |= {"margin": rng.standard_normal(len(triples.by_pairing.keys)), "beside": np.zeros(len(triples))}
         self.state = State(settings.learnt, prior, settings.means(), xi, eta, tau, **more)
         self._residual = np.zeros(len(triples))
 
     @property
     def scales(self) -> Doubles:
-        """Standard deviations of the prior of xi, eta and tau, and of bias and pairings where there are these."""
-        places = [0, 1, 3, *[4] * self.settings.bias, *[6] * self.settings.pairings]
-        return np.asarray(self.state.prior[places] ** -0.5)
+        """Standard deviations of the prior of xi, eta and tau, and of the bias where there is one."""
+        return np.asarray(self.state.prior[[0, 1, 3, 4][: 3 + self.settings.bias]] ** -0.5)
 
     def generator(self, stage: int) -> np.random.Generator:
         """Return a generator for one stage of the present sweep."""
@@ -68,8 +64,6 @@ class Chain:
         learn = state.learn.any()
         for _ in range(sweeps):
             clock = Clock(self.settings.seed, self.number, self.sweep + 1)
-            if self.settings.pairings:
-                spread_margins(state, self.triples.by_pairing)
             if helpers is None or parts == 1:
                 draw_users(0, self.triples.users, clock, state, users, self._residual)
             else:
@@ -80,8 +74,6 @@ class Chain:
                 for part in work:
                     part.result()
             draw_items(clock, state, items, self._residual)
-            if self.settings.pairings:
-                draw_pairings(clock, state, self.triples.by_pairing, self._residual)
             if self.settings.bias:
                 draw_bias_prior(clock, state, users, self._residual)
             move_along_orbits(clock, state)

@@ -10,7 +10,7 @@ from scipy.stats import rankdata
 
 from sadrec._files import save_figure
 from sadrec._types import Doubles
-from sadrec.posterior.draws import Draws
+from sadrec.posterior.draws import SCALES, Draws
 
 GOOD = 1.05
 """Chains with a larger R-hat do not agree."""
@@ -115,7 +115,7 @@ def to_arviz(draws: Draws, user: Any, item: Any, rival: Any, names: list[str]) -
     x = by_chain(draws, user, item, rival)
     return arviz.from_dict(
         posterior={"preference": x, "probability": ndtr(x), "prior_scale": draws.scales.astype(np.float64)},
-        coords={"comparison": names, "part": list(draws.scale_names)},
+        coords={"comparison": names, "part": list(SCALES[: draws.scales.shape[2]])},
         dims={"preference": ["comparison"], "probability": ["comparison"], "prior_scale": ["part"]},
     )
 

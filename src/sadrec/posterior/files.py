@@ -3,7 +3,6 @@
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from sadrec.models.files import pack_ids, pack_seen, refusing, unpack_ids, unpac
 from sadrec.posterior.chain import Chain
 from sadrec.posterior.draws import Draws
 from sadrec.posterior.layout import ByUser
-from sadrec.posterior.pairings import keys_of
 from sadrec.posterior.settings import GibbsSettings, SamplerSettings, resolved
 from sadrec.training.layout import starts
 
@@ -26,7 +24,7 @@ logger = logging.getLogger("sadrec")
 
 FORMAT = 1
 _KIND = "a sadrec posterior"
-_DRAWS, _STATE = ("user", "item", "rival", "scales"), ("xi", "eta", "tau", "prior", "mean", "margin")
+_DRAWS, _STATE = ("user", "item", "rival", "scales"), ("xi", "eta", "tau", "prior", "mean")
 _CENTRED = tuple(f"{side}_{part}" for part in ("centre", "weights") for side in ("user", "item", "rival", "bias"))
 _OBSERVED = ("user", "winner", "loser", "root")
 
@@ -50,7 +48,7 @@ class DrawFiles:
         """Write the draws made since (sweep, draws kept then), and the state of the chains."""
         sweep, first = since
         last = chains[0].sweep
-        arrays = {name: getattr(draws, name)[:, first:kept] for name in _draws_of(draws)}
+        arrays = {name: getattr(draws, name)[:, first:kept] for name in _DRAWS}
         arrays |= {name: np.stack([getattr(chain.state, name) for chain in chains]) for name in _state_of(chains[0])}
         values = {"sweeps": [sweep, last], "draws": [first, kept]}
         self._records.write(f"sweeps-{sweep:08d}-{last:08d}", values, arrays)
@@ -64,7 +62,7 @@ class DrawFiles:
         kept = 0
         while (part := self._next(chains, draws, kept, most_sweeps)) is not None:
             arrays, sweep, last = part
-            for name in _draws_of(draws):
+            for name in _DRAWS:
                 getattr(draws, name)[:, kept:last] = arrays[name]
             for chain in chains:
                 for name in _state_of(chain):
@@ -93,11 +91,6 @@ class DrawFiles:
         return None
 
 
-def _draws_of(draws: Draws) -> tuple[str, ...]:
-    """Return the names of the arrays that draws consist of."""
-    return _DRAWS if draws.pairing is None else (*_DRAWS, "pairing")
-
-
 def _state_of(chain: Chain) -> tuple[str, ...]:
     """Return the names of the arrays that a chain continues from."""
     return (*_STATE, "bias_centre") if chain.regression is None else (*_STATE, *_CENTRED, "spread")
@@ -113,10 +106,10 @@ def _checked(
         raise ValueError("it begins elsewhere")
     if last != max(0, sweep - settings.warmup) // settings.thin:
         raise ValueError("its draws are not those of its sweeps")
-    shapes = {name: (len(chains), last - first, *getattr(draws, name).shape[2:]) for name in _draws_of(draws)}
+    shapes = {name: (len(chains), last - first, *getattr(draws, name).shape[2:]) for name in _DRAWS}
     shapes |= {name: (len(chains), *getattr(chains[0].state, name).shape) for name in _state_of(chains[0])}
     for name, shape in shapes.items():
-        array, dtype = arrays[name], np.float32 if name in _draws_of(draws) else np.float64
+        array, dtype = arrays[name], np.float32 if name in _DRAWS else np.float64
         if array.shape != shape or array.dtype != dtype:
             raise ValueError(f"{name} has the shape {array.shape} and the type {array.dtype}")
         # A precision of the prior may be infinite, where it is so from the beginning.
@@ -130,7 +123,7 @@ def save_posterior(
     path: str | Path, draws: Draws, users: Ids, items: Ids, observed: ByUser, seen: Any, settings: GibbsSettings
 ) -> None:
     """Write everything, whole or not at all."""
-    tensors: dict[str, NDArray[Any]] = {_tensor(name): getattr(draws, name) for name in _draws_of(draws)}
+    tensors: dict[str, NDArray[Any]] = {f"{name.removesuffix('s')}_draws": getattr(draws, name) for name in _DRAWS}
     tensors |= {f"observed_{name}": getattr(observed, name) for name in _OBSERVED}
     kinds = {"users": pack_ids("users", users.array, tensors), "items": pack_ids("items", items.array, tensors)}
     header = {"kind": "posterior", "format": FORMAT, "ids": kinds, "settings": settings.as_dict()}
@@ -147,20 +140,13 @@ def load_posterior(path: str | Path) -> tuple[Draws, Ids, Ids, ByUser, Any, Gibb
             raise ModelFileError(
                 f"{str(path)!r} has the format {header.get('format')!r}, this version reads {FORMAT}: update sadrec"
             )
-        draws = Draws(*(tensors[_tensor(name)] for name in _DRAWS))
-        if _tensor("pairing") in tensors:
-            draws = replace(draws, pairing=tensors[_tensor("pairing")])
-        given = {"bias": False, "pairings": False, **header["settings"]}  # files from before there were these
+        draws = Draws(*(tensors[f"{name.removesuffix('s')}_draws"] for name in _DRAWS))
+        given = {"bias": False, **header["settings"]}  # files from before there was one do not name it
         settings = resolved(SamplerSettings(random_state=given.pop("seed"), **given))
-        n, m = _check_draws(draws, settings.learning(compared="seen_indptr" not in tensors))
+        n, m = _check_draws(draws, settings.factors, settings.bias)
         users = Ids(unpack_ids("users", header["ids"]["users"], tensors, n), "user")
         items = Ids(unpack_ids("items", header["ids"]["items"], tensors, m), "item")
         observed = _observed([np.array(tensors[f"observed_{name}"]) for name in _OBSERVED], n, m)
-        if draws.pairing is not None:
-            keys = keys_of(observed, m)
-            if not len(keys) or draws.pairing.shape != (draws.chains, draws.per_chain, len(keys)):
-                raise ValueError("the draws of pairings do not fit the comparisons")
-            draws = replace(draws, keys=keys)
         return draws, users, items, observed, unpack_seen(tensors, (n, m)), settings
 
 
@@ -179,25 +165,18 @@ def _observed(columns: list[NDArray[Any]], n: int, m: int) -> ByUser:
     return ByUser(starts(user, n), user, winner, loser, root)
 
 
-def _tensor(name: str) -> str:
-    """Return what the draws of something are called in a file."""
-    return f"{name.removesuffix('s')}_draws"
-
-
-def _check_draws(draws: Draws, settings: GibbsSettings) -> tuple[int, int]:
+def _check_draws(draws: Draws, factors: int, bias: bool) -> tuple[int, int]:
     """Check shapes and values; return the numbers of users and items."""
     if any(array.ndim != 4 for array in (draws.user, draws.item, draws.rival)) or draws.scales.ndim != 3:
         raise ValueError("the draws do not have the axes chains, draws, rows, factors")
     chains, count, n, k = draws.user.shape
     m = draws.item.shape[2]
-    shapes = (chains, count, m, k + settings.bias), (chains, count, m, k)
-    if (draws.item.shape, draws.rival.shape) != shapes or k != settings.factors:
+    shapes = (chains, count, m, k + bias), (chains, count, m, k)
+    if (draws.item.shape, draws.rival.shape) != shapes or k != factors:
         raise ValueError("the draws of users, items and rivals do not fit each other")
-    if draws.scales.shape != (chains, count, 3 + settings.bias + settings.pairings) or not len(draws):
+    if draws.scales.shape != (chains, count, 3 + bias) or not len(draws):
         raise ValueError("there are no draws")
-    if settings.pairings != (draws.pairing is not None):
-        raise ValueError("the draws of pairings do not fit the settings")
-    for array in (getattr(draws, name) for name in _draws_of(draws)):
+    for array in (draws.user, draws.item, draws.rival, draws.scales):
         if array.dtype != np.float32 or not np.isfinite(array).all():
             raise ValueError("the draws are not finite float32 numbers")
     return n, m

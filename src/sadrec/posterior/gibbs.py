@@ -39,6 +39,7 @@ from sadrec.ranking.intransitivity import intransitivity
 from sadrec.ranking.rank import Method, Ranking, rank_margins
 from sadrec.ranking.top_n import best_of
 from sadrec.ranking.tournament import Tournament
+from sadrec.ranking.vectors import item_vectors, user_vectors
 
 logger = logging.getLogger("sadrec")
 
@@ -59,9 +60,8 @@ class GibbsSAD(SamplerSettings, Estimator):
     ``x_uij = sum_h xi_uh (eta_ih tau_jh - eta_jh tau_ih) + b_i - b_j`` and ``P(i over j) = Phi(x_uij)``. Priors are
     independent: ``xi ~ N(user_mean, user_scale^2)``, ``eta ~ N(0, item_scale^2)``,
     ``tau ~ N(rival_mean, rival_scale^2)`` restricted to tau >= 0, and ``b ~ N(a m, s^2)`` around a line in the
-    logarithm m of how many different items an item met, a and s learnt. With ``pairings=True``, x has a
-    part ``d_ij = -d_ji`` of the two items alone, normal around 0 with a learnt scale. With features of users or items
-    (see :meth:`fit`) what these predict is added to the means.
+    logarithm m of how many different items an item met, a and s learnt. With features of users or items (see
+    :meth:`fit`) what these predict is added to the means.
 
     {settings}
 
@@ -69,9 +69,6 @@ class GibbsSAD(SamplerSettings, Estimator):
     -----
     The verbs are those of :class:`~sadrec.SAD`, with these differences:
 
-    - Margins of pairings count everywhere but in models (:meth:`mean_model`, :meth:`draw_model`) and in what is asked
-      of factors, :meth:`intransitivity` among it. Two items that nobody compared may have one as well, which is
-      averaged over where a mean is asked for, and counts as 0 in scores.
     - :meth:`preference` and :meth:`intransitivity` return draws, one number per draw; every other verb of SAD returns
       what SAD returns, of posterior means.
     - Preferences, margins and scores are in units of the probit. :meth:`tournament`, :meth:`cycles` and the models
@@ -111,13 +108,12 @@ class GibbsSAD(SamplerSettings, Estimator):
     def memory(self, data: Any) -> dict[str, int]:
         """Say beforehand how many bytes ``fit`` will take: "draws" for what it keeps, "running" beside that."""
         data = as_feedback(data)
-        settings, pairings = resolved(self).learning(not isinstance(data, Interactions)), 0
+        settings = resolved(self)
         if isinstance(data, Interactions):
             triples = data.matrix.nnz * settings.negatives
         else:
-            pairings = len(np.unique(data.pairings())) if settings.pairings else 0
             triples = len(data) if data.weight is None else int(np.ceil(data.weight).sum())
-        return bytes_needed(settings, len(data.users), len(data.items), triples, pairings)
+        return bytes_needed(settings, len(data.users), len(data.items), triples)
 
     def fit(
         self,
@@ -154,13 +150,11 @@ class GibbsSAD(SamplerSettings, Estimator):
         settings, threads = resolved(self), _check.threads(self.num_threads)
         _check.number(checkpoint_seconds, "checkpoint_seconds")
         data = as_feedback(data)
-        given, settings = settings, settings.learning(not isinstance(data, Interactions))
         asked = asked_of(data, item_features, user_features, settings)
         triples = asked.triples
         if not len(triples):
             raise ValueError("all comparisons have the weight 0: there is nothing to learn from")
-        pairings = len(triples.by_pairing.keys) if settings.pairings else 0
-        check_memory(bytes_needed(settings, len(asked.users), len(asked.items), len(triples), pairings))
+        check_memory(bytes_needed(settings, len(asked.users), len(asked.items), len(triples)))
         files = None
         if checkpoint is not None:
             identity = {name: value for name, value in settings.as_dict().items() if name != "draws"}
@@ -171,7 +165,7 @@ class GibbsSAD(SamplerSettings, Estimator):
         with nullcontext() if checkpoint is None else locked(checkpoint):
             drawn, whole = sample(asked, settings, threads, files=files, show_progress=show_progress)
         if len(drawn):
-            self._hold(drawn, asked.users, asked.items, asked.observed, asked.seen, given)
+            self._hold(drawn, asked.users, asked.items, asked.observed, asked.seen, settings)
         if not whole:
             raise KeyboardInterrupt
         self._warn_if_apart()
@@ -206,13 +200,12 @@ class GibbsSAD(SamplerSettings, Estimator):
         """
         return self.drawn.preference(*self._rows(user, item, rival))
 
-    def probability(self, user: Any, item: Any, rival: Any, *, pairings: bool = True) -> Any:
+    def probability(self, user: Any, item: Any, rival: Any) -> Any:
         """Return the probability that a user prefers an item to a rival: the posterior mean of ``Phi(x_uij)``.
 
-        It is the chance that the next answer will be the item, all uncertainty counted in. With ``pairings=False`` it
-        is that of factors and bias, as if nobody had compared the two.
+        It is the chance that the next answer will be the item, all uncertainty counted in.
         """
-        return self._mean(user, item, rival, "probability", pairings)
+        return self._mean(user, item, rival, "probability")
 
     def probability_beats(self, user: Any, item: Any, rival: Any) -> Any:
         """Return how sure it is that a user prefers an item to a rival at all: the probability that ``x_uij > 0``."""
@@ -311,13 +304,13 @@ class GibbsSAD(SamplerSettings, Estimator):
         N, one = _check.whole(N, "N"), is_scalar_id(user)
         users = np.atleast_1d(self.user_ids.positions([user] if one else user))
         known = known_to(self.seen, users, user_items, len(self.item_ids))
-        draw = int(np.random.default_rng(random_state).integers(len(self.drawn))) if sample else None
+        draw = self.drawn[int(np.random.default_rng(random_state).integers(len(self.drawn)))] if sample else None
         answers = []
         step = max(1, _CHUNK // len(self.item_ids))
         for start in range(0, len(users), step):
             part = slice(start, start + step)
             asked = users[part]
-            scores = self.drawn.mean_scores(asked) if draw is None else self.drawn.draw_scores(draw, asked)
+            scores = user_vectors(draw, asked) @ item_vectors(draw).T if draw else self.drawn.mean_scores(asked)
             answers.append(
                 best_of(
                     scores,
@@ -420,8 +413,8 @@ class GibbsSAD(SamplerSettings, Estimator):
         """Return draws of xi, eta and tau, (draws, rows, factors), that can be compared from draw to draw.
 
         Factors are matched to those of the last draw, and each is written in that of its equivalent forms in which most
-        of tau is near 1. At most 1,000 draws; their preferences are those of the sampler, but for bias and
-        pairings, which are left out. tau may fall below 0 here.
+        of tau is near 1. At most 1,000 draws; their preferences are those of the sampler, but for the bias, which is
+        left out. tau may fall below 0 here.
         """
         return self._aligned
 
@@ -596,8 +589,8 @@ class GibbsSAD(SamplerSettings, Estimator):
         users = None if user is None else positions(self.user_ids, user)
         return users, positions(self.item_ids, item), positions(self.item_ids, rival)
 
-    def _mean(self, user: Any, item: Any, rival: Any, of: Quantity, pairings: bool = True) -> Any:
-        answer = self.drawn.mean(*self._rows(user, item, rival), of, _check.threads(self.num_threads), pairings)
+    def _mean(self, user: Any, item: Any, rival: Any, of: Quantity) -> Any:
+        answer = self.drawn.mean(*self._rows(user, item, rival), of, _check.threads(self.num_threads))
         return float(answer) if answer.ndim == 0 else answer
 
 

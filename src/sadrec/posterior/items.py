@@ -12,8 +12,8 @@ comparisons of item i with others o, and P the 2k x 2k precision, the conditiona
 - eta_i, tau_i and the latent margins of the item are multiplied by a common factor g, drawn from its conditional
   distribution (cf. users.py).
 
-An item bias is one more entry of eta_i, whose xi and tau_o are 1. Those of the others, o, and the margins of pairings
-are a part of the preferences that g does not multiply.
+An item bias is one more entry of eta_i, whose xi and tau_o are 1. Those of the others, o, are then a part of the
+preferences that g does not multiply.
 """
 
 import math
@@ -113,12 +113,9 @@ def draw_orthant(
 
 @kernel
 def others_part(e: int, state: State, data: ByItem) -> float:
-    """Return what the bias of the other item, and the pairing, add to the margin of an entry."""
+    """Return what the bias of the other item adds to the margin of an entry."""
     factors = state.tau.shape[1]
-    part = state.beside[data.row[e]] if state.beside.shape[0] else 0.0
-    if state.eta.shape[1] > factors:
-        part -= np.float64(data.sign[e]) * state.eta[data.other[e], factors]
-    return float(part)
+    return -np.float64(data.sign[e]) * state.eta[data.other[e], factors] if state.eta.shape[1] > factors else 0.0
 
 
 @kernel

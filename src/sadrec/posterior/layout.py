@@ -41,13 +41,11 @@ class State(NamedTuple):
 
     An item bias is a factor whose xi and tau are 1: it is the last column of eta, and the number of columns of tau is
     that of the factors. Its mean is ``bias_centre`` (see bias.py).
-
-    Margins of single pairings are a part of the preferences that no user and no item has: see pairings.py.
     """
 
     learn: NDArray[np.bool_]  # whether the precisions of xi, eta and tau, and the means of xi, are learnt
     # Precisions of xi and eta, mean and precision of tau (an infinite one holds tau where it is), precision of the bias
-    # and slope of its mean, precision of the margins of pairings.
+    # and slope of its mean.
     prior: Doubles
     mean: Doubles  # of xi, one per factor
     xi: Doubles
@@ -63,8 +61,6 @@ class State(NamedTuple):
     spread: Doubles = _ONES  # of the weights of xi, eta, tau and the bias
     meetings: Doubles = _NO_ITEMS  # what the mean of the bias rises with
     bias_centre: Doubles = _NO_ITEMS
-    margin: Doubles = _NO_ITEMS  # of each pairing
-    beside: Doubles = _NO_ITEMS  # the same of each comparison, times its root, during a sweep
 
 
 class ByUser(NamedTuple):

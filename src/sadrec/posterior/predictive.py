@@ -47,7 +47,6 @@ def predictive_check(
     actual, replicated = ({name: np.empty(len(draws)) for name in names} for _ in range(2))
     for d, one in enumerate(draws):
         x = preference(one, user, winner, loser)
-        draws.add_pairings(x[None], winner, loser, d)
         same = rng.random(len(x)) < ndtr(x)
         new = user, np.where(same, winner, loser), np.where(same, loser, winner)
         for name, statistic in statistics.items():

@@ -16,7 +16,6 @@ from sadrec.posterior.chain import Chain
 from sadrec.posterior.draws import Draws
 from sadrec.posterior.featured import Asked, Places
 from sadrec.posterior.files import DrawFiles
-from sadrec.posterior.pairings import keys_of
 from sadrec.posterior.settings import GibbsSettings
 
 logger = logging.getLogger("sadrec")
@@ -31,26 +30,18 @@ class SamplerError(ValueError):
     """The chains left the finite numbers."""
 
 
-def bytes_needed(settings: GibbsSettings, users: int, items: int, triples: int, pairings: int = 0) -> dict[str, int]:
-    """Say how much memory a run will take, in bytes: for the draws it keeps, and beside them while it runs.
-
-    ``pairings`` is how many of them have margins.
-    """
-    numbers = (users + 2 * items) * settings.factors + items * settings.bias + pairings
-    kept = settings.chains * settings.draws * (numbers + 3 + settings.bias + settings.pairings) * 4 + pairings * 8
-    each = 8 + 16 + 2 * 16 + 8 * settings.chains
-    if settings.pairings:
-        each += 24 + 8 * settings.chains  # to find the pairings takes more than to hold them
-    running = triples * each + settings.chains * numbers * 8
+def bytes_needed(settings: GibbsSettings, users: int, items: int, triples: int) -> dict[str, int]:
+    """Say how much memory a run will take, in bytes: for the draws it keeps, and beside them while it runs."""
+    numbers = (users + 2 * items) * settings.factors + items * settings.bias
+    kept = settings.chains * settings.draws * (numbers + 3 + settings.bias) * 4
+    running = triples * (8 + 16 + 2 * 16 + 8 * settings.chains) + settings.chains * numbers * 8
     return {"draws": kept, "running": running}
 
 
 def check_memory(needed: dict[str, int]) -> None:
     """Log what a run will take, and refuse what there is not."""
     logger.info("the draws will take %s of memory, the run %s beside them", *map(size, needed.values()))
-    remedy = (
-        "keep fewer draws (raise thin, lower draws or chains), lower factors or leave pairings out (pairings=False)"
-    )
+    remedy = "keep fewer draws (raise thin, lower draws or chains) or lower factors"
     need(sum(needed.values()), f"the sampler, whose draws take {size(needed['draws'])},", remedy)
 
 
@@ -69,9 +60,7 @@ def sample(
     triples = asked.triples
     chains = [Chain(triples, settings, number, asked.regression) for number in range(settings.chains)]
     rows = len(asked.users), len(asked.items)
-    # Items with data stand in the same order in the chains as among all, and so do their pairings.
-    keys = keys_of(asked.observed, len(asked.items)) if settings.pairings else None
-    draws = Draws.empty(settings.chains, settings.draws, *rows, settings.factors, settings.bias, keys)
+    draws = Draws.empty(settings.chains, settings.draws, *rows, settings.factors, settings.bias)
     kept = 0
     if files is not None:
         kept = files.load(chains, draws, settings.sweeps)
@@ -94,9 +83,7 @@ def sample(
                 kept = _turn(chains, draws, turn, runners, helpers, parts, asked.places)
                 bar.update(turn)
                 bar.set_postfix_str("warming up" if not kept else f"{kept} draws per chain", refresh=False)
-                if not all(
-                    np.isfinite(array).all() for chain in chains for array in (*chain.state[3:6], chain.state.margin)
-                ):
+                if not all(np.isfinite(array).all() for chain in chains for array in chain.state[3:6]):
                     raise SamplerError("the chains left the finite numbers: choose smaller prior scales")
                 if files is not None and files.due():
                     files.save(chains, draws, saved, kept)
@@ -141,8 +128,6 @@ def _turn(
                 users, items = (slice(None), slice(None)) if places is None else (places.users, places.items)
                 draws.user[at][users], draws.item[at][items], draws.rival[at][items] = chain.parameters()
                 draws.scales[at] = chain.scales
-                if draws.pairing is not None:
-                    draws.pairing[at] = chain.state.margin
 
     work = [runners.submit(run, chain) for chain in chains]
     for part in work:

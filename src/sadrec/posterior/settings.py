@@ -1,7 +1,7 @@
 """The settings of the sampler, declared once."""
 
 import math
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -57,9 +57,7 @@ class SamplerSettings:
     )
     item_scale: Scale = setting("learn", Learnable(), "The same for items.")
     rival_scale: Scale = setting(
-        "learn",
-        Learnable(zero=True),
-        "The same for rival factors. 0 holds tau at rival_mean: the posterior of BPR.",
+        "learn", Learnable(zero=True), "The same for rival factors. 0 holds tau at rival_mean: the posterior of BPR."
     )
     user_mean: Scale = setting(
         "learn",
@@ -75,12 +73,6 @@ class SamplerSettings:
         Flag(),
         "Whether items have a bias b_i - b_j, the same for everybody. Its mean is a line in the logarithm of how many "
         "others an item met; slope and scale are learnt.",
-    )
-    pairings: bool = setting(
-        False,
-        Flag(),
-        "For comparisons: whether two items that were compared have a margin of their own beside factors and bias, the "
-        "same for everybody. Its scale is learnt.",
     )
     negatives: int = setting(
         1,
@@ -110,7 +102,6 @@ class GibbsSettings:
     user_mean: Scale
     rival_mean: float
     bias: bool
-    pairings: bool
     negatives: int
     seed: int
 
@@ -135,15 +126,11 @@ class GibbsSettings:
             1.0 if scale == "learn" else float(scale) for scale in (self.user_scale, self.item_scale, self.rival_scale)
         )
         held = math.inf if rival == 0 else rival**-2
-        return np.array([user**-2, item**-2, self.rival_mean, held, 1.0, 0.0, 1.0])
+        return np.array([user**-2, item**-2, self.rival_mean, held, 1.0, 0.0])
 
     def means(self) -> Doubles:
         """Return the means of xi, one per factor; learnt ones start at 0."""
         return np.full(self.factors, 0.0 if self.user_mean == "learn" else float(self.user_mean))
-
-    def learning(self, compared: bool) -> "GibbsSettings":
-        """Return what can be learnt: comparisons that are made up of interactions say nothing of single pairings."""
-        return replace(self, pairings=self.pairings and compared)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the settings as plain values, for a file."""

@@ -15,7 +15,6 @@ from sadrec._random import nth_absent, uniform
 from sadrec._types import Doubles, Positions
 from sadrec.data import Comparisons, Interactions
 from sadrec.posterior.layout import ByItem, ByUser, Clock, stream
-from sadrec.posterior.pairings import ByPairing, by_pairing
 from sadrec.training.given import Pairs, drawn_pairs
 from sadrec.training.layout import lay_out, log_meetings
 
@@ -43,11 +42,6 @@ class Triples:
         count = np.zeros(self.items, np.int64)
         count_others(self.by_item, count)
         return log_meetings(count)
-
-    @cached_property
-    def by_pairing(self) -> ByPairing:
-        """The pairing of every comparison."""
-        return by_pairing(self.by_user, self.items)
 
 
 @kernel

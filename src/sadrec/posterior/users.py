@@ -9,7 +9,6 @@ Given the items, users do not depend on each other. For user u with comparisons 
 - ``xi_u ~ N(P^-1 (sum a_t z_t + lambda mu), P^-1)``.
 
 An item bias is one more feature, ``o_t = s_t (b_i - b_j)``, whose coefficient is 1: z less o takes the place of z.
-Margins of pairings are a part of the same feature.
 
 ``s_t`` is the square root of the precision of a comparison: 1, or less for a fraction of one (see triples.py).
 """
@@ -52,16 +51,9 @@ def log_scale_step(count: float, quadratic: float, linear: float, noise: float, 
 
 
 @kernel
-def features_of(state: State) -> int:
-    """Return how many features a comparison has for its user: one per factor, and one for all that is not theirs."""
-    factors = state.tau.shape[1]
-    return int(factors + 1) if state.eta.shape[1] > factors or state.beside.shape[0] else int(factors)
-
-
-@kernel
 def gather_user(first: int, last: int, state: State, data: ByUser, features: Doubles) -> None:
     """Put the features of comparisons first, ..., last - 1 (at most a block) into columns; zeros behind them."""
-    factors, bias = state.tau.shape[1], state.eta.shape[1] > state.tau.shape[1]
+    factors, size = state.tau.shape[1], state.eta.shape[1]
     for b in range(last - first):
         t = first + b
         i, j = data.winner[t], data.loser[t]
@@ -69,9 +61,8 @@ def gather_user(first: int, last: int, state: State, data: ByUser, features: Dou
         s = np.float64(data.root[t])
         for h in range(factors):
             features[h, b] = s * (eta_i[h] * tau_j[h] - eta_j[h] * tau_i[h])
-        if features.shape[0] > factors:
-            given = s * (eta_i[factors] - eta_j[factors]) if bias else 0.0
-            features[factors, b] = given + (state.beside[t] if state.beside.shape[0] else 0.0)
+        if size > factors:
+            features[factors, b] = s * (eta_i[factors] - eta_j[factors])
     features[:, last - first :] = 0.0
 
 
@@ -91,10 +82,10 @@ def user_conditional(
 ) -> float:
     """Draw z for the comparisons of a user into ``residual``; return ``sum z^2``.
 
-    ``precision`` and ``linear`` become ``sum a a'`` (lower triangle) and ``sum a z``, without the prior; what is not
-    the user's comes last.
+    ``precision`` and ``linear`` become ``sum a a'`` (lower triangle) and ``sum a z``, without the prior; a bias comes
+    last.
     """
-    factors, size = state.xi.shape[1], features_of(state)
+    factors, size = state.xi.shape[1], state.eta.shape[1]
     features, x = np.zeros((size, BLOCK)), np.empty(BLOCK)
     coefficients = np.ones(size)
     coefficients[:factors] = state.xi[u]
@@ -117,7 +108,7 @@ def user_conditional(
 @kernel
 def draw_users(first_user: int, last_user: int, clock: Clock, state: State, data: ByUser, residual: Doubles) -> None:
     """Draw z and xi for users first, ..., last - 1, no others; ``residual`` becomes ``z - x`` for their comparisons."""
-    factors, size = state.xi.shape[1], features_of(state)
+    factors, size = state.xi.shape[1], state.eta.shape[1]
     mean, weight = state.mean, state.prior[0]
     latent, scaling, noise = stream(clock, LATENT), stream(clock, USER_SCALE), stream(clock, USER)
     precision, linear, rough = np.empty((size, size)), np.empty(size), np.empty(factors)
