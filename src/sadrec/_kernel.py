@@ -1,26 +1,35 @@
 """How every kernel of the package is compiled, and when its machine code on disk is used again.
 
-Numba keeps the machine code of a function until the file of that function changes. A kernel also depends on the
-functions and constants it takes from other files, so here its code is kept until one of those changes, too.
+Numba keeps the machine code of a function beside its file, until that file changes. A kernel also depends on the
+functions and constants it takes from other files, so here its code is kept under a digest of all of them, in the user's
+cache folder: a second clone of the same sources compiles nothing.
 """
 
 import hashlib
 import logging
+import os
 import pickle
 import re
+import secrets
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
+import llvmlite
 import numba
+import numpy as np
 import xxhash
 from llvmlite import binding, ir
-from numba.core import cgutils, types
-from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core import cgutils, config, types
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, InTreeCacheLocator, UserWideCacheLocator
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import Compiler
+from numba.core.serialize import dumps
 from numba.extending import intrinsic
+from platformdirs import user_cache_path
 
 logger = logging.getLogger("sadrec")
 
@@ -37,7 +46,7 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
     dispatcher = _compiled(function, fastmath=_RELAXED)
     try:
         cast(Any, dispatcher)._cache = _Cache(function)
-    except RuntimeError:  # neither the package's folder nor the user's cache can be written to
+    except RuntimeError:  # neither the user's cache nor the package's folder can be written to
         _say_once("no folder for compiled kernels is writable: they are compiled anew at every start")
     return dispatcher
 
@@ -82,60 +91,93 @@ class _Compiler(Compiler):
         return cast(Any, super()).compile_extra(function)
 
 
-_MARK = b"sadrec kernel 1\n"
 _DIGEST = 16
+_UNUSED_SECONDS = 30 * 24 * 3600
 
 
-class CheckedFiles(IndexDataCacheFile):
-    """The files of Numba's cache, each with a digest before it: a flipped bit in machine code would be executed."""
+class CheckedFiles:
+    """A file for every compiled variant of a kernel, with a digest before it: a flipped bit in it would be executed.
 
-    def _load_index(self) -> Any:
+    Names hold the digests of the sources and of the variant: clones of different sources share the folder, and
+    processes that write at the same time do not mix up their files.
+    """
+
+    def __init__(self, folder: str, name: str) -> None:
+        self.folder, self.name = Path(folder), name
+
+    def load(self, key: Any) -> Any:
+        """Return what was saved, or None; raise a ValueError where the file is damaged."""
+        path = self._path(key)
         try:
-            stored = _checked(Path(self._index_path))
+            content = path.read_bytes()
         except FileNotFoundError:
-            return {}
-        version, stamp, overloads = (None, None, {}) if stored is None else pickle.loads(stored)
-        return overloads if (version, stamp) == (self._version, self._source_stamp) else {}
+            return None
+        if xxhash.xxh3_128_digest(content[_DIGEST:]) != content[:_DIGEST]:
+            raise ValueError(f"{path} is damaged")
+        stored_key, data = pickle.loads(content[_DIGEST:])
+        with suppress(OSError):
+            os.utime(path)  # the clean-up keeps what is used
+        return data if stored_key == key else None
 
-    def _save_index(self, overloads: Any) -> None:
-        self._write(self._index_path, (self._version, self._source_stamp, overloads))
+    def save(self, key: Any, data: Any) -> None:
+        """Write a file for a variant, and remove files of the folder that were not used for thirty days."""
+        stored = cast(Any, dumps)((key, data))
+        path = self._path(key)
+        part = path.with_suffix(f".{secrets.token_hex(8)}.nbc")
+        try:
+            part.write_bytes(xxhash.xxh3_128_digest(stored) + stored)
+            part.replace(path)
+        finally:
+            part.unlink(missing_ok=True)
+        _remove_unused(self.folder)
 
-    def _load_data(self, name: str) -> Any:
-        path = Path(cast(Any, self)._data_path(name))
-        stored = _checked(path)
-        if stored is None:
-            raise ValueError(f"{path} is of another version")
-        return pickle.loads(stored)
-
-    def _save_data(self, name: str, data: Any) -> None:
-        self._write(cast(Any, self)._data_path(name), data)
-
-    def _write(self, path: str, content: Any) -> None:
-        files: Any = self
-        stored = files._dump(content)
-        with files._open_for_write(path) as file:
-            file.write(_MARK + xxhash.xxh3_128_digest(stored) + stored)
+    def _path(self, key: Any) -> Path:
+        return self.folder / f"{self.name}-{xxhash.xxh3_128_hexdigest(repr(key).encode())}.nbc"
 
 
-def _checked(path: Path) -> bytes | None:
-    """Return what follows the digest in a file, None where it has none; where they do not fit, raise a ValueError."""
-    content = path.read_bytes()
-    start = len(_MARK) + _DIGEST
-    if not content.startswith(_MARK):
-        return None
-    if xxhash.xxh3_128_digest(content[start:]) != content[len(_MARK) : start]:
-        raise ValueError(f"{path} is damaged")
-    return content[start:]
+@cache
+def _remove_unused(folder: Path) -> None:
+    oldest = time.time() - _UNUSED_SECONDS
+    for path in folder.glob("*.nbc"):
+        with suppress(OSError):  # another process removes it, too
+            if path.stat().st_mtime < oldest:
+                path.unlink()
+
+
+class _Folder(UserWideCacheLocator):
+    """The folder for compiled kernels: the one of NUMBA_CACHE_DIR, or the user's cache, which all clones share."""
+
+    def __init__(self, function: Callable[..., Any], file: str) -> None:
+        cast(Any, super()).__init__(function, file)
+        chosen = cast(Any, config).CACHE_DIR
+        parent = Path(chosen) if chosen else user_cache_path("sadrec", appauthor=False)
+        self._cache_path = str(parent / "kernels")
+
+
+class _FolderOfSources(InTreeCacheLocator):
+    """The folder beside the sources, where the user's cache cannot be written to."""
+
+    def __init__(self, function: Callable[..., Any], file: str) -> None:
+        cast(Any, super()).__init__(function, file)
+        self._cache_path = str(Path(file).parent / "__pycache__" / "kernels")
+
+
+class _Stored(CompileResultCacheImpl):
+    """What Numba stores of a compiled function, in one of these folders."""
+
+    _locator_classes = [_Folder, _FolderOfSources]  # noqa: RUF012
 
 
 class _Cache(FunctionCache):
-    """Numba's cache of a function, which is out of date when any source that the function depends on has changed."""
+    """Numba's cache of a function, keyed by all sources that the function depends on."""
+
+    _impl_class = _Stored
 
     def __init__(self, function: Callable[..., Any]) -> None:
         cast(Any, super()).__init__(function)
         made: Any = self
-        stamp = sources_digest(Path(function.__code__.co_filename))
-        self._cache_file = cast(Any, CheckedFiles)(made._cache_path, made._impl.filename_base, stamp)
+        digest = sources_digest(Path(function.__code__.co_filename))
+        made._cache_file = CheckedFiles(made._cache_path, f"{made._impl.filename_base}-{digest}")
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """Return the compiled function, or None when there is none; a damaged file counts as none."""
@@ -147,13 +189,8 @@ class _Cache(FunctionCache):
 
     def save_overload(self, signature: Any, data: Any) -> None:
         """Keep the compiled function; where that fails, say so and continue."""
-        cache: Any = super()
         try:
-            try:
-                cache.save_overload(signature, data)
-            except Exception:
-                cache.flush()  # the index is damaged, perhaps
-                cache.save_overload(signature, data)
+            cast(Any, super()).save_overload(signature, data)
         except Exception as error:
             _say_once(f"compiled kernels cannot be kept on disk: {error}")
 
@@ -164,8 +201,9 @@ _IMPORT = re.compile(r"^\s*(?:from|import) (sadrec[\w.]*)(?: import (\([^)]*\)|[
 
 @cache
 def sources_digest(path: Path) -> str:
-    """Return a digest of a source file and of all files of the package that it imports, directly or not."""
-    digest = hashlib.blake2b(digest_size=16)
+    """Return a digest of a source file, of all files of the package that it imports, and of the compiler's version."""
+    versions = numba.__version__, llvmlite.__version__, np.__version__
+    digest = hashlib.blake2b(" ".join(versions).encode(), digest_size=16)
     todo, done = [path.resolve()], set()
     while todo:
         source = todo.pop()
