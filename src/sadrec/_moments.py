@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from sadrec._kernel import kernel
 from sadrec._types import Doubles
 
+_LEAST = 0.05  # share of a precision that is left at least: beliefs are approximate, and differences of them more so
+
 
 class Beliefs(NamedTuple):
     """Means and second moments of the users' vectors xi and of the items' pairs of vectors (eta, tau)."""
@@ -66,6 +68,18 @@ def margin_distribution(
 def moderated(mean: Doubles, variance: Doubles) -> Doubles:
     """Return the log-odds of ``E[sigmoid(x)]`` for normal x, but for a hundredth of the probability (MacKay, 1992)."""
     return np.asarray(mean / np.sqrt(1 + np.pi * variance / 8))
+
+
+def divided(mean: Any, variance: Any, curvature: Any, slope: Any) -> tuple[Doubles, Doubles]:
+    """Return mean and variance of a normal distribution from which a parabola is divided out.
+
+    Where a belief is too wide for the parabola to have been a part of it, its mean stays, with much less precision.
+    """
+    known = np.maximum(variance, 1e-12)
+    precision = 1 / known - curvature
+    enough = precision > _LEAST / known
+    left = np.where(enough, precision, _LEAST / known)
+    return np.where(enough, (mean / known - slope) / left, mean), 1 / left
 
 
 def pairing_keys(items: NDArray[Any], rivals: NDArray[Any], count: int) -> NDArray[np.int64]:

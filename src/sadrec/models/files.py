@@ -56,7 +56,7 @@ def _content(fitted: Fitted, class_name: str, params: Mapping[str, Any]) -> tupl
     header["ids"] = {name: pack_ids(name, array, tensors) for name, array in ids.items()}
     if isinstance(fitted.uncertainty, Uncertainty):
         tensors |= {name: getattr(fitted.uncertainty, name) for name in (*_UNCERTAINTY, *_OWN)}
-        header |= {name: getattr(fitted.uncertainty, name) for name in ("own_scale", "carry")}
+        header["own_scale"] = fitted.uncertainty.own_scale
     if fitted.features is not None:
         header["features"], more = pack_features(fitted.features)
         tensors |= more
@@ -203,7 +203,6 @@ def _uncertainty(
         **{name: tensors[name].view(np.ndarray) for name in (*_UNCERTAINTY, *own)},
         pairing_scale=number(header["pairing_scale"], "pairing_scale"),
         own_scale=number(header.get("own_scale", 0.0), "own_scale"),
-        carry=number(header.get("carry", 1.0), "carry"),
     )
 
 

@@ -15,9 +15,9 @@ from sadrec.ranking.uncertainty import Uncertainty
 from sadrec.training.dataset import TrainingData
 from sadrec.training.factors import Factors
 from sadrec.training.given import Pairs
+from sadrec.training.learners import Learners
 from sadrec.training.run import check_patience, run_sweeps
 from sadrec.training.settings import Settings
-from sadrec.training.stacking import Stack, Weights
 from sadrec.training.trainer import Figures, lasting
 from sadrec.training.validation import HeldOut
 from sadrec.training.variational import Variational
@@ -51,8 +51,8 @@ def fit_comparisons(
     held_out = validation.all() if isinstance(validation, HeldOut) else validation
 
     def fitted(figures: Figures, last: bool = False) -> Fitted:
-        parameters, uncertainty, weights = learnt(learner, last)
-        figures |= {"learner_weight": weights.learner, "scores_weight": weights.scores, "carry": weights.carry}
+        parameters, uncertainty, losses = learnt(learners, last)
+        figures |= dict(zip(("left_out_loss", "left_out_loss_without_factors"), losses, strict=False))
         predicted = None
         if features is not None and centres is not None:
             sides = (parameters.item_factors, parameters.rival_factors)
@@ -74,8 +74,8 @@ def fit_comparisons(
         history.append(lasting(figures))
         keep(known)
         best = int(np.argmax([figures[monitor] for figures in history])) if patience is not None else 0
-        best = max(best, learner.learner.last_stage)  # until then, parts of the model come and go
-        stop = call_back is not None and call_back(learner.sweep, figures)
+        best = max(best, learners.last_stage)  # until then, parts of the model come and go
+        stop = call_back is not None and call_back(learners.sweep, figures)
         return stop or (patience is not None and len(history) - 1 - best >= patience)
 
     centres = None if features is None else features.centres(settings.seed)
@@ -83,7 +83,7 @@ def fit_comparisons(
     size = len(data.users), len(data.items), settings.factors
     with ThreadPoolExecutor(threads) as executor:
         pool = executor if threads > 1 else None
-        learner = Stack(
+        learners = Learners(
             data.comparisons,
             *size,
             settings.seed,
@@ -95,7 +95,7 @@ def fit_comparisons(
             network=None if features is None else features.network(settings.seed),
         )
         try:
-            run_sweeps(learner, settings.iterations, after_sweep, history=history, **options)
+            run_sweeps(learners, settings.iterations, after_sweep, history=history, **options)
         except KeyboardInterrupt:  # between sweeps
             if history:
                 keep(fitted(history[-1], last=True))
@@ -111,48 +111,15 @@ def validation_figures(parameters: Parameters, uncertainty: Uncertainty, pairs: 
     return {name: float(np.average(values, weights=pairs.weight)) for name, values in figures.items()}
 
 
-def learnt(stack: Stack, last: bool = False) -> tuple[Parameters, Uncertainty, Weights]:
-    """Return what a learner believes, weighed against plain scores: parameters, their uncertainty and the weights.
+def learnt(learners: Learners, last: bool = False) -> tuple[Parameters, Uncertainty, list[float]]:
+    """Return what the better learner believes, as parameters and their uncertainty, and the left-out losses.
 
     With ``last`` it can make no sweep afterwards, and less memory is taken.
     """
+    learner, losses = learners.chosen()
     if last:
-        stack.finish()
-    learner, weights, scores = stack.weigh(_told)
-    return *_weighed(*believed(learner), weights, scores), weights
-
-
-def _told(learner: Variational, pairs: Pairs) -> tuple[Doubles, Doubles]:
-    """Return mean and variance of the margins of comparisons."""
-    parameters, uncertainty = believed(learner)
-    return uncertainty.distribution(parameters, pairs.user, pairs.winner, pairs.loser)
-
-
-def _weighed(
-    parameters: Parameters, uncertainty: Uncertainty, weights: Weights, scores: Doubles | None
-) -> tuple[Parameters, Uncertainty]:
-    """Return parameters whose margins are so much of those given, and so much of scores."""
-    if weights == Weights():
-        return parameters, uncertainty
-    weight = weights.learner
-    bias = weight * np.asarray(parameters.item_bias, np.float64) + (0.0 if scores is None else weights.scores * scores)
-    scale = np.repeat([weight, 1.0], uncertainty.item_covariance.shape[1] // 2).astype(np.float32)
-    parameters = replace(parameters, item_factors=_single(weight * parameters.item_factors), item_bias=_single(bias))
-    population = uncertainty.population.copy()
-    population[2] *= weight
-    uncertainty = replace(
-        uncertainty,
-        item_covariance=_single(uncertainty.item_covariance * scale[:, None] * scale),
-        population=population,
-        pairing_mean=_single(weight * uncertainty.pairing_mean),
-        pairing_variance=_single(weight**2 * uncertainty.pairing_variance),
-        pairing_scale=weight**2 * uncertainty.pairing_scale,
-        own_mean=_single(weight * uncertainty.own_mean),
-        own_variance=_single(weight**2 * uncertainty.own_variance),
-        own_scale=weight**2 * uncertainty.own_scale,
-        carry=weights.carry,
-    )
-    return parameters, uncertainty
+        learner.finish()
+    return *believed(learner), losses
 
 
 def believed(learner: Variational) -> tuple[Parameters, Uncertainty]:

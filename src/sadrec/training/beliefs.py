@@ -25,29 +25,31 @@ from numpy.typing import NDArray
 
 from sadrec._kernel import inlined, kernel
 from sadrec._moments import Beliefs, pair_moment
-from sadrec._types import Doubles, Floats
+from sadrec._types import Doubles
 
 HELD = 1e9
 """The precision of what does not move."""
-FEW, SMALL = 1.0, 1e-3
-"""The scales' own prior: so many numbers of this variance."""
+SMALL = 1e-3
+"""The square that holds the variance of a factor above 0."""
 _FLATTEST = 1e-5
 _PASSES = 10  # over the coordinates of an item's vectors, where tau would be below 0
 
 
 class Rows(NamedTuple):
-    """Comparisons in the order of their users, and the parabola of each.
+    """Counted comparisons: one row for each user and pair of items that the user compared, and its parabola.
 
-    ``start`` says where those of each user begin. ``pairing`` is the place of the pairing of the two items.
+    ``start`` says where the rows of each user begin. ``item`` is the item of lower position, ``wins`` is how often it
+    won, ``weight`` how often the two were compared. ``pairing`` is the position of the pair among all pairs.
     ``curvature`` and ``slope`` are those of the parabola, ``mean`` and ``variance`` those of the margin by the factors,
-    ``offset`` what is added to its mean (see ``variational.py``); once users and items are no longer updated, none.
+    ``offset`` what is added to its mean (see ``variational.py``); empty once users and items are no longer updated.
     """
 
     start: NDArray[np.int64]
     user: NDArray[np.int32]
-    winner: NDArray[np.int32]
-    loser: NDArray[np.int32]
-    weight: Floats  # one number where all are equal
+    item: NDArray[np.int32]
+    rival: NDArray[np.int32]
+    weight: Doubles
+    wins: Doubles
     pairing: NDArray[np.int32]
     curvature: Doubles
     slope: Doubles
@@ -57,7 +59,7 @@ class Rows(NamedTuple):
 
 
 class Entries(NamedTuple):
-    """The same comparisons item by item, two entries for each: first those that the item won."""
+    """The same rows item by item, two entries for each: first those in which the item has the lower position."""
 
     start: NDArray[np.int64]
     row: NDArray[np.int32]
@@ -183,16 +185,17 @@ def widen(precision: Any, prior: Any, share: float, factor: Any, covariance: Any
 def fit_parabolas(
     first: int, last: int, start: int, rows: Rows, offset: Any, more_variance: Any, bound: bool, step: float
 ) -> None:
-    """Fit the parabolas of comparisons first, ..., last - 1 to what is believed of their margins.
+    """Fit the parabolas of rows first, ..., last - 1 to what is believed of their margins.
 
-    What is added to mean and variance by the factors is given from the comparison ``start`` on.
+    ``offset`` and ``more_variance``, from row ``start`` on, are added to mean and variance by the factors. A loss is a
+    win of the opposite margin: its parabola has the same curvature, and its slope is less by 1.
     """
     for t in range(first, last):
         variance = rows.variance[t] + more_variance[t - start]
         curvature, slope = parabola(rows.mean[t] + offset[t - start], variance, bound)
-        weight = step * rows.weight[t if rows.weight.shape[0] > 1 else 0]
-        rows.curvature[t] = weight * curvature + (1.0 - step) * rows.curvature[t]
-        rows.slope[t] = weight * slope + (1.0 - step) * rows.slope[t]
+        slope = rows.weight[t] * (slope - 1.0) + rows.wins[t]
+        rows.curvature[t] = step * rows.weight[t] * curvature + (1.0 - step) * rows.curvature[t]
+        rows.slope[t] = step * slope + (1.0 - step) * rows.slope[t]
 
 
 @kernel
@@ -225,7 +228,7 @@ def share_with_items(
         total = 0.0
         for e in range(entries.start[i], entries.start[i + 1]):
             t = entries.row[e]
-            other = rows.loser[t] if rows.winner[t] == i else rows.winner[t]
+            other = rows.rival[t] if rows.item[t] == i else rows.item[t]
             user, rival = beliefs.user[rows.user[t]], beliefs.item[other]
             for h in range(k):
                 direction[h], direction[k + h] = user[h] * rival[k + h], -user[h] * rival[h]
@@ -255,7 +258,7 @@ def update_users(
             precision[h, h] = prior.user_precision[h]
         whole, shared = 0.0, 0.0
         for t in range(rows.start[u], rows.start[u + 1]):
-            i, j = rows.winner[t], rows.loser[t]
+            i, j = rows.item[t], rows.rival[t]
             item, rival = beliefs.item[i], beliefs.item[j]
             pair_moment(beliefs.item_moment[i], beliefs.item_moment[j], moment)
             curvature = rows.curvature[t]
@@ -311,10 +314,10 @@ def update_items(
         whole = 0.0
         for e in range(entries.start[i], entries.start[i + 1]):
             t = entries.row[e]
-            won = rows.winner[t] == i
-            u, other = rows.user[t], rows.loser[t] if won else rows.winner[t]
+            lower = rows.item[t] == i
+            u, other = rows.user[t], rows.rival[t] if lower else rows.item[t]
             curvature = rows.curvature[t]
-            slope = (1.0 if won else -1.0) * (rows.slope[t] - curvature * rows.offset[t])
+            slope = (1.0 if lower else -1.0) * (rows.slope[t] - curvature * rows.offset[t])
             whole += curvature
             user, rival, rival_moment = beliefs.user[u], beliefs.item[other], beliefs.item_moment[other]
             for h in range(k):
@@ -370,10 +373,10 @@ def update_scores(
         whole = 0.0
         for e in range(entries.start[i], entries.start[i + 1]):
             t = entries.row[e]
-            won = rows.winner[t] == i
-            u, other = rows.user[t], rows.loser[t] if won else rows.winner[t]
+            lower = rows.item[t] == i
+            u, other = rows.user[t], rows.rival[t] if lower else rows.item[t]
             curvature = rows.curvature[t]
-            slope = (1.0 if won else -1.0) * (rows.slope[t] - curvature * rows.offset[t])
+            slope = (1.0 if lower else -1.0) * (rows.slope[t] - curvature * rows.offset[t])
             whole += curvature
             user, user_moment, rival = beliefs.user[u], beliefs.user_moment[u], beliefs.item[other]
             for h in range(k):
@@ -413,18 +416,42 @@ def keep_rivals_positive(precision: Any, linear: Any, mean: Any) -> None:
 
 
 @kernel
-def variance_of(information: Any, linear: Any, scale: float, rounds: int) -> float:
-    """Return the variance of numbers around 0 of which so much is known: squares over how many the data determines.
+def learnt_variance(squares: float, count: float) -> float:
+    """Return the variance of ``count`` numbers around 0 with this sum of squares, under the prior of a scale.
 
-    That is the fixed point of MacKay (1992), looked for from ``scale`` on. It is held a little to a small number.
+    The standard deviation has a Rayleigh distribution with its mode at 1 log-odds: a scale neither vanishes where there
+    is little data nor grows for ever where one side wins every comparison, and many numbers hardly feel it.
+    """
+    squares, count = squares + SMALL, count - 1.0
+    root = sqrt(count * count + 4.0 * squares)
+    return 2.0 * squares / (count + root) if count > 0.0 else 0.5 * (root - count)
+
+
+@kernel
+def factor_variance(squares: float, count: float) -> float:
+    """Return the variance of a factor's ``count`` numbers around 0: the data has to support it, or it vanishes.
+
+    The standard deviation has a half-normal distribution with the scale of 1 log-odds, and there is one more number of
+    a small square.
+    """
+    squares, count = squares + SMALL, count + 1.0
+    return 2.0 * squares / (count + sqrt(count * count + 16.0 * squares))
+
+
+@kernel
+def variance_of(information: Any, linear: Any, scale: float, rounds: int) -> float:
+    """Return the variance of numbers around 0 of which ``information`` and ``linear`` are known.
+
+    That is the fixed point of MacKay (1992), starting at ``scale``: the sum of squares of the means over the number of
+    them that the data determines.
     """
     for _ in range(rounds):
-        squares, determined = FEW * SMALL, FEW
+        squares, determined = 0.0, 0.0
         for c in range(len(information)):
             precision = 1.0 / scale + information[c]
             squares += (linear[c] / precision) ** 2
             determined += information[c] / precision
-        scale = min(max(squares / determined, 1e-4), 25.0)
+        scale = learnt_variance(squares, determined)
     return scale
 
 
@@ -432,8 +459,8 @@ class Places(NamedTuple):
     """Where the users' own scores of items stand: user by user, and for each by item."""
 
     start: NDArray[np.int64]  # (users + 1): where those of each user begin
-    winner: NDArray[np.int32]  # of each comparison: the place of (user, winner)
-    loser: NDArray[np.int32]
+    item: NDArray[np.int32]  # of each row: the place of (user, item)
+    rival: NDArray[np.int32]
 
 
 @kernel
@@ -448,12 +475,12 @@ def find_places(rows: Rows, places: Places) -> None:
         first, last = rows.start[u], rows.start[u + 1]
         places.start[u] = place
         count = last - first
-        items[:count] = rows.winner[first:last]
-        items[count : 2 * count] = rows.loser[first:last]
+        items[:count] = rows.item[first:last]
+        items[count : 2 * count] = rows.rival[first:last]
         known = np.unique(items[: 2 * count])
         for t in range(first, last):
-            places.winner[t] = place + np.searchsorted(known, rows.winner[t])
-            places.loser[t] = place + np.searchsorted(known, rows.loser[t])
+            places.item[t] = place + np.searchsorted(known, rows.item[t])
+            places.rival[t] = place + np.searchsorted(known, rows.rival[t])
         place += known.shape[0]
     places.start[rows.start.shape[0] - 1] = place
 
@@ -463,7 +490,7 @@ def own_variances(first: int, last: int, rows: Rows, places: Places, precision: 
     """Write the variances of the own scores of users first, ..., last - 1, from that of their first place on."""
     start = places.start[first]
     variance[: places.start[last] - start] = precision
-    for side in (places.winner, places.loser):
+    for side in (places.item, places.rival):
         for t in range(rows.start[first], rows.start[last]):
             variance[side[t] - start] += rows.curvature[t]
     for c in range(places.start[last] - start):
@@ -485,15 +512,15 @@ def update_own_scores(
         largest = max(largest, rows.start[u + 1] - rows.start[u])
     end, row = np.empty(most + 1, np.int64), np.empty(2 * largest, np.int64)
     for u in range(first, last):
-        # The comparisons of each place, those won before those lost.
+        # The rows of each place, those in which the item has the lower position first.
         start, count = places.start[u], places.start[u + 1] - places.start[u]
         end[: count + 1] = 0
-        for side in (places.winner, places.loser):
+        for side in (places.item, places.rival):
             for t in range(rows.start[u], rows.start[u + 1]):
                 end[side[t] - start + 1] += 1
         for c in range(count):
             end[c + 1] += end[c]
-        for side in (places.winner, places.loser):
+        for side in (places.item, places.rival):
             for t in range(rows.start[u], rows.start[u + 1]):
                 row[end[side[t] - start]] = t
                 end[side[t] - start] += 1
@@ -502,8 +529,8 @@ def update_own_scores(
             information, linear = precision, 0.0
             while entry < end[c - start]:
                 t = row[entry]
-                won = places.winner[t] == c
-                other, sign = (places.loser[t], 1.0) if won else (places.winner[t], -1.0)
+                lower = places.item[t] == c
+                other, sign = (places.rival[t], 1.0) if lower else (places.item[t], -1.0)
                 curvature = rows.curvature[t]
                 information += curvature
                 linear += sign * (rows.slope[t] - curvature * rest[t - begin]) + curvature * mean[other]

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -44,10 +45,15 @@ class TrainingData:
         return "comparisons" if self.matrix is None else "interactions"
 
     @property
+    def interactions(self) -> int:
+        """The number of interactions, dislikes included."""
+        beside, liked = self._beside, 0 if self.matrix is None else self.matrix.nnz
+        return liked if beside is None else int(beside.start[-1])
+
+    @property
     def triples(self) -> int:
-        """How many interactions and comparisons there are."""
-        beside, interactions = self._beside, 0 if self.matrix is None else self.matrix.nnz
-        return (interactions if beside is None else int(beside.start[-1])) + len(self.comparisons or ())
+        """The number of interactions and comparisons; a comparison of weight k is k comparisons."""
+        return self.interactions + (0 if self.comparisons is None else ceil(self.comparisons.total))
 
     @cached_property
     def _beside(self) -> Beside | None:
@@ -116,7 +122,7 @@ class TrainingData:
             given = align_ids(dislikes, self.users, self.items, np.zeros(dislikes.matrix.nnz, np.float32))
             if self.weights is None:
                 data = replace(self, dislikes=given)
-                _refuse_none_or_all(given.nnz, data.triples - len(self.comparisons or ()), dislikes)
+                _refuse_none_or_all(given.nnz, data.interactions, dislikes)
                 return data
             data, disliked = self._merged(given)
         elif not self.has_ratings:

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from sadrec._memory import give_back
 from sadrec._settings import declared
 from sadrec.training.settings import Kind, Loss, Settings, TrainingSettings
-from sadrec.training.variational import STATEMENT, SWEEPS
+from sadrec.training.variational import SWEEPS
 
 # What a setting left at None becomes. docs/defaults.md tells where the numbers come from. Some follow the data, see
 # ``defaults``: l2 for interactions is that for 300 of them per vector, the penalties for comparisons those for 1000.
@@ -165,6 +165,9 @@ OF_EPOCHS = ("schedule", "negative_candidates", "negative_sampling", "order_shar
 # "pairwise".
 BY_LIFT = ("loss", "regularization", "negative_candidates", "length")
 OF_PAIRWISE = ("learning_rate", "regularization", "rival_regularization", "negative_candidates")
+
+# Fewer comparisons are taken as they stand: they are no sample that tells how scarce the data is.
+STATEMENT = 100
 
 # The variational solver holds a matrix for every user and item: so many numbers at most (8 bytes each).
 MOST_MOMENTS = 2**28

@@ -37,6 +37,11 @@ class Pairs:
         return len(self.user)
 
     @property
+    def total(self) -> float:
+        """The number of comparisons, by weight: a comparison of weight k is k comparisons."""
+        return float(len(self) if self.weight is None else self.weight.sum(dtype=np.float64))
+
+    @property
     def arrays(self) -> tuple[NDArray[Any] | None, ...]:
         """The arrays, and None where there are no weights."""
         return self.user, self.winner, self.loser, self.weight

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sadrec._kernel import kernel
+from sadrec._moments import pairing_keys
 from sadrec._types import Doubles, Positions
 from sadrec.training.given import Pairs
 
@@ -22,6 +23,34 @@ class Layout(NamedTuple):
     row: NDArray[np.int32]  # of an entry: its comparison,
     other: NDArray[np.int32]  # the other item,
     won: NDArray[np.bool_]  # and whether the item won
+
+
+class Counts(NamedTuple):
+    """Counted comparisons: one row for each user and pair of items, sorted by user, item and rival."""
+
+    user: NDArray[np.int32]
+    item: NDArray[np.int32]  # of lower position than its rival
+    rival: NDArray[np.int32]
+    weight: Doubles  # how often the user compared the two
+    wins: Doubles  # how often the item won
+
+
+def count(pairs: Pairs, items: int) -> Counts:
+    """Count equal comparisons: a comparison of weight k is k comparisons, and one of weight 0 is none.
+
+    >>> pairs = Pairs(*(np.array(side, np.int32) for side in ([0, 0, 0], [1, 0, 1], [0, 1, 2])))
+    >>> [side.tolist() for side in count(pairs, items=3)]
+    [[0, 0], [0, 1], [1, 2], [2.0, 1.0], [1.0, 1.0]]
+    """
+    keys = pairs.user.astype(np.int64) * items**2 + pairing_keys(pairs.winner, pairs.loser, items)
+    keys, row = np.unique(keys, return_inverse=True)
+    weight = np.bincount(row, pairs.weight, len(keys))
+    lower = pairs.winner < pairs.loser
+    wins = np.bincount(row[lower], None if pairs.weight is None else pairs.weight[lower], len(keys))
+    counted = weight > 0
+    user, pairing = np.divmod(keys[counted], items**2)
+    user, item, rival = (side.astype(np.int32) for side in (user, *np.divmod(pairing, items)))
+    return Counts(user, item, rival, weight[counted].astype(np.float64), wins[counted].astype(np.float64))
 
 
 def lay_out(pairs: Pairs, users: int, items: int, then: Any = None) -> Layout:

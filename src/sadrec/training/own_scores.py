@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sadrec._types import Doubles, Floats
-from sadrec.training.beliefs import FEW, SMALL, Places, Rows, find_places, own_variances, update_own_scores
+from sadrec.training.beliefs import Places, Rows, find_places, learnt_variance, own_variances, update_own_scores
 
 FIRST_SCALE = 0.1  # of the variance of pairings and own scores
 _PART = 131_072  # numbers that are computed, and added up, at once
@@ -55,8 +55,8 @@ class OwnScores:
         keys, rows = np.empty(len(self.mean), np.int64), self._rows
         for part in slices(len(rows.user)):
             user = rows.user[part].astype(np.int64) * self._items
-            keys[self.places.winner[part]] = user + rows.winner[part]
-            keys[self.places.loser[part]] = user + rows.loser[part]
+            keys[self.places.item[part]] = user + rows.item[part]
+            keys[self.places.rival[part]] = user + rows.rival[part]
         return keys
 
     def finish(self, parts: list[Part], rows: Rows) -> None:
@@ -68,7 +68,7 @@ class OwnScores:
     def release(self, rows: Rows) -> None:
         """Let go of the places of comparisons."""
         self._rows = rows
-        self.places = Places(self.places.start, rows.winner, rows.loser)
+        self.places = Places(self.places.start, rows.item, rows.rival)
 
     def find_variance(self, parts: list[Part]) -> Floats:
         """Return the variances of all scores, in single precision."""
@@ -88,13 +88,19 @@ class OwnScores:
 
     def margins(self, part: slice) -> Doubles:
         """Return what the scores add to the margins of comparisons."""
-        return np.asarray(self.mean[self.places.winner[part]] - self.mean[self.places.loser[part]])
+        return np.asarray(self.mean[self.places.item[part]] - self.mean[self.places.rival[part]])
+
+    def sides(self, part: Part) -> list[tuple[Doubles, Doubles]]:
+        """Return mean and variance of what the score of each side, the item and the rival, adds to margins."""
+        variance, start = self.variances(part), self.places.start[part.first]
+        sides = ((1.0, self.places.item[part.rows]), (-1.0, self.places.rival[part.rows]))
+        return [(sign * self.mean[at], variance[at - start]) for sign, at in sides]
 
     def margin_variances(self, part: Part) -> Doubles:
         """Return by how much the scores make the margins of comparisons uncertain."""
         variance, start = self.variances(part), self.places.start[part.first]
-        winner, loser = (side[part.rows] - start for side in (self.places.winner, self.places.loser))
-        return np.asarray(variance[winner] + variance[loser])
+        item, rival = (side[part.rows] - start for side in (self.places.item, self.places.rival))
+        return np.asarray(variance[item] + variance[rival])
 
     def update(self, parts: list[Part], rest: Callable[[slice], Doubles]) -> None:
         """Set the scores to what the rest of the margins leaves unexplained, and learn their variance."""
@@ -106,4 +112,4 @@ class OwnScores:
             uncertain += float(self.variances(part).sum())
         determined = len(self.mean) - uncertain / self.scale
         squares = float(self.mean @ self.mean)
-        self.scale = min(max((squares + FEW * SMALL) / (determined + FEW), 1e-4), 25.0)
+        self.scale = learnt_variance(squares, determined)

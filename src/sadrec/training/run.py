@@ -14,8 +14,8 @@ from sadrec._record import Arrays, locked
 from sadrec.training.checkpoint import Checkpoints, State
 from sadrec.training.given import Pairs
 from sadrec.training.interrupt import SafeInterrupt
+from sadrec.training.learners import Learners
 from sadrec.training.rollback import Rollback
-from sadrec.training.stacking import Stack
 from sadrec.training.stored import Stored
 from sadrec.training.trainer import Figures, Rerun, Trainer, lasting
 from sadrec.training.validation import HeldOut, validation_figures
@@ -181,7 +181,7 @@ def summary(figures: Figures) -> str:
 
 
 def run_sweeps(
-    learner: Variational | Stack,
+    learner: Variational | Learners,
     sweeps: int,
     after_sweep: Callable[[Figures], bool],
     *,
@@ -232,7 +232,7 @@ def run_sweeps(
             likelihood = learner.advance()
             if not math.isfinite(likelihood):
                 raise DivergedError(f"sweep {learner.sweep} left the finite numbers: divide the weights by a number")
-            updates = float(len(learner.rows.user))
+            updates = learner.total
             speed = updates / max(time.perf_counter() - start, 1e-9)
             figures = {"log_likelihood": likelihood, "updates": updates, "updates_per_second": speed}
             try:

@@ -6,6 +6,7 @@ new source. Sources that draw go through the rows of the interactions as they ar
 so-many-th user (or comparison); their triples are the same in however many parts they are drawn.
 """
 
+from math import ceil
 from typing import Any, Protocol
 
 import numpy as np
@@ -37,15 +38,23 @@ class PairSource(Protocol):
 
 
 class Stated:
-    """Comparisons that people stated: the same triples every epoch."""
+    """Comparisons that people stated: the same triples every epoch.
+
+    One of weight k comes k times an epoch, and one of weight 2.3 twice or three times, 2.3 times on average.
+    """
 
     def __init__(self, pairs: Pairs):
         self._pairs, self._room = pairs, Room()
-        self.count = len(pairs)
+        self.count = ceil(pairs.total)
 
     def pairs(self, seed: int, epoch: int, part: int = 0, parts: int = 1) -> Pairs:
-        """Return all of them, or every so-many-th."""
-        return self._pairs if parts == 1 else self._pairs.every(part, parts, self._room)
+        """Return this epoch's triples, or every ``parts``-th comparison's, from number ``part`` on."""
+        pairs = self._pairs
+        if pairs.weight is None:
+            return pairs if parts == 1 else pairs.every(part, parts, self._room)
+        times = np.floor(pairs.weight + np.random.default_rng((seed, epoch, 3)).random(len(pairs)))
+        rows = np.repeat(np.arange(part, len(pairs), parts), times[part::parts].astype(np.int64))
+        return Pairs(pairs.user[rows], pairs.winner[rows], pairs.loser[rows])
 
 
 class Ordered:

@@ -29,17 +29,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sadrec._memory import give_back
-from sadrec._moments import Beliefs, margin_distribution, moderated, pairing_keys
+from sadrec._moments import Beliefs, divided, margin_distribution, moderated, pairing_keys
 from sadrec._types import Doubles, Floats
 from sadrec.training.beliefs import (
-    FEW,
     HELD,
-    SMALL,
     Entries,
     Expected,
     Prior,
     Rows,
+    factor_variance,
     fit_parabolas,
+    learnt_variance,
     share_with_items,
     update_items,
     update_scores,
@@ -47,8 +47,7 @@ from sadrec.training.beliefs import (
     variance_of,
 )
 from sadrec.training.centres import Side
-from sadrec.training.given import Pairs
-from sadrec.training.layout import list_by_item, log_meetings, sort_by_user, starts
+from sadrec.training.layout import Counts, list_by_item, log_meetings, starts
 from sadrec.training.own_scores import FIRST_SCALE, OwnScores, Part, parts_of_users, slices
 
 SWEEPS = 80
@@ -64,9 +63,7 @@ STEP = 0.5  # how far a parabola moves towards the one that fits, once it is no 
 LEAST = 0.03  # root mean square of a factor's part of the margins below which it carries nothing
 STRAIGHT = 0.25  # spread of a factor's rival factors around 1 below which they are 1
 ALIKE = 0.1  # spread of users around their mean, as a share of it, below which they are all alike
-STATEMENT = 100.0  # fewer comparisons are no sample to learn priors from: they are taken as they stand
 _SPREAD = 0.5  # of the first means
-_STATED = 2.0  # of eta and tau where they are not learnt
 _NEW_VARIANCE, _NEW_SPREAD = 0.3, 0.3  # of the scores of factors that come later: expected, and at first
 _TREND = 0.25  # standard deviation of the scores' rise with the logarithm of how many others an item met
 _GROUP, _GROUPS = 32, 64  # items that are updated at once, where there are few; groups of them, where there are many
@@ -115,14 +112,14 @@ class Variational:
 
     ``factors`` is the length of the vectors beside the bias, once all have come; ``seed`` that of the first means,
     which differ between items so that they can part. Rival factors are learnt or held at 1 (BPR). The result does not
-    depend on the number of threads. ``sweeps`` is how many there will be; ``learns`` says whether priors are learnt
-    (by default, where there are enough comparisons). ``features`` are those of users and of items, CSR, or None: what
-    they predict takes the place of the priors' means. ``network`` is the seed of a network that predicts, or None.
+    depend on the number of threads. ``sweeps`` is how many there will be. ``features`` are those of users and of
+    items, CSR, or None: what they predict takes the place of the priors' means. ``network`` is the seed of a network
+    that predicts, or None.
     """
 
     def __init__(
         self,
-        pairs: Pairs,
+        counts: Counts,
         users: int,
         items: int,
         factors: int,
@@ -131,33 +128,25 @@ class Variational:
         threads: int = 1,
         executor: Executor | None = None,
         sweeps: int = SWEEPS,
-        learns: bool | None = None,
         features: tuple[Any, Any] = (None, None),
         network: int | None = None,
     ) -> None:
         self._users, self.rivals, self._seed = users, rivals, seed
         self._threads, self._executor = 1 if executor is None else threads, executor
-        if pairs.weight is not None and not pairs.weight.all():  # a comparison of weight 0 says nothing
-            counts = pairs.weight > 0
-            pairs = Pairs(pairs.user[counts], pairs.winner[counts], pairs.loser[counts], pairs.weight[counts])
-        if not len(pairs):
+        user, item, rival, weight, wins = counts
+        if not len(user):
             raise ValueError("all comparisons have the weight 0: there is nothing to learn from")
-        order, user, winner, loser = sort_by_user(pairs)
-        weight = np.ones(1, np.float32) if pairs.weight is None else pairs.weight[order]
-        del order
-        keys, places = np.unique(pairing_keys(winner, loser, items), return_inverse=True)
+        keys, places = np.unique(pairing_keys(item, rival, items), return_inverse=True)
         pairing = places.astype(np.int32)
         del places
         self.pairings = Pairings(np.zeros(len(keys)), np.zeros(len(keys)))
         self._kept_keys: dict[str, NDArray[np.int64]] = {}  # once no sweep follows
-        start, (curvature, slope, *more) = starts(user, users), (np.zeros(len(pairs)) for _ in range(5))
-        self.rows = Rows(start, user, winner, loser, weight, pairing, curvature, slope, *more)
-        for part in slices(len(pairs)):
-            of_part = self._weights(part)
-            curvature[part], slope[part] = 0.25 * of_part, 0.5 * of_part
+        zeros = (np.zeros(len(user)) for _ in range(3))
+        parabolas = 0.25 * weight, wins - 0.5 * weight
+        self.rows = Rows(starts(user, users), user, item, rival, weight, wins, pairing, *parabolas, *zeros)
         ends = np.zeros(items + 1, np.int64)
-        self._entries = Entries(ends, np.empty(2 * len(pairs), np.int32))
-        list_by_item(winner, loser, ends[1:], self._entries.row, np.empty(0, np.int32), np.empty(0, np.bool_))
+        self._entries = Entries(ends, np.empty(2 * len(user), np.int32))
+        list_by_item(item, rival, ends[1:], self._entries.row, np.empty(0, np.int32), np.empty(0, np.bool_))
         self._asked = np.diff(self.rows.start) > 0
         self._met = np.diff(self._entries.start) > 0
         observed = np.diff(self.rows.start), np.diff(self._entries.start)
@@ -165,19 +154,18 @@ class Variational:
             None if rows is None or not many else Side(rows, counts.astype(np.float64), network)
             for rows, counts, many in zip(features, observed, (users > 1, True), strict=True)
         )
-        self._total = _summed(len(pairs), lambda part: self._weights(part).sum())
-        self._learns = self._total >= STATEMENT if learns is None else learns
-        self._hold = max(HELD, _HOLD * self._total)
+        self.total = float(weight.sum())
+        self._hold = max(HELD, _HOLD * self.total)
         self.own: OwnScores | None = None  # until the factors stay
         self.trend = 0.0  # how much higher the scores of items are that met e times as many others
         self.meetings = self._logarithms_of_meetings(keys, items)
         del keys
-        self._parts = parts_of_users(self.rows)
+        self.parts = parts_of_users(self.rows)
         rng = np.random.default_rng((seed, 8))
-        if users == 1 and self._learns and not rivals:
+        if users == 1 and not rivals:
             factors = 0  # all would become a part of the bias
         self._factors = factors
-        self._grows = users == 1 and self._learns
+        self._grows = users == 1
         self._stages = Stages.of(sweeps)
         self._settled = self._stages.bounded if self._grows else self._stages.settled
         k = 1 + (min(factors, 1) if self._grows else factors)
@@ -185,13 +173,13 @@ class Variational:
         xi = np.where(user_held, 1.0, _SPREAD * (1 + rng.standard_normal((users, k))))
         eta = _SPREAD * rng.standard_normal((items, k))
         tau = np.where(rival_held, 1.0, np.abs(1 + _SPREAD * rng.standard_normal((items, k))))
-        item = np.hstack((eta, tau))
-        self.beliefs = Beliefs(xi, _outer(xi), item, _outer(item))
+        both = np.hstack((eta, tau))
+        self.beliefs = Beliefs(xi, _outer(xi), both, _outer(both))
         self.prior = Prior(
-            np.where(user_held | (not self._learns), 1.0, _SPREAD),
+            np.where(user_held, 1.0, _SPREAD),
             np.where(user_held, self._hold, 1.0),
-            np.full(k, 1.0 if self._learns else _STATED**-2),
-            np.where(rival_held, self._hold, _SPREAD**-2 if self._learns else _STATED**-2),
+            np.ones(k),
+            np.where(rival_held, self._hold, _SPREAD**-2),
         )
         self._order = rng.permutation(np.flatnonzero(self._met))
         self.sweep = 0
@@ -206,7 +194,7 @@ class Variational:
             return self._kept_keys["pairing"]
         keys, rows = np.empty(len(self.pairings.mean), np.int64), self.rows
         for part in slices(len(rows.pairing)):
-            keys[rows.pairing[part]] = pairing_keys(rows.winner[part], rows.loser[part], len(self.beliefs.item))
+            keys[rows.pairing[part]] = pairing_keys(rows.item[part], rows.rival[part], len(self.beliefs.item))
         return keys
 
     @property
@@ -219,12 +207,12 @@ class Variational:
     @property
     def own_variance(self) -> Floats:
         """The variances of the users' own scores, in single precision."""
-        return np.empty(0, np.float32) if self.own is None else self.own.find_variance(self._parts)
+        return np.empty(0, np.float32) if self.own is None else self.own.find_variance(self.parts)
 
     @property
     def last_stage(self) -> int:
         """The sweep after which the model only gets better at what it has: no part of it comes or goes."""
-        return (self._stages.own if self._users > 1 else self._stages.pruned[-1]) if self._learns else 0
+        return self._stages.own if self._users > 1 else self._stages.pruned[-1]
 
     def _held(self, k: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Tell for which factors xi is held at 1, and for which tau.
@@ -251,7 +239,7 @@ class Variational:
         if self._grows and self.sweep == stages.grown:
             self._grow()
             self._find_margins()
-        bound, final = self.sweep < stages.bounded, self._learns and self._users > 1 and self.sweep >= stages.own
+        bound, final = self.sweep < stages.bounded, self._users > 1 and self.sweep >= stages.own
         if final:
             self._learn_own_scores()
         self._fit_parabolas(bound, 1.0 if bound else STEP)
@@ -265,44 +253,32 @@ class Variational:
                 self._share(update_users, self._users, *known, self.beliefs, self._expected(), mutual)
             self._update_items(shared)
         self.sweep += 1
-        if self._learns and not final:
+        if not final:
             if self.sweep > self._settled:
                 self._learn_prior()
             if self.sweep in stages.pruned:
                 self._drop(self._move_to_bias() | self._idle())
                 self._find_centres()
-        if not final:
             self._expect_of_unseen()
             self._find_margins()
-        if self._learns:
-            if self.sweep > self._settled and not final:
+            if self.sweep > self._settled:
                 self._update_trend()
-            if self.rivals and self.sweep > stages.paired:
-                self._update_pairings()
-            if self.own is not None:
-                mean = self.rows.mean
-                self.own.update(
-                    self._parts, lambda rows: mean[rows] + self.trend * self._rise(rows) + self._pairing_part(rows)
-                )
-        return sum(map(self._log_likelihood, self._parts)) / self._total
+        if self.rivals and self.sweep > stages.paired:
+            self._update_pairings()
+        if self.own is not None:
+            mean = self.rows.mean
+            self.own.update(
+                self.parts, lambda rows: mean[rows] + self.trend * self.rise(rows) + self._pairing_part(rows)
+            )
+        return sum(map(self._log_likelihood, self.parts)) / self.total
 
-    def _weights(self, rows: slice) -> Doubles:
-        """Return the weights of comparisons."""
-        weight = self.rows.weight
-        of_rows = weight[rows] if len(weight) > 1 else np.broadcast_to(weight, len(self.rows.user[rows]))
-        return of_rows.astype(np.float64)
-
-    def _rise(self, rows: slice) -> Doubles:
-        """Return by how much more the winners of comparisons met others than the losers."""
-        return np.asarray(self.meetings[self.rows.winner[rows]] - self.meetings[self.rows.loser[rows]])
-
-    def _signs(self, rows: slice) -> Doubles:
-        """Return +1 where the winner of a comparison is the item of lower position, else -1."""
-        return np.where(self.rows.winner[rows] < self.rows.loser[rows], 1.0, -1.0)
+    def rise(self, rows: slice) -> Doubles:
+        """Return by how much more the items of rows met others than their rivals."""
+        return np.asarray(self.meetings[self.rows.item[rows]] - self.meetings[self.rows.rival[rows]])
 
     def _pairing_part(self, rows: slice) -> Doubles:
-        """Return what the margins of pairings add to those of comparisons."""
-        return np.asarray(self._signs(rows) * self.pairings.mean[self.rows.pairing[rows]])
+        """Return what the margins of pairings add to those of rows."""
+        return np.asarray(self.pairings.mean[self.rows.pairing[rows]])
 
     def _own_part(self, rows: slice) -> Doubles | float:
         """Return what the users' own scores add to the margins of comparisons."""
@@ -311,15 +287,21 @@ class Variational:
     def _offsets(self, part: Part) -> tuple[Doubles, Doubles]:
         """Return what is added to mean and variance of the margins by the factors."""
         rows = part.rows
-        offset = self.trend * self._rise(rows) + self._pairing_part(rows) + self._own_part(rows)
+        offset = self.trend * self.rise(rows) + self._pairing_part(rows) + self._own_part(rows)
         variance = self.pairings.variance[self.rows.pairing[rows]]
         if self.own is not None:
             variance += self.own.margin_variances(part)
         return np.asarray(offset), variance
 
+    def beside_factors(self, part: Part) -> list[tuple[Doubles, Doubles]]:
+        """Return mean and variance of each part of the margins of rows that is not one of the factors."""
+        at = self.rows.pairing[part.rows]
+        parts = [(self.pairings.mean[at], self.pairings.variance[at])] if self.pairings.scale else []
+        return parts if self.own is None else [*parts, *self.own.sides(part)]
+
     def _fit_parabolas(self, bound: bool, step: float) -> None:
         """Fit the parabolas of all comparisons."""
-        for part in self._parts:
+        for part in self.parts:
             offset, variance = self._offsets(part)
             if self.own is None:
                 self.rows.offset[part.rows] = offset
@@ -328,10 +310,11 @@ class Variational:
 
     def _log_likelihood(self, part: Part) -> float:
         """Return the log likelihood of comparisons, averaged over what is not known."""
+        rows = self.rows
         offset, variance = self._offsets(part)
-        mean = self.rows.mean[part.rows] + offset
-        likelihoods = -np.logaddexp(0, -moderated(mean, self.rows.variance[part.rows] + variance))
-        return float((likelihoods * self._weights(part.rows)).sum())
+        x = moderated(rows.mean[part.rows] + offset, rows.variance[part.rows] + variance)
+        wins, weight = rows.wins[part.rows], rows.weight[part.rows]
+        return -float(wins @ np.logaddexp(0, -x) + (weight - wins) @ np.logaddexp(0, x))
 
     def _learn_own_scores(self) -> OwnScores:
         """From now on users have scores of their own, and the factors stay: what only they need is given up."""
@@ -350,14 +333,14 @@ class Variational:
         nothing, none, pairings = np.empty(0), np.empty(0, np.int32), self.pairings
         self.rows = self.rows._replace(slope=nothing, mean=nothing, variance=nothing, offset=nothing)
         if self.own is not None:
-            self.own.finish(self._parts, self.rows)
+            self.own.finish(self.parts, self.rows)
         self.rows = self.rows._replace(curvature=nothing)
         pairings.mean = pairings.mean.astype(np.float32)
         pairings.variance = pairings.variance.astype(np.float32)
         self._kept_keys["pairing"] = self.pairing_keys
         self.rows = self.rows._replace(pairing=none)
         self._kept_keys["own"] = self.own_keys
-        self.rows = self.rows._replace(winner=none, loser=none)
+        self.rows = self.rows._replace(item=none, rival=none)
         self._entries = Entries(self._entries.start, none)
         if self.own is not None:
             self.own.release(self.rows)
@@ -372,10 +355,10 @@ class Variational:
 
         def risen(part: slice) -> float:
             rest = rows.slope[part] - rows.curvature[part] * (rows.mean[part] + self._pairing_part(part))
-            return float(self._rise(part) @ rest)
+            return float(self.rise(part) @ rest)
 
         def determined(part: slice) -> float:
-            return float(rows.curvature[part] @ self._rise(part) ** 2)
+            return float(rows.curvature[part] @ self.rise(part) ** 2)
 
         count = len(rows.user)
         self.trend = _summed(count, risen) / (expected + _summed(count, determined))
@@ -392,7 +375,7 @@ class Variational:
         item[:, 0] -= moved
         moment[:, :, 0] -= moved[:, None] * item
         for part in slices(count):
-            rows.mean[part] -= more * self._rise(part)
+            rows.mean[part] -= more * self.rise(part)
 
     def _share(self, stage: Callable[..., Any], among: int | tuple[int, int], *arguments: Any) -> None:
         """Run a stage on ranges of users, items or rows, on all threads."""
@@ -426,23 +409,38 @@ class Variational:
     def _find_margins(self) -> None:
         """Write mean and variance of the margins of all comparisons, by the factors alone."""
         rows = self.rows
-        sides = rows.user, rows.winner, rows.loser
+        sides = rows.user, rows.item, rows.rival
         self._share(margin_distribution, len(rows.user), *sides, self.beliefs, rows.mean, rows.variance)
 
     def _update_pairings(self) -> None:
-        """Set the margins of pairings to what everything else leaves unexplained, and learn their variance."""
+        """Set the margins of pairings to what everything else leaves unexplained, and learn their variance.
+
+        Factors that are fitted to a row leave less of it unexplained than they would of a new one. So once they stay,
+        the variance is that of what they leave when the row is taken out of them.
+        """
         rows, pairings = self.rows, self.pairings
+        final = self.sweep > self._stages.pruned[-1]
         information, linear = pairings.variance, pairings.mean  # until they are known, in the same place
+        spread, left = (np.zeros(len(linear)) for _ in range(2)) if final else (information, linear)
         information[:], linear[:] = 0.0, 0.0
-        for part in slices(len(rows.user)):
-            others = rows.mean[part] + self.trend * self._rise(part) + self._own_part(part)
-            rest = self._signs(part) * (rows.slope[part] - rows.curvature[part] * others)
-            at = rows.pairing[part].astype(np.intp)
-            np.add.at(information, at, rows.curvature[part])
-            np.add.at(linear, at, rest)
-        scale = variance_of(information, linear, pairings.scale or FIRST_SCALE, _ROUNDS)
-        pairings.scale = scale
-        pairings.variance += 1.0 / scale
+        scale = pairings.scale or FIRST_SCALE
+        for part in self.parts:
+            at = part.rows
+            curvature, pairing = rows.curvature[at], rows.pairing[at].astype(np.intp)
+            own, mean = self._own_part(at), rows.mean[at] + self.trend * self.rise(at)
+            rest = rows.slope[at] - curvature * (mean + own)
+            np.add.at(information, pairing, curvature)
+            np.add.at(linear, pairing, rest)
+            if final:
+                unknown = 0.0 if self.own is None else self.own.margin_variances(part)
+                seen = curvature / (1 + curvature * (scale + unknown))
+                target = rows.slope[at] / curvature - own
+                mean, variance = divided(mean, rows.variance[at], seen, seen * target)
+                known = 1 / (1 / curvature + variance + unknown)
+                np.add.at(spread, pairing, known)
+                np.add.at(left, pairing, known * (target - mean))
+        pairings.scale = variance_of(spread, left, scale, _ROUNDS)
+        pairings.variance += 1.0 / pairings.scale
         np.divide(1.0, pairings.variance, out=pairings.variance)
         pairings.mean *= pairings.variance
 
@@ -458,10 +456,10 @@ class Variational:
         met = self._met
         square, rival = beliefs.item_moment[:, h, h][met], beliefs.item_moment[:, k + h, k + h][met]
         if self._item_centre is None:
-            eta, tau = _variance(square), _variance(rival - 2 * beliefs.item[met, k:] + 1)
+            eta, tau = _variance(square, bias=True), _variance(rival - 2 * beliefs.item[met, k:] + 1)
         else:
             mean, centre = beliefs.item[met], self._item_centre[met]
-            eta = _variance(square - 2 * mean[:, :k] * centre[:, :k] + centre[:, :k] ** 2)
+            eta = _variance(square - 2 * mean[:, :k] * centre[:, :k] + centre[:, :k] ** 2, bias=True)
             tau = _variance(rival - 2 * mean[:, k:] * centre[:, k:] + centre[:, k:] ** 2)
         user_mean: Any = self.prior.user_mean
         user_precision: Any = self.prior.user_precision
@@ -478,7 +476,7 @@ class Variational:
         """Find what the features predict, from what is believed; nothing before the priors are learnt."""
         beliefs, k = self.beliefs, len(self.prior.user_mean)
         self._user_centre = self._item_centre = None
-        learns = self._learns and self.sweep >= self._settled
+        learns = self.sweep >= self._settled
         user_held, rival_held = self._held(k)
         if self._user_side is not None:
             centre = np.tile(self.prior.user_mean, (len(beliefs.user), 1))
@@ -535,10 +533,10 @@ class Variational:
         squares = np.zeros(k)
         for start in range(0, len(rows.user), _AT_ONCE):
             part = slice(start, start + _AT_ONCE)
-            item, rival = beliefs.item[rows.winner[part]], beliefs.item[rows.loser[part]]
+            item, rival = beliefs.item[rows.item[part]], beliefs.item[rows.rival[part]]
             parts = beliefs.user[rows.user[part]] * (item[:, :k] * rival[:, k:] - rival[:, :k] * item[:, k:])
-            squares += self._weights(part) @ parts**2
-        idle = np.sqrt(squares / self._total) < LEAST
+            squares += rows.weight[part] @ parts**2
+        idle = np.sqrt(squares / self.total) < LEAST
         idle[0] = False
         return np.asarray(idle)
 
@@ -616,7 +614,7 @@ class Variational:
         shapes |= dict.fromkeys(("pairing_mean", "pairing_variance"), (len(self.pairings.mean),))
         sweep, own = int(values["sweep"]), None
         numbers = {name: float(values[name]) for name in ("trend", "pairing_scale")}
-        if self._learns and self._users > 1 and sweep > self._stages.own:
+        if self._users > 1 and sweep > self._stages.own:
             own = self.own or OwnScores(self.rows._replace(offset=np.empty(0)), m)
             shapes["own_mean"] = own.mean.shape
             numbers |= {name: float(values[name]) for name in ("own_scale", "own_precision")}
@@ -658,9 +656,10 @@ def _summed(count: int, of_part: Callable[[slice], float]) -> float:
     return float(sum(map(of_part, slices(count))))
 
 
-def _variance(squares: Doubles) -> Doubles:
-    """Return the mean of squares over rows, held a little to a small number."""
-    return np.asarray((squares.sum(axis=0) + FEW * SMALL) / (len(squares) + FEW))
+def _variance(squares: Doubles, bias: bool = False) -> Doubles:
+    """Return the variance of each factor, given squares by row; with ``bias``, the first is that of the bias."""
+    learnt = [learnt_variance if bias and not h else factor_variance for h in range(squares.shape[1])]
+    return np.array([of(total, len(squares)) for of, total in zip(learnt, squares.sum(axis=0), strict=True)])
 
 
 def _half_way(variance: Doubles) -> Doubles:

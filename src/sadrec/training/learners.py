@@ -1,0 +1,104 @@
+"""Learn comparisons with factors and without, and take what predicts comparisons better that it has not seen.
+
+Without factors there are scores, what two items that met have beside them, and the scores of single users. Where people
+differ item by item and not along a few directions, as the seasons of a league do, that predicts better; and it is all
+that a few comparisons can tell.
+"""
+
+from collections.abc import Mapping
+from concurrent.futures import Executor
+from typing import Any
+
+from numpy.typing import NDArray
+
+from sadrec._memory import give_back
+from sadrec.features.ridge import on_one_thread
+from sadrec.training.given import Pairs
+from sadrec.training.layout import count
+from sadrec.training.leave_one_out import left_out_loss
+from sadrec.training.variational import SWEEPS, Variational
+
+EVIDENCE = 5.0
+"""Nats of left-out log likelihood that factors must bring: a difference of 10 in AIC (Burnham and Anderson, 2002)."""
+
+
+class Learners:
+    """One learner with factors and one without, which make their sweeps together.
+
+    The arguments are those of :class:`~sadrec.training.variational.Variational`, with comparisons that are not counted
+    yet. Features predict factors: with features there is no learner without factors.
+    """
+
+    def __init__(
+        self,
+        pairs: Pairs,
+        users: int,
+        items: int,
+        factors: int,
+        seed: int,
+        rivals: bool = True,
+        threads: int = 1,
+        executor: Executor | None = None,
+        sweeps: int = SWEEPS,
+        features: tuple[Any, Any] = (None, None),
+        network: int | None = None,
+    ) -> None:
+        counts = count(pairs, items)
+        lengths = [factors]
+        if factors and all(side is None for side in features) and (users > 1 or rivals):
+            lengths.append(0)
+        self.learners = [
+            Variational(counts, users, items, length, seed, rivals, threads, executor, sweeps, features, network)
+            for length in lengths
+        ]
+        give_back()  # what counting took
+
+    @property
+    def sweep(self) -> int:
+        """The number of sweeps made."""
+        return self.learners[0].sweep
+
+    @property
+    def last_stage(self) -> int:
+        """The sweep after which no part of the model comes or goes."""
+        return self.learners[0].last_stage
+
+    @property
+    def total(self) -> float:
+        """The number of comparisons, by weight."""
+        return self.learners[0].total
+
+    def advance(self) -> float:
+        """Make a sweep of both; return the mean log likelihood of the comparisons by the first."""
+        with on_one_thread():  # else what NumPy adds up depends on how many others do so at the time
+            likelihood, *_ = [learner.advance() for learner in self.learners]
+        give_back()
+        return likelihood
+
+    def chosen(self) -> tuple[Variational, list[float]]:
+        """Return the learner to take, and the left-out log loss of each: the one with factors first."""
+        losses = [left_out_loss(learner) for learner in self.learners]
+        gains = [losses[-1] - loss > EVIDENCE / self.total for loss in losses]
+        return self.learners[0 if gains[0] else -1], losses
+
+    # -- checkpoints --------------------------------------------------------------------------------------------------
+
+    def state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return what the next sweep depends on: plain values and arrays."""
+        states = [learner.state() for learner in self.learners]
+        arrays = {f"{number}_{name}": array for number, (_, of) in enumerate(states) for name, array in of.items()}
+        return {"sweep": self.sweep, "learners": [values for values, _ in states]}, arrays
+
+    def restore(self, values: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Go to a state that :meth:`state` gave; see :meth:`Variational.restore`."""
+        if len(values["learners"]) != len(self.learners):
+            raise ValueError(f"there are {len(values['learners'])} learners")
+        steps = []
+        for number, (learner, own) in enumerate(zip(self.learners, values["learners"], strict=True)):
+            if own["sweep"] != values["sweep"]:
+                raise ValueError(f"learner {number} is at sweep {own['sweep']}")
+            start = f"{number}_"
+            of_learner = {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}
+            steps.append(learner.checked(own, of_learner))
+        for step in steps:  # all of them, or none: an older state is used where one is refused
+            step()

@@ -1,0 +1,42 @@
+"""How well a learner predicts each comparison from all others, without fitting again.
+
+Every row of counted comparisons enters the beliefs through a parabola, a normal factor. Dividing it out of the belief
+about the row's margin (the cavity of expectation propagation) leaves what the other comparisons say of it; see Vehtari
+et al., "Bayesian leave-one-out cross-validation approximations for Gaussian latent variable models" (2016).
+"""
+
+import numpy as np
+
+from sadrec._moments import divided, moderated
+from sadrec.training.own_scores import Part
+from sadrec.training.variational import Variational
+
+
+def left_out_loss(learner: Variational) -> float:
+    """Return the mean log loss of comparisons, each predicted from all others."""
+    return sum(_left_out(learner, part) for part in learner.parts) / learner.total
+
+
+def _left_out(learner: Variational, part: Part) -> float:
+    """Return the log loss of the comparisons of some rows, in sum."""
+    rows, at = learner.rows, part.rows
+    curvature, slope, weight, wins = (side[at] for side in (rows.curvature, rows.slope, rows.weight, rows.wins))
+    others = learner.beside_factors(part)  # parts of the margin, each with its own mean and variance
+    offset = learner.trend * learner.rise(at)
+    mean, variance = rows.mean[at] + offset, rows.variance[at]
+    whole = mean + sum(added for added, _ in others)
+    spread = variance + sum(added for _, added in others)
+    without = [divided(*other, curvature, slope - curvature * (whole - other[0])) for other in others]
+    elsewhere, unknown = (sum((side[which] for side in without), np.zeros(len(mean))) for which in (0, 1))
+    # What the row says of the factors is as uncertain as the other parts of the margin.
+    seen = curvature / (1 + curvature * unknown)
+    mean, variance = divided(mean, variance, seen, seen * (slope / curvature - elsewhere))
+    mean, variance = mean + elsewhere, variance + unknown
+    p = 1 / (1 + np.exp(-moderated(whole, spread)))
+    single = np.minimum(1.0, weight) / weight  # a row holds equal comparisons, of which one is left out
+    loss = 0.0
+    for count, sign, residual in ((wins, 1.0, 1 - p), (weight - wins, -1.0, -p)):
+        precision = 1 / variance + curvature * (1 - single)
+        linear = mean / variance + slope - single * (curvature * whole + weight * residual)
+        loss += float(count @ np.logaddexp(0, -sign * moderated(linear / precision, 1 / precision)))
+    return loss
