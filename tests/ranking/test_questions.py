@@ -1,12 +1,15 @@
 """What to ask next, and what contradictory answers say."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from sadrec.ranking import Parameters
 from sadrec.ranking.fold_in import fold_in_comparisons
 from sadrec.ranking.pairs import preference, sigmoid
-from sadrec.ranking.questions import contradictions, cycle_probability, information
+from sadrec.ranking.questions import contradictions, information
+from sadrec.ranking.uncertainty import VisitorUncertainty
 
 
 def entropy(p):
@@ -35,12 +38,17 @@ def game():
     return Parameters(np.ones((1, 4)), eta, tau)
 
 
+def judged(model, winners, losers):
+    """What is found when the answers are all that is known of the person."""
+    known = fold_in_comparisons(model, winners, losers)
+    person = replace(model, user_factors=known.vector[None])
+    return contradictions(person, VisitorUncertainty(known.covariance), winners, losers), known
+
+
 def test_a_cycle_that_was_said_often_is_believed(game):
     winners, losers = np.tile([0, 2, 1], 10), np.tile([2, 1, 0], 10)
-    known = fold_in_comparisons(game, winners, losers)
-    (found,) = contradictions(game, known.vector, known.covariance, winners, losers)
+    (found,), known = judged(game, winners, losers)
     assert found.path.tolist() == [0, 2, 1] and found.verdict == "cycle" and found.probability > 0.9
-    assert found.probability == cycle_probability(game, known.vector, known.covariance, found.path)
     draws = np.random.default_rng(1).multivariate_normal(known.vector, known.covariance, 4000)
     holds = [(preference(game, xi, [0, 2, 1], [2, 1, 0]) > 0).all() for xi in draws]
     assert found.probability == pytest.approx(np.mean(holds), abs=0.03)
@@ -49,18 +57,15 @@ def test_a_cycle_that_was_said_often_is_believed(game):
 def test_where_scores_rule_a_cycle_is_noise():
     scores = Parameters(np.ones((1, 1)), np.array([[3.0], [2.0], [1.0]]))
     winners, losers = np.array([0, 1, 0, 0, 1, 2]), np.array([1, 2, 1, 1, 2, 0])
-    known = fold_in_comparisons(scores, winners, losers)
-    (found,) = contradictions(scores, known.vector, known.covariance, winners, losers)
+    (found,), _ = judged(scores, winners, losers)
     assert found.verdict == "noise" and found.probability == 0 and found.ask_again == (2, 0)
 
 
 def test_a_question_answered_both_ways_is_noise(game):
     winners, losers = np.array([0, 1, 0]), np.array([1, 0, 1])
-    known = fold_in_comparisons(game, winners, losers)
-    (found,) = contradictions(game, known.vector, known.covariance, winners, losers)
+    (found,), _ = judged(game, winners, losers)
     assert found.path.tolist() == [0, 1] and found.verdict == "noise"
 
 
 def test_answers_that_an_order_fits_do_not_contradict_each_other(game):
-    known = fold_in_comparisons(game, [0, 1], [1, 3])
-    assert contradictions(game, known.vector, known.covariance, [0, 1], [1, 3]) == []
+    assert judged(game, [0, 1], [1, 3])[0] == []

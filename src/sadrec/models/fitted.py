@@ -22,6 +22,7 @@ from sadrec.ranking.fold_in import FoldIn, Negatives, Side, average_user, fold_i
 from sadrec.ranking.logistic import Estimate
 from sadrec.ranking.parameters import is_vector
 from sadrec.ranking.top_n import ItemIndex, recommend
+from sadrec.ranking.tournament import Tournament, tournament
 from sadrec.ranking.uncertainty import Distributed, Uncertainty, VisitorUncertainty
 from sadrec.ranking.vectors import item_vectors, user_vectors
 from sadrec.training.settings import Settings
@@ -80,6 +81,24 @@ class Fitted:
         if is_scalar_id(asked):
             raise TypeError(f"{name} must be a sequence of ids, not {asked!r}: put a single id into a list")
         return np.asarray(self.item_ids.positions(asked))
+
+    # -- margins ------------------------------------------------------------------------------------------------------
+
+    def beside_factors(self, users: Any, items: Any, rivals: Any) -> Any:
+        """Return what is added to the margins of the factors, for positions that broadcast."""
+        if self.uncertainty is None:
+            return 0.0
+        return self.uncertainty.beside_factors(self.parameters, users, items, rivals)[0]
+
+    @property
+    def knows_pairings(self) -> bool:
+        """Whether margins have a part that is about two items, or a user and an item, alone."""
+        return isinstance(self.uncertainty, Uncertainty)
+
+    def tournament(self, user: int, items: Positions, labels: Any) -> Tournament:
+        """Let items play each other for a user."""
+        game = tournament(self.parameters, user, items, labels)
+        return replace(game, margins=game.margins + self.beside_factors(user, items[:, None], items))
 
     # -- what is known of users ---------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 import polars as pl
@@ -13,6 +13,7 @@ from sadrec.models.questions import Questions
 from sadrec.ranking.new_items import NewItem, fold_in_item
 from sadrec.ranking.questions import Contradiction, contradictions, information
 from sadrec.ranking.rank import LONGEST
+from sadrec.ranking.uncertainty import Distributed
 
 
 class Newcomers(Questions):
@@ -111,9 +112,9 @@ class Newcomers(Questions):
         the cycle is real, ``verdict`` ("cycle" or "noise") and ``ask_again``, the least probable step.
         """
         known = self._fitted
-        folded, ids = known.fold_in(comparisons), comparisons.items
+        visitor, ids = known.visitor(comparisons, "visitor"), comparisons.items
         sides = (known.item_ids.positions(ids[side]) for side in (comparisons.winner_index, comparisons.loser_index))
-        found = contradictions(known.parameters, folded.vector, folded.covariance, *sides)
+        found = contradictions(visitor.parameters, cast(Distributed, visitor.uncertainty), *sides)
         return [replace(one, path=known.item_ids.array[one.path]) for one in found]
 
     def fold_in_item(self, users: Sequence[Any] = (), *, features: Any = None) -> NewItem:

@@ -16,10 +16,10 @@ from sadrec.ranking.cycles import Cycle, CyclicTriads, cycles, cyclic_triads
 from sadrec.ranking.explain import Explanation, explain
 from sadrec.ranking.intransitivity import intransitivity, item_counter_effects
 from sadrec.ranking.pairs import margins, preference, sigmoid
-from sadrec.ranking.rank import Method, Ranking, SlateMethod, rank
+from sadrec.ranking.rank import Method, Ranking, SlateMethod, rank, rank_tournament
 from sadrec.ranking.slates import Nemeses, Spoiler, nemeses, spoilers
 from sadrec.ranking.top_n import similar_items, similar_users
-from sadrec.ranking.tournament import Tournament, tournament
+from sadrec.ranking.tournament import Tournament
 from sadrec.ranking.vectors import item_vectors, user_vectors
 from sadrec.training.settings import Settings
 from sadrec.training.trainer import Figures
@@ -113,7 +113,8 @@ class Questions(Estimator):
         array([ 1.5, -1.5])
         """
         known = self._fitted
-        x = preference(known.parameters, *known.triples(user, item, rival))
+        places = known.triples(user, item, rival)
+        x = preference(known.parameters, *places) + known.beside_factors(*places)
         return float(x) if x.ndim == 0 else x
 
     def probability(self, user: Any, item: Any, rival: Any, *, pairings: bool = True) -> Any:
@@ -152,7 +153,11 @@ class Questions(Estimator):
         known = self._fitted
         asked = {"items": items, "rivals": rivals}
         sides = [None if ids is None else known.items(ids, name) for name, ids in asked.items()]
-        return margins(known.parameters, known.user(user), *sides)
+        row, every = known.user(user), np.arange(len(known.item_ids))
+        x = margins(known.parameters, row, *sides)
+        one, other = (every if side is None else side for side in sides)
+        x += known.beside_factors(row, one[:, None], other)
+        return x
 
     def scores(self, users: Any) -> NDArray[Any]:
         """Return, for some users (rows), the mean margin of every item (columns) over the catalogue.
@@ -201,6 +206,8 @@ class Questions(Estimator):
                 raise ValueError(f"user {user!r} was seen with nothing to compare with: use method='margin' alone")
         if reference is not None:
             against = liked if against_liked else known.items(reference, "reference")
+        if method in ("wins", "markov", "nash") and known.knows_pairings:
+            return rank_tournament(self.tournament(user, labels), method)
         return rank(known.parameters, row, asked, method, liked=liked, reference=against, labels=labels)
 
     def tournament(self, user: Any, items: Any = None, N: int = 50) -> Tournament:
@@ -212,16 +219,19 @@ class Questions(Estimator):
         known = self._fitted
         row = known.user(user)
         if items is None:
-            return tournament(known.parameters, row, *known.best(row, N, self.num_threads, new=False))
-        asked = known.items(items)
-        return tournament(known.parameters, row, asked, known.item_ids.array[asked])
+            places, ids = known.best(row, N, self.num_threads, new=False)
+        else:
+            places = known.items(items)
+            ids = known.item_ids.array[places]
+        return known.tournament(row, places, ids)
 
     def cycles(self, user: Any, N: int = 50, *, items: Any = None, minimum: float = 0.0) -> list[Cycle]:
         """Find where a user's taste runs in a cycle among their best N items (seen or not), or among the given ones.
 
         A win counts from a margin of ``minimum`` on. There is a Cycle for each group of items that beat each other in
-        cycles, strongest first: ``members`` (ids), ``path`` (the strongest cycle, in order), ``margins`` and
-        ``probabilities`` of its steps (:meth:`preference` and :meth:`probability`), ``strength`` (the weakest margin).
+        cycles: ``members`` (ids), ``path`` (the strongest cycle, in order), ``margins`` and ``probabilities`` of its
+        steps (:meth:`preference` and :meth:`probability`), ``strength`` (the weakest margin) and ``probability``, that
+        all steps hold at once, where the fit knows how sure it is. The largest ``probability * strength`` comes first.
 
         Examples
         --------
@@ -234,10 +244,15 @@ class Questions(Estimator):
           scissors  beats  paper     by 1      (73 %)
           paper     beats  rock      by 1      (73 %)]
         """
-        return [
-            replace(cycle, probabilities=self.probability(user, cycle.path, np.roll(cycle.path, -1)))
-            for cycle in cycles(self.tournament(user, items, N), minimum)
-        ]
+        found = [self._judged(user, cycle) for cycle in cycles(self.tournament(user, items, N), minimum)]
+        return sorted(found, key=lambda cycle: -cycle.strength * (cycle.probability or 1.0))
+
+    def _judged(self, user: Any, cycle: Cycle) -> Cycle:
+        """Return a cycle with the probabilities of its steps, and of all of them at once."""
+        known, after = self._fitted, np.roll(cycle.path, -1)
+        steps = known.triples(user, cycle.path, after)
+        sure = None if known.uncertainty is None else known.uncertainty.together(known.parameters, *steps)
+        return replace(cycle, probabilities=self.probability(user, cycle.path, after), probability=sure)
 
     def cyclic_triads(self, user: Any, N: int = 50, *, items: Any = None, strongest: int = 10) -> CyclicTriads:
         """Count the triples among a user's best N items, or the given ones, that form a cycle; list the strongest.
@@ -294,7 +309,7 @@ class Questions(Estimator):
         if len(slate) < 2:
             raise ValueError(f"a slate needs two items, and {len(slate)} are given")
         row, places = known.user(user), np.concatenate([slate, more[~np.isin(more, slate)]])
-        return spoilers(tournament(known.parameters, row, places, known.item_ids.array[places]), len(slate), method)
+        return spoilers(known.tournament(row, places, known.item_ids.array[places]), len(slate), method)
 
     def nemeses(self, item: Any, N: int = 10, *, items: Any = None, users: Any = None) -> Nemeses:
         """Return the N items that most users prefer to an item, head to head, with the shares of the users who do.
@@ -321,8 +336,9 @@ class Questions(Estimator):
     def explain(self, user: Any, item: Any, rival: Any) -> Explanation:
         """Explain why a user prefers an item to a rival, or does not.
 
-        ``contributions`` of the answer has one number per factor, and a last one for the bias if there is one; they sum
-        to ``margin``, which is the preference, exactly; ``probability`` is :meth:`probability`. ``supporters()`` and
+        ``contributions`` of the answer has one number per factor, and a last one for the bias if there is one; with
+        ``beside``, what the two items' own comparisons add, they sum to ``margin``, which is the preference;
+        ``probability`` is :meth:`probability`. ``supporters()`` and
         ``opponents()`` are the items the user was seen with that speak most for either side. For a model fitted with
         ``item_features``, ``by_features`` is what the margin would be by these alone, and ``columns`` what each adds.
 
@@ -351,7 +367,9 @@ class Questions(Estimator):
         if known.features is not None and known.features.item is not None:
             total, columns = explained_by_features(known.features, known.parameters, row, *pair)
             named |= {"by_features": total, "columns": tuple(columns)}
-        return replace(explanation, **named, probability=self.probability(user, item, rival))
+        named["beside"] = float(known.beside_factors(row, *pair))
+        margin = explanation.margin + named["beside"]
+        return replace(explanation, **named, margin=margin, probability=self.probability(user, item, rival))
 
     def similar_items(self, item: Any, N: int = 10) -> Scored:
         """Return the N items most alike to one or several, by the cosine of their vectors; an item itself is first."""

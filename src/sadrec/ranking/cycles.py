@@ -27,6 +27,8 @@ class Cycle:
         One cycle through some of them, in order. No cycle has a stronger weakest step; it is a shortest such.
     margins, probabilities
         Of each step of the path; probabilities that are not given are ``sigmoid(margins)``.
+    probability
+        That all steps of the path hold at once; None where it is not known.
 
     Examples
     --------
@@ -41,6 +43,7 @@ class Cycle:
     path: NDArray[Any]
     margins: Doubles
     probabilities: Doubles = field(default_factory=lambda: np.empty(0))
+    probability: float | None = None
 
     def __post_init__(self) -> None:
         if not len(self.probabilities):
@@ -61,7 +64,8 @@ class Cycle:
     def __repr__(self) -> str:
         names = [one_line(item) for item in self.path]
         width = max(map(len, names))
-        lines = [f"Cycle of strength {self.strength:.3g} through {len(names)} of {len(self.members)} items"]
+        sure = "" if self.probability is None else f", {100 * self.probability:.0f} % probable,"
+        lines = [f"Cycle of strength {self.strength:.3g}{sure} through {len(names)} of {len(self.members)} items"]
         for step, name in enumerate(names):
             other = names[(step + 1) % len(names)]
             lines.append(

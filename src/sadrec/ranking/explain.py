@@ -27,7 +27,7 @@ class Explanation:
     contributions
         One number per factor, and a last one for the bias if the model has one.
     margin
-        ``x_uij``: the sum of the contributions, to the last bit.
+        ``x_uij``: the sum of the contributions and of ``beside``.
     has_bias
         Whether the last contribution is the bias.
     liked
@@ -40,6 +40,8 @@ class Explanation:
         What the margin would be by the features of item and rival alone; None for a model without.
     columns
         What each column of the features adds to that, with its name, largest first; they sum to ``by_features``.
+    beside
+        What the comparisons of these two items, and the user's own, add to the factors; 0 for a model without.
 
     Examples
     --------
@@ -60,6 +62,7 @@ class Explanation:
     probability: float = np.nan
     by_features: float | None = None
     columns: tuple[tuple[str, float], ...] = ()
+    beside: float = 0.0
 
     def __post_init__(self) -> None:
         if np.isnan(self.probability):
@@ -97,6 +100,8 @@ class Explanation:
         lines.append("  factors  " + ", ".join(f"{h}: {value:+.3g}" for h, value in self.factors()))
         if self.has_bias:
             lines.append(f"  bias {self.bias:+.3g}")
+        if self.beside:
+            lines.append(f"  these two items alone {self.beside:+.3g}")
         if self.by_features is not None:
             shown = "".join(f", {one_line(name)} {value:+.3g}" for name, value in self.columns[:3])
             lines.append(f"  features {self.by_features:+.3g}, own {self.margin - self.by_features:+.3g}{shown}")

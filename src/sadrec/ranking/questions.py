@@ -13,14 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from sadrec._types import Doubles, Positions
 from sadrec.ranking.cycles import best_cycle, cyclic_components
-from sadrec.ranking.fold_in import pair_design
 from sadrec.ranking.pairs import sigmoid
 from sadrec.ranking.parameters import Parameters, item_positions
+from sadrec.ranking.uncertainty import Distributed
 
 _NODES = 20
 """Points at which a margin's distribution is looked at."""
-_DRAWS = 4000
-"""Vectors drawn to tell how probable it is that several preferences hold at once."""
 
 
 def information(mean: ArrayLike, variance: ArrayLike) -> tuple[Doubles, Doubles]:
@@ -57,7 +55,7 @@ class Contradiction:
     probabilities
         Of each step, given all the person's answers.
     probability
-        That all steps hold at once, given all the answers and that the items are known.
+        That all steps hold at once, given all the answers.
 
     Examples
     --------
@@ -88,13 +86,13 @@ class Contradiction:
 
 
 def contradictions(
-    parameters: Parameters, vector: Doubles, covariance: Doubles, winners: ArrayLike, losers: ArrayLike
+    parameters: Parameters, beliefs: Distributed, winners: ArrayLike, losers: ArrayLike
 ) -> list[Contradiction]:
     """Find where a person's answers contradict each other, the most probable cycles first.
 
-    ``vector`` and ``covariance`` are what is known of the person given these answers, see
-    :func:`~sadrec.ranking.fold_in.fold_in_comparisons`. There is one contradiction for each question that was answered
-    both ways, and one for each group of items that the answers, by majority, let beat each other in cycles.
+    ``parameters`` have the person as their only user, and ``beliefs`` is how sure the model is given these answers.
+    There is one contradiction for each question that was answered both ways, and one for each group of items that the
+    answers, by majority, let beat each other in cycles.
     """
     i, j = item_positions(parameters, winners, "winners"), item_positions(parameters, losers, "losers")
     items, places = np.unique(np.concatenate([i, j]), return_inverse=True)
@@ -103,42 +101,18 @@ def contradictions(
     answer = []
     for first, second in np.argwhere(np.triu((said > 0) & (said.T > 0))):
         path = np.array([first, second] if said[first, second] >= said[second, first] else [second, first])
-        answer.append(_judged(parameters, vector, covariance, items[path]))
+        answer.append(_judged(parameters, beliefs, items[path]))
     wins = np.where(said > said.T, 1.0, 0.0)
     for part in cyclic_components(wins):
         rows, columns = np.nonzero(wins[np.ix_(part, part)])
-        mean, deviation = _margins(parameters, vector, covariance, items[part[rows]], items[part[columns]])
         strength = np.zeros((part.size, part.size))
-        strength[rows, columns] = _moderated(mean, np.diagonal(deviation))
-        answer.append(_judged(parameters, vector, covariance, items[part[best_cycle(strength)]]))
+        strength[rows, columns] = beliefs.probability(parameters, 0, items[part[rows]], items[part[columns]])
+        answer.append(_judged(parameters, beliefs, items[part[best_cycle(strength)]]))
     return sorted(answer, key=lambda found: -found.probability)
 
 
-def cycle_probability(parameters: Parameters, vector: Doubles, covariance: Doubles, path: ArrayLike) -> float:
-    """Return the probability that each item is preferred to the next and the last to the first, the items known."""
-    return _judged(parameters, vector, covariance, item_positions(parameters, path, "path")).probability
-
-
-def _judged(parameters: Parameters, vector: Doubles, covariance: Doubles, path: Positions) -> Contradiction:
+def _judged(parameters: Parameters, beliefs: Distributed, path: Positions) -> Contradiction:
     """Tell how probable the steps of a cycle are, and all of them at once."""
-    mean, spread = _margins(parameters, vector, covariance, path, np.roll(path, -1))
-    values, vectors = np.linalg.eigh(spread)
-    noise = np.random.default_rng(0).standard_normal((_DRAWS, len(mean)))
-    drawn = mean + noise @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
-    together = 0.0 if len(path) < 3 else float((drawn > 0).all(axis=1).mean())
-    return Contradiction(path, _moderated(mean, np.diagonal(spread)), together)
-
-
-def _margins(
-    parameters: Parameters, vector: Doubles, covariance: Doubles, items: Positions, rivals: Positions
-) -> tuple[Doubles, Doubles]:
-    """Return means and covariances of margins."""
-    design, offset = pair_design(parameters, items, rivals)
-    return design @ vector + offset, design @ covariance @ design.T
-
-
-def _moderated(mean: Doubles, variance: Doubles) -> Doubles:
-    """Return the probabilities of margins that are not known exactly."""
-    from sadrec._moments import moderated
-
-    return sigmoid(moderated(mean, np.maximum(variance, 0.0)))
+    after = np.roll(path, -1)
+    together = 0.0 if len(path) < 3 else beliefs.together(parameters, 0, path, after)
+    return Contradiction(path, beliefs.probability(parameters, 0, path, after), together)

@@ -12,9 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec._types import Doubles, Floats
+from sadrec._types import Doubles, Floats, Positions
 from sadrec.ranking.pairs import preference, sigmoid
 from sadrec.ranking.parameters import Parameters
+
+_DRAWS = 4000
+"""Draws that tell how probable it is that several preferences hold at once."""
 
 
 class Distributed:
@@ -25,6 +28,18 @@ class Distributed:
     ) -> tuple[Doubles, Doubles]:
         """Return mean and variance of margins, for positions that broadcast against each other."""
         raise NotImplementedError
+
+    def draws(self, parameters: Parameters, user: int, items: Positions, rivals: Positions) -> Doubles:
+        """Return draws of one user's margins for items over rivals, all at once: (draws, items)."""
+        raise NotImplementedError
+
+    def beside_factors(self, parameters: Parameters, users: Any, items: Any, rivals: Any) -> tuple[Any, Any]:
+        """Return mean and variance of what is added to the margins of the factors, for positions that broadcast."""
+        return 0.0, 0.0
+
+    def together(self, parameters: Parameters, user: int, items: Positions, rivals: Positions) -> float:
+        """Return the probability that a user prefers every item to its rival, all uncertainty counted."""
+        return float((self.draws(parameters, user, items, rivals) > 0).all(axis=1).mean())
 
     def probability(
         self, parameters: Parameters, users: Any, items: Any, rivals: Any, pairings: bool = True
@@ -55,6 +70,12 @@ class VisitorUncertainty(Distributed):
         variance = np.einsum("ph,ph->p", z @ self.covariance, z)
         return mean, np.maximum(variance, 0.0).reshape(mean.shape)
 
+    def draws(self, parameters: Parameters, user: int, items: Positions, rivals: Positions) -> Doubles:
+        """Return draws of one user's margins for items over rivals, all at once: (draws, items)."""
+        z = parameters.wedge(items, rivals)[:, : parameters.n_factors]
+        noise = _normal(np.random.default_rng(0), self.covariance[None])[:, 0]
+        return np.asarray(preference(parameters, user, items, rivals) + noise @ z.T)
+
 
 @dataclass(frozen=True, eq=False)
 class Uncertainty(Distributed):
@@ -75,7 +96,6 @@ class Uncertainty(Distributed):
     own_mean: Floats = field(default_factory=lambda: np.empty(0, np.float32))
     own_variance: Floats = field(default_factory=lambda: np.empty(0, np.float32))
     own_scale: float = 0.0  # the variance of such a score of a user and an item they never compared
-    carry: float = 1.0  # what is left of the margin of two items that nobody compared
 
     def distribution(
         self, parameters: Parameters, users: Any, items: Any, rivals: Any, pairings: bool = True
@@ -84,7 +104,7 @@ class Uncertainty(Distributed):
 
         Without ``pairings``, what the factors say, as unsure as of two items that nobody compared.
         """
-        from sadrec._moments import margin_distribution, pairing_keys  # numba is worth loading only now
+        from sadrec._moments import margin_distribution  # numba is worth loading only now
 
         user, item, rival = np.broadcast_arrays(*(np.asarray(side, np.int64) for side in (users, items, rivals)))
         for side, size, what in (
@@ -101,25 +121,44 @@ class Uncertainty(Distributed):
         asked, row = np.unique(who, return_inverse=True)
         margin_distribution(0, user.size, row, first, second, self._beliefs(parameters, asked), mean, variance)
         if pairings:
-            keys = pairing_keys(first, second, parameters.n_items)
-            known = self.pairings, self.pairing_mean, self.pairing_variance, self.pairing_scale
-            more, uncertain = _look_up(keys, *known)
-            mean += np.where(first < second, 1, -1) * more
+            added, uncertain = self.beside_factors(parameters, who, first, second)
+            mean += added
             variance += uncertain
-            new = ~np.isin(keys, self.pairings) if self.carry < 1 else None
-            for side, sign in ((first, 1), (second, -1)):
-                keys = who * parameters.n_items + side
-                more, uncertain = _look_up(keys, self.own, self.own_mean, self.own_variance, self.own_scale)
-                mean += sign * more
-                variance += uncertain
-            if new is not None:
-                mean[new] *= self.carry
-                variance[new] *= self.carry**2
         else:
             variance += self.pairing_scale
         same = first == second
         mean[same], variance[same] = 0.0, 0.0
         return mean.reshape(shape), variance.reshape(shape)
+
+    def beside_factors(self, parameters: Parameters, users: Any, items: Any, rivals: Any) -> tuple[Any, Any]:
+        """Return mean and variance of what is added to the margins of the factors, for positions that broadcast."""
+        from sadrec._moments import pairing_keys
+
+        users, items, rivals = np.broadcast_arrays(users, items, rivals)
+        known = self.pairings, self.pairing_mean, self.pairing_variance, self.pairing_scale
+        mean, variance = _look_up(pairing_keys(items, rivals, parameters.n_items), *known)
+        mean = np.where(items < rivals, 1, -1) * mean
+        for side, sign in ((items, 1), (rivals, -1)):
+            known = self.own, self.own_mean, self.own_variance, self.own_scale
+            added, uncertain = _look_up(users.astype(np.int64) * parameters.n_items + side, *known)
+            mean, variance = mean + sign * added, variance + uncertain
+        return mean, variance
+
+    def draws(self, parameters: Parameters, user: int, items: Positions, rivals: Positions) -> Doubles:
+        """Return draws of one user's margins for items over rivals, all at once: (draws, items).
+
+        What two items, or a user and an item, have beside the factors is drawn for each pair on its own.
+        """
+        rng = np.random.default_rng(0)
+        involved, places = np.unique(np.concatenate([items, rivals]), return_inverse=True)
+        one, other = np.split(places, 2)
+        beliefs = self._beliefs(parameters, np.array([user]))
+        xi = beliefs.user[0] + _normal(rng, self.user_covariance[[user]])[:, 0]
+        item = beliefs.item[involved] + _normal(rng, self.item_covariance[involved])
+        eta, tau = np.split(item, 2, axis=-1)
+        x = np.einsum("dh,dph->dp", xi, eta[:, one] * tau[:, other] - eta[:, other] * tau[:, one])
+        mean, variance = self.beside_factors(parameters, user, items, rivals)
+        return np.asarray(x + mean + np.sqrt(variance) * rng.standard_normal(x.shape))
 
     def of_visitor(self, covariance: Doubles) -> "Uncertainty":
         """Return the same for one visitor, of whose vector the covariance is given."""
@@ -173,6 +212,13 @@ class Uncertainty(Distributed):
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if not name.startswith("_kept")}
+
+
+def _normal(rng: np.random.Generator, covariance: Any) -> Doubles:
+    """Return draws of vectors around 0, one for each covariance: (draws, vectors, length)."""
+    values, axes = np.linalg.eigh(np.asarray(covariance, np.float64))
+    scaled = axes * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+    return np.asarray(np.einsum("vij,dvj->dvi", scaled, rng.standard_normal((_DRAWS, *values.shape))))
 
 
 def _look_up(

@@ -8,14 +8,13 @@ from numpy.typing import NDArray
 from sadrec import SAD
 from sadrec.ranking.cycles import Cycle, cycle_through
 from sadrec.ranking.pairs import contributions
-from sadrec.ranking.questions import cycle_probability
 from sadrec.ranking.rank import SlateMethod, rank_tournament
 from sadrec.serving import questions
 from sadrec.serving.newcomers import with_new_items
 from sadrec.serving.served import Served
 from sadrec.serving.settings import MOST_USERS
 from sadrec.serving.verbs.pairs import main_factors
-from sadrec.serving.verbs.person import Answer, covariance_of, distinct, known_items, person, shown
+from sadrec.serving.verbs.person import Answer, distinct, known_items, person, shown
 
 _SLATE: tuple[SlateMethod, ...] = ("margin", "wins", "markov", "nash")
 
@@ -35,7 +34,7 @@ def cycles(served: Served, asked: questions.Cycles) -> Answer:
     found = model.cycles(user, asked.N, items=among, minimum=asked.minimum)
     if around is not None:
         through = cycle_through(model.tournament(user, among), around)
-        found = [] if through is None or through.strength <= asked.minimum else [through]
+        found = [] if through is None or through.strength <= asked.minimum else [model._judged(user, through)]
     triads = model.cyclic_triads(user, asked.N, items=among, strongest=0)
     return {
         "model": served.digest,
@@ -58,8 +57,6 @@ def told_cycle(served: Served, model: SAD, user: Any, cycle: Cycle, factors: int
     chances = model.probability(user, cycle.path, np.roll(cycle.path, -1))
     weakest = int(np.lexsort((cycle.margins, chances))[0])
     ids = served.items.ids
-    covariance = covariance_of(model, user)
-    vector = known.parameters.user_factors[known.user(user)].astype(np.float64)
     return {
         "members": shown(served, cycle.members),
         "path": served.entries(cycle.path),
@@ -75,7 +72,7 @@ def told_cycle(served: Served, model: SAD, user: Any, cycle: Cycle, factors: int
             }
             for step in range(len(path))
         ],
-        "probability": None if covariance is None else cycle_probability(known.parameters, vector, covariance, path),
+        "probability": cycle.probability,
     }
 
 
