@@ -7,7 +7,7 @@ often as a uniform draw among the items a user has not liked brings it up: witho
 better than any old one.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -49,7 +49,7 @@ class NewItem:
             tau = np.vstack([tau, self.rival_factors.astype(tau.dtype)])
         if bias is not None:
             bias = np.append(bias, bias.dtype.type(self.item_bias))
-        return Parameters(parameters.user_factors, eta, tau, bias)
+        return replace(parameters, item_factors=eta, rival_factors=tau, item_bias=bias)
 
 
 def fold_in_item(
