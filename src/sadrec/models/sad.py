@@ -148,7 +148,6 @@ class SAD(Fitting):
             model = kind()
             known = model.get_params()
             model.set_params(**{name: value for name, value in params.items() if name in known})
-            model.factors = fitted.parameters.n_factors
             checked(model)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise ModelFileError(f"{str(path)!r} cannot be read as a sadrec model: {error}") from error
