@@ -417,10 +417,12 @@ def test_popular_negatives_are_taken_as_drawn_by_default():
 def test_who_asks_while_a_model_is_fitted_anew_is_answered_as_before():
     model = SAD(factors=4, iterations=2).fit(clicks())
     before = model.user_factors.tobytes()
-    seen = []
+    seen, kept = [], []
 
     def meanwhile(epoch, figures, fitted):
         assert fitted.user_factors.tobytes() != before and len(fitted.history) == epoch
+        seen.append(fitted is not model and model.user_factors.tobytes() == before)
+        kept.append(fitted)
 
     original = Trainer.train_epoch
 
@@ -434,8 +436,9 @@ def test_who_asks_while_a_model_is_fitted_anew_is_answered_as_before():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Trainer, "train_epoch", train_epoch)
         model.set_params(random_state=5).fit(clicks(), callbacks=[meanwhile])
-    assert len(seen) >= 2 and all(seen)
+    assert len(seen) >= 4 and all(seen)
     assert model.user_factors.tobytes() != before
+    assert not any(fitted.is_fitted for fitted in kept)  # their arrays went on changing
     fresh = SAD(factors=4, iterations=2)
     fresh.fit(clicks(), callbacks=[lambda epoch, figures, fitted: seen.append(fitted.is_fitted)])
     assert all(seen) and fresh.is_fitted
