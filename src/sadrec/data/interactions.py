@@ -254,7 +254,8 @@ class Interactions(OfUsersAndItems):
     def split_by_time(self, at: Any = None, test: float = 0.2) -> tuple["Interactions", "Interactions"]:
         """Hold out everything from the time ``at`` on, or, without it, the latest share ``test``.
 
-        Interactions at the very moment of the cut are held out, so that equal times never straddle it.
+        Interactions at the very moment of the cut are held out, so that equal times never straddle it. A cut that
+        leaves one part empty is refused.
         """
         return self._divide(splits.hold_out_from(self._times(), at, test))
 
