@@ -134,7 +134,7 @@ def test_a_time_cut_puts_equal_times_on_one_side() -> None:
 
 def test_a_time_cut_that_leaves_a_part_empty_is_refused() -> None:
     data = Interactions.from_frame(pl.DataFrame({"user": [1] * 3, "item": range(3), "timestamp": [7, 8, 9]}))
-    with pytest.raises(ValueError, match=r"a cut at 0.2 leaves nothing before it: the times go from 7 to 9; .*test=0.2"):
+    with pytest.raises(ValueError, match=r"a cut at 0.2 leaves nothing before it: .* from 7 to 9; .*test=0.2"):
         data.split_by_time(0.2)
     with pytest.raises(ValueError, match="a cut at 10 leaves nothing after it"):
         data.split_by_time(10)

@@ -182,7 +182,7 @@ def test_weights_say_how_much_an_interaction_counts():
         BPR().fit(data, weights=np.ones(3))
     broken = np.ones(data.matrix.nnz)
     broken[[2, 5]] = -1.0, np.nan
-    with pytest.raises(ValueError, match=r"weights\[2\] is -1.0 \(2 such in all\)"):
+    with pytest.raises(ValueError, match=r"weights\[2\] is -1.0: weights must be finite and not negative"):
         BPR().fit(data, weights=broken)
 
 
@@ -275,7 +275,7 @@ def test_given_factors_answer_like_fitted_ones():
         model.user_factors, model.item_factors, model.rival_factors, model.item_bias, users=model.users
     )
     assert given.preference(3, 1, 2) == model.preference(3, 1, 2)
-    with pytest.raises(ValueError, match="must not be negative"):
+    with pytest.raises(ValueError, match=r"rival_factors\[0, 0\] is -.*finite and not negative"):
         SAD.from_factors(np.ones((2, 3)), np.ones((4, 3)), -np.ones((4, 3)))
     with pytest.raises(ValueError, match="finite"):
         SAD.from_factors([[np.nan]], [[1.0], [2.0]])

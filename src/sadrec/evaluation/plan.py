@@ -71,9 +71,10 @@ def check_held_out(train: Interactions, test: Interactions, model: object = None
     check_split(train, test)
     met = pattern(train, test)
     _refuse_shared(met, test, "in the training part too", "take them out of one of the two")
-    seen = getattr(model, "seen", None)
-    if seen is not None:
-        users, items = positions(as_evaluated(model), test)
+    seen: Any = getattr(model, "seen", None)
+    given = as_evaluated(model) if hasattr(seen, "shape") else None
+    if given is not None and seen.shape == (len(given.users), len(given.items)):
+        users, items = positions(given, test)
         known = sparse.csr_matrix(seen[users][:, items])
         known.data = np.ones(known.nnz, np.float32)
         remedy = "fit it on the training part alone (are train and test the right way round?)"

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sadrec._check import outside
 from sadrec._files import kind_in_words, read_arrays, write_arrays
 from sadrec._record import Arrays, Records
 from sadrec.data.ids import Ids
@@ -165,7 +166,7 @@ def _observed(columns: list[NDArray[Any]], n: int, m: int) -> ByUser:
     for column, size in ((user, n), (winner, m), (loser, m)):
         if column.dtype != np.int32 or column.ndim != 1 or len(column) != len(user):
             raise ValueError("the comparisons are cut short")
-        if len(column) and not 0 <= column.min() <= column.max() < size:
+        if outside(column, size) is not None:
             raise ValueError("the comparisons name users or items that do not exist")
     if root.shape != user.shape or root.dtype != np.float32 or not np.isfinite(root).all():
         raise ValueError("the weights of the comparisons are not finite float32 numbers")

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sadrec._check import whole
+from sadrec._sparse import as_csr
 from sadrec._types import Doubles, Positions
 from sadrec.ranking.fold_in import draw, even_points
 from sadrec.ranking.logistic import check_regularization, maximise, maximise_sparse
@@ -80,7 +81,7 @@ def fold_in_item(
     if not 0 <= rival_regularization < np.inf:
         raise ValueError(f"rival_regularization must be a number of at least 0, not {rival_regularization!r}")
     pairs = whole(pairs, "pairs", least=1)
-    known = liked.tocsr().astype(bool).astype(np.float64)
+    known = as_csr(liked, "liked").astype(bool).astype(np.float64)
     sizes = np.diff(known.indptr).astype(np.int64)
 
     # As the winner: each of these users once per epoch, against negatives spread over what the user has not liked.
