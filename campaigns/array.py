@@ -116,10 +116,11 @@ def _compressed(indptr: Any, indices: Any, data: Any, size: int, rng: Random) ->
     if kind == 5:
         return _one_of(rng, indptr[:-1], indptr[:0], np.append(indptr, indptr[-1:]), indptr[None]), indices, data
     if kind == 6:
-        return _one_of(
+        parts: tuple[Any, Any, Any] = _one_of(
             rng, (indptr, indices[:-1], data), (indptr, indices, data[:-1]), (indptr, indices[None], data),
             (indptr.astype(float), indices, data), (indptr, indices.astype(float), data),
         )  # fmt: skip
+        return parts
     return indptr, indices, _put(data.astype(np.float64), _one_of(rng, np.nan, np.inf, -np.inf), rng)
 
 
@@ -175,8 +176,9 @@ def sparse(
 def _doors(folder: Path) -> dict[str, Door]:
     """Return everything that takes an array, with models to ask."""
     data, said = clicks(), answers()
-    matrix, options = sp.csr_array(data.matrix), {"show_progress": False}
+    matrix = sp.csr_array(data.matrix)
     users, items = matrix.shape
+    options: dict[str, Any] = {"show_progress": False}
     quick: dict[str, Any] = {"factors": 2, "iterations": 1, "num_threads": 1}
     model, known, posterior = fitted("sad"), fitted("features, variational"), fitted("posterior")
     rng = np.random.default_rng(3)
@@ -231,7 +233,7 @@ def _doors(folder: Path) -> dict[str, Door]:
         "user_items of a posterior": Door(
             sp.csr_array(np.eye(4, len(said.items))), sparse, lambda x: posterior.recommend(posterior.users[:4], x, N=3)
         ),
-        "seen": Door(matrix, sparse, lambda x: _with(factors, seen=x).recommend(0)),
+        "seen": Door(matrix, sparse, lambda x: _with(factors, "seen", x).recommend(0)),
         "from_bpr seen": Door(
             matrix, sparse, lambda x: BPR.from_bpr(factors["user_factors"], factors["item_factors"], seen=x)
         ),
@@ -277,7 +279,7 @@ def _doors(folder: Path) -> dict[str, Door]:
         ),
         "ids of users": Door(data.users, ids, lambda x: Interactions.from_csr(matrix, users=x)),
         "ids of items": Door(data.items, ids, lambda x: Interactions.from_csr(matrix, items=x)),
-        "ids of factors": Door(data.items, ids, lambda x: _with(factors, items=x)),
+        "ids of factors": Door(data.items, ids, partial(_with, factors, "items")),
         "Interactions": Door(
             sp.csr_matrix(matrix), _spoilt_csr, lambda x: Interactions(x, data.user_ids, data.item_ids)
         ),
@@ -289,7 +291,7 @@ def _doors(folder: Path) -> dict[str, Door]:
     for name, array in factors.items():
         least = 0.0 if name == "rival_factors" else None
         spoil = partial(numbers, least=least, any_rows=name == "user_factors")
-        doors[name] = Door(array, spoil, lambda x, name=name: _with({**factors, name: x}))
+        doors[name] = Door(array, spoil, partial(_with, factors, name))
     for name, one, load in (
         ("a model", model, SAD.load), ("a model with features", known, SAD.load),
         ("a posterior", GibbsSAD(1, draws=2, warmup=1, chains=1).fit(matrix, **options), GibbsSAD.load),
@@ -301,8 +303,8 @@ def _doors(folder: Path) -> dict[str, Door]:
     return doors
 
 
-def _with(factors: dict[str, Any], **more: Any) -> SAD:
-    return SAD.from_factors(**factors, **more)
+def _with(factors: dict[str, Any], name: str, array: Any) -> SAD:
+    return SAD.from_factors(**{**factors, name: array})
 
 
 def fitted_again(model: Any) -> Any:
@@ -325,7 +327,8 @@ def _spoilt_file(content: tuple[Any, Any], rng: Random) -> tuple[Any, Any]:
     copies = {name: np.array(array) for name, array in arrays.items()}
     start = _one_of(rng, *found)
     names = [f"{start}_{part}" for part in ("indptr", "indices", "data")]
-    spoilt = _compressed(*(copies[name] for name in names), 1000, rng)  # more columns than any of them has
+    indptr, indices, data = (copies[name] for name in names)
+    spoilt = _compressed(indptr, indices, data, 1000, rng)  # more columns than any of them has
     return {**copies, **dict(zip(names, spoilt, strict=True))}, header
 
 

@@ -151,8 +151,8 @@ class Comparisons(OfUsersAndItems):
     ) -> "Comparisons":
         """Take arrays of rows into the ids ``users`` and ``items``."""
         user_ids, item_ids = Ids(users, "user"), Ids(items, "item")
-        indices = (np.array(index) for index in (user_index, winner_index, loser_index))
-        return cls(user_ids, item_ids, *indices, None if weight is None else np.array(weight))
+        user, winner, loser = (np.array(index) for index in (user_index, winner_index, loser_index))
+        return cls(user_ids, item_ids, user, winner, loser, None if weight is None else np.array(weight))
 
     # -- what it holds ---------------------------------------------------------------------------------------
 

@@ -159,7 +159,9 @@ class Features:
             if not all(isinstance(value, str) for value in flat):
                 try:
                     matrix = np.array([list(row) for row in rows])
-                    matrix = matrix.astype(np.float64) if matrix.dtype.kind == "O" else matrix  # None: not known
+                    if matrix.dtype.kind not in "biufO":
+                        raise TypeError("no numbers")
+                    matrix = matrix.astype(np.float64)  # NaN where it was None
                 except (TypeError, ValueError):
                     raise ValueError(
                         f"{what}_features: a mapping goes from ids, and each needs a list of tags (text), or as many "

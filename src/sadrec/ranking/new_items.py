@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sadrec._check import whole
+from sadrec._check import positions, whole
 from sadrec._sparse import as_csr
 from sadrec._types import Doubles, Positions
 from sadrec.ranking.fold_in import draw, even_points
 from sadrec.ranking.logistic import check_regularization, maximise, maximise_sparse
-from sadrec.ranking.parameters import Parameters, positions
+from sadrec.ranking.parameters import Parameters
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sadrec._check import threads, whole
+from sadrec._check import positions, threads, whole
 from sadrec._memory import need
 from sadrec._sparse import as_csr
 from sadrec._types import Positions
-from sadrec.ranking.parameters import Parameters, User, is_vector, positions, user_vector
+from sadrec.ranking.parameters import Parameters, User, is_vector, user_vector
 from sadrec.ranking.rank import METHODS, Method, rank
 from sadrec.ranking.vectors import item_vectors, user_vectors
 
