@@ -76,3 +76,11 @@ def test_the_matrix_of_the_caller_stays_as_it_is():
     matrix.indices[start:end] = matrix.indices[start:end][::-1]  # a matrix that is not sorted is a good one
     before = matrix.indices.copy()
     assert as_csr(matrix).has_canonical_format and np.array_equal(matrix.indices, before)
+
+
+def test_what_the_caller_changes_later_does_not_reach_the_model():
+    matrix = a_matrix()
+    model = SAD.from_factors(np.ones((60, 2)), np.ones((40, 2)), seen=matrix)
+    before = model.recommend(model.users, N=40)[0].copy()
+    matrix.indptr[5] = 10**6
+    assert np.array_equal(model.recommend(model.users, N=40)[0], before)

@@ -128,7 +128,8 @@ def checked_seen(seen: Any, shape: tuple[int, int]) -> Any:
     matrix = as_csr(seen, "seen", np.float32)
     if matrix.shape != shape:
         raise ValueError(f"seen must have the shape (users, items), {shape}, not {matrix.shape}")
-    return matrix
+    kept = not (matrix.indptr.flags.writeable or matrix.indices.flags.writeable)
+    return matrix if kept else matrix.copy()  # what the caller changes later would be followed unchecked
 
 
 def kernel_rows(matrix: Any) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
