@@ -9,6 +9,7 @@ LONG = {
     "model_file": 6000,
     "checkpoint": 4000,
     "table": 1600,
+    "array": 10000,
     "kill": 500,
     "interrupt": 200,
     "resource": 200,

@@ -9,6 +9,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -116,7 +117,8 @@ def _asked_while_fitted(subject: Subject, rng: Random, folder: Path) -> Outcome:
     askers = [threading.Thread(target=ask, args=[number]) for number in range(int(rng.integers(1, 5)))]
     for asker in askers:
         asker.start()
-    model.fit(new, show_progress=False)
+    slowly = [lambda *_: time.sleep(0.01)] if rng.random() < 0.5 else []  # others ask during the callback, too
+    model.fit(new, show_progress=False, callbacks=slowly)
     done.set()
     for asker in askers:
         asker.join()

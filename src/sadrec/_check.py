@@ -11,16 +11,22 @@ ValueError: factors must be a whole number, at least 1, not 0
 import math
 import mmap
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sadrec._types import Floats, Positions
 
 T = TypeVar("T", bound=str)
 _MOST_THREADS = 4096
 
 START = 2**30
 """Bytes of addresses that polars, its threads and Numba take when they start."""
+
+FROM_ONE = "ids that start at 1 need 1 subtracted"
+"""The usual cause of a position that is too large."""
 
 
 def is_whole(value: object) -> bool:
@@ -94,6 +100,50 @@ def threads(value: Any, name: str = "num_threads") -> int:
     if not is_whole(value) or not 0 <= value <= _MOST_THREADS:
         raise ValueError(f"{name} must be 0 (all cores) or a number of threads, {_MOST_THREADS} at most, not {value!r}")
     return int(value) or os.cpu_count() or 1
+
+
+def outside(values: NDArray[Any], size: int) -> int | None:
+    """Return where an array of whole numbers first leaves 0, ..., size - 1; None: nowhere."""
+    if not values.size or (int(values.min()) >= 0 and int(values.max()) < size):
+        return None
+    return int(((values < 0) | (values >= size)).argmax())
+
+
+def positions(values: ArrayLike, size: int, name: str) -> Positions:
+    """Return ``values`` as int64 positions of any shape, all in ``range(size)``."""
+    array = np.asarray(values)
+    if array.size == 0:
+        return np.zeros(array.shape, np.int64)
+    if array.dtype.kind not in "iu":
+        first = array.reshape(-1)[0]
+        raise TypeError(f"{name} must be whole numbers, positions in 0..{size - 1}, not {array.dtype} ({first!r})")
+    if (at := outside(array, size)) is not None:
+        allowed = f"{size}: give positions from 0 to {size - 1} ({FROM_ONE})" if size else "none"
+        place = f" at position {at}" if array.ndim == 1 else ""
+        raise ValueError(f"{name} holds {array.flat[at]}{place}, but there are {allowed}")
+    return array.astype(np.int64, copy=False)
+
+
+def numbers(values: ArrayLike, name: str, least: float = -math.inf, told: Callable[[int], str] | None = None) -> Floats:
+    """Return finite numbers as float32, of any shape; ``told`` says in an error what holds a wrong one.
+
+    >>> numbers([1, float("nan")], "weights", least=0)
+    Traceback (most recent call last):
+        ...
+    ValueError: weights[1] is nan: weights must be finite and not negative
+    """
+    array = np.asarray(values)
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"{name} must be numbers, not {array.dtype}")
+    with np.errstate(over="ignore", invalid="ignore"):
+        single: Floats = array.astype(np.float32, copy=False)
+        ends = single.min(initial=np.inf), single.max(initial=-np.inf)  # either is NaN where there is one
+    if single.size and not (ends[0] >= least and np.isfinite(ends).all()):
+        at = int((~(np.isfinite(single) & (single >= least))).argmax())
+        where = f"{name}[{', '.join(map(str, np.unravel_index(at, array.shape)))}] is" if told is None else told(at)
+        bound = "" if least == -math.inf else " and not negative" if least == 0 else f" and at least {least:g}"
+        raise ValueError(f"{where} {array.flat[at]}: {name} must be finite{bound}")
+    return single
 
 
 def room(size: int) -> None:

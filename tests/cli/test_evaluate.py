@@ -51,7 +51,7 @@ def test_a_model_is_not_judged_by_what_it_was_fitted_on(tmp_path):
     held_out.to_frame().write_csv(tmp_path / "held-out.csv")
     swapped = ["--train", str(tmp_path / "held-out.csv"), "--test", str(tmp_path / "train.csv")]
     result = CliRunner().invoke(evaluate_command, [str(tmp_path / "m.sad"), *swapped])
-    assert "are what" in str(result.exception) and "was fitted on" in str(result.exception)
+    assert "are what the model was fitted on" in str(result.exception)
 
 
 def test_interactions_keep_their_ratings_in_the_ids_of_a_model():

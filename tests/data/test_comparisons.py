@@ -177,8 +177,8 @@ def test_a_filter_keeps_frequent_items_then_busy_users(
 @pytest.mark.parametrize(
     ("arrays", "error", "message"),
     [
-        (([0], [5], [1]), ValueError, "winner_index must lie in 0..2"),
-        (([-1], [0], [1]), ValueError, "user_index must lie in 0..1"),
+        (([0], [5], [1]), ValueError, "winner_index holds 5 at position 0, but there are 3: .* start at 1"),
+        (([-1], [0], [1]), ValueError, "user_index holds -1 at position 0, but there are 2"),
         (([0], [1], [1]), ValueError, "comparison 0 compares an item with itself"),
         (([0, 0], [1], [0]), ValueError, "differ in length"),
         (([0.0], [1], [0]), TypeError, "user_index must be a one-dimensional array of whole numbers"),

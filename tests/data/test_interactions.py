@@ -305,7 +305,7 @@ def test_negative_ratings_are_kept_when_allowed() -> None:
         (np.array([[0, 0], [0, -1]]), ValueError, "holds -1 at row 1, column 1.*allow_negative"),
         (np.zeros((2, 2)), ValueError, "has no entries"),
         (np.zeros((0, 3)), ValueError, "has no entries"),
-        (np.ones(3), ValueError, "users x items matrix is needed"),
+        (np.ones(3), ValueError, "must be a matrix with two axes"),
         (np.array([["a"]]), TypeError, "must hold numbers"),
         (np.array([[1j]]), TypeError, "must hold numbers"),
     ],

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
 from sadrec.data import Interactions
@@ -27,12 +27,20 @@ def interactions(draw: st.DrawFn) -> Interactions:
     return Interactions.from_frame(frame)
 
 
+def by_time(data: Interactions, **cut: object) -> tuple[Interactions, Interactions]:
+    """Split by time, where a cut leaves something on either side."""
+    try:
+        return data.split_by_time(**cut)
+    except ValueError:
+        reject()
+
+
 SPLITS: dict[str, Split] = {
     "leave_one_out": lambda data, seed: data.leave_one_out(seed),
     "split": lambda data, seed: data.split(0.3, seed),
     "leave_last_out": lambda data, seed: data.leave_last_out(seed),
-    "split_by_time": lambda data, seed: data.split_by_time(test=0.3),
-    "at": lambda data, seed: data.split_by_time(2),
+    "split_by_time": lambda data, seed: by_time(data, test=0.3),
+    "at": lambda data, seed: by_time(data, at=2),
     "user_folds": lambda data, seed: next(iter(data.user_folds(2, seed))),
 }
 
@@ -122,6 +130,17 @@ def test_a_time_cut_puts_equal_times_on_one_side() -> None:
     frame = pl.DataFrame({"user": [1] * 5, "item": range(5), "timestamp": [1, 2, 2, 2, 3]})
     train, test = Interactions.from_frame(frame).split_by_time(test=0.4)
     assert (len(train), len(test)) == (1, 4)
+
+
+def test_a_time_cut_that_leaves_a_part_empty_is_refused() -> None:
+    data = Interactions.from_frame(pl.DataFrame({"user": [1] * 3, "item": range(3), "timestamp": [7, 8, 9]}))
+    with pytest.raises(ValueError, match=r"a cut at 0.2 leaves nothing before it: .* from 7 to 9; .*test=0.2"):
+        data.split_by_time(0.2)
+    with pytest.raises(ValueError, match="a cut at 10 leaves nothing after it"):
+        data.split_by_time(10)
+    same = Interactions.from_frame(pl.DataFrame({"user": [1] * 3, "item": range(3), "timestamp": [7] * 3}))
+    with pytest.raises(ValueError, match="a cut at 7 leaves nothing before it"):
+        same.split_by_time()
 
 
 def test_a_time_cut_can_be_a_date() -> None:

@@ -4,13 +4,15 @@ import math
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 from sklearn.metrics import ndcg_score
 
+from sadrec import SAD
 from sadrec.data import Interactions
-from sadrec.evaluation import top_n
+from sadrec.evaluation import EASE, evaluate, top_n
 from sadrec.evaluation.top_n import TOP_N_MEASURES, best, evaluate_top_n
 
 
@@ -166,3 +168,16 @@ def test_bad_input_is_refused(make_ratings, scores_model):
         evaluate_top_n(scores_model(data, np.full(data.matrix.shape, np.nan)), train, test)
     with pytest.raises(ValueError, match="shape"):
         evaluate_top_n(scores_model(data, np.zeros((20, 3))), train, test)
+
+
+@pytest.mark.parametrize("judge", [evaluate_top_n, evaluate])
+def test_a_model_is_not_judged_by_what_it_was_fitted_on(judge):
+    matrix = sp.random_array((30, 20), density=0.4, rng=np.random.default_rng(0), format="csr")
+    data = Interactions.from_csr(matrix, items=[f"i{n}" for n in range(20)])
+    train, test = data.split(0.2)
+    shuffled = Interactions.from_csr(matrix[::-1], users=np.arange(30)[::-1], items=data.items)  # rows elsewhere
+    for model in (SAD(2, iterations=1), EASE()):
+        judge(model.fit(train, show_progress=False), train, test)
+        for fitted_on in (data, shuffled):
+            with pytest.raises(ValueError, match="held-out interactions are what the model was fitted on"):
+                judge(model.fit(fitted_on, show_progress=False), train, test)

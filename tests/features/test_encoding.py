@@ -146,7 +146,7 @@ def test_a_table_that_lacks_a_column_is_refused():
         (np.ones((2, 3)), ValueError, "has 2 rows, and there are 3 items of the data"),
         (np.ones(3), ValueError, "must have the shape"),
         (np.array([["x"]] * 3), TypeError, "must hold numbers"),
-        (sp.csr_matrix(np.full((3, 1), np.nan)), ValueError, "not finite"),
+        (sp.csr_matrix(np.full((3, 1), np.nan)), ValueError, "must be finite"),
         ((["a", "b"], np.ones((3, 1))), ValueError, "has 3 rows, and there are 2 ids"),
         (FRAME.with_columns(day=pl.date(2020, 1, 1)), TypeError, "'day' holds Date"),
         (FRAME.with_columns(codes=pl.Series([[1], [1, 2], [3], []])), TypeError, "turn codes into text"),

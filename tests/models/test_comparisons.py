@@ -406,6 +406,21 @@ def test_comparisons_of_weight_0_say_nothing():
         SAD().fit(Comparisons.from_indices(judges, winner, loser, weight=np.zeros(len(judges)), **ids))
 
 
+def test_who_asks_while_comparisons_are_fitted_anew_is_answered_as_before():
+    judges, winner, loser = tournament()
+    data = comparisons(judges, winner, loser, m=20)
+    model = SAD(iterations=3).fit(data, show_progress=False)
+    before, asked = model.preference(0, 0, 1), []
+
+    def ask(epoch, figures, fitted):
+        asked.append((model.preference(0, 0, 1), fitted.preference(0, 0, 1), len(fitted.history)))
+        return epoch == 4
+
+    model.set_params(random_state=1, iterations=6).fit(data, show_progress=False, callbacks=[ask])
+    assert [old for old, _, _ in asked] == [before] * 4 and [sweeps for *_, sweeps in asked] == [1, 2, 3, 4]
+    assert model.preference(0, 0, 1) == asked[-1][1] != before
+
+
 def test_a_fit_that_a_callback_stopped_stays_stopped(tmp_path):
     data = comparisons(*tournament())
     for _ in range(2):

@@ -64,6 +64,15 @@ def test_a_memory_mapped_model_leaves_its_numbers_in_the_file(saved):
     assert isinstance(base, np.memmap) and not factors.flags.writeable
 
 
+def test_settings_come_back_as_they_were_given_also_where_factors_were_dropped(tmp_path):
+    winner = np.random.default_rng(6).integers(10, size=150)  # noise: nothing for a factor to tell
+    said = Comparisons.from_indices(winner % 8, winner, (winner + 1) % 10, users=np.arange(8), items=np.arange(10))
+    model = SAD(factors=4, iterations=10, num_threads=1).fit(said, show_progress=False)
+    assert model.parameters.n_factors < 4
+    model.save(tmp_path / "m.sad")
+    assert SAD.load(tmp_path / "m.sad").get_params() == model.get_params()
+
+
 def test_bpr_is_loaded_as_bpr_and_not_mistaken_for_sad(tmp_path, saved):
     BPR(factors=2, iterations=1).fit(sp.identity(4)).save(tmp_path / "b.sad")
     assert type(SAD.load(tmp_path / "b.sad")) is BPR
@@ -185,7 +194,7 @@ def one_endless_id(arrays, header):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (wild_offsets(np.uint64, 2**40), "cut short"),
+        (wild_offsets(np.uint64, 2**40), "out of order"),
         (wild_offsets(np.float64, np.nan), "cut short"),
         (wild_offsets(np.int64, 2**63 - 1, -2), "out of order"),
         (lambda a, h: a.update(seen_indices=a["seen_indices"].astype(np.float64)), "seen in training"),

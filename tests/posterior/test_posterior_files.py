@@ -24,9 +24,10 @@ def test_saved_is_loaded(posterior, tmp_path):
 
 def test_what_was_seen_is_kept(tmp_path):
     data = Interactions.from_frame(pl.DataFrame({"user": [5, 5, 7], "item": ["x", "y", "z"]}))
-    result = GibbsSAD(factors=1, draws=8, warmup=2, chains=1).fit(data, show_progress=False)
+    result = GibbsSAD(factors=1, draws=8, warmup=2, chains=1, num_threads=1).fit(data, show_progress=False)
     result.save(tmp_path / "p")
-    assert GibbsSAD.load(tmp_path / "p").recommend(5)[0].tolist() == ["z"]
+    loaded = GibbsSAD.load(tmp_path / "p")
+    assert loaded.recommend(5)[0].tolist() == ["z"] and loaded.num_threads == 1
 
 
 def test_a_file_from_before_there_was_a_bias_is_read(answers, tmp_path):

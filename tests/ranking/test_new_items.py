@@ -1,5 +1,7 @@
 """Parameters for a new item."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
@@ -48,8 +50,9 @@ def test_it_is_liked_by_those_who_would_have_liked_it(rivals, bias):
 def test_what_is_added_has_the_shape_of_the_model():
     _, known, liked = _world(True, True)
     new = fold_in_item(known, [0, 1, 2], liked[:, :-1])
-    result = new.added_to(known)
-    assert result.n_items == 80
+    mean = np.arange(4.0)
+    result = new.added_to(replace(known, user_mean=mean))
+    assert result.n_items == 80 and result.user_mean is mean
     assert np.array_equal(result.item_factors[:-1], known.item_factors)
     assert result.item_bias[-1] == pytest.approx(new.item_bias)
     assert new.covariance.shape == (5, 5)

@@ -387,11 +387,7 @@ def check_weight(weight: Any, count: int, where: Where = row_of_frame) -> Floats
     """Bring weights to float32, refusing what cannot be one."""
     if weight is None:
         return None
-    array = np.array(weight, dtype=np.float32)
+    array = np.array(weight)
     if array.shape != (count,):
         raise ValueError(f"{count} comparisons need as many weights, not an array of shape {array.shape}")
-    wrong = ~(np.isfinite(array) & (array >= 0))
-    if wrong.any():
-        row = int(wrong.argmax())
-        raise ValueError(f"{where(row)} has the weight {array[row]}: weights must be finite and not negative")
-    return array
+    return _check.numbers(array, "weights", 0.0, lambda row: f"{where(row)} has the weight")

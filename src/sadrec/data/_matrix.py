@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sadrec._sparse import as_csr
 from sadrec.data.ids import IdArray, Ids
 
 _INT32_MAX = np.iinfo(np.int32).max
@@ -22,34 +23,21 @@ def make(data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], shape:
 
 def canonical(matrix: Any, *, allow_negative: bool = False) -> Any:
     """Copy a matrix of any kind into our form; stored zeros stay, repeated entries are summed."""
-    if not sp.issparse(matrix):
-        matrix = np.asarray(matrix)
-    if matrix.ndim != 2:
-        raise ValueError(f"a users x items matrix is needed, not an array of shape {matrix.shape}")
-    if matrix.dtype.kind not in "biuf":
-        raise TypeError(f"the matrix must hold numbers, not {matrix.dtype}")
-    if not sp.issparse(matrix):
-        matrix = sp.coo_matrix(matrix)
-    result = sp.csr_matrix(matrix, dtype=np.float32, copy=True)
-    result.sum_duplicates()
+    result = as_csr(matrix, dtype=np.float32)
     if result.nnz == 0:
         raise ValueError(f"the matrix of shape {result.shape} has no entries")
-    wrong = ~np.isfinite(result.data) if allow_negative else ~(np.isfinite(result.data) & (result.data >= 0))
-    if wrong.any():
-        entry = int(wrong.argmax())
+    if not allow_negative and result.data.min() < 0:
+        entry = int((result.data < 0).argmax())
         row = int(np.searchsorted(result.indptr, entry, side="right")) - 1
-        remedy = "entries must be finite; leave out what is unknown"
-        if np.isfinite(result.data[entry]):
-            remedy = (
-                "every stored entry counts as something the user chose, so leave out what was disliked or rescale; "
-                "allow_negative=True keeps negative values as they are"
-            )
         raise ValueError(
-            f"the matrix holds {result.data[entry]:g} at row {row}, column {result.indices[entry]}: {remedy}"
+            f"the matrix holds {result.data[entry]:g} at row {row}, column {result.indices[entry]}: every stored entry "
+            "counts as something the user chose, so leave out what was disliked or rescale; allow_negative=True keeps "
+            "negative values as they are"
         )
     # scipy keeps 64-bit indices that came in, even where 32 bits do.
     narrow = np.int32 if max(result.nnz, *result.shape) <= _INT32_MAX else np.int64
-    return make(result.data, result.indices.astype(narrow), result.indptr.astype(narrow), result.shape)
+    copies = result.data.copy(), result.indices.astype(narrow), result.indptr.astype(narrow)
+    return make(*copies, result.shape)
 
 
 def masked(matrix: Any, mask: NDArray[np.bool_]) -> Any:
@@ -137,10 +125,11 @@ def checked_seen(seen: Any, shape: tuple[int, int]) -> Any:
     """Return what was seen as a CSR matrix of the right shape, or None."""
     if seen is None:
         return None
-    matrix = sp.csr_matrix(seen, dtype=np.float32)
+    matrix = as_csr(seen, "seen", np.float32)
     if matrix.shape != shape:
         raise ValueError(f"seen must have the shape (users, items), {shape}, not {matrix.shape}")
-    return matrix if matrix.has_sorted_indices else matrix.sorted_indices()
+    kept = not (matrix.indptr.flags.writeable or matrix.indices.flags.writeable)
+    return matrix if kept else matrix.copy()  # what the caller changes later would be followed unchecked
 
 
 def kernel_rows(matrix: Any) -> tuple[NDArray[np.int64], NDArray[np.int32]]:

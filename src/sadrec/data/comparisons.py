@@ -58,6 +58,22 @@ class Comparisons(OfUsersAndItems):
 
     _third_maker = "from_indices"
 
+    def _check_arrays(self) -> None:
+        indices = "user_index", "winner_index", "loser_index"
+        for name in indices:
+            array, ids = getattr(self, name), self.user_ids if name == "user_index" else self.item_ids
+            if array.ndim != 1 or array.dtype.kind not in "iu":
+                raise TypeError(f"{name} must be a one-dimensional array of whole numbers, not {array.dtype}")
+            checked = _check.positions(array, len(ids), name).astype(np.int32, copy=False)
+            object.__setattr__(self, name, checked)
+        lengths = [len(getattr(self, name)) for name in indices]
+        if len(set(lengths)) > 1:
+            raise ValueError(f"the indices differ in length: {', '.join(map(str, lengths))}")
+        same = self.winner_index == self.loser_index
+        if same.any():
+            raise ValueError(f"comparison {int(same.argmax())} compares an item with itself: leave such pairs out")
+        object.__setattr__(self, "weight", check_weight(self.weight, len(self)))
+
     def _arrays(self) -> tuple[NDArray[Any] | None, ...]:
         return self.user_index, self.winner_index, self.loser_index, self.weight
 
@@ -135,25 +151,8 @@ class Comparisons(OfUsersAndItems):
     ) -> "Comparisons":
         """Take arrays of rows into the ids ``users`` and ``items``."""
         user_ids, item_ids = Ids(users, "user"), Ids(items, "item")
-        arrays = []
-        for name, values, ids in (
-            ("user_index", user_index, user_ids),
-            ("winner_index", winner_index, item_ids),
-            ("loser_index", loser_index, item_ids),
-        ):
-            array = np.array(values)
-            if array.ndim != 1 or array.dtype.kind not in "iu":
-                raise TypeError(f"{name} must be a one-dimensional array of whole numbers, not {array.dtype}")
-            if len(array) and (array.min() < 0 or array.max() >= len(ids)):
-                raise ValueError(f"{name} must lie in 0..{len(ids) - 1}, not {array.min()}..{array.max()}")
-            arrays.append(array.astype(np.int32))
-        if len({len(array) for array in arrays}) > 1:
-            raise ValueError(f"the indices differ in length: {', '.join(str(len(array)) for array in arrays)}")
-        same = arrays[1] == arrays[2]
-        if same.any():
-            raise ValueError(f"comparison {int(same.argmax())} compares an item with itself: leave such pairs out")
-        user, winner, loser = arrays
-        return cls(user_ids, item_ids, user, winner, loser, check_weight(weight, len(user)))
+        user, winner, loser = (np.array(index) for index in (user_index, winner_index, loser_index))
+        return cls(user_ids, item_ids, user, winner, loser, None if weight is None else np.array(weight))
 
     # -- what it holds ---------------------------------------------------------------------------------------
 

@@ -288,9 +288,14 @@ class OfUsersAndItems:
         if not all(isinstance(ids, Ids) for ids in (self.user_ids, self.item_ids)):
             name = type(self).__name__
             raise TypeError(f"make {name.lower()} with {name}.read, .from_frame or .{self._third_maker}")
+        self._check_arrays()
         for array in self._arrays():
             if array is not None:
                 array.flags.writeable = False
+
+    def _check_arrays(self) -> None:
+        """Refuse arrays that compiled code cannot follow."""
+        raise NotImplementedError
 
     def _arrays(self) -> tuple[NDArray[Any] | None, ...]:
         """Return the arrays that must not be written to."""

@@ -13,6 +13,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sadrec import _check
+from sadrec._sparse import check as check_sparse
+from sadrec._sparse import check_values
 from sadrec.data import DataWarning, _matrix, splits
 from sadrec.data._assemble import Assembler, Duplicates
 from sadrec.data._columns import AUTO, find_interactions, is_frame, open_frame, take_columns
@@ -65,6 +67,12 @@ class Interactions(OfUsersAndItems):
     item_titles: NDArray[np.str_] | None = None
 
     _third_maker = "from_csr"
+
+    def _check_arrays(self) -> None:
+        if self.matrix.shape != self.shape or self.matrix.format != "csr":
+            raise ValueError(f"the matrix must be CSR of shape {self.shape}: make interactions with from_csr")
+        check_sparse(self.matrix)
+        check_values(self.matrix)
 
     def _arrays(self) -> tuple[NDArray[Any] | None, ...]:
         return self.matrix.data, self.matrix.indices, self.matrix.indptr, self.timestamps, self.item_titles
@@ -254,7 +262,8 @@ class Interactions(OfUsersAndItems):
     def split_by_time(self, at: Any = None, test: float = 0.2) -> tuple["Interactions", "Interactions"]:
         """Hold out everything from the time ``at`` on, or, without it, the latest share ``test``.
 
-        Interactions at the very moment of the cut are held out, so that equal times never straddle it.
+        Interactions at the very moment of the cut are held out, so that equal times never straddle it. A cut that
+        leaves one part empty is refused.
         """
         return self._divide(splits.hold_out_from(self._times(), at, test))
 

@@ -74,7 +74,13 @@ def hold_out_from(timestamps: NDArray[Any], at: Any, test: float) -> Mask:
             ) from None
     elif not isinstance(at, (int, float, np.integer, np.floating)):
         raise TypeError(f"the timestamps are numbers, so at must be one too, not {at!r}")
-    return np.asarray(timestamps >= at)
+    mask: Mask = timestamps >= at
+    if len(mask) and (mask.all() or not mask.any()):
+        raise ValueError(
+            f"a cut at {at} leaves nothing {'before' if mask.all() else 'after'} it: the times go from "
+            f"{timestamps.min()} to {timestamps.max()}; give a time between them, or a share (test=0.2)"
+        )
+    return mask
 
 
 def fold_masks(indptr: NDArray[Any], k: int, seed: int) -> Iterator[Mask]:

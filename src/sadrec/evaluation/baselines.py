@@ -37,7 +37,7 @@ class ScoreModel(Estimator):
     """The learnt arrays and their shapes: "users", "items", or None for any length."""
     user_ids: Ids
     item_ids: Ids
-    _seen: Any = None  # users x items, for a model that scores by what the user touched
+    seen: Any = None  # users x items, for a model that scores by what the user touched
 
     @abstractmethod
     def _learn(self, data: Any) -> Interactions | Comparisons:
@@ -69,7 +69,7 @@ class ScoreModel(Estimator):
         kinds = {name: pack_ids(name, getattr(self, name), arrays) for name in ("users", "items")}
         arrays |= {name: np.asarray(getattr(self, name)) for name in self._arrays}
         header = {"class": type(self).__name__, "params": plain(self.get_params()), "ids": kinds}
-        arrays |= pack_seen(self._seen)
+        arrays |= pack_seen(self.seen)
         write_arrays(Path(path), arrays, {"kind": "baseline", "format": FORMAT, **header})
 
     @classmethod
@@ -93,7 +93,7 @@ class ScoreModel(Estimator):
                 if not fits or array.dtype != np.float32 or not np.isfinite(array).all():
                     raise ValueError(f"{name} has not the shape or type it should have")
                 setattr(model, name, array)
-            model._seen = unpack_seen(arrays, (sizes["users"], sizes["items"]))
+            model.seen = unpack_seen(arrays, (sizes["users"], sizes["items"]))
         return model
 
 
@@ -173,10 +173,10 @@ class EASE(ScoreModel):
 
         penalty = checked(self)["regularization"]
         interactions = as_interactions(data)
-        self._seen = pattern(interactions)
+        self.seen = pattern(interactions)
         count = len(interactions.items)
         need(24 * count**2, f"EASE with {count:,} items", "leave out rare items (Interactions.filter)")
-        gram = (self._seen.T @ self._seen).astype(np.float64).toarray()
+        gram = (self.seen.T @ self.seen).astype(np.float64).toarray()
         gram[np.diag_indices_from(gram)] += penalty
         # In place: the matrix is symmetric, and what LAPACK calls its lower triangle is the upper one of these rows.
         factor, _ = scipy.linalg.cho_factor(gram.T, lower=True, overwrite_a=True, check_finite=False)
@@ -185,7 +185,7 @@ class EASE(ScoreModel):
         return interactions
 
     def _scores(self, rows: Positions) -> Array:
-        return np.asarray(self._seen[rows] @ self.weights)
+        return np.asarray(self.seen[rows] @ self.weights)
 
 
 def _ease_weights(upper: Array) -> Floats:

@@ -14,7 +14,7 @@ from sadrec._progress import alone
 from sadrec.data import Interactions
 from sadrec.evaluation.metrics.pairs import Pairs
 from sadrec.evaluation.metrics.sampled import Contest
-from sadrec.evaluation.protocol import source_of
+from sadrec.evaluation.protocol import as_evaluated, positions, source_of
 from sadrec.evaluation.sampling import uniforms, unmet_items
 
 R = TypeVar("R")
@@ -63,18 +63,34 @@ def check_split(train: Interactions, test: Interactions) -> None:
         )
 
 
-def check_held_out(train: Interactions, test: Interactions) -> sparse.csr_matrix:
-    """Refuse two parts that are not of one split, or that share interactions; return the pattern of both together."""
+def check_held_out(train: Interactions, test: Interactions, model: object = None) -> sparse.csr_matrix:
+    """Refuse two parts that are not of one split or share interactions, and a model that has seen the test part.
+
+    Return the pattern of both parts together.
+    """
     check_split(train, test)
     met = pattern(train, test)
-    if len(shared := np.flatnonzero(met.data > 1)):
-        row = int(np.searchsorted(met.indptr, shared[0], side="right")) - 1
-        user, item = train.users[row].item(), train.items[met.indices[shared[0]]].item()
-        raise ValueError(
-            f"{len(shared):,} of {test.matrix.nnz:,} held-out interactions are in the training part too (user {user!r} "
-            f"with item {item!r}, for one): what was trained on cannot judge; take them out of one of the two"
-        )
+    _refuse_shared(met, test, "in the training part too", "take them out of one of the two")
+    seen: Any = getattr(model, "seen", None)
+    given = as_evaluated(model) if hasattr(seen, "shape") else None
+    if given is not None and seen.shape == (len(given.users), len(given.items)):
+        users, items = positions(given, test)
+        known = sparse.csr_matrix(seen[users][:, items])
+        known.data = np.ones(known.nnz, np.float32)
+        remedy = "fit it on the training part alone (are train and test the right way round?)"
+        _refuse_shared(known + pattern(test), test, "what the model was fitted on", remedy)
     return met
+
+
+def _refuse_shared(both: sparse.csr_matrix, test: Interactions, where: str, remedy: str) -> None:
+    """Refuse held-out interactions that are somewhere else too; ``both`` counts where each one is."""
+    if len(shared := np.flatnonzero(both.data > 1)):
+        row = int(np.searchsorted(both.indptr, shared[0], side="right")) - 1
+        user, item = test.users[row].item(), test.items[both.indices[shared[0]]].item()
+        raise ValueError(
+            f"{len(shared):,} of {test.matrix.nnz:,} held-out interactions are {where} (user {user!r} with item "
+            f"{item!r}, for one): what was trained on cannot judge; {remedy}"
+        )
 
 
 def pattern(*parts: Interactions) -> sparse.csr_matrix:
@@ -103,7 +119,7 @@ class Plan:
         cut: int = 20,
         factors: bool = True,
     ) -> None:
-        self.met = check_held_out(train, held_out)
+        self.met = check_held_out(train, held_out, model)
         if sampled < 1 or not 0 < cut <= sampled:
             raise ValueError(f"need sampled >= 1 and 0 < cut <= sampled, got sampled={sampled} and cut={cut}")
         self.source = source_of(model, train, factors=factors)

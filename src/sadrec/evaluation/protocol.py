@@ -5,7 +5,8 @@ preferred) and ``scores(users)`` (an array users x ``model.items``; higher is be
 are then differences of scores, or scores are mean margins over the catalogue. Measures of probability apply only to a
 model that has ``probability(user, item, rival)``. A model that has both and whose margins are nothing but differences
 of its scores may say so with an attribute ``margins_are_differences = True``: it is then asked for the scores of many
-users at a time, which is faster.
+users at a time, which is faster. A model that keeps what it was trained on as ``seen``, a matrix users x items, is not
+evaluated on it.
 
 ``compare`` and ``tune`` also copy and fit models. Every :class:`~sadrec.models.base.Estimator` can be; a model of your
 own needs ``get_params()`` (scikit-learn's convention: the arguments of its constructor) and

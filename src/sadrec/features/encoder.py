@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sadrec._check import outside
 from sadrec._types import Doubles
 from sadrec.data import DataWarning
 from sadrec.data.ids import Ids
@@ -296,7 +297,7 @@ class Encoder:
                 kept, width, size = arrays[f"{number}_kept"], int(entry["width"]), float(entry["scale"])
                 if kept.dtype != np.int64 or kept.ndim != 1 or width <= 0 or not 0 < size < np.inf:
                     raise ValueError("the columns of a matrix of features do not fit")
-                if len(kept) and not 0 <= kept.min() <= kept.max() < width:
+                if outside(kept, width) is not None:
                     raise ValueError("the columns of a matrix of features do not exist")
                 codes.append(Chosen(width, np.array(kept), size))
             else:

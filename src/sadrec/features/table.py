@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from sadrec._check import whole
+from sadrec._sparse import as_csr
 from sadrec._types import Doubles
 from sadrec.data._columns import AUTO, WHOLE_NUMBER, find_column, is_frame, open_frame, take_columns
 from sadrec.data.ids import Ids, as_id_array
@@ -158,7 +158,10 @@ class Features:
             flat = [value for row in rows for value in row]
             if not all(isinstance(value, str) for value in flat):
                 try:
-                    matrix = np.array([list(row) for row in rows], np.float64)
+                    matrix = np.array([list(row) for row in rows])
+                    if matrix.dtype.kind not in "biufO":
+                        raise TypeError("no numbers")
+                    matrix = matrix.astype(np.float64)  # NaN where it was None
                 except (TypeError, ValueError):
                     raise ValueError(
                         f"{what}_features: a mapping goes from ids, and each needs a list of tags (text), or as many "
@@ -306,14 +309,12 @@ def _tags(name: str, rows: Sequence[Sequence[str]]) -> Words:
 
 def _matrix(matrix: Any, rows: int, name: str, whose: str) -> Part:
     if sp.issparse(matrix):
-        result = sp.csr_matrix(matrix, dtype=np.float64)
-        result.sum_duplicates()
-        values: NDArray[Any] = result.data
+        result = as_csr(matrix, name, np.float64)
     else:
         result = np.asarray(matrix)
         if result.dtype.kind not in "biuf":
             raise TypeError(f"{name} as a matrix must hold numbers, not {result.dtype}")
-        result = values = result.astype(np.float64)
+        result = result.astype(np.float64)
     if result.ndim != 2 or not result.shape[1]:
         raise ValueError(f"{name} as a matrix must have the shape (rows, columns), not {result.shape}")
     if result.shape[0] != rows:
@@ -321,8 +322,8 @@ def _matrix(matrix: Any, rows: int, name: str, whose: str) -> Part:
             f"{name} has {result.shape[0]:,} rows, and there are {rows:,} {whose}: give a row for each, in their "
             "order, or a pair (ids, matrix)"
         )
-    if np.isinf(values).any() or (sp.issparse(result) and np.isnan(values).any()):
-        raise ValueError(f"{name} holds numbers that are not finite: leave out what is not known, or give a mean")
     if sp.issparse(result):
         return Block(result)
+    if np.isinf(result).any():
+        raise ValueError(f"{name} holds numbers that are not finite: leave out what is not known, or give a mean")
     return Numbers([str(column) for column in range(result.shape[1])], result, False)

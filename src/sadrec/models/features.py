@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sadrec._check import one_of
+from sadrec._sparse import checked_csr
 from sadrec._types import Doubles, Positions
 from sadrec.data import Interactions
 from sadrec.data._matrix import compressed, enlarged, join_ids
@@ -337,17 +338,9 @@ def unpack_features(
             if own[name].shape != shape or own[name].dtype != dtype:
                 raise ValueError(f"{start}{name} does not fit the model")
         indptr, indices, data = own["indptr"], own["indices"], own["data"]
-        if indptr.dtype != np.int64 or indptr.shape != (count + 1,) or indptr[0] != 0 or indptr[-1] != len(indices):
-            raise ValueError(f"{start}indptr is cut short, or of another type")
-        if (indptr[1:] < indptr[:-1]).any() or indices.dtype != np.int64 or indices.ndim != 1:
-            raise ValueError(f"{start}indptr is out of order")
-        if data.dtype != np.float64 or data.shape != indices.shape:
-            raise ValueError(f"{start}data does not fit its indices")
-        if len(indices) and not 0 <= indices.min() <= indices.max() < width:
-            raise ValueError(f"{start}indices names columns that do not exist")
-        if finite and not all(np.isfinite(own[name]).all() for name in ("data", *shapes)):
-            raise ValueError(f"{start}data is not made of finite numbers")
-        rows = sp.csr_matrix((data, indices, indptr), shape=(count, width), copy=False)
+        if finite and not all(np.isfinite(own[name]).all() for name in shapes):
+            raise ValueError(f"{start}coefficients and the like are not made of finite numbers")
+        rows = checked_csr(data, indices, indptr, (count, width), f"the {what} features")
         linear = Linear(own["coefficients"], own["intercept"])
         prediction = Network(linear, *(own[name] for name in _NETWORK)) if network else linear
         found[what] = Predictor(encoder, rows, prediction, own["cold"].astype(np.bool_))

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sadrec._check import number
@@ -20,6 +19,7 @@ from sadrec._files import (
     read_arrays,
     write_arrays,
 )
+from sadrec._sparse import check_starts, checked_csr
 from sadrec.data.ids import IdArray, Ids, text_ids
 from sadrec.models.base import ModelFileError
 from sadrec.models.features import pack_features, unpack_features
@@ -221,7 +221,7 @@ def unpack_ids(name: str, kind: str, tensors: Tensors, count: int) -> IdArray:
     """Return the ids as they were."""
     if kind == "text":
         blob, offsets = tensors[name].tobytes(), tensors[f"{name}_offsets"]
-        _check_offsets(offsets, count, len(blob), f"the list of {name}")
+        check_starts(offsets, count, len(blob), f"the list of {name}", "id")
         texts = [blob[a:b].decode("utf-8", "surrogatepass") for a, b in pairwise(offsets.tolist())]
         return text_ids(texts)  # refuses a single long text, which would make all of them as wide
     dtype = np.dtype(kind)
@@ -242,17 +242,4 @@ def unpack_seen(tensors: Tensors, shape: tuple[int, int]) -> Any:
     if "seen_indptr" not in tensors:
         return None
     indptr, indices, data = (tensors[f"seen_{part}"] for part in ("indptr", "indices", "data"))
-    _check_offsets(indptr, shape[0], len(indices), "what was seen in training")
-    if indices.dtype.kind != "i" or indices.ndim != 1 or data.shape != indices.shape or not np.isfinite(data).all():
-        raise ValueError("what was seen in training is not one finite number for each item named")
-    if len(indices) and not 0 <= indices.min() <= indices.max() < shape[1]:
-        raise ValueError("what was seen in training names items that do not exist")
-    return sp.csr_matrix((data, indices, indptr), shape=shape, copy=False)
-
-
-def _check_offsets(offsets: NDArray[Any], count: int, end: int, what: str) -> None:
-    """Refuse offsets that do not rise from 0 to ``end`` in ``count`` steps; compiled code would follow them blindly."""
-    if offsets.dtype != np.int64 or offsets.shape != (count + 1,) or offsets[0] != 0 or offsets[-1] != end:
-        raise ValueError(f"{what} is cut short, or of another type")
-    if (offsets[1:] < offsets[:-1]).any():  # a difference could overflow
-        raise ValueError(f"{what} has offsets that are out of order")
+    return checked_csr(data, indices, indptr, shape, "what was seen in training")

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from sadrec._check import whole
+from sadrec._sparse import as_csr
 from sadrec._types import Doubles, Floats, Positions
 from sadrec.data import Comparisons
 from sadrec.data._matrix import drop_disliked, enlarged, join_ids
@@ -440,10 +441,10 @@ def known_to(seen: Any, users: Positions, user_items: Any, items: int) -> Any:
     """Return what users know, a CSR matrix with a row for each, from ``user_items`` or what was seen; None: nothing."""
     if user_items is None:
         return None if seen is None else seen[users]
-    known = sp.csr_matrix(user_items)
+    known = as_csr(user_items, "user_items")
     if known.shape != (len(users), items):
         raise ValueError(
             f"user_items must have a row for each of the {len(users)} users asked about and a column for each "
             f"of the model's {items} items, not the shape {known.shape}"
         )
-    return known if known.has_sorted_indices else known.sorted_indices()  # the caller's stays as it is
+    return known

@@ -113,8 +113,9 @@ class Fitting(TrainingSettings, Lists, Newcomers):
         patience, monitor
             After how many epochs without a rise of "validation_log_likelihood" or "validation_accuracy" to stop.
         callbacks
-            Called as ``f(epoch, figures, model)`` after each epoch, the model being usable meanwhile; True stops the
-            fit. Other threads that ask a model while it is fitted are answered as before the fit until it is over.
+            Called as ``f(epoch, figures, model)`` after each epoch; True stops the fit. ``model`` is a temporary one
+            that holds what is learnt so far and can be asked during the call; ``copy.deepcopy`` keeps it for longer.
+            Whoever asks the model itself is answered as before the fit until that is over.
         checkpoint, checkpoint_seconds
             A folder, and how often to write to it (0: after every epoch). Killed and run again with the same arguments,
             the fit continues from there and ends with the same bits as an undisturbed one.
@@ -233,14 +234,21 @@ class Fitting(TrainingSettings, Lists, Newcomers):
             "title": type(self).__name__,
         }
 
-        call_back = partial(self._call_back, options.callbacks)
         if factors is None:
+            latest: list[Fitted] = []
 
             def keep(fitted: Fitted) -> None:
-                self._fitted = fitted
+                latest[:] = [fitted]
 
-            watching = call_back if options.callbacks else None
-            fit_comparisons(data, settings, threads, keep, watching, features=features, **run_options)
+            def watch(epoch: int, figures: Figures) -> bool:
+                return self._call_back(options.callbacks, epoch, figures, latest[0])
+
+            watching = watch if options.callbacks else None
+            try:
+                fit_comparisons(data, settings, threads, keep, watching, features=features, **run_options)
+            finally:
+                if latest:
+                    self._fitted = latest[0]
             return self
         centres = None if features is None else features.centres(settings.seed)
         trainer = Trainer(factors, settings, data.positives(settings), data.pair_sources(settings), threads, centres)
@@ -248,7 +256,7 @@ class Fitting(TrainingSettings, Lists, Newcomers):
         seen = seen_before if data.matrix is None else whole.seen  # a function: it may take a copy, at the end
         fitted = Fitted(_parameters(factors), whole.users, whole.items, seen, settings)
 
-        def take_over(finished: bool = False) -> None:
+        def learnt(finished: bool = False) -> Fitted:
             for array in factors.arrays:
                 array.flags.writeable = not finished
             # A new object for every epoch: what was derived from the factors of the last one is not kept.
@@ -256,21 +264,10 @@ class Fitting(TrainingSettings, Lists, Newcomers):
             parameters, predicted = _parameters(factors), None
             if features is not None and centres is not None:
                 parameters, predicted = features.complete(factors, centres)
-            self._fitted = replace(fitted, parameters=parameters, stored_seen=seen, features=predicted)
+            return replace(fitted, parameters=parameters, stored_seen=seen, features=predicted)
 
         def after_epoch(epoch: int, figures: Figures) -> bool:
-            if not options.callbacks:
-                return False
-            # Between callbacks training changes the factors: whoever asks then is answered as before the fit.
-            before = self.__dict__.get("_fitted")
-            take_over()
-            try:
-                return call_back(epoch, figures)
-            finally:
-                if before is None:
-                    self.__dict__.pop("_fitted", None)
-                else:
-                    self._fitted = before
+            return bool(options.callbacks) and self._call_back(options.callbacks, epoch, figures, learnt())
 
         give_back()  # what preparing took: some numbers for every user
         try:
@@ -278,11 +275,11 @@ class Fitting(TrainingSettings, Lists, Newcomers):
         except BaseException:
             if trainer.epoch and trainer.idle:  # else nothing was learnt, and the model is what it was before
                 trainer.free()
-                take_over(finished=True)
+                self._fitted = learnt(finished=True)
             raise
         trainer.free()
         give_back()
-        take_over(finished=True)
+        self._fitted = learnt(finished=True)
         self._warn_of_nothing()
         return self
 
@@ -359,9 +356,17 @@ class Fitting(TrainingSettings, Lists, Newcomers):
             history,
         )
 
-    def _call_back(self, callbacks: Iterable[Callback], epoch: int, figures: Figures) -> bool:
-        """Tell all of them, and return whether one stops the fit."""
-        answers = [callback(epoch, figures, self) for callback in callbacks]
+    def _call_back(
+        self, callbacks: Iterable[Callback], epoch: int, figures: Figures, fitted: Fitted | None = None
+    ) -> bool:
+        """Call all of them with a model of what is learnt so far, and return whether one stops the fit."""
+        model = self.clone()
+        if fitted is not None:
+            model._fitted = fitted
+        try:
+            answers = [callback(epoch, figures, model) for callback in callbacks]
+        finally:
+            model.__dict__.pop("_fitted", None)  # training goes on in the same arrays
         return any(answers)
 
     def collect(self) -> Self:

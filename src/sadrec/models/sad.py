@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sadrec._check import numbers
 from sadrec._settings import checked
 from sadrec._types import Floats
 from sadrec.data._matrix import checked_seen
@@ -76,8 +77,6 @@ class SAD(Fitting):
         optional = (None if value is None else _finite(name, value) for name, value in given.items())
         parameters = Parameters(_finite("user_factors", user_factors), _finite("item_factors", item_factors), *optional)
         tau, shape = parameters.rival_factors, (parameters.n_users, parameters.n_items)
-        if tau is not None and tau.min(initial=0) < 0:
-            raise ValueError(f"rival_factors must not be negative, and one is {tau.min()}")
         if tau is not None and not cls._learn_rivals:
             raise ValueError("BPR has no rival factors: use SAD.from_factors")
         user_ids = Ids(np.arange(shape[0]) if users is None else as_id_array(users), what="user")
@@ -148,7 +147,6 @@ class SAD(Fitting):
             model = kind()
             known = model.get_params()
             model.set_params(**{name: value for name, value in params.items() if name in known})
-            model.factors = fitted.parameters.n_factors
             checked(model)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise ModelFileError(f"{str(path)!r} cannot be read as a sadrec model: {error}") from error
@@ -183,9 +181,7 @@ class BPR(SAD):
 
 
 def _finite(name: str, value: ArrayLike) -> Floats:
-    """Return the array as float32, refusing what is not a finite number."""
-    array = np.asarray(value, np.float32).view()
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} must be finite numbers")
+    """Return the array as float32, refusing what is not a finite number, and rival factors below 0."""
+    array = numbers(value, name, 0.0 if name == "rival_factors" else -np.inf).view()
     array.flags.writeable = False  # verbs may keep what they derive from it
     return array

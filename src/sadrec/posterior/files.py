@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sadrec._check import outside
 from sadrec._files import kind_in_words, read_arrays, write_arrays
 from sadrec._record import Arrays, Records
 from sadrec.data.ids import Ids
@@ -120,17 +121,25 @@ def _checked(
 
 
 def save_posterior(
-    path: str | Path, draws: Draws, users: Ids, items: Ids, observed: ByUser, seen: Any, settings: GibbsSettings
+    path: str | Path,
+    draws: Draws,
+    users: Ids,
+    items: Ids,
+    observed: ByUser,
+    seen: Any,
+    settings: GibbsSettings,
+    num_threads: int,
 ) -> None:
     """Write everything, whole or not at all."""
     tensors: dict[str, NDArray[Any]] = {f"{name.removesuffix('s')}_draws": getattr(draws, name) for name in _DRAWS}
     tensors |= {f"observed_{name}": getattr(observed, name) for name in _OBSERVED}
     kinds = {"users": pack_ids("users", users.array, tensors), "items": pack_ids("items", items.array, tensors)}
     header = {"kind": "posterior", "format": FORMAT, "ids": kinds, "settings": settings.as_dict()}
+    header["num_threads"] = num_threads
     write_arrays(Path(path), {**tensors, **pack_seen(seen)}, header)
 
 
-def load_posterior(path: str | Path) -> tuple[Draws, Ids, Ids, ByUser, Any, GibbsSettings]:
+def load_posterior(path: str | Path) -> tuple[Draws, Ids, Ids, ByUser, Any, GibbsSettings, int]:
     """Return what :func:`save_posterior` wrote, checked; draws stay on the disk until they are used."""
     with refusing(path, _KIND):
         tensors, header = read_arrays(Path(path), _KIND)
@@ -142,12 +151,13 @@ def load_posterior(path: str | Path) -> tuple[Draws, Ids, Ids, ByUser, Any, Gibb
             )
         draws = Draws(*(tensors[f"{name.removesuffix('s')}_draws"] for name in _DRAWS))
         given = {"bias": False, **header["settings"]}  # files from before there was one do not name it
-        settings = resolved(SamplerSettings(random_state=given.pop("seed"), **given))
+        threads = header.get("num_threads", 0)
+        settings = resolved(SamplerSettings(random_state=given.pop("seed"), num_threads=threads, **given))
         n, m = _check_draws(draws, settings.factors, settings.bias)
         users = Ids(unpack_ids("users", header["ids"]["users"], tensors, n), "user")
         items = Ids(unpack_ids("items", header["ids"]["items"], tensors, m), "item")
         observed = _observed([np.array(tensors[f"observed_{name}"]) for name in _OBSERVED], n, m)
-        return draws, users, items, observed, unpack_seen(tensors, (n, m)), settings
+        return draws, users, items, observed, unpack_seen(tensors, (n, m)), settings, threads
 
 
 def _observed(columns: list[NDArray[Any]], n: int, m: int) -> ByUser:
@@ -156,7 +166,7 @@ def _observed(columns: list[NDArray[Any]], n: int, m: int) -> ByUser:
     for column, size in ((user, n), (winner, m), (loser, m)):
         if column.dtype != np.int32 or column.ndim != 1 or len(column) != len(user):
             raise ValueError("the comparisons are cut short")
-        if len(column) and not 0 <= column.min() <= column.max() < size:
+        if outside(column, size) is not None:
             raise ValueError("the comparisons name users or items that do not exist")
     if root.shape != user.shape or root.dtype != np.float32 or not np.isfinite(root).all():
         raise ValueError("the weights of the comparisons are not finite float32 numbers")

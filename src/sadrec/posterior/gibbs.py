@@ -553,7 +553,8 @@ class GibbsSAD(SamplerSettings, Estimator):
 
     def save(self, path: str | Path) -> None:
         """Write draws, ids, settings and what was observed to a file; an old file stays until all is written."""
-        save_posterior(path, self.drawn, self.user_ids, self.item_ids, self.observed, self.seen, self.settings)
+        known = self.drawn, self.user_ids, self.item_ids, self.observed, self.seen, self.settings
+        save_posterior(path, *known, self.num_threads)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -561,9 +562,9 @@ class GibbsSAD(SamplerSettings, Estimator):
 
         Another, damaged or newer file raises a ``ModelFileError``.
         """
-        drawn, users, items, observed, seen, settings = load_posterior(path)
+        drawn, users, items, observed, seen, settings, threads = load_posterior(path)
         given = settings.as_dict()
-        posterior = cls(random_state=given.pop("seed"), **given)
+        posterior = cls(random_state=given.pop("seed"), num_threads=threads, **given)
         posterior._hold(drawn, users, items, observed, seen, settings)
         return posterior
 

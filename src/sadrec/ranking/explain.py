@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sadrec._check import whole
+from sadrec._check import positions, whole
 from sadrec._types import Doubles, Positions
 from sadrec._words import one_line, titled
 from sadrec.ranking.fold_in import Pool, liked_pairs, pair_design
 from sadrec.ranking.logistic import check_regularization, curvature
 from sadrec.ranking.pairs import contributions, sigmoid
-from sadrec.ranking.parameters import Parameters, User, item_positions, positions, user_vector
+from sadrec.ranking.parameters import Parameters, User, item_positions, user_vector
 
 
 @dataclass(frozen=True, eq=False)

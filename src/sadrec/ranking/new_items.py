@@ -7,17 +7,18 @@ often as a uniform draw among the items a user has not liked brings it up: witho
 better than any old one.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sadrec._check import whole
+from sadrec._check import positions, whole
+from sadrec._sparse import as_csr
 from sadrec._types import Doubles, Positions
 from sadrec.ranking.fold_in import draw, even_points
 from sadrec.ranking.logistic import check_regularization, maximise, maximise_sparse
-from sadrec.ranking.parameters import Parameters, positions
+from sadrec.ranking.parameters import Parameters
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -49,7 +50,7 @@ class NewItem:
             tau = np.vstack([tau, self.rival_factors.astype(tau.dtype)])
         if bias is not None:
             bias = np.append(bias, bias.dtype.type(self.item_bias))
-        return Parameters(parameters.user_factors, eta, tau, bias)
+        return replace(parameters, item_factors=eta, rival_factors=tau, item_bias=bias)
 
 
 def fold_in_item(
@@ -80,7 +81,7 @@ def fold_in_item(
     if not 0 <= rival_regularization < np.inf:
         raise ValueError(f"rival_regularization must be a number of at least 0, not {rival_regularization!r}")
     pairs = whole(pairs, "pairs", least=1)
-    known = liked.tocsr().astype(bool).astype(np.float64)
+    known = as_csr(liked, "liked").astype(bool).astype(np.float64)
     sizes = np.diff(known.indptr).astype(np.int64)
 
     # As the winner: each of these users once per epoch, against negatives spread over what the user has not liked.

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sadrec._check import positions
 from sadrec._memory import need
 from sadrec._types import Doubles, Positions
-from sadrec.ranking.parameters import Parameters, User, is_vector, item_positions, positions, user_vector
+from sadrec.ranking.parameters import Parameters, User, is_vector, item_positions, user_vector
 
 _CHUNK = 1 << 20
 """How many contributions are held at a time when many preferences are asked for."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sadrec._check import positions
 from sadrec._types import Doubles, Positions
 
 _CHUNK = 1 << 15
@@ -168,23 +169,6 @@ User = int | np.integer[Any] | NDArray[Any] | Sequence[float]
 """A user: the position of a row of ``user_factors``, or, for a new user, a vector of floats, one per factor."""
 
 
-def positions(values: ArrayLike, size: int, name: str) -> Positions:
-    """Return ``values`` as int64 positions of any shape, all in ``range(size)``."""
-    array = np.asarray(values)
-    if array.size == 0:
-        return np.zeros(array.shape, np.int64)
-    if array.dtype.kind not in "iu":
-        raise TypeError(f"{name} must be whole numbers, positions in 0..{size - 1}, not {array.dtype}: {values!r}")
-    if array.min() < 0 or array.max() >= size:
-        wrong = array[(array < 0) | (array >= size)].flat[0]
-        raise ValueError(
-            f"{name} holds {int(wrong)}, but there are {size}: give positions from 0 to {size - 1}"
-            if size
-            else f"{name} holds {int(wrong)}, but there are none"
-        )
-    return array.astype(np.int64, copy=False)
-
-
 def item_positions(parameters: Parameters, items: ArrayLike | None, name: str = "items") -> Positions:
     """Return a 1-D array of item positions; ``None`` stands for the whole catalogue."""
     if items is None:
@@ -213,6 +197,8 @@ def user_vector(parameters: Parameters, user: User) -> NDArray[Any]:
         raise ValueError(
             f"a user's vector must hold one float per factor, shape {(parameters.n_factors,)}, not {vector.shape}"
         )
+    with np.errstate(over="ignore"):
+        vector = vector.astype(parameters.dtype, copy=False)
     if not np.isfinite(vector).all():
         raise ValueError("a user's vector must be finite, but this one holds NaN or infinity")
-    return vector.astype(parameters.dtype, copy=False)
+    return vector

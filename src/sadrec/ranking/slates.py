@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sadrec._check import whole
+from sadrec._check import positions, whole
 from sadrec._types import Doubles, Positions
 from sadrec._words import one_line
-from sadrec.ranking.parameters import Parameters, item_positions, positions
+from sadrec.ranking.parameters import Parameters, item_positions
 from sadrec.ranking.rank import SlateMethod, rank_tournament
 from sadrec.ranking.tournament import Tournament
 from sadrec.ranking.vectors import user_vectors

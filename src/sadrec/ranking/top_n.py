@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sadrec._check import threads, whole
+from sadrec._check import positions, threads, whole
 from sadrec._memory import need
+from sadrec._sparse import as_csr
 from sadrec._types import Positions
-from sadrec.ranking.parameters import Parameters, User, is_vector, positions, user_vector
+from sadrec.ranking.parameters import Parameters, User, is_vector, user_vector
 from sadrec.ranking.rank import METHODS, Method, rank
 from sadrec.ranking.vectors import item_vectors, user_vectors
 
@@ -236,9 +237,7 @@ def _seen(seen: "csr_matrix | None", users: int, catalogue: int) -> tuple[Positi
         raise ValueError(
             f"seen must have a row per query and a column per item, shape {(users, catalogue)}, not {seen.shape}"
         )
-    rows = seen.tocsr()
-    if not rows.has_sorted_indices:
-        rows = rows.sorted_indices()
+    rows = as_csr(seen, "seen")
     return rows.indptr.astype(np.int64, copy=False), rows.indices.astype(np.int32, copy=False)
 
 
@@ -277,7 +276,7 @@ def recommend(
     N, candidates = whole(N, "N"), whole(candidates, "candidates", least=1)
     asked = parameters.user_factors if users is None else np.atleast_1d(np.asarray(users))
     if liked is not None:
-        liked = liked.tocsr()
+        liked = as_csr(liked, "liked")
         if liked.shape != (len(asked), parameters.n_items):
             raise ValueError(
                 f"liked must have a row per user asked about and a column per item, shape "

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sadrec._check import positions
 from sadrec._types import Doubles, Positions
-from sadrec.ranking.parameters import Parameters, User, item_positions, positions, user_vector
+from sadrec.ranking.parameters import Parameters, User, item_positions, user_vector
 
 _BLOCK = 4096
 """Items worked on at a time: they stay near the processor."""

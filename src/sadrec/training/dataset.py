@@ -9,7 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sadrec._check import numbers
 from sadrec._files import fingerprint
+from sadrec._sparse import as_csr
 from sadrec._types import Doubles, Floats
 from sadrec.data import Comparisons, Interactions
 from sadrec.data._matrix import align_ids, join_ids, kernel_rows, make, merged, merged_start
@@ -305,22 +307,15 @@ def _refuse_none_or_all(disliked: Any, of: int, dislikes: Any) -> None:
 
 def _checked_weights(weights: Any, data: Interactions) -> Floats:
     if sp.issparse(weights):
-        weights = weights.tocsr()
+        weights = as_csr(weights, "weights")
         if not np.array_equal(weights.indptr, data.matrix.indptr) or not np.array_equal(
             weights.indices, data.matrix.indices
         ):
             raise ValueError("weights given as a sparse matrix must have the entries of the interactions")
         weights = weights.data
-    array = np.asarray(weights, np.float32)
+    array = np.asarray(weights)
     if array.shape != data.matrix.data.shape:
         raise ValueError(
             f"weights must be one per interaction, {data.matrix.nnz}, in the order of data.matrix, not {array.shape}"
         )
-    if not (array.min(initial=0) >= 0 and np.isfinite(array.sum(dtype=np.float64))):  # without arrays of flags
-        bad = ~(np.isfinite(array) & (array >= 0))
-        at = int(bad.argmax())
-        raise ValueError(
-            f"weights must be finite and not negative, but weights[{at}] is {array[at]} ({int(bad.sum())} such in "
-            "all): 0 leaves an interaction out"
-        )
-    return array
+    return numbers(array, "weights", 0.0)
