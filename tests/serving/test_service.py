@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+import itertools
 import json
 import shutil
 
@@ -62,6 +63,34 @@ def test_an_empty_list_is_no_silent_average_user(running, said):
     answer = running.client.post("/v1/recommend", json={**said, "fallback": "popular", "N": 3}).json()
     assert answer["fallback"] == "popular" and answer["user"] == "everybody"
     assert [one["item"] for one in answer["items"]] == running.model.recommend_popular(N=3)[0].tolist()
+
+
+@pytest.mark.parametrize("more", [[], ["keep_seen=true"], ["keep_seen=false", "method=margin"], ["fallback=none"]])
+def test_a_question_has_one_answer_in_whatever_order_it_is_asked(running, clicks, more):
+    """``?user=7&N=3`` and ``?N=3&user=7`` had other digits and other headers."""
+    for service in (running, clicks):
+        answers = [
+            service.client.get("/v1/recommend?" + "&".join(order))
+            for order in itertools.permutations(["user=7", "N=3", *more])
+        ]
+        posted = service.client.post("/v1/recommend", json={"user": 7, "N": 3, "keep_seen": "keep_seen=true" in more})
+        assert {answer.content for answer in (*answers, posted)} == {answers[0].content}
+        assert {str(answer.headers.raw) for answer in (*answers, posted)} == {str(answers[0].headers.raw)}
+        assert answers[0].status_code == 200 and len(answers[0].json()["items"]) == 3
+
+
+@pytest.mark.parametrize("user", ["7", "%37", "07", "+7", "7%20", "8&user=7"])
+def test_a_user_is_the_same_however_the_address_writes_it(running, user):
+    direct, by_route = (running.client.get(f"/v1/recommend?user={user}{more}") for more in ("", "&method=margin"))
+    assert direct.content == by_route.content == running.client.get("/v1/recommend?user=7").content
+
+
+def test_scores_have_the_digits_of_single_precision(running):
+    answer = running.client.get("/v1/recommend?user=7&N=5").json()
+    np.testing.assert_array_equal(
+        np.float32([one["score"] for one in answer["items"]]), running.model.recommend(7, N=5)[1]
+    )
+    assert all(str(np.float32(one["score"])) == str(one["score"]) for one in answer["items"])
 
 
 # -- bounds -----------------------------------------------------------------------------------------------------------
@@ -296,7 +325,7 @@ def test_a_service_that_is_ready_answers(started, monkeypatch):
     def broken(*_):
         raise RuntimeError("no answer")
 
-    monkeypatch.setattr(running.served, "recommend", broken)
+    monkeypatch.setattr(running.served, "entries", broken)
     answer = running.client.get("/readyz")
     assert answer.status_code == 503 and answer.json()["status"] == "failing"
     assert running.client.get("/livez").status_code == 200

@@ -116,8 +116,7 @@ def _add_verbs(app: FastAPI, service: Service) -> None:
 
     @get("recommend", answers.RecommendAnswer, "What to show a known user")
     def recommend(request: Request, asked: Annotated[questions.RecommendQuery, Query()]) -> Response:
-        given = asked.model_dump()
-        full = questions.Recommend(**{**given, "items": given["items"] or None})
+        full = questions.Recommend.model_validate({**asked.model_dump(), "items": asked.items or None})
         return _json(verbs.recommend(answered(request), full))
 
     @post("recommend", answers.RecommendAnswer, "What to show a user, or a visitor by likes, comparisons or features")
@@ -209,7 +208,7 @@ def _add_health(app: FastAPI, store: Store, metrics: Metrics) -> None:
             return _json({"status": "loading", "model": None}, 503)
         status = "draining" if store.draining else "ready"
         try:
-            store.current.ask_once()
+            verbs.ask_once(store.current)
         except Exception:
             logger.exception("the model does not answer")
             status = "failing"

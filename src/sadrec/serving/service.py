@@ -10,18 +10,24 @@ import time
 from collections.abc import AsyncIterator, Callable, Collection, MutableMapping
 from contextlib import asynccontextmanager
 from typing import Any
+from urllib.parse import parse_qsl
 
+from pydantic import TypeAdapter
+
+from sadrec.serving import verbs
 from sadrec.serving.events import EventLog
 from sadrec.serving.keys import Keys
 from sadrec.serving.problems import Unanswerable
-from sadrec.serving.questions import Events
+from sadrec.serving.questions import Events, Number
 from sadrec.serving.served import Served, dumps
-from sadrec.serving.settings import MOST_AT_ONCE, MOST_BODY, MOST_CONNECTIONS, MOST_N, ServeSettings
+from sadrec.serving.settings import MOST_AT_ONCE, MOST_BODY, MOST_CONNECTIONS, ServeSettings
 from sadrec.serving.store import Store
 
 logger = logging.getLogger("sadrec.serving")
 
 Scope = MutableMapping[str, Any]
+
+_NUMBER = TypeAdapter(Number)
 
 _OPEN = ("/livez", "/readyz")
 """What is answered without a key and without a model."""
@@ -121,15 +127,7 @@ class Service:
         if path == "/v1/recommend" and served is not None and scope["method"] == "GET":
             body = self._direct(served, scope["query_string"])
             if body is not None:
-                headers = [
-                    (b"content-type", b"application/json"),
-                    (b"content-length", b"%d" % len(body)),
-                    served.header,
-                ]
-                if self.store.draining:
-                    headers.append((b"connection", b"close"))
-                await send({"type": "http.response.start", "status": 200, "headers": headers})
-                await send({"type": "http.response.body", "body": body})
+                await self._reply(path, send, 200, body, served)
                 self._direct_requests.inc()
                 self._direct_seconds.observe(time.perf_counter() - began)
                 return
@@ -150,20 +148,15 @@ class Service:
 
     @staticmethod
     def _direct(served: Served, query: bytes) -> bytes | None:
-        """Answer ``user=ID[&N=NUMBER]`` with plain characters; None leaves the question to the route."""
-        user, _, number = query.partition(b"&")
-        if user[:5] != b"user=" or b"%" in user or b"+" in user or not user.isascii():
+        """Answer for a known user and a number alone, as the route would; None leaves the question to it."""
+        given = dict(parse_qsl(query.decode("latin-1"), keep_blank_values=True))  # as the route reads it
+        if "user" not in given or not given.keys() <= {"user", "N"}:
             return None
-        N = 10
-        if number:
-            digits = number[2:]
-            if number[:2] != b"N=" or not digits.isdigit() or len(digits) > 4:
-                return None
-            N = int(digits)
-            if not 1 <= N <= MOST_N:
-                return None
-        row = served.user_row(user[5:].decode())
-        return None if row is None else served.recommend(row, N)
+        try:
+            answer = verbs.recommend_known(served, given["user"], _NUMBER.validate_python(given.get("N", 10)))
+        except Exception:  # the route says what is wrong
+            return None
+        return None if answer is None else dumps(answer)
 
     def _is_open(self, path: str) -> bool:
         """Whether a path needs no key: health, and the page itself, which holds nothing of the model."""
@@ -173,12 +166,15 @@ class Service:
         self, scope: Scope, send: Any, status: int, error: str, served: Served | None, header: tuple[bytes, bytes]
     ) -> None:
         body = dumps({"error": error, "model": None if served is None else served.digest})
-        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)), header]
-        if served is not None:
-            headers.append(served.header)
-        if self.store.draining:
-            headers.append((b"connection", b"close"))
         self.metrics.requests.labels(_verb(scope["path"]), str(status)).inc()
+        await self._reply(scope["path"], send, status, body, served, header)
+
+    async def _reply(
+        self, path: str, send: Any, status: int, body: bytes, served: Served | None, *more: tuple[bytes, bytes]
+    ) -> None:
+        """Send an answer with the headers that one of the routes has."""
+        headers = [(b"content-length", b"%d" % len(body)), (b"content-type", b"application/json"), *more]
+        headers += self._added(path, served)
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
@@ -205,13 +201,7 @@ class Service:
                 return  # what the routes make of it is not what happened
             if message["type"] == "http.response.start":
                 status, started = message["status"], True
-                headers = list(message.get("headers", []))
-                if served is not None:
-                    headers.append(served.header)
-                if self.store.draining:
-                    headers.append((b"connection", b"close"))
-                headers += self._guarding(scope["path"], served)
-                message = {**message, "headers": headers}
+                message = {**message, "headers": [*message.get("headers", []), *self._added(scope["path"], served)]}
             await send(message)
 
         try:
@@ -237,10 +227,12 @@ class Service:
                 self.metrics.requests.labels(verb, str(status)).inc()
             self.metrics.seconds.labels(verb).observe(time.perf_counter() - began)
 
-    @staticmethod
-    def _guarding(path: str, served: Served | None) -> list[tuple[bytes, bytes]]:
-        """Return the headers that keep a browser from loading anything foreign."""
-        headers = [(b"x-content-type-options", b"nosniff")]
+    def _added(self, path: str, served: Served | None) -> list[tuple[bytes, bytes]]:
+        """Return the headers of every answer: which model gave it, and what keeps browsers from foreign content."""
+        headers = [] if served is None else [served.header]
+        if self.store.draining:
+            headers.append((b"connection", b"close"))
+        headers.append((b"x-content-type-options", b"nosniff"))
         if not path.startswith(("/v1/", "/openapi")):
             pictures = b" https:" if served is not None and served.items.has_pictures else b""
             headers += [(b"content-security-policy", _POLICY % pictures), (b"referrer-policy", b"no-referrer"), _FRESH]
