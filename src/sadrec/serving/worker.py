@@ -1,11 +1,13 @@
 """One process that answers: ``python -m sadrec.serving.worker``, started by ``run`` with a socket and settings."""
 
 import asyncio
+import fcntl
 import logging
 import os
 import signal
 import socket
 import sys
+import termios
 from collections import Counter
 from contextlib import suppress
 from typing import Any
@@ -37,6 +39,7 @@ def protocol_of(settings: ServeSettings) -> type[HttpToolsProtocol]:
     class Protocol(HttpToolsProtocol):
         _arriving, _head, _fields = False, 0, 0
         _timer: asyncio.TimerHandle | None = None
+        _answered: Any = None  # the request that is being answered; others may have arrived after it
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
@@ -51,7 +54,14 @@ def protocol_of(settings: ServeSettings) -> type[HttpToolsProtocol]:
             addresses[self._address] -= 1
             if not addresses[self._address]:
                 del addresses[self._address]
+            if self._answered is not None:
+                self._answered.disconnected = True
+                self._answered.message_event.set()
             super().connection_lost(exc)
+
+        def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+            self._answered = cycle
+            super()._start_asgi_task(cycle, app)
 
         def on_message_begin(self) -> None:
             self._arriving, self._head, self._fields = True, 1, 0
@@ -118,6 +128,16 @@ def protocol_of(settings: ServeSettings) -> type[HttpToolsProtocol]:
     return Protocol
 
 
+def _untaken(transport: asyncio.Transport) -> int:
+    """Return how many bytes of its answers a client has not taken yet; 0 where the system holds all that are left."""
+    left = transport.get_write_buffer_size()
+    if left:
+        with suppress(OSError):  # the connection is closed already
+            queue = fcntl.ioctl(transport.get_extra_info("socket").fileno(), termios.TIOCOUTQ, bytes(4))
+            left += int.from_bytes(queue, sys.byteorder)
+    return left
+
+
 async def end_stalled(service: Any) -> None:
     """Close connections that take no byte of their answer for some seconds; let the service know how many wait."""
     clock, settings = asyncio.get_running_loop().time, service.settings
@@ -127,8 +147,7 @@ async def end_stalled(service: Any) -> None:
         await asyncio.sleep(min(1.0, most / 4))
         now, before, waiting = clock(), waiting, {}
         for connection in list(service.connections):
-            left = connection.transport.get_write_buffer_size()
-            if left:
+            if left := _untaken(connection.transport):
                 last, since = before.get(connection, (left, now))
                 waiting[connection] = left, now if left < last else since
                 if left >= last and now - since >= most:
