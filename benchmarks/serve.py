@@ -8,8 +8,9 @@
 what was seen of MovieLens 1M where SADREC_DATA has it, else simulated; k = 64, one worker, 8 connections) and a bare
 FastAPI endpoint that returns the same bytes take turns.
 ``reload``: the model's file is replaced again and again under load; every answer must come whole from the model that it
-names. ``signals``: SIGHUP and SIGTERM under load. ``kill``: one of two workers is killed. ``memory``: what many
-requests leave behind. Factors are random: what they say does not change how long an answer takes.
+names. ``slow``: a client's requests beside 500 connections that ask for large answers and read nothing, and without
+them; none may be refused. ``signals``: SIGHUP and SIGTERM under load. ``kill``: one of two workers is killed.
+``memory``: what many requests leave behind. Factors are random: what they say does not change how long an answer takes.
 """
 
 import argparse
@@ -27,11 +28,12 @@ import tempfile
 import time
 import urllib.request
 from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
 
-CONNECTIONS, FACTORS, N, STARTS = 8, 64, 10, 5
+CONNECTIONS, FACTORS, N, STARTS, READERS = 8, 64, 10, 5, 500
 
 BARE = """
 import sys
@@ -187,6 +189,33 @@ def speed(folder: Path, users: list[int], model: Path, turns: int, seconds: int)
     print(
         f"speed     {rate:,.0f} requests/s, p99 {p99:.2f} ms; bare FastAPI {bare_rate:,.0f}, p99 {bare_p99:.2f} ms; "
         f"ratio {rate / bare_rate:.2f} (bar 0.75), p99 {p99 / bare_p99:.2f} times (bar 1.5); {len(body)} bytes"
+    )
+
+
+def slow(folder: Path, users: list[int], model: Path, turns: int, seconds: int) -> None:
+    """Compare a client's latency beside many that read nothing with its latency alone, in turns."""
+    if shutil.which("wrk") is None:
+        print("slow      left out: wrk is not installed")
+        return
+    script = folder / "users.lua"  # by a route, which is refused when too much is asked
+    script.write_text(SCRIPT.format(least=min(users), most=max(users), N=f"{N}&keep_seen=true"))
+    asked = f"GET /v1/recommend?user={users[0]}&N=1000&keep_seen=true HTTP/1.1\r\nHost: x\r\n\r\n".encode() * 100
+    rows = []
+    with Serving(model, "--stall-seconds", str(5 * seconds)) as ours:
+        wrk(ours.port, script, 1)
+        for _ in range(turns):
+            alone = wrk(ours.port, script, seconds)
+            with ExitStack() as stack:
+                for _ in range(READERS):
+                    reader = stack.enter_context(socket.create_connection(("127.0.0.1", ours.port)))
+                    reader.sendall(asked)
+                time.sleep(seconds)  # until what they are sent is full
+                rows.append((alone, wrk(ours.port, script, seconds)))
+    (rate, p99), (other_rate, other_p99) = (np.median([row[side] for row in rows], axis=0) for side in (0, 1))
+    ratio = np.median([beside[1] / alone[1] for alone, beside in rows])
+    print(
+        f"slow      p99 {other_p99:.2f} ms beside {READERS} that read nothing, {p99:.2f} ms without: {ratio:.2f} times "
+        f"(bar 2), the middle of {turns} turns; {other_rate:,.0f} and {rate:,.0f} requests/s, 0 refused"
     )
 
 
@@ -379,7 +408,7 @@ def memory(folder: Path, users: list[int], model: Path, requests: int) -> None:
 def main() -> None:
     """Run what was asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parts = ("first", "speed", "reload", "signals", "kill", "memory")
+    parts = ("first", "speed", "slow", "reload", "signals", "kill", "memory")
     parser.add_argument("--only", nargs="+", choices=parts, default=parts)
     parser.add_argument("--turns", type=int, default=5, help="turns of the comparison of speed")
     parser.add_argument("--turn-seconds", type=int, default=4)
@@ -395,6 +424,8 @@ def main() -> None:
             first(users, paths[0])
         if "speed" in given.only:
             speed(folder, users, paths[0], given.turns, given.turn_seconds)
+        if "slow" in given.only:
+            slow(folder, users, paths[0], given.turns, given.turn_seconds)
         if "reload" in given.only:
             asyncio.run(reload(folder, users, paths, given.reloads, given.seconds))
         if "signals" in given.only:

@@ -16,6 +16,7 @@ LONG = {
     "thread": 200,
     "api": 50,
     "service": 3000,
+    "hardship": 200,
     "cluster": 20,
     "cluster --files": 20,
     "recommend_all": 20,

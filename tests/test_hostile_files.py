@@ -142,14 +142,14 @@ def test_a_full_disk_behind_the_answer_ends_the_command_with_an_error(folder):
 
 def test_a_model_that_may_not_be_read_is_not_called_missing_or_damaged(model, tmp_path, monkeypatch):
     model.save(tmp_path / "m.sad")
-    usual = Path.open
+    usual = os.open
 
-    def refuse(self, *rest, **more):
-        if self.name == "m.sad":
-            raise PermissionError(13, "Permission denied", str(self))
-        return usual(self, *rest, **more)
+    def refuse(path, *rest, **more):
+        if Path(path).name == "m.sad":
+            raise PermissionError(13, "Permission denied", str(path))
+        return usual(path, *rest, **more)
 
-    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(PermissionError, match=r"Permission denied.*m\.sad"):
         SAD.load(tmp_path / "m.sad")
     result = CliRunner().invoke(main, ["recommend", str(tmp_path / "m.sad"), "--user", "1"])

@@ -4,11 +4,13 @@ Arrays are kept as safetensors: a JSON header followed by raw numbers. Nothing i
 any; the library that parses the header refuses shapes and offsets that do not fit the file.
 """
 
+import errno
 import glob
 import json
 import os
 import secrets
 import socket
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -20,6 +22,7 @@ from numpy.typing import NDArray
 
 _DTYPES = {f"{kind}{8 * size}": f"<{kind.lower()}{size}" for kind in "IU" for size in (1, 2, 4, 8)}
 _DTYPES |= {"F32": "<f4", "F64": "<f8"}
+_WITHOUT_WAITING = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
 _NAMES = {np.dtype(dtype).str: name for name, dtype in _DTYPES.items()}
 
 
@@ -40,7 +43,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
         raise IsADirectoryError(f"{str(path)!r} is a folder: name the file to write")
     if path.exists() and not path.is_file():
         raise ValueError(f"{str(path)!r} is a device or a pipe, which a file would take the place of: name a file")
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     _remove_abandoned(path)
     part = path.with_name(f".{path.name}.{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(8)}.part")
     os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
@@ -58,6 +61,30 @@ def replacing(path: str | Path) -> Iterator[Path]:
         part.unlink(missing_ok=True)
     with suppress(OSError):  # some systems cannot open a folder
         _flush(path.parent)
+
+
+def make_folder(path: str | Path) -> None:
+    """Make a folder, and those above it, where they are missing."""
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        above = (one for one in (Path(path), *Path(path).parents) if one.exists() and not one.is_dir())
+        file = str(next(above, path))
+        raise ValueError(f"{file!r} is a file, and a folder is needed: choose another name") from None
+
+
+def open_regular(path: str | Path, flags: int = os.O_RDONLY) -> int:
+    """Open a regular file without waiting. Anything else is refused: to open a pipe may take for ever."""
+    try:
+        handle = os.open(path, flags | _WITHOUT_WAITING, 0o640)
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG):
+            raise
+        raise FileNotFoundError(f"there is no file {str(path)!r}") from None
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise FileFormatError(f"{str(path)!r} is a folder, a pipe or a device, and a file is needed: name a file")
+    return handle
 
 
 def write_whole(path: str | Path, content: bytes | str) -> None:
@@ -185,21 +212,17 @@ def read_arrays(path: Path, kind: str, verify: bool = True) -> tuple[dict[str, N
     with the checksum, or, without ``verify``, only the header is read. What is something else, damaged or cut short
     raises a FileFormatError.
     """
-    from safetensors import SafetensorError, safe_open
+    from safetensors import SafetensorError
 
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no file {str(path)!r}")
-    path.open("rb").close()  # the library below calls a file that may not be read a missing one
     try:
-        with safe_open(path, framework="np") as checked:  # checks the header against the size of the file
-            metadata = checked.metadata() or {}
+        with _opened(path) as (file, metadata):
+            raw = np.memmap(file, np.uint8, "r")
         text = metadata.get("sadrec")
         if text is None:
             raise FileFormatError(f"{str(path)!r} is not {kind}: its header does not name sadrec")
         header = json.loads(text)
         if not isinstance(header, dict):
             raise FileFormatError(f"{str(path)!r} is not {kind}: its header is not a mapping")
-        raw = np.memmap(path, np.uint8, "r")
         length = int.from_bytes(raw[:8].tobytes(), "little")
         layout = json.loads(raw[8 : 8 + length].tobytes())
         arrays = {}
@@ -209,7 +232,7 @@ def read_arrays(path: Path, kind: str, verify: bool = True) -> tuple[dict[str, N
                 arrays[name] = raw[start:stop].view(_DTYPES[entry["dtype"]]).reshape(entry["shape"])
         if verify and metadata.get("checksum") != _checksum(text, arrays):
             raise FileFormatError(f"{str(path)!r} is damaged: its content does not fit its checksum")
-    except FileFormatError:
+    except (FileFormatError, FileNotFoundError, PermissionError):
         raise
     except OSError as error:
         raise OSError(f"{str(path)!r} cannot be read: {error.strerror or error}") from error
@@ -218,6 +241,18 @@ def read_arrays(path: Path, kind: str, verify: bool = True) -> tuple[dict[str, N
             f"{str(path)!r} cannot be read as {kind}: it is something else, damaged or cut short ({error})"
         ) from error
     return arrays, header
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[IO[bytes], dict[str, str]]]:
+    """Open a file of arrays; yield it with the metadata of its header, which was checked against its size."""
+    from safetensors import safe_open
+
+    with os.fdopen(open_regular(path), "rb") as file:
+        opened = Path(f"/dev/fd/{file.fileno()}")  # the path may lead to something else by now
+        with safe_open(opened if opened.exists() else path, framework="np") as checked:
+            metadata = checked.metadata() or {}
+        yield file, metadata
 
 
 def kind_of(file: IO[bytes]) -> str | None:
@@ -244,11 +279,13 @@ def kind_in_words(kind: Any) -> str:
 
 def checksum_of(path: Path) -> str:
     """Return the checksum that a file made by :func:`write_arrays` says it has; only its header is read."""
-    from safetensors import SafetensorError, safe_open
+    from safetensors import SafetensorError
 
     try:
-        with safe_open(path, framework="np") as checked:
-            checksum = (checked.metadata() or {}).get("checksum")
+        with _opened(path) as (_, metadata):
+            checksum = metadata.get("checksum")
+    except FileFormatError:
+        raise
     except (SafetensorError, OSError) as error:
         raise FileFormatError(f"{str(path)!r} cannot be read: {error}") from error
     if not checksum:

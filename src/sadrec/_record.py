@@ -14,7 +14,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from sadrec._files import FileFormatError, plain, read_arrays, write_arrays, write_whole
+from sadrec._files import FileFormatError, make_folder, plain, read_arrays, write_arrays, write_whole
 
 logger = logging.getLogger("sadrec")
 
@@ -43,9 +43,7 @@ class Records:
 
     def __init__(self, folder: str | Path, kind: str, identity: Mapping[str, Any]) -> None:
         self.folder = Path(folder)
-        if self.folder.exists() and not self.folder.is_dir():
-            raise ValueError(f"{str(folder)!r} is a file, and a folder is needed: choose another name")
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         self.kind = kind
         self.identity = plain(identity)
 
@@ -117,7 +115,7 @@ def locked(folder: str | Path) -> Iterator[None]:
     from filelock import FileLock, Timeout
 
     path = Path(folder) / ".lock"
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     owner = path.with_name(".lock-owner")
     lock = FileLock(path)
     try:
@@ -132,5 +130,6 @@ def locked(folder: str | Path) -> Iterator[None]:
             write_whole(owner, str(os.getpid()))
         yield
     finally:
-        owner.unlink(missing_ok=True)
+        with suppress(OSError):  # the folder may be gone; what went wrong in the block is what is raised
+            owner.unlink()
         lock.release()  # the empty file stays: another process may be waiting on it

@@ -1,6 +1,7 @@
 """Checkpoints in shards, on a disk and on another file system of fsspec."""
 
 import json
+import shutil
 from types import SimpleNamespace
 
 import numpy as np
@@ -135,3 +136,19 @@ def test_no_planted_link_is_followed_and_what_a_kill_left_is_cleared(tmp_path):
     save(Shards(str(folder), {}), 1)
     assert (tmp_path / "precious").read_text() == "mine"
     assert [name for name in names_in(str(folder)) if name.startswith(".")] == []
+
+
+def test_a_folder_that_becomes_a_file_is_said_in_words(tmp_path):
+    """It was a bare NotADirectoryError, of the lock that could not be given back."""
+    pytest.importorskip("fsspec")
+    shards = Shards(str(tmp_path / "kept"), {})
+    with (
+        pytest.raises(ValueError, match=r"kept' is a file, and a folder is needed: choose another name"),
+        shards.held(),
+    ):
+        shutil.rmtree(tmp_path / "kept")
+        (tmp_path / "kept").write_text("not a folder")
+        shards.newest()
+    for below in ("kept", "kept/below"):
+        with pytest.raises(ValueError, match=r"kept' is a file, and a folder is needed"):
+            write_rows(str(tmp_path / below), "epoch-000001-001-00000.rows", whole())

@@ -162,7 +162,7 @@ def test_a_request_that_never_arrives_is_ended_with_the_draining(settings):
 
     ended = []
 
-    class Slow(worker.protocol_of(60.0)):
+    class Slow(worker.protocol_of(settings())):
         def __init__(self):
             self._arriving, self.cycle = True, None
 

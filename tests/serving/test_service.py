@@ -1,9 +1,16 @@
 """What stands around the verbs: unknown users, keys, bounds, health, figures, the log, and another model in place."""
 
 import asyncio
+import errno
 import gzip
+import itertools
 import json
+import os
 import shutil
+import subprocess
+import sys
+import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -62,6 +69,34 @@ def test_an_empty_list_is_no_silent_average_user(running, said):
     answer = running.client.post("/v1/recommend", json={**said, "fallback": "popular", "N": 3}).json()
     assert answer["fallback"] == "popular" and answer["user"] == "everybody"
     assert [one["item"] for one in answer["items"]] == running.model.recommend_popular(N=3)[0].tolist()
+
+
+@pytest.mark.parametrize("more", [[], ["keep_seen=true"], ["keep_seen=false", "method=margin"], ["fallback=none"]])
+def test_a_question_has_one_answer_in_whatever_order_it_is_asked(running, clicks, more):
+    """``?user=7&N=3`` and ``?N=3&user=7`` had other digits and other headers."""
+    for service in (running, clicks):
+        answers = [
+            service.client.get("/v1/recommend?" + "&".join(order))
+            for order in itertools.permutations(["user=7", "N=3", *more])
+        ]
+        posted = service.client.post("/v1/recommend", json={"user": 7, "N": 3, "keep_seen": "keep_seen=true" in more})
+        assert {answer.content for answer in (*answers, posted)} == {answers[0].content}
+        assert {str(answer.headers.raw) for answer in (*answers, posted)} == {str(answers[0].headers.raw)}
+        assert answers[0].status_code == 200 and len(answers[0].json()["items"]) == 3
+
+
+@pytest.mark.parametrize("user", ["7", "%37", "07", "+7", "7%20", "8&user=7"])
+def test_a_user_is_the_same_however_the_address_writes_it(running, user):
+    direct, by_route = (running.client.get(f"/v1/recommend?user={user}{more}") for more in ("", "&method=margin"))
+    assert direct.content == by_route.content == running.client.get("/v1/recommend?user=7").content
+
+
+def test_scores_have_the_digits_of_single_precision(running):
+    answer = running.client.get("/v1/recommend?user=7&N=5").json()
+    np.testing.assert_array_equal(
+        np.float32([one["score"] for one in answer["items"]]), running.model.recommend(7, N=5)[1]
+    )
+    assert all(str(np.float32(one["score"])) == str(one["score"]) for one in answer["items"])
 
 
 # -- bounds -----------------------------------------------------------------------------------------------------------
@@ -296,7 +331,7 @@ def test_a_service_that_is_ready_answers(started, monkeypatch):
     def broken(*_):
         raise RuntimeError("no answer")
 
-    monkeypatch.setattr(running.served, "recommend", broken)
+    monkeypatch.setattr(running.served, "entries", broken)
     answer = running.client.get("/readyz")
     assert answer.status_code == 503 and answer.json()["status"] == "failing"
     assert running.client.get("/livez").status_code == 200
@@ -369,7 +404,7 @@ def test_a_changed_file_answers_and_a_damaged_one_does_not(folder, tmp_path):
     path = tmp_path / "served.sad"
     shutil.copy(folder / "model.sad", path)
     store = Store(ServeSettings(str(path)), Metrics())
-    store.load()
+    asyncio.run(store.load())
     first = store.current
     assert not asyncio.run(store.look()) and store.current is first
 
@@ -389,6 +424,72 @@ def test_a_changed_file_answers_and_a_damaged_one_does_not(folder, tmp_path):
     assert asyncio.run(store.look())
     assert store.current.digest == checksum_of(folder / "other.sad") != first.digest
     assert store.metrics.reloads._value.get() == 1
+
+
+def test_a_pipe_in_the_place_of_the_model_leaves_the_old_one_and_is_said(folder, tmp_path):
+    """The service waited for it and never answered again."""
+    from fastapi.testclient import TestClient
+
+    from sadrec.serving import ServeSettings, create_app
+
+    path = tmp_path / "served.sad"
+    shutil.copy(folder / "model.sad", path)
+    service = create_app(ServeSettings(str(path)), loaded(ServeSettings(str(path))))
+    client, store = TestClient(service), service.store
+
+    def said():
+        return client.get("/readyz").json()["problem"], "sadrec_files_unusable 1.0" in client.get("/metrics").text
+
+    assert said() == (None, False)
+    path.unlink()
+    os.mkfifo(path)
+    assert not asyncio.run(store.look())
+    problem, counted = said()
+    assert "is a folder, a pipe or a device" in problem and str(path) in problem and counted
+    assert client.get("/v1/recommend?user=7").status_code == client.get("/readyz").status_code == 200
+    path.unlink()
+    assert not asyncio.run(store.look()) and "there is no file" in said()[0]
+    shutil.copy(folder / "other.sad", path)
+    assert asyncio.run(store.look()) and said() == (None, False)
+    assert store.current.digest == checksum_of(folder / "other.sad")
+
+
+def test_a_disk_that_does_not_answer_holds_up_nobody(folder, tmp_path, monkeypatch):
+    from sadrec.serving import ServeSettings, store
+
+    path, answers = tmp_path / "served.sad", threading.Event()
+    shutil.copy(folder / "model.sad", path)
+    usual = store.loaded
+    current = Store(ServeSettings(str(path), reload_seconds=0.01), Metrics())
+    monkeypatch.setattr(store, "LOAD_SECONDS", 0.2)
+    monkeypatch.setattr(store, "loaded", lambda settings: answers.wait() and usual(settings))
+
+    async def watched():
+        watching, rounds = asyncio.create_task(current.watch()), 0
+        while current.problem is None:
+            await asyncio.sleep(0.01)  # the loop goes on
+            rounds += 1
+        assert current.current is None and rounds > 5
+        monkeypatch.setattr(store, "LOAD_SECONDS", 60.0)
+        answers.set()
+        while current.current is None:
+            await asyncio.sleep(0.01)
+        watching.cancel()
+
+    asyncio.run(asyncio.wait_for(watched(), 60))
+    assert current.problem is None and current.metrics.reload_errors._value.get() >= 1
+
+
+def test_a_pipe_in_the_place_of_the_keys_allows_nobody(tmp_path):
+    path = tmp_path / "keys"
+    key = new_key(path, "ann")
+    keys = Keys(path)
+    path.unlink()
+    os.mkfifo(path)
+    keys.refresh()
+    assert not keys.allow([(b"x-api-key", key.encode())])
+    with pytest.raises(ValueError, match="is a folder, a pipe or a device"):
+        EventLog(path)
 
 
 def test_what_goes_with_a_model_must_fit_it(settings):
@@ -452,6 +553,67 @@ def test_a_line_that_was_cut_does_not_swallow_the_next(tmp_path):
         file.write('{"n":')  # by another worker, before the disk was full
     log.append([{"n": 4}])
     assert path.read_text().splitlines() == ['{"n": 1}', '{"n":', '{"n":3}', '{"n":', '{"n":4}']
+
+
+@pytest.fixture
+def full(monkeypatch):
+    """A switch: a disk that takes some bytes more, and then none."""
+    disk, usual = SimpleNamespace(full=False), os.write
+
+    def write(handle, data):
+        if not disk.full:
+            return usual(handle, data)
+        if len(data) > 10:
+            return usual(handle, data[:10])
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "write", write)
+    return disk
+
+
+def test_a_full_disk_leaves_no_half_line(tmp_path, full):
+    path = tmp_path / "a.jsonl"
+    log = EventLog(path)
+    log.append([{"n": 1}])
+    full.full = True
+    with pytest.raises(OSError, match="No space left"):
+        log.append([{"number": 2}, {"number": 3}])
+    assert path.read_text() == '{"n":1}\n'
+    full.full = False
+    log.append([{"n": 4}])
+    assert path.read_text() == '{"n":1}\n{"n":4}\n'
+
+
+def test_answers_that_find_the_disk_full_are_refused_in_words_and_others_are_in_the_file(started, tmp_path, full):
+    running = started(log=str(tmp_path / "answers.jsonl"))
+    kept = []
+    for number in range(6):
+        full.full = number % 3 == 2
+        user = f"user {number}"
+        answer = running.client.post("/v1/events", json={"events": [{"user": user, "winner": 1, "loser": 2}] * 2})
+        if full.full:
+            assert answer.status_code == 507
+            assert "the answers were not kept (" in answer.json()["error"] and "No space left" in answer.json()["error"]
+            assert answer.json()["model"] == running.served.digest
+        else:
+            assert answer.status_code == 200
+            kept += [user] * 2
+    assert [json.loads(line)["user"] for line in (tmp_path / "answers.jsonl").read_text().splitlines()] == kept
+
+
+def test_a_log_that_nobody_reads_holds_up_no_process():
+    """Tracebacks filled the pipe of the standard error; the worker waited, and had to be killed."""
+    program = (
+        "import logging; from sadrec.serving.run import log_without_waiting; log_without_waiting()\n"
+        "for _ in range(1000): logging.error('x' * 5000)\n"
+    )
+    process = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE)
+    try:
+        assert process.wait(60) == 0
+        assert b"ERROR root: xxx" in process.stderr.read()
+    finally:
+        process.kill()
+        process.stderr.close()
 
 
 # -- the table of items -----------------------------------------------------------------------------------------------

@@ -1,9 +1,11 @@
-"""Clients that send a byte now and then hold no connection for ever."""
+"""Clients that send a byte now and then, or read none, hold no connection for ever."""
 
+import asyncio
 import socket
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,23 +15,47 @@ PATIENCE = 0.3
 
 
 @pytest.fixture(scope="module")
-def port(settings):
+def start(settings):
+    """A function that starts a server; it is ended with the tests of this file."""
     import uvicorn
 
     from sadrec.serving import create_app
     from sadrec.serving.store import loaded
-    from sadrec.serving.worker import protocol_of
+    from sadrec.serving.worker import end_stalled, protocol_of
 
-    service = create_app(settings(reload_seconds=0), loaded(settings()))
-    config = uvicorn.Config(service, host="127.0.0.1", port=0, http=protocol_of(PATIENCE), log_level="error")
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    while not server.started:
-        thread.join(0.02)
-    yield server.servers[0].sockets[0].getsockname()[1]
-    server.should_exit = True
-    thread.join(20)
+    served, running = loaded(settings()), []
+
+    def begin(**more):
+        chosen = settings(reload_seconds=0, **more)
+        service = create_app(chosen, served)
+        server = uvicorn.Server(uvicorn.Config(service, http=protocol_of(chosen), log_level="error"))
+        service.connections = server.server_state.connections
+        listening = socket.socket()
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 15)  # little fits in: it is soon full
+        listening.bind(("127.0.0.1", 0))
+
+        async def serve():
+            watching = asyncio.create_task(end_stalled(service))
+            await server.serve([listening])
+            watching.cancel()
+
+        runner = asyncio.Runner(loop_factory=server.config.get_loop_factory())
+        thread = threading.Thread(target=runner.run, args=(serve(),), daemon=True)
+        running.append((server, thread))
+        thread.start()
+        while not server.started:
+            thread.join(0.02)
+        return SimpleNamespace(port=listening.getsockname()[1], service=service)
+
+    yield begin
+    for server, thread in running:
+        server.should_exit = True
+        thread.join(20)
+
+
+@pytest.fixture(scope="module")
+def port(start):
+    return start(request_seconds=PATIENCE).port
 
 
 def connected(port):
@@ -91,3 +117,72 @@ def test_a_long_head_that_comes_at_once_is_refused(port):
         with connected(port) as client:
             client.sendall(line + b"\r\nHost: x\r\n\r\n")
             assert read(client).startswith(b"HTTP/1.1 431")
+
+
+# -- clients that do not read -----------------------------------------------------------------------------------------
+MANY = b'{"user": 7, "items": %b, "rivals": %b}' % ((str(list(range(30))).encode(),) * 2)
+LARGE = HEAD.replace(b"rank", b"margins").replace(b"28", b"%d" % len(MANY))
+
+
+def asking(port, times, room):
+    """Return a connection on which large answers are asked for, and nothing is read yet."""
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, room)
+    client.settimeout(30)
+    client.connect(("127.0.0.1", port))
+    client.sendall((LARGE + MANY) * times)
+    return client
+
+
+def until(holds, seconds=30):
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_clients_that_read_nothing_are_cut_off_and_hold_up_nobody(start, monkeypatch, caplog):
+    """260 of them, and all others were told for minutes that too much is asked at once."""
+    from sadrec.serving import service
+
+    running = start(stall_seconds=1.0)
+    slow = [asking(running.port, 20, 4096) for _ in range(12)]
+    until(lambda: running.service.stalled == len(slow))
+    monkeypatch.setattr(service, "MOST_AT_ONCE", 4)
+    monkeypatch.setattr(service, "MOST_CONNECTIONS", 6)
+    for _ in range(5):
+        with connected(running.port) as client:
+            client.sendall(HEAD + BODY)
+            assert client.recv(65536).startswith(b"HTTP/1.1 200 OK")
+    began = time.monotonic()
+    until(lambda: not running.service.connections)
+    assert time.monotonic() - began < 10
+    for client in slow:
+        client.close()
+    assert not caplog.records  # what is left of their requests is given up without a fault
+
+
+def test_a_client_that_reads_slowly_gets_its_answers(start):
+    running = start(stall_seconds=1.0)
+    with asking(running.port, 30, 1 << 15) as client:
+        began, found = time.monotonic(), b""
+        while found.count(b"HTTP/1.1 200 OK") < 30 or not found.endswith(b"}"):
+            part = client.recv(8192)
+            assert part, "the connection was closed"
+            found += part
+            time.sleep(0.05)
+        assert time.monotonic() - began > 2
+
+
+def test_an_address_may_be_given_some_connections_only(start):
+    running = start(connections_per_address=2)
+    with connected(running.port) as first, connected(running.port) as second:
+        for client in (first, second):
+            client.sendall(HEAD + BODY)
+            assert client.recv(65536).startswith(b"HTTP/1.1 200 OK")
+        with connected(running.port) as third:
+            assert read(third).startswith(b"HTTP/1.1 429 Too Many Requests\r\n")
+    until(lambda: not running.service.connections)
+    with connected(running.port) as again:
+        again.sendall(HEAD + BODY)
+        assert again.recv(65536).startswith(b"HTTP/1.1 200 OK")

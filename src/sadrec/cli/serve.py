@@ -1,6 +1,5 @@
 """``sadrec serve`` and ``sadrec key``: the same verbs over HTTP."""
 
-import logging
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +35,18 @@ from sadrec.cli.options import a_file, an_output, model_argument
     default=2.0,
     help="How often to look for a changed model; 0: never.",
 )
+@click.option(
+    "--stall-seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    default=20.0,
+    help="Close a connection that takes no byte of its answer for this long.",
+)
+@click.option(
+    "--connections-per-address",
+    type=click.IntRange(min=0),
+    default=0,
+    help="Connections of one address to a worker, at most; 0: any number, as behind a proxy.",
+)
 @click.option("--mmap", is_flag=True, help="Leave the model in its file, shared by all workers. It may then only be "
               "replaced, as `sadrec fit` does, never written to.")  # fmt: skip
 def serve_command(model: Path, host: str, port: int, workers: int, **options: Any) -> None:
@@ -63,7 +74,7 @@ def serve(model: Path, host: str, port: int, workers: int, **options: Any) -> in
     from sadrec._files import checksum_of
 
     check_packages()
-    from sadrec.serving.run import Supervisor
+    from sadrec.serving.run import Supervisor, log_without_waiting
     from sadrec.serving.settings import ServeSettings
 
     checksum_of(model)
@@ -75,7 +86,7 @@ def serve(model: Path, host: str, port: int, workers: int, **options: Any) -> in
         Keys(settings.keys)
     elif host not in ("127.0.0.1", "localhost", "::1"):
         click.echo(f"Warning: everybody who reaches {host} may ask: give --keys, or listen at 127.0.0.1", err=True)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    log_without_waiting()
 
     click.echo(f"Loading {model}; after an installation, kernels are compiled first, for up to a minute.", err=True)
 

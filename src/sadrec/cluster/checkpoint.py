@@ -18,7 +18,16 @@ from typing import Any
 import numpy as np
 
 from sadrec._check import is_whole
-from sadrec._files import FileFormatError, checksum_of, fingerprint, plain, read_arrays, write_arrays, write_whole
+from sadrec._files import (
+    FileFormatError,
+    checksum_of,
+    fingerprint,
+    make_folder,
+    plain,
+    read_arrays,
+    write_arrays,
+    write_whole,
+)
 from sadrec._record import CheckpointError, differences, locked
 from sadrec.cluster.worker import Rows
 from sadrec.training.settings import Settings
@@ -170,7 +179,10 @@ def file_system(folder: str) -> tuple[Any, str]:
     import fsspec
 
     system, path = fsspec.core.url_to_fs(folder)
-    system.makedirs(path, exist_ok=True)
+    if _on_a_disk(system):
+        make_folder(path)
+    else:
+        system.makedirs(path, exist_ok=True)
     return system, str(path).rstrip("/")
 
 

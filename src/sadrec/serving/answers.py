@@ -427,3 +427,4 @@ class Health(BaseModel):
 
     status: Literal["alive", "ready", "loading", "draining", "failing"]
     model: str | None = None
+    problem: str | None = Field(None, description="Why a file that changed is not used; the model before it answers.")

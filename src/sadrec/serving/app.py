@@ -19,7 +19,7 @@ import sadrec
 from sadrec.data.ids import UnknownIdError
 from sadrec.serving import answers, questions, verbs
 from sadrec.serving.metrics import CONTENT_TYPE, Metrics
-from sadrec.serving.problems import Unanswerable
+from sadrec.serving.problems import NotKeptError, Unanswerable
 from sadrec.serving.served import Served, dumps
 from sadrec.serving.service import Service
 from sadrec.serving.settings import MOST_BODY, MOST_FEATURES, ServeSettings
@@ -37,6 +37,9 @@ _PROBLEMS: dict[int | str, dict[str, Any]] = {
     422: {"model": answers.Problem, "description": "The question is malformed, or this model has no answer to it."},
     500: {"model": answers.Problem, "description": "A fault of the service."},
     503: {"model": answers.Problem, "description": "The model is still being loaded, or too much is asked at once."},
+}
+_RARE: dict[int, dict[str, Any]] = {
+    507: {"model": answers.Problem, "description": "None of the answers was kept: the disk of the log is full."}
 }
 _NOT_JSON = "the body is not JSON"
 _FEATURES = (
@@ -106,8 +109,8 @@ def _add_verbs(app: FastAPI, service: Service) -> None:
         responses = {200: {"model": answer}, **_PROBLEMS}
         return app.get(f"/v1/{path}", response_class=Response, responses=responses, summary=summary, tags=["verbs"])
 
-    def post(path: str, answer: type, summary: str) -> Callable[[Any], Any]:
-        responses = {200: {"model": answer}, **_PROBLEMS}
+    def post(path: str, answer: type, summary: str, *more: int) -> Callable[[Any], Any]:
+        responses = {200: {"model": answer}, **_PROBLEMS, **{status: _RARE[status] for status in more}}
         return app.post(f"/v1/{path}", response_class=Response, responses=responses, summary=summary, tags=["verbs"])
 
     @get("describe", answers.DescribeAnswer, "What is served")
@@ -116,8 +119,7 @@ def _add_verbs(app: FastAPI, service: Service) -> None:
 
     @get("recommend", answers.RecommendAnswer, "What to show a known user")
     def recommend(request: Request, asked: Annotated[questions.RecommendQuery, Query()]) -> Response:
-        given = asked.model_dump()
-        full = questions.Recommend(**{**given, "items": given["items"] or None})
+        full = questions.Recommend.model_validate({**asked.model_dump(), "items": asked.items or None})
         return _json(verbs.recommend(answered(request), full))
 
     @post("recommend", answers.RecommendAnswer, "What to show a user, or a visitor by likes, comparisons or features")
@@ -188,7 +190,7 @@ def _add_verbs(app: FastAPI, service: Service) -> None:
     def popular(request: Request, asked: Annotated[questions.PopularQuery, Query()]) -> Response:
         return _json(verbs.popular(answered(request), asked))
 
-    @post("events", answers.EventsAnswer, "Keep people's answers for the next fit")
+    @post("events", answers.EventsAnswer, "Keep people's answers for the next fit", 507)
     def events(request: Request, asked: questions.Events) -> Response:
         served = answered(request)
         return _json({"model": served.digest, "kept": service.keep(served, asked)})
@@ -209,11 +211,12 @@ def _add_health(app: FastAPI, store: Store, metrics: Metrics) -> None:
             return _json({"status": "loading", "model": None}, 503)
         status = "draining" if store.draining else "ready"
         try:
-            store.current.ask_once()
+            verbs.ask_once(store.current)
         except Exception:
             logger.exception("the model does not answer")
             status = "failing"
-        return _json({"status": status, "model": store.current.digest}, 200 if status == "ready" else 503)
+        told = {"status": status, "model": store.current.digest, "problem": store.problem}
+        return _json(told, 200 if status == "ready" else 503)
 
     text: dict[int | str, dict[str, Any]] = {
         200: {"content": {"text/plain": {"schema": {"type": "string"}}}},
@@ -319,6 +322,9 @@ def _add_errors(app: FastAPI) -> None:
     async def unanswerable(request: Request, error: Exception) -> Response:
         return problem(request, 422, str(error))
 
+    async def not_kept(request: Request, error: Exception) -> Response:
+        return problem(request, 507, str(error))
+
     async def http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         told = {400: _NOT_JSON}.get(error.status_code, str(error.detail))
@@ -331,4 +337,5 @@ def _add_errors(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, invalid)
     app.add_exception_handler(UnknownIdError, unknown)
     app.add_exception_handler(Unanswerable, unanswerable)
+    app.add_exception_handler(NotKeptError, not_kept)
     app.add_exception_handler(HTTPException, http)

@@ -1,18 +1,22 @@
 """What people answered, appended to a file: one JSON line per answer, which ``sadrec fit`` reads as comparisons.
 
-Several workers append to the same file: each answer is one write to a file opened for appending, which the system does
-not mix with others. A file that was moved away (by logrotate, or by another worker) is noticed before the next write,
-and a new one is begun; what is written meanwhile goes to the file that was moved.
+Several workers append to the same file, one at a time. What was only written in part, since the disk is full, is taken
+back: a request is in the file with all its lines, or with none. A file that was moved away (by logrotate, or by another
+worker) is noticed before the next write, and a new one is begun; what is written meanwhile goes to the file that was
+moved.
 """
 
 import fcntl
 import os
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import orjson
+
+from sadrec._files import open_regular
 
 
 class EventLog:
@@ -28,25 +32,37 @@ class EventLog:
             self._reopen()
 
     def append(self, events: list[dict[str, Any]]) -> None:
-        """Append answers, all of them or (on an error of the system, which is raised) an unfinished last line."""
+        """Append answers, all of them or, where the system raises an error, none."""
         lines = b"".join(orjson.dumps(event, option=orjson.OPT_APPEND_NEWLINE) for event in events)
         with self._lock:
             if self._moved():
                 self._reopen()
             if self.most_bytes and os.fstat(self._handle).st_size + len(lines) > self.most_bytes:
                 self._put_aside()
-            # A line that was cut by a full disk or a killed machine would swallow the next one.
-            size = os.fstat(self._handle).st_size
-            if size and os.pread(self._handle, 1, size - 1) != b"\n":
-                lines = b"\n" + lines
-            _write_all(self._handle, lines)
+            handle = self._handle
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            try:
+                size = os.fstat(handle).st_size
+                # A line that was cut by a killed machine would swallow the next one.
+                if size and os.pread(handle, 1, size - 1) != b"\n":
+                    lines = b"\n" + lines
+                try:
+                    while lines:  # the system may take fewer bytes at a time when the disk is nearly full
+                        lines = lines[os.write(handle, lines) :]
+                except OSError:
+                    os.ftruncate(handle, size)
+                    raise
+            finally:
+                fcntl.flock(handle, fcntl.LOCK_UN)
 
     def close(self) -> None:
-        """Close the file."""
-        with self._lock:
-            if self._file is not None:
-                os.close(self._file)
-                self._file = None
+        """Close the file, unless a write to it does not come to an end."""
+        if self._lock.acquire(timeout=1.0):
+            with suppress(OSError):
+                if self._file is not None:
+                    os.close(self._file)
+            self._file = None
+            self._lock.release()
 
     @property
     def _handle(self) -> int:
@@ -59,7 +75,7 @@ class EventLog:
         if self._file is not None:
             os.close(self._file)
             self._file = None
-        self._file = os.open(self.path, os.O_CREAT | os.O_APPEND | os.O_RDWR | os.O_CLOEXEC, 0o640)
+        self._file = open_regular(self.path, os.O_CREAT | os.O_APPEND | os.O_RDWR)
 
     def _moved(self) -> bool:
         if self._file is None:
@@ -84,9 +100,3 @@ class EventLog:
         finally:
             fcntl.flock(self._handle, fcntl.LOCK_UN)
         self._reopen()
-
-
-def _write_all(handle: int, data: bytes) -> None:
-    """Write all bytes; the system may take fewer at a time when the disk is nearly full."""
-    while data:
-        data = data[os.write(handle, data) :]

@@ -11,6 +11,8 @@ import re
 import secrets
 from pathlib import Path
 
+from sadrec._files import open_regular
+
 logger = logging.getLogger("sadrec.serving")
 
 _LINE = re.compile(r"([0-9a-f]{64})\s+(\S.*)")
@@ -45,11 +47,12 @@ class Keys:
 
     def read(self) -> None:
         """Read the file if it has changed. One that cannot be read allows nobody."""
-        status = self.path.stat()
-        signature = status.st_mtime_ns, status.st_size
-        if signature == self._signature:
-            return
-        text = self.path.read_text(encoding="utf-8", errors="replace")  # names may be of another encoding
+        with os.fdopen(open_regular(self.path), encoding="utf-8", errors="replace") as file:  # names in any encoding
+            status = os.fstat(file.fileno())
+            signature = status.st_mtime_ns, status.st_size
+            if signature == self._signature:
+                return
+            text = file.read()
         hashes = []
         for number, line in enumerate(text.splitlines(), 1):
             if not line.strip() or line.startswith("#"):
@@ -65,9 +68,13 @@ class Keys:
         try:
             self.read()
         except (OSError, ValueError) as error:
-            if self._signature is not None:
-                logger.error("no key is allowed until the file of keys is mended: %s", error)
-            self._hashes, self._signature = [], None
+            self.refuse_all(error)
+
+    def refuse_all(self, error: Exception) -> None:
+        """Allow no key until the file can be read."""
+        if self._signature is not None:
+            logger.error("no key is allowed until the file of keys is mended: %s", error)
+        self._hashes, self._signature = [], None
 
     @staticmethod
     def given(headers: list[tuple[bytes, bytes]]) -> bytes:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest, multiprocess
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, multiprocess
 from prometheus_client.core import GaugeMetricFamily
 
 from sadrec.serving.run import FOLDER, SLOT
@@ -31,6 +31,13 @@ class Metrics:
         )
         self.reloads = Counter("sadrec_reloads", "Models exchanged while running.", registry=registry)
         self.reload_errors = Counter("sadrec_reload_errors", "Changed files that could not be used.", registry=registry)
+        self.unusable = Gauge(
+            "sadrec_files_unusable",
+            "Workers whose files changed to something that cannot be used; /readyz says why.",
+            registry=registry,
+            multiprocess_mode="sum",
+        )
+        self.unusable.set(0)  # also where a worker before it has left another figure
         self.events = Counter("sadrec_events", "Answers of people that were logged.", registry=registry)
         self.errors = Counter("sadrec_errors", "Requests that ended in an error of the service.", registry=registry)
         self._digest: str | None = None

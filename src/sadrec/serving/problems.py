@@ -18,6 +18,10 @@ class NothingSaidError(Unanswerable):
     """A visitor of whom nothing is said."""
 
 
+class NotKeptError(Exception):
+    """Answers of people that the log could not take."""
+
+
 Errors = tuple[type[Exception], ...]
 
 

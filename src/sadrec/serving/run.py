@@ -47,6 +47,23 @@ _HURRY = 5.0
 """Seconds beyond these after which a worker that was told to end is killed."""
 
 
+class _Unwaiting(logging.Handler):
+    """Writes to the standard error, and leaves out what would have to wait for whoever reads it."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        left = f"{self.format(record)}\n".encode(errors="replace")
+        with suppress(OSError):  # nobody reads it any more
+            while left and select.select([], [2], [], 0)[1]:
+                left = left[os.write(2, left[: select.PIPE_BUF]) :]  # a pipe that takes anything takes this much
+
+
+def log_without_waiting() -> None:
+    """Let the log never hold up the process that writes it."""
+    logging.basicConfig(
+        level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s", handlers=[_Unwaiting()]
+    )
+
+
 @dataclass(eq=False)
 class Worker:
     """A process that answers."""
@@ -239,6 +256,8 @@ def _bind(host: str, port: int) -> socket.socket:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
         listening = socket.socket(family, socket.SOCK_STREAM)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if hasattr(socket, "TCP_NOTSENT_LOWAT"):  # the system holds little of what a client does not read
+            listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, 1 << 17)
         listening.bind((host, port))
         listening.listen(2048)
     except OSError as error:

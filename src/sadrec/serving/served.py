@@ -91,13 +91,6 @@ class Served:
         """Return items' ids as the model has them."""
         return [self.item_id(one) for one in given]
 
-    def user_row(self, text: str) -> int | None:
-        """Return the row of a user whose id is written as text; None if there is none, or it is written otherwise."""
-        ids = self.model.user_ids
-        if ids.array.dtype.kind == "U":
-            return ids.row_of(text)
-        return ids.row_of(int(text)) if ids.array.dtype.kind == "i" and text.isdecimal() and len(text) < 19 else None
-
     @staticmethod
     def plain(value: Any) -> Any:
         """Return an id, or an array of them, as JSON holds it."""
@@ -165,32 +158,6 @@ class Served:
             "twin_accuracy": float((theirs > 0.5).mean()),
         }
 
-    # -- the one question that most requests ask ----------------------------------------------------------------------
-
-    @cached_property
-    def _pieces(self) -> list[bytes]:
-        """The items as answers hold them, written, up to their score."""
-        return [orjson.dumps(entry)[:-1] + b',"score":' for entry in self.items.entries]
-
-    def ask_once(self) -> None:
-        """Answer for one user: whoever is told that the service is ready finds it so, and warm."""
-        user = self.plain(self.model.users[0])
-        self.recommend(self.user_row(str(user)) or 0, 10)
-
-    def recommend(self, row: int, N: int) -> bytes:
-        """Return the answer to ``GET /v1/recommend`` for a known user, written."""
-        places, scores = self.model._fitted.best_for_one(row, N)
-        pieces = self._pieces
-        rows = zip(places.tolist(), scores.tolist(), strict=True)
-        listed = b"},".join([pieces[place] + b"%.9g" % score for place, score in rows])
-        who = orjson.dumps(self.plain(self.model.users[row]))
-        return b'{"model":"%b","user":%b,"method":"margin","items":[%b%b],"fallback":null}' % (
-            self.header[1],
-            who,
-            listed,
-            b"}" if listed else b"",
-        )
-
 
 def known_part(model: SAD, test: Comparisons) -> list[NDArray[Any]]:
     """Return users, winners and losers of the comparisons that a model knows all ids of."""
@@ -238,4 +205,4 @@ def dumps(answer: Any) -> bytes:
     try:
         return orjson.dumps(answer, option=orjson.OPT_SERIALIZE_NUMPY)
     except orjson.JSONEncodeError:  # a whole number beyond 64 bits, or text that is no Unicode
-        return json.dumps(answer, default=str).encode("utf-8", "replace")
+        return json.dumps(answer, default=Served.plain).encode("utf-8", "replace")

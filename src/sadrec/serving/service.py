@@ -10,18 +10,24 @@ import time
 from collections.abc import AsyncIterator, Callable, Collection, MutableMapping
 from contextlib import asynccontextmanager
 from typing import Any
+from urllib.parse import parse_qsl
 
+from pydantic import TypeAdapter
+
+from sadrec.serving import verbs
 from sadrec.serving.events import EventLog
 from sadrec.serving.keys import Keys
-from sadrec.serving.problems import Unanswerable
-from sadrec.serving.questions import Events
+from sadrec.serving.problems import NotKeptError, Unanswerable
+from sadrec.serving.questions import Events, Number
 from sadrec.serving.served import Served, dumps
-from sadrec.serving.settings import MOST_AT_ONCE, MOST_BODY, MOST_CONNECTIONS, MOST_N, ServeSettings
-from sadrec.serving.store import Store
+from sadrec.serving.settings import MOST_AT_ONCE, MOST_BODY, MOST_CONNECTIONS, ServeSettings
+from sadrec.serving.store import Store, again_and_again, aside
 
 logger = logging.getLogger("sadrec.serving")
 
 Scope = MutableMapping[str, Any]
+
+_NUMBER = TypeAdapter(Number)
 
 _OPEN = ("/livez", "/readyz")
 """What is answered without a key and without a model."""
@@ -29,6 +35,8 @@ _ALWAYS = (*_OPEN, "/metrics")
 """What is answered however much is asked: a busy service is not a dead one."""
 _KEY_SECONDS = 1.0
 """How often the file of keys is looked at: a key that is withdrawn must not wait for the next look at a model."""
+_KEY_PATIENCE = 10.0
+"""Seconds after which a file of keys that cannot be read allows nobody."""
 _POLICY = (
     b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:%b; connect-src 'self'; "
     b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -51,6 +59,7 @@ class Service:
         self.on_failure: Callable[[Exception], object] = lambda error: logger.error("no model: %s", error)
         self.entry: Any = self.answer
         self.connections: Collection[Any] = ()  # of the server, which puts them here
+        self.stalled = 0  # how many of them do not read their answer
         self._at_once = 0
         self._direct_seconds = self.metrics.seconds.labels("recommend")
         self._direct_requests = self.metrics.requests.labels("recommend", "200")
@@ -73,16 +82,24 @@ class Service:
     async def _load_and_watch(self) -> None:
         if self.store.current is None:
             try:
-                await asyncio.to_thread(self.store.load)
+                await self.store.load()
             except Exception as error:  # there is nothing to serve
                 self.on_failure(error)
                 return
         await self.store.watch()
 
     async def _watch_keys(self) -> None:
-        while self.keys is not None:
-            await asyncio.sleep(_KEY_SECONDS)
-            self.keys.refresh()
+        keys = self.keys
+        assert keys is not None
+
+        async def look() -> None:
+            try:
+                await aside(keys.refresh, _KEY_PATIENCE)
+            except TimeoutError as error:
+                keys.refuse_all(error)
+                raise
+
+        await again_and_again(look, _KEY_SECONDS)
 
     def keep(self, served: Served, asked: Events) -> int:
         """Append people's answers to the log; return how many."""
@@ -95,7 +112,12 @@ class Service:
             if winner == loser:
                 raise Unanswerable(f"item {winner!r} is compared with itself: give two different items")
             lines.append({"user": event.user, "winner": winner, "loser": loser, "time": now, "model": served.digest})
-        self.log.append(lines)
+        try:
+            self.log.append(lines)
+        except (OSError, ValueError) as error:
+            raise NotKeptError(
+                f"the answers were not kept ({error}): free some space where the log is, then send them again"
+            ) from None
         self.metrics.events.inc(len(lines))
         return len(lines)
 
@@ -121,15 +143,7 @@ class Service:
         if path == "/v1/recommend" and served is not None and scope["method"] == "GET":
             body = self._direct(served, scope["query_string"])
             if body is not None:
-                headers = [
-                    (b"content-type", b"application/json"),
-                    (b"content-length", b"%d" % len(body)),
-                    served.header,
-                ]
-                if self.store.draining:
-                    headers.append((b"connection", b"close"))
-                await send({"type": "http.response.start", "status": 200, "headers": headers})
-                await send({"type": "http.response.body", "body": body})
+                await self._reply(path, send, 200, body, served)
                 self._direct_requests.inc()
                 self._direct_seconds.observe(time.perf_counter() - began)
                 return
@@ -137,33 +151,24 @@ class Service:
             error = "the model is still being loaded: ask again in a moment"
             await self._refuse(scope, send, 503, error, None, (b"retry-after", b"1"))
             return
-        full = self._at_once >= MOST_AT_ONCE or len(self.connections) > MOST_CONNECTIONS
+        full = self._at_once >= MOST_AT_ONCE or len(self.connections) - self.stalled > MOST_CONNECTIONS
         if full and path not in _ALWAYS:
             error = "too much is asked at once: ask again in a moment, or start the service with more --workers"
             await self._refuse(scope, send, 503, error, served, (b"retry-after", b"1"))
             return
-        self._at_once += 1
-        try:
-            await self._through(scope, receive, send, served, began)
-        finally:
-            self._at_once -= 1
+        await self._through(scope, receive, send, served, began)
 
     @staticmethod
     def _direct(served: Served, query: bytes) -> bytes | None:
-        """Answer ``user=ID[&N=NUMBER]`` with plain characters; None leaves the question to the route."""
-        user, _, number = query.partition(b"&")
-        if user[:5] != b"user=" or b"%" in user or b"+" in user or not user.isascii():
+        """Answer for a known user and a number alone, as the route would; None leaves the question to it."""
+        given = dict(parse_qsl(query.decode("latin-1"), keep_blank_values=True))  # as the route reads it
+        if "user" not in given or not given.keys() <= {"user", "N"}:
             return None
-        N = 10
-        if number:
-            digits = number[2:]
-            if number[:2] != b"N=" or not digits.isdigit() or len(digits) > 4:
-                return None
-            N = int(digits)
-            if not 1 <= N <= MOST_N:
-                return None
-        row = served.user_row(user[5:].decode())
-        return None if row is None else served.recommend(row, N)
+        try:
+            answer = verbs.recommend_known(served, given["user"], _NUMBER.validate_python(given.get("N", 10)))
+        except Exception:  # the route says what is wrong
+            return None
+        return None if answer is None else dumps(answer)
 
     def _is_open(self, path: str) -> bool:
         """Whether a path needs no key: health, and the page itself, which holds nothing of the model."""
@@ -173,12 +178,15 @@ class Service:
         self, scope: Scope, send: Any, status: int, error: str, served: Served | None, header: tuple[bytes, bytes]
     ) -> None:
         body = dumps({"error": error, "model": None if served is None else served.digest})
-        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body)), header]
-        if served is not None:
-            headers.append(served.header)
-        if self.store.draining:
-            headers.append((b"connection", b"close"))
         self.metrics.requests.labels(_verb(scope["path"]), str(status)).inc()
+        await self._reply(scope["path"], send, status, body, served, header)
+
+    async def _reply(
+        self, path: str, send: Any, status: int, body: bytes, served: Served | None, *more: tuple[bytes, bytes]
+    ) -> None:
+        """Send an answer with the headers that one of the routes has."""
+        headers = [(b"content-length", b"%d" % len(body)), (b"content-type", b"application/json"), *more]
+        headers += self._added(path, served)
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
@@ -186,6 +194,20 @@ class Service:
         """Let the routes answer, with a bounded body and the model's hash in the header."""
         scope["served"] = served
         status, length, too_long = 500, 0, False
+        verb, working = _verb(scope["path"]), True
+        self._at_once += 1
+
+        def worked() -> None:
+            """Count the work as done: how long the client takes to read is its own affair."""
+            nonlocal working
+            if working:
+                working = False
+                self._at_once -= 1
+                self.metrics.seconds.labels(verb).observe(time.perf_counter() - began)
+
+        async def told(message: Any) -> None:
+            worked()
+            await send(message)
 
         async def bounded() -> Any:
             nonlocal length, too_long
@@ -205,14 +227,8 @@ class Service:
                 return  # what the routes make of it is not what happened
             if message["type"] == "http.response.start":
                 status, started = message["status"], True
-                headers = list(message.get("headers", []))
-                if served is not None:
-                    headers.append(served.header)
-                if self.store.draining:
-                    headers.append((b"connection", b"close"))
-                headers += self._guarding(scope["path"], served)
-                message = {**message, "headers": headers}
-            await send(message)
+                message = {**message, "headers": [*message.get("headers", []), *self._added(scope["path"], served)]}
+            await told(message)
 
         try:
             declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
@@ -223,24 +239,25 @@ class Service:
                 raise _TooLong
         except _TooLong:
             error = f"the body is longer than {MOST_BODY} bytes: ask about less at a time"
-            await self._refuse(scope, send, 413, error, served, (b"connection", b"close"))
+            await self._refuse(scope, told, 413, error, served, (b"connection", b"close"))
             return
         except Exception:
             logger.exception("a request to %s failed", scope["path"])
             self.metrics.errors.inc()
             if not started:
-                await self._refuse(scope, send, 500, "a fault of the service; it is logged", served, _NOTHING)
+                await self._refuse(scope, told, 500, "a fault of the service; it is logged", served, _NOTHING)
             return
         finally:
-            verb = _verb(scope["path"])
+            worked()
             if started:
                 self.metrics.requests.labels(verb, str(status)).inc()
-            self.metrics.seconds.labels(verb).observe(time.perf_counter() - began)
 
-    @staticmethod
-    def _guarding(path: str, served: Served | None) -> list[tuple[bytes, bytes]]:
-        """Return the headers that keep a browser from loading anything foreign."""
-        headers = [(b"x-content-type-options", b"nosniff")]
+    def _added(self, path: str, served: Served | None) -> list[tuple[bytes, bytes]]:
+        """Return the headers of every answer: which model gave it, and what keeps browsers from foreign content."""
+        headers = [] if served is None else [served.header]
+        if self.store.draining:
+            headers.append((b"connection", b"close"))
+        headers.append((b"x-content-type-options", b"nosniff"))
         if not path.startswith(("/v1/", "/openapi")):
             pictures = b" https:" if served is not None and served.items.has_pictures else b""
             headers += [(b"content-security-policy", _POLICY % pictures), (b"referrer-policy", b"no-referrer"), _FRESH]

@@ -52,6 +52,10 @@ class ServeSettings:
         How long open connections are given when a worker ends.
     request_seconds
         How long a request may take to arrive: from its first byte, or from the connection, to its last.
+    stall_seconds
+        How long a connection may take no byte of its answer before it is closed.
+    connections_per_address
+        Connections that one address may have to a worker; 0 for any number. All clients of a proxy have its address.
     """
 
     model: str
@@ -67,6 +71,8 @@ class ServeSettings:
     mmap: bool = False
     drain_seconds: float = 5.0
     request_seconds: float = 20.0
+    stall_seconds: float = 20.0
+    connections_per_address: int = 0
 
     def to_json(self) -> str:
         """Return the settings as text, for another process."""

@@ -2,7 +2,11 @@
 
 import asyncio
 import logging
+import threading
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
 from pathlib import Path
+from typing import TypeVar
 
 from sadrec.serving.metrics import Metrics
 from sadrec.serving.served import Served
@@ -12,6 +16,10 @@ from sadrec.serving.verbs import warm_up
 logger = logging.getLogger("sadrec.serving")
 
 Signature = tuple[tuple[int, int, int] | None, ...]
+T = TypeVar("T")
+
+LOAD_SECONDS = 300.0
+"""Seconds that a load may take: a disk that does not answer may take for ever."""
 
 
 def loaded(settings: ServeSettings) -> Served:
@@ -21,6 +29,36 @@ def loaded(settings: ServeSettings) -> Served:
     return served
 
 
+async def aside(work: Callable[[], T], seconds: float) -> T:
+    """Do some work in a thread of its own, which nobody waits for any longer: a process may end without it."""
+    future: Future[T] = Future()
+    future.set_running_or_notify_cancel()  # from here on it cannot be cancelled, and takes a late result
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    try:
+        return await asyncio.wait_for(asyncio.wrap_future(future), seconds)
+    except TimeoutError:
+        raise TimeoutError(f"the disk did not answer within {seconds:g} s") from None
+
+
+async def again_and_again(look: Callable[[], Awaitable[object]], seconds: float) -> None:
+    """Look every few seconds; less often while the disk does not answer, for every such look holds a thread."""
+    pause = seconds
+    while pause:
+        await asyncio.sleep(pause)
+        try:
+            await look()
+            pause = seconds
+        except TimeoutError:
+            pause = min(2 * pause, 60.0)
+
+
 class Store:
     """Holds what is served. A request takes :attr:`current` once and answers from it alone."""
 
@@ -28,18 +66,24 @@ class Store:
         self.settings, self.metrics = settings, metrics
         self.current: Served | None = None
         self.draining = False
+        self.problem: str | None = None  # why a changed file does not answer
         self._seen: Signature = ()
         if served is not None:
             self._take(served)
 
-    def load(self) -> None:
+    async def load(self) -> None:
         """Load what the settings name; an error is raised and the model that answers stays."""
-        self._seen = self.signature()
-        self._take(loaded(self.settings))
+        self._seen, served = await aside(lambda: (self.signature(), loaded(self.settings)), LOAD_SECONDS)
+        self._take(served)
 
     def _take(self, served: Served) -> None:
         self.current = served
         self.metrics.model(served.digest)
+        self._note(None)
+
+    def _note(self, problem: str | None) -> None:
+        self.problem = problem
+        self.metrics.unusable.set(problem is not None)
 
     def signature(self) -> Signature:
         """Return what changes when one of the files does."""
@@ -58,23 +102,27 @@ class Store:
         A file that cannot be used leaves the old model, counts as an error and is tried again when it changes; at the
         next look, if it was memory or open files that there were too few of.
         """
-        while self.settings.reload_seconds:
-            await asyncio.sleep(self.settings.reload_seconds)
-            await self.look()
+        await again_and_again(self.look, self.settings.reload_seconds)
 
     async def look(self) -> bool:
         """Reload if a file has changed; tell whether another model answers now."""
-        now = self.signature()
-        if now == self._seen or None in now:
-            return False
-        self._seen = now
         try:
-            served = await asyncio.to_thread(loaded, self.settings)
+            now = await aside(self.signature, LOAD_SECONDS)
+            if now == self._seen:
+                return False
+            self._seen = now
+            if None in now:  # it may just be exchanged
+                self._note(f"there is no file {self.settings.files[now.index(None)]!r}")
+                return False
+            served = await aside(lambda: loaded(self.settings), LOAD_SECONDS)
         except Exception as error:  # whatever is wrong with a file, the old model goes on answering
             logger.error("the model that answers stays, because the changed file cannot be used: %s", error)
+            self._note(str(error))
             self.metrics.reload_errors.inc()
             if isinstance(error, MemoryError | OSError):
                 self._seen = ()
+            if isinstance(error, TimeoutError):
+                raise
             return False
         self._take(served)
         self.metrics.reloads.inc()

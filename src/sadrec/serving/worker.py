@@ -1,18 +1,21 @@
 """One process that answers: ``python -m sadrec.serving.worker``, started by ``run`` with a socket and settings."""
 
 import asyncio
+import fcntl
 import logging
 import os
 import signal
 import socket
 import sys
+import termios
+from collections import Counter
 from contextlib import suppress
 from typing import Any
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from sadrec.serving.run import SETTINGS, SLOWEST, UNUSABLE
+from sadrec.serving.run import SETTINGS, SLOWEST, UNUSABLE, log_without_waiting
 from sadrec.serving.settings import MOST_CONNECTIONS, MOST_HEAD, ServeSettings
 
 logger = logging.getLogger("sadrec.serving")
@@ -24,23 +27,41 @@ _GRACE = 0.5
 """Seconds that the last worker goes on accepting after it was told to end, and that a client may ask nothing then."""
 
 
-def protocol_of(patience: float) -> type[HttpToolsProtocol]:
+def protocol_of(settings: ServeSettings) -> type[HttpToolsProtocol]:
     """Return how connections are read: a request that does not arrive within some seconds ends its connection.
 
-    Else whoever sends a byte now and then could hold as many connections as there are.
+    Else whoever sends a byte now and then could hold as many connections as there are. Where an address may only have
+    some connections, another one of it is refused.
     """
+    patience, most = settings.request_seconds, settings.connections_per_address
+    addresses: Counter[str] = Counter()
 
     class Protocol(HttpToolsProtocol):
         _arriving, _head, _fields = False, 0, 0
         _timer: asyncio.TimerHandle | None = None
+        _answered: Any = None  # the request that is being answered; others may have arrived after it
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
             self._timer = self.loop.call_later(patience, self._end_slow)
+            self._address = self.client[0] if self.client else ""
+            addresses[self._address] += 1
+            if most and addresses[self._address] > most:
+                self._refuse(b"429 Too Many Requests")
 
         def connection_lost(self, exc: Exception | None) -> None:
             self._stop()
+            addresses[self._address] -= 1
+            if not addresses[self._address]:
+                del addresses[self._address]
+            if self._answered is not None:
+                self._answered.disconnected = True
+                self._answered.message_event.set()
             super().connection_lost(exc)
+
+        def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+            self._answered = cycle
+            super()._start_asgi_task(cycle, app)
 
         def on_message_begin(self) -> None:
             self._arriving, self._head, self._fields = True, 1, 0
@@ -105,6 +126,33 @@ def protocol_of(patience: float) -> type[HttpToolsProtocol]:
             self.transport.close()
 
     return Protocol
+
+
+def _untaken(transport: asyncio.Transport) -> int:
+    """Return how many bytes of its answers a client has not taken yet; 0 where the system holds all that are left."""
+    left = transport.get_write_buffer_size()
+    if left:
+        with suppress(OSError):  # the connection is closed already
+            queue = fcntl.ioctl(transport.get_extra_info("socket").fileno(), termios.TIOCOUTQ, bytes(4))
+            left += int.from_bytes(queue, sys.byteorder)
+    return left
+
+
+async def end_stalled(service: Any) -> None:
+    """Close connections that take no byte of their answer for some seconds; let the service know how many wait."""
+    clock, settings = asyncio.get_running_loop().time, service.settings
+    waiting: dict[Any, tuple[int, float]] = {}  # bytes that are left, and since when
+    while True:
+        most = min(settings.stall_seconds, settings.drain_seconds) if service.store.draining else settings.stall_seconds
+        await asyncio.sleep(min(1.0, most / 4))
+        now, before, waiting = clock(), waiting, {}
+        for connection in list(service.connections):
+            if left := _untaken(connection.transport):
+                last, since = before.get(connection, (left, now))
+                waiting[connection] = left, now if left < last else since
+                if left >= last and now - since >= most:
+                    connection.transport.abort()
+        service.stalled = len(waiting)
 
 
 class Server(uvicorn.Server):
@@ -185,13 +233,17 @@ async def answer(settings: ServeSettings, listening: socket.socket, replacing: b
 
     store = Store(settings, Metrics())
     if replacing:  # others answer meanwhile
-        await asyncio.to_thread(store.load)
+        try:
+            await store.load()
+        except Exception as error:
+            logger.error("%s", error)
+            return 1
     service = create_app(settings, store=store)
     config = uvicorn.Config(
         service,
-        http=protocol_of(settings.request_seconds),
+        http=protocol_of(settings),
         access_log=False,
-        log_level="warning",
+        log_config=None,
         server_header=False,
         timeout_keep_alive=75,
         timeout_graceful_shutdown=SLOWEST,
@@ -201,7 +253,8 @@ async def answer(settings: ServeSettings, listening: socket.socket, replacing: b
     service.connections = server.server_state.connections
     service.on_failure = server.fail
     server.install()
-    tasks = [asyncio.get_running_loop().create_task(_tell(ready, store))]
+    loop = asyncio.get_running_loop()
+    tasks = [loop.create_task(_tell(ready, store)), loop.create_task(end_stalled(service))]
     _end_with_parent(server)
     await server._serve([listening])
     for task in tasks:
@@ -245,7 +298,7 @@ def main() -> None:
     """Run a worker."""
     from sadrec.serving.metrics import take_slot
 
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    log_without_waiting()
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     settings = ServeSettings.from_json(os.environ.pop(SETTINGS))
     allow_connections()
@@ -257,9 +310,8 @@ def main() -> None:
         import uvloop
 
         factory = uvloop.new_event_loop
-    with asyncio.Runner(loop_factory=factory) as runner:
-        code = runner.run(answer(settings, listening, replacing, ready))
-    sys.exit(code)
+    # Not by sys.exit, which waits for all threads: one of them may wait for a disk that does not answer.
+    os._exit(asyncio.Runner(loop_factory=factory).run(answer(settings, listening, replacing, ready)))
 
 
 if __name__ == "__main__":

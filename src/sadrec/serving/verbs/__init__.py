@@ -4,13 +4,14 @@ from sadrec.serving import questions
 from sadrec.serving.served import Served
 from sadrec.serving.verbs.catalogue import describe, item, search, similar, users
 from sadrec.serving.verbs.interviews import ask, visitor
-from sadrec.serving.verbs.lists import groups, popular, recommend
+from sadrec.serving.verbs.lists import groups, popular, recommend, recommend_known
 from sadrec.serving.verbs.pairs import explain, margins, prefer, rank
 from sadrec.serving.verbs.tournaments import cycles, nemesis, slate
 from sadrec.serving.verbs.twin import worth
 
 __all__ = [
     "ask",
+    "ask_once",
     "cycles",
     "describe",
     "explain",
@@ -22,6 +23,7 @@ __all__ = [
     "prefer",
     "rank",
     "recommend",
+    "recommend_known",
     "search",
     "similar",
     "slate",
@@ -32,12 +34,17 @@ __all__ = [
 ]
 
 
+def ask_once(served: Served) -> None:
+    """Answer for one user: whoever is told that the service is ready finds it so, and warm."""
+    recommend(served, questions.Recommend(user=served.plain(served.model.users[0])))
+
+
 def warm_up(served: Served) -> None:
     """Ask each verb once: what is kept gets computed, and the kernels that questions run are compiled or loaded."""
     some = served.items.ids[: min(3, len(served.items.ids))]
     who = {"user": served.plain(served.model.users[0])}
     for _ in range(20):
-        served.recommend(0, 10)
+        ask_once(served)
     recommend(served, questions.Recommend.model_validate({**who, "method": "wins", "intervals": True}))
     if len(some) > 1:
         recommend(served, questions.Recommend.model_validate({"likes": some[:1]}))

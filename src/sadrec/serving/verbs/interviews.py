@@ -70,7 +70,7 @@ def visitor(served: Served, asked: questions.Visitor) -> Answer:
     """Tell all about a visitor at once."""
     model, user = person(served, asked)
     ids, scores = model.recommend(user, N=asked.N)
-    listed = scored(served, ids, scores)
+    listed = scored(served.entries(ids), scores)
     add_intervals(served, model, user, ids, listed)
     if model is not served.model:
         spread = interview.places(model, ids)

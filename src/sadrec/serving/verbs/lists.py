@@ -40,13 +40,29 @@ def recommend(served: Served, asked: questions.Recommend) -> Answer:
         method=asked.method,
         candidates=max(asked.N, asked.candidates) if asked.method == "margin" else asked.candidates,
     )
-    listed = scored(served, ids, scores)
+    listed = scored(served.entries(ids), scores)
     if asked.intervals and asked.method == "margin":
         add_intervals(served, model, user, ids, listed)
+    return _list(served, named, listed, asked.method, fallback)
+
+
+def recommend_known(served: Served, given: str, N: int) -> Answer | None:
+    """Return what :func:`recommend` does for a user and a number alone, in less time; None for an unknown user."""
+    user, ids = served.user_id(given), served.model.user_ids
+    row = ids.row_of(user) if ids.array.dtype.kind in "iU" else None
+    if row is None:
+        return None
+    places, scores = served.model._fitted.best_for_one(row, N)
+    return _list(served, user, scored([served.items.entries[place] for place in places.tolist()], scores))
+
+
+def _list(
+    served: Served, user: Any, listed: list[dict[str, Any]], method: str = "margin", fallback: str | None = None
+) -> Answer:
     return {
         "model": served.digest,
-        "user": served.plain(named),
-        "method": asked.method,
+        "user": served.plain(user),
+        "method": method,
         "items": listed,
         "fallback": fallback,
     }
@@ -74,7 +90,7 @@ def add_intervals(served: Served, model: SAD, user: Any, ids: Any, listed: list[
     vectors = model._fitted.index.vectors[model.item_ids.positions(ids), : len(covariance)].astype(np.float64)
     spread = np.sqrt(np.maximum(np.einsum("ih,ih->i", vectors @ covariance, vectors), 0.0))
     for entry, one in zip(listed, spread, strict=True):
-        centre = entry["score"]
+        centre = float(entry["score"])
         entry |= {"deviation": float(one), "interval": [centre - 1.645 * float(one), centre + 1.645 * float(one)]}
 
 
@@ -96,10 +112,4 @@ def groups(served: Served, asked: questions.Groups) -> Answer:
 def popular(served: Served, asked: questions.PopularQuery) -> Answer:
     """Return what is popular by margin, over all users."""
     ids, scores = served.model.recommend_popular(N=asked.N)
-    return {
-        "model": served.digest,
-        "user": EVERYBODY,
-        "method": "margin",
-        "items": scored(served, ids, scores),
-        "fallback": "popular",
-    }
+    return _list(served, EVERYBODY, scored(served.entries(ids), scores), fallback="popular")

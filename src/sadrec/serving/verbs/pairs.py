@@ -68,7 +68,7 @@ def rank(served: Served, asked: questions.Rank) -> Answer:
     model, user = person(served, asked)
     items = distinct(known_items(served, asked.items))
     order = answered(lambda: model.rank(user, items, asked.method))
-    listed = scored(served, order.items, order.scores)
+    listed = scored(served.entries(order.items), order.scores)
     return {"model": served.digest, "user": served.plain(user), "method": asked.method, "items": listed}
 
 

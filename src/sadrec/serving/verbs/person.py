@@ -102,9 +102,9 @@ def shown(served: Served, ids: Any) -> list[Any]:
     return [served.items.ids[place] for place in served.model.item_ids.positions(ids).tolist()] if len(ids) else []
 
 
-def scored(served: Served, ids: Any, scores: Any) -> list[dict[str, Any]]:
-    """Return items with titles, pictures and scores."""
-    return [{**entry, "score": float(score)} for entry, score in zip(served.entries(ids), scores, strict=True)]
+def scored(entries: list[dict[str, Any]], scores: Any) -> list[dict[str, Any]]:
+    """Return items with their scores, which are written with the digits of their precision."""
+    return [{**entry, "score": score} for entry, score in zip(entries, scores, strict=True)]
 
 
 def covariance_of(model: SAD, user: Any) -> Doubles | None:
