@@ -2,17 +2,19 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# more than the cores of a small machine: tests of clusters and services wait a good part of their time. A file's tests
-# stay with one worker, so that what they share (a service, a fitted model, compiled kernels) is made once; long files
-# come first (tests/conftest.py)
+# more than the cores of a small machine: tests of clusters and services wait a good part of their time
 WORKERS ?= 3
 
-.PHONY: demo-cluster campaigns audit sbom dist build/user browser screenshots settings docs figures demo test test-baselines test-integrations lint format study bench clean
+.PHONY: demo-cluster campaigns audit sbom dist build/user browser screenshots settings docs figures demo test test-all test-baselines test-integrations lint format study bench clean
 
 $(VENV)/.base: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable ".[plot,serve]"
+	touch $@
+
+$(VENV)/.test: $(VENV)/.base
+	$(BIN)/python -m pip install --quiet --editable ".[test]"
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.base
@@ -40,8 +42,13 @@ browser:
 	  "apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium \
 	  fonts-dejavu-core" >/dev/null 2>&1; } || echo "no Chromium: the tests of the explorer will be skipped"
 
-test: $(VENV)/.dev browser
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations 15 -m "not baselines"
+# Every promise of the README, without Ray, a browser or PyTorch; tests/conftest.py says what is left to test-all
+test: $(VENV)/.test
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --durations 15 -m "not extra and not baselines"
+
+# Everything: also the cluster, the explorer in a browser, campaigns, studies, notebooks, and floors on real data
+test-all: $(VENV)/.dev browser
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --durations 15 -m "not baselines"
 
 test-baselines: $(VENV)/.dev
 	$(BIN)/python -m pytest -m baselines --ignore=tests/integrations

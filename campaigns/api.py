@@ -11,14 +11,15 @@ from typing import Any, cast
 
 from campaigns._subjects import answers, clicks
 from campaigns._trials import Campaign, Outcome, Random, main, quiet_warnings
-from sadrec import SAD
+from sadrec import BPR, SAD
+from sadrec._files import write_whole
 
 CASES = 5
 """Questions to an operation, well formed and malformed each."""
 
 
 def prepare(folder: Path) -> list[Any]:
-    """Serve a model of comparisons and two of interactions, and return their operations."""
+    """Serve a model of comparisons, with titles and a twin, and two of interactions; return their operations."""
     import schemathesis
 
     from sadrec.serving import ServeSettings, create_app
@@ -36,10 +37,15 @@ def prepare(folder: Path) -> list[Any]:
             ("clicked", clicked, {}),
             ("known", clicked, known),
         ]
+        titles, twin, test = (str(folder / name) for name in ("titles.csv", "twin.sad", "test.csv"))
+        write_whole(titles, "item,title\n" + "".join(f"{item},Dish {item}\n" for item in answers().items))
+        BPR(3, iterations=5).fit(answers(), show_progress=False).save(twin)
+        answers().to_frame().write_csv(test)
         for name, data, more in subjects:
             path = folder / f"{name}.sad"
             SAD(3, iterations=5).fit(data, show_progress=False, **more).save(path)
-            settings = ServeSettings(str(path), log=str(folder / f"{name}.jsonl"), log_megabytes=1)
+            files = {"items": titles, "twin": twin, "test": test} if name == "said" else {}
+            settings = ServeSettings(str(path), log=str(folder / f"{name}.jsonl"), log_megabytes=1, **files)
             documented = schemathesis.openapi.from_asgi("/openapi.json", create_app(settings, loaded(settings)))
             found += [cast(Any, result).ok() for result in documented.get_all_operations()]
     return found

@@ -1,10 +1,10 @@
-"""What all tests share: the folder of real data, when there is one, and no limit on how long an example may take.
+"""What all tests share: which of them `make test` runs, the folder of real data, and what workers do once for all.
 
-Also how several workers (``pytest -n 3``) share the time: which files come first, and that none compiles a kernel that
-another is at.
+No worker (``pytest -n 2``) compiles a kernel that another is at, and there is one cluster of Ray.
 """
 
 import hashlib
+import json
 import os
 import signal
 from pathlib import Path
@@ -21,35 +21,33 @@ from sadrec import _kernel
 hypothesis.settings.register_profile("sadrec", deadline=None)
 hypothesis.settings.load_profile("sadrec")
 
-# Files of twenty seconds or more: begun last, they would end long after all others. Before the cluster, whose processes
-# know no locks, come files that compile the kernels it needs.
-LONG = (
-    "tests/models/test_comparisons.py",
-    "tests/cluster/test_conductor.py",
-    "tests/posterior/test_conditionals.py",
-    "tests/cluster/test_ray.py",
-    "tests/models/test_quality.py",
-    "tests/serving/test_run.py",
-    "tests/campaigns/test_campaigns.py",
-    "tests/serving/test_explorer.py",
-    "tests/cli/test_commands.py",
-    "tests/serving/test_schema.py",
-    "tests/posterior/test_joint.py",
-    "tests/studies/test_simulation_study.py",
-    "tests/models/test_features.py",
-    "tests/serving/test_extras.py",
-    "tests/studies/test_comparisons_study.py",
-    "tests/test_readme.py",
-    "tests/training/test_softmax.py",
-    "tests/studies/test_simulation_bars.py",
-    "tests/test_typing.py",
-)
+# What `make test` leaves to `make test-all`, by folder or file. The reasons are markers, described in pyproject.toml.
+EXTRA = {
+    "studies/": "study",
+    "tests/campaigns/": "campaign",
+    "tests/cluster/test_ray.py": "cluster",
+    "tests/evaluation/test_baselines.py::TestImplicit": "tool",
+    "tests/posterior/test_diagnostics.py": "tool",
+    "tests/posterior/test_joint.py": "slow",
+    "tests/ranking/test_vector_index.py": "tool",
+    "tests/serving/test_explorer.py": "browser",
+    "tests/serving/test_recipes.py": "tool",
+    "tests/studies/": "study",
+    "tests/test_site.py": "tool",
+}
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Begin with the files that take longest; ``--no-loadscope-reorder`` has workers keep to it."""
-    place = {name: number for number, name in enumerate(LONG)}
-    items.sort(key=lambda item: place.get(item.nodeid.partition("::")[0], len(LONG)))
+    """Mark what is not part of `make test`: by its place, because it needs real data, or because it says so itself."""
+    for item in items:
+        for place, reason in EXTRA.items():
+            if item.nodeid.startswith(place):
+                item.add_marker(reason)
+        if "data_folder" in getattr(item, "fixturenames", ()):
+            item.add_marker("data")
+        if any(item.get_closest_marker(reason) for reason in {*EXTRA.values(), "data", "slow"}):
+            item.add_marker("extra")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -74,6 +72,22 @@ def every_kernel_is_compiled_once(tmp_path_factory):
     Dispatcher.compile = compile_once
     yield
     Dispatcher.compile = compile_alone
+
+
+@pytest.fixture(scope="session")
+def once_for_all_workers(tmp_path_factory):
+    """A function that calls another one in one worker, and gives all of them what it returns, by way of JSON."""
+
+    def once(name, make):
+        if "PYTEST_XDIST_WORKER" not in os.environ:
+            return make()
+        path = tmp_path_factory.getbasetemp().parent / f"{name}.json"
+        with filelock.FileLock(path.with_suffix(".lock")):
+            if not path.exists():
+                path.write_text(json.dumps(make()))
+            return json.loads(path.read_text())
+
+    return once
 
 
 @pytest.fixture(scope="session")

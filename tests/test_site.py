@@ -1,6 +1,8 @@
-"""The site is whole: a cell that fails, fails its build; a page that is missing is noticed."""
+"""The site is whole: every notebook runs, a cell that fails, fails its build, a page that is missing is noticed."""
 
+import os
 import runpy
+import sys
 from pathlib import Path
 
 import pytest
@@ -57,3 +59,12 @@ def test_what_a_site_lacks_is_named(tmp_path):
 def test_every_page_is_in_the_site():
     pages = runpy.run_path(str(DOCS / "build.py"))["sources"]()
     assert {"index", "theory", "errata", "settings", "tutorials/ratings", "api/index"} <= set(pages)
+
+
+@pytest.mark.parametrize("page", sorted((DOCS / "tutorials").glob("*.md")), ids=lambda page: page.stem)
+def test_every_notebook_runs(page, tmp_path, monkeypatch):
+    jupytext, nbclient = pytest.importorskip("jupytext"), pytest.importorskip("nbclient")
+    monkeypatch.setenv("PATH", os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
+    notebook = jupytext.read(page, fmt="md:myst")
+    nbclient.NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    assert any(cell.get("outputs") for cell in notebook.cells)

@@ -197,6 +197,7 @@ def test_user_errors_are_one_line(model, ratings, tmp_path):
     refused("recommend", tmp_path / "none.sad", "--user", "u1", code=2)
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_what_was_computed_and_the_same_command_continues(tmp_path):
     rng = np.random.default_rng(0)
     user, item = np.nonzero(rng.random((400, 500)) < 0.1)

@@ -6,8 +6,9 @@ from tests.cluster.namespace import inside
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory):
-    return inside("scenes:one_after_another", 3, str(tmp_path_factory.mktemp("ray")))
+def results(tmp_path_factory, once_for_all_workers):
+    folder = tmp_path_factory.mktemp("ray")
+    return once_for_all_workers("ray", lambda: inside("scenes:one_after_another", 3, str(folder)))
 
 
 @pytest.fixture

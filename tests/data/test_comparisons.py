@@ -32,7 +32,9 @@ def test_usual_column_names_are_found() -> None:
 
 
 def test_the_winner_of_two_sides_wins_and_ties_are_dropped() -> None:
-    assert Comparisons.from_frame(SIDES).to_frame().rows() == [(2, "y", "x"), (1, "x", "z")]
+    with pytest.warns(DataWarning, match="1 of 3 comparisons are ties, and left out"):
+        pairs = Comparisons.from_frame(SIDES)
+    assert pairs.to_frame().rows() == [(2, "y", "x"), (1, "x", "z")]
 
 
 def test_a_split_tie_is_half_a_comparison_each_way() -> None:
@@ -54,7 +56,7 @@ def test_splitting_ties_keeps_the_weight_of_all() -> None:
 
 def test_items_known_only_from_ties_or_losses_are_items() -> None:
     frame = pl.DataFrame({"user": [1, 1], "left": ["a", "c"], "right": ["b", "d"], "winner": ["a", None]})
-    assert Comparisons.from_frame(frame).items.tolist() == ["a", "b", "c", "d"]
+    assert Comparisons.from_frame(frame, ties="drop").items.tolist() == ["a", "b", "c", "d"]
 
 
 def test_no_user_means_one_judge() -> None:
@@ -65,7 +67,7 @@ def test_no_user_means_one_judge() -> None:
 
 def test_missing_winners_of_pandas_are_ties() -> None:
     frame = pd.DataFrame({"user": [1, 1], "left": [1, 2], "right": [2, 3], "winner": [np.nan, 3.0]})
-    assert Comparisons.from_frame(frame).to_frame().rows() == [(1, 3, 2)]
+    assert Comparisons.from_frame(frame, ties="drop").to_frame().rows() == [(1, 3, 2)]
 
 
 def test_comparing_an_item_with_itself_is_said_once_and_left_out() -> None:
@@ -97,7 +99,7 @@ def test_comparing_an_item_with_itself_is_said_once_and_left_out() -> None:
 )
 def test_bad_frames_are_refused(columns: dict[str, list[object]], error: type, message: str) -> None:
     with pytest.raises(error, match=message):
-        Comparisons.from_frame(pl.DataFrame(columns))
+        Comparisons.from_frame(pl.DataFrame(columns), ties="drop")
 
 
 def test_unknown_ways_with_ties_are_refused() -> None:
@@ -116,7 +118,7 @@ def test_unknown_ways_with_ties_are_refused() -> None:
 )
 def test_text_files_give_the_comparisons(tmp_path: Path, name: str, content: str) -> None:
     (tmp_path / name).write_text(content)
-    assert Comparisons.read(tmp_path / name).to_frame().rows() == [(2, "y", "x"), (1, "x", "z")]
+    assert Comparisons.read(tmp_path / name, ties="drop").to_frame().rows() == [(2, "y", "x"), (1, "x", "z")]
 
 
 def test_parquet_gives_the_comparisons(tmp_path: Path) -> None:

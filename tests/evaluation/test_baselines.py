@@ -11,7 +11,8 @@ from sadrec.evaluation import EASE, Implicit, Popularity
 from sadrec.models import ModelFileError, NotFittedError
 from tests.contract import EstimatorContract, named_checkerboard
 
-MODELS = [Popularity(), EASE(20.0), Implicit("als", factors=4, iterations=3), Implicit("bpr", factors=4, iterations=3)]
+IMPLICIT = [Implicit("als", factors=4, iterations=3), Implicit("bpr", factors=4, iterations=3)]
+MODELS = [Popularity(), EASE(20.0), *(pytest.param(model, marks=pytest.mark.tool) for model in IMPLICIT)]
 
 
 @pytest.fixture
@@ -28,8 +29,6 @@ def test_popularity_orders_by_count_and_not_by_rating(data):
 
 @pytest.mark.parametrize("model", MODELS, ids=repr)
 def test_a_saved_model_is_the_one_that_is_loaded(model, data, tmp_path):
-    if isinstance(model, Implicit):
-        pytest.importorskip("implicit")
     fitted = model.clone(**({"num_threads": 1} if isinstance(model, Implicit) else {})).fit(data)
     fitted.save(tmp_path / "model")
     loaded = type(model).load(tmp_path / "model")

@@ -65,8 +65,7 @@ def test_new_users_get_what_people_like_them_like(model):
     assert sum(int(item[1:]) % 2 == 1 for item in best) >= 9
 
 
-@pytest.mark.parametrize("kind", [SAD, BPR])
-@pytest.mark.parametrize("loss", ["pairwise", "softmax"])
+@pytest.mark.parametrize(("kind", "loss"), [(SAD, "pairwise"), (BPR, "pairwise"), (SAD, "softmax")])
 def test_the_same_bits_on_any_number_of_threads(kind, loss):
     settings = {**SETTINGS, "iterations": 3, "loss": loss, "num_threads": 1}
     given = {"show_progress": False, "item_features": COLOURS, "user_features": PEOPLE}

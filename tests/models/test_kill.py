@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -35,17 +34,14 @@ def start(folder, pause, first=0, **options):
 
 def test_killed_and_resumed_it_ends_with_the_same_bits(tmp_path):
     whole, broken = tmp_path / "whole", tmp_path / "broken"
-    quiet = start(whole, 0)
-    assert quiet.wait(120) == 0
-    for _ in range(3):
-        process = start(broken, 0.05)
+    with start(whole, 0) as quiet:
+        assert quiet.wait(120) == 0
+    with start(broken, 0.05) as process:
         for _ in range(5):
             process.stdout.readline()
-        time.sleep(0.02)
         process.send_signal(signal.SIGKILL)
-        process.wait(60)
-    process = start(broken, 0)
-    assert process.wait(120) == 0
+    with start(broken, 0) as process:
+        assert process.wait(120) == 0
     one, two = SAD.load(whole / "done.sad"), SAD.load(broken / "done.sad")
     np.testing.assert_array_equal(one.user_factors, two.user_factors)
     np.testing.assert_array_equal(one.item_factors, two.item_factors)
@@ -53,20 +49,23 @@ def test_killed_and_resumed_it_ends_with_the_same_bits(tmp_path):
     assert len(two.history) == 24
 
 
+@pytest.mark.slow
 def test_two_fits_in_one_folder_of_which_both_are_killed_leave_the_same_bits_to_the_next(tmp_path):
     whole, shared = tmp_path / "whole", tmp_path / "shared"
-    assert start(whole, 0).wait(240) == 0
-    first = start(shared, 600, 4)
-    for _ in range(4):
-        first.stdout.readline()
-    second = start(shared, 0, stderr=subprocess.PIPE)
-    said = second.communicate(timeout=240)[1]
-    assert second.returncode == 1 and f"in use by another process (id {first.pid})" in said
-    third = start(shared, 0)  # killed while it is being refused, perhaps
-    first.send_signal(signal.SIGKILL)
-    third.send_signal(signal.SIGKILL)
-    assert {first.wait(60), third.wait(60)} == {-signal.SIGKILL}
-    assert start(shared, 0).wait(240) == 0
+    with start(whole, 0) as quiet:
+        assert quiet.wait(240) == 0
+    with start(shared, 600, 4) as first:
+        for _ in range(4):
+            first.stdout.readline()
+        second = start(shared, 0, stderr=subprocess.PIPE)
+        said = second.communicate(timeout=240)[1]
+        assert second.returncode == 1 and f"in use by another process (id {first.pid})" in said
+        with start(shared, 0) as third:  # killed while it is being refused, perhaps
+            first.send_signal(signal.SIGKILL)
+            third.send_signal(signal.SIGKILL)
+    assert {first.returncode, third.returncode} == {-signal.SIGKILL}
+    with start(shared, 0) as last:
+        assert last.wait(240) == 0
     assert (shared / "done.sad").read_bytes() == (whole / "done.sad").read_bytes()
     assert not list(shared.glob(".*.part")) and not (shared / ".lock-owner").exists()
 

@@ -38,7 +38,8 @@ class Running:
                 self.port = int(found[1])
                 break
         assert self.port, self.said
-        threading.Thread(target=self._listen, daemon=True).start()
+        self.listener = threading.Thread(target=self._listen, daemon=True)
+        self.listener.start()
         return self
 
     def _listen(self):
@@ -49,6 +50,8 @@ class Running:
         if self.process.poll() is None:
             self.process.terminate()
         self.process.wait(PATIENCE)
+        self.listener.join(PATIENCE)
+        self.process.stdout.close()
 
     def ask(self, path):
         client = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
@@ -117,6 +120,7 @@ class Load:
                 client.close()
 
 
+@pytest.mark.slow
 def test_workers_are_replaced_and_end_without_a_lost_request(folder, tmp_path):
     with Running(str(folder / "model.sad"), "--workers", "2") as running:
         running.wait_until(lambda: sum(running.models().values()) == 2)

@@ -640,3 +640,16 @@ def test_a_table_of_items_that_cannot_be_used_is_told_in_one_line_with_its_name(
 def test_a_packed_table_of_items_names_them(folder, settings):
     (folder / "packed.csv.gz").write_bytes(gzip.compress(b"item,title\n3,Soup\n", mtime=0))
     assert loaded(settings(items="packed.csv.gz")).items.titles[3] == "Soup"
+
+
+def test_the_interface_says_how_a_key_is_sent(tmp_path):
+    from sadrec.serving import ServeSettings, create_app
+    from sadrec.serving.keys import new_key
+
+    new_key(tmp_path / "keys", "ann")
+    ways = {}
+    for keys in (None, str(tmp_path / "keys")):
+        schema = create_app(ServeSettings("none", keys=keys)).app.openapi()
+        assert set(schema["components"]["securitySchemes"]) == {"bearer", "header"}
+        ways[keys] = [schema["paths"][path]["get"].get("security") for path in ("/v1/describe", "/livez")]
+    assert list(ways.values()) == [[None, None], [[{"bearer": []}, {"header": []}], None]]

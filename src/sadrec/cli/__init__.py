@@ -56,6 +56,7 @@ class Verbs(click.Group):
         try:
             with warnings.catch_warnings():
                 warnings.showwarning = show
+                warnings.simplefilter("default", UserWarning)  # with PYTHONWARNINGS=error, too, they are said
                 return super().invoke(ctx)
         except KeyboardInterrupt:
             click.echo("Interrupted.", err=True)

@@ -233,7 +233,8 @@ def _stream(seed: int, kind: int) -> np.random.Generator:
 def _load(path: Path) -> dict[str, NDArray[Any]]:
     names = ("XI0", "H0", "T0", "Obs0")
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        # opened here, as NumPy does not close a file that it cannot read
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             if missing := set(names) - set(archive.files):
                 raise ValueError(f"it has no arrays {', '.join(sorted(missing))}; it has {', '.join(archive.files)}")
             return {name: archive[name] for name in names}

@@ -169,7 +169,7 @@ class Draws:
         """
         draws, user = self.of(user)
         rows = np.broadcast_arrays(user, item, rival)
-        pairs = Pairs(*(np.ascontiguousarray(side, np.int64).ravel() for side in rows))
+        pairs = Pairs(*(np.array(side, np.int64).ravel() for side in rows))
         total = np.zeros(pairs.user.size)
         work = partial(add_up, draws.flat(), pairs, _QUANTITIES[of], total)
         most = max(1, total.size * len(self) // _WORTH_SHARING)

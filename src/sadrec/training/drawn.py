@@ -284,7 +284,7 @@ def room_for_triples(dealt: Deal) -> Triples:
 
 
 @kernel
-def draw(s: int, stop: int, block: int, dealt: Deal, state: Any, skipped: int, triples: Triples) -> Any:
+def draw(s: int, stop: int, block: int, dealt: Deal, state: Any, triples: Triples) -> Any:
     """Draw the triples of users of a shard in a block: from the s-th user on, until there are ``CHUNK``.
 
     Returned are the next ``s``, how many triples there are, the state of the random numbers, and how many positives
@@ -295,7 +295,7 @@ def draw(s: int, stop: int, block: int, dealt: Deal, state: Any, skipped: int, t
     block_items, weights, candidates = dealt.block_items, dealt.weight, dealt.candidates
     start = dealt.block_start[block]
     size = dealt.block_start[block + 1] - start
-    drawn = 0
+    drawn, skipped = 0, 0
     while s < stop and drawn < CHUNK:
         if s + 8 < stop:  # users come in random order, and what belongs to them seldom is in the cache
             soon, later = shard_users[s + 4], shard_users[s + 8]
@@ -389,8 +389,9 @@ def train_drawn(
         updates, skipped, total, product = 0, 0, 0.0, 1.0
         s, stop = dealt.shard_start[shard], dealt.shard_start[shard + 1]
         while s < stop:
-            s, drawn, state, skipped = draw(s, stop, block, dealt, state, skipped, triples)
+            s, drawn, state, without = draw(s, stop, block, dealt, state, triples)
             updates += drawn
+            skipped += without
             for t in range(drawn):
                 xi, i, j = rows[drawn_users[t]], drawn_items[t], negatives[t, 0]
                 if candidates > 1:  # a test of its own: making the slice takes time

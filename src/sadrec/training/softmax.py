@@ -41,7 +41,7 @@ class Softmax(NamedTuple):
 
     dealt: Deal  # with no candidates: negatives are not drawn for each positive
     negatives: int  # shared by the positives of a chunk; at most a whole block
-    length: float | None  # of the vectors of users and items; None leaves it free
+    length: float  # of the vectors of users and items; 0 leaves it free
 
 
 class Room(NamedTuple):
@@ -216,9 +216,9 @@ def move_bias(bias: Any, i: int, decay: Any, moved: Any) -> None:
 
 
 @kernel
-def put_to_length(vector: Any, length: Any) -> None:
-    """Give a vector the length, if there is one; a vector of zeros stays as it is."""
-    if length is not None:
+def put_to_length(vector: Any, length: float) -> None:
+    """Give a vector the length, unless that is 0; a vector of zeros stays as it is."""
+    if length > 0:
         square = _ZERO
         for h in range(vector.shape[0]):
             square += vector[h] * vector[h]
@@ -289,7 +289,7 @@ def update_chunk(
     factors: Factors,
     penalties: Penalties,
     rate: float,
-    length: Any,
+    length: float,
     room: Room,
 ) -> None:
     """Update all rows: those of the positives one after another, those of the negatives once for all."""
@@ -337,8 +337,9 @@ def train_softmax(
         room = room_for_chunk(chunk + chunk // 2, count, items.shape[1])
         s, stop = dealt.shard_start[shard], dealt.shard_start[shard + 1]
         while s < stop:
-            s, drawn, state, skipped = draw(s, stop, block, dealt, state, skipped, triples)
+            s, drawn, state, without = draw(s, stop, block, dealt, state, triples)
             updates += drawn
+            skipped += without
             parts = max((drawn + chunk // 2) // chunk, 1)
             for part in range(parts):
                 first, last = drawn * part // parts, drawn * (part + 1) // parts

@@ -240,7 +240,7 @@ def candidates_of(settings: Settings) -> int:
 def drawn_kernel(dealt: Deal, settings: Settings) -> tuple[Callable[..., None], Any]:
     """Return the kernel that trains against drawn negatives, and what it works on."""
     if settings.loss == "softmax":
-        return train_softmax, Softmax(dealt, settings.negative_candidates, settings.length or None)
+        return train_softmax, Softmax(dealt, settings.negative_candidates, float(settings.length))
     return train_drawn, dealt
 
 

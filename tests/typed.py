@@ -1,14 +1,8 @@
-"""What a user's type checker makes of the package: no complaint about a right script, one about each mistake."""
+"""What a user's type checker makes of the package, checked by ``make lint``: mypy reads this file, nobody runs it.
 
-import subprocess
-import sys
-from pathlib import Path
+A right script has no error. Each mistake has one, as strict checks refuse a ``type: ignore`` that ignores nothing.
+"""
 
-import pytest
-
-pytest.importorskip("mypy")
-SOURCE = Path(__file__).parents[1] / "src"
-SCRIPT = """
 from pathlib import Path
 
 import numpy as np
@@ -42,24 +36,13 @@ def cycles() -> list[Cycle]:
     vectors: NDArray[np.float32] = BPR().fit(said).item_vectors()
     print(advice, vectors.shape, posterior.interval(0, 1, 2), compare({"a": SAD(), "b": BPR()}, said).table())
     return [cycle.named({1: "tea"}) for cycle in SAD().fit(said).cycles(0)]
-"""
-MISTAKES = """
-from sadrec import SAD, SADD
-from sadrec.data import lod
-
-SAD(factor=8)
-SAD(factors="8")
-SAD().fitt(3)
-"""
 
 
-def test_a_script_passes_strict_checks_and_mistakes_do_not(tmp_path):
-    (tmp_path / "right.py").write_text(SCRIPT)
-    (tmp_path / "wrong.py").write_text(MISTAKES)
-    command = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--config-file=", "--cache-dir=c"]
-    done = subprocess.run(
-        [*command, "right.py", "wrong.py"], cwd=tmp_path, env={"MYPYPATH": str(SOURCE)}, capture_output=True, text=True
-    )
-    assert "right.py" not in done.stdout
-    for said in ('no attribute "SADD"', 'no attribute "lod"', 'argument "factor"', 'type "str"', 'attribute "fitt"'):
-        assert said in done.stdout
+def mistakes() -> None:
+    from sadrec import SADD  # type: ignore[attr-defined]
+    from sadrec.data import lod  # type: ignore[attr-defined]
+
+    SAD(factor=8)  # type: ignore[call-arg]
+    SAD(factors="8")  # type: ignore[arg-type]
+    SAD().fitt(3)  # type: ignore[attr-defined]
+    print(SADD, lod)
