@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sadrec.data import Comparisons, DataWarning, as_comparisons
+from sadrec.data.comparisons import folds
 
 STATED = pl.DataFrame({"judge": ["b", "a", "b"], "winner": [3, 1, 2], "loser": [1, 2, 3]})
 SIDES = pl.DataFrame({"user": [2, 1, 1], "left": ["x", "y", "x"], "right": ["y", "x", "z"], "winner": ["y", None, "x"]})
@@ -147,10 +149,19 @@ def from_rows(rows: list[tuple[int, int, int]]) -> Comparisons:
 @settings(deadline=None)
 @given(indices, st.integers(0, 3))
 def test_parts_of_a_split_are_complete_and_keep_the_ids(rows: list[tuple[int, int, int]], seed: int) -> None:
-    whole = from_rows(rows)
+    weighted = from_rows(rows)
+    whole = Comparisons(weighted.user_ids, weighted.item_ids, *weighted._arrays()[:3])
     parts = whole.split(0.4, seed)
     assert len(parts[1]) == round(0.4 * len(whole))
     assert sorted(row for part in parts for row in part.to_frame().rows()) == sorted(whole.to_frame().rows())
+    counts = Counter()
+    for part in weighted.split(0.4, seed):
+        for *triple, weight in part.to_frame().rows():
+            counts[tuple(triple)] += weight
+    expected = Counter()
+    for *triple, weight in weighted.to_frame().rows():
+        expected[tuple(triple)] += weight
+    assert +counts == +expected
     for part in parts:
         assert np.array_equal(part.users, whole.users)
         assert np.array_equal(part.items, whole.items)
@@ -254,3 +265,17 @@ def test_a_pairing_is_the_same_whichever_item_won() -> None:
     assert one == two != three
     with pytest.raises(ValueError, match="by must be 'row' or 'pairing', not 'game'"):
         pairs.split(by="game")
+
+
+def test_comparisons_that_a_weight_counts_are_held_out_one_by_one():
+    rng = np.random.default_rng(0)
+    winner = rng.integers(6, size=40)
+    weight = rng.integers(1, 200, size=40) + np.where(winner < 2, 0.5, 0.0)
+    data = Comparisons.from_indices(0 * winner, winner, (winner + 1) % 6, users=[0], items=range(6), weight=weight)
+    _, test = data.split(test=0.25, seed=0)
+    assert test.weight.sum() == pytest.approx(0.25 * weight.sum(), rel=0.1)
+    assert len(np.unique(test.pairings())) == len(np.unique(data.pairings()))  # no pairing is held out as a whole
+    parts = folds(data, 5, seed=1)
+    assert sum(held_out.weight.sum() for _, held_out in parts) == pytest.approx(weight.sum())
+    for rest, held_out in parts:
+        assert rest.weight.sum() + held_out.weight.sum() == pytest.approx(weight.sum())

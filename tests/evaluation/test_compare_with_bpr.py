@@ -7,11 +7,11 @@ from scipy.sparse import csr_matrix
 
 from sadrec import BPR, SAD
 from sadrec.data import Comparisons, Interactions
+from sadrec.data.comparisons import folds
 from sadrec.evaluation import evaluate
 from sadrec.evaluation.compare_result import CompareResult, Run
 from sadrec.evaluation.compare_with_bpr import (
     _decided,
-    _folds,
     _is_clear,
     _of_some_users,
     compare_with_bpr,
@@ -194,7 +194,7 @@ def test_cycles_in_comparisons_are_worth_learning_t():
     row = result.tests.filter(measure="log_loss").row(0, named=True)
     losses = {"sad": [], "bpr": []}
     held_out = 0
-    for train, test in _folds(games, 3, 0):
+    for train, test in folds(games, 3, 0):
         held_out += len(test)
         assert len(train) + len(test) == len(games)
         for name, model in (("sad", SAD(rival_regularization=0.0, **settings)), ("bpr", BPR(**settings))):

@@ -17,7 +17,7 @@ from sadrec.data.describe import PairsDescription, quantiles
 from sadrec.data.ids import Ids, OfUsersAndItems
 from sadrec.data.interactions import Interactions, as_interactions
 from sadrec.data.parquet import is_several
-from sadrec.data.splits import hold_out_share
+from sadrec.data.splits import deal, generator, hold_out_share
 from sadrec.data.tables import Table, opened
 
 
@@ -199,8 +199,9 @@ class Comparisons(OfUsersAndItems):
         seed
             Seed of the choice.
         by
-            "row": each comparison for itself. "pairing": all comparisons of two items, whoever made them, are in the
-            same part, so that the test asks about pairs of items that nobody compared in train.
+            "row": each comparison for itself; one of weight k is k comparisons, which are dealt one by one.
+            "pairing": all comparisons of two items, whoever made them, are in the same part, so that the test asks
+            about pairs of items that nobody compared in train.
 
         Examples
         --------
@@ -213,8 +214,12 @@ class Comparisons(OfUsersAndItems):
         if _check.one_of(by, "by", ("row", "pairing")) == "pairing":
             known, group = np.unique(self.pairings(), return_inverse=True)
             mask = hold_out_share(len(known), test, seed)[group]
-        else:
+        elif self.weight is None:
             mask = hold_out_share(len(self), test, seed)
+        else:
+            share = _check.share(test, "test", inside=True)
+            train, held_out = deal(self.weight, (1 - share, share), seed)
+            return self._weighted(train), self._weighted(held_out)
         return self._part(~mask), self._part(mask)
 
     def filter(self, min_per_user: int = 0, min_per_item: int = 0) -> "Comparisons":
@@ -235,10 +240,26 @@ class Comparisons(OfUsersAndItems):
         user_ids, item_ids = Ids(self.users[users], "user"), Ids(self.items[items], "item")
         return Comparisons(user_ids, item_ids, user.astype(np.int32), winner, loser, part.weight)
 
+    def _weighted(self, weight: Floats) -> "Comparisons":
+        """Return the same with other weights, less those of weight 0."""
+        counted = weight > 0
+        columns = (self.user_index[counted], self.winner_index[counted], self.loser_index[counted])
+        return Comparisons(self.user_ids, self.item_ids, *columns, weight[counted])
+
     def _part(self, mask: NDArray[np.bool_]) -> "Comparisons":
+        """Return some of the comparisons, with all users and items."""
         weight = None if self.weight is None else self.weight[mask]
         columns = (self.user_index[mask], self.winner_index[mask], self.loser_index[mask])
         return Comparisons(self.user_ids, self.item_ids, *columns, weight)
+
+
+def folds(data: Comparisons, k: int, seed: int) -> list[tuple[Comparisons, Comparisons]]:
+    """Hold out every comparison once, in one of ``k`` folds, at random."""
+    if data.weight is None:
+        fold = generator(seed).permutation(len(data)) % k
+        return [(data._part(fold != number), data._part(fold == number)) for number in range(k)]
+    held_out = deal(data.weight, np.full(k, 1 / k), seed)
+    return [(data._weighted(data.weight - weight), data._weighted(weight)) for weight in held_out]
 
 
 def as_comparisons(data: Any) -> Comparisons:

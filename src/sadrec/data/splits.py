@@ -57,6 +57,19 @@ def hold_out_share(count: int, test: float, seed: int) -> Mask:
     return mask
 
 
+def deal(weight: NDArray[Any], shares: Any, seed: int) -> NDArray[np.float32]:
+    """Deal what weights count among parts, with these shares on average: (parts, rows).
+
+    A row of weight k is k rows, each of which goes to one part; what is left of a weight that is not whole goes to one.
+    """
+    rng = generator(seed)
+    whole = np.floor(weight).astype(np.int64)
+    parts = rng.multinomial(whole, shares).T.astype(np.float32)
+    drawn = np.searchsorted(np.cumsum(shares)[:-1], rng.random(len(whole)), side="right")
+    parts[drawn, np.arange(len(whole))] += (weight - whole).astype(np.float32)
+    return parts
+
+
 def hold_out_from(timestamps: NDArray[Any], at: Any, test: float) -> Mask:
     """Everything from the time ``at`` on, or, where that is ``None``, the latest share ``test``."""
     if at is None:

@@ -1,6 +1,5 @@
 """Whether T is worth it: SAD against the same model with all rival factors at 1, on the same splits and settings."""
 
-import inspect
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 from sadrec import _check
 from sadrec._types import Doubles
 from sadrec.data import Comparisons, Interactions, as_feedback
+from sadrec.data.comparisons import folds
 from sadrec.data.ids import Ids
 from sadrec.evaluation.compare import compare
 from sadrec.evaluation.compare_result import CompareResult
@@ -37,50 +37,6 @@ SURE, FEWEST = 4.0, 4000
 
 Looking after every split and stopping at four errors hardly adds to the errors of a last look at two (Haybittle, 1971).
 """
-
-
-@dataclass
-class ByFactors:
-    """A model that answers by its factors alone: what margins of single pairings bring is no work of T."""
-
-    model: Any
-
-    def get_params(self) -> dict[str, Any]:
-        """Return the settings of the model."""
-        settings: dict[str, Any] = self.model.get_params()
-        return settings
-
-    def clone(self, **settings: Any) -> "ByFactors":
-        """Return one that is not fitted."""
-        return ByFactors(copied(self.model, **settings))
-
-    def fit(self, data: Any, show_progress: bool = True) -> "ByFactors":
-        """Fit the model."""
-        self.model.fit(data, show_progress=show_progress)
-        return self
-
-    def probability(self, user: Any, item: Any, rival: Any) -> Any:
-        """Return the probability that a user prefers an item to a rival, by the factors."""
-        return self.model.probability(user, item, rival, pairings=False)
-
-    def margins(self, user: Any, items: Any, rivals: Any) -> Any:
-        """Return the margins of items over rivals."""
-        return self.model.margins(user, items, rivals)
-
-    @property
-    def users(self) -> NDArray[Any]:
-        """The users' ids."""
-        return np.asarray(self.model.users)
-
-    @property
-    def items(self) -> NDArray[Any]:
-        """The items' ids."""
-        return np.asarray(self.model.items)
-
-    @property
-    def parameters(self) -> Any:
-        """What the model has learnt."""
-        return self.model.parameters
 
 
 @dataclass(frozen=True, repr=False)
@@ -162,8 +118,7 @@ def compare_with_bpr(
 
     SAD and BPR (SAD with T = 1) are fitted with the same settings on the same splits and evaluated on what was held
     out: one interaction of every user; or a fifth of the comparisons, by their log loss. There, T pays when the log
-    loss falls beyond chance and by more than 0.005. Margins of single pairings (see :meth:`sadrec.SAD.probability`) are
-    left out: what they bring is no work of T.
+    loss falls beyond chance and by more than 0.005.
 
     Parameters
     ----------
@@ -214,10 +169,9 @@ def compare_with_bpr(
     parts: Any = splits or SPLITS
     until = None
     if isinstance(known, Comparisons):
-        parts = _folds(known, parts, seed)
+        parts = folds(known, parts, seed)
         if splits is None:
             until = _is_clear
-        pair = {name: ByFactors(model) if _tells_pairings(model) else model for name, model in pair.items()}
     further = {"sparsity": sparsity_of}
     result = compare(pair, known, parts, seed=seed, path=path, show_progress=show_progress, also=further, until=until)
     for name in pair:
@@ -259,26 +213,9 @@ def _with_settings(models: tuple[Any, Any], settings: dict[str, Any]) -> dict[st
     }
 
 
-def _tells_pairings(model: Any) -> bool:
-    """Tell whether a model can leave the margins of single pairings out."""
-    return "pairings" in inspect.signature(getattr(model, "probability", lambda: None)).parameters
-
-
 def _of_some_users(data: Interactions, most: int, seed: int) -> Interactions:
     folds = min(-(-data.matrix.nnz // most), data.shape[0])
     return data if folds < 2 else next(iter(data.user_folds(folds, seed)))[1].filter()
-
-
-def _folds(data: Comparisons, splits: int, seed: int) -> list[tuple[Comparisons, Comparisons]]:
-    """Hold out every comparison once, at random."""
-    fold = np.random.default_rng(seed).permutation(len(data)) % splits
-
-    def part(rows: NDArray[np.bool_]) -> Comparisons:
-        columns = (data.user_index[rows], data.winner_index[rows], data.loser_index[rows])
-        weight = None if data.weight is None else data.weight[rows]
-        return Comparisons.from_indices(*columns, users=data.users, items=data.items, weight=weight)
-
-    return [(part(fold != number), part(fold == number)) for number in range(splits)]
 
 
 def _is_clear(result: CompareResult) -> bool:

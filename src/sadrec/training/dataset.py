@@ -267,7 +267,11 @@ def training_data(
     if len(all_items) < 2:
         raise ValueError(f"a preference needs two items, and there is only {len(all_items)}: give data on more items")
     if not result.triples:
-        raise ValueError("there is nothing to learn from: no interaction and no comparison")
+        raise ValueError(
+            "all comparisons have the weight 0: there is nothing to learn from"
+            if pairs
+            else "there is nothing to learn from: no interaction and no comparison"
+        )
     return result if dislikes is None else result.with_dislikes(dislikes)
 
 

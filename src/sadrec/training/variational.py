@@ -134,8 +134,6 @@ class Variational:
         self._users, self.rivals, self._seed = users, rivals, seed
         self._threads, self._executor = 1 if executor is None else threads, executor
         user, item, rival, weight, wins = counts
-        if not len(user):
-            raise ValueError("all comparisons have the weight 0: there is nothing to learn from")
         keys, places = np.unique(pairing_keys(item, rival, items), return_inverse=True)
         pairing = places.astype(np.int32)
         del places
