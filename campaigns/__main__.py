@@ -10,6 +10,7 @@ LONG = {
     "checkpoint": 4000,
     "table": 1600,
     "array": 10000,
+    "comparison": 1000,
     "kill": 500,
     "interrupt": 200,
     "resource": 200,

@@ -239,7 +239,7 @@ def cycles_command(
     if plot is not None:
         draw_strongest(fitted, who, cycles, N, minimum, plot, named)
     if as_json:
-        shown = ("members", "path", "margins", "probabilities", "strength")
+        shown = ("members", "path", "margins", "probabilities", "strength", "probability")
         content: dict[str, Any] = {"cyclic_triads": properties(triads, "count", "total", "share")}
         content["cycles"] = [properties(cycle, *shown) for cycle in cycles]
         members = [item for cycle in cycles for item in cycle.members]

@@ -97,7 +97,9 @@ class Explanation:
     def __repr__(self) -> str:
         item, rival = one_line(self.item), one_line(self.rival)
         lines = [f"{item} over {rival}: margin {self.margin:.3g} ({100 * self.probability:.0f} %)"]
-        lines.append("  factors  " + ", ".join(f"{h}: {value:+.3g}" for h, value in self.factors()))
+        factors = [f"{h}: {value:+.3g}" for h, value in self.factors() if value]
+        if factors:
+            lines.append("  factors  " + ", ".join(factors))
         if self.has_bias:
             lines.append(f"  bias {self.bias:+.3g}")
         if self.beside:

@@ -133,7 +133,7 @@ class Cycle(BaseModel):
 
 
 class CyclesAnswer(Answer):
-    """Cycles, strongest first."""
+    """Cycles, by probability times strength."""
 
     user: Any
     among: int = Field(description="Among how many items was looked.")
