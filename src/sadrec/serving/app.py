@@ -110,7 +110,8 @@ def _add_verbs(app: FastAPI, service: Service) -> None:
         return app.get(f"/v1/{path}", response_class=Response, responses=responses, summary=summary, tags=["verbs"])
 
     def post(path: str, answer: type, summary: str, *more: int) -> Callable[[Any], Any]:
-        responses = {200: {"model": answer}, **_PROBLEMS, **{status: _RARE[status] for status in more}}
+        responses: dict[int | str, dict[str, Any]] = {200: {"model": answer}, **_PROBLEMS}
+        responses |= {status: _RARE[status] for status in more}
         return app.post(f"/v1/{path}", response_class=Response, responses=responses, summary=summary, tags=["verbs"])
 
     @get("describe", answers.DescribeAnswer, "What is served")
