@@ -192,6 +192,13 @@ def speed(folder: Path, users: list[int], model: Path, turns: int, seconds: int)
     )
 
 
+def answered_by(port: int) -> int:
+    """Return how many lists the service has sent."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as page:
+        found = re.findall(r'sadrec_requests_total\{.*?verb="recommend"\} ([\d.]+)', page.read().decode())
+    return int(sum(map(float, found)))
+
+
 def slow(folder: Path, users: list[int], model: Path, turns: int, seconds: int) -> None:
     """Compare a client's latency beside many that read nothing with its latency alone, in turns."""
     if shutil.which("wrk") is None:
@@ -209,7 +216,9 @@ def slow(folder: Path, users: list[int], model: Path, turns: int, seconds: int) 
                 for _ in range(READERS):
                     reader = stack.enter_context(socket.create_connection(("127.0.0.1", ours.port)))
                     reader.sendall(asked)
-                time.sleep(seconds)  # until what they are sent is full
+                answered = -1
+                while answered != (answered := answered_by(ours.port)):  # until there is no room for another answer
+                    time.sleep(1)
                 rows.append((alone, wrk(ours.port, script, seconds)))
     (rate, p99), (other_rate, other_p99) = (np.median([row[side] for row in rows], axis=0) for side in (0, 1))
     ratio = np.median([beside[1] / alone[1] for alone, beside in rows])

@@ -83,14 +83,17 @@ def serving(subject: Subject, **settings: Any) -> Iterator[tuple[Service, int]]:
         await server.serve([listening])
         watching.cancel()
 
-    thread = threading.Thread(target=asyncio.Runner(loop_factory=server.config.get_loop_factory()).run, args=(serve(),))
+    thread = threading.Thread(
+        target=asyncio.Runner(loop_factory=server.config.get_loop_factory()).run, args=(serve(),), daemon=True
+    )
     thread.start()
     try:
         until(lambda: server.started, "the service starts")
         yield service, listening.getsockname()[1]
     finally:
         server.should_exit = True
-        thread.join()
+        thread.join(PATIENCE)
+        check(not thread.is_alive(), "the service ends")
 
 
 def until(holds: Any, what: str, seconds: float = PATIENCE) -> None:

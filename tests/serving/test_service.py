@@ -480,6 +480,23 @@ def test_a_disk_that_does_not_answer_holds_up_nobody(folder, tmp_path, monkeypat
     assert current.problem is None and current.metrics.reload_errors._value.get() >= 1
 
 
+def test_whoever_looks_at_files_ends_when_the_service_does():
+    """A cancellation that met the end of a look was lost, and the service waited for it."""
+    from sadrec.serving.store import again_and_again, aside
+
+    async def ended(delay):
+        watching = asyncio.create_task(again_and_again(lambda: aside(lambda: None, 10), 0.0001))
+        await asyncio.sleep(delay)
+        watching.cancel()
+        await asyncio.wait([watching], timeout=10)
+        return watching.done()
+
+    async def all_ended():
+        return [await ended(0.00001 * number) for number in range(200)]
+
+    assert all(asyncio.run(all_ended()))
+
+
 def test_a_pipe_in_the_place_of_the_keys_allows_nobody(tmp_path):
     path = tmp_path / "keys"
     key = new_key(path, "ann")

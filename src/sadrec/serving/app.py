@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -38,7 +39,7 @@ _PROBLEMS: dict[int | str, dict[str, Any]] = {
     500: {"model": answers.Problem, "description": "A fault of the service."},
     503: {"model": answers.Problem, "description": "The model is still being loaded, or too much is asked at once."},
 }
-_RARE: dict[int, dict[str, Any]] = {
+_RARE: dict[int | str, dict[str, Any]] = {
     507: {"model": answers.Problem, "description": "None of the answers was kept: the disk of the log is full."}
 }
 _NOT_JSON = "the body is not JSON"
@@ -105,13 +106,15 @@ def _json(answer: Any, status: int = 200) -> Response:
 def _add_verbs(app: FastAPI, service: Service) -> None:
     """Add a route for each verb. Plain functions run in threads, beside the loop that serves everybody."""
 
-    def get(path: str, answer: type, summary: str) -> Callable[[Any], Any]:
-        responses = {200: {"model": answer}, **_PROBLEMS}
-        return app.get(f"/v1/{path}", response_class=Response, responses=responses, summary=summary, tags=["verbs"])
+    def route(add: Any, path: str, answer: type, summary: str, *more: int | str) -> Callable[[Any], Any]:
+        rare = {status: _RARE[status] for status in more}
+        responses: dict[int | str, dict[str, Any]] = {200: {"model": answer}, **_PROBLEMS, **rare}
+        added: Callable[[Any], Any] = add(
+            f"/v1/{path}", response_class=Response, responses=responses, summary=summary, tags=["verbs"]
+        )
+        return added
 
-    def post(path: str, answer: type, summary: str, *more: int) -> Callable[[Any], Any]:
-        responses = {200: {"model": answer}, **_PROBLEMS, **{status: _RARE[status] for status in more}}
-        return app.post(f"/v1/{path}", response_class=Response, responses=responses, summary=summary, tags=["verbs"])
+    get, post = partial(route, app.get), partial(route, app.post)
 
     @get("describe", answers.DescribeAnswer, "What is served")
     def describe(request: Request) -> Response:

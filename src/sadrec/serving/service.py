@@ -115,9 +115,8 @@ class Service:
         try:
             self.log.append(lines)
         except (OSError, ValueError) as error:
-            raise NotKeptError(
-                f"the answers were not kept ({error}): free some space where the log is, then send them again"
-            ) from None
+            why = error.strerror if isinstance(error, OSError) and error.strerror else error
+            raise NotKeptError(f"the answers were not kept ({why}): free some space, then send them again") from None
         self.metrics.events.inc(len(lines))
         return len(lines)
 

@@ -42,7 +42,8 @@ async def aside(work: Callable[[], T], seconds: float) -> T:
 
     threading.Thread(target=run, daemon=True).start()
     try:
-        return await asyncio.wait_for(asyncio.wrap_future(future), seconds)
+        async with asyncio.timeout(seconds):  # wait_for may lose the cancellation that ends a service
+            return await asyncio.wrap_future(future)
     except TimeoutError:
         raise TimeoutError(f"the disk did not answer within {seconds:g} s") from None
 

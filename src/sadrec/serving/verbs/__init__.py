@@ -36,7 +36,7 @@ __all__ = [
 
 def ask_once(served: Served) -> None:
     """Answer for one user: whoever is told that the service is ready finds it so, and warm."""
-    recommend(served, questions.Recommend(user=served.plain(served.model.users[0])))
+    recommend(served, questions.Recommend.model_validate({"user": served.plain(served.model.users[0])}))
 
 
 def warm_up(served: Served) -> None:
