@@ -48,6 +48,8 @@ def pytest_collection_modifyitems(items):
             item.add_marker("data")
         if any(item.get_closest_marker(reason) for reason in {*EXTRA.values(), "data", "slow"}):
             item.add_marker("extra")
+    # A worker begins with the cluster, which waits most of its time, and the others steal the rest of its tests.
+    items.sort(key=lambda item: item.get_closest_marker("cluster") is None)
 
 
 @pytest.fixture(scope="session", autouse=True)

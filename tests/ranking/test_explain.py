@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sadrec.ranking import Parameters
-from sadrec.ranking.explain import explain
+from sadrec.ranking.explain import Explanation, explain
 from sadrec.ranking.fold_in import fold_in, liked_pairs, pair_design
 from sadrec.ranking.logistic import maximise
 from sadrec.ranking.pairs import preference
@@ -89,3 +89,14 @@ def test_what_is_wrong_is_named():
         explain(p, 0, 0, 3)
     with pytest.raises(ValueError, match="regularization"):
         explain(p, 0, 0, 1, liked=[2], regularization=-1.0)
+
+
+def test_who_likes_everything_has_no_reason_in_a_single_item():
+    why = explain(Parameters(np.ones((1, 2)), np.eye(3, 2)), 0, 0, 1, liked=[2, 0, 1])
+    assert why.liked.tolist() == [0, 1, 2] and not why.influences.any()
+
+
+def test_three_supporters_and_three_opponents_are_shown():
+    why = Explanation("tea", "ale", np.zeros(1), 0.0, liked=np.arange(10), influences=np.arange(5.0, -5.0, -1.0))
+    lines = [line.split(":")[1] for line in repr(why).splitlines() if " for " in f" {line}"]
+    assert [line.count(",") for line in lines] == [2, 2]

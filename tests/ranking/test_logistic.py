@@ -8,6 +8,7 @@ from scipy.optimize import approx_fprime, minimize
 from scipy.special import log_expit
 from sklearn.linear_model import LogisticRegression
 
+from sadrec.ranking import logistic
 from sadrec.ranking.logistic import curvature, gradient, maximise, maximise_sparse, objective
 
 
@@ -134,3 +135,12 @@ def test_the_curvature_counts_every_pair(pairs, factors):
     zeros = np.zeros(pairs), np.zeros(factors)
     expected = (design * weight[:, None] / 4).T @ design
     np.testing.assert_allclose(curvature(zeros[1], design, zeros[0], weight, zeros[1]), expected, atol=1e-12)
+
+
+def test_a_rough_answer_is_polished_without_another_search(monkeypatch):
+    rng = np.random.default_rng(0)
+    problem = rng.standard_normal((400, 6)), rng.standard_normal(400), rng.random(400), np.ones(6)
+    rough = logistic.maximise(*problem, near=1e-2)
+    assert np.abs(gradient(rough.vector, *problem)).max() > 1e-4
+    monkeypatch.setattr(logistic, "maximise", None)
+    assert np.abs(gradient(logistic.polish(rough, *problem).vector, *problem)).max() < 1e-6

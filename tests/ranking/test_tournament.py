@@ -36,6 +36,13 @@ def test_equal_items_tie_whatever_the_rounding():
     assert not tournament(Parameters(xi, eta, tau), 0, None).margins.any()
 
 
+def test_items_that_differ_in_size_alone_tie_whatever_the_rounding():
+    rng = np.random.default_rng(0)
+    xi, eta, tau = rng.standard_normal((3, 1, 100))
+    size = rng.uniform(0.5, 2, (6, 1))
+    assert not tournament(Parameters(xi, size * eta, size * tau), 0, None).margins.any()
+
+
 def test_rival_factors_of_one_are_bpr():
     rng = np.random.default_rng(0)
     xi, eta = rng.standard_normal((1, 40)), rng.standard_normal((30, 40))

@@ -58,6 +58,7 @@ def test_ratings_are_masked_and_settings_given_by_hand_win():
     assert (model.order_share, model.iterations, model.factors, model.bias) == (0.0, 7, 4, True)
 
 
+@pytest.mark.filterwarnings("ignore:nothing was learnt")
 @pytest.mark.parametrize("share", [0.1, 1.0])
 def test_what_is_said_of_training_is_what_was_done(share):
     data = Interactions.from_csr(csr_matrix(np.random.default_rng(0).random((300, 300)) < share))

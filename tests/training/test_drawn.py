@@ -1,5 +1,7 @@
 """Drawn negatives: the deal, the visits, the negatives."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -7,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from sadrec._random import nth_absent
-from sadrec.training.drawn import deal, place_dtype
+from sadrec._random import nth_absent, stream_key
+from sadrec.training.drawn import deal, draw, place_dtype, room_for_triples
 from sadrec.training.factors import Factors
 from sadrec.training.settings import Settings
 from sadrec.training.trainer import Trainer
@@ -134,6 +136,16 @@ def test_every_positive_counts_with_its_own_weight(blocks, candidates):
     np.testing.assert_allclose(gained.sum(), -weights.sum(), rtol=1e-3)
     both = matrix[0] & matrix[1]  # negatives in the one triple of user 2 alone
     assert np.count_nonzero(np.abs(gained[both]) > 1e-2) <= 1
+
+
+def test_the_positives_of_a_user_come_in_any_order_as_often():
+    matrix = sp.csr_matrix(np.array([[1, 0, 1, 1, 0, 1, 0, 0]], bool))
+    dealt = deal((matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), None), 8, 1, 1, 0, 0)
+    triples, orders = room_for_triples(dealt), Counter()
+    for number in range(2400):
+        _, drawn, _, _ = draw(0, 1, 0, dealt, np.uint64(stream_key(np.uint64(0), 0, number, 0)), triples)
+        orders[tuple(triples.item[:drawn].tolist())] += 1
+    assert len(orders) == 24 and chisquare(list(orders.values())).pvalue > 1e-3
 
 
 def test_users_without_items_or_with_all_of_them_are_skipped():

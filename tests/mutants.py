@@ -1,0 +1,156 @@
+"""Change single lines of the package and count how many changes a test notices: ``python tests/mutants.py``.
+
+A mutant lacks a statement, compares or adds the other way round, or has another number. Each is made in a copy of the
+sources, and the tests of that part run until one fails. A mutant that no test notices is printed: write the test, or
+see that the change changes nothing (a faster way, a looser bound).
+"""
+
+import argparse
+import ast
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "sadrec"
+TRAINING = ["tests/training/test_step.py", "tests/training/test_trainer.py", "tests/training/test_drawn.py"]
+# which files are changed, and which tests have to notice; the test file of the same name runs first
+PARTS = {
+    "training/step.py": TRAINING,
+    "training/drawn.py": TRAINING,
+    "training/softmax.py": ["tests/training/test_softmax.py"],
+    "training/samplers.py": ["tests/training/test_samplers.py"],
+    "ranking/*.py": ["tests/ranking", "tests/models/test_verbs.py"],
+    "data/_assemble.py": ["tests/data"],
+    "data/ids.py": ["tests/data"],
+    "data/_matrix.py": ["tests/data", "tests/models/test_fit.py"],
+    "_check.py": ["tests/models/test_stumbles.py", "tests/models/test_fit.py", "tests/data"],
+}
+OTHER = {
+    ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "==", ast.Is: "is not",
+    ast.IsNot: "is", ast.In: "not in", ast.NotIn: "in", ast.Add: "-", ast.Sub: "+", ast.Mult: "/", ast.Div: "*",
+}  # fmt: skip
+
+
+class Mutants(ast.NodeVisitor):
+    """All mutants of a source, each as (line, what was there, what is there now, the whole new source)."""
+
+    def __init__(self, source: str) -> None:
+        self.lines, self.found = source.splitlines(keepends=True), []
+        self.visit(ast.parse(source))
+
+    def replace(self, line: int, start: int, stop: int, new: str) -> None:
+        """Note a mutant, of which columns of a line are replaced."""
+        old = self.lines[line - 1].encode()
+        changed = old[:start] + new.encode() + old[stop:]
+        whole = [*self.lines[: line - 1], changed.decode(), *self.lines[line:]]
+        self.found.append((line, old.decode().strip(), changed.decode().strip(), "".join(whole)))
+
+    def between(self, left: ast.expr, right: ast.expr, operator: ast.AST) -> None:
+        """Replace the operator between two expressions of one line."""
+        if type(operator) in OTHER and left.end_lineno == right.lineno:
+            text = self.lines[right.lineno - 1].encode()[left.end_col_offset : right.col_offset].decode()
+            core = text.strip(" ()")
+            if core:
+                new = text.replace(core, OTHER[type(operator)])
+                self.replace(right.lineno, left.end_col_offset, right.col_offset, new)
+
+    def visit_Compare(self, node: ast.Compare) -> None:
+        for left, operator, right in zip([node.left, *node.comparators], node.ops, node.comparators, strict=False):
+            self.between(left, right, operator)
+        self.generic_visit(node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> None:
+        self.between(node.left, node.right, node.op)
+        self.generic_visit(node)
+
+    def visit_Constant(self, node: ast.Constant) -> None:
+        if isinstance(node.value, bool):
+            self.replace(node.lineno, node.col_offset, node.end_col_offset, str(not node.value))
+        elif isinstance(node.value, int | float):
+            self.replace(node.lineno, node.col_offset, node.end_col_offset, f"({node.value!r} + 1)")
+
+    def visit_Assign(self, node: ast.stmt) -> None:
+        self.remove(node)
+        self.generic_visit(node)
+
+    visit_AugAssign = visit_Assign
+
+    def visit_Expr(self, node: ast.Expr) -> None:
+        if isinstance(node.value, ast.Call):  # and no docstring
+            self.remove(node)
+            self.generic_visit(node)
+
+    def visit_Raise(self, node: ast.Raise) -> None:
+        self.remove(node)  # the numbers in its text are nobody's concern
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            self.visit(node.value)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        for statement in (*node.args.defaults, *node.body):  # neither decorators nor annotations
+            self.visit(statement)
+
+    def remove(self, node: ast.stmt) -> None:
+        if node.lineno == node.end_lineno and node.col_offset:  # what a module needs is noticed by its import
+            self.replace(node.lineno, node.col_offset, node.end_col_offset, "pass")
+
+
+def mutants() -> Iterator[tuple[Path, list[str], tuple[int, str, str, str]]]:
+    """Yield every mutant with its file and the tests to run."""
+    for pattern, tests in PARTS.items():
+        for path in sorted(set(PACKAGE.glob(pattern)) - {PACKAGE / "ranking" / "plots.py"}):  # drawings are looked at
+            own = [path.parent.name + f"/test_{path.stem.lstrip('_')}.py"]
+            first = [f"tests/{name}" for name in own if (ROOT / "tests" / name).is_file()]
+            for mutant in Mutants(path.read_text(encoding="utf-8")).found:
+                yield path, [*dict.fromkeys([*first, *tests])], mutant
+
+
+def caught(path: Path, tests: list[str], source: str, seconds: float) -> bool:
+    """Whether a test fails, or does not end, when a file has this source."""
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copytree(PACKAGE, Path(folder) / "sadrec", ignore=shutil.ignore_patterns("__pycache__"))
+        (Path(folder) / "sadrec" / path.relative_to(PACKAGE)).write_text(source, encoding="utf-8")
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not extra", *tests]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([folder, str(ROOT)])}
+        try:
+            return (
+                subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, timeout=seconds).returncode != 0
+            )
+        except subprocess.TimeoutExpired:
+            return True
+
+
+def main() -> None:
+    """Try some mutants, drawn at random, and print those that nobody noticed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=100, help="mutants to try")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", default="", help="a part of the file's path")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=600, help="a run that takes longer counts as caught")
+    asked = parser.parse_args()
+    every = [mutant for mutant in mutants() if asked.only in str(mutant[0].relative_to(PACKAGE))]
+    chosen = random.Random(asked.seed).sample(every, min(asked.count, len(every)))
+
+    def tried(mutant: tuple[Path, list[str], tuple[int, str, str, str]]) -> bool:
+        path, tests, (line, old, new, source) = mutant
+        found = caught(path, tests, source, asked.seconds)
+        if not found:
+            print(f"{path.relative_to(ROOT)}:{line}: {old}  ->  {new}", flush=True)
+        return found
+
+    with ThreadPoolExecutor(asked.jobs) as pool:
+        noticed = sum(pool.map(tried, chosen))
+    print(f"{noticed} of {len(chosen)} mutants caught, of {len(every)} that there are (seed {asked.seed})")
+
+
+if __name__ == "__main__":
+    main()
