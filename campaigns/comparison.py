@@ -14,7 +14,7 @@ from campaigns._trials import Campaign, Outcome, Random, main
 from sadrec import BPR, SAD, Comparisons
 
 GAMES = 60
-"""Comparisons that are added to a pair that never met."""
+"""Comparisons that are added to a pair that never met, with the results that the model expects."""
 
 
 def world(rng: Random) -> tuple[Any, ...]:
@@ -71,7 +71,8 @@ def trial(subject: None, rng: Random, folder: Path) -> Outcome:
     unseen = np.argwhere(np.triu(~met, 1))
     if len(unseen) and kind is SAD:
         first, second = unseen[rng.integers(len(unseen))]
-        sides = np.where(np.arange(GAMES) % 2, first, second), np.where(np.arange(GAMES) % 2, second, first)
+        wins = np.arange(GAMES) < GAMES * model.probability(user, first, second)  # as the model expects
+        sides = np.where(wins, first, second), np.where(wins, second, first)
         more = [np.concatenate([side, new]) for side, new in zip(rows, (np.full(GAMES, user), *sides), strict=True)]
         seen = fitted(kind, more, users, items)
         if seen.deviation(user, first, second) >= model.deviation(user, first, second):
