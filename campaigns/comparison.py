@@ -17,6 +17,10 @@ GAMES = 60
 """Comparisons that are added to a pair that never met, with the results that the model expects."""
 
 
+ENOUGH = 10
+"""Pairs that met from which the spread of single pairs can be told: with fewer, one more pair changes it much."""
+
+
 def world(rng: Random) -> tuple[Any, ...]:
     """Return users, winners and losers of a random world, and the numbers of users and items."""
     users, items, count = int(rng.integers(1, 5)), int(rng.integers(3, 25)), int(np.exp(rng.uniform(0, 7)))
@@ -69,7 +73,7 @@ def trial(subject: None, rng: Random, folder: Path) -> Outcome:
     met = np.zeros((items, items), bool)
     met[rows[1], rows[2]] = met[rows[2], rows[1]] = True
     unseen = np.argwhere(np.triu(~met, 1))
-    if len(unseen) and kind is SAD:
+    if len(unseen) and kind is SAD and np.count_nonzero(np.triu(met)) >= ENOUGH:
         first, second = unseen[rng.integers(len(unseen))]
         wins = np.arange(GAMES) < GAMES * model.probability(user, first, second)  # as the model expects
         sides = np.where(wins, first, second), np.where(wins, second, first)

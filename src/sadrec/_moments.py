@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sadrec._kernel import kernel
 from sadrec._types import Doubles
 
-_LEAST = 0.05  # share of a precision that is left at least: beliefs are approximate, and differences of them more so
+_LEAST = 0.002  # share of a precision that is left at least: beliefs are approximate, and differences of them more so
 
 
 class Beliefs(NamedTuple):

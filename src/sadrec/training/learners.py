@@ -18,8 +18,12 @@ from sadrec.training.layout import count
 from sadrec.training.leave_one_out import left_out_loss
 from sadrec.training.variational import SWEEPS, Variational
 
-EVIDENCE = 5.0
-"""Nats of left-out log likelihood that factors must bring: a difference of 10 in AIC (Burnham and Anderson, 2002)."""
+EVIDENCE = 10.0
+"""Nats of left-out log likelihood that decide; fewer may be an error of the approximation.
+
+Without them, one user has scores, which are easier to read; and several users have factors, which visitors and lists
+are made of.
+"""
 
 
 class Learners:
@@ -51,6 +55,7 @@ class Learners:
             Variational(counts, users, items, length, seed, rivals, threads, executor, sweeps, features, network)
             for length in lengths
         ]
+        self._one_user = users == 1
         give_back()  # what counting took
 
     @property
@@ -78,8 +83,8 @@ class Learners:
     def chosen(self) -> tuple[Variational, list[float]]:
         """Return the learner to take, and the left-out log loss of each: the one with factors first."""
         losses = [left_out_loss(learner) for learner in self.learners]
-        gains = [losses[-1] - loss > EVIDENCE / self.total for loss in losses]
-        return self.learners[0 if gains[0] else -1], losses
+        gain = (losses[-1] - losses[0]) * self.learners[0].total
+        return self.learners[0 if gain > (EVIDENCE if self._one_user else -EVIDENCE) else -1], losses
 
     # -- checkpoints --------------------------------------------------------------------------------------------------
 
