@@ -223,8 +223,9 @@ def slow(folder: Path, users: list[int], model: Path, turns: int, seconds: int) 
                 rows.append((alone, wrk(ours.port, script, seconds)))
     (rate, p99), (other_rate, other_p99) = (np.median([row[side] for row in rows], axis=0) for side in (0, 1))
     print(
-        f"slow      p99 {other_p99:.2f} ms beside {READERS} that read nothing, {p99:.2f} ms without: {other_p99 / p99:.2f} times "
-        f"(bar 2), the middle of {turns} turns; {other_rate:,.0f} and {rate:,.0f} requests/s, 0 refused"
+        f"slow      p99 {other_p99:.2f} ms beside {READERS} that read nothing, {p99:.2f} ms without: "
+        f"{other_p99 / p99:.2f} times (bar 2), the middle of {turns} turns; "
+        f"{other_rate:,.0f} and {rate:,.0f} requests/s, 0 refused"
     )
 
 
