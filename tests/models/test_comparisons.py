@@ -318,6 +318,20 @@ def check_pairs_agree(model, data):
         assert sd[~met].mean() > sd[often].mean()
 
 
+def test_exchanging_item_and_rival_changes_the_sign_and_nothing_else():
+    rng = np.random.default_rng(0)
+    scores = rng.standard_normal((4, 15))
+    judges, winner, step = rng.integers((0, 0, 1), (4, 15, 15), size=(3000, 3)).T
+    loser = (winner + step) % 15
+    won = rng.random(3000) < 1 / (1 + np.exp(scores[judges, loser] - scores[judges, winner]))
+    data = comparisons(judges, np.where(won, winner, loser), np.where(won, loser, winner))
+    model = SAD().fit(data, show_progress=False)
+    assert model._fitted.uncertainty.own_scale > 0.1
+    for judge in range(4):
+        margins = model.tournament(judge).margins
+        np.testing.assert_array_equal(margins, -margins.T)
+
+
 def test_preference_probability_and_deviation_agree():
     played, _ = series()
     check_pairs_agree(SAD().fit(played, show_progress=False), played)

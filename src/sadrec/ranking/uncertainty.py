@@ -135,14 +135,13 @@ class Uncertainty(Distributed):
         from sadrec._moments import pairing_keys
 
         users, items, rivals = np.broadcast_arrays(users, items, rivals)
-        known = self.pairings, self.pairing_mean, self.pairing_variance, self.pairing_scale
-        mean, variance = _look_up(pairing_keys(items, rivals, parameters.n_items), *known)
-        mean = np.where(items < rivals, 1, -1) * mean
-        for side, sign in ((items, 1), (rivals, -1)):
-            known = self.own, self.own_mean, self.own_variance, self.own_scale
-            added, uncertain = _look_up(users.astype(np.int64) * parameters.n_items + side, *known)
-            mean, variance = mean + sign * added, variance + uncertain
-        return mean, variance
+        users, pairing = users.astype(np.int64), pairing_keys(items, rivals, parameters.n_items)
+        mean, variance = _look_up(pairing, self.pairings, self.pairing_mean, self.pairing_variance, self.pairing_scale)
+        own = self.own, self.own_mean, self.own_variance, self.own_scale
+        of_item, of_rival = (_look_up(users * parameters.n_items + side, *own) for side in (items, rivals))
+        # In this order, exchanging item and rival changes the sign and nothing else.
+        mean = np.where(items < rivals, 1, -1) * mean + (of_item[0] - of_rival[0])
+        return mean, variance + (of_item[1] + of_rival[1])
 
     def draws(self, parameters: Parameters, user: int, items: Positions, rivals: Positions) -> Doubles:
         """Return draws of one user's margins for items over rivals, all at once: (draws, items).
