@@ -280,3 +280,20 @@ def test_a_generator_or_none_as_random_state_makes_a_seed(answers):
     np.testing.assert_array_equal(first.drawn.user, second.drawn.user)
     third = quick(random_state=None).fit(answers, show_progress=False)
     assert not np.array_equal(first.drawn.user, third.drawn.user)
+
+
+def test_a_weight_of_k_is_k_rows_in_any_order():
+    rng = np.random.default_rng(0)
+    users, winner, step = rng.integers((0, 0, 1), (3, 8, 8), size=(300, 3)).T
+    rows = np.stack([users, winner, (winner + step) % 8])
+    triples, times = np.unique(rows, axis=1, return_counts=True)
+    order = rng.permutation(triples.shape[1])
+    ids = {"users": np.arange(3), "items": np.arange(8)}
+    one, other = (
+        GibbsSAD(factors=2, draws=5, warmup=5, chains=1).fit(data, show_progress=False)
+        for data in (
+            Comparisons.from_indices(*rows, **ids),
+            Comparisons.from_indices(*triples[:, order], weight=times[order], **ids),
+        )
+    )
+    np.testing.assert_array_equal(one.preference(0, 1, 2), other.preference(0, 1, 2))
