@@ -4,7 +4,7 @@
     python benchmarks/comparisons.py --sets pokemon --turns 3
 
 All comparisons of each set are fitted, kernels being compiled before. Best of several turns: machines are shared and
-noisy. The folds of the guard (training/stacking.py), which fit the model again, are counted in.
+noisy. Both learners (training/learners.py) are counted in.
 """
 
 import argparse

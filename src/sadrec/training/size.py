@@ -22,8 +22,8 @@ def bytes_needed(data: TrainingData, settings: Settings, threads: int) -> dict[s
     users, items, k = len(data.users), len(data.items), settings.factors
     if settings.solver == "variational":
         moments = (k + 1) ** 2 * (users + 4 * items)
-        again = 2 if users == 1 else 1  # the guard fits nearly all comparisons of one user once more
-        return {"factors": 8 * moments + 3 * 4 * moments, "data": 110 * again * data.triples}
+        rows = len(data.comparisons or ())  # at most: equal ones are counted; two learners hold them
+        return {"factors": 8 * moments + 3 * 4 * moments, "data": 230 * rows}
     vectors = users + items * (3 if settings.learn_rivals and settings.adaptive else 2 if settings.learn_rivals else 1)
     needed = {"factors": 4 * k * vectors, "blocks": 0, "negative_candidates": 0, "data": 0}
     positives = data.positives(settings)
