@@ -382,8 +382,8 @@ def test_memory_for_each_different_comparison_is_bounded(monkeypatch):
         tracemalloc.stop()
     of_vectors = sum(array.nbytes for array in learner.beliefs)
     assert learner.own is not None
-    assert held - of_vectors < 105 * count
-    assert peak - of_vectors < 125 * count
+    assert held - of_vectors < 112 * count
+    assert peak - of_vectors < 150 * count
 
 
 def test_the_variance_of_pairings_is_that_of_what_is_known_of_them():
