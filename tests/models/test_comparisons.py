@@ -131,21 +131,6 @@ def test_a_file_whose_uncertainty_does_not_fit_is_refused(tmp_path):
             SAD.load(tmp_path / "bad.sad", mmap=True)
 
 
-def test_a_file_of_before_there_were_own_scores_is_read(tmp_path):
-    from sadrec._files import read_arrays, write_arrays
-
-    model = SAD(iterations=20).fit(comparisons(*tournament(judges=4)), show_progress=False)
-    model.save(tmp_path / "m.sad")
-    arrays, header = read_arrays(tmp_path / "m.sad", "a model")
-    del header["own_scale"]
-    write_arrays(
-        tmp_path / "old.sad", {name: array for name, array in arrays.items() if not name.startswith("own")}, header
-    )
-    old = SAD.load(tmp_path / "old.sad")
-    asked = model.users[0], model.items[0], model.items[1]
-    assert old.probability(*asked, pairings=False) == model.probability(*asked, pairings=False)
-
-
 def test_interrupted_and_resumed_it_ends_with_the_same_bits(tmp_path):
     data = comparisons(*tournament(judges=3))
     whole = SAD().fit(data, show_progress=False)

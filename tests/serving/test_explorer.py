@@ -384,7 +384,7 @@ def test_whether_it_is_worth_it_shows_the_numbers_of_the_library(opened, service
         held_out.items[held_out.loser_index],
     )
     for one, what in ((model, "log_loss"), (twin, "twin_log_loss")):
-        assert numbers(page, what) == pytest.approx([-np.log(one.probability(*triple, pairings=False)).mean()])
+        assert numbers(page, what) == pytest.approx([-np.log(one.probability(*triple)).mean()])
     assert numbers(page, "share_unexplained") == pytest.approx([model.intransitivity().mean()])
     assert numbers(page, "user_unexplained") == pytest.approx([model.intransitivity(7)])
     best = model.recommend(7, N=30, filter_already_liked_items=False)[0]

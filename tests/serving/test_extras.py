@@ -119,7 +119,7 @@ def test_a_test_is_put_to_model_and_twin(running, folder):
     shown = ask(running, "worth", user=7)
     assert shown["twin"] == "fitted"
     for model, name in ((running.model, "log_loss"), (twin, "twin_log_loss")):
-        assert shown["tested"][name] == pytest.approx(-np.log(model.probability(*asked, pairings=False)).mean())
+        assert shown["tested"][name] == pytest.approx(-np.log(model.probability(*asked)).mean())
     first = shown["questions"][0]
     pair = 7, first["item"]["item"], first["rival"]["item"]
     assert first["twin_probability"] == pytest.approx(twin.probability(*pair))

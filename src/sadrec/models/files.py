@@ -179,10 +179,7 @@ def _uncertainty(
     pairings = tensors["pairings"]
     shapes = {"user_covariance": (n, k, k), "item_covariance": (m, 2 * k, 2 * k), "population": (4, k - 1)}
     shapes |= {"pairings": (pairings.size,), "pairing_mean": (pairings.size,), "pairing_variance": (pairings.size,)}
-    own = (
-        {name: tensors[name] for name in _OWN} if any(name in tensors for name in _OWN) else {}
-    )  # older ones have none
-    shapes |= dict.fromkeys(own, (own["own"].size if own else 0,))
+    shapes |= dict.fromkeys(_OWN, (tensors["own"].size,))
     types = {"population": np.float64, "pairings": np.int64, "own": np.int64}
     for name, shape in shapes.items():
         array = tensors[name]
@@ -192,7 +189,7 @@ def _uncertainty(
             raise ValueError(f"{name} is not made of finite numbers")
     if not pairings.size or (finite and (np.diff(pairings) <= 0).any()):
         raise ValueError("the pairings are missing or out of order")
-    if own and finite and (np.diff(own["own"]) <= 0).any():
+    if finite and (np.diff(tensors["own"]) <= 0).any():
         raise ValueError("the own scores are out of order")
     if finite:
         diagonals = [np.diagonal(tensors[f"{side}_covariance"], axis1=1, axis2=2) for side in ("user", "item")]
@@ -200,9 +197,9 @@ def _uncertainty(
         if min(part.min(initial=0) for part in (*diagonals, *variances)) < -1e-3:
             raise ValueError("a variance is negative")
     return Uncertainty(
-        **{name: tensors[name].view(np.ndarray) for name in (*_UNCERTAINTY, *own)},
+        **{name: tensors[name].view(np.ndarray) for name in (*_UNCERTAINTY, *_OWN)},
         pairing_scale=number(header["pairing_scale"], "pairing_scale"),
-        own_scale=number(header.get("own_scale", 0.0), "own_scale"),
+        own_scale=number(header["own_scale"], "own_scale"),
     )
 
 

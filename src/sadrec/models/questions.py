@@ -117,19 +117,17 @@ class Questions(Estimator):
         x = preference(known.parameters, *places) + known.beside_factors(*places)
         return float(x) if x.ndim == 0 else x
 
-    def probability(self, user: Any, item: Any, rival: Any, *, pairings: bool = True) -> Any:
+    def probability(self, user: Any, item: Any, rival: Any) -> Any:
         """Return the probability that a user prefers an item to a rival: ``sigmoid(x_uij)``.
 
         Where the fit knows how sure it is (``solver="variational"``, the default for comparisons), it is
-        ``E[sigmoid(x_uij)]``: nearer to one half the less is known, and with what the two items' own comparisons, and
-        those of the user, say beside the factors. With ``pairings=False`` it is that of the factors alone, as if nobody
-        had compared the two. Ids, as for :meth:`preference`.
+        ``E[sigmoid(x_uij)]``: nearer to one half the less is known. Ids, as for :meth:`preference`.
         """
         known = self._fitted
         if known.uncertainty is None:
             p = sigmoid(self.preference(user, item, rival))
         else:
-            p = known.uncertainty.probability(known.parameters, *known.triples(user, item, rival), pairings)
+            p = known.uncertainty.probability(known.parameters, *known.triples(user, item, rival))
         return float(p) if np.ndim(p) == 0 else p
 
     def deviation(self, user: Any, item: Any, rival: Any) -> Any:

@@ -23,9 +23,7 @@ _DRAWS = 4000
 class Distributed:
     """What knows mean and variance of margins, and hence probabilities that take both into account."""
 
-    def distribution(
-        self, parameters: Parameters, users: Any, items: Any, rivals: Any, pairings: bool = True
-    ) -> tuple[Doubles, Doubles]:
+    def distribution(self, parameters: Parameters, users: Any, items: Any, rivals: Any) -> tuple[Doubles, Doubles]:
         """Return mean and variance of margins, for positions that broadcast against each other."""
         raise NotImplementedError
 
@@ -41,17 +39,15 @@ class Distributed:
         """Return the probability that a user prefers every item to its rival, all uncertainty counted."""
         return float((self.draws(parameters, user, items, rivals) > 0).all(axis=1).mean())
 
-    def probability(
-        self, parameters: Parameters, users: Any, items: Any, rivals: Any, pairings: bool = True
-    ) -> Doubles:
+    def probability(self, parameters: Parameters, users: Any, items: Any, rivals: Any) -> Doubles:
         """Return the probability that users prefer items to rivals, averaged over what is not known."""
-        return np.asarray(sigmoid(self.log_odds(parameters, users, items, rivals, pairings)))
+        return np.asarray(sigmoid(self.log_odds(parameters, users, items, rivals)))
 
-    def log_odds(self, parameters: Parameters, users: Any, items: Any, rivals: Any, pairings: bool = True) -> Doubles:
+    def log_odds(self, parameters: Parameters, users: Any, items: Any, rivals: Any) -> Doubles:
         """Return the log-odds of :meth:`probability`."""
         from sadrec._moments import moderated
 
-        return moderated(*self.distribution(parameters, users, items, rivals, pairings))
+        return moderated(*self.distribution(parameters, users, items, rivals))
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,9 +56,7 @@ class VisitorUncertainty(Distributed):
 
     covariance: Doubles  # (factors, factors)
 
-    def distribution(
-        self, parameters: Parameters, users: Any, items: Any, rivals: Any, pairings: bool = True
-    ) -> tuple[Doubles, Doubles]:
+    def distribution(self, parameters: Parameters, users: Any, items: Any, rivals: Any) -> tuple[Doubles, Doubles]:
         """Return mean and variance of margins, for positions that broadcast against each other."""
         mean = preference(parameters, users, items, rivals)
         _, item, rival = np.broadcast_arrays(users, items, rivals)
@@ -97,13 +91,8 @@ class Uncertainty(Distributed):
     own_variance: Floats = field(default_factory=lambda: np.empty(0, np.float32))
     own_scale: float = 0.0  # the variance of such a score of a user and an item they never compared
 
-    def distribution(
-        self, parameters: Parameters, users: Any, items: Any, rivals: Any, pairings: bool = True
-    ) -> tuple[Doubles, Doubles]:
-        """Return mean and variance of margins, for positions that broadcast against each other.
-
-        Without ``pairings``, what the factors say, as unsure as of two items that nobody compared.
-        """
+    def distribution(self, parameters: Parameters, users: Any, items: Any, rivals: Any) -> tuple[Doubles, Doubles]:
+        """Return mean and variance of margins, for positions that broadcast against each other."""
         from sadrec._moments import margin_distribution  # numba is worth loading only now
 
         user, item, rival = np.broadcast_arrays(*(np.asarray(side, np.int64) for side in (users, items, rivals)))
@@ -120,12 +109,9 @@ class Uncertainty(Distributed):
         who, first, second = sides
         asked, row = np.unique(who, return_inverse=True)
         margin_distribution(0, user.size, row, first, second, self._beliefs(parameters, asked), mean, variance)
-        if pairings:
-            added, uncertain = self.beside_factors(parameters, who, first, second)
-            mean += added
-            variance += uncertain
-        else:
-            variance += self.pairing_scale
+        added, uncertain = self.beside_factors(parameters, who, first, second)
+        mean += added
+        variance += uncertain
         same = first == second
         mean[same], variance[same] = 0.0, 0.0
         return mean.reshape(shape), variance.reshape(shape)

@@ -146,7 +146,7 @@ class Served:
         if self.test is None:
             return None
         asked = known_part(self.model, self.test)
-        ours, theirs = (np.clip(one.probability(*asked, pairings=False), 1e-12, 1.0) for one in (self.model, self.twin))
+        ours, theirs = (np.clip(one.probability(*asked), 1e-12, 1.0) for one in (self.model, self.twin))
         gain = np.log(ours) - np.log(theirs)
         return {
             "comparisons": len(asked[0]),
