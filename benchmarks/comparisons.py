@@ -2,6 +2,7 @@
 
     python benchmarks/comparisons.py --data FOLDER            # or set SADREC_DATA; a minute on two threads
     python benchmarks/comparisons.py --sets pokemon --turns 3
+    python benchmarks/comparisons.py --simulated              # arenas: users x items x comparisons, SAD() alone
 
 All comparisons of each set are fitted, kernels being compiled before. Best of several turns: machines are shared and
 noisy. Both learners (training/learners.py) are counted in.
@@ -22,6 +23,7 @@ from sadrec.posterior import GibbsSAD
 
 BAR = 15.0
 SETS = "sushi-users,pokemon"
+SIMULATED = "1x100x1000000,1x1000x1000000,1000x100x100000,10000x100x1000000"
 
 
 def warm_up() -> None:
@@ -53,6 +55,29 @@ def find(folder: Path, name: str) -> Path:
     raise SystemExit(f"there is no {name}/comparisons.parquet in {folder}")
 
 
+def simulated(users: int, items: int, count: int) -> Comparisons:
+    """Return comparisons of items whose scores differ, and differ between users by half as much."""
+    rng = np.random.default_rng(0)
+    scores = rng.standard_normal(items) + 0.5 * rng.standard_normal((users, items))
+    user, first = rng.integers(users, size=count), rng.integers(items, size=count)
+    second = (first + rng.integers(1, items, size=count)) % items
+    won = rng.random(count) < 1 / (1 + np.exp(scores[user, second] - scores[user, first]))
+    sides = np.where(won, first, second), np.where(won, second, first)
+    return Comparisons.from_indices(user, *sides, users=range(users), items=range(items))
+
+
+def show_simulated(sizes: str, threads: int, turns: int) -> None:
+    """Print the seconds of ``SAD()`` on simulated arenas."""
+    print(
+        f"threads: {threads}; seconds, best of {turns}\n\n| users | items | comparisons | SAD() |\n|---:|---:|---:|---:|"
+    )
+    for size in sizes.split(","):
+        users, items, count = map(int, size.split("x"))
+        said, model = simulated(users, items, count), SAD(num_threads=threads)
+        seconds = best_of(turns, partial(model.fit, said, show_progress=False))
+        print(f"| {users:,} | {items:,} | {count:,} | {seconds:.1f} |", flush=True)
+
+
 def main() -> None:
     """Print a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -60,7 +85,12 @@ def main() -> None:
     parser.add_argument("--sets", default=SETS)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--turns", type=int, default=2)
+    parser.add_argument("--simulated", nargs="?", const=SIMULATED)
     chosen = parser.parse_args()
+    if chosen.simulated:
+        warm_up()
+        show_simulated(chosen.simulated, chosen.threads, chosen.turns)
+        return
     if chosen.data is None:
         parser.error("name the folder that holds the comparisons: --data FOLDER, or set SADREC_DATA")
     warm_up()
