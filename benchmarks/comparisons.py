@@ -68,9 +68,8 @@ def simulated(users: int, items: int, count: int) -> Comparisons:
 
 def show_simulated(sizes: str, threads: int, turns: int) -> None:
     """Print the seconds of ``SAD()`` on simulated arenas."""
-    print(
-        f"threads: {threads}; seconds, best of {turns}\n\n| users | items | comparisons | SAD() |\n|---:|---:|---:|---:|"
-    )
+    print(f"threads: {threads}; seconds, best of {turns}\n")
+    print("| users | items | comparisons | SAD() |\n|---:|---:|---:|---:|")
     for size in sizes.split(","):
         users, items, count = map(int, size.split("x"))
         said, model = simulated(users, items, count), SAD(num_threads=threads)
