@@ -44,7 +44,7 @@ def prepare(folder: Path) -> list[Any]:
         for name, data, more in subjects:
             path = folder / f"{name}.sad"
             SAD(3, iterations=5).fit(data, show_progress=False, **more).save(path)
-            files = {"items": titles, "twin": twin, "test": test} if name == "said" else {}
+            files: dict[str, Any] = {"items": titles, "twin": twin, "test": test} if name == "said" else {}
             settings = ServeSettings(str(path), log=str(folder / f"{name}.jsonl"), log_megabytes=1, **files)
             documented = schemathesis.openapi.from_asgi("/openapi.json", create_app(settings, loaded(settings)))
             found += [cast(Any, result).ok() for result in documented.get_all_operations()]
