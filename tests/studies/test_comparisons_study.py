@@ -172,9 +172,9 @@ def test_parts_are_a_half_a_fifth_and_the_rest_and_pairings_stay_together():
     said = judged(rows=1000, items=40)
     for by in ("row", "pairing"):
         parts = parts_of(said, 1, by)
-        sizes = [len(part) for part in (parts.train, parts.validation, parts.test)]
-        assert sum(sizes) == 1000
-        np.testing.assert_allclose(sizes, [500, 200, 300], atol=1 if by == "row" else 40)
+        sizes = [part.weight.sum() / said.weight.sum() for part in (parts.train, parts.validation, parts.test)]
+        assert sum(sizes) == pytest.approx(1)
+        np.testing.assert_allclose(sizes, [0.5, 0.2, 0.3], atol=0.04)
     groups = [set(part.pairings()) for part in (parts.train, parts.validation, parts.test)]
     assert not (groups[0] & groups[1] or groups[0] & groups[2] or groups[1] & groups[2])
 

@@ -16,7 +16,7 @@ from sadrec.ranking.cycles import Cycle, CyclicTriads, cycles, cyclic_triads
 from sadrec.ranking.explain import Explanation, explain
 from sadrec.ranking.intransitivity import intransitivity, item_counter_effects
 from sadrec.ranking.pairs import margins, preference, sigmoid
-from sadrec.ranking.rank import Method, Ranking, SlateMethod, rank, rank_tournament
+from sadrec.ranking.rank import Method, Ranking, SlateMethod, rank, rank_margins, rank_tournament
 from sadrec.ranking.slates import Nemeses, Spoiler, nemeses, spoilers
 from sadrec.ranking.top_n import similar_items, similar_users
 from sadrec.ranking.tournament import Tournament
@@ -204,8 +204,11 @@ class Questions(Estimator):
                 raise ValueError(f"user {user!r} was seen with nothing to compare with: use method='margin' alone")
         if reference is not None:
             against = liked if against_liked else known.items(reference, "reference")
-        if method in ("wins", "markov", "nash") and known.knows_pairings:
+        if known.knows_pairings and method in ("wins", "markov", "nash"):
             return rank_tournament(self.tournament(user, labels), method)
+        if known.knows_pairings and against is not None:
+            x = self.preference(user, labels[:, None], known.item_ids.array[against])
+            return rank_margins(x, method, labels)
         return rank(known.parameters, row, asked, method, liked=liked, reference=against, labels=labels)
 
     def tournament(self, user: Any, items: Any = None, N: int = 50) -> Tournament:

@@ -100,9 +100,9 @@ class RankAnswer(Answer):
 
 
 class FactorPart(BaseModel):
-    """What a factor contributes to a margin; the factor None is the bias."""
+    """What a part of the model contributes to a margin."""
 
-    factor: int | None
+    factor: int | Literal["bias", "pair"] = Field(description="A factor, the bias, or what is about this pair alone.")
     contribution: float
     share: float = Field(description="Of the sum of all contributions without their signs; negative if it opposes.")
 

@@ -94,7 +94,7 @@ def explain(served: Served, asked: questions.Explain) -> Answer:
         "probability": model.probability(user, item, rival),
         "contributions": reason.contributions.tolist(),
         "bias": reason.bias,
-        "factors": main_factors(reason.contributions, reason.has_bias, 5),
+        "factors": main_parts(reason.contributions, reason.has_bias, reason.beside, 5),
         "for_item": votes[0],
         "for_rival": votes[1],
         "by_features": reason.by_features,
@@ -102,11 +102,13 @@ def explain(served: Served, asked: questions.Explain) -> Answer:
     }
 
 
-def main_factors(parts: Doubles, has_bias: bool, most: int) -> list[dict[str, Any]]:
-    """Return the factors that contribute most to a margin; None is the bias."""
+def main_parts(contributions: Doubles, has_bias: bool, beside: float, most: int) -> list[dict[str, Any]]:
+    """Return the parts of a margin that contribute most: factors, the bias, and what is about these two items alone."""
+    names: list[Any] = [*range(len(contributions) - has_bias), *["bias"] * has_bias, "pair"]
+    parts = np.append(contributions, beside)
     total = float(np.abs(parts).sum()) or 1.0
-    last = len(parts) - 1 if has_bias else -1
     return [
-        {"factor": None if h == last else h, "contribution": float(parts[h]), "share": float(parts[h]) / total}
+        {"factor": names[h], "contribution": float(parts[h]), "share": float(parts[h]) / total}
         for h in np.argsort(-np.abs(parts), kind="stable")[:most].tolist()
+        if parts[h] or names[h] != "pair"
     ]

@@ -13,7 +13,7 @@ from sadrec.serving import questions
 from sadrec.serving.newcomers import with_new_items
 from sadrec.serving.served import Served
 from sadrec.serving.settings import MOST_USERS
-from sadrec.serving.verbs.pairs import main_factors
+from sadrec.serving.verbs.pairs import main_parts
 from sadrec.serving.verbs.person import Answer, distinct, known_items, person, shown
 
 _SLATE: tuple[SlateMethod, ...] = ("margin", "wins", "markov", "nash")
@@ -53,6 +53,7 @@ def told_cycle(served: Served, model: SAD, user: Any, cycle: Cycle, factors: int
     path = known.item_ids.positions(cycle.path)
     after = np.roll(path, -1)
     parts = contributions(known.parameters, known.user(user), path, after)
+    beside = np.broadcast_to(known.beside_factors(known.user(user), path, after), path.shape)
     has_bias = known.parameters.item_bias is not None
     chances = model.probability(user, cycle.path, np.roll(cycle.path, -1))
     weakest = int(np.lexsort((cycle.margins, chances))[0])
@@ -68,7 +69,7 @@ def told_cycle(served: Served, model: SAD, user: Any, cycle: Cycle, factors: int
                 "margin": float(cycle.margins[step]),
                 "probability": float(chances[step]),
                 "weakest": step == weakest,
-                "factors": main_factors(parts[step], has_bias, factors),
+                "factors": main_parts(parts[step], has_bias, beside[step], factors),
             }
             for step in range(len(path))
         ],
