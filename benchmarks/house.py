@@ -1,6 +1,6 @@
 """How large the package is, how far a call walks through it, and whether fits still give the same bits.
 
-    python benchmarks/house.py                      # everything, about a minute
+    python benchmarks/house.py                      # everything, ten seconds once kernels are compiled
     python benchmarks/house.py --only lines names   # without fitting anything
     python benchmarks/house.py --save before.json   # and, after a change: --against before.json
 

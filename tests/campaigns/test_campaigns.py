@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-COUNTS = {"kill": 12, "interrupt": 12, "model_file": 100, "checkpoint": 30, "table": 150, "array": 500, "comparison": 25}
+COUNTS = {
+    "kill": 12,
+    "interrupt": 12,
+    "model_file": 100,
+    "checkpoint": 30,
+    "table": 150,
+    "array": 500,
+    "comparison": 25,
+}
 COUNTS |= {"resource": 8, "thread": 8, "api": 1, "service": 100, "hardship": 12}
 ON_RAY = {"cluster", "recommend_all"}  # tests/cluster kills there
 
