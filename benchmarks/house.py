@@ -27,6 +27,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "src"))  # the sources beside this file, not those installed
 import sadrec
 from sadrec import BPR, SAD, Comparisons, Interactions
 

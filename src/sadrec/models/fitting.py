@@ -103,9 +103,6 @@ class Fitting(TrainingSettings, Lists, Newcomers):
             stay, unless settings or data ask for another loss.
         validation
             Held-out data of the same kind, whose figures are shown; "sgd" keeps the best epoch, "variational" the last.
-            Where that epoch had more than a tenth of the learning rate left, "sgd" trains once more, so long that the
-            rate falls to zero about there, and keeps the best epoch of both runs (``schedule="linear"``, not
-            ``adaptive``).
         patience, monitor
             After how many epochs without a rise of "validation_log_likelihood" or "validation_accuracy" to stop.
         callbacks
