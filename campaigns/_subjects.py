@@ -46,10 +46,6 @@ MODELS: dict[str, tuple[Any, Any]] = {
     "features": (lambda **more: SAD(factors=3, iterations=4, bias=True, num_threads=1, **more), clicks),
     "features, variational": (lambda **more: SAD(factors=2, iterations=6, num_threads=1, **more), answers),
     "posterior": (lambda **more: GibbsSAD(factors=2, draws=12, warmup=4, chains=2, num_threads=1, **more), answers),
-    "features, posterior": (
-        lambda **more: GibbsSAD(factors=2, draws=12, warmup=4, chains=2, num_threads=1, **more),
-        answers,
-    ),
 }
 """What is fitted, and to what."""
 FOLDER = "folder"
@@ -62,7 +58,7 @@ def features(name: str) -> dict[str, Any]:
     if not name.startswith("features"):
         return {}
     items = MODELS[name][1]().items
-    if name in ("features, variational", "features, posterior"):
+    if name == "features, variational":
         rng = np.random.default_rng(7)
         return {"item_features": sp.csr_matrix((rng.random((len(items), 5)) < 0.5).astype(float))}
     kinds: dict[Any, Any] = {"new": {"price": 2.5, "kind": "b", "tags": ["y"]}}
