@@ -209,7 +209,7 @@ def compare_command(
     runs: dict[str, Any] = {"seed": seed, "path": None if output is None else output / "runs"}
     runs["show_progress"] = not quiet
     if output is not None:
-        written = [output / name for name in ("table.md", "table.tex", "table.csv", "results.csv", "comparison.png")]
+        written = [output / name for name in ("table.md", "results.csv", "comparison.png")]
         check_replacing(written, output / TOLD, about, overwrite)
     verdict = None
     with resumable(output):
