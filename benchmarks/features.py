@@ -24,7 +24,6 @@ def main():
     parser.add_argument("--dataset", default="movielens-100k", choices=("movielens-100k", "movielens-1m"))
     parser.add_argument("--turns", type=int, default=5)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--by", default="ridge", choices=("ridge", "mlp"))
     given = parser.parse_args()
     folder = os.environ.get("SADREC_DATA")
     featured = movielens(given.dataset, None if folder is None else Path(folder))
@@ -35,7 +34,7 @@ def main():
         SAD(num_threads=given.threads, random_state=turn).fit(train, show_progress=False, **features)
         return time.perf_counter() - start
 
-    known = {"item_features": featured.items, "features": given.by}
+    known = {"item_features": featured.items}
     SAD(iterations=1).fit(train, show_progress=False)  # compiles
     SAD(iterations=1).fit(train, show_progress=False, **known)
     taken = {"without": [], "with": []}
@@ -46,7 +45,7 @@ def main():
         print(f"{name} features: median {median(values):.2f} s ({min(values):.2f} to {max(values):.2f})")
     ratios = [one / other for one, other in zip(taken["with"], taken["without"], strict=True)]
     spread = f"({min(ratios):.2f} to {max(ratios):.2f})"
-    print(f"{given.dataset}, {given.by}, {given.threads} thread(s): {median(ratios):.2f} times as long {spread}")
+    print(f"{given.dataset}, {given.threads} thread(s): {median(ratios):.2f} times as long {spread}")
 
 
 if __name__ == "__main__":

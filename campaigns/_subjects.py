@@ -1,6 +1,5 @@
 """Small data and the fits that campaigns disturb: SAD by either solver and loss, with features, BPR, a posterior."""
 
-from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -11,7 +10,6 @@ import scipy.sparse as sp
 
 from sadrec import BPR, SAD, Comparisons, Interactions
 from sadrec._files import fingerprint
-from sadrec.features.network import Network
 from sadrec.models.shards import ShardFile, fitted_away, write_users
 from sadrec.posterior import GibbsSAD
 
@@ -47,12 +45,7 @@ MODELS: dict[str, tuple[Any, Any]] = {
     "variational": (lambda **more: SAD(factors=2, iterations=6, num_threads=1, **more), answers),
     "features": (lambda **more: SAD(factors=3, iterations=4, bias=True, num_threads=1, **more), clicks),
     "features, variational": (lambda **more: SAD(factors=2, iterations=6, num_threads=1, **more), answers),
-    "network": (lambda **more: SAD(factors=3, iterations=4, bias=True, num_threads=1, **more), clicks),
     "posterior": (lambda **more: GibbsSAD(factors=2, draws=12, warmup=4, chains=2, num_threads=1, **more), answers),
-    "features, posterior": (
-        lambda **more: GibbsSAD(factors=2, draws=12, warmup=4, chains=2, num_threads=1, **more),
-        answers,
-    ),
 }
 """What is fitted, and to what."""
 FOLDER = "folder"
@@ -62,10 +55,10 @@ _CUTS = (0, 9, 9, 24)
 
 def features(name: str) -> dict[str, Any]:
     """Return the features that a model is fitted with: numbers, categories and tags, or the columns of a matrix."""
-    if not name.startswith("features") and name != "network":
+    if not name.startswith("features"):
         return {}
     items = MODELS[name][1]().items
-    if name in ("features, variational", "features, posterior"):
+    if name == "features, variational":
         rng = np.random.default_rng(7)
         return {"item_features": sp.csr_matrix((rng.random((len(items), 5)) < 0.5).astype(float))}
     kinds: dict[Any, Any] = {"new": {"price": 2.5, "kind": "b", "tags": ["y"]}}
@@ -77,19 +70,7 @@ def features(name: str) -> dict[str, Any]:
 def fitted(name: str, **options: Any) -> Any:
     """Fit one of the models."""
     make, data = MODELS[name]
-    model = make().fit(data(), show_progress=False, **features(name), **options)
-    return _with_network(model) if name == "network" else model
-
-
-def _with_network(model: Any) -> Any:
-    """Give a model a network beside the regression of its items on their features, as ``features="mlp"`` learns one."""
-    known, rng = model.features, np.random.default_rng(8)
-    columns, targets = known.item.linear.coefficients.shape
-    shapes = (columns, 4), (4,), (4, targets), (targets,)
-    network = Network(known.item.linear, *(0.1 * rng.standard_normal(shape) for shape in shapes))
-    item = replace(known.item, prediction=network)
-    model._fitted = replace(model._fitted, features=replace(known, item=item))
-    return model
+    return make().fit(data(), show_progress=False, **features(name), **options)
 
 
 class _Workers:

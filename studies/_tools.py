@@ -190,9 +190,19 @@ def write_tables(folder: Path, name: str, summary: pl.DataFrame, measures: Seque
     """Write a summary as ``name.csv`` and ``name.md`` and return the Markdown."""
     models = summary["model"].unique(maintain_order=True).to_list()
     text = render(summary, models, measures)
-    write_whole(folder / f"{name}.csv", render(summary, models, measures, "csv"))
+    write_whole(folder / f"{name}.csv", _wide(summary, measures).write_csv())
     write_whole(folder / f"{name}.md", text.rstrip() + "\n")
     return text
+
+
+def _wide(summary: pl.DataFrame, measures: Sequence[str]) -> pl.DataFrame:
+    """Return a row per model, with mean and standard deviation of every measure at full precision."""
+    rows = []
+    for (model,), part in summary.group_by("model", maintain_order=True):
+        of = {row["measure"]: row for row in part.iter_rows(named=True)}
+        figures = {f"{m}{end}": of.get(m, {}).get(key) for m in measures for end, key in (("", "mean"), ("_sd", "sd"))}
+        rows.append({"model": model, **figures, "splits": part["splits"].max(), "note": part["note"][0]})
+    return pl.DataFrame(rows, infer_schema_length=None)
 
 
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[Any]], numbers: Iterable[int] = ()) -> str:

@@ -72,11 +72,10 @@ def _products(train: Comparisons, features: pl.DataFrame, settings: Settings, se
     return lambda data: np.asarray(expit(columns(data) @ w))
 
 
-def _sad(by: str | None) -> Fit:
+def _sad(with_features: bool) -> Fit:
     def fit(train: Comparisons, features: pl.DataFrame, settings: Settings, seed: int) -> Predict:
         model = SAD(num_threads=1, random_state=seed, **settings)
-        more: dict[str, Any] = {} if by is None else {"item_features": features, "features": by}
-        model.fit(train, show_progress=False, **more)
+        model.fit(train, show_progress=False, item_features=features if with_features else None)
 
         def predict(data: Comparisons) -> Doubles:
             sides = data.items[data.winner_index], data.items[data.loser_index]
@@ -99,8 +98,7 @@ BATTLE_MODELS: Mapping[str, BattleModel] = {
         tuple({**one, "bends": 9} for one in _BY_PENALTY),
     ),
     "products": BattleModel("features alone: logistic with products", _products, _BY_PENALTY),
-    "sad": BattleModel("SAD() without features", _sad(None)),
-    "sad-features": BattleModel("SAD() with features", _sad("ridge")),
-    "sad-mlp": BattleModel("SAD() with features and a network", _sad("mlp")),
+    "sad": BattleModel("SAD() without features", _sad(False)),
+    "sad-features": BattleModel("SAD() with features", _sad(True)),
 }
 """The models of comparisons by name."""

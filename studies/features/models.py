@@ -180,17 +180,13 @@ def _lightfm(split: Split, featured: Featured, settings: Settings, seed: int) ->
     return lambda: _answer(model, split)
 
 
-def _sad(by: str) -> Fit:
-    def fit(split: Split, featured: Featured, settings: Settings, seed: int) -> Predict:
-        model = SAD(num_threads=1, random_state=seed, **settings)
-        given: dict[str, Any] = {"item_features": only(featured.items, split.train.items, split.test.items)}
-        given["features"] = by
-        if featured.users is not None:
-            given["user_features"] = only(featured.users, split.train.users, split.test.users)
-        model.fit(split.train, show_progress=False, **given)
-        return lambda: _answer(model, split)
-
-    return fit
+def _sad(split: Split, featured: Featured, settings: Settings, seed: int) -> Predict:
+    model = SAD(num_threads=1, random_state=seed, **settings)
+    given: dict[str, Any] = {"item_features": only(featured.items, split.train.items, split.test.items)}
+    if featured.users is not None:
+        given["user_features"] = only(featured.users, split.train.users, split.test.users)
+    model.fit(split.train, show_progress=False, **given)
+    return lambda: _answer(model, split)
 
 
 def _plain_sad(split: Split, featured: Featured, settings: Settings, seed: int) -> Predict:
@@ -227,8 +223,7 @@ MODELS: Mapping[str, Model] = {
     ),
     "lightfm": Model("LightFM (hybrid)", _lightfm, _LIGHTFM),
     "sad": Model("SAD() without features", _plain_sad, tasks=("warm",)),
-    "sad-features": Model("SAD() with features", _sad("ridge")),
-    "sad-mlp": Model("SAD() with features and a network", _sad("mlp")),
+    "sad-features": Model("SAD() with features", _sad),
     "truth": Model("the truth but for what features do not tell (simulated data)", _truth, tasks=("items", "users")),
 }
 """The models of lists by name."""

@@ -146,15 +146,19 @@ def table_study(
                 path=runs, budget=budgets.of(model), prune=False, show_progress=show_progress,
             )  # fmt: skip
         settings[model.title] = _chosen(searches.get(model.name), points)
-    comparison = compare(
-        {model.title: model.make(settings[model.title]) for model in models},
-        splits=sets,
-        seed=seed,
-        path=runs,
-        budget={model.title: budgets.of(model) for model in models},
-        at_most={model.title: splits.of(model) for model in models},
-        show_progress=show_progress,
-    )
+    found: list[Any] = []
+    for number in sorted({splits.of(model) for model in models}, reverse=True):
+        chosen = [model for model in models if splits.of(model) == number]
+        found += compare(
+            {model.title: model.make(settings[model.title]) for model in chosen},
+            splits=sets[:number],
+            seed=seed,
+            path=runs,
+            budget={model.title: budgets.of(model) for model in chosen},
+            show_progress=show_progress,
+        ).runs
+    order = [model.title for model in models]
+    comparison = CompareResult(sorted(found, key=lambda run: (run.split, order.index(run.model))))
     first = {model.name: model for model in reversed(models) if model.name in OURS}
     # one that failed or ran out of time has a row that says so, and is not tried once more
     ran = {run.model for run in comparison.runs if run.split == 0 and run.status == "done"}

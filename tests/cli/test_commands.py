@@ -363,8 +363,6 @@ def test_fit_takes_features_and_knows_items_without_history(ratings, tmp_path):
     assert "features" in ask("explain", tmp_path / "m.sad", "--user", "u0", "i16", "i1")
     output = ask("fit", ratings, "-o", tmp_path / "n.sad", "--item-features", kinds, "--tags", "colour", code=2)
     assert "no table of features has such a column" in output
-    output = ask("fit", ratings, "-o", tmp_path / "n.sad", "--features", "mlp", code=2)
-    assert "give --item-features or --user-features" in output
 
 
 def test_fit_takes_features_of_numbered_items_as_text(tmp_path):

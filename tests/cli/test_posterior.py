@@ -117,18 +117,6 @@ def test_ctrl_c_leaves_a_checkpoint_that_the_same_command_continues(games, tmp_p
     assert sorted(path.name for path in tmp_path.iterdir()) == ["games.csv", "games.posterior"]
 
 
-def test_features_give_a_place_to_items_that_nobody_compared(games, tmp_path):
-    table = tmp_path / "items.csv"
-    table.write_text("item,weight,kinds\nrock,3,old|hard\nscissors,2,old|hard\npaper,1,old\nstone,3.2,hard\n")
-    given = ["--item-features", str(table), "--tags", "kinds"]
-    result = run(games, *COLUMNS, *QUICK, *given, "--json", "-o", str(tmp_path / "games.posterior"))
-    assert result.exit_code == 0, result.output
-    assert {row["item"] for row in json.loads(result.output)["ranking"]} == {"rock", "scissors", "paper", "stone"}
-    result = run(str(tmp_path / "games.posterior"), *given)
-    assert result.exit_code == 2
-    assert "--item-features says how to sample" in result.output
-
-
 def test_a_saved_posterior_is_evaluated(games, tmp_path):
     kept = str(tmp_path / "games.posterior")
     assert run(games, *COLUMNS, *QUICK, "-o", kept).exit_code == 0

@@ -1,4 +1,4 @@
-"""Popularity, EASE and what implicit offers."""
+"""Popularity and EASE."""
 
 from typing import ClassVar
 
@@ -7,12 +7,11 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from sadrec.data import Comparisons, Interactions, UnknownIdError
-from sadrec.evaluation import EASE, Implicit, Popularity
+from sadrec.evaluation import EASE, Popularity
 from sadrec.models import ModelFileError, NotFittedError
-from tests.contract import EstimatorContract, named_checkerboard
+from tests.contract import EstimatorContract
 
-IMPLICIT = [Implicit("als", factors=4, iterations=3), Implicit("bpr", factors=4, iterations=3)]
-MODELS = [Popularity(), EASE(20.0), *(pytest.param(model, marks=pytest.mark.tool) for model in IMPLICIT)]
+MODELS = [Popularity(), EASE(20.0)]
 
 
 @pytest.fixture
@@ -29,7 +28,7 @@ def test_popularity_orders_by_count_and_not_by_rating(data):
 
 @pytest.mark.parametrize("model", MODELS, ids=repr)
 def test_a_saved_model_is_the_one_that_is_loaded(model, data, tmp_path):
-    fitted = model.clone(**({"num_threads": 1} if isinstance(model, Implicit) else {})).fit(data)
+    fitted = model.clone().fit(data)
     fitted.save(tmp_path / "model")
     loaded = type(model).load(tmp_path / "model")
     assert loaded.get_params() == fitted.get_params()
@@ -125,23 +124,3 @@ class TestEASE(EstimatorContract):
 
     def learnt(self, model):
         return [model.weights]
-
-
-class TestImplicitALS(EstimatorContract):
-    model = Implicit
-    settings: ClassVar = {"algorithm": "als", "factors": 4, "iterations": 10}
-    another = ("regularization", 0.125)
-
-    @pytest.fixture(autouse=True)
-    @staticmethod
-    def library():
-        pytest.importorskip("implicit")
-
-
-class TestImplicitBPR(TestImplicitALS):
-    settings: ClassVar = {"algorithm": "bpr", "factors": 4, "iterations": 300}
-
-    def test_the_same_seed_gives_the_same_bits_on_any_number_of_threads(self):
-        """Its threads write over each other: the same bits come from one thread only."""
-        models = [self.make(num_threads=1).fit(named_checkerboard(), show_progress=False) for _ in range(2)]
-        np.testing.assert_array_equal(models[0].item_factors, models[1].item_factors)

@@ -9,13 +9,13 @@ from sadrec import BPR, SAD
 from sadrec.data import Comparisons, Interactions
 from sadrec.data.comparisons import folds
 from sadrec.evaluation import evaluate
+from sadrec.evaluation.compare import sparsity_of
 from sadrec.evaluation.compare_result import CompareResult, Run
 from sadrec.evaluation.compare_with_bpr import (
     _decided,
     _is_clear,
     _of_some_users,
     compare_with_bpr,
-    sparsity_of,
 )
 from sadrec.ranking import Parameters
 

@@ -151,7 +151,7 @@ def test_the_data_sets_have_features_of_everything(data_folder):
     assert films.items.columns == ["item", "genres", "year", "decade"]
     battles, features = pokemon(data_folder)
     assert set(features["item"].cast(pl.String)) == set(battles.items.astype(str))
-    assert set(MODELS) & set(BATTLE_MODELS) == {"sad", "sad-features", "sad-mlp"}
+    assert set(MODELS) & set(BATTLE_MODELS) == {"sad", "sad-features"}
 
 
 def test_features_tell_simulated_people_apart():

@@ -21,7 +21,7 @@ from sadrec.training.run import DivergedError, run
 from sadrec.training.samplers import Stated
 from sadrec.training.settings import Settings
 from sadrec.training.stored import Stored
-from sadrec.training.trainer import Rerun, Trainer
+from sadrec.training.trainer import Trainer
 
 
 def pairs(seed, count=400):
@@ -81,63 +81,21 @@ HASTY = {"learning_rate": 0.3, "rival_regularization": 0.0, "iterations": 12}
 """Settings that overfit half way."""
 
 
-def held_out_figures(history):
-    return [figures["validation_log_likelihood"] for figures in history]
-
-
-def test_a_second_run_lets_the_learning_rate_come_down_where_the_first_was_best():
-    work, copies = trainer(**HASTY), {}
-    history = run(
-        work, validation=pairs(7, 60), after_epoch=lambda e, f: copies.setdefault(e, work.factors.copy()) is None
-    )
-    best = int(np.argmax(held_out_figures(history[:12]))) + 1
-    again = [figures["learning_rate"] for figures in history[12:]]
-    assert 1 < best < 10
-    assert len(again) == round(best * (2 - best / 12))
-    np.testing.assert_allclose(again, 0.3 * (1 - np.arange(len(again)) / len(again)))
-
-    def rates(epochs, length):  # each epoch's mean rate
-        return sum(1 - (epoch + 0.5) / length for epoch in range(epochs))
-
-    assert rates(len(again), len(again)) == pytest.approx(rates(best, 12), abs=0.5)
-    kept = int(np.argmax(held_out_figures(history))) + 1
-    np.testing.assert_array_equal(work.factors.items, copies[kept].items)
-
-
-def test_a_second_run_starts_from_the_first_factors():
-    work = trainer(**HASTY)
-    history = run(work, validation=pairs(7, 60))
-    shorter = trainer(**{**HASTY, "iterations": len(history) - 12})
-    shorter.epoch, shorter.rerun = 12, Rerun(12, len(history) - 12)  # the same random numbers
-    alone = [shorter.train_epoch()["log_likelihood"] for _ in history[12:]]
-    assert alone == [figures["log_likelihood"] for figures in history[12:]]
-
-
-@pytest.mark.parametrize(
-    ("changed", "epochs"),
-    [({"schedule": "constant"}, 12), ({"adaptive": True}, 24), ({"learning_rate": 0.01}, 12)],
-    ids=["constant", "adaptive", "best at the end"],
-)
-def test_there_is_no_second_run(changed, epochs):
-    assert len(run(trainer(**{**HASTY, **changed}), validation=pairs(7, 60))) == epochs
-
-
-def test_patience_counts_in_the_first_run_only():
-    whole = run(trainer(**HASTY), validation=pairs(7, 60))
-    history = run(trainer(**HASTY), validation=pairs(7, 60), patience=2)
-    best = int(np.argmax(held_out_figures(whole[:12]))) + 1
-    assert len(history) == best + 2 + len(whole) - 12
+def test_one_run_is_made_however_early_its_best_epoch():
+    history = run(trainer(**HASTY), validation=pairs(7, 60))
+    assert len(history) == 12
+    assert 1 < int(np.argmax([figures["validation_log_likelihood"] for figures in history])) + 1 < 10
 
 
 @pytest.mark.parametrize("patience", [None, 2])
-def test_a_run_that_was_killed_near_the_second_resumes_with_the_same_bits(tmp_path, patience):
+def test_a_run_that_was_killed_around_its_best_epoch_resumes_with_the_same_bits(tmp_path, patience):
     whole, held = trainer(**HASTY), pairs(7, 60)
     history = run(whole, validation=held, patience=patience)
 
     class Killed(Exception):
         pass
 
-    for stop in range(whole.rerun.start - 1, whole.epochs + 1):
+    for stop in range(1, len(history) + 1):
         folder = tmp_path / str(stop)
 
         def kill(epoch, figures, stop=stop):
@@ -281,7 +239,6 @@ def replaced(factors, name, value):
         (lambda factors, state: (factors, replace(state, l1_weights=0 * factors.tau - 1)), "l1_weights are below 0"),
         (lambda factors, state: (factors, replace(state, history=())), "0 epochs of figures"),
         (lambda factors, state: (factors, replace(state, best_epoch=3)), "best epoch is 3"),
-        (lambda factors, state: (factors, replace(state, rerun=Rerun(9, 3))), "does not belong to Rerun"),
         (lambda factors, state: (factors, replace(state, best_epoch=99, best=Stored(factors))), "best epoch is 99"),
     ],
 )

@@ -147,8 +147,8 @@ def in_ids_of(model: Any, data: Any, name: str = "the data") -> tuple[Any, int]:
 @click.argument("file", type=click.Path(exists=True, path_type=Path))
 @click.option(
     "--models",
-    help="Names, separated by commas: sad, bpr, gibbs, ease, popularity, and implicit-als and implicit-bpr where "
-    "implicit is installed.  [default: sad,bpr,ease,popularity; of comparisons sad,bpr,popularity]",
+    help="Names, separated by commas: sad, bpr, gibbs, ease, popularity.  "
+    "[default: sad,bpr,ease,popularity; of comparisons sad,bpr,popularity]",
 )
 @click.option(
     "--with-bpr",
@@ -209,7 +209,7 @@ def compare_command(
     runs: dict[str, Any] = {"seed": seed, "path": None if output is None else output / "runs"}
     runs["show_progress"] = not quiet
     if output is not None:
-        written = [output / name for name in ("table.md", "table.tex", "table.csv", "results.csv", "comparison.png")]
+        written = [output / name for name in ("table.md", "results.csv", "comparison.png")]
         check_replacing(written, output / TOLD, about, overwrite)
     verdict = None
     with resumable(output):
@@ -240,7 +240,7 @@ def compare_command(
 def compared_models(names: Sequence[str], factors: int | None) -> dict[str, Any]:
     """Make the models to compare, by the titles of the table; ``factors``, if given, for those that have factors."""
     from sadrec import BPR, SAD
-    from sadrec.evaluation import EASE, Implicit, Popularity
+    from sadrec.evaluation import EASE, Popularity
     from sadrec.posterior import GibbsSAD
 
     length: dict[str, Any] = {} if factors is None else {"factors": factors}
@@ -251,8 +251,6 @@ def compared_models(names: Sequence[str], factors: int | None) -> dict[str, Any]
         "gibbs": (f"GibbsSAD{k}", lambda: GibbsSAD(**length)),
         "ease": ("EASE", EASE),
         "popularity": ("Popularity", Popularity),
-        "implicit-als": (f"implicit ALS{k}", lambda: Implicit("als", **length)),
-        "implicit-bpr": (f"implicit BPR{k}", lambda: Implicit("bpr", **length)),
     }
     for name in names:
         if name not in makers:

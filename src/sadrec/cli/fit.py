@@ -38,9 +38,7 @@ def describe_command(file: Path, reading: options.Reading, as_json: bool) -> Non
 @options.settings_options(TrainingSettings)
 @click.option("--dislikes", metavar="NUMBER|FILE", help="Ratings below a number, or a file of what people disliked.")
 @options.features_options
-@click.option("--features", "features_by", type=click.Choice(["ridge", "mlp"]),
-              help="How features predict: linearly, or with a small network beside it.  [default: ridge]")  # fmt: skip
-@click.option("--validation", type=options.a_share, help="Hold out this share and keep the best epoch (of two runs).")
+@click.option("--validation", type=options.a_share, help="Hold out this share and keep the best epoch.")
 @click.option("--patience", type=int, help="Stop when the held-out figure has not risen for so many epochs.")
 @click.option("--checkpoint", type=options.a_folder,
               help="Folder to resume from; by default OUTPUT.checkpoint, removed when it is done.")  # fmt: skip
@@ -58,7 +56,6 @@ def fit_command(
     item_features: Path | None,
     user_features: Path | None,
     tags: tuple[str, ...],
-    features_by: str | None,
     validation: float | None,
     patience: int | None,
     checkpoint: Path | None,
@@ -114,10 +111,6 @@ def fit_command(
     tables = {"item": item_features, "user": user_features}
     if not elsewhere:
         more |= options.read_features(tables, {"item": data.items, "user": data.users}, tags)
-    if features_by is not None:
-        if item_features is None and user_features is None:
-            raise click.UsageError("--features says how features predict: give --item-features or --user-features")
-        more["features"] = features_by
     held_out = None
     if validation is not None:
         share = {"test": validation, "seed": estimator.random_state}

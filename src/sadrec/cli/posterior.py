@@ -35,7 +35,6 @@ def output_name(ctx: click.Context, param: click.Parameter, value: Path | None) 
 @click.option("--settings", "settings_file", type=options.a_file,
               help="JSON file, such as `sadrec tune --model gibbs` writes.")  # fmt: skip
 @options.settings_options(SamplerSettings)
-@options.features_options
 @click.option("--for", "asked", metavar="USER", help="Whose ranking and cycles; everybody's mean by default.")
 @options.number_option(20, "How many items to show.")
 @click.option("--level", type=float, default=0.9, help="Probability content of the intervals.")
@@ -51,9 +50,6 @@ def posterior_command(
     output: Path | None,
     settings_file: Path | None,
     settings: dict[str, Any],
-    item_features: Path | None,
-    user_features: Path | None,
-    tags: tuple[str, ...],
     asked: str | None,
     N: int,
     level: float,
@@ -79,8 +75,6 @@ def posterior_command(
     if saved:
         given = [*map(options.spelled, settings), *["--settings"] * (settings_file is not None)]
         given += [*["--checkpoint"] * (checkpoint is not None), *reading.options()]
-        given += ["--item-features"] * (item_features is not None) + ["--user-features"] * (user_features is not None)
-        given += ["--tags"] * bool(tags)
         if given:
             raise click.UsageError(f"{given[0]} says how to sample, but {file.name} is sampled already: leave it out")
     # What is asked is checked before the sampling, which may take hours.
@@ -88,15 +82,11 @@ def posterior_command(
     data: Any = GibbsSAD.load(file) if saved else reading.read(file)
     _check.share(level, "level", inside=True)
     _check.share(least, "least")
-    features: dict[str, Any] = {}
-    if not saved:
-        tables = {"item": item_features, "user": user_features}
-        features = options.read_features(tables, {"item": data.items, "user": data.users}, tags)
     who = None if asked is None else options.parse_id(data.user_ids, asked)
-    if who is not None and user_features is None:
+    if who is not None:
         data.user_ids.positions(who)
     named = options.read_titles(titles, data.item_ids)
-    model: GibbsSAD = data if saved else _fit(unfitted, data, features, output, checkpoint, quiet)
+    model: GibbsSAD = data if saved else _fit(unfitted, data, output, checkpoint, quiet)
     if saved and output is not None:
         model.save(output)
     report = _report(model, who, N, level, least)
@@ -130,7 +120,6 @@ def new_sampler(settings: dict[str, Any], settings_file: Path | None = None) -> 
 def _fit(
     model: "GibbsSAD",
     data: Any,
-    features: dict[str, Any],
     output: Path | None,
     checkpoint: Path | None,
     quiet: bool,
@@ -146,7 +135,7 @@ def _fit(
     if folder is None and output is not None:
         folder = output.with_name(f"{output.name}.checkpoint")
     try:
-        model.fit(data, show_progress=not quiet, checkpoint=folder, checkpoint_seconds=5, **features)
+        model.fit(data, show_progress=not quiet, checkpoint=folder, checkpoint_seconds=5)
     except KeyboardInterrupt:
         if folder is not None:
             click.echo(

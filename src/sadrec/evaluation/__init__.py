@@ -1,7 +1,7 @@
 """How good it is: protocols, metrics, comparison of many models, choice of settings, simple baselines."""
 
 from sadrec._settings import Span
-from sadrec.evaluation.baselines import EASE, Implicit, Popularity
+from sadrec.evaluation.baselines import EASE, Popularity
 from sadrec.evaluation.calibration import Calibration, calibration, plot_calibration
 from sadrec.evaluation.compare import compare
 from sadrec.evaluation.compare_result import CompareResult
@@ -28,7 +28,6 @@ __all__ = [
     "HasMargins",
     "HasProbability",
     "HasScores",
-    "Implicit",
     "PairedTest",
     "Popularity",
     "Span",

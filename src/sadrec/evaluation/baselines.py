@@ -1,6 +1,6 @@
-"""Baselines that need nothing else installed (popularity, EASE), and those of ``implicit`` where it is there.
+"""Baselines that need nothing else installed: popularity and EASE.
 
-All of them give every item a score; a margin is a difference of scores. They are estimators like
+Both give every item a score; a margin is a difference of scores. They are estimators like
 :class:`~sadrec.SAD`: the same settings, ids, ``fit``, ``save`` and ``load``.
 """
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from sadrec._files import plain, read_arrays, write_arrays
 from sadrec._memory import need
-from sadrec._settings import Number, OneOf, Seed, Threads, Whole, checked, setting
+from sadrec._settings import Number, checked, setting
 from sadrec._types import Floats, Positions
 from sadrec.data import Comparisons, Ids, Interactions, as_feedback, as_interactions
 from sadrec.evaluation.plan import pattern
@@ -206,50 +206,3 @@ def _ease_weights(upper: Array) -> Floats:
         weights[stop:, start:stop] = beside.T * scale[start:stop]
     np.fill_diagonal(weights, 0)
     return weights
-
-
-@documented
-@dataclass(eq=False, repr=False)
-class Implicit(ScoreModel):
-    """A model of the library ``implicit`` (Frederickson), which must be installed: ``pip install implicit``.
-
-    {settings}
-
-    Examples
-    --------
-    >>> Implicit("bpr", factors=32)
-    <Implicit(algorithm='bpr', factors=32), not fitted>
-    """
-
-    algorithm: str = setting("als", OneOf("als", "bpr"), '"als" or "bpr".', positional=True)
-    factors: int = setting(64, Whole(1), "The length of the vectors.", search=(32, 64, 128, 256))
-    iterations: int | None = setting(None, Whole(1), "Epochs; None leaves the library's default.")
-    regularization: float | None = setting(None, Number(), "l2 penalty; None leaves the library's default.",
-                                           search=(0.001, 0.01, 0.1))  # fmt: skip
-    random_state: int | np.random.Generator | None = setting(0, Seed(), "The seed.")
-    num_threads: int = setting(0, Threads(), "0 means all cores.")
-
-    trained_on = "interactions as 1 (ALS: the other cells as 0, weighing less; BPR: sampled ones as worse)"
-    _arrays: ClassVar = {"user_factors": ("users", None), "item_factors": ("items", None)}
-
-    def _learn(self, data: Any) -> Interactions:
-        from threadpoolctl import threadpool_limits
-
-        try:
-            from implicit.cpu.als import AlternatingLeastSquares
-            from implicit.cpu.bpr import BayesianPersonalizedRanking
-        except ImportError as error:
-            raise ImportError("this baseline is a model of implicit: pip install implicit") from error
-        settings = checked(self)
-        made = {"als": AlternatingLeastSquares, "bpr": BayesianPersonalizedRanking}[settings.pop("algorithm")]
-        interactions = as_interactions(data)
-        # implicit has threads of its own; those of the linear algebra would only disturb them.
-        with threadpool_limits(1, "blas"):
-            model = made(**{name: value for name, value in settings.items() if value is not None})
-            model.fit(pattern(interactions).copy(), show_progress=False)  # it refuses read-only arrays
-        self.user_factors: Floats = np.asarray(model.user_factors, dtype=np.float32)
-        self.item_factors: Floats = np.asarray(model.item_factors, dtype=np.float32)
-        return interactions
-
-    def _scores(self, rows: Positions) -> Array:
-        return np.asarray(self.user_factors[rows] @ self.item_factors.T)

@@ -1,7 +1,7 @@
 """Every model on every split, resumable after a kill."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -40,9 +40,6 @@ def compare(
     budget: float | Mapping[str, float] | None = None,
     per_user: bool = True,
     retry: bool = True,
-    at_most: Mapping[str, int] | None = None,
-    also: Mapping[str, Callable[[Any], float]] | None = None,
-    until: Callable[[CompareResult], bool] | None = None,
     show_progress: bool = True,
 ) -> CompareResult:
     """Fit and evaluate every model on every split.
@@ -72,12 +69,6 @@ def compare(
         run is tried again; what ran out of time is when the budget is larger than what it took.
     per_user
         Keep the values of every user (and held-out comparison), which tests over users (and rows) need.
-    at_most
-        Models that run on fewer splits, by name: the first so many.
-    also
-        Further figures by name, each computed from the fitted model: its size, its sparsity, ...
-    until
-        Asked after every split, with the result so far, whether that is enough.
     show_progress
         Show a progress bar.
 
@@ -96,53 +87,64 @@ def compare(
     >>> result.summary().filter(measure="match").select("model", "splits").rows()
     [('popularity', 2)]
     """
-    _check_models(models, budget, at_most or {})
-    pieces, protocol = _splits(data, splits, protocol, test, seed)
-    most = {name: min((at_most or {}).get(name, len(pieces)), len(pieces)) for name in models}
-    further = dict(also or {})
-    question = {"protocol": protocol, "also": sorted(further)} | ({"N": plain(N)} if protocol == "top_n" else {})
+    _check_models(models, budget)
+    pieces, protocol = pieces_of(data, splits, protocol, test, seed)
+    *_, result = split_by_split(
+        models, pieces, protocol, N, seed, path, budget, per_user=per_user, retry=retry, show_progress=show_progress
+    )
+    return result
+
+
+def split_by_split(
+    models: Mapping[str, Any],
+    pieces: Sequence[Callable[[], Split]],
+    protocol: Protocol,
+    N: int | Sequence[int] = 10,
+    seed: int = 0,
+    path: str | Path | None = None,
+    budget: float | Mapping[str, float] | None = None,
+    *,
+    per_user: bool = True,
+    retry: bool = True,
+    show_progress: bool = True,
+) -> Iterator[CompareResult]:
+    """Compare on one split after the other, and yield the result so far after each."""
+    question = {"protocol": protocol} | ({"N": plain(N)} if protocol == "top_n" else {})
     finished = FinishedWork(path, "comparison")
     runs: list[Run] = []
     kept: dict[tuple[str, int], Arrays] = {}
-    with alone(tqdm)(total=sum(most.values()), disable=not show_progress, desc="compare") as bar:
+    with alone(tqdm)(total=len(models) * len(pieces), disable=not show_progress, desc="compare") as bar:
         for number, make in enumerate(pieces):
             train, held_out = make()
             data_key = data_fingerprint(train, held_out)
             for name, model in models.items():
-                if number >= most[name]:
-                    continue
                 bar.set_postfix_str(f"{name}, split {number}")
                 limit = budget.get(name) if isinstance(budget, Mapping) else budget
-                work = _Work(name, number, train, held_out, protocol, N, seed + number, limit, further, per_user)
+                work = _Work(name, number, train, held_out, protocol, N, seed + number, limit, per_user)
                 run, arrays = work.result(model, finished, (data_key, question), retry)
                 runs.append(run)
                 if "user_rows" in arrays:
                     kept[name, number] = arrays | {"users": train.users[arrays["user_rows"]]}
                 bar.update()
-            if until is not None and until(CompareResult(runs, kept)):
-                break
-    return CompareResult(runs, kept)
+            yield CompareResult(runs, kept)
 
 
-def _check_models(
-    models: Mapping[str, Any], budget: float | Mapping[str, float] | None, at_most: Mapping[str, int]
-) -> None:
+def _check_models(models: Mapping[str, Any], budget: float | Mapping[str, float] | None) -> None:
     """Refuse what would otherwise be a row of errors, or pass unseen."""
     if not isinstance(models, Mapping) or not all(isinstance(name, str) for name in models):
         raise TypeError(f"models must be given by name, as {{'name': model}}, not {models!r}")
     if not models:
         raise ValueError("there are no models to compare; give at least one as {'name': model}")
     budgets = budget if isinstance(budget, Mapping) else {} if budget is None else dict.fromkeys(models, budget)
-    for what, limits in (("budget", budgets), ("at_most", at_most)):
-        for name, limit in limits.items():
-            if name not in models:
-                raise ValueError(f"{what} names {name!r}, which is not among the models: {', '.join(models)}")
-            if not limit > 0:
-                raise ValueError(f"{what} must be above 0, not {limit!r} (for {name!r})")
+    for name, limit in budgets.items():
+        if name not in models:
+            raise ValueError(f"budget names {name!r}, which is not among the models: {', '.join(models)}")
+        if not limit > 0:
+            raise ValueError(f"budget must be above 0, not {limit!r} (for {name!r})")
 
 
-def _splits(
-    data: Any, splits: Splits, protocol: Protocol | None, test: float, seed: int
+def pieces_of(
+    data: Any, splits: Splits, protocol: Protocol | None = None, test: float = 0.2, seed: int = 0
 ) -> tuple[list[Callable[[], Split]], Protocol]:
     """Return functions that make the splits, and the protocol that suits them."""
     if protocol not in (None, "leave_one_out", "top_n", "comparisons"):
@@ -192,7 +194,6 @@ class _Work:
     N: int | Sequence[int]
     seed: int
     limit: float | None
-    further: Mapping[str, Callable[[Any], float]]
     per_user: bool
 
     def result(self, model: Any, finished: FinishedWork, question: Any, retry: bool) -> tuple[Run, Arrays]:
@@ -235,7 +236,6 @@ class _Work:
                 trained = time.perf_counter()
                 result = self._evaluated(model)
                 figures = {name: float(value) for name, value in result.items()}
-                figures |= {name: float(figure(model)) for name, figure in self.further.items()}
                 end = time.perf_counter()
         except Exception as error:
             status, message = failure(error, f"{self.name}, split {self.split}")
@@ -245,7 +245,7 @@ class _Work:
             arrays = {f"of {name}": values.astype(np.float32) for name, values in result.per_user.items()}
             arrays |= {f"row {name}": values.astype(np.float32) for name, values in result.per_row.items()}
             arrays["user_rows"] = Ids(self.train.users).positions(result.users)
-        run = replace(run, fit_seconds=trained - start, evaluate_seconds=end - trained)
+        run = replace(run, fit_seconds=trained - start, evaluate_seconds=end - trained, sparsity=sparsity_of(model))
         return replace(run, figures=figures, errors=dict(result.errors), counts=dict(result.counts)), arrays
 
     def _evaluated(self, model: Any) -> Evaluation:
@@ -253,6 +253,19 @@ class _Work:
         if self.protocol == "top_n" and isinstance(train, Interactions) and isinstance(held_out, Interactions):
             return evaluate_top_n(model, train, held_out, self.N, seed=self.seed)
         return evaluate(model, train, held_out, self.seed)
+
+
+def sparsity_of(model: Any) -> float:
+    """Share of T within 0.05 of 1; 1 for a model without rival factors.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> sparsity_of(SimpleNamespace(parameters=SimpleNamespace(rival_factors=np.array([[1.0, 1.2], [0.97, 0.0]]))))
+    0.5
+    """
+    rivals = getattr(getattr(model, "parameters", None), "rival_factors", None)
+    return 1.0 if rivals is None else float((np.abs(np.asarray(rivals) - 1.0) < 0.05).mean())
 
 
 def _size(data: Data) -> int:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sadrec._files import plain, write_whole
 from sadrec._record import Arrays
 from sadrec.evaluation.significance import holm, paired_test
-from sadrec.evaluation.tables import TableFormat, render
+from sadrec.evaluation.tables import render
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,6 +31,7 @@ class Run:
     evaluate_seconds: float = 0.0
     train_size: int = 0
     test_size: int = 0
+    sparsity: float | None = None  # share of T within 0.05 of 1
     figures: Mapping[str, float] = field(default_factory=dict)
     errors: Mapping[str, float] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
@@ -201,11 +202,9 @@ class CompareResult:
             return np.empty(0), np.empty(0)
         return arrays["users"], arrays[f"of {measure}"]
 
-    def table(
-        self, format: TableFormat = "markdown", measures: Sequence[str] | None = None, caption: str | None = None
-    ) -> str:
-        """Return mean ± spread over splits as text: ``"markdown"``, ``"latex"`` or ``"csv"``; the best in bold."""
-        return render(self.summary(), self.models, list(measures or self.measures), format, caption)
+    def table(self, measures: Sequence[str] | None = None, caption: str | None = None) -> str:
+        """Return mean ± standard deviation over splits in Markdown, the best mean in bold."""
+        return render(self.summary(), self.models, list(measures or self.measures), caption)
 
     def plot(self, measures: Sequence[str] | None = None) -> "Figure":
         """Draw one panel per measure: a dot for each model's mean, its 95 % interval, and every split behind it."""
@@ -214,12 +213,10 @@ class CompareResult:
         return dots_and_intervals(self, list(measures or self.measures))
 
     def save(self, folder: str | Path, measures: Sequence[str] | None = None, picture: bool = True) -> list[Path]:
-        """Write table.md, table.tex, table.csv, results.csv and, if wanted, comparison.png; return the paths."""
+        """Write table.md, results.csv and, if wanted, comparison.png; return the paths."""
         folder = Path(folder)
         contents = {
-            "table.md": self.table("markdown", measures).encode(),
-            "table.tex": self.table("latex", measures).encode(),
-            "table.csv": self.table("csv", measures).encode(),
+            "table.md": self.table(measures).encode(),
             "results.csv": self.frame.write_csv().encode(),
         }
         if picture:

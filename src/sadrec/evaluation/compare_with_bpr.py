@@ -13,7 +13,7 @@ from sadrec._types import Doubles
 from sadrec.data import Comparisons, Interactions, as_feedback
 from sadrec.data.comparisons import folds
 from sadrec.data.ids import Ids
-from sadrec.evaluation.compare import compare
+from sadrec.evaluation.compare import pieces_of, split_by_split
 from sadrec.evaluation.compare_result import CompareResult
 from sadrec.evaluation.protocol import copied
 from sadrec.evaluation.significance import holm
@@ -166,36 +166,23 @@ def compare_with_bpr(
     if most is not None:
         _check.whole(most, "most", 1)
         known = known if isinstance(known, Comparisons) else _of_some_users(known, most, seed)
-    parts: Any = splits or SPLITS
-    until = None
-    if isinstance(known, Comparisons):
-        parts = folds(known, parts, seed)
-        if splits is None:
-            until = _is_clear
-    further = {"sparsity": sparsity_of}
-    result = compare(pair, known, parts, seed=seed, path=path, show_progress=show_progress, also=further, until=until)
+    count, stated = splits or SPLITS, isinstance(known, Comparisons)
+    pieces, protocol = pieces_of(
+        known, folds(known, count, seed) if isinstance(known, Comparisons) else count, seed=seed
+    )
+    for result in split_by_split(pair, pieces, protocol, seed=seed, path=path, show_progress=show_progress):
+        if stated and splits is None and _is_clear(result):
+            break
     for name in pair:
         if not any(run.status == "done" for run in result.runs if run.model == name):
             raise ValueError(f"{name} could not be evaluated on any split: {result.notes(name)}")
-    tests = _tests(result, isinstance(known, Comparisons))
+    tests = _tests(result, stated)
     better, worse = _decided(tests)
     advice = "it depends" if len(better) and len(worse) else "learn" if len(better) else "keep at 1"
-    items, users = _gains(result, known, splits or SPLITS, seed)
-    sparsity = float(np.mean(list(result.values(_SAD, "sparsity").values()) or [np.nan]))
+    items, users = _gains(result, known, count, seed)
+    at_one = [run.sparsity for run in result.runs if run.model == _SAD and run.sparsity is not None]
+    sparsity = float(np.mean(at_one or [np.nan]))
     return BPRComparison(advice, tests, sparsity, items, users, result)
-
-
-def sparsity_of(model: Any) -> float:
-    """Share of T within 0.05 of 1; 1 for a model without rival factors.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace
-    >>> sparsity_of(SimpleNamespace(parameters=SimpleNamespace(rival_factors=np.array([[1.0, 1.2], [0.97, 0.0]]))))
-    0.5
-    """
-    rivals = getattr(getattr(model, "parameters", None), "rival_factors", None)
-    return 1.0 if rivals is None else float((np.abs(np.asarray(rivals) - 1.0) < 0.05).mean())
 
 
 def _with_settings(models: tuple[Any, Any], settings: dict[str, Any]) -> dict[str, Any]:
@@ -229,7 +216,7 @@ def _is_clear(result: CompareResult) -> bool:
 
 
 def _tests(result: CompareResult, stated: bool) -> pl.DataFrame:
-    measures = [name for name in result.measures if name != "sparsity"]
+    measures = result.measures
     paired = result.significance(_SAD, measures, unit="rows" if stated else "splits")
     over_users = result.significance(_SAD, measures, unit="users")
     means = {

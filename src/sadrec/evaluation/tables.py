@@ -1,10 +1,8 @@
-"""How measures are shown, and a summary of models by measures as text: Markdown, LaTeX, CSV."""
+"""How measures are shown, and a summary of models by measures as Markdown."""
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import polars as pl
 
@@ -49,32 +47,14 @@ def measure_of(name: str) -> Measure:
     return Measure(name, base in _SHARES, better)
 
 
-TableFormat = Literal["markdown", "latex", "csv"]
-_LATEX = str.maketrans(
-    {c: f"\\{c}" for c in "&%$#_{}"}
-    | {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}"}
-)
+def render(summary: pl.DataFrame, models: Sequence[str], measures: Sequence[str], caption: str | None = None) -> str:
+    """Return a table with a row per model and a column per measure, from what :meth:`CompareResult.summary` returns.
 
-
-def render(
-    summary: pl.DataFrame,
-    models: Sequence[str],
-    measures: Sequence[str],
-    format: TableFormat = "markdown",
-    caption: str | None = None,
-) -> str:
-    """Write a table with a row per model and a column per measure, from what :meth:`CompareResult.summary` returns.
-
-    ``"markdown"`` and ``"latex"`` show mean ± standard deviation over splits with the best mean in bold; ``"csv"`` has
-    mean and standard deviation in columns of their own, at full precision.
+    Cells show mean ± standard deviation over splits, with the best mean in bold.
     """
     cells = {(row["model"], row["measure"]): row for row in summary.iter_rows(named=True)}
     notes = {row["model"]: row["note"] for row in summary.iter_rows(named=True)}
     shown = [measure_of(name) for name in measures]
-    if format == "csv":
-        return _csv(cells, notes, models, shown)
-    if format not in ("markdown", "latex"):
-        raise ValueError(f"format must be 'markdown', 'latex' or 'csv', got {format!r}")
     best = {measure.name: _best(cells, models, measure) for measure in shown}
     with_notes = any(notes.get(model) for model in models)
     header = ["Model", *[measure.heading for measure in shown], *(["Note"] if with_notes else [])]
@@ -83,19 +63,16 @@ def render(
         row = [model]
         for measure in shown:
             cell = cells.get((model, measure.name))
-            row.append("" if cell is None else _cell(cell, measure, model in best[measure.name], format))
+            row.append("" if cell is None else _cell(cell, measure, model in best[measure.name]))
         rows.append(row + ([notes.get(model, "")] if with_notes else []))
-    return markdown(header, rows, caption) if format == "markdown" else _latex(header, rows, caption)
+    return markdown(header, rows, caption)
 
 
-def _cell(cell: dict[str, Any], measure: Measure, bold: bool, format: TableFormat) -> str:
+def _cell(cell: dict[str, Any], measure: Measure, bold: bool) -> str:
     digits = measure.digits
     text = f"{measure.shown(cell['mean']):.{digits}f}"
-    plus = r"\pm" if format == "latex" else "±"
     if cell["sd"] is not None:
-        text += f" {plus} {measure.shown(cell['sd']):.{digits}f}"
-    if format == "latex":
-        return rf"$\mathbf{{{text}}}$" if bold else f"${text}$"
+        text += f" ± {measure.shown(cell['sd']):.{digits}f}"
     return f"**{text}**" if bold else text
 
 
@@ -125,28 +102,3 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str 
     rule = "".join("---|" if place < left or name == "Note" else "---:|" for place, name in enumerate(header))
     lines += [f"| {escaped[0]} |", f"|{rule}", *(f"| {row} |" for row in escaped[1:])]
     return "\n".join(lines) + "\n"
-
-
-def _latex(header: list[str], rows: list[list[str]], caption: str | None) -> str:
-    def line(row: list[str]) -> str:
-        return " & ".join(text if text.startswith("$") else text.translate(_LATEX) for text in row) + r" \\"
-
-    lines = [f"% {caption}"] if caption else []
-    lines += [rf"\begin{{tabular}}{{l{'r' * (len(header) - 1)}}}", r"\toprule", line(header), r"\midrule"]
-    lines += [line(row) for row in rows]
-    lines += [r"\bottomrule", r"\end{tabular}"]
-    return "\n".join(lines) + "\n"
-
-
-def _csv(cells: dict[Any, Any], notes: dict[str, str], models: Sequence[str], measures: Sequence[Measure]) -> str:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["model", *[f"{m.name}{end}" for m in measures for end in ("", "_sd")], "splits", "note"])
-    for model in models:
-        row: list[Any] = [model]
-        for measure in measures:
-            cell = cells.get((model, measure.name), {"mean": None, "sd": None})
-            row += [cell["mean"], cell["sd"]]
-        splits = max([cell["splits"] for key, cell in cells.items() if key[0] == model], default=0)
-        writer.writerow([*row, splits, notes.get(model, "")])
-    return out.getvalue()

@@ -8,14 +8,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sadrec._check import one_of
 from sadrec._sparse import checked_csr
 from sadrec._types import Doubles, Positions
 from sadrec.data import Interactions
 from sadrec.data._matrix import compressed, enlarged, join_ids
 from sadrec.data.ids import Ids
 from sadrec.features import Encoder, Features
-from sadrec.features.network import Network, Prediction, torch_module
 from sadrec.features.ridge import Linear
 from sadrec.features.table import Table
 from sadrec.ranking import Parameters
@@ -26,10 +24,6 @@ from sadrec.training.given import Pairs
 
 Mask = NDArray[np.bool_]
 
-_NETWORK = ("hidden", "hidden_bias", "out", "out_bias")
-NETWORK = "(network)"
-"""What an explanation calls the part of a margin that a network adds to the columns."""
-
 
 @dataclass(frozen=True, eq=False)
 class Predictor:
@@ -37,17 +31,12 @@ class Predictor:
 
     encoder: Encoder
     rows: Any  # CSR: the encoded features of every row of the model; empty where none are known
-    prediction: Prediction  # of users: xi; of items: eta, tau - 1 where rivals are learnt, the bias where there is one
+    linear: Linear  # of users: xi; of items: eta, tau - 1 where rivals are learnt, the bias where there is one
     cold: Mask  # which rows have no history
 
     def predict(self, rows: Any) -> Doubles:
         """Return the predicted targets for encoded features."""
-        return self.prediction.predict(rows)
-
-    @property
-    def linear(self) -> Linear:
-        """The part of the prediction that is linear in the features: all of it, unless there is a network."""
-        return self.prediction.linear if isinstance(self.prediction, Network) else self.prediction
+        return self.linear.predict(rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,12 +45,6 @@ class ModelFeatures:
 
     user: Predictor | None = None
     item: Predictor | None = None
-
-    @property
-    def by(self) -> str:
-        """What predicts: "ridge" or "mlp"."""
-        sides = (self.user, self.item)
-        return "mlp" if any(one is not None and isinstance(one.prediction, Network) for one in sides) else "ridge"
 
     def side(self, what: str) -> Predictor:
         """Return one side, "item" or "user"."""
@@ -94,18 +77,12 @@ class Prepared:
     user: Encoded | None
     item: Encoded | None
     counts: dict[str, Doubles]  # how often each user and item of ``data`` is observed
-    by: str = "ridge"  # or "mlp"
 
-    def centres(self, seed: int) -> Centres:
+    def centres(self) -> Centres:
         """Return what training asks for its centres."""
-        network = self.network(seed)
-        user = None if self.user is None else Side(self.user.rows, self.counts["user"], network)
-        item = None if self.item is None else Side(self.item.rows[self.kept], self.counts["item"], network)
+        user = None if self.user is None else Side(self.user.rows, self.counts["user"])
+        item = None if self.item is None else Side(self.item.rows[self.kept], self.counts["item"])
         return Centres(user, item)
-
-    def network(self, seed: int) -> int | None:
-        """Return the seed of the network; None where there is none."""
-        return seed if self.by == "mlp" else None
 
     @property
     def rows(self) -> tuple[Any, Any]:
@@ -170,26 +147,15 @@ def item_parts(predicted: Doubles, k: int, like: Factors | Parameters) -> tuple[
 
 
 def prepare(
-    data: TrainingData,
-    item_features: Any,
-    user_features: Any,
-    before: ModelFeatures | None = None,
-    by: str | None = None,
+    data: TrainingData, item_features: Any, user_features: Any, before: ModelFeatures | None = None
 ) -> Prepared | None:
     """Bring features and data together; None where there are no features.
 
-    Features left out are those of the model that the fit starts from, ``before``, whose ids come first. ``by`` says
-    what predicts, "ridge" or "mlp"; None: as before, else a ridge regression.
+    Features left out are those of the model that the fit starts from, ``before``, whose ids come first.
     """
-    if by is None:
-        by = "ridge" if before is None else before.by
-    elif one_of(by, "features", ("ridge", "mlp")) == "mlp":
-        torch_module()
     given = {"user": user_features, "item": item_features}
     past = {"user": None if before is None else before.user, "item": None if before is None else before.item}
     if all(given[what] is None and past[what] is None for what in given):
-        if by == "mlp" and before is None:
-            raise ValueError("features='mlp' says how features predict: give item_features or user_features as well")
         return None
     data = data.joined()
     tables: dict[str, tuple[Table, int]] = {}
@@ -232,7 +198,7 @@ def prepare(
         counts["item"] = counts["item"][kept] + trained.matrix.nnz / len(kept)  # as a negative
     else:
         kept = np.arange(len(whole.items))
-    return Prepared(whole, trained, kept, sides["user"], item, counts, by)
+    return Prepared(whole, trained, kept, sides["user"], item, counts)
 
 
 def _aligned(encoded: Any, table: Ids, ids: Ids) -> Any:
@@ -301,9 +267,6 @@ def pack_features(features: ModelFeatures | None) -> tuple[dict[str, Any], dict[
             "intercept": predictor.linear.intercept,
             "cold": predictor.cold.astype(np.uint8),
         }
-        if isinstance(predictor.prediction, Network):
-            header[what]["network"] = True
-            arrays |= {name: getattr(predictor.prediction, name) for name in _NETWORK}
         tensors |= {f"{what}_features_{name}": array for name, array in arrays.items()}
     return header, tensors
 
@@ -328,11 +291,6 @@ def unpack_features(
         width, count = len(encoder.columns), sizes[what]
         shapes: dict[str, tuple[int, ...]]
         shapes = {"coefficients": (width, targets[what]), "intercept": (targets[what],), "cold": (count,)}
-        network = bool(values.get("network"))
-        if network:
-            units = len(own["hidden_bias"])
-            shapes |= {"hidden": (width, units), "hidden_bias": (units,)}
-            shapes |= {"out": (units, targets[what]), "out_bias": (targets[what],)}
         for name, shape in shapes.items():
             dtype = np.uint8 if name == "cold" else np.float64
             if own[name].shape != shape or own[name].dtype != dtype:
@@ -342,8 +300,7 @@ def unpack_features(
             raise ValueError(f"{start}coefficients and the like are not made of finite numbers")
         rows = checked_csr(data, indices, indptr, (count, width), f"the {what} features")
         linear = Linear(own["coefficients"], own["intercept"])
-        prediction = Network(linear, *(own[name] for name in _NETWORK)) if network else linear
-        found[what] = Predictor(encoder, rows, prediction, own["cold"].astype(np.bool_))
+        found[what] = Predictor(encoder, rows, linear, own["cold"].astype(np.bool_))
     return ModelFeatures(**found)
 
 
@@ -357,8 +314,7 @@ def explained_by_features(
 
     With ``B`` the margin as a bilinear form of what is predicted of item and rival, z0 what is predicted without any
     feature and w the coefficients, the columns of the item add ``B(f w, (z_j + z0) / 2)``, those of the rival
-    ``B((z_i + z0) / 2, f w)``: together exactly ``B(z_i, z_j)``. The user's vector is as it is. What a network adds is
-    no column's: it stands under a name of its own.
+    ``B((z_i + z0) / 2, f w)``: together exactly ``B(z_i, z_j)``. The user's vector is as it is.
     """
     predictor = features.side("item")
     k = parameters.n_factors
@@ -384,8 +340,6 @@ def explained_by_features(
             columns[column] = columns.get(column, 0.0) + value
     first, second = split(z[[0]], 1.0), split(z[[1]], 1.0)
     total = float(((first[0] * second[1] - second[0] * first[1]) @ xi + first[2] - second[2])[0])
-    names = [*predictor.encoder.columns, NETWORK]
-    if isinstance(predictor.prediction, Network):
-        columns[len(names) - 1] = total - sum(columns.values())
+    names = predictor.encoder.columns
     ordered = sorted(columns.items(), key=lambda entry: (-abs(entry[1]), entry[0]))
     return total, [(names[column], value) for column, value in ordered]

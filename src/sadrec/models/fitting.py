@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from sadrec import _check
 from sadrec._files import fingerprint
@@ -68,7 +68,6 @@ class Fitting(TrainingSettings, Lists, Newcomers):
         dislikes: Any = None,
         item_features: Any = None,
         user_features: Any = None,
-        features: Literal["ridge", "mlp"] | None = None,
         warm_start: "SAD | None" = None,
         validation: Any = None,
         patience: int | None = None,
@@ -99,17 +98,11 @@ class Fitting(TrainingSettings, Lists, Newcomers):
             What is known of items and of users beside the data: a data frame with a column of ids, a mapping, a matrix,
             or :class:`sadrec.features.Features` (docs/features.md). Their factors are then held to what the features
             predict in place of 0. Ids that only these tables have are known items and users without history.
-        features
-            How they predict: "ridge", a linear regression, or "mlp", which adds a small network for what that leaves
-            (``pip install 'sadrec[neural]'``). None: as in the model to start from, else "ridge".
         warm_start
             A fitted model to start from; users and items it does not know are appended to its own. Its loss and length
             stay, unless settings or data ask for another loss.
         validation
             Held-out data of the same kind, whose figures are shown; "sgd" keeps the best epoch, "variational" the last.
-            Where that epoch had more than a tenth of the learning rate left, "sgd" trains once more, so long that the
-            rate falls to zero about there, and keeps the best epoch of both runs (``schedule="linear"``, not
-            ``adaptive``).
         patience, monitor
             After how many epochs without a rise of "validation_log_likelihood" or "validation_accuracy" to stop.
         callbacks
@@ -156,7 +149,7 @@ class Fitting(TrainingSettings, Lists, Newcomers):
             weights = weights_in(data, weights).matrix.data
         new = training_data(feedback, comparisons, weights, dislikes, *ids)
         before = None if start is None else start.features
-        prepared = prepare(new, item_features, user_features, before, features)
+        prepared = prepare(new, item_features, user_features, before)
         return self._train(new, start, options, features=prepared)
 
     def partial_fit(self, data: Any, show_progress: bool = True, **options: Any) -> Self:
@@ -250,7 +243,7 @@ class Fitting(TrainingSettings, Lists, Newcomers):
                 if latest:
                     self._fitted = latest[0]
             return self
-        centres = None if features is None else features.centres(settings.seed)
+        centres = None if features is None else features.centres()
         trainer = Trainer(factors, settings, data.positives(settings), data.pair_sources(settings), threads, centres)
         data.let_go()
         seen = seen_before if data.matrix is None else whole.seen  # a function: it may take a copy, at the end
@@ -409,8 +402,6 @@ class Fitting(TrainingSettings, Lists, Newcomers):
         identity = self._identity(data, settings, factors, held_out, options)
         if features is not None:
             identity["features"] = fingerprint(*features.arrays())
-            if features.by != "ridge":
-                identity["features_by"] = features.by
         return Checkpoints(options.checkpoint, identity, options.checkpoint_seconds)
 
     def _identity(

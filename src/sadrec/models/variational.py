@@ -78,7 +78,7 @@ def fit_comparisons(
         stop = call_back is not None and call_back(learners.sweep, figures)
         return stop or (patience is not None and len(history) - 1 - best >= patience)
 
-    centres = None if features is None else features.centres(settings.seed)
+    centres = None if features is None else features.centres()
     known = (None, None) if features is None else features.rows
     size = len(data.users), len(data.items), settings.factors
     with ThreadPoolExecutor(threads) as executor:
@@ -92,7 +92,6 @@ def fit_comparisons(
             pool,
             settings.iterations,
             features=known,
-            network=None if features is None else features.network(settings.seed),
         )
         try:
             run_sweeps(learners, settings.iterations, after_sweep, history=history, **options)

@@ -1,6 +1,6 @@
 """One stage of a sweep: what is learnt of the prior of the item bias.
 
-``b_i ~ N(c_i, s^2)`` around a line, ``c_i = a m_i`` (and what features predict): m_i is the logarithm of how many
+``b_i ~ N(c_i, s^2)`` around a line, ``c_i = a m_i``: m_i is the logarithm of how many
 different items an item met, less the mean of all; in sports, those who meet more are better. ``a ~ N(0, 1/16)``, and s
 is half normal with scale 1. Drawn are:
 
@@ -69,10 +69,10 @@ def draw_bias_prior(clock: Clock, state: State, data: ByUser, residual: Doubles)
         centre[i] += more * meetings[i]
         squares += (eta[i, at] - centre[i]) ** 2
     log_scale = math.log(scale)
-    now = scale_posterior(log_scale, float(items), squares, 0.0, eta[:0], False)
+    now = scale_posterior(log_scale, float(items), squares, 0.0, False)
     for turn in range(STEPS):
         new = log_scale + normal(key, 8 + turn) * 1.7 / math.sqrt(items)
-        then = scale_posterior(new, float(items), squares, 0.0, eta[:0], False)
+        then = scale_posterior(new, float(items), squares, 0.0, False)
         if math.log(uniform(key, 64 + turn)) < then - now:
             log_scale, now = new, then
     prior[4] = math.exp(-2.0 * log_scale)

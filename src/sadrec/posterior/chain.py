@@ -12,13 +12,9 @@ from sadrec.posterior.hyper import draw_prior
 from sadrec.posterior.items import draw_items
 from sadrec.posterior.layout import Clock, State
 from sadrec.posterior.orbits import move_along_orbits
-from sadrec.posterior.regression import Regression
 from sadrec.posterior.settings import GibbsSettings
 from sadrec.posterior.triples import Triples
 from sadrec.posterior.users import draw_users
-
-REGRESSION, NEW = 9, 10
-"""Stages whose random numbers come from a generator of their own, for its seed."""
 
 
 class Chain:
@@ -26,11 +22,10 @@ class Chain:
 
     Between sweeps the state is xi, eta, tau, what is learnt of the prior and the number of sweeps: the latent margins
     are drawn anew at the beginning of each, and random numbers are functions of (seed, chain, sweep, stage, row).
-    ``regression`` are the features of users and items.
     """
 
-    def __init__(self, triples: Triples, settings: GibbsSettings, number: int, regression: Regression | None = None):
-        self.triples, self.settings, self.number, self.regression = triples, settings, number, regression
+    def __init__(self, triples: Triples, settings: GibbsSettings, number: int):
+        self.triples, self.settings, self.number = triples, settings, number
         self.sweep = 0
         prior = settings.prior()
         rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence([settings.seed, number])))
@@ -40,23 +35,17 @@ class Chain:
         xi = settings.means() + user_scale * rng.standard_normal((triples.users, k))
         eta = item_scale * rng.standard_normal((triples.items, k))
         tau = np.abs(settings.rival_mean + rival_scale * rng.standard_normal((triples.items, k)))
-        more = {} if regression is None else regression.first(k, settings.bias)
+        bias = {}
         if settings.bias:
             eta = np.column_stack((eta, rng.standard_normal(triples.items)))
-            more |= {"meetings": triples.meetings, "bias_centre": np.zeros(triples.items)}
-        self.state = State(settings.learnt, prior, settings.means(), xi, eta, tau, **more)
+            bias = {"meetings": triples.meetings, "bias_centre": np.zeros(triples.items)}
+        self.state = State(settings.learnt, prior, settings.means(), xi, eta, tau, **bias)
         self._residual = np.zeros(len(triples))
 
     @property
     def scales(self) -> Doubles:
         """Standard deviations of the prior of xi, eta and tau, and of the bias where there is one."""
         return np.asarray(self.state.prior[[0, 1, 3, 4][: 3 + self.settings.bias]] ** -0.5)
-
-    def generator(self, stage: int) -> np.random.Generator:
-        """Return a generator for one stage of the present sweep."""
-        return np.random.Generator(
-            np.random.PCG64(np.random.SeedSequence([self.settings.seed, self.number, self.sweep, stage]))
-        )
 
     def advance(self, sweeps: int, helpers: Executor | None = None, parts: int = 1) -> None:
         """Make some sweeps; ``helpers`` share the users, in ``parts`` ranges. The result does not depend on either."""
@@ -77,23 +66,9 @@ class Chain:
             if self.settings.bias:
                 draw_bias_prior(clock, state, users, self._residual)
             move_along_orbits(clock, state)
-            if self.regression is not None:
-                self.regression.draw(self.generator(REGRESSION), state)
             if learn:
                 draw_prior(clock, state)
             self.sweep += 1
-
-    def parameters(self) -> tuple[Doubles, Doubles, Doubles]:
-        """Return xi, eta and tau of the present draw; those of rows without data, drawn too, come last."""
-        xi, eta, tau = self.state.xi, self.state.eta, self.state.tau
-        if self.regression is not None:
-            rng = self.generator(NEW)
-            if self.regression.user is not None:
-                xi = np.concatenate((xi, self.regression.new_users(rng, self.state)))
-            if self.regression.item is not None:
-                new_eta, new_tau = self.regression.new_items(rng, self.state)
-                eta, tau = np.concatenate((eta, new_eta)), np.concatenate((tau, new_tau))
-        return xi, eta, tau
 
 
 def _ranges(start: NDArray[np.int64], parts: int) -> list[tuple[int, int]]:

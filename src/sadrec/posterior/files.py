@@ -25,8 +25,7 @@ logger = logging.getLogger("sadrec")
 
 FORMAT = 1
 _KIND = "a sadrec posterior"
-_DRAWS, _STATE = ("user", "item", "rival", "scales"), ("xi", "eta", "tau", "prior", "mean")
-_CENTRED = tuple(f"{side}_{part}" for part in ("centre", "weights") for side in ("user", "item", "rival", "bias"))
+_DRAWS, _STATE = ("user", "item", "rival", "scales"), ("xi", "eta", "tau", "prior", "mean", "bias_centre")
 _OBSERVED = ("user", "winner", "loser", "root")
 
 
@@ -50,7 +49,7 @@ class DrawFiles:
         sweep, first = since
         last = chains[0].sweep
         arrays = {name: getattr(draws, name)[:, first:kept] for name in _DRAWS}
-        arrays |= {name: np.stack([getattr(chain.state, name) for chain in chains]) for name in _state_of(chains[0])}
+        arrays |= {name: np.stack([getattr(chain.state, name) for chain in chains]) for name in _STATE}
         values = {"sweeps": [sweep, last], "draws": [first, kept]}
         self._records.write(f"sweeps-{sweep:08d}-{last:08d}", values, arrays)
         self._last = time.monotonic()
@@ -66,7 +65,7 @@ class DrawFiles:
             for name in _DRAWS:
                 getattr(draws, name)[:, kept:last] = arrays[name]
             for chain in chains:
-                for name in _state_of(chain):
+                for name in _STATE:
                     getattr(chain.state, name)[...] = arrays[name][chain.number]
                 chain.sweep = sweep
             kept = last
@@ -92,11 +91,6 @@ class DrawFiles:
         return None
 
 
-def _state_of(chain: Chain) -> tuple[str, ...]:
-    """Return the names of the arrays that a chain continues from."""
-    return (*_STATE, "bias_centre") if chain.regression is None else (*_STATE, *_CENTRED, "spread")
-
-
 def _checked(
     values: Mapping[str, Any], arrays: Arrays, chains: Sequence[Chain], draws: Draws, kept: int
 ) -> tuple[int, int]:
@@ -108,7 +102,7 @@ def _checked(
     if last != max(0, sweep - settings.warmup) // settings.thin:
         raise ValueError("its draws are not those of its sweeps")
     shapes = {name: (len(chains), last - first, *getattr(draws, name).shape[2:]) for name in _DRAWS}
-    shapes |= {name: (len(chains), *getattr(chains[0].state, name).shape) for name in _state_of(chains[0])}
+    shapes |= {name: (len(chains), *getattr(chains[0].state, name).shape) for name in _STATE}
     for name, shape in shapes.items():
         array, dtype = arrays[name], np.float32 if name in _DRAWS else np.float64
         if array.shape != shape or array.dtype != dtype:

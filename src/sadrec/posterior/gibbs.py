@@ -26,11 +26,11 @@ from sadrec.posterior import cycles as drawn_cycles
 from sadrec.posterior import diagnostics, lists, predictive
 from sadrec.posterior.draws import Draws, Quantity
 from sadrec.posterior.factors import aligned, mean_factors
-from sadrec.posterior.featured import asked_of
 from sadrec.posterior.files import DrawFiles, load_posterior, save_posterior
 from sadrec.posterior.layout import ByUser
 from sadrec.posterior.sampling import bytes_needed, check_memory, sample
 from sadrec.posterior.settings import GibbsSettings, SamplerSettings, resolved
+from sadrec.posterior.triples import as_pairs, as_triples
 from sadrec.ranking import Parameters
 from sadrec.ranking.alignment import Factors
 from sadrec.ranking.cycles import Cycle, CyclicTriads, cycles, cyclic_triads
@@ -60,8 +60,7 @@ class GibbsSAD(SamplerSettings, Estimator):
     ``x_uij = sum_h xi_uh (eta_ih tau_jh - eta_jh tau_ih) + b_i - b_j`` and ``P(i over j) = Phi(x_uij)``. Priors are
     independent: ``xi ~ N(user_mean, user_scale^2)``, ``eta ~ N(0, item_scale^2)``,
     ``tau ~ N(rival_mean, rival_scale^2)`` restricted to tau >= 0, and ``b ~ N(a m, s^2)`` around a line in the
-    logarithm m of how many different items an item met, a and s learnt. With features of users or items (see
-    :meth:`fit`) what these predict is added to the means.
+    logarithm m of how many different items an item met, a and s learnt.
 
     {settings}
 
@@ -120,8 +119,6 @@ class GibbsSAD(SamplerSettings, Estimator):
         data: Any,
         show_progress: bool = True,
         *,
-        item_features: Any = None,
-        user_features: Any = None,
         checkpoint: str | Path | None = None,
         checkpoint_seconds: float = 30.0,
     ) -> Self:
@@ -137,10 +134,6 @@ class GibbsSAD(SamplerSettings, Estimator):
             at x = 0 tells f times as much as a whole one. Or interactions (or a frame, a sparse matrix, a path), each
             of which is taken as preferred to ``negatives`` items the user never touched. That likelihood is made up,
             not observed: what comes out is a pseudo-posterior, and its intervals depend on ``negatives``.
-        item_features, user_features
-            What is known of items and of users beside the data, as for :meth:`sadrec.SAD.fit`. The means of their
-            priors are then linear in the features, with weights that are sampled with the rest. Items and users that
-            only these tables have get draws as well: of what their features predict, and how far from it they may lie.
         checkpoint
             A folder. Killed and run again with the same settings (or with more ``draws``), the run continues from there
             and ends with the same bits as an undisturbed one.
@@ -150,22 +143,21 @@ class GibbsSAD(SamplerSettings, Estimator):
         settings, threads = resolved(self), _check.threads(self.num_threads)
         _check.number(checkpoint_seconds, "checkpoint_seconds")
         data = as_feedback(data)
-        asked = asked_of(data, item_features, user_features, settings)
-        triples = asked.triples
+        users, items = data.user_ids, data.item_ids
+        triples = as_triples(as_pairs(data, settings.negatives, settings.seed), len(users), len(items))
         if not len(triples):
             raise ValueError("all comparisons have the weight 0: there is nothing to learn from")
-        check_memory(bytes_needed(settings, len(asked.users), len(asked.items), len(triples)))
+        check_memory(bytes_needed(settings, len(users), len(items), len(triples)))
         files = None
         if checkpoint is not None:
             identity = {name: value for name, value in settings.as_dict().items() if name != "draws"}
             identity["data"] = fingerprint(data.users, data.items, *triples.by_user[1:])
-            if asked.regression is not None:
-                identity["features"] = fingerprint(asked.users.array, asked.items.array, *asked.features)
             files = DrawFiles(checkpoint, identity, checkpoint_seconds)
         with nullcontext() if checkpoint is None else locked(checkpoint):
-            drawn, whole = sample(asked, settings, threads, files=files, show_progress=show_progress)
+            drawn, whole = sample(triples, settings, threads, files=files, show_progress=show_progress)
         if len(drawn):
-            self._hold(drawn, asked.users, asked.items, asked.observed, asked.seen, settings)
+            seen = data.matrix if isinstance(data, Interactions) else None
+            self._hold(drawn, users, items, triples.by_user, seen, settings)
         if not whole:
             raise KeyboardInterrupt
         self._warn_if_apart()

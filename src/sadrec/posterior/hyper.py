@@ -3,8 +3,7 @@
 - The mean of xi in each factor, itself N(0, 1): how far people agree. Its conditional is normal.
 - The scales of xi, eta and tau, each half normal with scale 1 itself: random steps in the logarithm.
 - When the scales of xi and eta are both learnt, multiplying xi, its means and its scale by c and dividing eta and its
-  scale by c changes nothing but these priors: random steps in log c. The weights of features and their scales, whose
-  priors are half normal as well, go with xi and eta.
+  scale by c changes nothing but these priors: random steps in log c.
 """
 
 import math
@@ -31,32 +30,21 @@ def scale_prior(log_scale: float) -> float:
 
 
 @kernel
-def scale_posterior(
-    log_scale: float, count: float, squares: float, mean: float, centre: Doubles, positive: bool
-) -> float:
+def scale_posterior(log_scale: float, count: float, squares: float, mean: float, positive: bool) -> float:
     """Log density of the logarithm of a scale, given how many numbers have it and how far they lie from their mean."""
     value = scale_prior(log_scale) - count * log_scale - 0.5 * squares * math.exp(-2.0 * log_scale)
     if positive:
-        if centre.shape[0]:
-            for row in range(centre.shape[0]):
-                for h in range(centre.shape[1]):
-                    value -= log_normal_cdf((mean + centre[row, h]) * math.exp(-log_scale))
-        else:
-            value -= count * log_normal_cdf(mean * math.exp(-log_scale))
+        value -= count * log_normal_cdf(mean * math.exp(-log_scale))
     return value
 
 
 @kernel
-def squares_about(values: Doubles, factors: int, means: Doubles, mean: float, centre: Doubles) -> float:
-    """Return the sum of squared differences of the factors from one mean for each of them, or from one for all.
-
-    A ``centre`` with rows is added to the mean.
-    """
+def squares_about(values: Doubles, factors: int, means: Doubles, mean: float) -> float:
+    """Return the sum of squared differences of the factors from one mean for each of them, or from one for all."""
     total = 0.0
     for row in range(values.shape[0]):
         for h in range(factors):
-            own = values[row, h] - centre[row, h] if centre.shape[0] else values[row, h]
-            total += (own - (means[h] if means.shape[0] else mean)) ** 2
+            total += (values[row, h] - (means[h] if means.shape[0] else mean)) ** 2
     return total
 
 
@@ -71,7 +59,7 @@ def draw_prior(clock: Clock, state: State) -> None:
         for h in range(factors):
             total = 0.0
             for u in range(users):
-                total += state.xi[u, h] - (state.user_centre[u, h] if state.user_centre.shape[0] else 0.0)
+                total += state.xi[u, h]
             mean[h] = total * prior[0] / weight + normal(key, _MEANS + h) / math.sqrt(weight)
     for part in range(3):
         if not state.learn[part]:
@@ -79,15 +67,14 @@ def draw_prior(clock: Clock, state: State) -> None:
         values = state.xi if part == 0 else (state.eta if part == 1 else state.tau)
         place = 3 if part == 2 else part
         middle = prior[2] if part == 2 else 0.0
-        centre = state.user_centre if part == 0 else (state.item_centre if part == 1 else state.rival_centre)
-        squares = squares_about(values, factors, mean if part == 0 else mean[:0], middle, centre)
+        squares = squares_about(values, factors, mean if part == 0 else mean[:0], middle)
         count = float(values.shape[0] * factors)
         log_scale = -0.5 * math.log(prior[place])
-        now = scale_posterior(log_scale, count, squares, middle, centre, part == 2)
+        now = scale_posterior(log_scale, count, squares, middle, part == 2)
         for turn in range(STEPS):
             at = part * STEPS + turn
             new = log_scale + normal(key, at) * 1.7 / math.sqrt(count)
-            then = scale_posterior(new, count, squares, middle, centre, part == 2)
+            then = scale_posterior(new, count, squares, middle, part == 2)
             if math.log(uniform(key, 64 + at)) < then - now:
                 log_scale, now = new, then
         prior[place] = math.exp(-2.0 * log_scale)
@@ -106,11 +93,10 @@ def shift_scales(key: np.uint64, state: State, size: float) -> None:
     # A learnt mean is multiplied too, and is N(0, 1) itself.
     count = float(state.mean.shape[0]) if state.learn[3] else 0.0
     log_c = 0.0
-    now = scale_prior(user) + scale_prior(item) - 0.5 * size + spread_prior(state, 0.0)
+    now = scale_prior(user) + scale_prior(item) - 0.5 * size
     for turn in range(STEPS):
         new = log_c + 0.7 * normal(key, 16 + turn)
         then = scale_prior(user + new) + scale_prior(item - new) + count * new - 0.5 * size * math.exp(2.0 * new)
-        then += spread_prior(state, new)
         if math.log(uniform(key, 88 + turn)) < then - now:
             log_c, now = new, then
     c = math.exp(log_c)
@@ -124,26 +110,3 @@ def shift_scales(key: np.uint64, state: State, size: float) -> None:
     for i in range(state.eta.shape[0]):
         for h in range(state.xi.shape[1]):
             state.eta[i, h] /= c
-    for part in (state.user_centre, state.user_weights):
-        for row in range(part.shape[0]):
-            for h in range(part.shape[1]):
-                part[row, h] *= c
-    for part in (state.item_centre, state.item_weights):
-        for row in range(part.shape[0]):
-            for h in range(part.shape[1]):
-                part[row, h] /= c
-    if state.user_weights.shape[0]:
-        state.spread[0] /= c * c
-    if state.item_weights.shape[0]:
-        state.spread[1] *= c * c
-
-
-@kernel
-def spread_prior(state: State, log_c: float) -> float:
-    """Log density of the scales of the weights of xi, times c, and of eta, divided by it, where there are features."""
-    value = 0.0
-    if state.user_weights.shape[0]:
-        value += scale_prior(log_c - 0.5 * math.log(state.spread[0]))
-    if state.item_weights.shape[0]:
-        value += scale_prior(-log_c - 0.5 * math.log(state.spread[1]))
-    return value

@@ -144,10 +144,6 @@ def draw_items(clock: Clock, state: State, data: ByItem, residual: Doubles) -> N
         item_conditional(i, size, state, data, residual, precision, linear)
         if bias:
             expected[factors] = state.bias_centre[i]
-        if state.item_centre.shape[0]:
-            for h in range(factors):
-                expected[h] = state.item_centre[i, h]
-                expected[own + h] = state.prior[2] + state.rival_centre[i, h]
         for p in range(size):
             precision[p, p] += weight[p]
             linear[p] += weight[p] * expected[p]

@@ -27,17 +27,11 @@ def stream(clock: Clock, stage: int) -> np.uint64:
     return hashed(key ^ (np.uint64(stage) * _GAMMA + _MIX1))
 
 
-_NONE: Doubles = np.empty((0, 0))
 _NO_ITEMS: Doubles = np.empty(0)
-_ONES: Doubles = np.ones(4)
 
 
 class State(NamedTuple):
     """Where a chain stands.
-
-    With features of users, the mean of xi_u is ``mean + user_centre[u]``, with features of items that of eta_i is
-    ``item_centre[i]`` and that of tau_i ``rival_mean + rival_centre[i]``; the centres are linear in the weights, which
-    are normal around 0 with the precisions ``spread`` (see regression.py). Without, centres and weights have no rows.
 
     An item bias is a factor whose xi and tau are 1: it is the last column of eta, and the number of columns of tau is
     that of the factors. Its mean is ``bias_centre`` (see bias.py).
@@ -51,14 +45,6 @@ class State(NamedTuple):
     xi: Doubles
     eta: Doubles
     tau: Doubles
-    user_centre: Doubles = _NONE
-    item_centre: Doubles = _NONE
-    rival_centre: Doubles = _NONE
-    user_weights: Doubles = _NONE
-    item_weights: Doubles = _NONE
-    rival_weights: Doubles = _NONE
-    bias_weights: Doubles = _NONE
-    spread: Doubles = _ONES  # of the weights of xi, eta, tau and the bias
     meetings: Doubles = _NO_ITEMS  # what the mean of the bias rises with
     bias_centre: Doubles = _NO_ITEMS
 

@@ -8,9 +8,6 @@ such line, its density taken with respect to the invariant measure of the group:
 - ``eta^h + c tau^h``: normal in c, drawn exactly;
 - ``(a eta^h, tau^h / a)`` and ``(c xi^h, eta^h / c)``: random steps in the logarithm;
 - ``(-xi^h, -eta^h)``, which matters when the prior of xi is not symmetric about 0.
-
-The weights of features, and the centres of xi and eta with them, are multiplied as xi and eta are; the centre of tau
-stays.
 """
 
 import math
@@ -33,48 +30,37 @@ _NUMBERS = 64  # positions of the stream reserved for one factor
 def scale_density(log_a: float, log_c: float, sums: Doubles, prior: Doubles) -> float:
     """Log density, on the lines of scales, of ``c xi``, ``(a / c) eta`` and ``tau / a``.
 
-    ``sums`` holds the linear and the quadratic coefficient of c in the prior of xi, the sums over the factor of eta^2
-    (about its centre, and of its weights), of tau times its mean and of tau^2, and by how many more numbers c, and a,
-    multiply than they divide.
+    ``sums`` holds the linear and the quadratic coefficient of c in the prior of xi, the sums over the factor of eta^2,
+    tau and tau^2, and by how many more numbers c multiplies than it divides.
     """
     c, a = math.exp(log_c), math.exp(log_a)
     value: float = c * (sums[0] - 0.5 * c * sums[1]) - 0.5 * prior[1] * sums[2] * (a / c) ** 2 + sums[5] * log_c
-    value += sums[6] * log_a
     if not math.isinf(prior[3]):
-        value += prior[3] / a * (prior[2] * sums[3] + sums[7] - 0.5 * sums[4] / a)
+        value += prior[3] / a * (prior[2] * sums[3] - 0.5 * sums[4] / a)
     return value
 
 
 @kernel
 def add_up(h: int, state: State, sums: Doubles) -> None:
     """Fill in the sums of :func:`scale_density` for a factor. A learnt mean of xi is multiplied with xi."""
-    users, items = state.user_weights.shape[0], state.item_weights.shape[0]
     sums[:] = 0.0
     weight, mean = state.prior[0], state.mean[h]
     learnt = state.learn[3]
     for u in range(state.xi.shape[0]):
-        value = state.xi[u, h] - (state.user_centre[u, h] if users else 0.0)
+        value = state.xi[u, h]
         if learnt:
             sums[1] += weight * (value - mean) ** 2
         else:
             sums[0] += weight * mean * value
             sums[1] += weight * value * value
     for i in range(state.eta.shape[0]):
-        sums[2] += (state.eta[i, h] - (state.item_centre[i, h] if items else 0.0)) ** 2
+        sums[2] += state.eta[i, h] ** 2
         sums[3] += state.tau[i, h]
         sums[4] += state.tau[i, h] ** 2
-        if items:
-            sums[7] += state.rival_centre[i, h] * state.tau[i, h]
     sums[5] = float(state.xi.shape[0] - state.eta.shape[0])
     if learnt:
         sums[1] += mean * mean
         sums[5] += 1.0
-    for w in range(users):
-        sums[1] += state.spread[0] * state.user_weights[w, h] ** 2
-    for w in range(items):
-        sums[2] += state.spread[1] / state.prior[1] * state.item_weights[w, h] ** 2
-    sums[5] += float(users - items)
-    sums[6] = float(items)
 
 
 @kernel
@@ -84,7 +70,7 @@ def move_along_orbits(clock: Clock, state: State) -> None:
     n, factors = xi.shape
     m = eta.shape[0]
     key = stream(clock, ORBIT)
-    sums = np.empty(8)
+    sums = np.empty(6)
     rivals = not math.isinf(prior[3])
     for h in range(factors):
         at = h * _NUMBERS
@@ -92,7 +78,7 @@ def move_along_orbits(clock: Clock, state: State) -> None:
         product = 0.0
         for i in range(m):
             square += tau[i, h] * tau[i, h]
-            product += tau[i, h] * (eta[i, h] - (state.item_centre[i, h] if state.item_centre.shape[0] else 0.0))
+            product += tau[i, h] * eta[i, h]
         if square > 0.0:
             c = -product / square + normal(key, at) / math.sqrt(square * prior[1])
             for i in range(m):
@@ -120,9 +106,3 @@ def move_along_orbits(clock: Clock, state: State) -> None:
         for i in range(m):
             eta[i, h] *= math.exp(log_a) / factor
             tau[i, h] *= math.exp(-log_a)
-        for part in (state.user_centre, state.user_weights):
-            for row in range(part.shape[0]):
-                part[row, h] *= factor
-        for part in (state.item_centre, state.item_weights):
-            for row in range(part.shape[0]):
-                part[row, h] *= math.exp(log_a) / factor

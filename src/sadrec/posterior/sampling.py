@@ -4,19 +4,16 @@ import logging
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
-from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from sadrec._memory import need, size
 from sadrec._progress import Bar
 from sadrec.posterior.chain import Chain
 from sadrec.posterior.draws import Draws
-from sadrec.posterior.featured import Asked, Places
 from sadrec.posterior.files import DrawFiles
 from sadrec.posterior.settings import GibbsSettings
+from sadrec.posterior.triples import Triples
 
 logger = logging.getLogger("sadrec")
 
@@ -46,7 +43,7 @@ def check_memory(needed: dict[str, int]) -> None:
 
 
 def sample(
-    asked: Asked,
+    triples: Triples,
     settings: GibbsSettings,
     threads: int = 1,
     *,
@@ -57,9 +54,8 @@ def sample(
 
     Chains take turns of a few sweeps, so that all have come equally far at any time.
     """
-    triples = asked.triples
-    chains = [Chain(triples, settings, number, asked.regression) for number in range(settings.chains)]
-    rows = len(asked.users), len(asked.items)
+    chains = [Chain(triples, settings, number) for number in range(settings.chains)]
+    rows = triples.users, triples.items
     draws = Draws.empty(settings.chains, settings.draws, *rows, settings.factors, settings.bias)
     kept = 0
     if files is not None:
@@ -71,16 +67,14 @@ def sample(
     whole = True
     disable = None if show_progress else True
     bar = Bar(None, "sampling", settings.sweeps, initial=chains[0].sweep, unit="sweep", disable=disable)
-    # The kernels use no BLAS; what features predict does, and its bits must not depend on the number of threads.
-    one_thread: Any = nullcontext() if asked.regression is None else threadpool_limits(1, "blas")
     pools = ThreadPoolExecutor(min(threads, settings.chains)), ThreadPoolExecutor(threads)
-    with one_thread, pools[0] as runners, pools[1] as helpers:
+    with pools[0] as runners, pools[1] as helpers:
         turn = 1
         try:
             while chains[0].sweep < settings.sweeps:
                 turn = min(turn, settings.sweeps - chains[0].sweep)
                 began = time.perf_counter()
-                kept = _turn(chains, draws, turn, runners, helpers, parts, asked.places)
+                kept = _turn(chains, draws, turn, runners, helpers, parts)
                 bar.update(turn)
                 bar.set_postfix_str("warming up" if not kept else f"{kept} draws per chain", refresh=False)
                 if not all(np.isfinite(array).all() for chain in chains for array in chain.state[3:6]):
@@ -114,7 +108,6 @@ def _turn(
     runners: ThreadPoolExecutor,
     helpers: ThreadPoolExecutor | None,
     parts: int,
-    places: Places | None = None,
 ) -> int:
     """Let every chain make some sweeps; return how many draws each has now."""
 
@@ -125,8 +118,7 @@ def _turn(
             past = chain.sweep - settings.warmup
             if past > 0 and past % settings.thin == 0:
                 at = chain.number, past // settings.thin - 1
-                users, items = (slice(None), slice(None)) if places is None else (places.users, places.items)
-                draws.user[at][users], draws.item[at][items], draws.rival[at][items] = chain.parameters()
+                draws.user[at], draws.item[at], draws.rival[at] = chain.state.xi, chain.state.eta, chain.state.tau
                 draws.scales[at] = chain.scales
 
     work = [runners.submit(run, chain) for chain in chains]

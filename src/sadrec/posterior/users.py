@@ -113,15 +113,12 @@ def draw_users(first_user: int, last_user: int, clock: Clock, state: State, data
     latent, scaling, noise = stream(clock, LATENT), stream(clock, USER_SCALE), stream(clock, USER)
     precision, linear, rough = np.empty((size, size)), np.empty(size), np.empty(factors)
     features, x = np.zeros((size, BLOCK)), np.empty(BLOCK)
-    expected, pull = mean.copy(), np.empty(factors)
+    pull = np.empty(factors)
     for u in range(first_user, last_user):
-        if state.user_centre.shape[0]:
-            for h in range(factors):
-                expected[h] = mean[h] + state.user_centre[u, h]
         squares = user_conditional(u, latent, state, data, residual, precision, linear)
         for h in range(factors):
             precision[h, h] += weight
-            pull[h] = weight * expected[h] - (precision[factors, h] if size > factors else 0.0)
+            pull[h] = weight * mean[h] - (precision[factors, h] if size > factors else 0.0)
         factorise(precision, factors)
         rough[:] = linear[:factors]
         solve_lower(precision, rough, factors)

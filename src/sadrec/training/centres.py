@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from sadrec._types import Doubles, Floats
-from sadrec.features.network import Perceptron, Prediction
-from sadrec.features.ridge import Ridge
+from sadrec.features.ridge import Linear, Ridge
 from sadrec.training.factors import Factors
 
 HALF = 5.0
@@ -22,17 +21,13 @@ SHARE = 0.5
 
 
 class Side:
-    """The features of the users, or of the items, that are trained: CSR rows, and how often each was observed.
+    """The features of the users, or of the items, that are trained: CSR rows, and how often each was observed."""
 
-    ``network`` is the seed of a network that predicts in place of the ridge regression alone, or None.
-    """
-
-    def __init__(self, rows: Any, counts: Doubles, network: int | None = None) -> None:
+    def __init__(self, rows: Any, counts: Doubles) -> None:
         self.rows = rows
-        weight = counts / (counts + HALF)
-        self._regression = Ridge(rows, weight) if network is None else Perceptron(rows, weight, network)
+        self._regression = Ridge(rows, counts / (counts + HALF))
 
-    def fit(self, targets: Doubles, groups: tuple[int, ...]) -> Prediction:
+    def fit(self, targets: Doubles, groups: tuple[int, ...]) -> Linear:
         """Return what the features predict of the targets, (rows, targets)."""
         return self._regression.fit(targets, groups)
 

@@ -17,7 +17,6 @@ from sadrec._record import Arrays, Records
 from sadrec._types import Floats
 from sadrec.training.factors import Factors
 from sadrec.training.stored import Stored
-from sadrec.training.trainer import Rerun
 
 logger = logging.getLogger("sadrec")
 
@@ -35,7 +34,6 @@ class State:
     best: Stored | None = None  # the factors of the epoch with the best figure to watch,
     best_epoch: int = 0  # and its number
     stopped: bool = False  # whether training ended before the last epoch
-    rerun: Rerun | None = None  # the second run, when it has begun
 
 
 class Checkpoints:
@@ -90,7 +88,7 @@ class Checkpoints:
             arrays |= _packed(state.best.put_into(factors.copy()), "best_")
         if state.l1_weights is not None:
             arrays["l1_weights"] = state.l1_weights
-        names = ("epoch", "history", "best_epoch", "stopped", "rerun")
+        names = ("epoch", "history", "best_epoch", "stopped")
         self.write(state.epoch, {name: getattr(state, name) for name in names}, arrays)
 
     def load(self, like: Factors) -> tuple[Factors, State] | None:
@@ -118,9 +116,6 @@ def _unpacked(values: dict[str, Any], arrays: Arrays, like: Factors) -> tuple[Fa
         raise ValueError(f"{len(history)} epochs of figures do not belong to epoch {epoch}")
     if not 0 <= best_epoch <= epoch or has_best != (best_epoch > 0):
         raise ValueError(f"the best epoch is {best_epoch} of {epoch}")
-    rerun = None if values.get("rerun") is None else Rerun(*map(int, values["rerun"]))
-    if rerun is not None and not (has_best and 0 < rerun.start < epoch <= rerun.end):
-        raise ValueError(f"epoch {epoch} does not belong to {rerun}")
     if weights is not None and weights.min(initial=0) < 0:
         raise ValueError("some l1_weights are below 0")
     return factors(""), State(
@@ -130,7 +125,6 @@ def _unpacked(values: dict[str, Any], arrays: Arrays, like: Factors) -> tuple[Fa
         best=Stored(factors("best_")) if has_best else None,
         best_epoch=best_epoch,
         stopped=bool(values["stopped"]),
-        rerun=rerun,
     )
 
 

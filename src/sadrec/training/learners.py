@@ -45,14 +45,13 @@ class Learners:
         executor: Executor | None = None,
         sweeps: int = SWEEPS,
         features: tuple[Any, Any] = (None, None),
-        network: int | None = None,
     ) -> None:
         counts = count(pairs, items)
         lengths = [factors]
         if factors and all(side is None for side in features) and (users > 1 or rivals):
             lengths.append(0)
         self.learners = [
-            Variational(counts, users, items, length, seed, rivals, threads, executor, sweeps, features, network)
+            Variational(counts, users, items, length, seed, rivals, threads, executor, sweeps, features)
             for length in lengths
         ]
         self._one_user = users == 1

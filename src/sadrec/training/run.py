@@ -17,7 +17,7 @@ from sadrec.training.interrupt import SafeInterrupt
 from sadrec.training.learners import Learners
 from sadrec.training.rollback import Rollback
 from sadrec.training.stored import Stored
-from sadrec.training.trainer import Figures, Rerun, Trainer, lasting
+from sadrec.training.trainer import Figures, Trainer, lasting
 from sadrec.training.validation import HeldOut, validation_figures
 from sadrec.training.variational import Variational
 
@@ -58,10 +58,6 @@ def run(
     those of a whole epoch: the best one when there is a validation set, else the last. A parameter that stops being
     finite raises a DivergedError.
 
-    A best epoch in the middle was taken while parameters still jumped about. So a second run follows, from the first
-    factors on, whose learning rate comes down where the first one was best (:class:`~sadrec.training.trainer.Rerun`).
-    Kept is the best epoch of both.
-
     The options are those of ``SAD.fit``. ``after_epoch(epoch, figures)`` ends the run by returning True, ``title`` is
     that of the progress bar, ``history`` a list to fill with the figures as they come, those of before a resume first.
     """
@@ -69,7 +65,6 @@ def run(
     with ExitStack() as stack:
         if checkpoints is not None:
             stack.enter_context(locked(checkpoints.folder))
-        first = None if validation is None else Stored(trainer.factors)
         state = State() if checkpoints is None else _resume(trainer, checkpoints)
         history = [] if history is None else history
         history[:] = state.history
@@ -85,14 +80,7 @@ def run(
 
         try:
             with SafeInterrupt() as interrupt:
-                while not state.stopped:
-                    if _over(state, trainer, patience):
-                        rerun = Rerun.after(trainer.settings, state.epoch, state.best_epoch)
-                        if first is None or rerun is None or state.rerun is not None:
-                            break
-                        trainer.rerun = rerun
-                        first.put_into(trainer.factors)
-                        bar.total = rerun.end
+                while not _over(state, trainer, patience):
                     figures = trainer.train_epoch(interrupt.check)
                     if not trainer.factors.finite():
                         raise DivergedError(
@@ -120,7 +108,6 @@ def run(
                 if trainer.idle:  # else someone insisted while threads are still at work: what was saved must do
                     state = rollback.restore(trainer.factors)
                     trainer.epoch, trainer.l1_weights, history[:] = state.epoch, state.l1_weights, state.history
-                    trainer.rerun = state.rerun
                     save()
             raise
         finally:
@@ -136,16 +123,16 @@ def _resume(trainer: Trainer, checkpoints: Checkpoints) -> State:
         return State()
     factors, state = checkpoint
     trainer.factors.assign(factors)
-    trainer.epoch, trainer.l1_weights, trainer.rerun = state.epoch, state.l1_weights, state.rerun
+    trainer.epoch, trainer.l1_weights = state.epoch, state.l1_weights
     logger.info("resumed after epoch %d of %d", state.epoch, trainer.epochs)
     return state
 
 
 def _over(state: State, trainer: Trainer, patience: int | None) -> bool:
-    """Tell whether the last epoch is done, or patience is at its end; a second run is made to its end."""
-    if trainer.epoch >= trainer.epochs:
+    """Tell whether a callback stopped the run, the last epoch is done, or patience is at its end."""
+    if state.stopped or trainer.epoch >= trainer.epochs:
         return True
-    return state.rerun is None and patience is not None and state.epoch - state.best_epoch >= patience
+    return patience is not None and state.epoch - state.best_epoch >= patience
 
 
 def _after(state: State, trainer: Trainer, figures: Figures, monitor: str | None) -> State:
@@ -162,7 +149,6 @@ def _after(state: State, trainer: Trainer, figures: Figures, monitor: str | None
         history=(*state.history, lasting(figures)),
         best=best,
         best_epoch=best_epoch,
-        rerun=trainer.rerun,
     )
 
 

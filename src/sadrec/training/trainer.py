@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import repeat
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,39 +37,6 @@ _NO_CENTRE = Centre()
 # Entries of tau this close to 1 count as 1 (the paper's definition of sparsity).
 SPARSE = 0.05
 
-# A learning rate has come down when no more than this share of it is left.
-COME_DOWN = 0.1
-
-
-class Rerun(NamedTuple):
-    """A second run, from the first factors on, whose learning rate comes down where the first one was best.
-
-    Its ``epochs`` are as many as make the sum of its learning rates that of the first run up to its best epoch. It
-    begins after ``start`` epochs.
-    """
-
-    start: int
-    epochs: int
-
-    @property
-    def end(self) -> int:
-        """How many epochs there are of both runs together."""
-        return self.start + self.epochs
-
-    @staticmethod
-    def after(settings: Settings, start: int, best: int) -> "Rerun | None":
-        """Return the second run for a best epoch; None where the rate had come down, or does not come down once.
-
-        >>> from types import SimpleNamespace
-        >>> settings = SimpleNamespace(schedule="linear", iterations=60, learning_rate=0.05, adaptive=False)
-        >>> Rerun.after(settings, 15, 10)
-        Rerun(start=15, epochs=18)
-        """
-        once = settings.schedule == "linear" and epochs_of(settings) == settings.iterations
-        once &= settings.learning_rate > 0
-        left = 1.0 - best / settings.iterations if once and best else 0.0
-        return Rerun(start, round(best * (1.0 + left))) if left > COME_DOWN else None
-
 
 class Trainer:
     """Stochastic gradient training, one epoch at a time; the factors are changed in place and usable after each.
@@ -93,7 +60,6 @@ class Trainer:
         self.epoch = 0
         self.idle = True  # no thread is at work on the factors
         self.l1_weights: Floats | None = None
-        self.rerun: Rerun | None = None
         self._positives = positives
         self._sources = sources or []
         self._centres = centres
@@ -108,7 +74,7 @@ class Trainer:
     @property
     def epochs(self) -> int:
         """How many epochs there are in all: adaptive training has two phases."""
-        return epochs_of(self.settings) if self.rerun is None else self.rerun.end
+        return epochs_of(self.settings)
 
     def train_epoch(self, between: Callable[[], None] = lambda: None) -> Figures:
         """Train one epoch and return its figures.
@@ -121,12 +87,11 @@ class Trainer:
         """
         began = time.perf_counter()
         centre = _NO_CENTRE if self._centres is None else self._centres.of(self.factors)
-        if self.rerun is None and self.epoch == self.settings.iterations and self.epochs > self.epoch:
+        if self.epoch == self.settings.iterations and self.epochs > self.epoch:
             self.l1_weights = adaptive_weights(self.factors)
-        begins = self.epoch == (0 if self.rerun is None else self.rerun.start)
-        if self.settings.length and (begins or self._sources):  # given pairs leave the length free
+        if self.settings.length and (self.epoch == 0 or self._sources):  # given pairs leave the length free
             put_rows_to_length(self.factors, self.settings.length)
-        first_rate = rate_at(self.settings, self.epoch, 0.0, self.rerun)
+        first_rate = rate_at(self.settings, self.epoch, 0.0)
         penalties = penalties_of(self.settings, self.l1_weights, centre)
         with self._workers() as spread:
             figures: list[Doubles] = []
@@ -136,7 +101,7 @@ class Trainer:
             for position, (which, cells) in enumerate(plan):
                 between()
                 kernel, work, _ = parts[which]
-                rate = rate_at(self.settings, self.epoch, position / len(plan), self.rerun)
+                rate = rate_at(self.settings, self.epoch, position / len(plan))
                 data, written = next(work)
                 run_cells(kernel, cells, data, self.factors, penalties, rate, written, spread, self._threads)
         self.epoch += 1
@@ -212,11 +177,9 @@ def epochs_of(settings: Settings) -> int:
     return settings.iterations * (2 if two else 1)
 
 
-def rate_at(settings: Settings, epoch: int, through: float, rerun: Rerun | None = None) -> float:
+def rate_at(settings: Settings, epoch: int, through: float) -> float:
     """Return the learning rate when this share of the epoch is done."""
     rate = settings.learning_rate
-    if rerun is not None:
-        return rate * (rerun.end - epoch - through) / rerun.epochs
     if settings.schedule == "constant":
         return rate
     iterations = max(settings.iterations, 1)

@@ -113,8 +113,7 @@ class Variational:
     ``factors`` is the length of the vectors beside the bias, once all have come; ``seed`` that of the first means,
     which differ between items so that they can part. Rival factors are learnt or held at 1 (BPR). The result does not
     depend on the number of threads. ``sweeps`` is how many there will be. ``features`` are those of users and of
-    items, CSR, or None: what they predict takes the place of the priors' means. ``network`` is the seed of a network
-    that predicts, or None.
+    items, CSR, or None: what they predict takes the place of the priors' means.
     """
 
     def __init__(
@@ -129,7 +128,6 @@ class Variational:
         executor: Executor | None = None,
         sweeps: int = SWEEPS,
         features: tuple[Any, Any] = (None, None),
-        network: int | None = None,
     ) -> None:
         self._users, self.rivals, self._seed = users, rivals, seed
         self._threads, self._executor = 1 if executor is None else threads, executor
@@ -149,7 +147,7 @@ class Variational:
         self._met = np.diff(self._entries.start) > 0
         observed = np.diff(self.rows.start), np.diff(self._entries.start)
         self._user_side, self._item_side = (
-            None if rows is None or not many else Side(rows, counts.astype(np.float64), network)
+            None if rows is None or not many else Side(rows, counts.astype(np.float64))
             for rows, counts, many in zip(features, observed, (users > 1, True), strict=True)
         )
         self.total = float(weight.sum())
