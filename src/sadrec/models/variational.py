@@ -82,15 +82,14 @@ def fit_comparisons(
     known = (None, None) if features is None else features.rows
     size = len(data.users), len(data.items), settings.factors
     with ThreadPoolExecutor(threads) as executor:
-        pool = executor if threads > 1 else None
         learners = Learners(
             data.comparisons,
             *size,
             settings.seed,
             settings.learn_rivals,
-            threads,
-            pool,
-            settings.iterations,
+            threads=threads,
+            executor=executor if threads > 1 else None,
+            sweeps=settings.iterations,
             features=known,
         )
         try:

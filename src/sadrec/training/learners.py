@@ -6,7 +6,6 @@ that a few comparisons can tell.
 """
 
 from collections.abc import Mapping
-from concurrent.futures import Executor
 from typing import Any
 
 from numpy.typing import NDArray
@@ -16,7 +15,7 @@ from sadrec.features.ridge import on_one_thread
 from sadrec.training.given import Pairs
 from sadrec.training.layout import count
 from sadrec.training.leave_one_out import left_out_loss
-from sadrec.training.variational import SWEEPS, Variational
+from sadrec.training.variational import Variational
 
 EVIDENCE = 10.0
 """Nats of left-out log likelihood that decide; fewer may be an error of the approximation.
@@ -34,26 +33,14 @@ class Learners:
     """
 
     def __init__(
-        self,
-        pairs: Pairs,
-        users: int,
-        items: int,
-        factors: int,
-        seed: int,
-        rivals: bool = True,
-        threads: int = 1,
-        executor: Executor | None = None,
-        sweeps: int = SWEEPS,
-        features: tuple[Any, Any] = (None, None),
+        self, pairs: Pairs, users: int, items: int, factors: int, seed: int, rivals: bool = True, **options: Any
     ) -> None:
         counts = count(pairs, items)
         lengths = [factors]
-        if factors and all(side is None for side in features) and (users > 1 or rivals):
+        featured = any(side is not None for side in options.get("features", ()))
+        if factors and not featured and (users > 1 or rivals):
             lengths.append(0)
-        self.learners = [
-            Variational(counts, users, items, length, seed, rivals, threads, executor, sweeps, features)
-            for length in lengths
-        ]
+        self.learners = [Variational(counts, users, items, length, seed, rivals, **options) for length in lengths]
         self._one_user = users == 1
         give_back()  # what counting took
 
