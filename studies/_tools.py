@@ -13,6 +13,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from sadrec import Comparisons, Interactions
@@ -38,6 +39,7 @@ __all__ = [
     "lift",
     "markdown_table",
     "new_figure",
+    "paired",
     "plain",
     "png_of",
     "resumable",
@@ -193,6 +195,16 @@ def write_tables(folder: Path, name: str, summary: pl.DataFrame, measures: Seque
     write_whole(folder / f"{name}.csv", _wide(summary, measures).write_csv())
     write_whole(folder / f"{name}.md", text.rstrip() + "\n")
     return text
+
+
+def paired(ours: Sequence[Sequence[float]], theirs: Sequence[Sequence[float]]) -> tuple[float, float]:
+    """Return the mean difference of two models on the same rows, and its standard error over the rows of a seed.
+
+    There is a list of values for every seed; both figures are means over the seeds.
+    """
+    differences = [np.subtract(*rows) for rows in zip(ours, theirs, strict=True)]
+    errors = [one.std() / np.sqrt(len(one)) for one in differences]
+    return float(np.mean([one.mean() for one in differences])), float(np.mean(errors))
 
 
 def _wide(summary: pl.DataFrame, measures: Sequence[str]) -> pl.DataFrame:

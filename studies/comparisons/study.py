@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from sadrec import Comparisons
-from studies._tools import Record, Unit, digest, markdown_table, run, write_whole
+from studies._tools import Record, Unit, digest, markdown_table, paired, run, write_whole
 from studies.comparisons.baselines import weights_of
 from studies.comparisons.models import MODELS, USUAL, Parts, losses, titles, warm_up
 
@@ -181,7 +181,7 @@ def summary(places: Sequence[tuple[str, By, int, str]], records: Sequence[Record
     gathered: dict[tuple[str, By], dict[str, list[tuple[Any, ...]]]] = defaultdict(lambda: defaultdict(list))
     for (name, way, seed, model), record in by_place.items():
         ours = by_place.get((name, way, seed, OURS))
-        difference, error = (np.nan, np.nan) if ours is None else _paired(record["weighted"], ours["weighted"])
+        difference, error = (np.nan, np.nan) if ours is None else paired([record["weighted"]], [ours["weighted"]])
         entry = (record["loss"], record["accuracy"], record["seconds"], difference, error)
         gathered[name, way][model].append(entry)
     return {
@@ -194,12 +194,6 @@ def _figures(entries: Any) -> Figures:
     means = [float(value) for value in entries.mean(axis=0)]
     compared = [None if np.isnan(value) else value for value in means[3:]]
     return Figures(means[0], means[1], means[2], compared[0], compared[1], len(entries))
-
-
-def _paired(theirs: Sequence[float], ours: Sequence[float]) -> tuple[float, float]:
-    """Return the mean difference of values of the same rows, and its standard error."""
-    difference = np.asarray(theirs) - np.asarray(ours)
-    return float(difference.mean()), float(difference.std() / np.sqrt(len(difference)))
 
 
 def bar_of(name: str, by: By, figures: Mapping[str, Figures]) -> float | None:

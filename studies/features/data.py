@@ -10,8 +10,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from sadrec import Comparisons, Interactions
-from sadrec.data import load_features
 from studies._options import load_ratings
+from studies.features.movielens import load_features
 
 Doubles = NDArray[np.float64]
 POKEMON = "pokemon"

@@ -15,7 +15,7 @@ import polars as pl
 
 from sadrec import Comparisons
 from sadrec.evaluation import evaluate_top_n
-from studies._tools import Record, Unit, digest, fingerprint, markdown_table, plain, run, write_whole
+from studies._tools import Record, Unit, digest, fingerprint, markdown_table, paired, plain, run, write_whole
 from studies.baselines import BaselineError
 from studies.comparisons.models import losses, warm_up
 from studies.features import splits
@@ -230,14 +230,6 @@ def battles_study(
 # -- the report -------------------------------------------------------------------------------------------------------
 
 
-def paired(ours: Figures, theirs: Figures) -> tuple[float, float]:
-    """Return the mean difference of two models on the same rows, and its standard error over the rows of a seed."""
-    differences = [np.subtract(*rows) for rows in zip(ours.rows, theirs.rows, strict=True)]
-    means = [float(one.mean()) for one in differences]
-    errors = [float(one.std() / np.sqrt(len(one))) for one in differences]
-    return float(np.mean(means)), float(np.mean(errors))
-
-
 def report(
     name: str,
     table: Table,
@@ -269,7 +261,7 @@ def report(
         if (OURS, key) in table:
             for model in titles:
                 if model != OURS and (model, key) in table:
-                    difference, error = paired(table[OURS, key], table[model, key])
+                    difference, error = paired(table[OURS, key].rows, table[model, key].rows)
                     lines.append(
                         f"- {headings[key]}: {titles[OURS]} less {titles[model]}: {difference:+.4f} ± {error:.4f}"
                     )

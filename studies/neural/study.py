@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from sadrec import SAD, Comparisons, Interactions
 from sadrec.evaluation import evaluate_top_n
 from studies._options import load_ratings
-from studies._tools import Record, Unit, digest, markdown_table, plain, run, write_whole
+from studies._tools import Record, Unit, digest, markdown_table, paired, plain, run, write_whole
 from studies.baselines import BaselineError
 from studies.baselines.environments import environment_of, installed
 from studies.baselines.processes import run_logged, tail
@@ -259,17 +259,11 @@ def unit_of(name: str, data: Interactions | Comparisons, model: str, settings: S
 def _row(name: str, results: Mapping[str, Sequence[Record]]) -> list[str]:
     mean = {model: np.mean([np.mean(record["rows"]) for record in records]) for model, records in results.items()}
     seconds = [np.mean([record["seconds"] for record in records]) for records in results.values()]
+    rows = {model: [record["rows"] for record in records] for model, records in results.items()}
+    compared = [paired(rows["network"], rows[model]) for model in ("sad", "linear")]
     return [
         name,
         *(f"{value:.4f}" for value in mean.values()),
-        *(_paired(results["network"], results[model]) for model in ("sad", "linear")),
+        *(f"{difference:+.4f} ± {error:.4f}" for difference, error in compared),
         " / ".join(f"{value:.0f}" for value in seconds),
     ]
-
-
-def _paired(ours: Sequence[Record], theirs: Sequence[Record]) -> str:
-    """Return the mean difference on the same rows, and its standard error over the rows of a seed."""
-    differences = [np.subtract(one["rows"], other["rows"]) for one, other in zip(ours, theirs, strict=True)]
-    mean = np.mean([one.mean() for one in differences])
-    error = np.mean([one.std() / np.sqrt(len(one)) for one in differences])
-    return f"{mean:+.4f} ± {error:.4f}"

@@ -99,7 +99,10 @@ def write_report(folder: Path, claims: Sequence[Claim], final: pl.DataFrame, cap
     parts = ["# Simulation study", introduction(final), "## The paper's claims", markdown_table(header, rows)]
     parts += ["The criteria are ours: the paper gives no numbers.", "## Results after the last epoch"]
     parts += [markdown_table(*final_rows(final)), divergence(final)]
-    parts += ["`final.csv` and `curves.csv` hold the numbers, the second epoch by epoch.", "## Figures"]
+    parts += [
+        "`final.csv` holds the numbers; the study also writes `curves.csv`, with those of every epoch.",
+        "## Figures",
+    ]
     for name, caption in captions.items():
         parts += [f"![{name}]({name}.png)", caption]
     report = folder / "report.md"

@@ -7,12 +7,13 @@ from click.testing import CliRunner
 
 from sadrec import Comparisons, Interactions
 from sadrec.evaluation import evaluate_top_n
+from studies._tools import paired
 from studies.features import splits
 from studies.features.__main__ import features_command
 from studies.features.battles import BATTLE_MODELS, logistic_loss
 from studies.features.data import Featured, encoded, movielens, pokemon, simulated
 from studies.features.models import MODELS, ridge
-from studies.features.study import _Answers, battles_study, lists_study, paired, report
+from studies.features.study import _Answers, battles_study, lists_study, report
 
 
 def two_tastes(users=40, items=60, seed=0):
@@ -122,7 +123,7 @@ def test_battles_of_the_unseen_are_predicted_by_features_and_not_by_scores(tmp_p
         assert table[model, "both"].value == pytest.approx(np.log(2), abs=0.01)
     for model in ("logistic", "bent", "products"):
         assert table[model, "unseen"].value < table["bt", "unseen"].value - 0.05
-    difference, error = paired(table["logistic", "one"], table["coin", "one"])
+    difference, error = paired(table["logistic", "one"].rows, table["coin", "one"].rows)
     assert difference == pytest.approx(table["logistic", "one"].value - table["coin", "one"].value, abs=1e-4)
     assert error > 0
     titles = {name: model.title for name, model in BATTLE_MODELS.items()}

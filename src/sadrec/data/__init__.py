@@ -6,7 +6,7 @@ from sadrec._lazy import lazily
 
 if TYPE_CHECKING:
     from sadrec.data.comparisons import Comparisons, as_comparisons, as_feedback
-    from sadrec.data.datasets import load, load_features, load_split
+    from sadrec.data.datasets import load, load_split
     from sadrec.data.ids import Ids, UnknownIdError, as_id_array
     from sadrec.data.interactions import Interactions, as_interactions
     from sadrec.data.items import Items
@@ -25,7 +25,6 @@ __all__ = [
     "as_id_array",
     "as_interactions",
     "load",
-    "load_features",
     "load_split",
     "simulate",
 ]
@@ -35,7 +34,7 @@ if not TYPE_CHECKING:
         __name__,
         {
             "comparisons": "Comparisons as_comparisons as_feedback",
-            "datasets": "load load_features load_split",
+            "datasets": "load load_split",
             "ids": "Ids UnknownIdError as_id_array",
             "interactions": "Interactions as_interactions",
             "items": "Items",

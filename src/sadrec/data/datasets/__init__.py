@@ -14,12 +14,11 @@ from sadrec.data._text import first_line
 from sadrec.data.datasets import netflix
 from sadrec.data.datasets.archive import one_of_a_name, read_titles, unpacked
 from sadrec.data.datasets.download import DownloadError, cache_folder, fetch
-from sadrec.data.datasets.features import load_features
 from sadrec.data.describe import Description
 from sadrec.data.interactions import Interactions
 from sadrec.data.tables import Table
 
-__all__ = ["PUBLISHED", "DownloadError", "cache_folder", "load", "load_features", "load_split"]
+__all__ = ["PUBLISHED", "DownloadError", "cache_folder", "load", "load_split"]
 
 log = logging.getLogger(__name__)
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import polars as pl
 
+from sadrec.data.datasets import DATASETS
 from sadrec.data.datasets.archive import one_of_a_name, unpacked
 from sadrec.data.datasets.download import fetch
 
@@ -67,12 +68,7 @@ def load_features(name: str, path: str | Path | None = None) -> FeatureTables:
     """
     if name not in _FILES:
         raise ValueError(f"there are no features of {name!r}: there are some of {' and '.join(map(repr, _FILES))}")
-    if path is None:
-        from sadrec.data.datasets import DATASETS
-
-        place = fetch(DATASETS[name].url, DATASETS[name].md5)
-    else:
-        place = Path(path).expanduser()
+    place = fetch(DATASETS[name].url, DATASETS[name].md5) if path is None else Path(path).expanduser()
     if (place / "items.parquet").is_file():
         items = pl.read_parquet(place / "items.parquet", columns=["item", "title", "genres"])
         users = place / "users.parquet"
