@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sadrec._kernel import kernel
 from sadrec._types import Doubles
 
-_LEAST = 0.002  # share of a precision that is left at least: beliefs are approximate, and differences of them more so
+_LEAST = 0.002  # share of a precision that has to be left: beliefs are approximate, and differences of them more so
 
 
 class Beliefs(NamedTuple):
@@ -70,16 +70,17 @@ def moderated(mean: Doubles, variance: Doubles) -> Doubles:
     return np.asarray(mean / np.sqrt(1 + np.pi * variance / 8))
 
 
-def divided(mean: Any, variance: Any, curvature: Any, slope: Any) -> tuple[Doubles, Doubles]:
+def divided(mean: Any, variance: Any, curvature: Any, slope: Any, left: float = _LEAST) -> tuple[Doubles, Doubles]:
     """Return mean and variance of a normal distribution from which a parabola is divided out.
 
-    Where a belief is too wide for the parabola to have been a part of it, its mean stays, with much less precision.
+    Where a belief is too wide for the parabola to have been a part of it, its mean stays, with the share ``left`` of
+    its precision.
     """
     known = np.maximum(variance, 1e-12)
     precision = 1 / known - curvature
     enough = precision > _LEAST / known
-    left = np.where(enough, precision, _LEAST / known)
-    return np.where(enough, (mean / known - slope) / left, mean), 1 / left
+    precision = np.where(enough, precision, left / known)
+    return np.where(enough, (mean / known - slope) / precision, mean), 1 / precision
 
 
 def pairing_keys(items: NDArray[Any], rivals: NDArray[Any], count: int) -> NDArray[np.int64]:

@@ -460,3 +460,24 @@ def _umask():
     now = os.umask(0)
     os.umask(now)
     return now
+
+
+def test_what_a_user_thinks_of_items_makes_no_cycle():
+    rng = np.random.default_rng(0)
+    scores = 1.5 * rng.standard_normal((12, 12))  # every user has other scores: no factor explains them
+    judges, winner, step = rng.integers((0, 0, 1), (12, 12, 12), size=(1700, 3)).T
+    loser = (winner + step) % 12
+    won = rng.random(1700) < 1 / (1 + np.exp(scores[judges, loser] - scores[judges, winner]))
+    data = comparisons(judges, np.where(won, winner, loser), np.where(won, loser, winner))
+    known = SAD().fit(data, show_progress=False)._fitted
+    assert known.uncertainty.own_scale > 0.5
+    triples = [rng.permutation(12)[:3] for _ in range(60)]
+    sure = [known.uncertainty.together(known.parameters, 0, path, np.roll(path, -1)) for path in triples]
+    assert np.mean(sure) < 0.01
+
+
+def test_intransitivity_counts_what_single_pairs_have_on_their_own():
+    winner = np.repeat([0, 1, 2], 8)
+    ring = SAD().fit(comparisons(0 * winner, winner, (winner + 1) % 3), show_progress=False)
+    assert ring.intransitivity(0) > 0.9
+    assert np.ptp(ring.rank(0, method="nash").scores) < 0.1

@@ -29,7 +29,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "loser": ("loser", "loserid", "rejected"),
     "left": ("left", "leftid", "itema", "modela", "first", "a"),
     "right": ("right", "rightid", "itemb", "modelb", "second", "b"),
-    "weight": ("weight", "weights"),
+    "weight": ("weight", "weights", "count", "counts"),
 }  # fmt: skip
 
 

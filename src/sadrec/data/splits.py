@@ -62,6 +62,10 @@ def deal(weight: NDArray[Any], shares: Any, seed: int) -> NDArray[np.float32]:
 
     A row of weight k is k rows, each of which goes to one part; what is left of a weight that is not whole goes to one.
     """
+    if len(weight) and weight.max() > 2**53:
+        raise ValueError(
+            f"a weight of {weight.max():.3g} counts more than 2^53 comparisons: divide all weights by a number"
+        )
     rng = generator(seed)
     whole = np.floor(weight).astype(np.int64)
     parts = rng.multinomial(whole, shares).T.astype(np.float32)

@@ -18,7 +18,6 @@ from sadrec.models.questions import Questions
 from sadrec.ranking.cycles import Group, recommend_groups
 from sadrec.ranking.fold_in import average_user
 from sadrec.ranking.rank import Method
-from sadrec.ranking.tournament import tournament
 
 
 class Lists(Questions):
@@ -238,5 +237,5 @@ class Lists(Questions):
         known = self._fitted
         among = max(_check.whole(N, "N"), _check.whole(candidates, "candidates", least=1))
         row = known.user(user)
-        game = tournament(known.parameters, row, *known.best(row, among, self.num_threads))
+        game = known.tournament(row, *known.best(row, among, self.num_threads))
         return recommend_groups(game, N, largest=largest, minimum=minimum)

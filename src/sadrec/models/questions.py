@@ -14,9 +14,9 @@ from sadrec.models.fitted import Fitted, Scored, one_position
 from sadrec.ranking import Parameters
 from sadrec.ranking.cycles import Cycle, CyclicTriads, cycles, cyclic_triads
 from sadrec.ranking.explain import Explanation, explain
-from sadrec.ranking.intransitivity import intransitivity, item_counter_effects
+from sadrec.ranking.intransitivity import intransitivity, item_counter_effects, share_of_margins
 from sadrec.ranking.pairs import margins, preference, sigmoid
-from sadrec.ranking.rank import Method, Ranking, SlateMethod, rank, rank_margins, rank_tournament
+from sadrec.ranking.rank import LONGEST, Method, Ranking, SlateMethod, rank, rank_margins, rank_tournament
 from sadrec.ranking.slates import Nemeses, Spoiler, nemeses, spoilers
 from sadrec.ranking.top_n import similar_items, similar_users
 from sadrec.ranking.tournament import Tournament
@@ -204,7 +204,7 @@ class Questions(Estimator):
                 raise ValueError(f"user {user!r} was seen with nothing to compare with: use method='margin' alone")
         if reference is not None:
             against = liked if against_liked else known.items(reference, "reference")
-        if known.knows_pairings and method in ("wins", "markov", "nash"):
+        if known.knows_pairings and method in ("wins", "markov", "nash") and len(labels) <= LONGEST:
             return rank_tournament(self.tournament(user, labels), method)
         if known.knows_pairings and against is not None:
             x = self.preference(user, labels[:, None], known.item_ids.array[against])
@@ -246,7 +246,9 @@ class Questions(Estimator):
           paper     beats  rock      by 1      (73 %)]
         """
         found = [self._judged(user, cycle) for cycle in cycles(self.tournament(user, items, N), minimum)]
-        return sorted(found, key=lambda cycle: -cycle.strength * (cycle.probability or 1.0))
+        return sorted(
+            found, key=lambda cycle: -cycle.strength * (1.0 if cycle.probability is None else cycle.probability)
+        )
 
     def _judged(self, user: Any, cycle: Cycle) -> Cycle:
         """Return a cycle with the probabilities of its steps, and of all of them at once."""
@@ -266,12 +268,17 @@ class Questions(Estimator):
         """Return the share of preferences that no scores can explain, 0 to 1, of one user, several or (None) all.
 
         It is the curl of a user's preferences over the whole catalogue, in squares: 0 for BPR. It can be positive
-        without a single cycle in the signs: :meth:`cyclic_triads` counts those.
+        without a single cycle in the signs: :meth:`cyclic_triads` counts those. Of several users, or of more than 2,000
+        items, it is that of the factors.
         """
         known = self._fitted
         if user is None:
             return intransitivity(known.parameters)
-        share = intransitivity(known.parameters, known.user_ids.positions(user))
+        rows = known.user_ids.positions(user)
+        if known.knows_pairings and is_scalar_id(user) and len(known.item_ids) <= LONGEST:
+            game = known.tournament(int(rows), np.arange(len(known.item_ids)), known.item_ids.array)
+            return share_of_margins(game.margins)
+        share = intransitivity(known.parameters, rows)
         return float(share) if is_scalar_id(user) else share
 
     def counter_effects(self, user: Any = None, N: int = 10) -> tuple[IdArray, Doubles]:

@@ -64,8 +64,8 @@ class Cycle:
     def __repr__(self) -> str:
         names = [one_line(item) for item in self.path]
         width = max(map(len, names))
-        sure = "" if self.probability is None else f", {100 * self.probability:.0f} % probable,"
-        lines = [f"Cycle of strength {self.strength:.3g}{sure} through {len(names)} of {len(self.members)} items"]
+        sure = "" if self.probability is None else f" ({100 * self.probability:.0f} % sure that all steps hold)"
+        lines = [f"Cycle of strength {self.strength:.3g} through {len(names)} of {len(self.members)} items{sure}"]
         for step, name in enumerate(names):
             other = names[(step + 1) % len(names)]
             lines.append(

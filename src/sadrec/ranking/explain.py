@@ -41,7 +41,7 @@ class Explanation:
     columns
         What each column of the features adds to that, with its name, largest first; they sum to ``by_features``.
     beside
-        What the comparisons of these two items, and the user's own, add to the factors; 0 for a model without.
+        What the comparisons of these two items, and those of the user, add to the factors; 0 for a model without.
 
     Examples
     --------
@@ -103,7 +103,7 @@ class Explanation:
         if self.has_bias:
             lines.append(f"  bias {self.bias:+.3g}")
         if self.beside:
-            lines.append(f"  these two items alone {self.beside:+.3g}")
+            lines.append(f"  own comparisons {self.beside:+.3g}")
         if self.by_features is not None:
             shown = "".join(f", {one_line(name)} {value:+.3g}" for name, value in self.columns[:3])
             lines.append(f"  features {self.by_features:+.3g}, own {self.margin - self.by_features:+.3g}{shown}")

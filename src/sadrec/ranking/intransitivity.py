@@ -43,6 +43,17 @@ def intransitivity(parameters: Parameters, users: User | ArrayLike | None = None
     return np.asarray(share[0] if single else share)
 
 
+def share_of_margins(margins: Doubles) -> float:
+    """Compute the share of anti-symmetric margins, in squares, that no scores can explain.
+
+    >>> share_of_margins(np.array([[0.0, 1.0, -1.0], [-1.0, 0.0, 1.0], [1.0, -1.0, 0.0]]))
+    1.0
+    """
+    total = float((margins**2).sum())
+    explained = 2 * len(margins) * float((margins.mean(axis=1) ** 2).sum())
+    return max(1 - explained / total, 0.0) if total else 0.0
+
+
 def factor_shares(parameters: Parameters, user: User) -> Doubles:
     """Split a user's intransitivity among the factors; one that cancels what others do is negative."""
     xi = _vectors(parameters, user_vector(parameters, user))[0]

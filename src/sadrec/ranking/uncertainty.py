@@ -118,21 +118,29 @@ class Uncertainty(Distributed):
 
     def beside_factors(self, parameters: Parameters, users: Any, items: Any, rivals: Any) -> tuple[Any, Any]:
         """Return mean and variance of what is added to the margins of the factors, for positions that broadcast."""
+        users, items, rivals = np.broadcast_arrays(users, items, rivals)
+        mean, variance = self._pairing(parameters, items, rivals)
+        of_item, of_rival = (self._own(parameters, users, side) for side in (items, rivals))
+        # In this order, exchanging item and rival changes the sign and nothing else.
+        return mean + (of_item[0] - of_rival[0]), variance + (of_item[1] + of_rival[1])
+
+    def _pairing(self, parameters: Parameters, items: Any, rivals: Any) -> tuple[Any, Any]:
+        """Return mean and variance of what items have against rivals on their own."""
         from sadrec._moments import pairing_keys
 
-        users, items, rivals = np.broadcast_arrays(users, items, rivals)
-        users, pairing = users.astype(np.int64), pairing_keys(items, rivals, parameters.n_items)
-        mean, variance = _look_up(pairing, self.pairings, self.pairing_mean, self.pairing_variance, self.pairing_scale)
-        own = self.own, self.own_mean, self.own_variance, self.own_scale
-        of_item, of_rival = (_look_up(users * parameters.n_items + side, *own) for side in (items, rivals))
-        # In this order, exchanging item and rival changes the sign and nothing else.
-        mean = np.where(items < rivals, 1, -1) * mean + (of_item[0] - of_rival[0])
-        return mean, variance + (of_item[1] + of_rival[1])
+        known = self.pairings, self.pairing_mean, self.pairing_variance, self.pairing_scale
+        mean, variance = _look_up(pairing_keys(items, rivals, parameters.n_items), *known)
+        return np.where(items < rivals, 1, -1) * mean, variance
+
+    def _own(self, parameters: Parameters, users: Any, items: Any) -> tuple[Any, Any]:
+        """Return mean and variance of what users think of items beside the factors."""
+        known = self.own, self.own_mean, self.own_variance, self.own_scale
+        return _look_up(np.asarray(users, np.int64) * parameters.n_items + items, *known)
 
     def draws(self, parameters: Parameters, user: int, items: Positions, rivals: Positions) -> Doubles:
         """Return draws of one user's margins for items over rivals, all at once: (draws, items).
 
-        What two items, or a user and an item, have beside the factors is drawn for each pair on its own.
+        What two items have on their own is drawn for each pair, what the user thinks of an item once for each item.
         """
         rng = np.random.default_rng(0)
         involved, places = np.unique(np.concatenate([items, rivals]), return_inverse=True)
@@ -142,8 +150,11 @@ class Uncertainty(Distributed):
         item = beliefs.item[involved] + _normal(rng, self.item_covariance[involved])
         eta, tau = np.split(item, 2, axis=-1)
         x = np.einsum("dh,dph->dp", xi, eta[:, one] * tau[:, other] - eta[:, other] * tau[:, one])
-        mean, variance = self.beside_factors(parameters, user, items, rivals)
-        return np.asarray(x + mean + np.sqrt(variance) * rng.standard_normal(x.shape))
+        mean, _ = self.beside_factors(parameters, user, items, rivals)
+        variance, own_variance = self._pairing(parameters, items, rivals)[1], self._own(parameters, user, involved)[1]
+        own = np.sqrt(own_variance) * rng.standard_normal((_DRAWS, len(involved)))
+        own_part = own[:, one] - own[:, other]
+        return np.asarray(x + mean + own_part + np.sqrt(variance) * rng.standard_normal(x.shape))
 
     def of_visitor(self, covariance: Doubles) -> "Uncertainty":
         """Return the same for one visitor, of whose vector the covariance is given."""

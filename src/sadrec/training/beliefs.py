@@ -32,6 +32,7 @@ HELD = 1e9
 SMALL = 1e-3
 """The square that holds the variance of a factor above 0."""
 _FLATTEST = 1e-5
+_HALVINGS = 24  # of the interval in which the logarithm of a variance is looked for
 _PASSES = 10  # over the coordinates of an item's vectors, where tau would be below 0
 
 
@@ -94,7 +95,7 @@ def centre_of(centre: Any, row: int, h: int, common: float) -> Any:
 
 
 @kernel
-def parabola(mean: float, variance: float, bound: bool) -> tuple[float, float]:
+def parabola(mean: float, variance: float, bound: bool, flattest: float) -> tuple[float, float]:
     """Return curvature and slope of ``log sigmoid(x)`` where x is normal: ``slope x - curvature x^2 / 2 + const``.
 
     ``bound`` takes the parabola below the curve that touches it (Jaakkola and Jordan, 2000), which always improves the
@@ -105,7 +106,7 @@ def parabola(mean: float, variance: float, bound: bool) -> tuple[float, float]:
         return (tanh(0.5 * size) / (2.0 * size) if size > 1e-3 else 0.25), 0.5
     damping = 1.0 / sqrt(1.0 + pi * variance / 8.0)
     p = 1.0 / (1.0 + exp(-damping * mean))
-    curvature = max(damping * p * (1.0 - p), _FLATTEST)
+    curvature = max(damping * p * (1.0 - p), flattest)
     return curvature, curvature * mean + 1.0 - p
 
 
@@ -192,7 +193,8 @@ def fit_parabolas(
     """
     for t in range(first, last):
         variance = rows.variance[t] + more_variance[t - start]
-        curvature, slope = parabola(rows.mean[t] + offset[t - start], variance, bound)
+        flattest = _FLATTEST / max(rows.weight[t], 1.0)  # of the whole row
+        curvature, slope = parabola(rows.mean[t] + offset[t - start], variance, bound, flattest)
         slope = rows.weight[t] * (slope - 1.0) + rows.wins[t]
         rows.curvature[t] = step * rows.weight[t] * curvature + (1.0 - step) * rows.curvature[t]
         rows.slope[t] = step * slope + (1.0 - step) * rows.slope[t]
@@ -431,28 +433,34 @@ def learnt_variance(squares: float, count: float) -> float:
 def factor_variance(squares: float, count: float) -> float:
     """Return the variance of a factor's ``count`` numbers around 0: the data has to support it, or it vanishes.
 
-    The standard deviation has a half-normal distribution with the scale of 1 log-odds, and there is one more number of
-    a small square.
+    The standard deviation has a half-normal distribution with the scale of 0.5 log-odds, and there is one more number
+    of a small square.
     """
     squares, count = squares + SMALL, count + 1.0
     return 2.0 * squares / (count + sqrt(count * count + 16.0 * squares))
 
 
 @kernel
-def variance_of(information: Any, linear: Any, scale: float, rounds: int) -> float:
+def variance_of(information: Any, linear: Any) -> float:
     """Return the variance of numbers around 0 of which ``information`` and ``linear`` are known.
 
-    That is the fixed point of MacKay (1992), starting at ``scale``: the sum of squares of the means over the number of
-    them that the data determines.
+    That is the fixed point of MacKay (1992): the sum of squares of the means over the number of them that the data
+    determines, under the prior of :func:`learnt_variance`. Iterating may jump between a large and a small variance, so
+    it is found by bisection.
     """
-    for _ in range(rounds):
+    low, high = -18.0, 12.0  # logarithms
+    for _ in range(_HALVINGS):
+        scale = exp(0.5 * (low + high))
         squares, determined = 0.0, 0.0
         for c in range(len(information)):
             precision = 1.0 / scale + information[c]
             squares += (linear[c] / precision) ** 2
             determined += information[c] / precision
-        scale = learnt_variance(squares, determined)
-    return scale
+        if learnt_variance(squares, determined) > scale:
+            low = 0.5 * (low + high)
+        else:
+            high = 0.5 * (low + high)
+    return exp(0.5 * (low + high))
 
 
 class Places(NamedTuple):

@@ -6,6 +6,7 @@ et al., "Bayesian leave-one-out cross-validation approximations for Gaussian lat
 """
 
 import numpy as np
+from scipy.special import expit
 
 from sadrec._moments import divided, moderated
 from sadrec.training.own_scores import Part
@@ -32,7 +33,7 @@ def _left_out(learner: Variational, part: Part) -> float:
     seen = curvature / (1 + curvature * unknown)
     mean, variance = divided(mean, variance, seen, seen * (slope / curvature - elsewhere))
     mean, variance = mean + elsewhere, variance + unknown
-    p = 1 / (1 + np.exp(-moderated(whole, spread)))
+    p = expit(moderated(whole, spread))
     single = np.minimum(1.0, weight) / weight  # a row holds equal comparisons, of which one is left out
     loss = 0.0
     for count, sign, residual in ((wins, 1.0, 1 - p), (weight - wins, -1.0, -p)):

@@ -112,4 +112,5 @@ class OwnScores:
             uncertain += float(self.variances(part).sum())
         determined = len(self.mean) - uncertain / self.scale
         squares = float(self.mean @ self.mean)
-        self.scale = learnt_variance(squares, determined)
+        # By a factor of 4 at most: longer steps may jump between a large and a small variance.
+        self.scale = min(max(learnt_variance(squares, determined), self.scale / 4), self.scale * 4)

@@ -37,6 +37,9 @@ class PairSource(Protocol):
         ...
 
 
+MOST_VISITS = 2**33
+
+
 class Stated:
     """Comparisons that people stated: the same triples every epoch.
 
@@ -45,15 +48,21 @@ class Stated:
 
     def __init__(self, pairs: Pairs):
         self._pairs, self._room = pairs, Room()
+        if pairs.total > MOST_VISITS:
+            raise ValueError(
+                f"the weights add up to {pairs.total:.3g} comparisons, and an epoch visits {MOST_VISITS:,} at most: "
+                "divide all weights by a common number"
+            )
         self.count = ceil(pairs.total)
 
     def pairs(self, seed: int, epoch: int, part: int = 0, parts: int = 1) -> Pairs:
-        """Return this epoch's triples, or every ``parts``-th comparison's, from number ``part`` on."""
+        """Return this epoch's triples, or one of ``parts`` equal parts of them."""
         pairs = self._pairs
         if pairs.weight is None:
             return pairs if parts == 1 else pairs.every(part, parts, self._room)
         times = np.floor(pairs.weight + np.random.default_rng((seed, epoch, 3)).random(len(pairs)))
-        rows = np.repeat(np.arange(part, len(pairs), parts), times[part::parts].astype(np.int64))
+        times = (times.astype(np.int64) + (np.arange(len(pairs)) + part) % parts) // parts
+        rows = np.repeat(np.arange(len(pairs)), times)
         return Pairs(pairs.user[rows], pairs.winner[rows], pairs.loser[rows])
 
 

@@ -69,7 +69,6 @@ _TREND = 0.25  # standard deviation of the scores' rise with the logarithm of ho
 _GROUP, _GROUPS = 32, 64  # items that are updated at once, where there are few; groups of them, where there are many
 _AT_ONCE = 16_384  # comparisons whose parts by factor are added up at once
 _ROWS = 1024  # items whose covariances are changed at once
-_ROUNDS = 20  # of the search for the variance of pairings, in every sweep
 _OF_ROWS = ("curvature", "slope", "mean", "variance")  # of a comparison, what the next sweep depends on
 _HOLD = 1e6  # times all weights: what holds a parameter whatever the data says
 
@@ -431,11 +430,11 @@ class Variational:
                 unknown = 0.0 if self.own is None else self.own.margin_variances(part)
                 seen = curvature / (1 + curvature * (scale + unknown))
                 target = rows.slope[at] / curvature - own
-                mean, variance = divided(mean, rows.variance[at], seen, seen * target)
+                mean, variance = divided(mean, rows.variance[at], seen, seen * target, left=1.0)
                 known = 1 / (1 / curvature + variance + unknown)
                 np.add.at(spread, pairing, known)
                 np.add.at(left, pairing, known * (target - mean))
-        pairings.scale = variance_of(spread, left, scale, _ROUNDS)
+        pairings.scale = variance_of(spread, left)
         pairings.variance += 1.0 / pairings.scale
         np.divide(1.0, pairings.variance, out=pairings.variance)
         pairings.mean *= pairings.variance

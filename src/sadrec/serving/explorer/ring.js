@@ -96,7 +96,7 @@ export function ring(values) {
       el("h3", {}, "What carries the step ", name(one.item), " over ", name(one.rival)),
       el("p", { class: "quiet" }, "The margin is a sum over the factors of the model; these contribute most. Bars to the left speak for the other side."),
       el("ul", {}, one.factors.map((part) => el("li", {},
-        el("span", {}, part.factor === "bias" ? "bias" : part.factor === "pair" ? "these two alone" : `factor ${part.factor}`),
+        el("span", {}, part.factor === "bias" ? "bias" : part.factor === "pair" ? "own comparisons" : `factor ${part.factor}`),
         el("span", { class: "lean", "aria-hidden": "true" }, el("span", {
           class: part.contribution < 0 ? "against" : "for", vars: { width: `${(50 * Math.abs(part.contribution)) / most}%` } })),
         number("contribution", part.contribution, signed(part.contribution))))));
