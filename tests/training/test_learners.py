@@ -124,7 +124,7 @@ def test_a_checkpoint_of_other_learners_is_not_used():
     learners = Learners(games(500), 1, 30, 2, 0)
     values, arrays = learners.state()
     first, second = values["learners"]
-    with pytest.raises(ValueError, match="there are 1 learners"):
+    with pytest.raises(ValueError, match="it has 1 learners, and this fit has 2"):
         learners.restore({**values, "learners": [first]}, arrays)
     with pytest.raises(ValueError, match="learner 1 is at sweep 7"):
         learners.restore({**values, "learners": [first, {**second, "sweep": 7}]}, arrays)

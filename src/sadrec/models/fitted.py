@@ -371,7 +371,7 @@ class Fitted:
 
     @cached_property
     def _population(self) -> Doubles:
-        """The covariance of the users' vectors: what is not known of a user of whom nothing is."""
+        """The covariance of the users' vectors: the prior of a user without data."""
         if self._spread is not None:
             return np.diag(self._spread**2)
         vectors = self.parameters.user_factors

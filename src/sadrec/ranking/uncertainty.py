@@ -166,13 +166,13 @@ class Uncertainty(Distributed):
         return visitor
 
     def with_users(self, count: int) -> "Uncertainty":
-        """Return the same with so many more users, of whom no more is known than their features tell."""
+        """Return the same with ``count`` more users, known by their features only."""
         more = np.zeros((count, *self.user_covariance.shape[1:]), np.float32)
         more[:, 1:, 1:] = np.diag(self.population[1] ** 2)
         return replace(self, user_covariance=np.concatenate((self.user_covariance, more)))
 
     def with_items(self, count: int, bias_variance: float) -> "Uncertainty":
-        """Return the same with so many more items, of which no more is known than their features tell."""
+        """Return the same with ``count`` more items, known by their features only."""
         items = len(self.item_covariance)
         spread = np.concatenate(([bias_variance], self.population[2] ** 2, [0.0], self.population[3] ** 2))
         more = np.tile(np.diag(spread).astype(np.float32), (count, 1, 1))

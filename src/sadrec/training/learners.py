@@ -83,11 +83,11 @@ class Learners:
     def restore(self, values: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
         """Go to a state that :meth:`state` gave; see :meth:`Variational.restore`."""
         if len(values["learners"]) != len(self.learners):
-            raise ValueError(f"there are {len(values['learners'])} learners")
+            raise ValueError(f"it has {len(values['learners'])} learners, and this fit has {len(self.learners)}")
         steps = []
         for number, (learner, own) in enumerate(zip(self.learners, values["learners"], strict=True)):
             if own["sweep"] != values["sweep"]:
-                raise ValueError(f"learner {number} is at sweep {own['sweep']}")
+                raise ValueError(f"learner {number} is at sweep {own['sweep']}, and not at {values['sweep']}")
             start = f"{number}_"
             of_learner = {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}
             steps.append(learner.checked(own, of_learner))

@@ -23,7 +23,7 @@ class Part(NamedTuple):
 
 
 def slices(count: int) -> list[slice]:
-    """Return slices that are not too long and make up so many numbers."""
+    """Return slices of bounded length that cover ``count`` numbers."""
     return [slice(start, min(start + _PART, count)) for start in range(0, count, _PART)]
 
 

@@ -94,7 +94,7 @@ class Stages(NamedTuple):
 
     @staticmethod
     def of(sweeps: int) -> "Stages":
-        """Return the stages of a run of so many sweeps.
+        """Return the stages of a run of ``sweeps`` sweeps.
 
         >>> Stages.of(20)
         Stages(bounded=4, settled=2, grown=1, paired=8, pruned=(8, 10, 12, 16), own=16)
@@ -647,7 +647,7 @@ class Variational:
 
 
 def _summed(count: int, of_part: Callable[[slice], float]) -> float:
-    """Return the sum of what a function returns for slices of so many numbers."""
+    """Return the sum of a function over slices of ``count`` numbers."""
     return float(sum(map(of_part, slices(count))))
 
 
