@@ -129,3 +129,10 @@ def test_an_id_given_twice_is_refused() -> None:
 
 def test_known_marks_the_known_ones() -> None:
     assert Ids([5, 3]).known([3, 4, 5]).tolist() == [True, False, True]
+
+
+def test_what_cannot_be_looked_up_is_shown_in_sixty_characters() -> None:
+    for length, shown in ((50, "x" * 50 + "']:"), (51, "x" * 49 + "...:")):
+        with pytest.raises(UnknownIdError) as refused:
+            Ids(["a"]).positions([True, "x" * length])
+        assert f"[True, '{shown}" in str(refused.value)
