@@ -36,10 +36,11 @@ OTHER = {
     ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "==", ast.Is: "is not",
     ast.IsNot: "is", ast.In: "not in", ast.NotIn: "in", ast.Add: "-", ast.Sub: "+", ast.Mult: "/", ast.Div: "*",
 }  # fmt: skip
-# Constants that say how much is done at a time, or from which size on another way is faster: one more is as good.
+# Constants that say how much is done at a time, from which size on another way is faster, or after how many steps a
+# search that is stuck gives up: one more is as good.
 SIZES = {
-    "_BLOCK", "_CACHED", "_CHUNK", "_COLUMNS", "_FETCHED", "_MOST", "_NUMBERS", "_PIECES", "_ROWS", "_SMALL", "_STRIDE",
-    "AHEAD", "BATCH", "CHUNK",
+    "_BLOCK", "_CACHED", "_CHUNK", "_COLUMNS", "_FETCHED", "_MOST", "_NUMBERS", "_PIECES", "_POLISHING", "_ROWS",
+    "_SMALL", "_STEPS", "_STRIDE", "_SWEEPS", "AHEAD", "BATCH", "CHUNK",
 }  # fmt: skip
 # Constants that say how exact something has to be: a figure that is exactly at the bound may count or not.
 BOUNDS = {"_FINE", "_FLAT", "_GAP", "_NEAR", "_NEARLY", "_ROUGHLY", "_ROUNDING"}
@@ -54,8 +55,6 @@ SAME = {
         "ranking/fold_in.py",
         "pass  # items, pool = np.unique(pool, return_inverse=True)",
     ): "all items are packed, not some",
-    ("ranking/rank.py", "aims = [0.0] * _STEPS + [1.0] * (2 + 1)"): "a step more, at the centre",
-    ("ranking/rank.py", "p = np.full(size, 1.0 * size)"): "the first step makes the sum 1; one centre, from any start",
     ("ranking/uncertainty.py", "xi = beliefs.user[0] - _normal(rng, self.user_covariance[[user]])[:, 0]"): "symmetric",
     (
         "ranking/uncertainty.py",
@@ -147,18 +146,19 @@ def mutants() -> Iterator[tuple[Path, list[str], tuple[int, str, str, str]]]:
     """Yield every mutant with its file and the tests to run."""
     for pattern, tests in PARTS.items():
         for path in sorted(set(PACKAGE.glob(pattern)) - {PACKAGE / "ranking" / "plots.py"}):  # drawings are looked at
-            own = [path.parent.name + f"/test_{path.stem.lstrip('_')}.py"]
-            first = [f"tests/{name}" for name in own if (ROOT / "tests" / name).is_file()]
+            own = Path("tests") / path.relative_to(PACKAGE).with_name(f"test_{path.stem.lstrip('_')}.py")
+            first = [own.as_posix()] if (ROOT / own).is_file() else []
             for mutant in Mutants(path.read_text(encoding="utf-8")).found:
                 if (path.relative_to(PACKAGE).as_posix(), mutant[2]) not in SAME:
                     yield path, [*dict.fromkeys([*first, *tests])], mutant
 
 
-def caught(path: Path, tests: list[str], source: str, seconds: float) -> bool:
-    """Whether a test fails, or does not end, when a file has this source."""
+def caught(path: Path, tests: list[str], source: str | None, seconds: float) -> bool:
+    """Whether a test fails, or does not end, when a file has this source; None: its own."""
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(PACKAGE, Path(folder) / "sadrec", ignore=shutil.ignore_patterns("__pycache__"))
-        (Path(folder) / "sadrec" / path.relative_to(PACKAGE)).write_text(source, encoding="utf-8")
+        if source is not None:
+            (Path(folder) / "sadrec" / path.relative_to(PACKAGE)).write_text(source, encoding="utf-8")
         command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not extra", *tests]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([folder, str(ROOT)])}
         try:
@@ -180,6 +180,8 @@ def main() -> None:
     asked = parser.parse_args()
     every = [mutant for mutant in mutants() if asked.only in str(mutant[0].relative_to(PACKAGE))]
     chosen = random.Random(asked.seed).sample(every, min(asked.count, len(every)))
+    if caught(PACKAGE / "__init__.py", sorted({test for mutant in chosen for test in mutant[1]}), None, asked.seconds):
+        sys.exit("a test fails, or does not end, without any mutant: repair it first")
 
     def tried(mutant: tuple[Path, list[str], tuple[int, str, str, str]]) -> bool:
         path, tests, (line, old, new, source) = mutant

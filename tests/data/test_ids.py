@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sadrec.data import Ids, UnknownIdError, as_id_array
-from sadrec.data.ids import MAX_ID_LENGTH
+from sadrec.data.ids import MAX_ID_LENGTH, _refuse_wide
 
 
 @pytest.mark.parametrize(
@@ -136,3 +136,9 @@ def test_what_cannot_be_looked_up_is_shown_in_sixty_characters() -> None:
         with pytest.raises(UnknownIdError) as refused:
             Ids(["a"]).positions([True, "x" * length])
         assert f"[True, '{shown}" in str(refused.value)
+
+
+def test_text_ids_may_take_eight_gibibytes() -> None:
+    _refuse_wide(256, 2**23)
+    with pytest.raises(ValueError, match="8388609 text ids of up to 256 characters take 8 GiB"):
+        _refuse_wide(256, 2**23 + 1)

@@ -11,7 +11,7 @@ from sadrec.ranking.pairs import preference
 from sadrec.ranking.uncertainty import Uncertainty, VisitorUncertainty
 
 USERS, ITEMS, K = 3, 5, 2
-I, J = np.triu_indices(ITEMS, 1)
+LEFT, RIGHT = np.triu_indices(ITEMS, 1)
 
 
 def covariances(rng, count, size, known):
@@ -47,8 +47,8 @@ def uncertainty():
 
 @pytest.mark.parametrize("user", range(USERS))
 def test_mean_and_variance_are_those_of_draws(parameters, uncertainty, user):
-    mean, variance = uncertainty.distribution(parameters, user, I, J)
-    drawn = uncertainty.draws(parameters, user, I, J)
+    mean, variance = uncertainty.distribution(parameters, user, LEFT, RIGHT)
+    drawn = uncertainty.draws(parameters, user, LEFT, RIGHT)
     assert (np.abs(drawn.mean(axis=0) - mean) < 5 * np.sqrt(variance / len(drawn))).all()
     np.testing.assert_allclose(drawn.var(axis=0), variance, rtol=0.25)
 
@@ -73,14 +73,16 @@ def test_an_item_is_certainly_not_preferred_to_itself(parameters, uncertainty):
 
 
 def test_exchanging_the_items_changes_the_sign_alone(parameters, uncertainty):
-    (mean, variance), (back, same) = (uncertainty.distribution(parameters, [[0], [1]], *p) for p in ((I, J), (J, I)))
+    (mean, variance), (back, same) = (
+        uncertainty.distribution(parameters, [[0], [1]], *p) for p in ((LEFT, RIGHT), (RIGHT, LEFT))
+    )
     np.testing.assert_array_equal(mean, -back)
     np.testing.assert_allclose(variance, same)
 
 
 def test_without_rival_factors_they_are_one(parameters, uncertainty):
     one, none = (replace(parameters, rival_factors=tau) for tau in (np.ones((ITEMS, K), np.float32), None))
-    for first, second in zip(*(uncertainty.distribution(p, 0, I, J) for p in (one, none)), strict=True):
+    for first, second in zip(*(uncertainty.distribution(p, 0, LEFT, RIGHT) for p in (one, none)), strict=True):
         np.testing.assert_array_equal(first, second)
 
 
@@ -129,7 +131,7 @@ def test_new_items_vary_as_all_items_do_and_known_pairs_stay_known(parameters, u
         rival_factors=np.vstack([parameters.rival_factors, np.ones((2, K), np.float32)]),
         item_bias=np.append(parameters.item_bias, np.zeros(2, np.float32)),
     )
-    before, after = (u.distribution(p, [[1], [2]], I, J) for u, p in ((uncertainty, parameters), (more, wider)))
+    before, after = (u.distribution(p, [[1], [2]], LEFT, RIGHT) for u, p in ((uncertainty, parameters), (more, wider)))
     np.testing.assert_allclose(after, before)
 
 
@@ -143,18 +145,18 @@ def test_a_visitor_has_a_covariance_and_no_scores_of_their_own(parameters, uncer
 
 def test_the_uncertainty_of_a_visitor_alone_is_that_of_its_draws(parameters):
     known = VisitorUncertainty(np.array([[0.5, 0.2], [0.2, 0.4]]))
-    mean, variance = known.distribution(parameters, 2, I, J)
-    np.testing.assert_array_equal(mean, preference(parameters, 2, I, J))
-    drawn = known.draws(parameters, 2, I, J)
+    mean, variance = known.distribution(parameters, 2, LEFT, RIGHT)
+    np.testing.assert_array_equal(mean, preference(parameters, 2, LEFT, RIGHT))
+    drawn = known.draws(parameters, 2, LEFT, RIGHT)
     assert (np.abs(drawn.mean(axis=0) - mean) < 5 * np.sqrt(variance / len(drawn))).all()
     np.testing.assert_allclose(drawn.var(axis=0), variance, rtol=0.2)
-    assert not np.any(known.beside_factors(parameters, 2, I, J))
+    assert not np.any(known.beside_factors(parameters, 2, LEFT, RIGHT))
 
 
 def test_probabilities_average_over_what_is_not_known(parameters, uncertainty):
-    drawn = uncertainty.draws(parameters, 0, I, J)
+    drawn = uncertainty.draws(parameters, 0, LEFT, RIGHT)
     np.testing.assert_allclose(
-        uncertainty.probability(parameters, 0, I, J), (1 / (1 + np.exp(-drawn))).mean(axis=0), atol=0.03
+        uncertainty.probability(parameters, 0, LEFT, RIGHT), (1 / (1 + np.exp(-drawn))).mean(axis=0), atol=0.03
     )
 
 
