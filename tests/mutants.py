@@ -53,13 +53,20 @@ SAME = {
     ("ranking/cycles.py", "beaten = i + 1 + np.flatnonzero(margins[i, i + 1 :] >= least)"): "sorted out below",
     (
         "ranking/fold_in.py",
+        "sides = (parameters.item_factors, (2 + 1)), (parameters.rival_factors, 2), (parameters.item_bias, 1)",
+    ): "no model is without item factors",
+    (
+        "ranking/fold_in.py",
         "pass  # items, pool = np.unique(pool, return_inverse=True)",
-    ): "all items are packed, not some",
-    ("ranking/uncertainty.py", "xi = beliefs.user[0] - _normal(rng, self.user_covariance[[user]])[:, 0]"): "symmetric",
+    ): "all items are packed, not only those needed",
+    (
+        "ranking/uncertainty.py",
+        "xi = beliefs.user[0] - _normal(rng, self.user_covariance[[user]])[:, 0]",
+    ): "the noise is symmetric",
     (
         "ranking/uncertainty.py",
         "item = beliefs.item[involved] - _normal(rng, self.item_covariance[involved])",
-    ): "symmetric",
+    ): "the noise is symmetric",
 }
 
 
