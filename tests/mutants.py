@@ -183,7 +183,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="a part of the file's path")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--seconds", type=float, default=600, help="a run that takes longer counts as caught")
+    parser.add_argument("--seconds", type=float, default=300, help="a run that takes longer counts as caught")
     asked = parser.parse_args()
     every = [mutant for mutant in mutants() if asked.only in str(mutant[0].relative_to(PACKAGE))]
     chosen = random.Random(asked.seed).sample(every, min(asked.count, len(every)))
