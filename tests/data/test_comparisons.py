@@ -192,6 +192,7 @@ def test_a_filter_keeps_frequent_items_then_busy_users(
     [
         (([0], [5], [1]), ValueError, "winner_index holds 5 at position 0, but there are 3: .* start at 1"),
         (([-1], [0], [1]), ValueError, "user_index holds -1 at position 0, but there are 2"),
+        (([0, 0], [0, 5], [1, 1]), ValueError, "winner_index holds 5 at position 1"),
         (([0], [1], [1]), ValueError, "comparison 0 compares an item with itself"),
         (([0, 0], [1], [0]), ValueError, "differ in length"),
         (([0.0], [1], [0]), TypeError, "user_index must be a one-dimensional array of whole numbers"),

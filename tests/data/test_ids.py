@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sadrec.data import Ids, UnknownIdError, as_id_array
-from sadrec.data.ids import MAX_ID_LENGTH
+from sadrec.data.ids import MAX_ID_LENGTH, _refuse_wide
 
 
 @pytest.mark.parametrize(
@@ -129,3 +129,16 @@ def test_an_id_given_twice_is_refused() -> None:
 
 def test_known_marks_the_known_ones() -> None:
     assert Ids([5, 3]).known([3, 4, 5]).tolist() == [True, False, True]
+
+
+def test_what_cannot_be_looked_up_is_shown_in_sixty_characters() -> None:
+    for length, shown in ((50, "x" * 50 + "']:"), (51, "x" * 49 + "...:")):
+        with pytest.raises(UnknownIdError) as refused:
+            Ids(["a"]).positions([True, "x" * length])
+        assert f"[True, '{shown}" in str(refused.value)
+
+
+def test_text_ids_may_take_eight_gibibytes() -> None:
+    _refuse_wide(256, 2**23)
+    with pytest.raises(ValueError, match="8388609 text ids of up to 256 characters take 8 GiB"):
+        _refuse_wide(256, 2**23 + 1)

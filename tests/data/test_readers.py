@@ -434,6 +434,12 @@ def test_a_bad_time_is_named_with_its_line(tmp_path: Path, time: str) -> None:
         Interactions.read(tmp_path / "a.csv")
 
 
+def test_a_time_that_is_no_number_among_numbers_is_named_so(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("user,item,rating,timestamp\n1,2,3,100\n1,3,4,101\n1,4,4,soon\n")
+    with pytest.raises(ValueError, match="line 4 has the timestamp 'soon', not a number, as others are"):
+        Interactions.read(tmp_path / "a.csv")
+
+
 # -- a folder of parquet ----------------------------------------------------------------------------------------------
 
 

@@ -100,3 +100,8 @@ def test_three_supporters_and_three_opponents_are_shown():
     why = Explanation("tea", "ale", np.zeros(1), 0.0, liked=np.arange(10), influences=np.arange(5.0, -5.0, -1.0))
     lines = [line.split(":")[1] for line in repr(why).splitlines() if " for " in f" {line}"]
     assert [line.count(",") for line in lines] == [2, 2]
+
+
+def test_five_factors_are_named_unless_another_number_is_given():
+    p = Parameters(np.ones((1, 7)), np.vstack([np.arange(1.0, 8.0), np.zeros(7)]))
+    assert [h for h, _ in explain(p, 0, 0, 1).factors()] == [6, 5, 4, 3, 2]

@@ -11,6 +11,7 @@ from sadrec.ranking.fold_in import (
     Pool,
     average_user,
     draw,
+    even_points,
     fold_in,
     fold_in_comparisons,
     liked_pairs,
@@ -326,3 +327,8 @@ def test_factors_too_large_to_compute_with_are_refused(candidates):
     eta, tau = (1e15 * rng.random((5000, 2)).astype(np.float32) for _ in range(2))
     with pytest.raises(ValueError, match="too large"):
         fold_in(Parameters(np.zeros((0, 2), np.float32), eta, tau), [1, 5], candidates=candidates)
+
+
+def test_even_points_are_multiples_of_their_step():
+    np.testing.assert_allclose(even_points(3, 2**0.5), np.array([0.5, 1.5, 2.5]) * 2**0.5 % 1)
+    np.testing.assert_allclose(even_points(3), np.array([0.5, 1.5, 2.5]) * (5**0.5 - 1) / 2 % 1)

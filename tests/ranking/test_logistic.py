@@ -144,3 +144,17 @@ def test_a_rough_answer_is_polished_without_another_search(monkeypatch):
     assert np.abs(gradient(rough.vector, *problem)).max() > 1e-4
     monkeypatch.setattr(logistic, "maximise", None)
     assert np.abs(gradient(logistic.polish(rough, *problem).vector, *problem)).max() < 1e-6
+
+
+def test_newton_needs_few_steps():
+    for seed in range(5):
+        problem = _problem(seed)
+        sparse = maximise_sparse(*problem, np.zeros(3), np.full(3, -np.inf))
+        assert maximise(*problem).steps <= 6 and sparse.steps <= 6, (maximise(*problem).steps, sparse.steps)
+
+
+def test_entries_without_a_penalty_have_no_covariance():
+    design, offset, weight, penalty = _problem(0)
+    penalty[1] = 0.0
+    covariance = maximise_sparse(design, offset, weight, penalty, np.ones(3), np.full(3, -np.inf)).covariance
+    assert not covariance[1].any() and not covariance[:, 1].any() and covariance[0, 0] > 0

@@ -93,3 +93,22 @@ def test_what_is_wrong_is_named():
         fold_in_item(known, [0], liked[:, :-1], rival_regularization=-1)
     with pytest.raises(ValueError, match="users holds 400"):
         fold_in_item(known, [400], liked[:, :-1])
+
+
+def test_no_other_item_explains_better_who_liked_it():
+    _, known, liked = _world(False, True, users=120, items=30)
+    fans, others = np.flatnonzero(liked[:, [-1]].toarray()[:, 0]), liked[:, :-1].toarray()
+    sizes = others.sum(axis=1)
+    met = np.where(others, 1 / (30 - sizes)[:, None], 0.0)  # how often the new item is the negative of a liked one
+    met[fans] = 0.0
+
+    def objective(item):
+        x = known.user_factors @ (item[:4] - known.item_factors).T + item[4] - known.item_bias
+        wins = np.log(sigmoid(x)) * ~others
+        likelihood = (wins.sum(axis=1) / (~others).sum(axis=1))[fans].sum() + (met * np.log(sigmoid(-x))).sum()
+        return likelihood - 0.01 * (fans.size + met.sum()) * (item**2).sum()
+
+    new = fold_in_item(known, fans, liked[:, :-1], regularization=0.01, pairs=100_000)
+    item = np.append(new.item_factors, new.item_bias)
+    for step in np.vstack([np.eye(5), -np.eye(5)]):
+        assert objective(item) > objective(item + 0.1 * step)

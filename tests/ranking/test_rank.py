@@ -135,3 +135,9 @@ def test_what_is_wrong_is_named(rock_paper_scissors):
         rank(rock_paper_scissors, 0, [1], labels=["a", "b"])
     with pytest.raises(ValueError, match="'liked'"):
         rank_tournament(tournament(rock_paper_scissors, 0, None), "liked")
+
+
+@pytest.mark.parametrize(("size", "last"), [(20, " 20."), (21, "  ... and 1 more")])
+def test_twenty_items_are_shown(size, last):
+    p = Parameters(np.ones((1, 1)), np.arange(float(size))[:, None], np.ones((size, 1)))
+    assert repr(rank(p, 0, None)).splitlines()[-1].startswith(last)

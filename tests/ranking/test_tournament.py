@@ -149,3 +149,10 @@ def test_margins_must_be_anti_symmetric():
         Tournament(np.arange(2), np.ones((2, 2)))
     with pytest.raises(ValueError, match="one row per item"):
         Tournament(np.arange(3), np.zeros((2, 2)))
+
+
+def test_what_is_only_rounding_is_a_tie():
+    rng = np.random.default_rng(0)
+    eta, tau, scale = rng.standard_normal((1, 5)), rng.random((1, 5)), rng.random((30, 1))
+    p = Parameters(rng.standard_normal((1, 5)), scale * eta, scale * tau)  # each item is a multiple of the others
+    assert not tournament(p, 0, None).margins.any()

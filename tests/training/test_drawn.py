@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from sadrec._random import nth_absent, stream_key
-from sadrec.training.drawn import deal, draw, place_dtype, room_for_triples
+from sadrec.training.drawn import deal, draw, place_dtype, room_for_triples, row_of
 from sadrec.training.factors import Factors
 from sadrec.training.settings import Settings
 from sadrec.training.trainer import Trainer
@@ -81,9 +81,16 @@ def test_nth_absent_counts_what_is_not_there(present, r):
 
 
 def test_places_are_small_numbers_unless_a_block_is_huge():
-    assert place_dtype(60_000, 1) is np.uint16
+    assert place_dtype(60_000, 1) is place_dtype(2**16, 1) is np.uint16
+    assert place_dtype(2**16 + 1, 1) is np.int32
     assert place_dtype(100_000, 1) is np.int32
     assert place_dtype(100_000, 2) is np.uint16
+
+
+def test_a_row_has_as_many_weights_as_items():
+    indptr, indices, weights = np.array([0, 2, 5]), np.arange(5, dtype=np.int32), np.arange(5, dtype=np.float32)
+    items, own = row_of(indptr, indices, weights, None, 1, None, None)
+    assert items.tolist() == own.tolist() == [2, 3, 4]
 
 
 def test_every_positive_is_visited_exactly_once_an_epoch():

@@ -162,6 +162,16 @@ def test_positives_are_trained_on_once_with_more_of_them_than_fit_a_chunk():
     assert figures["updates"] == matrix.sum() and figures["skipped"] == 0
 
 
+def test_a_chunk_has_at_most_half_as_many_positives_again_as_negatives():
+    matrix = np.zeros((1, 500), bool)
+    matrix[0, :7] = True
+    work = softmax_trainer(matrix, negative_candidates=4, learning_rate=0.1, bias=True)
+    before = work.factors.bias.copy()
+    work.train_epoch()
+    moved = np.count_nonzero(work.factors.bias[7:] != before[7:])
+    assert 4 < moved <= 8  # the negatives of two chunks
+
+
 @pytest.mark.parametrize("learn_rivals", [False, True])
 def test_vectors_keep_their_length(learn_rivals):
     matrix = interactions(users=60, items=80)

@@ -152,7 +152,7 @@ def best_cycle(margins: Doubles) -> Positions:
             low = middle
         else:
             high = middle
-    beats = (margins >= levels[low]) & (margins > 0)
+    beats = margins >= levels[low]
     best: list[int] = []
     # The cycle closed only with this level, so it goes through a win of exactly that margin.
     for start, after in np.argwhere(beats & (margins == levels[low])):

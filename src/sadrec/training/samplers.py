@@ -16,7 +16,7 @@ from sadrec._kernel import inlined, kernel
 from sadrec._random import advance, below, hashed, nth_absent, stream_key
 from sadrec._types import Floats
 from sadrec.data._kernels import sort_keys
-from sadrec.training.drawn import Beside, room_for_row, row_of
+from sadrec.training.drawn import Beside, place_dtype, room_for_row, row_of
 from sadrec.training.given import Pairs, Room, drawn_pairs
 from sadrec.training.step import weight_of
 
@@ -80,7 +80,7 @@ class Ordered:
         longest = int(np.diff(indptr).max(initial=0))
         start = np.zeros(len(indptr), np.int64)
         size = len(indices) if counts is None else int(np.count_nonzero(counts))
-        place = np.empty(size, np.uint16 if longest <= 2**16 else np.int32)
+        place = np.empty(size, place_dtype(longest, blocks=1))
         sort_rows(indptr, ratings.view(np.int32), counts, start, place, longest)
         self._rows = start, place, indptr, indices, ratings
         self._per_item, self._room = per_item, Room()

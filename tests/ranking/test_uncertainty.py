@@ -1,0 +1,168 @@
+"""The distribution of margins, against draws of all that is not known."""
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from sadrec.ranking import Parameters
+from sadrec.ranking.pairs import preference
+from sadrec.ranking.uncertainty import Uncertainty, VisitorUncertainty
+
+USERS, ITEMS, K = 3, 5, 2
+LEFT, RIGHT = np.triu_indices(ITEMS, 1)
+
+
+def covariances(rng, count, size, known):
+    roots = 0.3 * rng.standard_normal((count, size, size))
+    roots[:, known] = 0.0  # an entry that is always 1
+    return (roots @ roots.transpose(0, 2, 1)).astype(np.float32)
+
+
+@pytest.fixture
+def parameters():
+    rng = np.random.default_rng(1)
+    users, items, tau = (rng.standard_normal((n, K)).astype(np.float32) for n in (USERS, ITEMS, ITEMS))
+    return Parameters(users, items, np.abs(tau), rng.standard_normal(ITEMS).astype(np.float32))
+
+
+@pytest.fixture
+def uncertainty():
+    rng = np.random.default_rng(2)
+    return Uncertainty(
+        covariances(rng, USERS, 1 + K, 0),
+        covariances(rng, ITEMS, 2 + 2 * K, 1 + K),
+        rng.uniform(0.5, 2, (4, K)),
+        pairings=np.array([1, 8]),  # of items 0 and 1, and of items 1 and 3
+        pairing_mean=np.array([3, -4], np.float32),
+        pairing_variance=np.array([0.25, 0.5], np.float32),
+        pairing_scale=0.75,
+        own=np.array([5 + 1, 10 + 4]),  # of user 1 and item 1, and of user 2 and item 4
+        own_mean=np.array([10, 20], np.float32),
+        own_variance=np.array([0.1, 0.2], np.float32),
+        own_scale=0.3,
+    )
+
+
+@pytest.mark.parametrize("user", range(USERS))
+def test_mean_and_variance_are_those_of_draws(parameters, uncertainty, user):
+    mean, variance = uncertainty.distribution(parameters, user, LEFT, RIGHT)
+    drawn = uncertainty.draws(parameters, user, LEFT, RIGHT)
+    assert (np.abs(drawn.mean(axis=0) - mean) < 5 * np.sqrt(variance / len(drawn))).all()
+    np.testing.assert_allclose(drawn.var(axis=0), variance, rtol=0.25)
+
+
+def test_draws_of_margins_that_share_an_item_go_together(parameters, uncertainty):
+    alone = replace(uncertainty, pairing_scale=0.0, pairing_variance=np.zeros(2, np.float32), own_scale=0.0)
+    drawn = alone.draws(parameters, 0, np.array([2, 4, 2]), np.array([4, 2, 2]))
+    np.testing.assert_allclose(drawn[:, 0], -drawn[:, 1])
+    np.testing.assert_allclose(drawn[:, 2], 0.0, atol=1e-12)
+
+
+def test_what_pairs_and_users_have_beside_the_factors(parameters, uncertainty):
+    mean, variance = uncertainty.beside_factors(parameters, [0, 0, 1, 1, 2, 0], [0, 3, 1, 1, 4, 2], [1, 1, 0, 2, 0, 0])
+    np.testing.assert_allclose(mean, [3, 4, -3 + 10, 10, 20, 0])
+    np.testing.assert_allclose(variance, [0.25 + 0.6, 0.5 + 0.6, 0.25 + 0.4, 0.75 + 0.4, 0.75 + 0.5, 0.75 + 0.6])
+
+
+def test_an_item_is_certainly_not_preferred_to_itself(parameters, uncertainty):
+    mean, variance = uncertainty.distribution(parameters, 1, [1, 2], [1, 2])
+    assert not mean.any() and not variance.any()
+    assert uncertainty.probability(parameters, 1, 1, 1) == 0.5
+
+
+def test_exchanging_the_items_changes_the_sign_alone(parameters, uncertainty):
+    (mean, variance), (back, same) = (
+        uncertainty.distribution(parameters, [[0], [1]], *p) for p in ((LEFT, RIGHT), (RIGHT, LEFT))
+    )
+    np.testing.assert_array_equal(mean, -back)
+    np.testing.assert_allclose(variance, same)
+
+
+def test_without_rival_factors_they_are_one(parameters, uncertainty):
+    one, none = (replace(parameters, rival_factors=tau) for tau in (np.ones((ITEMS, K), np.float32), None))
+    for first, second in zip(*(uncertainty.distribution(p, 0, LEFT, RIGHT) for p in (one, none)), strict=True):
+        np.testing.assert_array_equal(first, second)
+
+
+def test_other_items_are_noticed_and_kept_ones_are_not_pickled(parameters, uncertainty):
+    doubled = replace(parameters, item_factors=2 * parameters.item_factors)
+    for known in (uncertainty, pickle.loads(pickle.dumps(uncertainty))):
+        means = [known.distribution(p, 0, 2, 3)[0] for p in (parameters, doubled, parameters)]
+        np.testing.assert_allclose(
+            means, [preference(p, 0, 2, 3) for p in (parameters, doubled, parameters)], rtol=1e-5
+        )
+        assert not [name for name in known.__getstate__() if name.startswith("_kept")]
+
+
+@pytest.mark.parametrize(("place", "what", "size"), [(0, "user", USERS), (1, "item", ITEMS), (2, "rival", ITEMS)])
+def test_positions_that_do_not_exist_are_refused(parameters, uncertainty, place, what, size):
+    for wrong in (-1, size):
+        asked = [[0], [1], [2]]
+        asked[place] = [wrong]
+        with pytest.raises(IndexError, match=f"a {what} is at none of the positions 0 to {size - 1}"):
+            uncertainty.distribution(parameters, *asked)
+        asked[place] = [size - 1]
+        assert np.isfinite(uncertainty.distribution(parameters, *asked)).all()
+
+
+def test_parameters_without_a_bias_are_refused(parameters, uncertainty):
+    with pytest.raises(ValueError, match="item bias"):
+        uncertainty.distribution(replace(parameters, item_bias=None), 0, 1, 2)
+
+
+def test_new_users_vary_as_all_users_do(parameters, uncertainty):
+    more = uncertainty.with_users(2)
+    assert len(more.user_covariance) == USERS + 2
+    np.testing.assert_allclose(
+        more.user_covariance[USERS:], 2 * [np.diag([0, *uncertainty.population[1] ** 2])], rtol=1e-6
+    )
+    np.testing.assert_array_equal(more.user_covariance[:USERS], uncertainty.user_covariance)
+
+
+def test_new_items_vary_as_all_items_do_and_known_pairs_stay_known(parameters, uncertainty):
+    more = uncertainty.with_items(2, 0.7)
+    spread = [0.7, *uncertainty.population[2] ** 2, 0, *uncertainty.population[3] ** 2]
+    np.testing.assert_allclose(more.item_covariance[ITEMS:], 2 * [np.diag(spread)], rtol=1e-6)
+    wider = replace(
+        parameters,
+        item_factors=np.vstack([parameters.item_factors, np.ones((2, K), np.float32)]),
+        rival_factors=np.vstack([parameters.rival_factors, np.ones((2, K), np.float32)]),
+        item_bias=np.append(parameters.item_bias, np.zeros(2, np.float32)),
+    )
+    before, after = (u.distribution(p, [[1], [2]], LEFT, RIGHT) for u, p in ((uncertainty, parameters), (more, wider)))
+    np.testing.assert_allclose(after, before)
+
+
+def test_a_visitor_has_a_covariance_and_no_scores_of_their_own(parameters, uncertainty):
+    covariance = np.diag([0.5, 0.25])
+    visitor = uncertainty.of_visitor(covariance)
+    np.testing.assert_array_equal(visitor.user_covariance, [np.diag([0, 0.5, 0.25])])
+    assert not visitor.own.size and not visitor.own_mean.size and not visitor.own_variance.size
+    assert visitor._kept_items is uncertainty._kept_items
+
+
+def test_the_uncertainty_of_a_visitor_alone_is_that_of_its_draws(parameters):
+    known = VisitorUncertainty(np.array([[0.5, 0.2], [0.2, 0.4]]))
+    mean, variance = known.distribution(parameters, 2, LEFT, RIGHT)
+    np.testing.assert_array_equal(mean, preference(parameters, 2, LEFT, RIGHT))
+    drawn = known.draws(parameters, 2, LEFT, RIGHT)
+    assert (np.abs(drawn.mean(axis=0) - mean) < 5 * np.sqrt(variance / len(drawn))).all()
+    np.testing.assert_allclose(drawn.var(axis=0), variance, rtol=0.2)
+    assert not np.any(known.beside_factors(parameters, 2, LEFT, RIGHT))
+
+
+def test_probabilities_average_over_what_is_not_known(parameters, uncertainty):
+    drawn = uncertainty.draws(parameters, 0, LEFT, RIGHT)
+    np.testing.assert_allclose(
+        uncertainty.probability(parameters, 0, LEFT, RIGHT), (1 / (1 + np.exp(-drawn))).mean(axis=0), atol=0.03
+    )
+
+
+def test_preferences_hold_together_in_a_share_of_the_draws(parameters):
+    known = VisitorUncertainty(np.eye(K))
+    there, back, both = (
+        known.together(parameters, 0, *map(np.array, p)) for p in (([0], [1]), ([1], [0]), ([0, 1], [1, 0]))
+    )
+    assert 0 < there < 1 and there + back == 1 and both == 0
