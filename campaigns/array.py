@@ -338,7 +338,7 @@ def _loaded(path: Path, load: Callable[[Path], Any], content: tuple[Any, Any]) -
 
 
 def prepare(folder: Path) -> dict[str, Door]:
-    """Fit what is asked, and have every kernel compiled."""
+    """Fit the models of all doors, and have every kernel compiled."""
     with quiet_warnings():
         doors = _doors(folder)
         for door in doors.values():

@@ -199,7 +199,7 @@ def main() -> None:
 
     with ThreadPoolExecutor(asked.jobs) as pool:
         noticed = sum(pool.map(tried, chosen))
-    print(f"{noticed} of {len(chosen)} mutants caught, of {len(every)} that there are (seed {asked.seed})")
+    print(f"{noticed} of {len(chosen)} mutants caught, of {len(every)} possible ones (seed {asked.seed})")
 
 
 if __name__ == "__main__":

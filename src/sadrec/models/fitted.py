@@ -99,6 +99,8 @@ class Fitted:
     def tournament(self, user: int, items: Positions, labels: Any) -> Tournament:
         """Let items play each other for a user."""
         game = tournament(self.parameters, user, items, labels)
+        if not self.knows_pairings:
+            return game
         return replace(game, margins=game.margins + self.beside_factors(user, items[:, None], items))
 
     # -- what is known of users ---------------------------------------------------------------------------------------

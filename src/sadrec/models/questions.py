@@ -151,10 +151,11 @@ class Questions(Estimator):
         known = self._fitted
         asked = {"items": items, "rivals": rivals}
         sides = [None if ids is None else known.items(ids, name) for name, ids in asked.items()]
-        row, every = known.user(user), np.arange(len(known.item_ids))
+        row = known.user(user)
         x = margins(known.parameters, row, *sides)
-        one, other = (every if side is None else side for side in sides)
-        x += known.beside_factors(row, one[:, None], other)
+        if known.knows_pairings:
+            one, other = (np.arange(len(known.item_ids)) if side is None else side for side in sides)
+            x += known.beside_factors(row, one[:, None], other)
         return x
 
     def scores(self, users: Any) -> NDArray[Any]:

@@ -6,7 +6,7 @@ module            does
 ``settings``      what a service is told when it starts, and the bounds of what can be asked
 ``served``        one model ready to answer, with titles, posterior and twin; loaded, verified and warmed up
 ``store``         the model that answers now, and its exchange when the file changes
-``questions``     what is asked, and ``answers``: what is answered, typed: the OpenAPI page is made of them
+``questions``     the types of questions, and ``answers`` those of answers: the OpenAPI page is made of them
 ``verbs``         from a question to an answer, one function per verb
 ``interview``     what to ask a visitor next, and again
 ``app``           the routes (FastAPI), and ``service``: keys, bounds, metrics and the direct path around them
