@@ -146,10 +146,10 @@ def program(address, folder):
 
     model = SAD(64, iterations=2, blocks=16, **SETTINGS)
     model.fit(f"{folder}/data", False, engine=Ray(workers=2, address=address))
-    interactions = model._fitted.away.triples
+    interactions = model.state.away.triples
     model.save(f"{folder}/model")
     most = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
-    print(int(most.split()[1]) // 1024, interactions, len(model.user_ids))
+    print(int(most.split()[1]) // 1024, interactions, len(model.state.users))
 
 
 def cost(asked):

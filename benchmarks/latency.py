@@ -43,7 +43,7 @@ def random_model(items: int, seed: int = 0) -> SAD:
 
 def numpy_answer(model: SAD) -> Callable[[int], np.ndarray]:
     """Return the least that NumPy does for the best N new items of a user."""
-    vectors, users, seen = model.item_vectors(), model.user_vectors(), model.seen
+    vectors, users, seen = model.item_vectors(), model.user_vectors(), model.state.seen
 
     def answer(user: int) -> np.ndarray:
         scores = vectors @ users[user]
@@ -98,7 +98,7 @@ def visitors_of(items: int, settings: dict[str, Any], number: int) -> dict[str, 
     seen = sp.csr_matrix((np.ones(rows.size, np.float32), (rows, columns.ravel())), shape=(400, items))
     model = SAD(factors=FACTORS, iterations=1, num_threads=1, **settings)
     model.fit(Interactions.from_csr(seen), show_progress=False)
-    fitted = model._fitted
+    fitted = model.state
     object.__setattr__(fitted, "parameters", random_model(items).parameters)  # of the size that a long fit gives
     fitted.__dict__.pop("index", None)
     likes = [rng.choice(items, size, replace=False) for size in np.resize(np.arange(1, 21), number)]

@@ -126,7 +126,7 @@ def arrays_of(*parts: Any) -> list[Any]:
         elif hasattr(part, "drawn"):
             arrays += [value for value in vars(part.drawn).values() if hasattr(value, "nbytes")]
         elif hasattr(part, "parameters"):
-            learnt = [part.parameters, part._fitted.uncertainty]
+            learnt = [part.parameters, part.state.belief]
             values = [value for one in learnt if one is not None for value in vars(one).values()]
             arrays += [value for value in values if hasattr(value, "nbytes")] + arrays_of(part.seen)
         elif part is not None:
@@ -199,7 +199,7 @@ def measure(name: str, count: int) -> dict[str, Any]:
         model = fit()
         seconds = time.perf_counter() - began
         peak = data + grown(before)
-    seen = arrays_of(model.seen) if hasattr(model, "seen") and not option.get("partial") else []
+    seen = arrays_of(model.state.seen) if hasattr(model, "seen") and not option.get("partial") else []
     learnt = total(arrays_of(model), [*handed, *seen])
     result = {"option": name, "users": users, "items": items, "data": data, "parameters": learnt, "peak": peak}
     return {**result, "ratio": peak / (data + learnt), "bar": option.get("bar", 1.5), "seconds": seconds}

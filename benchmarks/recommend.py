@@ -248,7 +248,7 @@ def bench_everybody(copies, turns, factors=64, N=10):
     from campaigns import _namespace
     from sadrec import SAD
     from sadrec.cluster import Ray
-    from sadrec.models.everybody import Part, Question, Work
+    from sadrec.models.export import Part, Question, Work
 
     if not _namespace.inside():
         if reason := _namespace.reason_against():
@@ -271,7 +271,7 @@ def bench_everybody(copies, turns, factors=64, N=10):
         given = parameters.user_factors, parameters.item_factors, parameters.rival_factors
         SAD.from_factors(*given, seen=seen).save(file)
         model = SAD.load(file, mmap=True)
-        work = Work(file, model._fitted.file[1], None, Question(N), place)
+        work = Work(file, model.state.file[1], None, Question(N), place)
         parts = [Part(number, range(users)[a : a + 8192]) for number, a in enumerate(range(0, users, 8192))]
 
         def anew(write):

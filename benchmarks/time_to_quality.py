@@ -36,6 +36,7 @@ sys.path.insert(0, str(ROOT))
 from peak import grown, measure_from  # noqa: E402
 from sadrec import BPR, SAD, Interactions  # noqa: E402
 from sadrec.evaluation import EASE, evaluate_top_n  # noqa: E402
+from sadrec.models.fitting import settings_for  # noqa: E402
 from studies._options import load_ratings  # noqa: E402
 from studies.top_n.published import load_gowalla  # noqa: E402
 
@@ -112,7 +113,7 @@ def ours(kind, settings, train, look, threads, epochs=None):
     model = kind(**settings, num_threads=threads)
     if epochs is not None:
         model.set_params(iterations=epochs)
-    clock = Clock(look, model.settings_for(train).iterations)
+    clock = Clock(look, settings_for(model, train).iterations)
     model.fit(train, show_progress=False, callbacks=[lambda epoch, figures, model: clock.after(epoch, model)])
     return clock.curve
 

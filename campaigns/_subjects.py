@@ -88,7 +88,7 @@ class _Workers:
         """Write a file for each of some parts of the users."""
         files = []
         for number, (first, last) in enumerate(pairwise(_CUTS)):
-            seen, ids = self.model.seen[first:last], self.model.users[first:last]
+            seen, ids = self.model.state.seen[first:last], self.model.users[first:last]
             parts = seen.indptr.astype(np.int64), seen.indices, seen.data
             rows = self.model.user_factors[first:last]
             files.append(write_users(folder, f"users-{number}-{token}.sad", first, rows, ids, parts))
@@ -102,7 +102,7 @@ def save_folder(folder: Path) -> None:
     """Save a model as workers do, who hold its users."""
     model = fitted("sad")
     away = SAD(factors=3)
-    away._fitted = fitted_away(_Workers(model), model.settings, [])  # type: ignore[arg-type]
+    away.state = fitted_away(_Workers(model), model.settings, [])  # type: ignore[arg-type]
     away.save(folder)
 
 
@@ -130,7 +130,7 @@ def said(model: Any) -> str:
 
 def _said_of_newcomers(model: Any) -> list[Any]:
     """Return what a model says of users and items that only their features are known of."""
-    known = model.features
+    known = model.state.features
     values = {"price": 1.5, "kind": "a", "tags": ["y"]}
     try:
         if known is None or known.item is None:

@@ -17,7 +17,9 @@ from campaigns._trials import Campaign, Outcome, Random, main, quiet_warnings
 from sadrec import BPR, SAD, Comparisons, Interactions
 from sadrec._files import read_arrays, write_arrays
 from sadrec.evaluation import EASE, Popularity
+from sadrec.models.fitting import settings_for
 from sadrec.posterior import GibbsSAD
+from sadrec.ranking.belief import Point
 from sadrec.ranking.new_items import fold_in_item
 from sadrec.ranking.pairs import preference
 from sadrec.ranking.rank import rank
@@ -185,8 +187,7 @@ def _doors(folder: Path) -> dict[str, Door]:
     of_items, of_users = (
         sp.csr_array((rng.random((len(side), 5)) < 0.5).astype(float)) for side in (said.items, said.users)
     )
-    dense = SAD(**quick).fit(said, item_features=of_items.toarray(), **options)
-    parameters, weights = model.parameters, rng.random(matrix.nnz)
+    parameters, weights = model.state.parameters, rng.random(matrix.nnz)
     factors = {name: np.array(getattr(model, name)) for name in ("user_factors", "item_factors", "rival_factors")}
     factors["item_bias"] = np.array(model.item_bias)
     some = sp.csr_array(matrix[:4])
@@ -208,7 +209,7 @@ def _doors(folder: Path) -> dict[str, Door]:
         "from_csr": Door(matrix, counted, Interactions.from_csr),
         "fit": Door(matrix, counted, lambda x: SAD(**quick).fit(x, **options)),
         "BPR.fit": Door(matrix, counted, lambda x: BPR(**quick).fit(x, **options)),
-        "settings_for": Door(matrix, counted, SAD(**quick).settings_for),
+        "settings_for": Door(matrix, counted, lambda x: settings_for(SAD(**quick), x)),
         "GibbsSAD.fit": Door(
             matrix, counted, lambda x: GibbsSAD(1, draws=2, warmup=1, chains=1, num_threads=1).fit(x, **options)
         ),
@@ -249,14 +250,11 @@ def _doors(folder: Path) -> dict[str, Door]:
             of_items.toarray(), partial(numbers, missing=True),
             lambda x: SAD(**quick).fit(said, item_features=x, **options),
         ),
-        "add_items": Door(
+        "partial_fit features": Door(
             of_items[:3], partial(sparse, dense=False),
-            lambda x: fitted_again(known).add_items(([100, 101, 102], x)),
+            lambda x: fitted_again(known).partial_fit(item_features=([100, 101, 102], x)),
         ),
-        "fold_in_item features": Door(
-            np.ones(5), partial(numbers, missing=True, longer=False), lambda x: dense.fold_in_item(features=x)
-        ),
-        "ranking.recommend": Door(some, sparse, lambda x: recommend(parameters, [0, 1, 2, 3], 3, liked=x)),
+        "ranking.recommend": Door(some, sparse, lambda x: recommend(Point(parameters), [0, 1, 2, 3], 3, liked=x)),
         "ItemIndex.search": Door(
             some, sparse, lambda x: ItemIndex(factors["item_factors"]).search(factors["user_factors"][:4], 3, seen=x)
         ),
@@ -310,7 +308,7 @@ def _with(factors: dict[str, Any], name: str, array: Any) -> SAD:
 def fitted_again(model: Any) -> Any:
     """Return a model that can be changed."""
     copy = model.clone()
-    copy._fitted = model._fitted
+    copy.state = model.state
     return copy
 
 

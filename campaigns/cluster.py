@@ -131,7 +131,7 @@ def kill_the_program(subject: Subject, made: Any, folder: str, epoch: int, delay
     model = subject.fit(
         Ray(workers=2, collect=True), checkpoint=folder, callbacks=[lambda now, *rest: begun.append(now)]
     )
-    good = same(model, subject.whole) and len(model.history) == subject.settings["iterations"]
+    good = same(model, subject.whole) and len(model.state.history) == subject.settings["iterations"]
     return good, f"killed {_when(epoch, delay)}, went on with epoch {min(begun, default='none')}"
 
 
@@ -178,7 +178,9 @@ def trial(kind: str, made: Any, subject: Subject, rng: np.random.Generator) -> t
             thread.join()
         kept = "with a checkpoint" if checkpoint else "without a checkpoint"
         done = "killed" if killed == [True] else "NOTHING WAS LEFT TO KILL"
-        return same(model, subject.whole) and len(model.history) == epochs, f"{done} {_when(epoch, delay)}, {kept}"
+        return same(model, subject.whole) and len(
+            model.state.history
+        ) == epochs, f"{done} {_when(epoch, delay)}, {kept}"
 
 
 def gone() -> None:

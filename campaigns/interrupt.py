@@ -130,7 +130,7 @@ def _in_memory(subject: Subject, threads: int, rng: Random, folder: Path) -> Out
         except KeyboardInterrupt:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             if _digest(model) not in subject.epochs:
-                raise RuntimeError(f"the model is of no whole epoch: {len(model.history)}") from None
+                raise RuntimeError(f"the model is of no whole epoch: {len(model.state.history)}") from None
 
     ended = in_fork(work, folder / "memory", _sending([(delay, signal.SIGINT)]))
     if ended.code in (0, 130):

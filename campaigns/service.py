@@ -116,7 +116,7 @@ def _items(subject: Subject, rng: Random, folder: Path) -> Outcome:
     ending = list(subject.tables)[int(rng.integers(len(subject.tables)))]
     path = folder / f"items{ending}"
     path.write_bytes(damaged(subject.tables[ending], rng))
-    found = catalogue(subject.served.model.item_ids, path)
+    found = catalogue(subject.served.model.state.items, path)
     wanted = [f'Title "{n}", é' for n in range(len(found.ids))]
     return Outcome("same content" if found.titles == wanted else "read, content not vouched for")
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from sadrec import Comparisons, Interactions
+from sadrec import SAD, Comparisons, Interactions
 from sadrec._check import whole
 from sadrec._files import fingerprint, plain, write_whole
 from sadrec._progress import Bar
@@ -26,6 +26,7 @@ from sadrec.evaluation.pictures import COLOURS, new_figure
 from sadrec.evaluation.plan import check_held_out
 from sadrec.evaluation.protocol import Source, source_of
 from sadrec.evaluation.tables import render
+from sadrec.models.fitting import settings_for
 from sadrec.training.lift import lift
 
 __all__ = [
@@ -144,8 +145,7 @@ def _ignore_interrupts() -> None:
 
 def settings_of(model: Any, data: Any) -> Record:
     """Return the settings that a fit of the model to the data would use, with everything resolved if it can be."""
-    resolve = getattr(model, "settings_for", None)
-    return dict(model.get_params() if resolve is None else resolve(data).as_dict())
+    return dict(settings_for(model, data).as_dict() if isinstance(model, SAD) else model.get_params())
 
 
 def digest(*parts: Interactions | Comparisons) -> list[str]:

@@ -15,6 +15,7 @@ from sadrec._memory import available, need
 from sadrec.cli.ask import write_all
 from sadrec.evaluation import EASE, grid_points
 from sadrec.models.base import ModelFileError
+from sadrec.models.fitting import settings_for
 from sadrec.posterior import GibbsSAD
 from sadrec.ranking import Parameters
 from sadrec.ranking.fold_in import fold_in
@@ -97,7 +98,7 @@ def test_recommendations_for_all_are_no_more_than_there_are_items(model, tmp_pat
 
 def test_files_that_ask_for_much_are_refused(model, tmp_path, data):
     fitted = SAD(factors=2, iterations=1).fit(data, show_progress=False)
-    object.__setattr__(fitted._fitted.settings, "negative_candidates", 10**9)
+    object.__setattr__(fitted.state.settings, "negative_candidates", 10**9)
     fitted.save(tmp_path / "candidates.sad")
     with pytest.raises(ModelFileError, match="negative_candidates must be a whole number, from 1 to 10000"):
         SAD.load(tmp_path / "candidates.sad")
@@ -184,7 +185,7 @@ def test_an_estimate_of_a_fit_is_near_what_it_takes():
     # A sample that default rules look at would be the peak here.
     given = {"loss": "pairwise", "regularization": 0.01, "negative_candidates": 4, "length": 0.0}
     model = SAD(factors=64, iterations=1, num_threads=1, **given)
-    estimate = sum(bytes_needed(training_data(data), model.settings_for(data), 1).values())
+    estimate = sum(bytes_needed(training_data(data), settings_for(model, data), 1).values())
     model.fit(data, show_progress=False)  # compiles
     tracemalloc.start()
     model.fit(data, show_progress=False)

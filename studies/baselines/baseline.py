@@ -96,7 +96,7 @@ class Baseline:
         self.timeout = timeout
         self.where: Where = where
         self.settings: Mapping[str, Any] = MappingProxyType(resolve_settings(name, spec.defaults, settings))
-        self._fitted: _Fitted | None = None
+        self.state: _Fitted | None = None
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return everything the model was made with, by name."""
@@ -113,7 +113,7 @@ class Baseline:
     @property
     def trained_on(self) -> str:
         """What the baseline learns from, as a sentence for a table; with counts when it is fitted."""
-        return self.spec.trained_on(self.settings) if self._fitted is None else str(self._fitted.facts["trained_on"])
+        return self.spec.trained_on(self.settings) if self.state is None else str(self.state.facts["trained_on"])
 
     @property
     def facts(self) -> Mapping[str, Any]:
@@ -175,7 +175,7 @@ class Baseline:
         if scores.shape != (len(users), len(items)):
             raise BaselineError(f"{self.name} wrote scores of shape {scores.shape} for {(len(users), len(items))}")
         (path / exchange.TRAINING).unlink()
-        self._fitted = _Fitted(users, items, scores, facts, folder)
+        self.state = _Fitted(users, items, scores, facts, folder)
         return self
 
     def scores(self, users: Any, /) -> Array:
@@ -190,9 +190,9 @@ class Baseline:
         return np.asarray(left[:, None] - right[None, :])
 
     def _known(self) -> "_Fitted":
-        if self._fitted is None:
+        if self.state is None:
             raise NotFittedError(f"{self.name} is not fitted yet: call fit first")
-        return self._fitted
+        return self.state
 
     def _choose_python(self) -> Path | None:
         """Find the Python that has the library; ``None`` means this very process."""

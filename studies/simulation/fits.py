@@ -149,7 +149,7 @@ class Watcher:
 
     def __call__(self, epoch: int, figures: Any, model: SAD) -> None:
         """Add a point to every curve."""
-        estimate = preferences(model.parameters)
+        estimate = preferences(model.state.parameters)
         self.curves["log_likelihood"].append(self.log_likelihood(estimate))
         self.curves["mse"].append(float(np.mean((estimate - self._truth) ** 2)))
         self.curves["sparsity"].append(sparsity(model.rival_factors))

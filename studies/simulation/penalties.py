@@ -47,7 +47,7 @@ class Trial:
             random_state=self.seed,
             num_threads=1,
         ).fit(simulation.comparisons, False)
-        error = np.mean((preferences(model.parameters) - simulation.X) ** 2)
+        error = np.mean((preferences(model.state.parameters) - simulation.X) ** 2)
         return float(error / simulation.X.var()), sparsity(model.rival_factors)
 
 

@@ -101,7 +101,7 @@ def test_fit_takes_comparisons(tmp_path):
 def test_recommend_leaves_out_what_was_seen(model):
     answer = json.loads(ask("recommend", model, "--user", "u3", "-n", 4, "--json"))
     fitted = SAD.load(model)
-    seen = set(fitted.items[fitted.seen[fitted.user_ids.positions("u3")].indices])
+    seen = set(fitted.items[fitted.state.seen[fitted.state.users.positions("u3")].indices])
     assert len(answer["items"]) == 4 and not set(answer["items"]) & seen
     assert "mean margin" in ask("recommend", model, "--user", "u3")
 
@@ -255,7 +255,7 @@ def test_files_for_all_users_go_into_new_folders_and_are_reported_as_json(model,
     answer = json.loads(ask("recommend", model, "--all", "-o", path, "-n", 100, "--json"))
     fitted = SAD.load(model)
     assert answer == {"users": len(fitted.users), "N": 100, "method": "margin", "output": str(path)}
-    assert len(pl.read_parquet(path)) == len(fitted.users) * len(fitted.items) - fitted.seen.nnz
+    assert len(pl.read_parquet(path)) == len(fitted.users) * len(fitted.items) - fitted.state.seen.nnz
     assert [entry.name for entry in path.parent.iterdir()] == ["all.parquet"]
 
 
@@ -314,7 +314,7 @@ def test_the_demo_serves_dishes_that_have_titles_and_are_popular(tmp_path, monke
     ask("demo", "--serve", "-o", tmp_path / "demo")
     assert pl.read_csv(given["items"])["title"][:2].to_list() == ["Smoky ramen", "Crispy ramen"]
     served, twin = SAD.load(given["model"]), SAD.load(given["twin"])
-    assert twin.parameters.rival_factors is None and len(served.items) == 300
+    assert twin.state.parameters.rival_factors is None and len(served.items) == 300
     assert np.ptp(served.scores(served.users).mean(axis=0)) > 1
 
 

@@ -40,7 +40,7 @@ def fits(made, folder):
     whole = SAD(**short).fit(Interactions.read(data, duplicates="last"), False)
     model = SAD(**short).fit(data, False, engine=Ray(workers=2, collect=True))
     good = same(model, whole) and model.settings == whole.settings and np.array_equal(model.users, whole.users)
-    result["default settings"] = good and (model.seen != whole.seen).nnz == 0
+    result["default settings"] = good and (model.state.seen != whole.seen).nnz == 0
     result["collecting ends the workers"] = gone()
     whole = SAD(**SMALL).fit(Interactions.read(data, duplicates="last"), False)
     model = SAD(**SMALL).fit(data, False, engine=Ray(workers=2))
@@ -94,5 +94,5 @@ def kills(made, folder):
             result["said"] = str(error)
         model = SAD(**LONGER).fit(data, False, engine=Ray(workers=1), checkpoint=checkpoint)
         model.save(folder / "model")
-        result["the same bits"] = same(SAD.load(folder / "model"), whole) and len(model.history) == 4
+        result["the same bits"] = same(SAD.load(folder / "model"), whole) and len(model.state.history) == 4
     return {**result, "told": told}

@@ -17,7 +17,7 @@ from scenes import heard, living
 from sadrec import SAD, Interactions
 from sadrec.cli import main
 from sadrec.cluster import Ray
-from sadrec.models.everybody import Part, Question, Work
+from sadrec.models.export import Part, Question, Work
 
 SLOW = {"N": 5, "method": "wins", "part_users": 25, "show_progress": False}
 

@@ -46,7 +46,7 @@ def same_bits(made, folder):
     whole = SAD(**SMALL).fit(data, show_progress=False)
     for workers in (2, 3):
         model = SAD(**SMALL).fit(data, show_progress=False, engine=Ray(workers=workers))
-        likelihood = [figures["log_likelihood"] for figures in model.history]
+        likelihood = [figures["log_likelihood"] for figures in model.state.history]
         result[f"{workers} workers"] = same(model, whole) and likelihood == [
             figures["log_likelihood"] for figures in whole.history
         ]
@@ -158,7 +158,7 @@ def resumed(made, folder):
     model = SAD(**LONGER).fit(
         data, False, engine=Ray(workers=1), checkpoint=folder, callbacks=[lambda *now: epochs.append(now[0])]
     )
-    return {"same": same(model, whole), "epochs": epochs, "history": len(model.history)}
+    return {"same": same(model, whole), "epochs": epochs, "history": len(model.state.history)}
 
 
 def train(address, folder):

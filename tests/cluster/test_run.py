@@ -50,7 +50,7 @@ class Once(Local):
 def test_a_worker_lost_while_parameters_come_back_leaves_the_first_ones_as_they_were(monkeypatch, data, whole):
     take_the_place_of_actors(monkeypatch, Once)
     model = fit(data)
-    assert same(model, whole) and len(Once.started) == 3 and len(model.history) == 4
+    assert same(model, whole) and len(Once.started) == 3 and len(model.state.history) == 4
 
 
 class Failed:
@@ -144,7 +144,7 @@ def test_a_damaged_checkpoint_is_said_and_the_one_before_is_used(
         for path in tmp_path.glob(name):
             damage(path)
     model = fit(data, 3, checkpoint=tmp_path, callbacks=[lambda now, *rest: epochs.append(now)])
-    assert same(model, whole) and epochs == list(range(first, 5)) and len(model.history) == 4
+    assert same(model, whole) and epochs == list(range(first, 5)) and len(model.state.history) == 4
     assert sum("damaged" in record.getMessage() for record in caplog.records) >= len(names)
     epochs.clear()
     assert same(fit(data, checkpoint=tmp_path, callbacks=[lambda now, *rest: epochs.append(now)]), whole)

@@ -37,11 +37,11 @@ def test_a_fit_is_collected_or_saved_and_lets_the_workers_go(workers, data, tmp_
     expected = whole(data)
     with pytest.warns(UserWarning, match="rows repeat a .user, item. pair: kept the latest of each"):
         model = SAD(**LONGER).fit(data, False, engine=Engine(workers=3))
-    assert not workers.started[0].ended and len(model.history) == 4
+    assert not workers.started[0].ended and len(model.state.history) == 4
     model.save(tmp_path / "model")
     assert workers.started[0].ended and same(SAD.load(tmp_path / "model"), expected)
     model = SAD(**LONGER).fit(f"{data}/part-*.parquet", False, engine=Engine(workers=2, collect=True))
-    assert workers.started[1].ended and same(model, expected) and (model.seen != expected.seen).nnz == 0
+    assert workers.started[1].ended and same(model, expected) and (model.state.seen != expected.seen).nnz == 0
     assert model.recommend(model.users[3])[0].tolist() == expected.recommend(model.users[3])[0].tolist()
 
 
@@ -61,7 +61,7 @@ def test_what_is_lost_while_the_fit_brings_it_here_is_learnt_again(workers, data
             workers.lost.append(method)
 
     model = SAD(**LONGER).fit(data, False, engine=Engine(workers=2, collect=True), callbacks=[lose])
-    assert same(model, whole(data)) and len(workers.started) == 2 and len(model.history) == 4
+    assert same(model, whole(data)) and len(workers.started) == 2 and len(model.state.history) == 4
 
 
 def test_a_fit_that_diverges_leaves_the_users_of_the_last_good_epoch_with_the_workers(workers, data):
@@ -72,7 +72,7 @@ def test_a_fit_that_diverges_leaves_the_users_of_the_last_good_epoch_with_the_wo
     with pytest.raises(DivergedError) as there:
         model.fit(data, False, engine=Engine(workers=2))
     assert str(here.value) == str(there.value) and not workers.started[0].ended
-    assert same(model.collect(), one) and len(model.history) == 2
+    assert same(model.collect(), one) and len(model.state.history) == 2
 
 
 def test_users_that_are_lost_before_they_are_saved_are_named_and_the_workers_end(workers, data, tmp_path):
@@ -234,7 +234,7 @@ def test_an_item_with_nearly_all_rows_leaves_workers_without_items(workers, tmp_
     names = {"user": [f"u{n}" for n in user.tolist()], "item": [f"i{n}" for n in item.tolist()]}
     pl.DataFrame({**names, "timestamp": np.arange(900)}).write_parquet(tmp_path / "a.parquet")
     model = SAD(**SMALL).fit(tmp_path / "a.parquet", False, engine=Engine(workers=3))
-    bounds = model._fitted.away.settled.bounds[1]
+    bounds = model.state.away.settled.bounds[1]
     assert (np.diff(bounds) == 0).any()
     model.save(tmp_path / "model")
     expected = SAD(**SMALL).fit(Interactions.read(tmp_path / "a.parquet", duplicates="last"), False)

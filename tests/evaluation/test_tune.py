@@ -15,6 +15,7 @@ from sadrec.evaluation.likelihood import log_likelihood
 from sadrec.evaluation.proposals import default_space
 from sadrec.evaluation.top_n import evaluate_top_n
 from sadrec.evaluation.tune import PAPER_GRID, Scorer, tune
+from sadrec.models.fitting import settings_for
 from sadrec.ranking import Parameters
 from sadrec.ranking.pairs import sigmoid
 
@@ -224,7 +225,7 @@ def test_on_comparisons_the_variational_solver_comes_first_and_nothing_without_e
     result = tune(SAD(), games, trials=6, sampler="random", show_progress=False)
     assert [trial.settings.get("solver") for trial in result.trials] == ["variational"] * 4 + [None] * 2
     assert all(trial.status == "done" for trial in result.trials)
-    assert SAD(**result.trials[-1].settings).settings_for(games).solver == "sgd"
+    assert settings_for(SAD(**result.trials[-1].settings), games).solver == "sgd"
 
 
 def test_the_result_is_a_model_and_a_file_of_settings(data, tmp_path):

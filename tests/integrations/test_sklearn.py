@@ -47,7 +47,7 @@ def test_predict_gives_the_scores_of_sadrec_and_nan_for_strangers(both):
     asked = [*both[1][:20].tolist(), ["stranger", "i00"], ["u00", "novelty"]]
     given = estimator.predict(asked)
     model = estimator.model_
-    expected = [model.scores([user])[0][model.item_ids.positions(item)] for user, item in asked[:20]]
+    expected = [model.scores([user])[0][model.state.items.positions(item)] for user, item in asked[:20]]
     np.testing.assert_allclose(given[:20], expected, atol=1e-6)
     assert np.isnan(given[20:]).all()
 

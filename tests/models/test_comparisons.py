@@ -6,6 +6,7 @@ import pytest
 from sadrec import BPR, SAD, Comparisons
 from sadrec.evaluation import evaluate_comparisons
 from sadrec.models import ModelFileError
+from sadrec.models.fitting import settings_for
 from sadrec.training.variational import PRUNED, SWEEPS
 
 
@@ -39,7 +40,7 @@ def test_unknown_items_are_even_and_a_judge_without_data_is_an_average_one():
     judges, winner, loser = tournament(judges=5)
     model = SAD().fit(comparisons(judges, winner, loser, n=7, m=23), show_progress=False)
     assert model.preference(0, 21, 22) == 0 and model.probability(0, 21, 22) == 0.5
-    np.testing.assert_array_equal(model.user_factors[6], model.parameters.user_mean)
+    np.testing.assert_array_equal(model.user_factors[6], model.state.parameters.user_mean)
     order = np.argsort(-model.scores([6])[0][:20])
     wins = np.bincount(winner, minlength=20) / np.maximum(np.bincount(loser, minlength=20), 1)
     assert np.corrcoef(np.argsort(order), np.argsort(np.argsort(-wins)))[0, 1] > 0.9
@@ -61,22 +62,22 @@ def test_fold_in_starts_from_the_average_user():
     judges, winner, loser = tournament(judges=30, count=6000)
     model = SAD(factors=4).fit(comparisons(judges, winner, loser), show_progress=False)
     one = comparisons([0], [winner[0]], [loser[0]], m=20)
-    np.testing.assert_allclose(model.fold_in(one), model.parameters.user_mean, atol=0.75)
-    assert not np.allclose(model.parameters.user_mean, 0) or not model.user_factors.any()
+    np.testing.assert_allclose(model.fold_in(one), model.state.parameters.user_mean, atol=0.75)
+    assert not np.allclose(model.state.parameters.user_mean, 0) or not model.user_factors.any()
 
 
 def test_giving_a_setting_of_sgd_switches_the_solver():
     data = comparisons(*tournament())
-    learnt = SAD().settings_for(data)
+    learnt = settings_for(SAD(), data)
     assert learnt.solver == "variational" and learnt.origins["solver"] == "data"
     for name in ("regularization", "schedule", "negative_candidates", "negative_sampling", "user_balance"):
         assert learnt.origins[name] == "not used", name
     for name, value in {"regularization": 0.0, "learning_rate": 0.1, "adaptive": True, "bias": False}.items():
-        given = SAD(**{name: value}).settings_for(data)
+        given = settings_for(SAD(**{name: value}), data)
         assert given.solver == "sgd" and given.origins[name] == "given", name
-    assert SAD(solver="sgd").settings_for(data).factors == 64
+    assert settings_for(SAD(solver="sgd"), data).factors == 64
     with pytest.raises(ValueError, match="comparisons alone"):
-        SAD(solver="variational").settings_for(np.eye(4))
+        settings_for(SAD(solver="variational"), np.eye(4))
     with pytest.raises(ValueError, match="cannot continue"):
         SAD(solver="variational").fit(data, warm_start=SAD(iterations=2).fit(data))
 
@@ -84,9 +85,9 @@ def test_giving_a_setting_of_sgd_switches_the_solver():
 def test_a_variational_fit_can_be_continued_by_sgd():
     judges, winner, loser = tournament(judges=3)
     model = SAD(iterations=30).fit(comparisons(judges, winner, loser), show_progress=False)
-    factors = model.parameters.n_factors
+    factors = model.state.parameters.n_factors
     model.partial_fit(comparisons(judges[:50], winner[:50], loser[:50], n=3, m=20), show_progress=False)
-    assert model.settings.solver == "sgd" and model.parameters.n_factors == factors
+    assert model.settings.solver == "sgd" and model.state.parameters.n_factors == factors
 
 
 def test_validation_figures_patience_and_callbacks():
@@ -97,8 +98,8 @@ def test_validation_figures_patience_and_callbacks():
     model = SAD(iterations=40).fit(
         data, show_progress=False, validation=held_out, patience=3, callbacks=[lambda e, f, m: seen.append(e)]
     )
-    assert seen == list(range(1, len(model.history) + 1))
-    last = model.history[-1]["validation_log_likelihood"]
+    assert seen == list(range(1, len(model.state.history) + 1))
+    last = model.state.history[-1]["validation_log_likelihood"]
     assert -last == pytest.approx(evaluate_comparisons(model, held_out)["log_loss"], rel=1e-6)
     with pytest.raises(ValueError, match="patience"):
         SAD().fit(data, show_progress=False, patience=2)
@@ -142,7 +143,7 @@ def test_interrupted_and_resumed_it_ends_with_the_same_bits(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         SAD().fit(data, show_progress=False, checkpoint=tmp_path, callbacks=[stop])
     resumed = SAD().fit(data, show_progress=False, checkpoint=tmp_path)
-    assert (resumed.item_factors == whole.item_factors).all() and len(resumed.history) == SWEEPS
+    assert (resumed.item_factors == whole.item_factors).all() and len(resumed.state.history) == SWEEPS
 
 
 @pytest.mark.parametrize("length", [3, 5, 9])
@@ -311,7 +312,7 @@ def test_exchanging_item_and_rival_changes_the_sign_and_nothing_else():
     won = rng.random(3000) < 1 / (1 + np.exp(scores[judges, loser] - scores[judges, winner]))
     data = comparisons(judges, np.where(won, winner, loser), np.where(won, loser, winner))
     model = SAD().fit(data, show_progress=False)
-    assert model._fitted.uncertainty.own_scale > 0
+    assert model.state.belief.own_scale > 0
     for judge in range(4):
         margins = model.tournament(judge).margins
         np.testing.assert_array_equal(margins, -margins.T)
@@ -412,7 +413,7 @@ def test_who_asks_while_comparisons_are_fitted_anew_is_answered_as_before():
     before, asked = model.preference(0, 0, 1), []
 
     def ask(epoch, figures, fitted):
-        asked.append((model.preference(0, 0, 1), fitted.preference(0, 0, 1), len(fitted.history)))
+        asked.append((model.preference(0, 0, 1), fitted.preference(0, 0, 1), len(fitted.state.history)))
         return epoch == 4
 
     model.set_params(random_state=1, iterations=6).fit(data, show_progress=False, callbacks=[ask])
@@ -426,18 +427,18 @@ def test_a_fit_that_a_callback_stopped_stays_stopped(tmp_path):
         model = SAD().fit(
             data, show_progress=False, checkpoint=tmp_path, callbacks=iter([lambda epoch, figures, model: epoch == 5])
         )
-        assert len(model.history) == 5
+        assert len(model.state.history) == 5
 
 
 def test_positions_out_of_range_never_reach_a_kernel():
     model = SAD().fit(comparisons(*tournament()), show_progress=False)
     with pytest.raises(IndexError, match="item"):
-        model._fitted.uncertainty.distribution(model.parameters, [0], [10**9], [0])
+        model.state.belief.distribution(model.state.parameters, [0], [10**9], [0])
 
 
 def test_settings_of_sgd_are_refused_by_the_variational_solver():
     with pytest.raises(ValueError, match=r"learning_rate=.* is for solver='sgd'"):
-        SAD(solver="variational", learning_rate=0.1).settings_for(comparisons(*tournament()))
+        settings_for(SAD(solver="variational", learning_rate=0.1), comparisons(*tournament()))
 
 
 def test_a_file_with_negative_variances_is_refused(tmp_path):
@@ -469,7 +470,7 @@ def test_what_a_user_thinks_of_items_makes_no_cycle():
     loser = (winner + step) % 12
     won = rng.random(1700) < 1 / (1 + np.exp(scores[judges, loser] - scores[judges, winner]))
     data = comparisons(judges, np.where(won, winner, loser), np.where(won, loser, winner))
-    known = SAD().fit(data, show_progress=False)._fitted
+    known = SAD().fit(data, show_progress=False).state
     assert known.uncertainty.own_scale > 0.5
     triples = [rng.permutation(12)[:3] for _ in range(60)]
     sure = [known.uncertainty.together(known.parameters, 0, path, np.roll(path, -1)) for path in triples]

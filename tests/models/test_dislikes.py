@@ -5,6 +5,7 @@ import polars as pl
 import pytest
 
 from sadrec import SAD, Interactions
+from sadrec.models.fitting import settings_for
 from sadrec.training.dataset import TrainingData, training_data
 from sadrec.training.drawn import deal
 
@@ -48,7 +49,7 @@ def test_dislikes_survive_a_file_and_more_training(fitted, tmp_path):
     loaded = SAD.load(tmp_path / "model.sad")
     loaded.partial_fit(Interactions.from_frame(pl.DataFrame({"user": [0], "item": [0]})), show_progress=False)
     liked, disliked = liked_and_disliked(data, 2)
-    row = loaded.seen[[2]]
+    row = loaded.state.seen[[2]]
     assert set(row.indices[row.data < 0].tolist()) == disliked
     assert set(row.indices[row.data >= 0].tolist()) == liked
 
@@ -70,7 +71,7 @@ def test_dislikes_beside_the_data_are_learnt_from_where_they_are():
     liked, disliked = rng.random((2, 40, 30)) < 0.3
     likes, dislikes = (Interactions.from_csr(part.astype(np.float32)) for part in (liked, disliked))
     data = training_data(likes, dislikes=dislikes)
-    settings = SAD().settings_for(likes)
+    settings = settings_for(SAD(), likes)
     positives, (source,) = data.positives(settings), data.pair_sources(settings)
     assert np.shares_memory(positives.indices, likes.matrix.indices)
     assert np.shares_memory(positives.beside.indices, dislikes.matrix.indices)

@@ -305,7 +305,7 @@ def test_questions_by_features_to_a_model_without_are_refused():
 def test_validation_data_may_hold_items_that_training_lacks():
     train, held_out = taste().split(test=0.5, seed=0)
     model = SAD(**SETTINGS).fit(train, show_progress=False, item_features=COLOURS, validation=held_out)
-    assert "validation_accuracy" in model.history[-1]
+    assert "validation_accuracy" in model.state.history[-1]
     assert len(model.items) == ITEMS - 1
 
 

@@ -45,11 +45,11 @@ def test_a_model_comes_back_as_it_was(tmp_path, kind, mmap):
     model.save(tmp_path / "m.sad")
     back = SAD.load(tmp_path / "m.sad", mmap=mmap)
     assert type(back) is SAD and back.get_params() == {**model.get_params(), "random_state": 0}
-    assert back.settings == model.settings and back.history == model.history
+    assert back.settings == model.settings and back.history == model.state.history
     for name in ("user_factors", "item_factors", "rival_factors", "item_bias", "users", "items"):
         np.testing.assert_array_equal(getattr(back, name), getattr(model, name))
         assert getattr(back, name).dtype == getattr(model, name).dtype
-    assert (back.seen != model.seen).nnz == 0
+    assert (back.seen != model.state.seen).nnz == 0
     for user in model.users:
         np.testing.assert_array_equal(back.recommend(user)[0], model.recommend(user)[0])
     again = SAD(**back.get_params()).fit(back.seen)
@@ -68,7 +68,7 @@ def test_settings_come_back_as_they_were_given_also_where_factors_were_dropped(t
     user, winner, step = np.random.default_rng(6).integers((0, 0, 1), (8, 10, 10), size=(150, 3)).T  # noise
     said = Comparisons.from_indices(user, winner, (winner + step) % 10, users=np.arange(8), items=np.arange(10))
     model = SAD(factors=4, iterations=10, num_threads=1).fit(said, show_progress=False)
-    assert model.parameters.n_factors < 4
+    assert model.state.parameters.n_factors < 4
     model.save(tmp_path / "m.sad")
     assert SAD.load(tmp_path / "m.sad").get_params() == model.get_params()
 

@@ -107,7 +107,7 @@ def test_one_user_and_users_who_liked_everything_are_fine():
     assert np.isfinite(one.user_factors).all()
     everything = np.array([[1, 1, 1], [1, 0, 0], [0, 0, 0]])
     model = SAD(factors=2, iterations=3).fit(everything)
-    assert model.history[-1]["skipped"] == 3 and model.history[-1]["updates"] == 1
+    assert model.state.history[-1]["skipped"] == 3 and model.state.history[-1]["updates"] == 1
     assert (model.user_factors[2] == 0).all()  # nothing is known of the last user, and no noise is made up
     assert len(model.recommend(0)[0]) == 0
 
@@ -192,7 +192,7 @@ def test_early_stopping_keeps_the_best_epoch():
     model.fit(train, validation=held_out, patience=5)
     with pytest.raises(ValueError, match=r"patience \(2.5\) must be a whole number"):
         SAD().fit(train, validation=held_out, patience=2.5)
-    values = [figures["validation_log_likelihood"] for figures in model.history]
+    values = [figures["validation_log_likelihood"] for figures in model.state.history]
     assert len(values) < 200 and int(np.argmax(values)) == len(values) - 6
 
 
@@ -204,7 +204,7 @@ def test_callbacks_see_a_usable_model_and_can_stop():
         return epoch == 3
 
     model = SAD(factors=4, iterations=10).fit(clicks(), callbacks=[watch])
-    assert [epoch for epoch, _ in seen] == [1, 2, 3] and len(model.history) == 3
+    assert [epoch for epoch, _ in seen] == [1, 2, 3] and len(model.state.history) == 3
     assert seen[-1][1] == model.preference(0, 0, 1)
 
 
@@ -216,7 +216,7 @@ def test_divergence_leaves_the_last_good_epoch_or_the_model_as_it_was():
     with pytest.raises(DivergedError, match="lower learning_rate"):
         model.fit(clicks())
     assert np.isfinite(model.user_factors).all()
-    if not model.history or len(model.history) == 5:
+    if not model.state.history or len(model.state.history) == 5:
         np.testing.assert_array_equal(model.user_factors, before)
 
 
@@ -238,7 +238,7 @@ def test_partial_fit_with_comparisons_still_leaves_out_what_was_seen():
     model = SAD(factors=4, iterations=3).fit(clicks())
     frame = pl.DataFrame({"user": [0, 100], "winner": [3, 77], "loser": [77, 5]})
     model.partial_fit(Comparisons.from_frame(frame))
-    assert model.seen.shape == (41, 31) and model.seen.nnz == clicks().nnz
+    assert model.state.seen.shape == (41, 31) and model.state.seen.nnz == clicks().nnz
     assert not set(model.recommend(0, N=31)[0]) & set(clicks()[0].indices)
     assert len(model.recommend(100, N=31)[0]) == 31
 
@@ -346,14 +346,14 @@ def test_an_interrupted_model_knows_the_epochs_of_before_a_resume(tmp_path):
     model, told = SAD(factors=2, iterations=9), []
 
     def leave(epoch, figures, fitted):
-        told.append(len(fitted.history))
+        told.append(len(fitted.state.history))
         if epoch % 3 == 0:
             raise KeyboardInterrupt
 
     for epochs in (3, 6):
         with pytest.raises(KeyboardInterrupt):
             model.fit(clicks(), checkpoint=tmp_path, callbacks=[leave])
-        assert len(model.history) == epochs
+        assert len(model.state.history) == epochs
     assert told == [1, 2, 3, 4, 5, 6]
 
 
@@ -371,11 +371,11 @@ def interrupt(epoch, figures, model):
 
 def test_an_interrupted_fit_that_learnt_nothing_leaves_the_model_as_it_was(monkeypatch):
     model = SAD(factors=4, iterations=2).fit(clicks())
-    before = model._fitted
+    before = model.state
     monkeypatch.setattr("sadrec.training.trainer.Trainer.train_epoch", lambda *given: interrupt(*given, None))
     with pytest.raises(KeyboardInterrupt):
         model.fit(clicks(60, 20))
-    assert model._fitted is before
+    assert model.state is before
     with pytest.raises(KeyboardInterrupt):
         SAD(factors=4).fit(clicks())
 
@@ -420,7 +420,7 @@ def test_who_asks_while_a_model_is_fitted_anew_is_answered_as_before():
     seen, kept = [], []
 
     def meanwhile(epoch, figures, fitted):
-        assert fitted.user_factors.tobytes() != before and len(fitted.history) == epoch
+        assert fitted.user_factors.tobytes() != before and len(fitted.state.history) == epoch
         seen.append(fitted is not model and model.user_factors.tobytes() == before)
         kept.append(fitted)
 

@@ -52,14 +52,14 @@ def whole():
     model = SAD(factors=4, iterations=3, blocks=2, bias=True, num_threads=1).fit(clicks, False)
     names = [f"u{n:02d}" for n in range(USERS)]
     return SAD.from_factors(
-        model.user_factors, model.item_factors, model.rival_factors, model.item_bias, users=names, seen=model.seen
+        model.user_factors, model.item_factors, model.rival_factors, model.item_bias, users=names, seen=model.state.seen
     )
 
 
 def away(whole, **options):
     model = SAD(factors=4)
     fit = SAD(factors=4, iterations=1, blocks=1, bias=True).fit(np.eye(ITEMS), False)
-    model._fitted = fitted_away(Elsewhere(whole, **options), fit.settings, [])
+    model.state = fitted_away(Elsewhere(whole, **options), fit.settings, [])
     return model
 
 
@@ -77,18 +77,18 @@ def test_a_model_whose_users_are_away_says_what_to_do_until_it_is_saved_or_colle
         lambda: model.preference("u03", 0, 1),
         lambda: model.recommend_all(output=tmp_path / "lists"),
         lambda: np.asarray(model.user_factors),
-        lambda: model.seen,
+        lambda: model.state.seen,
     ):
         with pytest.raises(ValueError, match=r"with the workers that learnt it: call save\('folder/'\) or collect\(\)"):
             ask()
-    holder = model._fitted.away
-    assert same(model.collect(), whole) and holder.ended and (model.seen != whole.seen).nnz == 0
+    holder = model.state.away
+    assert same(model.collect(), whole) and holder.ended and (model.state.seen != whole.seen).nnz == 0
     assert model.collect() is model
 
 
 def test_a_folder_is_read_by_shard_and_answers_as_the_whole_model(whole, tmp_path):
     model = away(whole)
-    holder = model._fitted.away
+    holder = model.state.away
     model.save(tmp_path / "model")
     assert holder.ended
     mapped, loaded = SAD.load(tmp_path / "model", mmap=True), SAD.load(tmp_path / "model")

@@ -35,10 +35,10 @@ def test_a_new_user_is_shrunk_as_much_as_a_known_one_with_as_much_data():
     few = [0, 1]
     weight = balance(np.append(LIKED.sum(axis=1), len(few)), 0.5)[-1]
     same = SAD.from_factors(
-        model.user_factors, model.item_factors, model.rival_factors, model.item_bias, seen=model.seen
+        model.user_factors, model.item_factors, model.rival_factors, model.item_bias, seen=model.state.seen
     )
     heavier = SAD(**settings | {"regularization": 0.02 / weight}).fit(LIKED, show_progress=False)
-    same._fitted = replace(same._fitted, settings=heavier.settings)
+    same.state = replace(same.state, settings=heavier.settings)
     np.testing.assert_allclose(model.fold_in(few), same.fold_in(few), rtol=1e-5)
 
 

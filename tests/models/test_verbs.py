@@ -265,11 +265,11 @@ def test_an_answer_during_which_the_model_is_refitted_is_all_of_the_old_model(wh
 
     class Refitting(Ids):
         def positions(self, ids):
-            model._fitted = larger._fitted  # what another thread does when its fit begins
+            model.state = larger.state  # what another thread does when its fit begins
             return super().positions(ids)
 
     ids = getattr(model, which)
-    model._fitted = replace(model._fitted, **{which: Refitting(ids.array, ids.what)})
+    model.state = replace(model.state, **{which: Refitting(ids.array, ids.what)})
     for one, two in zip(ask(model), before, strict=True):
         np.testing.assert_array_equal(one, two)
     assert len(model.users) == 90

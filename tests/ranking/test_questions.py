@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sadrec.ranking.uncertainty import VisitorUncertainty
 
 from sadrec.ranking import Parameters
 from sadrec.ranking.fold_in import fold_in_comparisons
 from sadrec.ranking.pairs import preference, sigmoid
 from sadrec.ranking.questions import contradictions, information
-from sadrec.ranking.uncertainty import VisitorUncertainty
 
 
 def entropy(p):

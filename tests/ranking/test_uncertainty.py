@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sadrec.ranking.uncertainty import Uncertainty, VisitorUncertainty
 
 from sadrec.ranking import Parameters
 from sadrec.ranking.pairs import preference
-from sadrec.ranking.uncertainty import Uncertainty, VisitorUncertainty
 
 USERS, ITEMS, K = 3, 5, 2
 LEFT, RIGHT = np.triu_indices(ITEMS, 1)

@@ -94,7 +94,7 @@ def test_a_twin_must_know_the_same_features(started, people):
     who = {"features": {"club": "a"}}
     fitted = started("films.sad", twin="films-twin.sad")
     assert ask(fitted, "worth", **who, pairs=[{"item": 1, "rival": 2}])["twin"] == "fitted"
-    fitted.served.twin._fitted = replace(fitted.served.twin._fitted, features=None)
+    fitted.served.twin.state = replace(fitted.served.twin.state, features=None)
     refused = ask(fitted, "worth", 422, **who)
     assert refused["error"].startswith("the twin was fitted without user_features")
 

@@ -25,7 +25,7 @@ def as_printed(simulation, seed):
 
 
 def mse(model, simulation):
-    return float(np.mean((preferences(model.parameters) - simulation.X) ** 2))
+    return float(np.mean((preferences(model.state.parameters) - simulation.X) ** 2))
 
 
 @pytest.fixture(scope="module")

@@ -48,15 +48,15 @@ def test_an_item_bias_is_part_of_the_preferences():
     model = SAD.from_factors(*factors, item_bias=np.arange(8.0))
     items = model.items
     expected = np.stack([model.margins(user, items, items) for user in model.users])
-    np.testing.assert_allclose(preferences(model.parameters), expected, atol=1e-4)
+    np.testing.assert_allclose(preferences(model.state.parameters), expected, atol=1e-4)
 
 
 def test_curves_start_before_the_first_epoch_and_end_after_the_last(record):
     model, _ = make_model("sad", PIECE.simulation(), 0)
     model.fit(PIECE.simulation().comparisons)
-    assert len(record["mse"]) == len(model.history) + 1
+    assert len(record["mse"]) == len(model.state.history) + 1
     assert record["sparsity"][0] == 1
-    assert record["sparsity"][-1] == pytest.approx(model.history[-1]["sparsity"], abs=1e-6)
+    assert record["sparsity"][-1] == pytest.approx(model.state.history[-1]["sparsity"], abs=1e-6)
     assert record["log_likelihood"][0] == pytest.approx(np.log(0.5), abs=0.01)
 
 

@@ -6,6 +6,7 @@ import pytest
 import scipy.sparse as sp
 
 from sadrec import BPR, SAD, Comparisons, Interactions
+from sadrec.models.fitting import settings_for
 from sadrec.training.defaults import OF_PAIRWISE, as_before, defaults
 
 
@@ -27,16 +28,16 @@ def shared():
 
 
 def test_where_taste_is_personal_interactions_meet_many_negatives_at_once(personal, shared):
-    settings = SAD().settings_for(personal)
+    settings = settings_for(SAD(), personal)
     assert (settings.loss, settings.factors) == ("softmax", 128) and settings.length > 1
-    assert SAD().settings_for(shared).loss == "pairwise"
-    assert SAD().settings_for(shared).length == 0
+    assert settings_for(SAD(), shared).loss == "pairwise"
+    assert settings_for(SAD(), shared).length == 0
     for name in ("loss", "factors", "length", "user_balance", "negative_candidates"):
         assert settings.origins[name] == "data"
 
 
 def test_rules_are_those_of_bpr_too(personal):
-    assert BPR().settings_for(personal).loss == "softmax"
+    assert settings_for(BPR(), personal).loss == "softmax"
 
 
 GIVEN = {"learning_rate": 0.05, "regularization": 0.01, "rival_regularization": 0.001, "negative_candidates": 4}
@@ -44,19 +45,19 @@ GIVEN = {"learning_rate": 0.05, "regularization": 0.01, "rival_regularization": 
 
 @pytest.mark.parametrize("name", OF_PAIRWISE)
 def test_who_sets_the_pairwise_loss_gets_it(personal, name):
-    settings = SAD(**{name: GIVEN[name]}).settings_for(personal)
+    settings = settings_for(SAD(**{name: GIVEN[name]}), personal)
     assert settings.loss == "pairwise" and settings.origins[name] == "given"
 
 
 def test_popular_negatives_and_adaptive_training_are_pairwise(personal):
-    assert SAD(negative_sampling="popular").settings_for(personal).loss == "pairwise"
-    assert SAD(adaptive=True).settings_for(personal).loss == "pairwise"
+    assert settings_for(SAD(negative_sampling="popular"), personal).loss == "pairwise"
+    assert settings_for(SAD(adaptive=True), personal).loss == "pairwise"
 
 
 def test_a_length_asks_for_softmax_and_a_loss_is_taken_as_given(personal, shared):
-    assert SAD(length=2.0).settings_for(shared).loss == "softmax"
-    assert SAD(loss="pairwise").settings_for(personal).loss == "pairwise"
-    assert SAD(loss="softmax").settings_for(shared).length > 0.5
+    assert settings_for(SAD(length=2.0), shared).loss == "softmax"
+    assert settings_for(SAD(loss="pairwise"), personal).loss == "pairwise"
+    assert settings_for(SAD(loss="softmax"), shared).length > 0.5
 
 
 def test_comparisons_beside_interactions_keep_the_pairwise_loss(personal):
@@ -141,7 +142,7 @@ def test_tiny_data_has_settings(users):
     chosen = np.random.default_rng(0).random((users, 5)) < 0.5
     chosen[0, 0] = True
     data = Interactions.from_csr(sp.csr_matrix(chosen.astype(np.float32)))
-    assert SAD().settings_for(data).loss == "pairwise"
+    assert settings_for(SAD(), data).loss == "pairwise"
 
 
 def test_where_nothing_meets_negatives_neither_loss_nor_length_is_used():
@@ -149,13 +150,13 @@ def test_where_nothing_meets_negatives_neither_loss_nor_length_is_used():
     rated = Interactions.from_csr(sp.csr_matrix((np.arange(1, 7) * ones, ([0, 0, 0, 1, 1, 1], [0, 1, 2, 1, 2, 3]))))
     stated = Comparisons.from_frame(pl.DataFrame({"u": [0], "w": ["a"], "l": ["b"]}), user="u", winner="w", loser="l")
     for data, given in ((rated, {"order_share": 1.0}), (stated, {"solver": "sgd"}), (stated, {})):
-        settings = SAD(loss="softmax", length=2.0, **given).settings_for(data)
+        settings = settings_for(SAD(loss="softmax", length=2.0, **given), data)
         assert (settings.loss, settings.length) == ("pairwise", 0)
         assert settings.origins["loss"] == settings.origins["length"] == "not used"
 
 
 def test_continued_with_another_loss_a_fit_does_not_keep_what_suited_the_one_before(personal):
-    before = SAD().settings_for(personal)
+    before = settings_for(SAD(), personal)
     given = SAD(loss="pairwise").get_params()
     assert as_before(given, before, 128, True, False)["negative_candidates"] is None
     assert as_before(SAD().get_params(), before, 128, True, False)["learning_rate"] == before.learning_rate
@@ -166,4 +167,4 @@ def test_vectors_of_free_length_get_a_rate_that_a_softmax_bears():
     data = Interactions.from_csr(dense)
     model = SAD(loss="softmax", length=0, factors=8, iterations=5).fit(data, show_progress=False)
     assert model.settings.learning_rate == 0.05
-    assert SAD(loss="softmax").settings_for(data).learning_rate == 0.3
+    assert settings_for(SAD(loss="softmax"), data).learning_rate == 0.3

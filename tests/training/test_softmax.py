@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from sadrec import BPR, SAD, Interactions
+from sadrec.models.fitting import settings_for
 from sadrec.ranking.fold_in import fold_in
 from sadrec.training.centres import Centre
 from sadrec.training.dataset import training_data
@@ -220,7 +221,7 @@ def test_a_model_learns_files_and_continues(model, length, tmp_path):
     lists = fitted.recommend(fitted.users, N=3)[0]
     own = (np.asarray(lists, np.int64) >= 20) == (np.arange(60) >= 30)[:, None]
     assert own.mean() > 0.9
-    against_all = fold_in(fitted.parameters, np.arange(6), regularization=0.2 / length**4 if length else 0.03)
+    against_all = fold_in(fitted.state.parameters, np.arange(6), regularization=0.2 / length**4 if length else 0.03)
     np.testing.assert_allclose(fitted.fold_in(fitted.items[:6]), against_all.vector, rtol=1e-6)
     assert (np.asarray(fitted.recommend_for(fitted.items[:6], N=5)[0], np.int64) < 20).all()
     fitted.save(tmp_path / "m.sad")
@@ -242,7 +243,7 @@ def test_stopped_and_resumed_it_ends_with_the_same_bits(tmp_path):
         model.fit(data, show_progress=False, checkpoint=tmp_path, callbacks=[stop])
     resumed = model.fit(data, show_progress=False, checkpoint=tmp_path)
     np.testing.assert_array_equal(resumed.item_factors, whole)
-    assert len(resumed.history) == 6
+    assert len(resumed.state.history) == 6
 
 
 def test_shares_too_small_for_their_inverse_leave_everything_finite():
@@ -256,14 +257,14 @@ def test_shares_too_small_for_their_inverse_leave_everything_finite():
 def test_negatives_that_a_chunk_shares_take_the_same_memory_however_long_the_rows():
     def negatives(items):
         data = Interactions.from_csr(sp.csr_matrix(np.ones((2, items))))
-        return bytes_needed(training_data(data), SAD(loss="softmax").settings_for(data), 1)["negative_candidates"]
+        return bytes_needed(training_data(data), settings_for(SAD(loss="softmax"), data), 1)["negative_candidates"]
 
     assert negatives(20_000) == negatives(2_000) < 2**21
 
 
 def test_without_softmax_a_length_is_not_used():
     data = Interactions.from_csr(sp.csr_matrix(interactions()))
-    settings = SAD(loss="pairwise", length=3.0).settings_for(data)
+    settings = settings_for(SAD(loss="pairwise", length=3.0), data)
     assert settings.length == 0 and settings.origins["length"] == "not used"
-    settings = SAD(loss="softmax").settings_for(data)
+    settings = settings_for(SAD(loss="softmax"), data)
     assert settings.length > 0 and settings.origins["length"] == "data" and settings.negative_candidates > 8

@@ -55,9 +55,13 @@ def load_and_parse(
 ) -> tuple[Any, dict[str, Any], Mapping[Any, str]]:
     """Load a model and the titles of its items, and turn the texts of ids, or titles, into ids."""
     fitted = load(model)
-    titles = read_titles(table, fitted.item_ids)
-    pair = (parse_item(fitted.item_ids, text, titles) for text in (item, rival))
-    return fitted, dict(zip(("user", "item", "rival"), (parse_id(fitted.user_ids, user), *pair), strict=True)), titles
+    titles = read_titles(table, fitted.state.items)
+    pair = (parse_item(fitted.state.items, text, titles) for text in (item, rival))
+    return (
+        fitted,
+        dict(zip(("user", "item", "rival"), (parse_id(fitted.state.users, user), *pair), strict=True)),
+        titles,
+    )
 
 
 def with_titles(content: dict[str, Any], ids: Iterable[Any], titles: Mapping[Any, str]) -> dict[str, Any]:
@@ -142,7 +146,7 @@ def recommend_command(
     if path is not None and not folder:
         check_place_of_table(path, ("user", "rank", "item", "score"))
     fitted = load(model)
-    named = read_titles(titles, fitted.item_ids)
+    named = read_titles(titles, fitted.state.items)
     if path is not None:
         count = len(fitted.users)
         if folder:
@@ -155,9 +159,12 @@ def recommend_command(
         else:
             click.echo(f"the best {N} items for {count:,} users written to {path}")
         return
-    who = parse_id(fitted.user_ids, str(user))
+    who = parse_id(fitted.state.users, str(user))
     if groups:
-        shown = fitted.recommend_groups(who, N=N)
+        from sadrec.ranking.cycles import recommend_groups
+
+        best, _ = fitted.recommend(who, N=max(N, 50))
+        shown = recommend_groups(fitted.tournament(who, best), N)
         if as_json:
             content = (properties(group, "items", "wins", "strength") for group in shown)
             print_json([with_titles(entry, entry["items"], named) for entry in content])
@@ -178,7 +185,7 @@ def recommend_command(
 
 def write_folder(fitted: Any, output: Path, quiet: bool, **asked: Any) -> int:
     """Write the recommendations for all users, or some, part by part, and return how many users there were."""
-    from sadrec.models.everybody import read_manifest
+    from sadrec.models.export import read_manifest
 
     with resumable(output):
         fitted.recommend_all(output=output, show_progress=not quiet, **asked)
@@ -229,12 +236,14 @@ def cycles_command(
     model: Path, user: str, N: int, minimum: float, plot: Path | None, titles: Path | None, as_json: bool
 ) -> None:
     """Find where a user's taste runs in cycles."""
+    from sadrec.ranking.cycles import cyclic_triads
+
     if plot is not None:
         check_place_of_picture(plot)
     fitted = load(model)
-    named = read_titles(titles, fitted.item_ids)
-    who = parse_id(fitted.user_ids, user)
-    cycles, triads = fitted.cycles(who, N, minimum=minimum), fitted.cyclic_triads(who, N, strongest=0)
+    named = read_titles(titles, fitted.state.items)
+    who = parse_id(fitted.state.users, user)
+    cycles, triads = fitted.cycles(who, N, minimum=minimum), cyclic_triads(fitted.tournament(who, N=N), 0)
     share = fitted.intransitivity(who)
     if plot is not None:
         draw_strongest(fitted, who, cycles, N, minimum, plot, named)
@@ -308,11 +317,11 @@ def similar_command(
     if (item is None) == (user is None):
         raise click.UsageError("give --item ID or --user ID")
     fitted = load(model)
-    named = read_titles(titles, fitted.item_ids) if item is not None else {}
+    named = read_titles(titles, fitted.state.items) if item is not None else {}
     if item is not None:
-        kind, (ids, cosines) = "item", fitted.similar_items(parse_item(fitted.item_ids, item, named), N)
+        kind, (ids, cosines) = "item", fitted.similar_items(parse_item(fitted.state.items, item, named), N)
     else:
-        kind, (ids, cosines) = "user", fitted.similar_users(parse_id(fitted.user_ids, str(user)), N)
+        kind, (ids, cosines) = "user", fitted.similar_users(parse_id(fitted.state.users, str(user)), N)
     if as_json:
         print_json(with_titles({"ids": ids, "cosines": cosines}, ids, named))
     else:

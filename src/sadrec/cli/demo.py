@@ -163,7 +163,7 @@ def draw(
     axes = figure.subplots(1, 3)
     limit = float(np.quantile(np.abs(x), 0.995))
     for axis, (name, model) in zip(axes, models.items(), strict=False):
-        guess = preference(model.parameters, asked.user_index, first, second)
+        guess = preference(model.state.parameters, asked.user_index, first, second)
         axis.hexbin(x, guess, gridsize=60, extent=(-limit, limit, -limit, limit), bins="log", cmap="Blues")
         axis.plot([-limit, limit], [-limit, limit], color="0.4", linewidth=0.8)
         axis.set(title=name, xlabel="true preference x", ylabel="estimate", xlim=(-limit, limit), ylim=(-limit, limit))

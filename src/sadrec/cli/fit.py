@@ -157,7 +157,7 @@ def fit_command(
     estimator.save(output)
     if checkpoint is None:
         discard(folder)
-    epoch, figures = kept_epoch(estimator.history, estimator.settings.solver)
+    epoch, figures = kept_epoch(estimator.state.history, estimator.settings.solver)
     figures = {**figures, **speed}
     if as_json:
         used = estimator.settings.as_dict() if estimator.settings is not None else None
@@ -165,13 +165,13 @@ def fit_command(
         return
     click.echo(f"{type(estimator).__name__} with {estimator.user_factors.shape[1]} factors written to {output}")
     for what in ("item", "user"):
-        side = getattr(estimator.features, what, None)
+        side = getattr(estimator.state.features, what, None)
         if side is not None:
             columns, new = len(side.encoder.columns), int(side.cold.sum())
             click.echo(f"{columns:,} columns of features of {what}s; {new:,} {what}s have no history")
     shown = ("log_likelihood", "validation_log_likelihood", "validation_accuracy", "sparsity", "updates_per_second")
     rows = [({"sparsity": "share of T at 1"}.get(name, name), figures[name]) for name in shown if name in figures]
-    print_table(("figure", f"epoch {epoch} of {len(estimator.history)}"), rows)
+    print_table(("figure", f"epoch {epoch} of {len(estimator.state.history)}"), rows)
 
 
 def new_model(name: str | None, settings: dict[str, Any], settings_file: Path | None = None) -> Any:

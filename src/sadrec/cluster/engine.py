@@ -13,7 +13,7 @@ from sadrec.cluster.run import DataHere, Run, refuse_too_many
 from sadrec.cluster.shared import SharedData
 from sadrec.data import Comparisons
 from sadrec.data.parquet import ParquetFiles
-from sadrec.models.everybody import Part, Work, Written
+from sadrec.models.export import Part, Work, Written
 from sadrec.training.dataset import TrainingData
 from sadrec.training.engine import Course
 from sadrec.training.factors import Factors

@@ -13,7 +13,7 @@ from typing import Any
 
 from sadrec._files import read_arrays
 from sadrec.cluster.actors import is_loss, ray
-from sadrec.models.everybody import Lists, Part, Work, Written
+from sadrec.models.export import Lists, Part, Work, Written
 from sadrec.models.files import unpack_seen
 from sadrec.models.shards import checksum_at, read_model
 

@@ -3,6 +3,7 @@
 import datetime
 from collections.abc import Iterable
 from dataclasses import fields
+from reprlib import repr as shortened
 from typing import Any, ClassVar, overload
 
 import numpy as np
@@ -201,7 +202,7 @@ class Ids:
     @overload
     def positions(self, ids: Any) -> Any: ...
     def positions(self, ids: Any) -> Any:
-        """Return the row of an id, or an int64 array of rows for a sequence of ids.
+        """Return the row of an id, or an int64 array of rows for ids of any shape.
 
         Raises
         ------
@@ -216,7 +217,26 @@ class Ids:
                     return row
             value = ids.item() if isinstance(ids, np.ndarray) and ids.dtype.kind != "M" else ids
             return int(self._locate([value])[0])
-        return self._locate(ids)
+        shape = np.shape(ids) if isinstance(ids, np.ndarray | list | tuple) else ()
+        return self._locate(np.ravel(ids)).reshape(shape) if len(shape) > 1 else self._locate(ids)
+
+    def one(self, value: Any) -> int:
+        """Return the row of one id."""
+        if not is_scalar_id(value):
+            raise TypeError(f"{self.what} must be one id, not {shortened(value)}: ask about one at a time")
+        return int(self.positions(value))
+
+    def several(self, values: Any, name: str = "items") -> NDArray[np.int64]:
+        """Return the rows of a sequence of ids, which was given as the argument ``name``."""
+        if is_scalar_id(values):
+            raise TypeError(f"{name} must be a sequence of ids, not {values!r}: put a single id into a list")
+        return np.asarray(self.positions(values))
+
+    def named(self, rows: NDArray[np.int64]) -> IdArray:
+        """Return the ids of some rows; for -1 an id that means nothing: -1 (0 if unsigned), NaN, NaT or ""."""
+        ids = self._array[rows]
+        ids[rows < 0] = {"i": -1, "u": 0, "f": np.nan, "U": "", "M": np.datetime64("NaT", "D")}[ids.dtype.kind]
+        return ids
 
     def row_of(self, value: str | int) -> int | None:
         """Return the row of one id of the very kind kept here (text, or a whole number), None if it is unknown."""

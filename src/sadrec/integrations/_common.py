@@ -67,7 +67,7 @@ def ordered(model: Any, user: Any, best: Positions, method: SlateMethod, candida
         return best
     playing = best[:candidates]
     ranking = model.rank(user, model.items[playing], method)
-    return np.concatenate([model.item_ids.positions(ranking.items), best[candidates:]])
+    return np.concatenate([model.state.items.positions(ranking.items), best[candidates:]])
 
 
 def exchanged(scores: NDArray[Any], best: Positions, now: Positions) -> NDArray[Any]:

@@ -80,7 +80,7 @@ class SADRecommender(Recommender):  # type: ignore[misc]
             self.fitted = self.model.clone().fit(data, show_progress=self.verbose)
         else:
             self.fitted = self.model
-        self._users, self._items = places(self.fitted.user_ids, users), places(self.fitted.item_ids, items)
+        self._users, self._items = places(self.fitted.state.users, users), places(self.fitted.state.items, items)
         if not (self._users >= 0).any() or not (self._items >= 0).any():
             raise ValueError(
                 f"the fitted model knows no user or no item of the training set: its ids are such as "

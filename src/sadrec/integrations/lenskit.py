@@ -76,12 +76,12 @@ class _Trained(Component, Trainable):  # type: ignore[misc]
     def _asked(self, query: RecQuery) -> tuple[Any, Any]:
         """Return the model that knows the user of a query, and the user's id; None for one who cannot be known."""
         model = self.fitted
-        if query.user_id is not None and places(model.user_ids, [query.user_id])[0] >= 0:
+        if query.user_id is not None and places(model.state.users, [query.user_id])[0] >= 0:
             return model, query.user_id
         history = query.query_items
         if history is None or not len(history):
             return None, None
-        liked = places(model.item_ids, history.ids())
+        liked = places(model.state.items, history.ids())
         if not (liked >= 0).any():
             return None, None
         model = model if hasattr(model, "visitor") else model.mean_model()
@@ -107,7 +107,7 @@ class SADScorer(_Trained):
         model, user = self._asked(query)
         scores = np.full(len(items), np.nan, np.float32)
         if model is not None:
-            columns = places(model.item_ids, items.ids())
+            columns = places(model.state.items, items.ids())
             scores[columns >= 0] = model.scores([user])[0][columns[columns >= 0]]
         return ItemList(items, scores=scores)
 
@@ -135,7 +135,7 @@ class SADRanker(_Trained):
         length = n if n is not None else self.config.n
         model, user = (None, None) if method == "margin" else self._asked(RecQuery.create(query))
         if model is not None and len(best):
-            playing = places(model.item_ids, best[np.arange(min(candidates, len(best)))].ids())
+            playing = places(model.state.items, best[np.arange(min(candidates, len(best)))].ids())
             known = np.flatnonzero(playing >= 0)
             now = ordered(model, user, playing[known], method, len(known))
             place_of = dict(zip(playing[known].tolist(), known.tolist(), strict=True))

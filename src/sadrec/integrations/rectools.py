@@ -107,7 +107,7 @@ class SADModel(VectorModel):  # type: ignore[misc]
         self, user_ids: Any, dataset: Any, k: int, filter_viewed: bool, sorted_item_ids_to_recommend: Any
     ) -> Triplet:
         model, users = self.fitted, dataset.user_id_map.convert_to_external(user_ids)
-        columns = places(model.item_ids, dataset.item_id_map.external_ids)  # the model's, by internal id
+        columns = places(model.state.items, dataset.item_id_map.external_ids)  # the model's, by internal id
         asked = np.arange(len(columns)) if sorted_item_ids_to_recommend is None else sorted_item_ids_to_recommend
         allowed = columns[asked][columns[asked] >= 0]
         if not len(allowed):
@@ -143,11 +143,11 @@ class SADModel(VectorModel):  # type: ignore[misc]
 
     def _get_users_factors(self, dataset: Any) -> Factors:
         model = self._with_vectors()
-        return Factors(_rows(model.user_vectors(), places(model.user_ids, dataset.user_id_map.external_ids)))
+        return Factors(_rows(model.user_vectors(), places(model.state.users, dataset.user_id_map.external_ids)))
 
     def _get_items_factors(self, dataset: Any) -> Factors:
         model = self._with_vectors()
-        return Factors(_rows(model.item_vectors(), places(model.item_ids, dataset.item_id_map.external_ids)))
+        return Factors(_rows(model.item_vectors(), places(model.state.items, dataset.item_id_map.external_ids)))
 
     def _with_vectors(self) -> Any:
         """Return the model, or the mean model of a posterior."""
@@ -180,12 +180,12 @@ class SADReranker(Reranker):  # type: ignore[misc]
         """Return how many of the user's candidates come after each."""
         model = self.model.fitted if isinstance(self.model, SADModel) else self.model
         scores = np.empty(len(candidates))
-        items = places(model.item_ids, candidates[Columns.Item].to_numpy())
+        items = places(model.state.items, candidates[Columns.Item].to_numpy())
         for user, rows in candidates.groupby(Columns.User, sort=False).indices.items():
-            known = rows[items[rows] >= 0] if places(model.user_ids, [user])[0] >= 0 else rows[:0]
+            known = rows[items[rows] >= 0] if places(model.state.users, [user])[0] >= 0 else rows[:0]
             order = ordered(model, user, items[known], self.method, len(known))
             if self.method == "margin" and len(known):
-                order = model.item_ids.positions(model.rank(user, model.items[items[known]]).items)
+                order = model.state.items.positions(model.rank(user, model.items[items[known]]).items)
             row_of = dict(zip(items[known].tolist(), known.tolist(), strict=True))
             first = [row_of[item] for item in order.tolist()]
             listed = np.concatenate([np.array(first, np.int64), rows[~np.isin(rows, known)]])

@@ -87,7 +87,7 @@ class SADEstimator(BaseEstimator):  # type: ignore[misc]
         """Return the mean margin over the catalogue for each row's user and item; NaN where one was not trained on."""
         users, items, _ = _columns(X)
         model = self._fitted()
-        rows, columns = places(model.user_ids, users), places(model.item_ids, items)
+        rows, columns = places(model.state.users, users), places(model.state.items, items)
         scores = np.full(len(users), np.nan)
         known = (rows >= 0) & (columns >= 0)
         for row in np.unique(rows[known]):
@@ -98,7 +98,7 @@ class SADEstimator(BaseEstimator):  # type: ignore[misc]
     def recommend(self, user: Any, N: int | None = None) -> NDArray[Any]:
         """Return the ids of the best N items for a user, what was trained on left out, in the order of the method."""
         model = self._fitted()
-        row = int(model.user_ids.positions(user))
+        row = int(model.state.users.positions(user))
         best, _ = _lists(model, row, *checked(self.method, self.candidates))
         return np.asarray(model.items[best[: self.N if N is None else N]])
 
@@ -110,10 +110,10 @@ class SADEstimator(BaseEstimator):  # type: ignore[misc]
         one_of(self.measure, "measure", _MEASURES)
         users, items, _ = _columns(X)
         model = self._fitted()
-        if model.seen is None:
+        if model.state.seen is None:
             raise ValueError("score needs a model of interactions: this one was fitted on comparisons")
-        train = Interactions(model.seen, model.user_ids, model.item_ids, None, False)
-        rows, columns = places(model.user_ids, users), places(model.item_ids, items)
+        train = Interactions(model.state.seen, model.state.users, model.state.items, None, False)
+        rows, columns = places(model.state.users, users), places(model.state.items, items)
         known = (rows >= 0) & (columns >= 0)
         held_out = sp.csr_matrix((np.ones(known.sum()), (rows[known], columns[known])), shape=train.matrix.shape)
         new = (held_out - held_out.multiply(train.matrix != 0)).tocsr()
@@ -186,7 +186,7 @@ class _InOrder:
         """Return the scores of all items, users x items."""
         scores = np.array(self.model.scores(users))
         if self.method != "margin":
-            for place, row in enumerate(self.model.user_ids.positions(users)):
+            for place, row in enumerate(self.model.state.users.positions(users)):
                 now, best = _lists(self.model, int(row), self.method, self.candidates)
                 scores[place] = exchanged(scores[place], best, now)
         return scores
@@ -196,7 +196,7 @@ def _lists(model: Any, row: int, method: SlateMethod, candidates: int) -> tuple[
     """Return the item rows that a user has not seen in the order of a method, and by mean margin."""
     user = model.users[row]
     scores = np.array(model.scores([user])[0], np.float64)
-    seen = np.empty(0, np.int64) if model.seen is None else model.seen[[row]].indices
+    seen = np.empty(0, np.int64) if model.state.seen is None else model.state.seen[[row]].indices
     scores[seen] = -np.inf
     best = np.argsort(-scores, kind="stable")[: len(scores) - len(seen)]
     return ordered(model, user, best, method, candidates), best

@@ -23,47 +23,47 @@ from sadrec._sparse import check_starts, checked_csr
 from sadrec.data.ids import IdArray, Ids, text_ids
 from sadrec.models.base import ModelFileError
 from sadrec.models.features import pack_features, unpack_features
-from sadrec.models.fitted import Fitted
+from sadrec.models.state import State
 from sadrec.ranking import Parameters
-from sadrec.ranking.uncertainty import Uncertainty
+from sadrec.ranking.belief import Belief, Gaussian, Point
 from sadrec.training.settings import Settings
 
 Tensors = dict[str, NDArray[Any]]
 
 FORMAT = 1
 _PARAMETERS = ("user_factors", "item_factors", "rival_factors", "item_bias", "user_mean")
-_UNCERTAINTY = ("user_covariance", "item_covariance", "population", "pairings", "pairing_mean", "pairing_variance")
+_GAUSSIAN = ("user_covariance", "item_covariance", "population", "pairings", "pairing_mean", "pairing_variance")
 _OWN = ("own", "own_mean", "own_variance")
 _ID_KINDS = {"i": "<i8", "u": "<u8", "f": "<f8", "M": "<i8"}
 
 
-def save_model(path: str | Path, fitted: Fitted, class_name: str, params: Mapping[str, Any]) -> None:
+def save_model(path: str | Path, state: State, class_name: str, params: Mapping[str, Any]) -> None:
     """Write a model, whole or not at all: what it has learnt, its class and its settings as they were given."""
-    write_arrays(Path(path), *_content(fitted, class_name, params))
+    write_arrays(Path(path), *_content(state, class_name, params))
 
 
-def model_checksum(fitted: Fitted, class_name: str, params: Mapping[str, Any]) -> str:
+def model_checksum(state: State, class_name: str, params: Mapping[str, Any]) -> str:
     """Return the checksum of the file that a model was read from, or would have if it were saved."""
-    return fitted.file[1] if fitted.file is not None else checksum_for(*_content(fitted, class_name, params))
+    return state.file[1] if state.file is not None else checksum_for(*_content(state, class_name, params))
 
 
-def _content(fitted: Fitted, class_name: str, params: Mapping[str, Any]) -> tuple[Tensors, dict[str, Any]]:
+def _content(state: State, class_name: str, params: Mapping[str, Any]) -> tuple[Tensors, dict[str, Any]]:
     """Return the arrays and the header of the file of a model."""
-    arrays = {name: getattr(fitted.parameters, name) for name in _PARAMETERS}
+    arrays = {name: getattr(state.parameters, name) for name in _PARAMETERS}
     tensors = {name: array for name, array in arrays.items() if array is not None}
-    ids = {"users": fitted.user_ids.array, "items": fitted.item_ids.array}
-    header = header_of(fitted, class_name, params)
+    ids = {"users": state.users.array, "items": state.items.array}
+    header = header_of(state, class_name, params)
     header["ids"] = {name: pack_ids(name, array, tensors) for name, array in ids.items()}
-    if isinstance(fitted.uncertainty, Uncertainty):
-        tensors |= {name: getattr(fitted.uncertainty, name) for name in (*_UNCERTAINTY, *_OWN)}
-        header["own_scale"] = fitted.uncertainty.own_scale
-    if fitted.features is not None:
-        header["features"], more = pack_features(fitted.features)
+    if isinstance(state.belief, Gaussian):
+        tensors |= {name: getattr(state.belief, name) for name in (*_GAUSSIAN, *_OWN)}
+        header["own_scale"] = state.belief.own_scale
+    if state.features is not None:
+        header["features"], more = pack_features(state.features)
         tensors |= more
-    return {**tensors, **pack_seen(fitted.seen)}, header
+    return {**tensors, **pack_seen(state.seen)}, header
 
 
-def header_of(fitted: Fitted, class_name: str, params: Mapping[str, Any]) -> dict[str, Any]:
+def header_of(state: State, class_name: str, params: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the header of a model says, but for the types of its ids."""
     return {
         "kind": "model",
@@ -71,9 +71,9 @@ def header_of(fitted: Fitted, class_name: str, params: Mapping[str, Any]) -> dic
         "ids": {},
         "class": class_name,
         "params": plain(params),
-        "settings": None if fitted.settings is None else fitted.settings.as_dict(),
-        "history": fitted.history,
-        "pairing_scale": fitted.uncertainty.pairing_scale if isinstance(fitted.uncertainty, Uncertainty) else None,
+        "settings": None if state.settings is None else state.settings.as_dict(),
+        "history": state.history,
+        "pairing_scale": state.belief.pairing_scale if isinstance(state.belief, Gaussian) else None,
     }
 
 
@@ -88,7 +88,7 @@ def settled_header(header: Mapping[str, Any]) -> tuple[Settings | None, list[Any
     return settings, history, params, name
 
 
-def load_model(path: str | Path, mmap: bool, verify: bool) -> tuple[Fitted, str, dict[str, Any]]:
+def load_model(path: str | Path, mmap: bool, verify: bool) -> tuple[State, str, dict[str, Any]]:
     """Return what a model has learnt, the name of its class and its settings as given, or raise a ModelFileError.
 
     Shapes, types and what code would follow (offsets, positions) are checked in any case, what was seen in training
@@ -118,10 +118,10 @@ def load_model(path: str | Path, mmap: bool, verify: bool) -> tuple[Fitted, str,
 
         settings, history, params, name = settled_header(header)
         lazily = mmap and not verify
-        uncertainty = _uncertainty(tensors, header, parameters, finite=verify or not mmap)
+        belief = _belief(tensors, header, parameters, finite=verify or not mmap)
         features = unpack_features(header.get("features"), tensors, parameters, finite=verify or not mmap)
         known = seen if lazily else seen()
-        return Fitted(parameters, users, items, known, settings, history, uncertainty, file, features), name, params
+        return State(belief, users, items, known, settings, history, features, file), name, params
 
 
 @contextmanager
@@ -167,12 +167,10 @@ def _arrays(tensors: Tensors, names: Sequence[str], finite: bool) -> Tensors:
     return arrays
 
 
-def _uncertainty(
-    tensors: Tensors, header: Mapping[str, Any], parameters: Parameters, finite: bool
-) -> Uncertainty | None:
-    """Take out how sure the fit is and check that it fits the parameters; None where it does not know."""
+def _belief(tensors: Tensors, header: Mapping[str, Any], parameters: Parameters, finite: bool) -> Belief:
+    """Take out the covariances of the parameters, where there are some, and check that they fit the parameters."""
     if header.get("pairing_scale") is None:
-        return None
+        return Point(parameters)
     if parameters.item_bias is None:
         raise ValueError("it knows how sure it is, but has no item_bias")
     n, m, k = parameters.n_users, parameters.n_items, parameters.n_factors + 1
@@ -196,8 +194,9 @@ def _uncertainty(
         variances = [part for name, part in tensors.items() if name in ("pairing_variance", "own_variance")]
         if min(part.min(initial=0) for part in (*diagonals, *variances)) < -1e-3:
             raise ValueError("a variance is negative")
-    return Uncertainty(
-        **{name: tensors[name].view(np.ndarray) for name in (*_UNCERTAINTY, *_OWN)},
+    return Gaussian(
+        parameters,
+        **{name: tensors[name].view(np.ndarray) for name in (*_GAUSSIAN, *_OWN)},
         pairing_scale=number(header["pairing_scale"], "pairing_scale"),
         own_scale=number(header["own_scale"], "own_scale"),
     )

@@ -1,165 +1,184 @@
-"""Users and items that the fit has not seen: by what they say or like, who likes them, or their features."""
+"""Users and items that the fit has not seen: placed by likes, comparisons or features."""
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Self, cast
+from typing import Any, NamedTuple
 
 import numpy as np
-import polars as pl
+import scipy.sparse as sp
 
-from sadrec import _check
+from sadrec._types import Doubles, Floats, Positions
 from sadrec.data import Comparisons
-from sadrec.models.questions import Questions
-from sadrec.ranking.new_items import NewItem, fold_in_item
-from sadrec.ranking.questions import Contradiction, contradictions, information
-from sadrec.ranking.rank import LONGEST
-from sadrec.ranking.uncertainty import Distributed
+from sadrec.data._matrix import drop_disliked, enlarged, join_ids
+from sadrec.data.ids import Ids
+from sadrec.features import Features
+from sadrec.models.features import ModelFeatures, Predictor, item_parts
+from sadrec.models.state import State
+from sadrec.ranking.belief import Gaussian
+from sadrec.ranking.fold_in import FoldIn
+from sadrec.ranking.logistic import Estimate
+from sadrec.ranking.parameters import average_user
 
 
-class Newcomers(Questions):
-    """The verbs that place a new user or a new item, and find out more about them."""
+class Placed(NamedTuple):
+    """A visitor: their vector, its covariance, and the positions of the items they liked."""
 
-    def fold_in(self, items: Any = None, return_covariance: bool = False, *, features: Any = None) -> Any:
-        """Return the vector of a new user, from what they liked or from what they said they prefer.
+    vector: Doubles
+    covariance: Doubles
+    liked: Positions
 
-        With the item parameters fixed the likelihood is concave and has one optimum, which Newton's method finds.
 
-        Parameters
-        ----------
-        items
-            Ids of liked items, or Comparisons of one user; None where only features are known.
-        return_covariance
-            Also return how uncertain the vector is (Laplace's approximation), (factors, factors).
-        features
-            What is known of the user, as in ``{"age": 30, "country": "fr"}``, for a model fitted with
-            ``user_features``: the vector is held to what they predict.
-        """
-        if items is None and features is None:
-            raise ValueError("nothing is known of the user: give items or features")
-        folded = self._fitted.fold_in(items, features)
-        vector = folded.vector.astype(np.float32)
-        return (vector, folded.covariance) if return_covariance else vector
+def visitor_state(state: State, name: Any, liked: Any, comparisons: Comparisons | None, features: Any) -> State:
+    """Return the state of a model of one visitor, with the items of ``state``."""
+    if liked is comparisons is features is None:
+        placed = Placed(average_user(state.parameters), state.visitors.population, np.empty(0, np.int64))
+    else:
+        folded, columns = place(state, liked, comparisons, features)
+        compared = comparisons is not None or liked is None
+        placed = Placed(folded.vector, state.visitors.covariance(folded, compared), columns)
+    seen = None
+    if liked is not None:
+        shape, count = (1, len(state.items)), len(placed.liked)
+        seen = sp.csr_matrix((np.ones(count, np.float32), placed.liked, [0, count]), shape=shape)
+    belief = state.belief.of_user(placed.vector, placed.covariance)
+    known = None if state.features is None else ModelFeatures(item=state.features.item)
+    visitor = State(belief, Ids([name], "user"), state.items, seen, state.settings, state.history, known)
+    visitor.__dict__["index"] = state.index  # the same items
+    return visitor
 
-    def visitor(self, said: Any = None, name: Any = "visitor", *, features: Any = None) -> Self:
-        """Return a model of one new user, who goes by ``name``: every verb can then be asked about them.
 
-        The items are those of this model and are not copied. The model knows how sure it is of the visitor's vector
-        (Laplace's approximation), so that :meth:`probability`, :meth:`deviation` and :meth:`ask_next` take it into
-        account.
+def place(state: State, liked: Any, comparisons: Comparisons | None, features: Any) -> tuple[FoldIn, Positions]:
+    """Return the vector of a visitor, and the positions of what they liked, each once."""
+    columns = np.empty(0, np.int64)
+    if liked is not None and comparisons is not None:
+        raise ValueError("give liked (ids of items) or comparisons, not both")
+    if isinstance(liked, Comparisons):
+        raise TypeError("liked takes ids of items: give Comparisons as comparisons=...")
+    if liked is not None:
+        columns = np.unique(state.items.several(liked, "liked"))
+        folded = state.visitors.from_likes(columns)
+    elif comparisons is not None:
+        if len(np.unique(comparisons.user_index)) > 1:
+            raise ValueError("the comparisons are of several users, and a vector belongs to one: give those of one")
+        ids, sides = comparisons.items, (comparisons.winner_index, comparisons.loser_index)
+        winners, losers = (state.items.positions(ids[side]) for side in sides)
+        folded = state.visitors.from_comparisons(winners, losers, comparisons.weight)
+    elif features is None:
+        raise ValueError("nothing is known of the visitor: give liked, comparisons or features")
+    if features is None:
+        return folded, columns
+    centre = predicted_user(state, features)
+    if liked is comparisons is None:
+        return FoldIn(Estimate(centre, lambda: _own_population(state), 0), 0), columns
+    answers = len(columns) if comparisons is None else len(comparisons)
+    return state.visitors.held_to(centre, folded, answers, comparisons is not None), columns
 
-        Parameters
-        ----------
-        said
-            Ids of the items they liked, or Comparisons of one user: see :meth:`fold_in`. None: nothing is known, and
-            the visitor is the average user.
-        name
-            Their id.
-        features
-            What is known of them beside: see :meth:`fold_in`.
 
-        Examples
-        --------
-        >>> from sadrec import SAD
-        >>> model = SAD.from_factors([[1.0], [-1.0]], [[2.0], [0.5], [0.0]], items=["tea", "ale", "gin"])
-        >>> ann = model.visitor(["tea"], "ann")
-        >>> ann.recommend("ann", N=1)[0], ann.preference("ann", "ale", "gin") > 0
-        (array(['ale'], dtype='<U3'), True)
-        """
-        visitor = type(self)(**self.get_params())
-        visitor._fitted = self._fitted.visitor(said, name, features)
-        return visitor
+def vectors_from(state: State, user_items: Any) -> Floats:
+    """Return a vector for each row of liked items; zeros for a row of no items or of all items."""
+    vectors = np.zeros((user_items.shape[0], state.parameters.n_factors), np.float32)
+    liked = drop_disliked(user_items)
+    for row in np.flatnonzero((np.diff(liked.indptr) > 0) & (np.diff(liked.indptr) < len(state.items))):
+        vectors[row] = state.visitors.from_likes(liked.indices[liked.indptr[row] : liked.indptr[row + 1]]).vector
+    return vectors
 
-    def ask_next(self, user: Any, items: Any = None, N: int = 1) -> pl.DataFrame:
-        """Return the pairs to ask a user about next: those whose answer is expected to tell the most.
 
-        An answer tells much when the model is unsure because it does not know, not because the user is indifferent. It
-        takes a fit that knows how sure it is (``solver="variational"``), or a :meth:`visitor` of any model.
+# -- by features ------------------------------------------------------------------------------------------------------
 
-        Parameters
-        ----------
-        user
-            An id.
-        items
-            Ids to choose from, 2,000 at most; None for all. Time and memory grow by the square of their number.
-        N
-            How many pairs.
 
-        Returns
-        -------
-        polars.DataFrame
-            Most informative first: ``item``, ``rival``, ``bits``, and ``probability``, the chance that the item wins.
-        """
-        known = self._fitted
-        if known.uncertainty is None:
-            raise ValueError(
-                "this fit does not know how sure it is: fit comparisons with solver='variational', or ask about a "
-                "model.visitor(...)"
-            )
-        rows = np.arange(len(known.item_ids)) if items is None else np.unique(known.items(items))
-        if not 2 <= len(rows) <= LONGEST:
-            raise ValueError(f"a question is chosen among 2 to {LONGEST} items, not {len(rows)}: name some")
-        one, other = (rows[side] for side in np.triu_indices(len(rows), 1))
-        bits, chance = information(*known.uncertainty.distribution(known.parameters, known.user(user), one, other))
-        best = np.argsort(-bits, kind="stable")[: _check.whole(N, "N", least=1)]
-        ids = known.item_ids.array
-        named = {"item": ids[one[best]], "rival": ids[other[best]]}
-        return pl.DataFrame({**named, "bits": bits[best], "probability": chance[best]})
+def predicted_user(state: State, features: Any) -> Doubles:
+    """Return the vector that features predict of a user."""
+    predictor = known_features(state, "user")
+    return np.asarray(_within(predictor.predict(predictor.encoder.encode_one(features)), "user")[0])
 
-    def contradictions(self, comparisons: Comparisons) -> list[Contradiction]:
-        """Tell where a new user's answers contradict each other, and whether that is noise or a cycle in their taste.
 
-        Each Contradiction has ``path`` (ids), ``probabilities`` of its steps given all answers, ``probability`` that
-        the cycle is real, ``verdict`` ("cycle" or "noise") and ``ask_again``, the least probable step.
-        """
-        known = self._fitted
-        visitor, ids = known.visitor(comparisons, "visitor"), comparisons.items
-        sides = (known.item_ids.positions(ids[side]) for side in (comparisons.winner_index, comparisons.loser_index))
-        found = contradictions(visitor.parameters, cast(Distributed, visitor.uncertainty), *sides)
-        return [replace(one, path=known.item_ids.array[one.path]) for one in found]
+def predicted_item(state: State, features: Any) -> tuple[Doubles, Doubles, float]:
+    """Return eta, tau and the bias that features predict of an item."""
+    predictor = known_features(state, "item")
+    predicted = _within(predictor.predict(predictor.encoder.encode_one(features)), "item")
+    eta, tau, bias = item_parts(predicted, state.parameters.n_factors, state.parameters)
+    return eta[0], tau[0], float(bias[0])
 
-    def fold_in_item(self, users: Sequence[Any] = (), *, features: Any = None) -> NewItem:
-        """Return the parameters of a new item, from the ids of the users who liked it, from its features or from both.
 
-        ``features`` are as in ``{"price": 3.0, "tags": ["new"]}``, for a model fitted with ``item_features``. To ask
-        questions about new items, see :meth:`add_items`.
-        """
-        known = self._fitted
-        centre = None if features is None else known.predicted_item(features)
-        if centre is not None and not len(users):
-            return NewItem(*centre, known.own_spread(), 0)
-        if known.seen is None:
-            raise ValueError(
-                "a new item is placed by what its users liked besides, and the model has seen no interactions"
-            )
-        return fold_in_item(
-            known.parameters,
-            known.users(users),
-            known.liked,
-            regularization=known.regularization,
-            rival_regularization=0.001 if known.settings is None else known.settings.rival_regularization,
-            centre=centre,
+def known_features(state: State, what: str) -> Predictor:
+    """Return what the features of items, or of users, predict."""
+    return (state.features or ModelFeatures()).side(what)
+
+
+def _own_population(state: State) -> Doubles:
+    """Return the covariance of the users' vectors around what features predict."""
+    predictor = known_features(state, "user")
+    own = (state.parameters.user_factors - predictor.predict(predictor.rows))[~predictor.cold]
+    return np.atleast_2d(np.cov(own, rowvar=False)) if len(own) > 1 else state.visitors.population
+
+
+def own_spread(state: State) -> Doubles:
+    """Return the covariance of eta, and of the bias, of the items around what features predict."""
+    predictor, k = known_features(state, "item"), state.parameters.n_factors
+    eta, _, bias = item_parts(predictor.predict(predictor.rows), k, state.parameters)
+    own = [state.parameters.item_factors - eta]
+    if state.parameters.item_bias is not None:
+        own.append((state.parameters.item_bias - bias)[:, None])
+    rows = np.hstack(own)[~predictor.cold]
+    return np.atleast_2d(np.cov(rows, rowvar=False)) if len(rows) > 1 else np.zeros((rows.shape[1],) * 2)
+
+
+def added(state: State, what: str, values: Any) -> State:
+    """Return the state with new items, or users, that are known by their features alone."""
+    predictor = known_features(state, what)
+    features = values if isinstance(values, Features) else Features(values)
+    table = features.table([], what)
+    return with_rows(state, what, table.ids, predictor.encoder.encode(table))
+
+
+def with_rows(state: State, what: str, new: Ids, rows: Any) -> State:
+    """Return the state with new items, or users, whose features are encoded already."""
+    predictor, features = known_features(state, what), state.features or ModelFeatures()
+    ids = state.items if what == "item" else state.users
+    if (known := ids.known(new.array)).any():
+        raise ValueError(
+            f"the {what} {new.array[known.argmax()].item()!r} is known already: leave it out, or fit again"
         )
+    predicted, count = _within(predictor.predict(rows), what), len(new)
+    cold = np.append(predictor.cold, np.ones(count, np.bool_))
+    wider = replace(predictor, rows=sp.csr_matrix(sp.vstack((predictor.rows, rows))), cold=cold)
+    all_ids = Ids(join_ids(ids.array, new.array), what)
+    old, belief = state.parameters, state.belief
+    plain: Any = belief  # a dataclass
+    larger: Any
+    if what == "user":
+        parameters = replace(old, user_factors=_joined(old.user_factors, predicted))
+        larger = (
+            belief.with_users(parameters) if isinstance(belief, Gaussian) else replace(plain, parameters=parameters)
+        )
+        changed: dict[str, Any] = {"users": all_ids, "features": replace(features, user=wider)}
+    else:
+        eta, tau, bias = item_parts(predicted, old.n_factors, old)
+        parameters = replace(
+            old,
+            item_factors=_joined(old.item_factors, eta),
+            rival_factors=None if old.rival_factors is None else _joined(old.rival_factors, tau),
+            item_bias=None if old.item_bias is None else _joined(old.item_bias, bias),
+        )
+        larger = replace(plain, parameters=parameters)
+        if isinstance(belief, Gaussian):
+            of_known_items = float(belief.item_covariance[~predictor.cold, 0, 0].mean())
+            larger = belief.with_items(parameters, float(own_spread(state)[-1, -1]) + of_known_items)
+        changed = {"items": all_ids, "features": replace(features, item=wider)}
+    seen = state.seen
+    if seen is not None:
+        seen = enlarged(seen, parameters.n_users, parameters.n_items)
+    return replace(state, belief=larger, stored_seen=seen, file=None, **changed)
 
-    def add_items(self, features: Any) -> Self:
-        """Add new items that are known by their features alone, and return the model; every verb then knows them.
 
-        ``features`` is a table as ``item_features`` of :meth:`fit` were, with the same columns and new ids. Nothing is
-        learnt: their parameters are what the features predict, until ``partial_fit`` or ``fit`` sees them.
+def _within(predicted: Doubles, what: str) -> Doubles:
+    """Return what features predict, refusing what could not be computed with: margins multiply three such numbers."""
+    if not (np.abs(predicted) < 1e6).all():
+        raise ValueError(f"features of the {what} are too far from all that the fit has seen: check their units")
+    return predicted
 
-        Examples
-        --------
-        >>> from sadrec import SAD
-        >>> import numpy as np
-        >>> liked = np.array([[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 1], [0, 0, 1, 1]])
-        >>> kinds = {0: ["hot"], 1: ["hot"], 2: ["cold"], 3: ["cold"]}
-        >>> model = SAD(factors=4, iterations=30, learning_rate=0.1).fit(liked, item_features=kinds)
-        >>> model.add_items({10: ["hot"], 11: ["cold"]}).preference([0, 3], 10, 11) > 0
-        array([ True, False])
-        """
-        self._fitted = self._fitted.added("item", features)
-        return self
 
-    def add_users(self, features: Any) -> Self:
-        """Add new users who are known by their features alone, and return the model: see :meth:`add_items`."""
-        self._fitted = self._fitted.added("user", features)
-        return self
+def _joined(first: Any, second: Any) -> Floats:
+    """Return rows one after the other, in the type of the first, which nobody can change."""
+    rows: Floats = np.concatenate((first, np.asarray(second, first.dtype)))
+    rows.flags.writeable = False
+    return rows

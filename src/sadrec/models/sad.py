@@ -1,33 +1,61 @@
-"""SAD and BPR: given parameters, and files. Fitting is in fitting, what can be asked in questions, lists, newcomers."""
+"""SAD and BPR: learning, and every question that a fitted model answers.
 
-from dataclasses import dataclass, field
+A verb turns ids into rows, asks a function of ``sadrec.ranking`` about ``state.belief``, and turns rows back to ids.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+import polars as pl
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
 
-from sadrec._check import numbers
+from sadrec import _check
 from sadrec._settings import checked
-from sadrec._types import Floats
-from sadrec.data._matrix import checked_seen
-from sadrec.data.ids import Ids, as_id_array
-from sadrec.models.base import ModelFileError, documented
-from sadrec.models.files import save_model
-from sadrec.models.fitted import Fitted
-from sadrec.models.fitting import Fitting
+from sadrec._sparse import as_csr
+from sadrec._types import Floats, Positions
+from sadrec.data import Comparisons, Interactions, as_feedback, as_interactions
+from sadrec.data._matrix import checked_seen, enlarged
+from sadrec.data.ids import IdArray, Ids, as_id_array, is_scalar_id
+from sadrec.data.interactions import weights_in
+from sadrec.data.parquet import ParquetFiles, holds_interactions
+from sadrec.models import fitting, newcomers
+from sadrec.models.base import Estimator, ModelFileError, documented
+from sadrec.models.export import PartEngine, Question, recommend_everybody
+from sadrec.models.features import explained_by_features, prepare
+from sadrec.models.files import model_checksum, save_model
+from sadrec.models.fitting import Callback, Options
 from sadrec.models.shards import read_model, save_shards
+from sadrec.models.state import NOTHING, State
 from sadrec.ranking import Parameters
+from sadrec.ranking.belief import Belief, Point
+from sadrec.ranking.cycles import Cycle, probable_cycles
+from sadrec.ranking.explain import Explanation, explain
+from sadrec.ranking.intransitivity import intransitivity, share_of_margins
+from sadrec.ranking.questions import ask_next
+from sadrec.ranking.rank import LONGEST, Method, Ranking, rank_by_belief
+from sadrec.ranking.top_n import recommend, similar_items, similar_users
+from sadrec.ranking.tournament import Tournament
+from sadrec.ranking.vectors import user_vectors
+from sadrec.training.dataset import training_data
+from sadrec.training.engine import Engine, refuse_features
+from sadrec.training.settings import Settings, TrainingSettings
+
+Scored = tuple[IdArray, Floats]
 
 
 @documented
-class SAD(Fitting):
+class SAD(TrainingSettings, Estimator):
     """Sliced Anti-symmetric Decomposition: who prefers what to what, even in cycles.
 
     ``x_uij = sum_h xi_uh (eta_ih tau_jh - eta_jh tau_ih) [+ b_i - b_j]`` and ``P(i over j) = sigmoid(x_uij)``. With
     tau = 1 it is BPR.
 
-    Settings left at None are resolved by the kind of data in ``fit``; :attr:`settings` holds what was used.
+    Settings left at None are resolved by the kind of data in ``fit``; :attr:`settings` holds what was used. A user is
+    an id. ``user=None`` is the only user of the model, or the average of all.
 
     {settings}
 
@@ -44,16 +72,663 @@ class SAD(Fitting):
     array([ True,  True,  True])
     """
 
-    def nearest_bpr(self) -> "BPR":
-        """Return the BPR model (T = 1) whose margins are nearest to this one's: the part that scores explain.
+    _learnt = ("state",)
+    _learn_rivals: ClassVar[bool] = True
+    state: State
+    """What the last fit has learnt: belief, ids, what was seen, settings, history, features."""
 
-        Of each user's margins it keeps what mean margins account for; :meth:`intransitivity` is the share of the rest.
-        It is not what fitting a BPR model to the same data gives: see :func:`sadrec.evaluation.compare_with_bpr`.
+    # -- learning -----------------------------------------------------------------------------------------------------
+
+    def fit(
+        self,
+        data: Any,
+        show_progress: bool = True,
+        *,
+        comparisons: Comparisons | None = None,
+        weights: Any = None,
+        dislikes: Any = None,
+        item_features: Any = None,
+        user_features: Any = None,
+        warm_start: "SAD | None" = None,
+        validation: Any = None,
+        patience: int | None = None,
+        monitor: str = "validation_log_likelihood",
+        callbacks: Iterable[Callback] = (),
+        checkpoint: str | Path | None = None,
+        checkpoint_seconds: float = 0.0,
+        engine: Engine | None = None,
+    ) -> Self:
+        """Learn from what people did or said, and return the model.
+
+        Parameters
+        ----------
+        data
+            Interactions (or a frame, a sparse or dense matrix, a path: see :meth:`sadrec.Interactions.read`), or
+            Comparisons.
+        show_progress
+            Whether to show a progress bar on a terminal.
+        comparisons
+            Comparisons to learn from beside interactions.
+        weights
+            How much each interaction counts, in the order of ``data.matrix``; 0: known, so no negative, but not learnt.
+            Or, where ``data`` is a table or its path, the name of a column; repeated rows are merged as ratings are.
+        dislikes
+            What people disliked: a number (ratings below it), or interactions of their own (skips, thumbs down). A
+            disliked item loses to what the user likes and to what they do not know, and is never recommended to them.
+        item_features, user_features
+            What is known of items and of users beside the data: a data frame with a column of ids, a mapping, a matrix,
+            or :class:`sadrec.features.Features` (docs/features.md). Their factors are then held to what the features
+            predict in place of 0. Ids that only these tables have are known items and users without history.
+        warm_start
+            A fitted model to start from; users and items it does not know are appended to its own. Its loss and length
+            stay, unless settings or data ask for another loss.
+        validation
+            Held-out data of the same kind, whose figures are shown; "sgd" keeps the best epoch, "variational" the last.
+        patience, monitor
+            After how many epochs without a rise of "validation_log_likelihood" or "validation_accuracy" to stop.
+        callbacks
+            Called as ``f(epoch, figures, model)`` after each epoch; True stops the fit. ``model`` is a temporary one
+            that holds what is learnt so far and can be asked during the call; ``copy.deepcopy`` keeps it for longer.
+            Whoever asks the model itself is answered as before the fit until that is over.
+        checkpoint, checkpoint_seconds
+            A folder, and how often to write to it (0: after every epoch). Killed and run again with the same arguments,
+            the fit continues from there and ends with the same bits as an undisturbed one.
+        engine
+            Where to train: :class:`sadrec.cluster.Ray` trains on a cluster, with the same bits (docs/cluster.md). It
+            takes neither ``validation`` nor ``solver="variational"``; callbacks cannot ask the model meanwhile.
+            Interactions in a path of Parquet (file, folder, pattern) are then read by the workers, and the users stay
+            with them: see :meth:`collect`.
+
+        Raises
+        ------
+        DivergedError
+            When the parameters leave the finite numbers; the model is left at the last good epoch.
         """
-        users = self.user_vectors()
-        if self.item_bias is not None:
-            return BPR.from_bpr(users, self.item_vectors(), self.users, self.items, self.seen)
-        return BPR.from_factors(users, self.item_vectors(), None, None, self.users, self.items, self.seen)
+        options = Options(
+            show_progress, validation, patience, monitor, tuple(callbacks), checkpoint, checkpoint_seconds, engine
+        )
+        if engine is not None and (isinstance(data, ParquetFiles) or holds_interactions(data)):
+            files = data if isinstance(data, ParquetFiles) else ParquetFiles([data])
+            if isinstance(weights, str):
+                files, weights = replace(files, weight=weights), None
+            if item_features is not None or user_features is not None:
+                refuse_features()
+            more = {"weights": weights, "dislikes": dislikes, "warm_start": warm_start}
+            if odd := [name for name, value in more.items() if value is not None]:
+                raise ValueError(
+                    f"{odd[0]} needs the data in this process: read the files first (Interactions.read) and give what "
+                    f"was read, or leave {odd[0]} out"
+                )
+            fitting.train_on_files(self, engine, files, comparisons, options)
+            return self
+        start = None if warm_start is None else warm_start.state
+        ids = () if start is None else (start.users.array, start.items.array)
+        if dislikes is not None and not isinstance(dislikes, int | float):
+            dislikes = as_interactions(dislikes)
+        feedback = as_feedback(data)
+        if isinstance(weights, str) and isinstance(feedback, Interactions):
+            weights = weights_in(data, weights).matrix.data
+        new = training_data(feedback, comparisons, weights, dislikes, *ids)
+        features = prepare(new, item_features, user_features, None if start is None else start.features)
+        fitting.train(self, new, start, options, features=features)
+        return self
+
+    def partial_fit(
+        self,
+        data: Any = None,
+        show_progress: bool = True,
+        *,
+        item_features: Any = None,
+        user_features: Any = None,
+        **options: Any,
+    ) -> Self:
+        """Continue from what the model has learnt, with new interactions or comparisons, by stochastic gradient ascent.
+
+        A fit of comparisons by ``solver="variational"`` no longer knows afterwards how sure it is, and few new answers
+        weigh much: fit all comparisons anew where that is possible.
+
+        Users and items the model does not know are appended. Only the new data is trained on, but what was seen before
+        is not sampled as a negative and stays out of recommendations. On a model that was never fitted this is ``fit``,
+        whose options from ``validation`` on it takes.
+
+        Parameters
+        ----------
+        data
+            Interactions or comparisons, as for :meth:`fit`; None with features alone.
+        item_features, user_features
+            Tables of new items and users, with the columns that :meth:`fit` had. They are appended with the parameters
+            that their features predict; with ``data=None`` nothing else changes.
+
+        Examples
+        --------
+        >>> from sadrec import SAD
+        >>> import numpy as np
+        >>> liked = np.array([[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 1], [0, 0, 1, 1]])
+        >>> kinds = {0: ["hot"], 1: ["hot"], 2: ["cold"], 3: ["cold"]}
+        >>> model = SAD(factors=4, iterations=30, learning_rate=0.1).fit(liked, item_features=kinds)
+        >>> model.partial_fit(item_features={10: ["hot"], 11: ["cold"]}).preference([0, 3], 10, 11) > 0
+        array([ True, False])
+        """
+        if not self.is_fitted:
+            return self.fit(data, show_progress, item_features=item_features, user_features=user_features, **options)
+        taken = [entry.name for entry in fields(Options)]
+        if unknown := sorted(set(options) - set(taken)):
+            raise TypeError(
+                f"partial_fit does not take {unknown[0]!r} (it takes {', '.join(taken)}): give it to "
+                "fit(..., warm_start=model)"
+            )
+        tables = {"item": item_features, "user": user_features}
+        if data is None and all(table is None for table in tables.values()):
+            raise ValueError("there is nothing to learn from: give data, item_features or user_features")
+        start = self.state
+        for what, table in tables.items():
+            if table is not None:
+                start = newcomers.added(start, what, table)
+        if data is None:
+            self.state = start
+            return self
+        new = training_data(as_feedback(data), users=start.users.array, items=start.items.array)
+        seen = None
+        if start.seen is not None:
+            seen = enlarged(start.seen, len(new.users), len(new.items))
+            new = new.with_known(seen)
+        features = prepare(new, None, None, start.features)
+        fitting.train(self, new, start, Options(show_progress, **options), start.settings, seen, features)
+        return self
+
+    # -- what was learnt ----------------------------------------------------------------------------------------------
+
+    @property
+    def settings(self) -> Settings | None:
+        """The settings that ``fit`` used, with everything resolved; None for given parameters."""
+        return self.state.settings
+
+    @property
+    def users(self) -> IdArray:
+        """The users' ids, in row order."""
+        return self.state.users.array
+
+    @property
+    def items(self) -> IdArray:
+        """The items' ids, in row order."""
+        return self.state.items.array
+
+    @property
+    def user_factors(self) -> Floats:
+        """Xi, (users, factors)."""
+        return self.state.parameters.user_factors
+
+    @property
+    def item_factors(self) -> Floats:
+        """H, (items, factors)."""
+        return self.state.parameters.item_factors
+
+    @property
+    def rival_factors(self) -> Floats:
+        """T, (items, factors), not negative; all ones for BPR."""
+        tau = self.state.parameters.rival_factors
+        return np.broadcast_to(np.float32(1), self.item_factors.shape) if tau is None else tau
+
+    @property
+    def item_bias(self) -> Floats | None:
+        """b, (items,), or None for a model without."""
+        return self.state.parameters.item_bias
+
+    # -- one item against another -------------------------------------------------------------------------------------
+
+    def preference(self, user: Any, item: Any, rival: Any) -> Any:
+        """Return how strongly a user prefers an item to a rival: ``x_uij``, the log-odds.
+
+        It is positive when the item is preferred; exchanging item and rival changes the sign and nothing else. Arrays
+        of ids broadcast against each other.
+
+        Examples
+        --------
+        >>> from sadrec import SAD
+        >>> model = SAD.from_factors([[1.0]], [[2.0], [0.5]], users=["ann"], items=["tea", "ale"])
+        >>> model.preference("ann", "tea", "ale")
+        1.5
+        >>> model.preference("ann", ["tea", "ale"], ["ale", "tea"])
+        array([ 1.5, -1.5])
+        """
+        belief, *triple = _triple(self.state, user, item, rival)
+        return _plain(belief.mean(*triple))
+
+    def probability(self, user: Any, item: Any, rival: Any) -> Any:
+        """Return the probability that a user prefers an item to a rival: ``sigmoid(x_uij)``.
+
+        Where the fit knows how sure it is (``solver="variational"``, the default for comparisons), it is
+        ``E[sigmoid(x_uij)]``: nearer to one half the less is known. Ids, as for :meth:`preference`.
+        """
+        belief, *triple = _triple(self.state, user, item, rival)
+        return _plain(belief.probability(*triple))
+
+    def deviation(self, user: Any, item: Any, rival: Any) -> Any:
+        """Return the standard deviation of a margin: how little is known of it.
+
+        Only fits with ``solver="variational"``, visitors and the sampler know it; others raise a ValueError.
+        """
+        belief, *triple = _triple(self.state, user, item, rival)
+        return _plain(np.sqrt(belief.distribution(*triple)[1]))
+
+    def margins(self, user: Any, items: Any, rivals: Any) -> NDArray[Any]:
+        """Return the preferences of one user for some items (rows) over some rivals (columns).
+
+        Items and rivals are sequences of ids; None stands for the whole catalogue.
+        """
+        state, given = self.state, {"items": items, "rivals": rivals}
+        (belief, row), ids = _one(state, user), state.items
+        return belief.margins(row, *(None if side is None else ids.several(side, name) for name, side in given.items()))
+
+    def scores(self, users: Any) -> NDArray[Any]:
+        """Return, for some users (rows), the mean margin of every item (columns) over the catalogue.
+
+        For BPR these are the usual scores, centred.
+        """
+        state = self.state
+        return state.belief.scores(np.atleast_1d(state.users.positions(users)))
+
+    # -- rankings and cycles ------------------------------------------------------------------------------------------
+
+    def rank(self, user: Any, items: Any = None, method: Method = "margin", *, reference: Any = None) -> Ranking:
+        """Order items for a user; the Ranking has ``items`` (ids, best first) and ``scores``, and iterates over ids.
+
+        Parameters
+        ----------
+        user, items
+            An id, and ids, each once; None for the whole catalogue ("markov" and "nash" take 2000 items at most).
+        method
+            "margin": mean margin over the catalogue. "wins": how many of ``items`` it beats (Copeland; the paper's M1).
+            "liked": the share of the items the user was seen with that it beats (M2). "markov": rank centrality.
+            "nash": the maximal lottery. The last two respect cycles. For BPR all agree with the order of the scores.
+            A tie counts half.
+        reference
+            Ids of the rivals that "margin" averages over; None for all, "liked" for what the user was seen with.
+
+        Examples
+        --------
+        >>> from sadrec import SAD
+        >>> game = SAD.from_factors([[1, 1, 1]], [[1, 0, 0], [0, 1, 0], [0, 0, 1]], [[0, 1, 0], [0, 0, 1], [1, 0, 0]],
+        ...                         users=["ann"], items=["rock", "paper", "scissors"])
+        >>> game.rank("ann", method="wins").scores
+        array([1., 1., 1.])
+        """
+        state = self.state
+        (belief, row), ids = _one(state, user), state.items
+        rows = None if items is None else ids.several(items)
+        if reference is not None and method != "margin":
+            raise ValueError(f"reference is what the method 'margin' averages over; leave it out for {method!r}")
+        against_liked = isinstance(reference, str) and reference == "liked"
+        liked = against = None
+        if method == "liked" or against_liked:
+            liked = state.liked_by(row if belief is state.belief else None)
+            if not liked.size:
+                raise ValueError(f"user {user!r} was seen with nothing to compare with: use method='margin' alone")
+        if reference is not None:
+            against = liked if against_liked else ids.several(reference, "reference")
+        labels = ids.array if rows is None else ids.array[rows]
+        return rank_by_belief(belief, row, rows, method, liked=liked, reference=against, labels=labels)
+
+    def tournament(self, user: Any, items: Any = None, N: int = 50) -> Tournament:
+        """Let items play each other for a user: the given ids, or the user's best N, seen or not.
+
+        The answer has ``items``, ``margins`` and the methods ``wins``, ``condorcet_winner``, ``smith_set``,
+        ``components``.
+        """
+        state = self.state
+        belief, row = _one(state, user)
+        rows = _players(state, belief, row, items, N, self.num_threads)
+        return belief.tournament(row, rows, state.items.array[rows])
+
+    def cycles(self, user: Any, N: int = 50, *, items: Any = None, minimum: float = 0.0) -> list[Cycle]:
+        """Find where a user's taste runs in a cycle among their best N items (seen or not), or among the given ones.
+
+        A win counts from a margin of ``minimum`` on. There is a Cycle for each group of items that beat each other in
+        cycles: ``members`` (ids), ``path`` (the strongest cycle, in order), ``margins`` and ``probabilities`` of its
+        steps (:meth:`preference` and :meth:`probability`), ``strength`` (the weakest margin) and ``probability``, that
+        all steps hold at once, where the fit knows how sure it is. The largest ``probability * strength`` comes first.
+
+        Examples
+        --------
+        >>> from sadrec import SAD
+        >>> game = SAD.from_factors([[1, 1, 1]], [[1, 0, 0], [0, 1, 0], [0, 0, 1]], [[0, 1, 0], [0, 0, 1], [1, 0, 0]],
+        ...                         users=["ann"], items=["rock", "paper", "scissors"])
+        >>> game.cycles("ann")
+        [Cycle of strength 1 through 3 of 3 items
+          rock      beats  scissors  by 1      (73 %)
+          scissors  beats  paper     by 1      (73 %)
+          paper     beats  rock      by 1      (73 %)]
+        """
+        state = self.state
+        (belief, row), ids = _one(state, user), state.items.array
+        found = probable_cycles(belief, row, _players(state, belief, row, items, N, self.num_threads), minimum)
+        return [replace(cycle, members=ids[cycle.members], path=ids[cycle.path]) for cycle in found]
+
+    def intransitivity(self, user: Any = None) -> Any:
+        """Return the share of preferences that no scores can explain, 0 to 1, of one user or of several.
+
+        It is the curl of a user's preferences over the whole catalogue, in squares: 0 for BPR. It can be positive
+        without a single cycle in the signs: :func:`sadrec.ranking.cycles.cyclic_triads` counts those. Of several users,
+        or of more than 2,000 items, it is that of the factors.
+        """
+        state = self.state
+        if user is not None and not is_scalar_id(user):
+            return intransitivity(state.parameters, state.users.positions(user))
+        belief, row = _one(state, user)
+        if belief.has_pairs and len(state.items) <= LONGEST:
+            every = np.arange(len(state.items))
+            return share_of_margins(belief.tournament(row, every, every).margins)
+        return float(intransitivity(belief.parameters, row))
+
+    def explain(self, user: Any, item: Any, rival: Any) -> Explanation:
+        """Explain why a user prefers an item to a rival, or does not.
+
+        ``contributions`` of the answer has one number per factor, and a last one for the bias if there is one; with
+        ``beside``, what the two items' own comparisons add, they sum to ``margin``, which is the preference;
+        ``probability`` is :meth:`probability`. ``supporters()`` and
+        ``opponents()`` are the items the user was seen with that speak most for either side. For a model fitted with
+        ``item_features``, ``by_features`` is what the margin would be by these alone, and ``columns`` what each adds.
+
+        Examples
+        --------
+        >>> from sadrec import SAD
+        >>> model = SAD.from_factors([[1.0, 2.0]], [[1.0, 0.0], [0.0, 1.0]], users=["ann"], items=["tea", "ale"])
+        >>> model.explain("ann", "ale", "tea")
+        ale over tea: margin 1 (73 %)
+          factors  1: +2, 0: -1
+        """
+        state = self.state
+        (belief, row), ids = _one(state, user), state.items.array
+        pair = [state.items.one(one) for one in (item, rival)]
+        liked = state.liked_by(row if belief is state.belief else None)
+        training = {"regularization": state.visitors.regularization, **state.visitors.sampling}
+        explanation = explain(belief.parameters, row, *pair, liked=liked if liked.size else None, **training)
+        named: dict[str, Any] = {"item": ids[pair[0]], "rival": ids[pair[1]], "liked": ids[explanation.liked]}
+        if state.features is not None and state.features.item is not None:
+            total, columns = explained_by_features(state.features, belief.parameters, row, *pair)
+            named |= {"by_features": total, "columns": tuple(columns)}
+        beside, chance = float(belief.pair_part(row, *pair)[0]), float(belief.probability(row, *pair))
+        return replace(explanation, **named, beside=beside, margin=explanation.margin + beside, probability=chance)
+
+    def ask_next(self, user: Any, items: Any = None, N: int = 1) -> pl.DataFrame:
+        """Return the pairs to ask a user about next: those whose answer is expected to tell the most.
+
+        An answer tells much when the model is unsure because it does not know, not because the user is indifferent. It
+        takes a fit that knows how sure it is (``solver="variational"``), or a :meth:`visitor` of any model.
+
+        Parameters
+        ----------
+        user
+            An id.
+        items
+            Ids to choose from, 2,000 at most; None for all. Time and memory grow by the square of their number.
+        N
+            How many pairs.
+
+        Returns
+        -------
+        polars.DataFrame
+            Most informative first: ``item``, ``rival``, ``bits``, and ``probability``, the chance that the item wins.
+        """
+        state = self.state
+        (belief, row), ids = _one(state, user), state.items
+        rows = np.arange(len(ids)) if items is None else np.unique(ids.several(items))
+        one, other, bits, chance = ask_next(belief, row, rows, _check.whole(N, "N", least=1))
+        return pl.DataFrame({"item": ids.array[one], "rival": ids.array[other], "bits": bits, "probability": chance})
+
+    # -- lists --------------------------------------------------------------------------------------------------------
+
+    def recommend(
+        self,
+        user: Any,
+        user_items: Any = None,
+        N: int = 10,
+        filter_already_liked_items: bool = True,
+        filter_items: Any = None,
+        recalculate_user: bool = False,
+        items: Any = None,
+        *,
+        method: Method = "margin",
+        candidates: int = 200,
+        progress: Callable[[int], object] | None = None,
+    ) -> Scored:
+        """Return the best N items for a user, or for many users at once.
+
+        Parameters
+        ----------
+        user
+            An id, a sequence of ids, or None for the average user: what is popular.
+        user_items, filter_already_liked_items
+            What these users have liked, a sparse matrix with one row per user asked about and one column per item of
+            the model (None: what was seen in training), and whether to leave it out.
+        N
+            How many items.
+        filter_items, items
+            Ids of items to leave out for everybody, or of the only ones to consider.
+        recalculate_user
+            Compute the users' vectors anew from ``user_items``.
+        method, candidates
+            "margin" orders by the mean margin over the catalogue. The others take the best ``candidates`` by margin and
+            let them play each other: see :meth:`rank`.
+        progress
+            Called with the number of users answered since the last call.
+
+        Returns
+        -------
+        ids, scores
+            For one user two arrays of at most N, best first. For many users arrays of shape (users, N); where fewer
+            than N items are left, the score is -inf and the id means nothing: -1 (0 if unsigned), NaN, NaT or "".
+
+        Examples
+        --------
+        >>> from sadrec import SAD
+        >>> tastes, dishes = [[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 3.0], [2.0, 1.0]]
+        >>> model = SAD.from_factors(tastes, dishes, items=["a", "b", "c"])
+        >>> model.recommend(0, N=2)
+        (array(['c', 'a'], dtype='<U1'), array([1., 0.], dtype=float32))
+        >>> model.recommend([0, 1], N=1)[0]
+        array([['c'],
+               ['b']], dtype='<U1')
+        """
+        state, one = self.state, user is None or is_scalar_id(user)
+        plain = method == "margin" and not recalculate_user and user_items is items is filter_items is progress is None
+        if one and plain:
+            belief, row = _one(state, user)
+            known = filter_already_liked_items and belief is state.belief
+            return _best(state, belief, row, N, state.seen_by(row) if known else NOTHING)
+        if user is None:
+            options: Any = {"filter_items": filter_items, "items": items, "method": method, "candidates": candidates}
+            return self.visitor(name="visitor").recommend("visitor", N=N, **options, progress=progress)
+        users = np.atleast_1d(state.users.positions([user] if one else user))
+        known = known_to(state.seen, users, user_items, len(state.items))
+        if recalculate_user and known is None:
+            raise ValueError("recalculate_user needs user_items: the model has seen no interactions")
+        if items is not None and filter_items is not None:
+            raise ValueError("give items (the only ones to consider) or filter_items (to leave out), not both")
+        best, scores = recommend(
+            state.belief,
+            newcomers.vectors_from(state, known) if recalculate_user else users,
+            min(_check.whole(N, "N"), len(state.items)) if one else N,
+            method=method,
+            candidates=candidates,
+            liked=known,
+            leave_out_liked=filter_already_liked_items,
+            allowed=None if items is None else state.items.positions(items),
+            blocked=None if filter_items is None else state.items.positions(filter_items),
+            index=state.index if state.belief.by_product or recalculate_user else None,
+            num_threads=self.num_threads,
+            progress=progress,
+        )
+        ids = state.items.named(best)
+        return (ids[0][best[0] >= 0], scores[0][best[0] >= 0]) if one else (ids, scores)
+
+    def recommend_for(
+        self,
+        liked: Any = None,
+        N: int = 10,
+        filter_items: Any = None,
+        items: Any = None,
+        *,
+        comparisons: Comparisons | None = None,
+        features: Any = None,
+        method: Method = "margin",
+        candidates: int = 200,
+    ) -> Scored:
+        """Return the best N items for a visitor, by their likes, comparisons or features: see :meth:`visitor`.
+
+        Parameters
+        ----------
+        liked
+            Ids of the items they liked. These are left out.
+        comparisons
+            What they said they prefer, in place of likes: Comparisons of one user.
+        features
+            What is known of them, as in ``{"age": 30, "country": "fr"}``, for a model fitted with ``user_features``.
+        N, filter_items, items, method, candidates
+            As for :meth:`recommend`.
+        """
+        if method != "margin" or items is not None or filter_items is not None:
+            visitor = self.visitor(liked, comparisons, features=features)
+            options: Any = {"filter_items": filter_items, "items": items, "method": method, "candidates": candidates}
+            return visitor.recommend(visitor.users[0], N=N, **options)
+        state = self.state
+        folded, columns = newcomers.place(state, liked, comparisons, features)
+        return _best(state, state.belief, folded.vector.astype(np.float32), N, columns.astype(np.int32))
+
+    def recommend_all(
+        self,
+        users: Any = None,
+        N: int = 10,
+        exclude: Any = None,
+        engine: PartEngine | None = None,
+        output: str | Path = "recommendations",
+        *,
+        filter_already_liked_items: bool = True,
+        method: Method = "margin",
+        candidates: int = 200,
+        part_users: int | None = None,
+        show_progress: bool = True,
+    ) -> pl.LazyFrame:
+        """Write the best N items for everybody to a folder of Parquet, and return its rows.
+
+        The rows (user, rank, item, score) are those of :meth:`recommend`. No more than a part of them is in memory.
+        After Ctrl-C, a kill or a lost machine the same call goes on with the parts that are missing; the folder is
+        finished when it has a ``_manifest.json``. A call with other arguments is refused.
+
+        Parameters
+        ----------
+        users
+            Ids, or the path of a Parquet file or folder with a column of users; None: all. Each is answered once, in
+            the order of :attr:`users`.
+        N
+            How many items. A user for whom fewer are left gets these.
+        exclude
+            What to leave out for each user: Interactions, or the path of a Parquet file or folder with columns of users
+            and items, in place of what was seen in training (None). Users and items that the model does not know do not
+            matter.
+        engine
+            None: threads of this process. ``sadrec.cluster.Ray(...)``: workers of a cluster, who read the model from
+            its file (or from a copy in the folder) and write the parts, so that both must be where all nodes reach
+            them.
+        output
+            The folder.
+        filter_already_liked_items, method, candidates
+            As for :meth:`recommend`.
+        part_users
+            How many users a part has; None: chosen by the number of users and N.
+        show_progress
+            Whether to show how far it is.
+
+        Examples
+        --------
+        >>> from sadrec import SAD
+        >>> import tempfile
+        >>> tastes, dishes = [[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 3.0], [2.0, 1.0]]
+        >>> model = SAD.from_factors(tastes, dishes, items=["a", "b", "c"])
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.recommend_all(N=2, output=folder, show_progress=False).collect().rows()
+        [(0, 1, 'c', 1.0), (0, 2, 'a', 0.0), (1, 1, 'b', ...), (1, 2, 'c', ...)]
+        """
+        question = Question(N, method, candidates, filter_already_liked_items)
+        state = self.state
+        return recommend_everybody(
+            state,
+            model_checksum(state, *self._named_params()),
+            self.save,
+            users=users,
+            exclude=exclude,
+            question=question,
+            engine=engine,
+            output=output,
+            part_users=part_users,
+            num_threads=self.num_threads,
+            show_progress=show_progress,
+        )
+
+    # -- visitors, who is alike, and vectors --------------------------------------------------------------------------
+
+    def visitor(
+        self, liked: Any = None, comparisons: Comparisons | None = None, *, features: Any = None, name: Any = "visitor"
+    ) -> Self:
+        """Return a model of one new user, who goes by ``name``: every verb can then be asked about them.
+
+        With the item parameters fixed the likelihood is concave and has one optimum, which Newton's method finds;
+        ``visitor.user_factors`` is that vector. The items are those of this model and are not copied. The model knows
+        how sure it is of the visitor's vector (Laplace's approximation), so that :meth:`probability`,
+        :meth:`deviation` and :meth:`ask_next` take it into account. Without any argument the visitor is the average
+        user.
+
+        Parameters
+        ----------
+        liked
+            Ids of the items they liked.
+        comparisons
+            What they said they prefer, in place of likes: Comparisons of one user.
+        features
+            What is known of them, as in ``{"age": 30, "country": "fr"}``, for a model fitted with ``user_features``:
+            the vector is held to what they predict.
+        name
+            Their id.
+
+        Examples
+        --------
+        >>> from sadrec import SAD
+        >>> model = SAD.from_factors([[1.0], [-1.0]], [[2.0], [0.5], [0.0]], items=["tea", "ale", "gin"])
+        >>> ann = model.visitor(["tea"], name="ann")
+        >>> ann.recommend("ann", N=1)[0], ann.preference("ann", "ale", "gin") > 0
+        (array(['ale'], dtype='<U3'), True)
+        """
+        return self._of(newcomers.visitor_state(self.state, name, liked, comparisons, features))
+
+    def _of(self, state: State) -> Self:
+        """Return a model with the settings of this one and another state."""
+        model = type(self)(**self.get_params())
+        model.state = state
+        return model
+
+    def similar_items(self, item: Any, N: int = 10) -> Scored:
+        """Return the N items most alike to one or several, by the cosine of their vectors; an item itself is first."""
+        state = self.state
+        nearest, cosines = similar_items(state.parameters, state.items.positions(item), N, num_threads=self.num_threads)
+        return state.items.array[nearest], cosines
+
+    def similar_users(self, user: Any, N: int = 10) -> Scored:
+        """Return the N users most alike to one or several, by the cosine of their vectors; a user comes first."""
+        state = self.state
+        nearest, cosines = similar_users(state.parameters, state.users.positions(user), N, num_threads=self.num_threads)
+        return state.users.array[nearest], cosines
+
+    def item_vectors(self) -> Floats:
+        """Return one vector per item whose inner product with a user's vector is the mean margin over the catalogue.
+
+        Any index for the largest inner product serves them; see docs/serving.md.
+        """
+        return self.state.belief.item_vectors
+
+    def user_vectors(self, users: Any = None) -> Floats:
+        """Return the vectors that go with :meth:`item_vectors`, for some users or all."""
+        state = self.state
+        return user_vectors(state.parameters, None if users is None else np.atleast_1d(state.users.positions(users)))
 
     # -- given parameters, and files ----------------------------------------------------------------------------------
 
@@ -85,7 +760,7 @@ class SAD(Fitting):
             if len(ids) != count:
                 raise ValueError(f"{len(ids)} {ids.what}s are named, but the factors have {count} rows")
         model = cls(factors=parameters.n_factors)
-        model._fitted = Fitted(parameters, user_ids, item_ids, checked_seen(seen, shape))
+        model.state = State(Point(parameters), user_ids, item_ids, checked_seen(seen, shape))
         return model
 
     @classmethod
@@ -115,12 +790,12 @@ class SAD(Fitting):
         Where the users are with the workers of a cluster (see :meth:`collect`), ``path`` is a folder that all nodes
         share: each worker writes its users, and from then on the model is the one in the folder.
         """
-        if self._fitted.away is None:
-            save_model(path, self._fitted, *self._named_params())
+        if self.state.away is None:
+            save_model(path, self.state, *self._named_params())
             return
-        away = self._fitted.away
-        save_shards(path, self._fitted, *self._named_params())
-        self._fitted = read_model(path, mmap=True, verify=False)[0]
+        away = self.state.away
+        save_shards(path, self.state, *self._named_params())
+        self.state = read_model(path, mmap=True, verify=False)[0]
         away.end()
 
     @classmethod
@@ -138,11 +813,11 @@ class SAD(Fitting):
             Whether to compare the content with its checksum and to check that every number is finite, which reads all
             of it; None: unless ``mmap`` is given.
         """
-        fitted, name, params = read_model(path, mmap, not mmap if verify is None else verify)
+        state, name, params = read_model(path, mmap, not mmap if verify is None else verify)
         kinds: list[type[SAD]] = [SAD, *SAD.__subclasses__(), cls]
         try:
             kind = {kind.__name__: kind for kind in kinds}[name]
-            if not kind._learn_rivals and fitted.parameters.rival_factors is not None:
+            if not kind._learn_rivals and state.parameters.rival_factors is not None:
                 raise ValueError("BPR has no rival factors")
             model = kind()
             known = model.get_params()
@@ -152,8 +827,13 @@ class SAD(Fitting):
             raise ModelFileError(f"{str(path)!r} cannot be read as a sadrec model: {error}") from error
         if not isinstance(model, cls):
             raise ModelFileError(f"{str(path)!r} holds a {name} model, not a {cls.__name__} model")
-        model._fitted = fitted
+        model.state = state
         return model
+
+    def _named_params(self) -> tuple[str, dict[str, Any]]:
+        """Return the name of the class and the settings, as a file keeps them."""
+        seed = None if self.settings is None else self.settings.seed
+        return type(self).__name__, {**self.get_params(), "random_state": seed}
 
 
 @documented
@@ -182,6 +862,67 @@ class BPR(SAD):
 
 def _finite(name: str, value: ArrayLike) -> Floats:
     """Return the array as float32, refusing what is not a finite number, and rival factors below 0."""
-    array = numbers(value, name, 0.0 if name == "rival_factors" else -np.inf).view()
+    array = _check.numbers(value, name, 0.0 if name == "rival_factors" else -np.inf).view()
     array.flags.writeable = False  # verbs may keep what they derive from it
     return array
+
+
+def _plain(values: NDArray[Any]) -> Any:
+    """Return a single number as a Python float, an array as it is."""
+    return float(values) if values.ndim == 0 else values
+
+
+def known_to(seen: Any, users: Positions, user_items: Any, items: int) -> Any:
+    """Return what users know, CSR with a row for each, from ``user_items`` or what was seen; None: nothing."""
+    if user_items is None:
+        return None if seen is None else seen[users]
+    known = as_csr(user_items, "user_items")
+    if known.shape != (len(users), items):
+        raise ValueError(
+            f"user_items must have a row for each of the {len(users)} users asked about and a column for each "
+            f"of the model's {items} items, not the shape {known.shape}"
+        )
+    return known
+
+
+# -- ids --------------------------------------------------------------------------------------------------------------
+# A verb reads ``self.state`` once: another thread may fit the model meanwhile, and no answer mixes two fits.
+
+
+def _one(state: State, user: Any) -> tuple[Belief, int]:
+    """Return the belief that answers for one user, and the user's row in it; None is the only or average user."""
+    if user is not None:
+        return state.belief, state.users.one(user)
+    return (state.belief if len(state.users) == 1 else state.belief.average), 0
+
+
+def _triple(state: State, user: Any, item: Any, rival: Any) -> tuple[Belief, Any, Any, Any]:
+    """Return the belief that answers for users, and the rows of users, items and rivals, of any shape."""
+    belief, users = _one(state, None) if user is None else (state.belief, state.users.positions(user))
+    return belief, users, state.items.positions(item), state.items.positions(rival)
+
+
+def _players(state: State, belief: Belief, row: int, items: Any, N: int, num_threads: int) -> Positions:
+    """Return the rows of given items, or of a user's best N, seen or not."""
+    if items is not None:
+        return state.items.several(items)
+    index = state.index if belief.by_product else None
+    best, _ = recommend(
+        belief, [row], min(_check.whole(N, "N"), len(state.items)), index=index, num_threads=num_threads
+    )
+    return np.asarray(best[0][best[0] >= 0])
+
+
+def _best(state: State, belief: Belief, user: Any, N: int, seen: Any) -> Scored:
+    """Return the best N items of one user, a row or a vector, by mean margin, but for those seen."""
+    if belief.by_product or not isinstance(user, int):
+        factors = belief.parameters.user_factors[user] if isinstance(user, int) else user
+        query = np.ones(state.index.factors, np.float32)  # the last entry stands for the bias, if there is one
+        query[: factors.size] = factors
+        best, scores = state.index.search_one(query, _check.whole(N, "N"), seen)
+    else:
+        count, shape = min(_check.whole(N, "N"), len(state.items)), (1, len(state.items))
+        known = sp.csr_matrix((np.ones(len(seen), np.float32), seen, [0, len(seen)]), shape=shape)
+        (best,), (scores,) = recommend(belief, [user], count, liked=known)
+        best, scores = best[best >= 0], scores[best >= 0]
+    return state.items.array[best], scores

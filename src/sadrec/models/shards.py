@@ -30,9 +30,10 @@ from sadrec.models.files import (
     unpack_ids,
     unpack_seen,
 )
-from sadrec.models.fitted import Fitted
 from sadrec.models.stacked import StackedMatrix, StackedRows
+from sadrec.models.state import State
 from sadrec.ranking import Parameters
+from sadrec.ranking.belief import Point
 from sadrec.training.engine import SharedFeedback
 from sadrec.training.settings import Settings
 from sadrec.training.trainer import Figures
@@ -94,7 +95,7 @@ class LazyIds(Ids):
         return getattr(self, name)
 
 
-def fitted_away(away: SharedFeedback, settings: Settings, history: list[Figures]) -> Fitted:
+def fitted_away(away: SharedFeedback, settings: Settings, history: list[Figures]) -> State:
     """Return a model whose items are here and whose users are not."""
     ids, rows, bias = away.items()
     for array in (rows, bias):
@@ -103,7 +104,9 @@ def fitted_away(away: SharedFeedback, settings: Settings, history: list[Figures]
     k = settings.factors
     users: Any = RowsAway(away.shape[0], k)
     parameters = Parameters(users, rows[:, :k], rows[:, k:] if settings.learn_rivals else None, bias)
-    return Fitted(parameters, LazyIds(away.shape[0], _away), Ids(ids, "item"), _away, settings, history, away=away)
+    return State(
+        Point(parameters), LazyIds(away.shape[0], _away), Ids(ids, "item"), _away, settings, history, away=away
+    )
 
 
 def _away() -> Any:
@@ -122,10 +125,10 @@ def write_users(
     return ShardFile(name, first, first + len(ids), checksum_of(path))
 
 
-def save_shards(folder: str | Path, fitted: Fitted, class_name: str, params: Mapping[str, Any]) -> None:
+def save_shards(folder: str | Path, state: State, class_name: str, params: Mapping[str, Any]) -> None:
     """Write a model whose users are elsewhere."""
     place = Path(folder).expanduser().absolute()
-    away: SharedFeedback | None = fitted.away
+    away: SharedFeedback | None = state.away
     if away is None:
         raise ValueError("the users of this model are here: it is saved to one file")
     if "://" in str(folder):
@@ -139,12 +142,12 @@ def save_shards(folder: str | Path, fitted: Fitted, class_name: str, params: Map
             raise ValueError(f"the folder {str(folder)!r} holds other files: give a new folder, or an empty one")
     place.mkdir(parents=True, exist_ok=True)
     token = secrets.token_hex(4)
-    parameters, tensors = fitted.parameters, {}
+    parameters, tensors = state.parameters, {}
     for name in ("item_factors", "rival_factors", "item_bias"):
         if getattr(parameters, name) is not None:
             tensors[name] = getattr(parameters, name)
-    header = header_of(fitted, class_name, params)
-    header |= {"kind": _ITEMS, "ids": {"items": pack_ids("items", fitted.item_ids.array, tensors)}}
+    header = header_of(state, class_name, params)
+    header |= {"kind": _ITEMS, "ids": {"items": pack_ids("items", state.items.array, tensors)}}
     items = f"items-{token}.sad"
     write_arrays(place / items, tensors, header)
     users = away.write_users(place, token)
@@ -163,7 +166,7 @@ def save_shards(folder: str | Path, fitted: Fitted, class_name: str, params: Map
             old.unlink(missing_ok=True)
 
 
-def read_model(path: str | Path, mmap: bool, verify: bool) -> tuple[Fitted, str, dict[str, Any]]:
+def read_model(path: str | Path, mmap: bool, verify: bool) -> tuple[State, str, dict[str, Any]]:
     """Read a model from a file or a folder: see :func:`sadrec.models.files.load_model`."""
     return _load_shards(Path(path), mmap, verify) if Path(path).is_dir() else load_model(path, mmap, verify)
 
@@ -201,7 +204,7 @@ def _manifest(folder: Path) -> dict[str, Any]:
     return {**content, "checksum": checksum}
 
 
-def _load_shards(folder: Path, mmap: bool, verify: bool) -> tuple[Fitted, str, dict[str, Any]]:
+def _load_shards(folder: Path, mmap: bool, verify: bool) -> tuple[State, str, dict[str, Any]]:
     manifest = _manifest(folder)
 
     def opened(file: ShardFile, kind: str) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -253,4 +256,4 @@ def _load_shards(folder: Path, mmap: bool, verify: bool) -> tuple[Fitted, str, d
         lazily = mmap and not verify
         known = seen if lazily else seen()
         user_ids = LazyIds(len(users), ids) if lazily else Ids(ids(), "user")
-        return Fitted(parameters, user_ids, item_ids, known, settings, history, file=place), name, params
+        return State(Point(parameters), user_ids, item_ids, known, settings, history, file=place), name, params

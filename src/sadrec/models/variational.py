@@ -9,9 +9,9 @@ import numpy as np
 
 from sadrec._types import Doubles, Floats
 from sadrec.models.features import Prepared
-from sadrec.models.fitted import Fitted
+from sadrec.models.state import State
 from sadrec.ranking import Parameters
-from sadrec.ranking.uncertainty import Uncertainty
+from sadrec.ranking.belief import Belief, Gaussian
 from sadrec.training.dataset import TrainingData
 from sadrec.training.factors import Factors
 from sadrec.training.given import Pairs
@@ -29,7 +29,7 @@ def fit_comparisons(
     data: TrainingData,
     settings: Settings,
     threads: int,
-    keep: Callable[[Fitted], None],
+    keep: Callable[[State], None],
     call_back: Callable[[int, Figures], bool] | None,
     *,
     validation: Pairs | HeldOut | None,
@@ -50,8 +50,9 @@ def fit_comparisons(
     history: list[Figures] = []
     held_out = validation.all() if isinstance(validation, HeldOut) else validation
 
-    def fitted(figures: Figures, last: bool = False) -> Fitted:
-        parameters, uncertainty, losses = learnt(learners, last)
+    def fitted(figures: Figures, last: bool = False) -> State:
+        belief, losses = learnt(learners, last)
+        parameters = belief.parameters
         figures |= dict(zip(("left_out_loss", "left_out_loss_without_factors"), losses, strict=False))
         predicted = None
         if features is not None and centres is not None:
@@ -59,16 +60,16 @@ def fit_comparisons(
             rows = np.hstack([side for side in sides if side is not None])
             factors = Factors(parameters.user_factors, rows, parameters.item_bias)
             whole, predicted = features.complete(factors, centres)
-            parameters = replace(whole, user_mean=parameters.user_mean)
-        return Fitted(parameters, data.users, data.items, None, settings, history, uncertainty, features=predicted)
+            belief = replace(belief, parameters=replace(whole, user_mean=parameters.user_mean))
+        return State(belief, data.users, data.items, None, settings, history, predicted)
 
     def after_sweep(figures: Figures) -> bool:
         if held_out is None and call_back is None:
             history.append(lasting(figures))
             return False
         known = fitted(figures)
-        if held_out is not None and isinstance(known.uncertainty, Uncertainty):
-            figures |= validation_figures(known.parameters, known.uncertainty, held_out)
+        if held_out is not None:
+            figures |= validation_figures(known.belief, held_out)
             if monitor not in figures:
                 raise ValueError(f"monitor must be one of {sorted(figures)}, not {monitor!r}")
         history.append(lasting(figures))
@@ -102,26 +103,26 @@ def fit_comparisons(
         keep(fitted(history[-1], last=True))
 
 
-def validation_figures(parameters: Parameters, uncertainty: Uncertainty, pairs: Pairs) -> Figures:
+def validation_figures(belief: Belief, pairs: Pairs) -> Figures:
     """Return the mean log likelihood of held-out pairs and the share that is ordered rightly (equals count half)."""
-    x = uncertainty.log_odds(parameters, pairs.user, pairs.winner, pairs.loser)
+    x = belief.log_odds(pairs.user, pairs.winner, pairs.loser)
     figures = {"validation_log_likelihood": -np.logaddexp(0, -x), "validation_accuracy": (x > 0) + 0.5 * (x == 0)}
     return {name: float(np.average(values, weights=pairs.weight)) for name, values in figures.items()}
 
 
-def learnt(learners: Learners, last: bool = False) -> tuple[Parameters, Uncertainty, list[float]]:
-    """Return what the better learner believes, as parameters and their uncertainty, and the left-out losses.
+def learnt(learners: Learners, last: bool = False) -> tuple[Gaussian, list[float]]:
+    """Return the belief of the better learner, and the left-out losses.
 
     With ``last`` it can make no sweep afterwards, and less memory is taken.
     """
     learner, losses = learners.chosen()
     if last:
         learner.finish()
-    return *believed(learner), losses
+    return believed(learner), losses
 
 
-def believed(learner: Variational) -> tuple[Parameters, Uncertainty]:
-    """Return the means that a learner believes in as parameters, and how uncertain they are.
+def believed(learner: Variational) -> Gaussian:
+    """Return the belief of a learner.
 
     There is at least one factor, all zeros where every factor was dropped.
     """
@@ -148,7 +149,8 @@ def believed(learner: Variational) -> tuple[Parameters, Uncertainty]:
         _single(eta[:, 0]),
         _single(population[0, 1:]),
     )
-    uncertainty = Uncertainty(
+    return Gaussian(
+        parameters,
         _single(covariances[0]),
         _single(covariances[1]),
         np.ascontiguousarray(population[:, 1:]),
@@ -158,7 +160,6 @@ def believed(learner: Variational) -> tuple[Parameters, Uncertainty]:
         float(pairings.scale),
         *own,
     )
-    return parameters, uncertainty
 
 
 def _covariance(mean: Doubles, moment: Doubles) -> Floats:

@@ -19,9 +19,8 @@ from sadrec._record import locked
 from sadrec._types import Doubles, Positions
 from sadrec.data import Interactions, as_feedback
 from sadrec.data.ids import Ids, is_scalar_id
-from sadrec.models import SAD
 from sadrec.models.base import Estimator, documented
-from sadrec.models.fitted import Scored, known_to, named, one_position, positions
+from sadrec.models.sad import SAD, Scored, known_to
 from sadrec.posterior import cycles as drawn_cycles
 from sadrec.posterior import diagnostics, lists, predictive
 from sadrec.posterior.draws import Draws, Quantity
@@ -34,8 +33,8 @@ from sadrec.posterior.triples import as_pairs, as_triples
 from sadrec.ranking import Parameters
 from sadrec.ranking.alignment import Factors
 from sadrec.ranking.cycles import Cycle, CyclicTriads, cycles, cyclic_triads
-from sadrec.ranking.fold_in import average_user
 from sadrec.ranking.intransitivity import intransitivity
+from sadrec.ranking.parameters import average_user
 from sadrec.ranking.rank import Method, Ranking, rank_margins
 from sadrec.ranking.top_n import best_of
 from sadrec.ranking.tournament import Tournament
@@ -313,7 +312,7 @@ class GibbsSAD(SamplerSettings, Estimator):
                 )
             )
         best = np.concatenate([rows for rows, _ in answers])
-        ids, values = named(self.item_ids, best), np.concatenate([values for _, values in answers])
+        ids, values = self.item_ids.named(best), np.concatenate([values for _, values in answers])
         if not one:
             return ids, values
         real = values[0] > -np.inf
@@ -337,7 +336,7 @@ class GibbsSAD(SamplerSettings, Estimator):
             Most informative first: ``item``, ``rival``, ``bits``, and ``probability``, the chance that the item wins.
         """
         draws = self.drawn.at_most(_check.whole(most_draws, "most_draws", least=1))
-        row = one_position(self.user_ids, user)
+        row = self.user_ids.one(user)
         return lists.ask_next(draws, row, self._distinct(items), self.items, _check.whole(N, "N", least=1))
 
     # -- cycles -------------------------------------------------------------------------------------------------------
@@ -563,7 +562,7 @@ class GibbsSAD(SamplerSettings, Estimator):
     # -- ids ----------------------------------------------------------------------------------------------------------
 
     def _user(self, user: Any) -> int | None:
-        return None if user is None else one_position(self.user_ids, user)
+        return None if user is None else self.user_ids.one(user)
 
     def _listed(self, items: Any) -> Positions:
         if items is None:
@@ -579,8 +578,8 @@ class GibbsSAD(SamplerSettings, Estimator):
         return rows
 
     def _rows(self, user: Any, item: Any, rival: Any) -> tuple[Any, Any, Any]:
-        users = None if user is None else positions(self.user_ids, user)
-        return users, positions(self.item_ids, item), positions(self.item_ids, rival)
+        users = None if user is None else self.user_ids.positions(user)
+        return users, self.item_ids.positions(item), self.item_ids.positions(rival)
 
     def _mean(self, user: Any, item: Any, rival: Any, of: Quantity) -> Any:
         answer = self.drawn.mean(*self._rows(user, item, rival), of, _check.threads(self.num_threads))

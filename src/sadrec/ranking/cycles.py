@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sadrec._check import number, whole
 from sadrec._types import Doubles, Positions
 from sadrec._words import one_line, titled
+from sadrec.ranking.belief import Belief
 from sadrec.ranking.pairs import sigmoid
 from sadrec.ranking.tournament import Tournament, strong_components
 
@@ -95,6 +96,20 @@ def cycles(game: Tournament, minimum: float = 0.0) -> list[Cycle]:
         steps = inner[path, np.roll(path, -1)]
         answer.append(Cycle(game.items[part], game.items[part[path]], steps))
     return sorted(answer, key=lambda cycle: -cycle.strength)
+
+
+def probable_cycles(belief: Belief, user: Any, items: Positions, minimum: float = 0.0) -> list[Cycle]:
+    """Return the :func:`cycles` of a user among some items with their probabilities, by probability times strength."""
+    game = belief.tournament(user, items, items)
+    judged = [judge(cycle, belief, user) for cycle in cycles(game, minimum)]
+    return sorted(judged, key=lambda cycle: -cycle.strength * (1 if cycle.probability is None else cycle.probability))
+
+
+def judge(cycle: Cycle, belief: Belief, user: Any) -> Cycle:
+    """Return a cycle of positions with the probabilities of its steps and, where known, of all of them at once."""
+    after = np.roll(cycle.path, -1)
+    together = belief.together(user, cycle.path, after) if belief.has_variance else None
+    return replace(cycle, probabilities=belief.probability(user, cycle.path, after), probability=together)
 
 
 def cycle_through(game: Tournament, item: Any) -> Cycle | None:

@@ -20,7 +20,7 @@ from sadrec._check import whole
 from sadrec._memory import need
 from sadrec._types import Doubles, Floats, Positions
 from sadrec.ranking.logistic import Design, Estimate, check_regularization, inverse, maximise, polish
-from sadrec.ranking.parameters import Parameters, item_positions
+from sadrec.ranking.parameters import Parameters, average_user, item_positions
 
 _PAIRS, _FEWEST = 4096, 8
 """Pairs for a user, and at least how many negatives for each liked item, when their number is left open."""
@@ -179,13 +179,6 @@ def fold_in_comparisons(
 def _check_design(parameters: Parameters, pairs: int, candidates: int, what: str, remedy: str) -> None:
     """Refuse pairs whose features, and the negatives that they are chosen from, do not fit into memory."""
     need(8 * pairs * (2 * parameters.n_factors + 3 * candidates), what, remedy)
-
-
-def average_user(parameters: Parameters) -> Doubles:
-    """Return the vector of a user of whom nothing is known: what the model expects, or the mean of all users."""
-    if parameters.user_mean is not None:
-        return parameters.user_mean.astype(np.float64)
-    return np.asarray(parameters.user_factors.sum(axis=0, dtype=np.float64) / max(1, parameters.n_users))
 
 
 def pair_design(parameters: Parameters, items: Positions, rivals: Positions) -> tuple[Doubles, Doubles]:

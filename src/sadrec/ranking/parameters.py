@@ -165,6 +165,13 @@ class Parameters:
         )
 
 
+def average_user(parameters: Parameters) -> Doubles:
+    """Return the vector of a user of whom nothing is known: what the model expects, or the mean of all users."""
+    if parameters.user_mean is not None:
+        return parameters.user_mean.astype(np.float64)
+    return np.asarray(parameters.user_factors.sum(axis=0, dtype=np.float64) / max(1, parameters.n_users))
+
+
 User = int | np.integer[Any] | NDArray[Any] | Sequence[float]
 """A user: the position of a row of ``user_factors``, or, for a new user, a vector of floats, one per factor."""
 

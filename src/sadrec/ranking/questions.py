@@ -12,35 +12,24 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sadrec._types import Doubles, Positions
+from sadrec.ranking.belief import Belief
 from sadrec.ranking.cycles import best_cycle, cyclic_components
-from sadrec.ranking.pairs import sigmoid
-from sadrec.ranking.parameters import Parameters, item_positions
-from sadrec.ranking.uncertainty import Distributed
-
-_NODES = 20
-"""Points at which a margin's distribution is looked at."""
+from sadrec.ranking.parameters import item_positions
+from sadrec.ranking.rank import LONGEST
 
 
-def information(mean: ArrayLike, variance: ArrayLike) -> tuple[Doubles, Doubles]:
-    """Return how many bits an answer is expected to tell about margins, and the probability of a yes.
+def ask_next(belief: Belief, user: Any, items: Positions, N: int) -> tuple[Positions, Positions, Doubles, Doubles]:
+    """Return the N pairs whose answer is expected to tell the most about a user's margins.
 
-    >>> bits, probability = information([0.0, 0.0, 5.0], [4.0, 0.0, 4.0])
-    >>> bits.round(3), probability.round(3)
-    (array([0.333, 0.   , 0.064]), array([0.5  , 0.5  , 0.968]))
+    Returns items, rivals, the expected information in bits and the probability that the item wins, largest information
+    first.
     """
-    nodes, weights = np.polynomial.hermite_e.hermegauss(_NODES)
-    deviation = np.sqrt(np.maximum(np.asarray(variance, np.float64), 0.0))
-    p = sigmoid(np.asarray(mean, np.float64)[..., None] + deviation[..., None] * nodes)
-    weights = weights / weights.sum()
-    chance = p @ weights
-    return np.maximum(_entropy(chance) - _entropy(p) @ weights, 0.0), chance
-
-
-def _entropy(p: Doubles) -> Doubles:
-    """Return the entropy of a yes or no, in bits."""
-    from scipy.special import entr
-
-    return np.asarray((entr(p) + entr(1 - p)) / np.log(2))
+    if not 2 <= len(items) <= LONGEST:
+        raise ValueError(f"a question is chosen among 2 to {LONGEST} items, not {len(items)}: name some")
+    one, other = (items[side] for side in np.triu_indices(len(items), 1))
+    bits, chance = belief.information(user, one, other)
+    best = np.argsort(-bits, kind="stable")[:N]
+    return one[best], other[best], bits[best], chance[best]
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,34 +74,32 @@ class Contradiction:
         return f"{chain}: {kind} ({100 * self.probability:.0f} %); to be sure, ask again about {first} and {second}"
 
 
-def contradictions(
-    parameters: Parameters, beliefs: Distributed, winners: ArrayLike, losers: ArrayLike
-) -> list[Contradiction]:
+def contradictions(belief: Belief, winners: ArrayLike, losers: ArrayLike) -> list[Contradiction]:
     """Find where a person's answers contradict each other, the most probable cycles first.
 
-    ``parameters`` have the person as their only user, and ``beliefs`` is how sure the model is given these answers.
+    ``belief`` has the person as its only user, given these answers.
     There is one contradiction for each question that was answered both ways, and one for each group of items that the
     answers, by majority, let beat each other in cycles.
     """
-    i, j = item_positions(parameters, winners, "winners"), item_positions(parameters, losers, "losers")
+    i, j = (item_positions(belief.parameters, side, name) for side, name in ((winners, "winners"), (losers, "losers")))
     items, places = np.unique(np.concatenate([i, j]), return_inverse=True)
     said = np.zeros((items.size, items.size))
     np.add.at(said, tuple(np.split(places, 2)), 1.0)
     answer = []
     for first, second in np.argwhere(np.triu((said > 0) & (said.T > 0))):
         path = np.array([first, second] if said[first, second] >= said[second, first] else [second, first])
-        answer.append(_judged(parameters, beliefs, items[path]))
+        answer.append(_judged(belief, items[path]))
     wins = np.where(said > said.T, 1.0, 0.0)
     for part in cyclic_components(wins):
         rows, columns = np.nonzero(wins[np.ix_(part, part)])
         strength = np.zeros((part.size, part.size))
-        strength[rows, columns] = beliefs.probability(parameters, 0, items[part[rows]], items[part[columns]])
-        answer.append(_judged(parameters, beliefs, items[part[best_cycle(strength)]]))
+        strength[rows, columns] = belief.probability(0, items[part[rows]], items[part[columns]])
+        answer.append(_judged(belief, items[part[best_cycle(strength)]]))
     return sorted(answer, key=lambda found: -found.probability)
 
 
-def _judged(parameters: Parameters, beliefs: Distributed, path: Positions) -> Contradiction:
+def _judged(belief: Belief, path: Positions) -> Contradiction:
     """Tell how probable the steps of a cycle are, and all of them at once."""
     after = np.roll(path, -1)
-    together = 0.0 if len(path) < 3 else beliefs.together(parameters, 0, path, after)
-    return Contradiction(path, beliefs.probability(parameters, 0, path, after), together)
+    together = 0.0 if len(path) < 3 else belief.together(0, path, after)
+    return Contradiction(path, belief.probability(0, path, after), together)

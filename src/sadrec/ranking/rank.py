@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sadrec._types import Doubles
 from sadrec._words import one_line, titled
+from sadrec.ranking.belief import Belief
 from sadrec.ranking.pairs import sigmoid
 from sadrec.ranking.parameters import Parameters, User, item_positions
 from sadrec.ranking.tournament import Tournament, count_wins, dominance_components, share_beaten, tournament
@@ -116,13 +117,34 @@ def rank(
         score = share_beaten(parameters, user, chosen, rivals)
         then = mean_margins(parameters, user, chosen, rivals)
     else:
-        if chosen.size > LONGEST:
-            raise ValueError(
-                f"method {method!r} is for short lists, of at most {LONGEST} items, not {chosen.size}: "
-                "take the best by 'margin' first"
-            )
+        _check_length(chosen.size, method)
         return rank_tournament(tournament(parameters, user, chosen, names), method)
     return _ranking(names, score, then, method)
+
+
+def rank_by_belief(
+    belief: Belief,
+    user: User,
+    items: ArrayLike | None,
+    method: Method = "margin",
+    *,
+    liked: ArrayLike | None = None,
+    reference: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+) -> Ranking:
+    """Order items as :func:`rank` does, by mean margins that include the parts for single pairs of items."""
+    if not belief.has_pairs or method == "liked":
+        return rank(belief.parameters, user, items, method, liked=liked, reference=reference, labels=labels)
+    chosen = item_positions(belief.parameters, items)
+    names = chosen if labels is None else np.asarray(labels)
+    if method == "margin" and reference is None:
+        score = belief.scores(user)[0, chosen]
+        return _ranking(names, score, score, method)
+    if method == "margin":
+        return rank_margins(belief.margins(user, chosen, reference), method, names)
+    if method != "wins":
+        _check_length(chosen.size, method)
+    return rank_tournament(belief.tournament(user, chosen, names), method)
 
 
 def rank_tournament(game: Tournament, method: SlateMethod = "wins") -> Ranking:
@@ -157,6 +179,15 @@ def rank_margins(margins: Doubles, method: Method, labels: ArrayLike) -> Ranking
     mean = margins.mean(axis=1)
     score = mean if method == "margin" else (np.sign(margins).mean(axis=1) + 1) / 2
     return _ranking(names, score, mean, method)
+
+
+def _check_length(items: int, method: str) -> None:
+    """Refuse more items than a method takes."""
+    if items > LONGEST:
+        raise ValueError(
+            f"method {method!r} is for short lists, of at most {LONGEST} items, not {items}: "
+            "take the best by 'margin' first"
+        )
 
 
 def _ranking(names: NDArray[Any], score: Doubles, then: Doubles, method: str) -> Ranking:

@@ -17,8 +17,9 @@ from sadrec._check import positions, threads, whole
 from sadrec._memory import need
 from sadrec._sparse import as_csr
 from sadrec._types import Positions
+from sadrec.ranking.belief import Belief
 from sadrec.ranking.parameters import Parameters, User, is_vector, user_vector
-from sadrec.ranking.rank import METHODS, Method, rank
+from sadrec.ranking.rank import METHODS, Method, rank_by_belief
 from sadrec.ranking.vectors import item_vectors, user_vectors
 
 if TYPE_CHECKING:
@@ -246,7 +247,7 @@ _BLOCK = 16384
 
 
 def recommend(
-    parameters: Parameters,
+    belief: Belief,
     users: ArrayLike | None = None,
     N: int = 10,
     *,
@@ -264,16 +265,17 @@ def recommend(
 
     The best ``candidates`` by mean margin, N at least, are ordered by ``method``, see
     :func:`~sadrec.ranking.rank.rank`. With ``"margin"`` the first stage is all there is. A user with no liked items
-    gets the order of ``"margin"`` from ``"liked"`` too. ``liked`` has a row for each user asked about; ``index`` is
-    that of the item vectors, if there is one.
+    gets the order of ``"margin"`` from ``"liked"`` too. ``liked`` has a row for each of ``users``; ``index`` holds the
+    item vectors of the belief, packed once for many calls.
 
+    >>> from sadrec.ranking.belief import Point
     >>> model = Parameters(np.eye(2), np.array([[1.0, 0.0], [0.0, 3.0], [2.0, 1.0]]))
-    >>> recommend(model, [0], N=2, method="wins")
+    >>> recommend(Point(model), [0], N=2, method="wins")
     (array([[2, 0]]), array([[2., 1.]], dtype=float32))
     """
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}, not {method!r}")
-    N, candidates = whole(N, "N"), whole(candidates, "candidates", least=1)
+    N, candidates, parameters = whole(N, "N"), whole(candidates, "candidates", least=1), belief.parameters
     asked = parameters.user_factors if users is None else np.atleast_1d(np.asarray(users))
     if liked is not None:
         liked = as_csr(liked, "liked")
@@ -282,36 +284,55 @@ def recommend(
                 f"liked must have a row per user asked about and a column per item, shape "
                 f"{(len(asked), parameters.n_items)}, not {liked.shape}"
             )
-    index = index or ItemIndex(item_vectors(parameters))
+    by_vectors = belief.by_product or is_vector(asked)
+    if by_vectors:
+        index = index or ItemIndex(belief.item_vectors)
     _check_answer(len(asked), N)
     items = np.full((len(asked), N), -1, np.int64)
     scores = np.full((len(asked), N), -np.inf, np.float32)
     for start in range(0, len(asked), _BLOCK):
         block = slice(start, start + _BLOCK)
-        queries = user_vectors(parameters, asked[block])
         known = liked if liked is None or len(asked) <= _BLOCK else liked[block]
-        best, margins = index.search(
-            queries,
-            N if method == "margin" else max(N, min(candidates, parameters.n_items)),
-            seen=known if leave_out_liked else None,
-            allowed=allowed,
-            blocked=blocked,
-            num_threads=num_threads,
-            progress=progress if method == "margin" else None,
-        )
+        count = N if method == "margin" else max(N, min(candidates, parameters.n_items))
+        choice: Any = {"seen": known if leave_out_liked else None, "allowed": allowed, "blocked": blocked}
+        report = progress if method == "margin" else None
+        if by_vectors and index is not None:
+            queries = user_vectors(parameters, asked[block])
+            best, margins = index.search(queries, count, **choice, num_threads=num_threads, progress=report)
+        else:
+            best, margins = _best_of_many(belief, asked[block], count, choice, report)
         if method == "margin":
             items[block], scores[block] = best, margins
             continue
-        for row, vector in enumerate(queries[:, : parameters.n_factors]):
+        for row, user in enumerate(asked[block]):
             met = _row(known, row) if method == "liked" else np.empty(0, np.int64)
             way: Method = "margin" if method == "liked" and not met.size else method
-            order = rank(parameters, vector, best[row][best[row] >= 0], way, liked=met)
+            who, place = (belief.of_user(user), 0) if is_vector(asked) else (belief, user)
+            order = rank_by_belief(who, place, best[row][best[row] >= 0], way, liked=met)
             width = min(N, len(order))
             items[start + row, :width] = order.items[:width]
             scores[start + row, :width] = order.scores[:width]
             if progress is not None:
                 progress(1)
     return items, scores
+
+
+def _best_of_many(
+    belief: Belief, users: Positions, N: int, choice: Any, progress: Callable[[int], object] | None
+) -> TopN:
+    """Return the best items of some users by scores that no index can search, a few users at a time."""
+    answers, step = [], max(1, _ROWS * _COLUMNS // max(1, belief.parameters.n_items))
+    for start in range(0, len(users), step):
+        part = slice(start, start + step)
+        seen = None if choice["seen"] is None else choice["seen"][part]
+        answers.append(best_of(belief.scores(users[part]), N, **{**choice, "seen": seen}))
+        if progress is not None:
+            progress(len(answers[-1][0]))
+    items, scores = zip(*answers, strict=True) if answers else ((), ())
+    return (
+        np.concatenate([np.empty((0, N), np.int64), *items]),
+        np.concatenate([np.empty((0, N), np.float32), *scores]),
+    )
 
 
 def _check_answer(users: int, N: int) -> None:

@@ -5,17 +5,17 @@ cycle among the answers themselves, and an answer that the others make improbabl
 sides exchanged: an answer that is given twice is taste, one that is taken back was noise.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from sadrec import SAD, Comparisons
 from sadrec._types import Doubles
+from sadrec.ranking.belief import information
 from sadrec.ranking.fold_in import pair_design
 from sadrec.ranking.pairs import sigmoid
-from sadrec.ranking.questions import Contradiction, information
-from sadrec.ranking.uncertainty import Uncertainty, VisitorUncertainty
+from sadrec.ranking.questions import Contradiction, contradictions
 
 Reason = Literal["new", "step", "cycle", "surprise"]
 
@@ -47,7 +47,7 @@ def next_question(
     """Return what to ask next, or None if there is nothing left to ask.
 
     ``visitor`` is ``model.visitor(said, user)``, or any model that knows how sure it is of a user; ``items`` are the
-    ids to choose new questions from, ``found`` is ``model.contradictions(said)``.
+    ids to choose new questions from, ``found`` is ``contradictions_of(model, said)``.
     """
     answers = [] if said is None else _answers(said)
     if said is not None:
@@ -72,10 +72,17 @@ def next_question(
     return other
 
 
+def contradictions_of(model: SAD, said: Comparisons) -> list[Contradiction]:
+    """Return where a visitor's answers contradict each other, with ids in their paths."""
+    sides = (model.state.items.positions(said.items[side]) for side in (said.winner_index, said.loser_index))
+    found = contradictions(model.visitor(comparisons=said).state.belief, *sides)
+    return [replace(one, path=model.items[one.path]) for one in found]
+
+
 def surprises(visitor: SAD, said: Comparisons) -> Doubles:
     """Return the probability of each answer by all the others: the answer is taken out by one Newton step."""
-    known = visitor._fitted
-    sides = (known.item_ids.positions(said.items[side]) for side in (said.winner_index, said.loser_index))
+    known = visitor.state
+    sides = (known.items.positions(said.items[side]) for side in (said.winner_index, said.loser_index))
     design, offset = pair_design(known.parameters, *sides)
     x = design @ known.parameters.user_factors[0].astype(np.float64) + offset
     variance = np.einsum("ph,ph->p", design @ vector_covariance(visitor), design)
@@ -86,12 +93,10 @@ def surprises(visitor: SAD, said: Comparisons) -> Doubles:
 
 def vector_covariance(visitor: SAD) -> Doubles:
     """Return how uncertain the vector of a ``model.visitor(...)`` is."""
-    known = visitor._fitted.uncertainty
-    if isinstance(known, Uncertainty):
-        return known.user_covariance[0, 1:, 1:].astype(np.float64)
-    if isinstance(known, VisitorUncertainty):
-        return known.covariance
-    raise ValueError("only a model.visitor(...) knows how sure it is of one vector")
+    covariance = visitor.state.belief.user_covariance_of(0)
+    if covariance is None:
+        raise ValueError("only a model.visitor(...) knows how sure it is of one vector")
+    return covariance
 
 
 def places(visitor: SAD, ids: Any, level: float = 0.9, among: int = 200) -> dict[str, Any]:
@@ -100,9 +105,9 @@ def places(visitor: SAD, ids: Any, level: float = 0.9, among: int = 200) -> dict
     Places are those by the mean margin among these items and the visitor's best ``among``. The keys are ``lower``,
     ``upper`` and ``first``.
     """
-    known, covariance = visitor._fitted, vector_covariance(visitor)
+    known, covariance = visitor.state, vector_covariance(visitor)
     best, _ = visitor.recommend(visitor.users[0], N=among, filter_already_liked_items=False)
-    shown, more = known.item_ids.positions(ids), known.item_ids.positions(best)
+    shown, more = known.items.positions(ids), known.items.positions(best)
     vectors = known.index.vectors[np.concatenate([shown, more[~np.isin(more, shown)]])].astype(np.float64)
     k = len(covariance)
     values, axes = np.linalg.eigh(covariance)

@@ -11,6 +11,8 @@ import scipy.sparse as sp
 from sadrec.data.ids import Ids, UnknownIdError, as_id_array
 from sadrec.features.encoder import Listed, Scaled
 from sadrec.models.features import Predictor
+from sadrec.models.newcomers import known_features as known_features_of
+from sadrec.models.newcomers import with_rows
 from sadrec.serving import questions
 from sadrec.serving.catalogue import catalogue
 from sadrec.serving.problems import Unanswerable, answered
@@ -52,8 +54,8 @@ def with_new_items(verb: Callable[[Served, Asked], Answer]) -> Callable[[Served,
 
 def joined(served: Served, new: Sequence[questions.NewItem]) -> Served:
     """Return what is served with more items, which are known by their features; nothing is learnt."""
-    model, fitted = served.model, served.model._fitted
-    encoder = answered(lambda: fitted.known_features("item")).encoder
+    model = served.model
+    encoder = answered(lambda: known_features_of(model.state, "item")).encoder
     example = served.items.ids[0]
     try:
         given = [served.item_id(one.item) for one in new]
@@ -66,7 +68,7 @@ def joined(served: Served, new: Sequence[questions.NewItem]) -> Served:
         lambda: sp.csr_matrix(sp.vstack([encoder.encode_one(one.features) for one in new])), (ValueError, TypeError)
     )
     larger = type(model)(**model.get_params())
-    larger._fitted = answered(lambda: fitted.with_rows("item", ids, rows))
+    larger.state = answered(lambda: with_rows(model.state, "item", ids, rows))
     named = served.items.joined(catalogue(ids))
     return Served(larger, served.digest, items=named, log=served.log)
 

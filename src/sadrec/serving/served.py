@@ -11,13 +11,12 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from sadrec import SAD, Comparisons
+from sadrec import BPR, SAD, Comparisons
 from sadrec._files import checksum_of
 from sadrec._types import Doubles, Positions
 from sadrec.data.ids import Ids, UnknownIdError
 from sadrec.models.base import ModelFileError
-from sadrec.ranking.fold_in import average_user
-from sadrec.ranking.vectors import mean_margins
+from sadrec.ranking.intransitivity import intransitivity
 from sadrec.serving.catalogue import Catalogue, catalogue
 from sadrec.serving.settings import ServeSettings
 
@@ -41,7 +40,7 @@ class Served:
         log: bool = False,
     ) -> None:
         self.model, self.digest, self.posterior, self.given_twin, self.test = model, digest, posterior, twin, test
-        self.items = items or catalogue(model.item_ids)
+        self.items = items or catalogue(model.state.items)
         self.log = log
         self.header = (b"x-model", digest.encode())
 
@@ -52,7 +51,7 @@ class Served:
         model = SAD.load(settings.model, mmap=settings.mmap, verify=True)
         if checksum_of(Path(settings.model)) != digest:
             raise ModelFileError(f"{settings.model!r} was replaced while it was read: it is read again")
-        for ids in (model.user_ids, model.item_ids):
+        for ids in (model.state.users, model.state.items):
             if not len(ids):
                 raise ValueError(f"{settings.model!r} knows no {ids.what}s: there is nothing to serve")
         posterior = twin = test = None
@@ -60,20 +59,20 @@ class Served:
             from sadrec.posterior import GibbsSAD
 
             posterior = GibbsSAD.load(settings.posterior)
-            _check_same(model.item_ids, posterior.item_ids, settings.posterior)
+            _check_same(model.state.items, posterior.item_ids, settings.posterior)
         if settings.twin is not None:
             twin = SAD.load(settings.twin)
-            if twin.parameters.rival_factors is not None:
+            if twin.state.parameters.rival_factors is not None:
                 raise ValueError(f"{settings.twin!r} is no twin: its T is not 1 (fit it with --model bpr)")
-            _check_same(model.item_ids, twin.item_ids, settings.twin)
-            _check_same(model.user_ids, twin.user_ids, settings.twin)
+            _check_same(model.state.items, twin.state.items, settings.twin)
+            _check_same(model.state.users, twin.state.users, settings.twin)
         if settings.test is not None:
             test = Comparisons.read(settings.test)
             if not any(len(side) for side in known_part(model, test)):
                 raise ValueError(
                     f"{settings.test!r}: none of its comparisons is between items, and of a user, that the model knows"
                 )
-        items = catalogue(model.item_ids, settings.items)
+        items = catalogue(model.state.items, settings.items)
         log = settings.log is not None
         return cls(model, digest, posterior=posterior, items=items, twin=twin, test=test, log=log)
 
@@ -81,11 +80,11 @@ class Served:
 
     def user_id(self, given: Any) -> Any:
         """Return a user's id as the model has it."""
-        return as_id(self.model.user_ids, given)
+        return as_id(self.model.state.users, given)
 
     def item_id(self, given: Any) -> Any:
         """Return an item's id as the model has it."""
-        return as_id(self.model.item_ids, given)
+        return as_id(self.model.state.items, given)
 
     def item_ids(self, given: Sequence[Any]) -> list[Any]:
         """Return items' ids as the model has them."""
@@ -100,23 +99,25 @@ class Served:
 
     def entry(self, item: Any) -> dict[str, Any]:
         """Return an item as answers hold it."""
-        return self.items.entries[int(self.model.item_ids.positions(item))]
+        return self.items.entries[int(self.model.state.items.positions(item))]
 
     def entries(self, ids: Any) -> list[dict[str, Any]]:
         """Return items as answers hold them."""
-        return [self.items.entries[place] for place in self.model.item_ids.positions(ids).tolist()] if len(ids) else []
+        return (
+            [self.items.entries[place] for place in self.model.state.items.positions(ids).tolist()] if len(ids) else []
+        )
 
     # -- what is computed once ----------------------------------------------------------------------------------------
 
     @cached_property
     def everybody(self) -> SAD:
         """A model of the average user."""
-        return self.model.visitor(None, EVERYBODY)
+        return self.model.visitor(name=EVERYBODY)
 
     @cached_property
     def popularity(self) -> Doubles:
         """The mean margin of every item over the catalogue, for the average user."""
-        return mean_margins(self.model.parameters, average_user(self.model.parameters), None)
+        return np.asarray(self.model.state.belief.average.scores([0])[0], np.float64)
 
     @cached_property
     def by_popularity(self) -> Positions:
@@ -133,12 +134,12 @@ class Served:
     @cached_property
     def intransitivity(self) -> Doubles:
         """The share of each user's preferences that no scores explain."""
-        return np.asarray(self.model.intransitivity())
+        return np.asarray(intransitivity(self.model.state.parameters))
 
     @cached_property
     def twin(self) -> SAD:
         """A model with T = 1: the one that was given, or the nearest."""
-        return self.model.nearest_bpr() if self.given_twin is None else self.given_twin
+        return nearest_bpr(self.model) if self.given_twin is None else self.given_twin
 
     @cached_property
     def tested(self) -> dict[str, Any] | None:
@@ -159,14 +160,22 @@ class Served:
         }
 
 
+def nearest_bpr(model: SAD) -> BPR:
+    """Return the BPR model (T = 1) whose margins are nearest to a model's: the part that scores explain."""
+    users, vectors = model.user_vectors(), model.item_vectors()
+    if model.item_bias is not None:
+        return BPR.from_bpr(users, vectors, model.users, model.items, model.state.seen)
+    return BPR.from_factors(users, vectors, None, None, model.users, model.items, model.state.seen)
+
+
 def known_part(model: SAD, test: Comparisons) -> list[NDArray[Any]]:
     """Return users, winners and losers of the comparisons that a model knows all ids of."""
     sides = (test.users, test.user_index), (test.items, test.winner_index), (test.items, test.loser_index)
     triples = [ids[rows] for ids, rows in sides]
     try:
-        known = model.user_ids.known(triples[0])
+        known = model.state.users.known(triples[0])
         for side in triples[1:]:
-            known &= model.item_ids.known(side)
+            known &= model.state.items.known(side)
     except UnknownIdError:  # numbers here and text there
         known = np.zeros(len(test), np.bool_)
     return [side[known] for side in triples]

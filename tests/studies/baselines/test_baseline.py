@@ -18,8 +18,8 @@ ROOT = Path(__file__).parents[3]
 
 def test_scores_are_read_from_a_file_that_goes_with_the_baseline(two_groups, light):
     model = make("als", factors=2).fit(two_groups.data)
-    file = Path(model._fitted.scores.filename)
-    assert isinstance(model._fitted.scores, np.memmap)
+    file = Path(model.state.scores.filename)
+    assert isinstance(model.state.scores, np.memmap)
     assert file.exists()
     assert sorted(path.name for path in file.parent.iterdir()) == [
         "facts.json",

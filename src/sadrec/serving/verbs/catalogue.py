@@ -21,9 +21,9 @@ def describe(served: Served) -> Answer:
         "class_name": type(model).__name__,
         "users": len(model.users),
         "items": len(model.items),
-        "factors": model.parameters.n_factors,
-        "rivals": model.parameters.rival_factors is not None,
-        "knows_how_sure": model._fitted.uncertainty is not None,
+        "factors": model.state.parameters.n_factors,
+        "rivals": model.state.parameters.rival_factors is not None,
+        "knows_how_sure": model.state.belief.has_variance,
         "posterior": served.posterior is not None,
         "twin": kind_of_twin(served),
         "titles": served.items.has_titles,
@@ -31,8 +31,8 @@ def describe(served: Served) -> Answer:
         "log": served.log,
         "user_example": served.plain(model.users[0]),
         "item_example": served.items.ids[0],
-        "user_features": known_features(model.features.user if model.features else None),
-        "item_features": known_features(model.features.item if model.features else None),
+        "user_features": known_features(model.state.features.user if model.state.features else None),
+        "item_features": known_features(model.state.features.item if model.state.features else None),
         "settings": None if settings is None else settings.as_dict(),
         "version": sadrec.__version__,
     }
@@ -65,8 +65,8 @@ def search(served: Served, asked: questions.SearchQuery) -> Answer:
 def item(served: Served, given: str) -> Answer:
     """Return one item."""
     (one,) = known_items(served, [given])
-    place = served.model.item_ids.positions(one)
-    known = served.model.features
+    place = served.model.state.items.positions(one)
+    known = served.model.state.features
     return {
         "model": served.digest,
         **served.entry(one),
@@ -85,7 +85,7 @@ def users(served: Served, asked: questions.UsersQuery) -> Answer:
     if wanted:
         fits = np.array([wanted in folded(text) for text in ids.astype(str).tolist()])
         order = order[fits[order]]
-    known = served.model.features
+    known = served.model.state.features
     return {
         "model": served.digest,
         "total": len(order),

@@ -26,7 +26,7 @@ def ask(served: Served, asked: questions.Ask) -> Answer:
     if posterior is not None and model is served.model and user in posterior.user_ids:
         source = "posterior"
         questions = posterior.ask_next(user, items, N=asked.N, most_draws=200)
-    elif model._fitted.uncertainty is None:
+    elif not model.state.belief.has_variance:
         raise Unanswerable(
             "the model does not know how sure it is of its users: start the service with --posterior, or POST what "
             "the person likes, or comparisons, in place of user"
@@ -90,9 +90,9 @@ def visitor(served: Served, asked: questions.Visitor) -> Answer:
         )
         names = ("winner", "loser", "margin", "probability")
         answers = [dict(zip(names, map(served.plain, row), strict=True)) for row in zip(*columns, strict=True)]
-        found = served.model.contradictions(said)
+        found = interview.contradictions_of(served.model, said)
     question = None
-    if len(served.items.ids) > 1 and model._fitted.uncertainty is not None:
+    if len(served.items.ids) > 1 and model.state.belief.has_variance:
         next_one = interview.next_question(model, user, _to_ask(served, model, user, asked.items), said, found)
         if next_one is not None:
             question = {

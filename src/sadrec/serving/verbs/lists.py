@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from sadrec import SAD
+from sadrec.ranking.cycles import recommend_groups
 from sadrec.serving import questions
 from sadrec.serving.newcomers import with_new_items
 from sadrec.serving.problems import NothingSaidError, Unanswerable, UnknownUserError
@@ -48,12 +49,11 @@ def recommend(served: Served, asked: questions.Recommend) -> Answer:
 
 def recommend_known(served: Served, given: str, N: int) -> Answer | None:
     """Return what :func:`recommend` does for a user and a number alone, in less time; None for an unknown user."""
-    user, ids = served.user_id(given), served.model.user_ids
-    row = ids.row_of(user) if ids.array.dtype.kind in "iU" else None
-    if row is None:
+    user = served.user_id(given)
+    if user not in served.model.state.users:
         return None
-    places, scores = served.model._fitted.best_for_one(row, N)
-    return _list(served, user, scored([served.items.entries[place] for place in places.tolist()], scores))
+    ids, scores = served.model.recommend(user, N=N)
+    return _list(served, user, scored(served.entries(ids), scores))
 
 
 def _list(
@@ -87,7 +87,7 @@ def add_intervals(served: Served, model: SAD, user: Any, ids: Any, listed: list[
     covariance = covariance_of(model, user)
     if covariance is None:
         return
-    vectors = model._fitted.index.vectors[model.item_ids.positions(ids), : len(covariance)].astype(np.float64)
+    vectors = model.state.index.vectors[model.state.items.positions(ids), : len(covariance)].astype(np.float64)
     spread = np.sqrt(np.maximum(np.einsum("ih,ih->i", vectors @ covariance, vectors), 0.0))
     for entry, one in zip(listed, spread, strict=True):
         centre = float(entry["score"])
@@ -99,7 +99,8 @@ def groups(served: Served, asked: questions.Groups) -> Answer:
     """Return slates on which items that form a cycle are shown together."""
     model, user = person(served, asked)
     most, least = min(asked.N, MOST_PLAYERS), asked.minimum
-    shown = model.recommend_groups(user, most, candidates=asked.candidates, largest=asked.largest, minimum=least)
+    best, _ = model.recommend(user, N=max(most, asked.candidates))
+    shown = recommend_groups(model.tournament(user, best), most, largest=asked.largest, minimum=least)
     return {
         "model": served.digest,
         "user": served.plain(user),
@@ -111,5 +112,5 @@ def groups(served: Served, asked: questions.Groups) -> Answer:
 
 def popular(served: Served, asked: questions.PopularQuery) -> Answer:
     """Return what is popular by margin, over all users."""
-    ids, scores = served.model.recommend_popular(N=asked.N)
+    ids, scores = served.model.recommend(None, N=asked.N)
     return _list(served, EVERYBODY, scored(served.entries(ids), scores), fallback="popular")

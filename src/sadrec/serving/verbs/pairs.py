@@ -33,7 +33,7 @@ def prefer(served: Served, asked: questions.Prefer) -> Answer:
         intervals = np.quantile(draws, (tail, 1 - tail), axis=0).T.tolist()
         deviations, margins = draws.std(axis=0).tolist(), draws.mean(axis=0)
         chances = posterior.probability(user, items, rivals)
-    elif model._fitted.uncertainty is not None:
+    elif model.state.belief.has_variance:
         from scipy.special import ndtri
 
         deviations = model.deviation(user, items, rivals).tolist()

@@ -8,7 +8,6 @@ import numpy as np
 from sadrec import SAD, Comparisons
 from sadrec._types import Doubles
 from sadrec.data.ids import UnknownIdError
-from sadrec.ranking.uncertainty import Uncertainty, VisitorUncertainty
 from sadrec.serving import questions
 from sadrec.serving.problems import NothingSaidError, Unanswerable, UnknownUserError, answered
 from sadrec.serving.served import EVERYBODY, VISITOR, Served
@@ -20,8 +19,8 @@ def person(served: Served, who: questions.Who) -> tuple[SAD, Any]:
     """Return the model to ask, and the id by which it knows the person."""
     if who.user is not None:
         return served.model, known_user(served, who.user)
-    for name, said in (("likes", who.likes), ("comparisons", who.comparisons), ("features", who.features)):
-        if said is not None and not said:
+    for name, given in (("likes", who.likes), ("comparisons", who.comparisons), ("features", who.features)):
+        if given is not None and not given:
             raise NothingSaidError(
                 f"{name} is empty: nothing is known of this visitor. Leave it out to ask about the average user; "
                 "/v1/recommend also takes fallback=popular"
@@ -30,23 +29,23 @@ def person(served: Served, who: questions.Who) -> tuple[SAD, Any]:
         return served.everybody, EVERYBODY
     said = said_by(served, who)
     if who.features is None:
-        return answered(lambda: served.model.visitor(said, VISITOR)), VISITOR
+        return answered(lambda: served.model.visitor(*said, name=VISITOR)), VISITOR
     refusals = ValueError, TypeError  # also a value of another kind than the model knows
-    return answered(lambda: served.model.visitor(said, VISITOR, features=who.features), refusals), VISITOR
+    return answered(lambda: served.model.visitor(*said, features=who.features, name=VISITOR), refusals), VISITOR
 
 
-def said_by(served: Served, who: questions.Who) -> Any:
-    """Return what a visitor likes or said; None if neither is given."""
+def said_by(served: Served, who: questions.Who) -> tuple[list[Any] | None, Comparisons | None]:
+    """Return the likes of a visitor, or else their comparisons; None for what is not given."""
     if who.likes is not None:
-        return served.item_ids(who.likes)
-    return None if who.comparisons is None else stated(served, who.comparisons)
+        return served.item_ids(who.likes), None
+    return None, None if who.comparisons is None else stated(served, who.comparisons)
 
 
 def known_user(served: Served, given: Any) -> Any:
     """Return a user's id as the model has it, or say what to do about an unknown one."""
     try:
         user = served.user_id(given)
-        served.model.user_ids.positions(user)
+        served.model.state.users.positions(user)
     except UnknownIdError as error:
         raise UnknownUserError(
             f"{error}; for somebody new, POST likes or comparisons, and /v1/recommend also takes fallback=popular"
@@ -56,7 +55,7 @@ def known_user(served: Served, given: Any) -> Any:
 
 def unknown_user(served: Served, given: Any) -> Any:
     """Return the id of somebody unknown as it was given: an address holds text, also where it means a number."""
-    if served.model.user_ids.array.dtype.kind not in "iuf":
+    if served.model.state.users.array.dtype.kind not in "iuf":
         return given
     try:
         number = served.user_id(given)
@@ -67,7 +66,7 @@ def unknown_user(served: Served, given: Any) -> Any:
 
 def stated(served: Served, comparisons: list[questions.Comparison]) -> Comparisons:
     """Return what a visitor said as comparisons."""
-    ids = served.model.item_ids
+    ids = served.model.state.items
     winners, losers = (
         ids.positions(served.item_ids([getattr(one, side) for one in comparisons])) for side in ("winner", "loser")
     )
@@ -85,7 +84,7 @@ def known_items(served: Served, given: list[Any]) -> list[Any]:
     """Return items' ids as the model has them, refusing unknown ones."""
     ids = served.item_ids(given)
     if ids:
-        served.model.item_ids.positions(ids)
+        served.model.state.items.positions(ids)
     return ids
 
 
@@ -99,7 +98,7 @@ def distinct(ids: list[Any]) -> list[Any]:
 
 def shown(served: Served, ids: Any) -> list[Any]:
     """Return ids as JSON holds them."""
-    return [served.items.ids[place] for place in served.model.item_ids.positions(ids).tolist()] if len(ids) else []
+    return [served.items.ids[place] for place in served.model.state.items.positions(ids).tolist()] if len(ids) else []
 
 
 def scored(entries: list[dict[str, Any]], scores: Any) -> list[dict[str, Any]]:
@@ -108,10 +107,5 @@ def scored(entries: list[dict[str, Any]], scores: Any) -> list[dict[str, Any]]:
 
 
 def covariance_of(model: SAD, user: Any) -> Doubles | None:
-    """Return how uncertain a person's vector is, where that is known."""
-    known = model._fitted.uncertainty
-    if isinstance(known, VisitorUncertainty):
-        return known.covariance
-    if isinstance(known, Uncertainty):
-        return known.user_covariance[model.user_ids.positions(user), 1:, 1:].astype(np.float64)
-    return None
+    """Return the covariance of a person's vector, where it is known."""
+    return model.state.belief.user_covariance_of(model.state.users.one(user))

@@ -1,14 +1,16 @@
 """Who beats whom: cycles, the winners of a slate, and what beats an item."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sadrec import SAD
-from sadrec.ranking.cycles import Cycle, cycle_through
+from sadrec.ranking.cycles import Cycle, cycle_through, cyclic_triads, judge
 from sadrec.ranking.pairs import contributions
 from sadrec.ranking.rank import SlateMethod, rank_tournament
+from sadrec.ranking.slates import nemeses, spoilers
 from sadrec.serving import questions
 from sadrec.serving.newcomers import with_new_items
 from sadrec.serving.served import Served
@@ -33,9 +35,8 @@ def cycles(served: Served, asked: questions.Cycles) -> Answer:
         among = list(dict.fromkeys([*among.tolist(), around])) if among.dtype.kind != "M" else among
     found = model.cycles(user, asked.N, items=among, minimum=asked.minimum)
     if around is not None:
-        through = cycle_through(model.tournament(user, among), around)
-        found = [] if through is None or through.strength <= asked.minimum else [model._judged(user, through)]
-    triads = model.cyclic_triads(user, asked.N, items=among, strongest=0)
+        found = _through(model, user, among, around, asked.minimum)
+    triads = cyclic_triads(model.tournament(user, among, asked.N), 0)
     return {
         "model": served.digest,
         "user": served.plain(user),
@@ -47,14 +48,25 @@ def cycles(served: Served, asked: questions.Cycles) -> Answer:
     }
 
 
+def _through(model: SAD, user: Any, among: Any, around: Any, minimum: float) -> list[Cycle]:
+    """Return the strongest cycle through an item, if there is one of more than ``minimum``, with its probability."""
+    state = model.state
+    row, rows = state.users.one(user), state.items.positions(among)
+    cycle = cycle_through(state.belief.tournament(row, rows, rows), state.items.one(around))
+    if cycle is None or cycle.strength <= minimum:
+        return []
+    found = judge(cycle, state.belief, row)
+    return [replace(found, members=model.items[found.members], path=model.items[found.path])]
+
+
 def told_cycle(served: Served, model: SAD, user: Any, cycle: Cycle, factors: int) -> dict[str, Any]:
     """Return a cycle with what carries each of its steps."""
-    known = model._fitted
-    path = known.item_ids.positions(cycle.path)
+    belief, row = model.state.belief, model.state.users.one(user)
+    path = model.state.items.positions(cycle.path)
     after = np.roll(path, -1)
-    parts = contributions(known.parameters, known.user(user), path, after)
-    beside = np.broadcast_to(known.beside_factors(known.user(user), path, after), path.shape)
-    has_bias = known.parameters.item_bias is not None
+    parts = contributions(belief.parameters, row, path, after)
+    beside = np.broadcast_to(belief.pair_part(row, path, after)[0], path.shape)
+    has_bias = belief.parameters.item_bias is not None
     chances = model.probability(user, cycle.path, np.roll(cycle.path, -1))
     weakest = int(np.lexsort((cycle.margins, chances))[0])
     ids = served.items.ids
@@ -116,7 +128,7 @@ def slate(served: Served, asked: questions.Slate) -> Answer:
                 "winner_with": one.winner_with,
             }
             for method in _SLATE
-            for one in model.spoilers(user, items, others, method)
+            for one in spoilers(model.tournament(user, [*items, *others]), len(items), method)
         ],
     }
 
@@ -131,16 +143,15 @@ def _pair_chances(model: SAD, user: Any, items: NDArray[Any]) -> list[list[float
 def nemesis(served: Served, asked: questions.NemesisQuery) -> Answer:
     """Find what beats an item head to head, and for what share of the users."""
     (item,) = known_items(served, [asked.item])
-    users = served.model.users
-    if len(users) > MOST_USERS:  # evenly over all
-        users = users[np.linspace(0, len(users) - 1, MOST_USERS).astype(np.int64)]
-    found = served.model.nemeses(item, asked.N, users=users)
-    places = served.model.item_ids.positions(found.items).tolist() if len(found) else []
+    count = len(served.model.users)
+    users = np.linspace(0, count - 1, min(count, MOST_USERS)).astype(np.int64)  # evenly over all
+    found = nemeses(served.model.state.parameters, served.model.state.items.one(item), asked.N, users=users)
+    places = found.items.tolist()
     return {
         "model": served.digest,
         **served.entry(item),
-        "popularity": float(served.popularity[served.model.item_ids.positions(item)]),
-        "place": int(served.popular_place[served.model.item_ids.positions(item)]),
+        "popularity": float(served.popularity[served.model.state.items.positions(item)]),
+        "place": int(served.popular_place[served.model.state.items.positions(item)]),
         "users": found.users,
         "nemeses": [
             {

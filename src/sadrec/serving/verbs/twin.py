@@ -9,7 +9,7 @@ from sadrec import SAD
 from sadrec._types import Doubles
 from sadrec.serving import questions
 from sadrec.serving.problems import Unanswerable
-from sadrec.serving.served import VISITOR, Served
+from sadrec.serving.served import VISITOR, Served, nearest_bpr
 from sadrec.serving.verbs.person import Answer, known_items, known_user, person, said_by
 
 _PLAYED = 30
@@ -55,10 +55,10 @@ def person_of_twin(served: Served, who: questions.Who, model: SAD) -> tuple[SAD,
     if who.user is not None:
         return served.twin, known_user(served, who.user)
     if served.given_twin is None:
-        return model.nearest_bpr(), model.users[0]
-    if who.features is not None and (served.twin.features is None or served.twin.features.user is None):
+        return nearest_bpr(model), model.users[0]
+    if who.features is not None and (served.twin.state.features is None or served.twin.state.features.user is None):
         raise Unanswerable("the twin was fitted without user_features: leave features out, or fit it with them")
-    return served.twin.visitor(said_by(served, who), VISITOR, features=who.features), VISITOR
+    return served.twin.visitor(*said_by(served, who), features=who.features, name=VISITOR), VISITOR
 
 
 def _margins(model: SAD, user: Any, items: Any, rivals: Any) -> Doubles:
@@ -96,7 +96,7 @@ def _to_both(
 
 def _verdict(served: Served, share: float, differ: float) -> tuple[str, str]:
     """Say in plain words whether learning T is worth it."""
-    if served.model.parameters.rival_factors is None:
+    if served.model.state.parameters.rival_factors is None:
         return "no", "This model has T = 1 already: it is a score per item, and no taste in it runs in a cycle."
     tested = served.tested
     if tested is not None:

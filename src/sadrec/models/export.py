@@ -28,8 +28,8 @@ from sadrec.data import Interactions
 from sadrec.data.ids import Ids
 from sadrec.data.parquet import id_batches
 from sadrec.models.files import pack_seen
-from sadrec.models.fitted import Fitted
 from sadrec.models.shards import checksum_at
+from sadrec.models.state import State
 from sadrec.ranking.rank import METHODS, Method
 from sadrec.ranking.top_n import recommend
 
@@ -97,14 +97,14 @@ class PartEngine(Protocol):
 class Lists:
     """The best items of any users, as rows (user, rank, item, score): the same in every process."""
 
-    def __init__(self, fitted: Fitted, excluded: Any, question: Question, num_threads: int) -> None:
+    def __init__(self, state: State, excluded: Any, question: Question, num_threads: int) -> None:
         """Take a model and what to leave out for each of its users; None: what was seen in training."""
-        self._fitted, self._question, self._threads = fitted, question, num_threads
-        self._known = fitted.seen if excluded is None else excluded
+        self._state, self._question, self._threads = state, question, num_threads
+        self._known = state.seen if excluded is None else excluded
 
     @cached_property
     def _items(self) -> pl.Series:
-        return pl.Series("item", self._fitted.item_ids.array)
+        return pl.Series("item", self._state.items.array)
 
     def of(self, users: range | Positions, progress: Progress | None = None) -> pl.DataFrame:
         """Return the rows of some users; those of a user for whom nothing is left are none."""
@@ -113,20 +113,20 @@ class Lists:
         if known is not None:
             known = known[users.start : users.stop] if isinstance(users, range) else known[asked]
         items, scores = recommend(
-            self._fitted.parameters,
+            self._state.belief,
             asked,
             question.N,
             method=question.method,
             candidates=question.candidates,
             liked=known,
             leave_out_liked=question.leave_out,
-            index=self._fitted.index,
+            index=self._state.index if self._state.belief.by_product else None,
             num_threads=self._threads,
             progress=progress,
         )
         real = items >= 0
         row, place = np.nonzero(real)
-        names = pl.Series("user", self._fitted.user_ids.array[asked])
+        names = pl.Series("user", self._state.users.array[asked])
         columns = names.gather(row), pl.Series("rank", (place + 1).astype(np.int32)), self._items.gather(items[real])
         return pl.DataFrame([*columns, pl.Series("score", scores[real])])
 
@@ -140,7 +140,7 @@ class Lists:
 
 
 def recommend_everybody(
-    fitted: Fitted,
+    state: State,
     checksum: str,
     save: Callable[[Path], object],
     *,
@@ -159,11 +159,11 @@ def recommend_everybody(
     """
     from sadrec._progress import Bar
 
-    question = _checked(question, len(fitted.item_ids))
+    question = _checked(question, len(state.items))
     if engine is not None and not hasattr(engine, "write_parts"):
         raise TypeError(f"engine must be None (this process) or sadrec.cluster.Ray(...), not {engine!r}")
-    asked = users_asked(fitted.user_ids, users)
-    excluded = None if exclude is None else exclusions(fitted, exclude)
+    asked = users_asked(state.users, users)
+    excluded = None if exclude is None else exclusions(state, exclude)
     size = _part_users(len(asked), question.N, part_users)
     same = isinstance(asked, range)
     identity = {
@@ -187,7 +187,7 @@ def recommend_everybody(
             if not left:
                 pass
             elif engine is None:
-                lists = Lists(fitted, excluded, question, num_threads)
+                lists = Lists(state, excluded, question, num_threads)
                 for part in left:
                     folder.keep(lists.write(part, folder.path, bar.update))
             else:
@@ -196,7 +196,7 @@ def recommend_everybody(
                     folder.keep(part)
                     bar.update(part.users)
 
-                engine.write_parts(_work(fitted, checksum, save, excluded, question, folder), left, done)
+                engine.write_parts(_work(state, checksum, save, excluded, question, folder), left, done)
         folder.finish([part.name for part in parts])
     folder.tidy()
     return pl.scan_parquet([folder.path / part.name for part in parts])
@@ -235,7 +235,7 @@ def users_asked(known: Ids, users: Any) -> range | Positions:
     return range(len(known)) if asked.all() else np.flatnonzero(asked)
 
 
-def exclusions(fitted: Fitted, exclude: Any) -> Any:
+def exclusions(state: State, exclude: Any) -> Any:
     """Return what to leave out, CSR (users x items); users and items that the model does not know do not matter."""
     if isinstance(exclude, Interactions):
         entries = exclude.matrix.tocoo()
@@ -248,26 +248,26 @@ def exclusions(fitted: Fitted, exclude: Any) -> Any:
         )
     rows, columns = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
     for users, items in pairs:
-        both = fitted.user_ids.known(users) & fitted.item_ids.known(items)
-        rows.append(fitted.user_ids.positions(users[both]).astype(np.int32))
-        columns.append(fitted.item_ids.positions(items[both]).astype(np.int32))
+        both = state.users.known(users) & state.items.known(items)
+        rows.append(state.users.positions(users[both]).astype(np.int32))
+        columns.append(state.items.positions(items[both]).astype(np.int32))
     row, column = np.concatenate(rows), np.concatenate(columns)
     if not len(row):
         raise ValueError("exclude names no user of the model with an item of the model: are these the same ids?")
-    shape = len(fitted.user_ids), len(fitted.item_ids)
+    shape = len(state.users), len(state.items)
     matrix = sp.csr_matrix((np.ones(len(row), np.float32), (row, column)), shape=shape)
     matrix.sum_duplicates()
     return matrix
 
 
 def _work(
-    fitted: Fitted, checksum: str, save: Callable[[Path], object], excluded: Any, question: Question, folder: "Folder"
+    state: State, checksum: str, save: Callable[[Path], object], excluded: Any, question: Question, folder: "Folder"
 ) -> Work:
     """Put what workers need into files; a model that was read from a file that is still there needs no other."""
     model = None
-    if fitted.file is not None:
+    if state.file is not None:
         try:
-            model = fitted.file[0] if checksum_at(fitted.file[0]) == checksum else None
+            model = state.file[0] if checksum_at(state.file[0]) == checksum else None
         except FileFormatError:  # gone, or another
             model = None
     if model is None:

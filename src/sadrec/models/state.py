@@ -1,0 +1,115 @@
+"""What a model has learnt: frozen data, which a fit replaces as a whole, so that no answer mixes two fits."""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sadrec._types import Positions
+from sadrec.data._matrix import drop_disliked
+from sadrec.data.ids import Ids
+from sadrec.models.features import ModelFeatures
+from sadrec.models.stacked import StackedMatrix
+from sadrec.ranking import Parameters
+from sadrec.ranking.belief import Belief
+from sadrec.ranking.top_n import ItemIndex
+from sadrec.ranking.visitors import Visitors
+from sadrec.training.settings import Settings
+from sadrec.training.trainer import Figures
+
+NOTHING = np.empty(0, np.int32)
+"""The items of a user who has seen none."""
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """What a model has learnt.
+
+    Attributes
+    ----------
+    belief
+        Of every margin: a point, a Gaussian, or draws.
+    users, items
+        Their ids, in row order.
+    stored_seen
+        What was seen in training, CSR (users x items), a function that reads it, or None: see :attr:`seen`.
+    settings
+        Those that the fit used, with everything resolved; None for given parameters.
+    history
+        The figures of every epoch of the fit.
+    features
+        What features of users and items predict; None for a fit without features.
+    file
+        The file that the model was read from, and its checksum.
+    """
+
+    belief: Belief
+    users: Ids
+    items: Ids
+    stored_seen: Any = None
+    settings: Settings | None = None
+    history: list[Figures] = field(default_factory=list)
+    features: ModelFeatures | None = None
+    file: tuple[Path, str] | None = None
+    away: Any = None  # who holds the users, where that is not this process
+
+    @property
+    def parameters(self) -> Parameters:
+        """Factors and bias: the means of the belief."""
+        return self.belief.parameters
+
+    @cached_property
+    def seen(self) -> Any:
+        """What was seen in training, CSR (users x items), or None; below 0 where it was disliked."""
+        return self.stored_seen() if callable(self.stored_seen) else self.stored_seen
+
+    @cached_property
+    def liked(self) -> Any:
+        """What was seen and not disliked, or None."""
+        return drop_disliked(self.seen)
+
+    def liked_by(self, user: int | None) -> Positions:
+        """Return the items that a user was seen with and did not dislike; none for the average user."""
+        if self.seen is None or user is None:
+            return np.empty(0, np.int64)
+        return np.asarray(drop_disliked(self.seen[[user]]).indices)
+
+    def seen_by(self, user: int) -> Any:
+        """Return the items that a user was seen with, in order."""
+        if isinstance(self.seen, StackedMatrix):
+            return self.seen.items_of(user)
+        start, items = self._seen_rows
+        return items[start[user] : start[user + 1]] if start.size else NOTHING
+
+    @cached_property
+    def _seen_rows(self) -> tuple[Positions, Any]:
+        """Where the items that each user was seen with start, and these items, in order; empty where none are known."""
+        if self.seen is None:
+            return np.empty(0, np.int64), NOTHING
+        seen = self.seen if self.seen.has_sorted_indices else self.seen.sorted_indices()
+        return seen.indptr.astype(np.int64, copy=False), seen.indices.astype(np.int32, copy=False)
+
+    @cached_property
+    def index(self) -> ItemIndex:
+        """The items, packed for search."""
+        return ItemIndex(self.belief.item_vectors)
+
+    @cached_property
+    def visitors(self) -> Visitors:
+        """Finds the vectors of visitors, with the penalties and negatives of the fit."""
+        settings = self.settings
+        if settings is None:
+            return Visitors(self.belief)
+        # Vectors of a fixed length had no penalty: with this one, those of visitors come out about as long.
+        penalty = 0.2 / settings.length**4 if settings.length else settings.regularization
+        # Trained against many negatives at once, a visitor is found best among all of them (measured: docs/top_n.md).
+        sampling: dict[str, Any] = {"candidates": 1 if settings.loss == "softmax" else settings.negative_candidates}
+        if settings.negative_sampling == "popular" and self.seen is not None:
+            sampling = {"popularity": np.bincount(self.seen.indices, minlength=len(self.items))}
+        balance, power = (0.0, 0, 0.0), settings.user_balance
+        if power and self.seen is not None:
+            counts = np.diff(self.liked.indptr)
+            balance = power, int(counts.sum()), float(counts @ np.maximum(counts, 1.0) ** -power)
+        return Visitors(self.belief, max(penalty, 1e-6), sampling, balance)
