@@ -50,6 +50,7 @@ def test_help_names_every_command():
     for command in (
         "demo",
         "describe",
+        "split",
         "fit",
         "tune",
         "recommend",
@@ -371,3 +372,20 @@ def test_fit_takes_features_of_numbered_items_as_text(tmp_path):
     pl.DataFrame({"item": [f"{i}" for i in range(10, 14)], "size": [1.0, 2.0, 5.0, 6.0]}).write_csv(tmp_path / "i.csv")
     ask("fit", tmp_path / "r.csv", "-o", tmp_path / "m.sad", "--iterations", 2, "--item-features", tmp_path / "i.csv")
     assert "13" in SAD.load(tmp_path / "m.sad").items
+
+
+def test_a_reader_of_the_output_may_stop_early(model):
+    command = [sys.executable, "-m", "sadrec", "recommend", str(model), "--user", "u1", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        process.stdout.close()
+        errors = process.stderr.read()
+    assert (process.returncode, errors) == (0, "")
+
+
+def test_a_damaged_model_is_replaced_where_that_is_said(ratings, tmp_path):
+    path = tmp_path / "m.sad"
+    path.write_bytes(b"half a mod")
+    fit = ("fit", ratings, "-o", path, "--factors", 4, "--iterations", 3)
+    assert "exists but is not a sadrec model" in refused(*fit, code=2)
+    ask(*fit, "--overwrite")
+    assert SAD.load(path).users.size

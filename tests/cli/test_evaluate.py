@@ -73,6 +73,32 @@ def test_compare_prints_a_table_of_the_models_asked_for(tmp_path):
     assert [line.split(" | ")[0] for line in result.output.splitlines()[2:4]] == ["| EASE", "| Popularity"]
 
 
+@pytest.mark.parametrize(
+    ("options", "header"),
+    [
+        ([], "| Model | ndcg@10 | recall@20 |"),
+        (["--top-n", "5"], "| Model | ndcg@5 | recall@5 |"),
+        (["--paper"], "| Model | mean_margin | match (%) | match_per_user (%) | m1 (%) | m2 (%) |"),
+    ],
+)
+def test_compare_judges_lists_or_as_the_paper_does_and_says_what_each_measure_is(tmp_path, options, header):
+    file = tmp_path / "tiny.csv"
+    ratings().to_frame().write_csv(file)
+    options = [str(file), "--models", "popularity", "--splits", "1", "--quiet", *options]
+    lines = CliRunner().invoke(compare_command, options, catch_exceptions=False).output.splitlines()
+    assert lines[0] == header
+    names = [name.removesuffix(" (%)") for name in header.strip("| ").split(" | ")[1:]]
+    assert [line.split(": ")[0] for line in lines[-len(names) :]] == names
+
+
+def test_compare_takes_lists_or_the_measures_of_the_paper(tmp_path):
+    file = tmp_path / "tiny.csv"
+    ratings().to_frame().write_csv(file)
+    result = CliRunner().invoke(compare_command, [str(file), "--paper", "--top-n", "5"])
+    assert result.exit_code == 2
+    assert "give one of them" in result.output
+
+
 @pytest.mark.parametrize("kept", [True, False])
 def test_an_interrupted_compare_says_how_to_go_on(tmp_path, monkeypatch, kept):
     def interrupt(*arguments, **options):
@@ -95,7 +121,8 @@ def test_compare_takes_comparisons(tmp_path):
     options = [str(tmp_path / "games.csv"), "--splits", "2", "--factors", "2", "--quiet"]
     result = CliRunner().invoke(compare_command, options, catch_exceptions=False)
     lines = result.output.splitlines()
-    assert lines[0] == "| Model | accuracy (%) | mean_margin | brier | log_loss |"
+    assert lines[0] == "| Model | log_loss | accuracy (%) |"
+    assert lines[-2].startswith("log_loss: ") and lines[-2].endswith(" Less is better.")
     assert [line.split(" | ")[0] for line in lines[2:5]] == ["| SAD (k=2)", "| BPR (k=2)", "| Popularity"]
     refused = CliRunner().invoke(compare_command, [*options, "--top-n", "5"])
     assert "--top-n is for interactions" in refused.output

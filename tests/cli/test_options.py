@@ -66,7 +66,7 @@ def test_a_model_is_evaluated_on_files_with_the_columns_it_was_fitted_with(odd):
     files = ("--train", odd / "train.csv", "--test", odd / "test.csv")
     answer = json.loads(ask("evaluate", odd / "m.sad", *files, *COLUMNS, "--json").stdout)
     assert answer["left_out"] == {"train": 0, "test": 0} and "m1" in answer["measures"]
-    assert "--train FILE is needed" in ask("evaluate", odd / "m.sad", *files[2:], *COLUMNS, code=2).output
+    assert "give --train FILE" in ask("evaluate", odd / "m.sad", *files[2:], *COLUMNS, code=2).output
 
 
 def test_models_are_compared_on_a_file_with_named_columns(odd):

@@ -228,20 +228,20 @@ def test_held_out_comparisons_that_were_trained_on_are_refused(folder):
 def test_results_of_other_data_are_not_written_over(folder):
     (folder / "best.json").write_text("precious")
     tune = ("tune", "pairs.csv", "-o", "best.json", "--sampler", "grid", "--try", "factors=2", "--quiet")
-    assert "best.json is there already" in refused(*tune, code=2)
+    assert "best.json exists and holds results for other data" in refused(*tune, code=2)
     assert (folder / "best.json").read_text() == "precious"
     ask(*tune, "--overwrite")
     ask(*tune)  # of the same data
     other = (tune[0], "ratings.csv", *tune[2:], "--iterations", 1)
-    assert "best.json is there already" in refused(*other, code=2)
+    assert "best.json exists and holds results for other data" in refused(*other, code=2)
     compare = ("--models", "popularity", "--splits", 1, "-o", "report", "--quiet")
     (folder / "report").mkdir()
     (folder / "report" / "table.md").write_text("precious")
-    assert "table.md is there already" in refused("compare", "pairs.csv", *compare, code=2)
+    assert "table.md exists and holds results" in refused("compare", "pairs.csv", *compare, code=2)
     assert (folder / "report" / "table.md").read_text() == "precious"
     ask("compare", "pairs.csv", *compare, "--overwrite")
     ask("compare", "pairs.csv", *compare)
-    assert "is there already" in refused("compare", "ratings.csv", *compare, code=2)
+    assert "exists and holds results" in refused("compare", "ratings.csv", *compare, code=2)
 
 
 def test_settings_tuned_on_the_other_kind_of_data_are_refused(folder):
@@ -297,11 +297,11 @@ def test_a_model_takes_the_place_of_a_model_and_of_nothing_else(folder):
     for command in ("fit", "posterior"):
         (folder / "notes.posterior").write_text("what I found out")
         place = "ratings.csv" if command == "fit" else "notes.posterior"
-        assert "is no file of sadrec" in refused(command, "pairs.csv", "-o", place, code=2)
+        assert "exists but is not a sadrec model" in refused(command, "pairs.csv", "-o", place, code=2)
     assert (folder / "ratings.csv").read_text() == RATINGS
     (folder / "empty").write_bytes(b"")
     ask("fit", "ratings.csv", "-o", "empty", *small)
-    assert "takes the place of one that is there" in " ".join(ask("fit", "--help").output.split())
+    assert "An existing model is replaced after the fit succeeds." in " ".join(ask("fit", "--help").output.split())
 
 
 # -- nothing of the user's is written over, and no damaged model answers -----------------------------------------------
@@ -326,7 +326,7 @@ def test_lists_vectors_and_pictures_replace_their_like_alone(folder, model):
         ask(*words)  # its like
         assert path.read_bytes() == first
         path.write_text(RATINGS)
-        assert "is there already and is no" in refused(*words, code=2)
+        assert "exists but is not a" in refused(*words, code=2)
         assert path.read_text() == RATINGS
 
 

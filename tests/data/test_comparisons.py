@@ -228,7 +228,7 @@ def test_as_comparisons_takes_every_form(tmp_path: Path) -> None:
 
 
 def test_where_no_column_looks_like_the_judge_the_argument_is_named() -> None:
-    told = r"name the right one, user=\.\.\. \(--user COLUMN\), or user=None \(--user none\) where one judge"
+    told = r"name it: Comparisons\.from_frame\(frame, user=COLUMN\).*where one judge made all comparisons: user=None"
     with pytest.raises(ValueError, match=told):
         Comparisons.from_frame(STATED.rename({"judge": "who"}))
 

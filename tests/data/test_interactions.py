@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from sadrec.data import DataWarning, Interactions, _assemble, _vocabulary, as_interactions
+from sadrec import SAD
+from sadrec.data import Comparisons, DataWarning, Interactions, _assemble, _vocabulary, as_interactions
 
 FRAME = pl.DataFrame({"user": ["b", "a", "b"], "item": [7, 7, 9], "rating": [5.0, 0.0, 3.0], "timestamp": [3, 1, 2]})
 rows_of_pairs = st.lists(
@@ -389,3 +390,29 @@ def test_times_and_ratings_are_what_was_given(times):
     data = Interactions.from_frame(frame)
     assert data.timestamps.tolist() == times[::-1]
     assert data.matrix.data.tolist() == ratings.tolist()[::-1]
+
+
+def test_ids_in_the_index_of_a_frame_are_columns():
+    frame = pd.DataFrame({"item": ["a", "b"], "rating": [3, 4]}, index=pd.Index(["x", "y"], name="user_id"))
+    assert Interactions.from_frame(frame).users.tolist() == ["x", "y"]
+    both = frame.set_index("item", append=True)
+    assert Interactions.from_frame(both).items.tolist() == ["a", "b"]
+
+
+def test_an_index_of_no_role_is_left_alone():
+    frame = pd.DataFrame({"winner": ["a"], "loser": ["b"]}, index=pd.Index([7], name="game"))
+    assert Comparisons.from_frame(frame).items.tolist() == ["a", "b"]
+
+
+def test_the_remedy_for_a_column_that_is_not_found_works():
+    frame = pl.DataFrame({"user": [1, 2], "sku": ["a", "b"]})
+    with pytest.raises(ValueError, match=r"name it: Interactions\.from_frame\(frame, item=COLUMN\)"):
+        SAD().fit(frame)
+    assert Interactions.from_frame(frame, item="sku").items.tolist() == ["a", "b"]
+
+
+def test_a_pivot_table_is_named_as_what_it_is_and_its_columns_are_not_all_listed():
+    pivot = pl.DataFrame({f"film {number}": [0, 1] for number in range(50)})
+    with pytest.raises(ValueError, match=r"and 40 others; .*from_csr\(frame\.to_numpy\(\)\)$"):
+        Interactions.from_frame(pivot)
+    assert Interactions.from_csr(pivot.to_numpy()).shape == (2, 50)

@@ -76,7 +76,7 @@ def test_better_on_one_and_worse_on_another_is_said(data, truth):
     ratings = data.matrix.toarray()
     ordered = np.where(truth > 0, -100.0, 0.0) + 10 * ratings
     result = compare_with_bpr(data, splits=4, models=(Known(truth, 8.0), Known(ordered, 1.0)), show_progress=False)
-    assert result.advice == "it depends"
+    assert result.advice == "keep at 1"
     assert "but worse on" in str(result)
 
 

@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import sys
 import warnings
 from typing import Any, cast
 
@@ -14,6 +15,7 @@ from sadrec._words import one_line
 COMMANDS = {
     "demo": "demo",
     "describe": "fit",
+    "split": "split",
     "fit": "fit",
     "tune": "tune",
     "recommend": "ask",
@@ -61,7 +63,10 @@ class Verbs(click.Group):
         except KeyboardInterrupt:
             click.echo("Interrupted.", err=True)
             ctx.exit(130)
-        except (click.ClickException, click.Abort, click.exceptions.Exit, SystemExit, BrokenPipeError):
+        except BrokenPipeError:  # the reader of a pipe, such as head, has read enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is still buffered goes nowhere
+            ctx.exit(0)
+        except (click.ClickException, click.Abort, click.exceptions.Exit, SystemExit):
             raise
         except BaseException as error:  # a panic of compiled code is no Exception
             if os.environ.get("SADREC_DEBUG"):

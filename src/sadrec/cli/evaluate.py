@@ -22,6 +22,8 @@ from sadrec.cli.options import (
 from sadrec.cli.output import check_replacing, overwrite_option, print_json, print_table, resumable
 from sadrec.cli.posterior import SUFFIX
 
+LIST_MEASURES = {"ndcg@10": 10, "recall@20": 20}
+COMPARISON_MEASURES = ("log_loss", "accuracy")
 PAPER_MEASURES = ("mean_margin", "match", "match_per_user", "m1", "m2")
 TOLD = "comparison.json"
 """Says of which data and question the tables beside it are."""
@@ -65,7 +67,7 @@ def evaluate_command(
         result = evaluate_comparisons(fitted, held_out)
     else:
         if train is None:
-            raise click.UsageError("--train FILE is needed: what a user chose before is not asked about")
+            raise click.UsageError("give --train FILE: items seen in training are left out of the test")
         kept, unknown["train"] = in_ids_of(fitted, reading.interactions(train), str(train))
         held_out, unknown["test"] = in_ids_of(fitted, data, str(test))
         if top_n:
@@ -159,10 +161,15 @@ def in_ids_of(model: Any, data: Any, name: str = "the data") -> tuple[Any, int]:
 @click.option(
     "--splits",
     type=click.IntRange(min=1),
-    help="How many.  [default: 5; of comparisons with --with-bpr as few of those as make the answer clear]",
+    help="How many random splits.  [default: 5; with --with-bpr fewer when the result is clear early]",
 )
 @click.option("--factors", type=click.IntRange(min=1), help="Of models with factors.  [default: each model's own]")
-@click.option("--top-n", type=click.IntRange(min=1), help="Judge lists of this length on random 80/20 splits instead.")
+@click.option(
+    "--top-n", type=click.IntRange(min=1), help="Length of the lists to judge.  [default: ndcg@10, recall@20]"
+)
+@click.option(
+    "--paper", is_flag=True, help="The paper's five measures instead, with one interaction of every user held out."
+)
 @click.option("--budget", type=click.FloatRange(min=0, min_open=True), help="Seconds for one fit and its evaluation.")
 @seed_option
 @click.option("-o", "--output", type=a_folder, help="Folder for tables, a picture and what a killed run resumes from.")
@@ -177,6 +184,7 @@ def compare_command(
     splits: int | None,
     factors: int | None,
     top_n: int | None,
+    paper: bool,
     budget: float | None,
     seed: int,
     output: Path | None,
@@ -187,25 +195,31 @@ def compare_command(
 ) -> None:
     """Fit several models on random splits of FILE and compare them, with their default settings.
 
-    FILE holds interactions or comparisons, or is a folder with a ratings.parquet.
+    FILE holds interactions or comparisons, or is a folder with a ratings.parquet. A fifth of its rows is held out in
+    each split. Interactions are judged by the best items of the whole catalogue, comparisons by log loss and accuracy.
     """
     from sadrec import Comparisons
     from sadrec._files import write_whole
     from sadrec.evaluation import compare, compare_with_bpr
     from sadrec.evaluation._running import data_fingerprint
+    from sadrec.evaluation.tables import measure_of
 
-    for option, value in (("--models", models), ("--top-n", top_n), ("--budget", budget)):
+    for option, value in (("--models", models), ("--top-n", top_n), ("--paper", paper or None), ("--budget", budget)):
         if with_bpr and value is not None:
             raise click.UsageError(f"{option} does not go with --with-bpr, which always compares SAD with BPR")
+    if paper and top_n is not None:
+        raise click.UsageError("--paper judges sampled items and --top-n lists of the catalogue: give one of them")
     data = reading.read(file / "ratings.parquet" if file.is_dir() else file)
     stated = isinstance(data, Comparisons)
-    if stated and top_n is not None:
-        raise click.UsageError(f"--top-n is for interactions, and {file} holds comparisons")
+    if stated and (top_n is not None or paper):
+        raise click.UsageError(f"{'--paper' if paper else '--top-n'} is for interactions, and {file} holds comparisons")
     compared = {}
     if not with_bpr:
         asked = models or ("sad,bpr,popularity" if stated else "sad,bpr,ease,popularity")
         compared = compared_models([name.strip() for name in asked.split(",") if name.strip()], factors)
-    about = {"data": data_fingerprint(data), "top_n": top_n}
+    lists = not (stated or paper or with_bpr)
+    measures = LIST_MEASURES if top_n is None else {f"{name}@{top_n}": top_n for name in ("ndcg", "recall")}
+    about = {"data": data_fingerprint(data), "top_n": top_n, "paper": paper}
     runs: dict[str, Any] = {"seed": seed, "path": None if output is None else output / "runs"}
     runs["show_progress"] = not quiet
     if output is not None:
@@ -218,9 +232,10 @@ def compare_command(
             verdict = compare_with_bpr(data, splits, **runs, **chosen)
             result = verdict.comparison
         else:
-            runs["protocol"] = "top_n" if top_n else None
-            result = compare(compared, data, splits or 5, N=top_n or 10, budget=budget, **runs)
-    shown = None if top_n or stated else [name for name in PAPER_MEASURES if name in result.measures]
+            runs["protocol"] = "top_n" if lists else None
+            result = compare(compared, data, splits or 5, N=sorted(set(measures.values())), budget=budget, **runs)
+    wanted = COMPARISON_MEASURES if stated else measures if lists else PAPER_MEASURES
+    shown = [name for name in wanted if name in result.measures]
     if output is not None:
         result.save(output)
         write_whole(output / TOLD, json.dumps(about) + "\n")
@@ -231,6 +246,7 @@ def compare_command(
         click.echo(f"{verdict.table()}\n\n{verdict}")
     else:
         click.echo(result.table(measures=shown))
+        click.echo("\n".join(measure_of(name).meaning for name in shown))
     failed = [run for run in result.runs if run.status == "failed"]
     if failed:
         said = "; ".join(dict.fromkeys(f"{run.model}: {one_line(run.message)}" for run in failed))

@@ -9,7 +9,14 @@ import click
 
 from sadrec._words import one_line
 from sadrec.cli import options
-from sadrec.cli.output import check_place_of_model, is_folder, print_json, print_table, resumable
+from sadrec.cli.output import (
+    check_place_of_model,
+    is_folder,
+    overwrite_option,
+    print_json,
+    print_table,
+    resumable,
+)
 from sadrec.training.settings import TrainingSettings
 
 
@@ -31,8 +38,9 @@ def describe_command(file: Path, reading: options.Reading, as_json: bool) -> Non
 @click.command("fit")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option("-o", "--output", "place", type=click.Path(), required=True,
-              help="Where to write the model; takes the place of one that is there, when all is done. A folder (NAME/) "
+              help="Where to write the model. An existing model is replaced after the fit succeeds. A folder (NAME/) "
               "with --engine and Parquet: each worker writes its part.")  # fmt: skip
+@overwrite_option
 @click.option("--model", type=click.Choice(["sad", "bpr"]), help="Which model.  [default: sad]")
 @click.option("--settings", "settings_file", type=options.a_file, help="JSON file, such as `sadrec tune` writes.")
 @options.settings_options(TrainingSettings)
@@ -49,6 +57,7 @@ def describe_command(file: Path, reading: options.Reading, as_json: bool) -> Non
 def fit_command(
     files: tuple[Path, ...],
     place: str,
+    overwrite: bool,
     model: str | None,
     settings_file: Path | None,
     settings: dict[str, Any],
@@ -93,7 +102,7 @@ def fit_command(
     if elsewhere:
         engine = replace(engine, collect=not folder_of_shards)
     if not folder_of_shards:
-        check_place_of_model(output)
+        check_place_of_model(output, overwrite)
     if data is None:
         data = reading.read(file)
     holds = "interactions" if elsewhere or isinstance(data, Interactions) else "comparisons"

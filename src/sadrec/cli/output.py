@@ -34,7 +34,7 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         click.echo("  ".join(padded).rstrip())
 
 
-overwrite_option = click.option("--overwrite", is_flag=True, help="Write over results for other data.")
+overwrite_option = click.option("--overwrite", is_flag=True, help="Replace an output of other data or another kind.")
 
 
 def check_replacing(paths: Sequence[Path], told: Path, about: dict[str, Any], overwrite: bool) -> None:
@@ -49,8 +49,8 @@ def check_replacing(paths: Sequence[Path], told: Path, about: dict[str, Any], ov
         same = False
     if not same:
         raise click.UsageError(
-            f"{there} is there already, and is not of the same data and question: choose another name, or write over "
-            "it with --overwrite"
+            f"{there} exists and holds results for other data or settings: choose another name, or replace it with "
+            "--overwrite"
         )
 
 
@@ -59,16 +59,18 @@ def is_folder(output: str) -> bool:
     return output.endswith(("/", os.sep)) or Path(output).is_dir()
 
 
-def check_place_of_model(path: Path) -> None:
+def check_place_of_model(path: Path, overwrite: bool = False) -> None:
     """Refuse to write a model over a file that is none of sadrec's: a table named by mistake would be lost."""
     from sadrec._files import kind_of
 
     if path.is_dir():
         raise click.UsageError(f"{path} is a folder: name the file to write")
-    if path.is_file() and path.stat().st_size:
+    if path.is_file() and path.stat().st_size and not overwrite:
         with path.open("rb") as file:
             if kind_of(file) is None:
-                _refuse_to_replace(path, "file of sadrec")
+                raise click.UsageError(
+                    f"{path} exists but is not a sadrec model: choose another name, or replace it with --overwrite"
+                )
 
 
 def check_place_of_table(path: Path, columns: Sequence[str]) -> None:
@@ -94,9 +96,7 @@ def check_place_of_picture(path: Path) -> None:
 
 
 def _refuse_to_replace(path: Path, kind: str) -> NoReturn:
-    raise click.UsageError(
-        f"{path} is there already and is no {kind}, which alone is written over: choose another name, or remove it"
-    )
+    raise click.UsageError(f"{path} exists but is not a {kind}: choose another name, or remove it")
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from sadrec._settings import checked, declared
 from sadrec._words import one_line, titled
 from sadrec.cli import options
 from sadrec.cli.fit import settings_in
-from sadrec.cli.output import check_place_of_model, print_json, print_table
+from sadrec.cli.output import check_place_of_model, overwrite_option, print_json, print_table
 from sadrec.posterior.settings import SamplerSettings
 
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ def output_name(ctx: click.Context, param: click.Parameter, value: Path | None) 
 @click.command("posterior")
 @options.file_argument
 @click.option("-o", "--output", type=options.an_output, callback=output_name,
-              help=f"Save it, as NAME{SUFFIX}; takes the place of one that is there.")  # fmt: skip
+              help=f"Save it, as NAME{SUFFIX}. An existing posterior is replaced after the sampling.")  # fmt: skip
+@overwrite_option
 @click.option("--settings", "settings_file", type=options.a_file,
               help="JSON file, such as `sadrec tune --model gibbs` writes.")  # fmt: skip
 @options.settings_options(SamplerSettings)
@@ -48,6 +49,7 @@ def output_name(ctx: click.Context, param: click.Parameter, value: Path | None) 
 def posterior_command(
     file: Path,
     output: Path | None,
+    overwrite: bool,
     settings_file: Path | None,
     settings: dict[str, Any],
     asked: str | None,
@@ -71,7 +73,7 @@ def posterior_command(
 
     saved = file.suffix == SUFFIX
     if output is not None:
-        check_place_of_model(output)
+        check_place_of_model(output, overwrite)
     if saved:
         given = [*map(options.spelled, settings), *["--settings"] * (settings_file is not None)]
         given += [*["--checkpoint"] * (checkpoint is not None), *reading.options()]

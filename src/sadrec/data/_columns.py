@@ -10,6 +10,9 @@ import polars as pl
 Where = Callable[[int], str]
 """Names a row of a batch in an error: "row 3" of a frame (from 0), "line 5" of a text file (from 1, as editors do)."""
 
+MOST_COLUMNS = 10
+"""Columns that an error names."""
+
 AUTO = "auto"
 """Value of a column argument that means: look for the usual names."""
 
@@ -66,9 +69,8 @@ def find_column(columns: Sequence[str], wanted: str | None, role: str, *, requir
         raise TypeError(f"{role} must be the name of a column, not {wanted!r}")
     if wanted in columns:
         return wanted
-    known = ", ".join(map(repr, columns)) or "none"
     if wanted != AUTO:
-        raise ValueError(f"there is no column {wanted!r} for the {role}; the columns are {known}")
+        raise ValueError(f"there is no column {wanted!r} for the {role}; {listed(columns)}")
     by_plain_name: dict[str, str] = {}
     for name in columns:
         by_plain_name.setdefault(_plain(name), name)
@@ -78,12 +80,24 @@ def find_column(columns: Sequence[str], wanted: str | None, role: str, *, requir
     if not required:
         return None
     name = "user" if role == "judge" else role
-    remedy = f"{name}=... (--{name} COLUMN)"
+    kind = "Interactions" if role in ("user", "item", "rating", "timestamp") else "Comparisons"
+    remedy = f"rename it to {name!r}, or name it: {kind}.from_frame(frame, {name}=COLUMN), or --{name} COLUMN"
     if role == "judge":
-        remedy += ", or user=None (--user none) where one judge made all comparisons"
-    raise ValueError(
-        f"no column looks like the {role}; the columns are {known}; name the right one, {remedy}, or rename it"
-    )
+        remedy += "; where one judge made all comparisons: user=None, --user none"
+    if len(columns) > MOST_COLUMNS:
+        remedy += "; a table with a column for each item is read as a matrix: Interactions.from_csr(frame.to_numpy())"
+    raise ValueError(f"no column looks like the {role}; {listed(columns)}; {remedy}")
+
+
+def listed(columns: Sequence[str]) -> str:
+    """Return a clause that names the columns of a table, the first ones of many.
+
+    >>> listed([str(number) for number in range(1682)])
+    "the columns are '0', '1', '2', '3', '4', '5', '6', '7', '8', '9' and 1,672 others"
+    """
+    named = ", ".join(map(repr, columns[:MOST_COLUMNS])) or "none"
+    others = len(columns) - MOST_COLUMNS
+    return f"the columns are {named}" + (f" and {others:,} others" if others > 0 else "")
 
 
 def find_interactions(
@@ -122,8 +136,8 @@ def find_comparisons(columns: list[str], wanted: dict[str, str | None]) -> dict[
         chosen["loser"] = loser
     elif None in sides:
         raise ValueError(
-            f"comparisons need a column of losers, or columns left and right; the columns are "
-            f"{columns}; name the right ones: loser=..., or left=... and right=..."
+            f"comparisons need a column of losers, or columns left and right; {listed(columns)}; rename them, or name "
+            "them: Comparisons.from_frame(frame, loser=COLUMN), or left=COLUMN and right=COLUMN"
         )
     else:
         chosen["left"], chosen["right"] = sides
@@ -180,9 +194,21 @@ def open_frame(frame: Any) -> Any:
             "for a matrix use from_csr, for a file read"
         )
     opened = wrapped.collect() if isinstance(wrapped, nw.LazyFrame) else wrapped
+    opened = _with_index(opened)
     if odd := [name for name in opened.columns if not isinstance(name, str)]:
         raise TypeError(f"the columns of a data frame need names that are text, not {odd[0]!r}: rename them")
     return opened
+
+
+def _with_index(frame: Any) -> Any:
+    """Return a frame whose index, where pandas has named it as a role is usually named, is among the columns."""
+    import narwhals.stable.v1 as nw
+
+    names = list(getattr(getattr(frame.to_native(), "index", None), "names", []))
+    usual = {alias for aliases in ALIASES.values() for alias in aliases}
+    if not any(isinstance(name, str) and name not in frame.columns and _plain(name) in usual for name in names):
+        return frame
+    return nw.from_native(frame.to_native().reset_index(), eager_only=True)
 
 
 def take_columns(frame: Any, names: dict[str, str]) -> dict[str, pl.Series]:

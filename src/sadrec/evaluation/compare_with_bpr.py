@@ -46,7 +46,7 @@ class BPRComparison:
     Attributes
     ----------
     advice
-        ``"learn"``, ``"keep at 1"`` or ``"it depends"``.
+        ``"learn"`` or ``"keep at 1"``.
     tests
         One row per measure: measure, sad, bpr (means over splits), difference, error, low, high (95 % interval), p
         (paired over splits, corrected for overlapping training parts; of comparisons, paired over those held out),
@@ -77,9 +77,9 @@ class BPRComparison:
         over = f"over {splits} split{'s' if splits > 1 else ''}"
         if self.advice == "learn":
             text = f"Learn T (use SAD): {over} it is better than T = 1 on {_listed(better)} and worse on no measure"
-        elif self.advice == "it depends":
-            text = f"It depends on what you need: {over} learning T is better on {_listed(better)} but worse on "
-            text += f"{_listed(worse)} than T = 1 (BPR)"
+        elif len(better):
+            text = f"Keep T at 1 (use BPR, which is smaller and faster): {over} learning T is better on "
+            text += f"{_listed(better)} but worse on {_listed(worse)}"
         elif len(worse):
             text = f"Keep T at 1 (use BPR): {over} learning T is worse on {_listed(worse)} and better on no measure"
         else:
@@ -178,7 +178,7 @@ def compare_with_bpr(
             raise ValueError(f"{name} could not be evaluated on any split: {result.notes(name)}")
     tests = _tests(result, stated)
     better, worse = _decided(tests)
-    advice = "it depends" if len(better) and len(worse) else "learn" if len(better) else "keep at 1"
+    advice = "learn" if len(better) and not len(worse) else "keep at 1"
     items, users = _gains(result, known, count, seed)
     at_one = [run.sparsity for run in result.runs if run.model == _SAD and run.sparsity is not None]
     sparsity = float(np.mean(at_one or [np.nan]))

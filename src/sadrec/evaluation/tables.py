@@ -9,6 +9,18 @@ import polars as pl
 _SHARES = ("match", "match_per_user", "unequal_accuracy", "m1", "m2", "m_margin", "sampled_auc", "accuracy")
 _MORE = ("mean_margin", "ndcg", "recall", "precision", "hit_rate", "mrr", "map", "coverage", "log_likelihood")
 _LESS = ("brier", "log_loss", "rated_brier", "rated_log_loss")
+MEANINGS = {
+    "ndcg": "Gain of the held-out items in the user's best N of the catalogue, less for lower places; 1 is perfect.",
+    "recall": "Share of the user's held-out items among their best N of the catalogue.",
+    "log_loss": "Mean of -log P of what happened; a coin has 0.693.",
+    "accuracy": "Share of held-out comparisons whose winner has P above one half; equal ones count half.",
+    "mean_margin": "Mean margin of the held-out item over the user's items, in the direction of their ratings.",
+    "match": "Share of the user's items whose order against the held-out item is that of the ratings.",
+    "match_per_user": "Median over users of that share.",
+    "m1": "How often fewer than 20 of 100 sampled items are preferred to the held-out item.",
+    "m2": "The same, where items are ranked by how many of the user's items they beat.",
+}
+"""What a measure says, in one line."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +35,12 @@ class Measure:
     def heading(self) -> str:
         """The name with its unit."""
         return f"{self.name} (%)" if self.share else self.name
+
+    @property
+    def meaning(self) -> str:
+        """One line that says what it is, and whether more or less is better; empty where there is none."""
+        text = MEANINGS.get(self.name.partition("@")[0], "")
+        return text and f"{self.name}: {text} {'More' if self.better > 0 else 'Less'} is better."
 
     @property
     def digits(self) -> int:
