@@ -93,7 +93,7 @@ def refuse_shared(train: Any, held_out: Any, train_name: str, name: str) -> None
     import polars as pl
 
     columns = ["user", "winner", "loser"]
-    rows, asked = (data.to_frame().select(columns) for data in (train, held_out))
+    rows, asked = (data.decided.to_frame().select(columns) for data in (train, held_out))
     counts = rows.group_by(columns).len()
     repeated = counts.filter(pl.col("len") > 1)["len"].sum() / len(rows)
     shared = asked.join(counts, on=columns, how="semi").height
@@ -140,7 +140,9 @@ def in_ids_of(model: Any, data: Any, name: str = "the data") -> tuple[Any, int]:
     places, values = [place[known] for place in places], None if values is None else values[known]
     left_out = int((~known).sum())
     if isinstance(data, Comparisons):
-        return Comparisons.from_indices(*places, users=model.users, items=model.items, weight=values), left_out
+        tied = None if data.tied is None else data.tied[known]
+        aligned = Comparisons.from_indices(*places, users=model.users, items=model.items, weight=values, tied=tied)
+        return aligned, left_out
     matrix = csr_matrix((values, tuple(places)), shape=(len(model.users), len(model.items)))
     return Interactions.from_csr(matrix, model.users, model.items, allow_negative=True), left_out
 

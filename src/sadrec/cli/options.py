@@ -190,11 +190,15 @@ _COLUMNS = {
     "loser": "Column of the other items (comparisons).",
     "left": "Column of the first items, where the winner is named (comparisons).",
     "right": "Column of the second items (comparisons).",
+    "left_score": "Column of the first items' scores, where no winner is named (comparisons).",
+    "right_score": "Column of the second items' scores (comparisons).",
     "weight": "Column of the weights, or none.",
 }
 _OF = {
     "interactions": ("user", "item", "rating", "timestamp", "weight", "duplicates", "allow_negative"),
-    "comparisons": ("user", "winner", "loser", "left", "right", "weight", "ties"),
+    "comparisons": (
+        *("user", "winner", "loser", "left", "right", "left_score", "right_score", "weight", "features", "ties"),
+    ),
 }
 _MAY_BE_NONE = {"interactions": ("rating", "timestamp"), "comparisons": ("user", "weight")}
 
@@ -293,7 +297,7 @@ class Reading:
 
         with Table(file, self.header, self.text_ids, not self.quiet) as table:
             if kind == "auto":
-                named = {"winner", "loser", "left", "right", "ties"} & set(given)
+                named = (set(_OF["comparisons"]) - set(_OF["interactions"])) & set(given)
                 kind = "comparisons" if named or holds_comparisons(table.columns or []) else "interactions"
             if odd := [name for name in given if name not in _OF[kind]]:
                 fitting = ", ".join(name for name in _OF[kind] if name in _COLUMNS)
@@ -310,18 +314,25 @@ class Reading:
             return data
 
 
+def _listed(context: Any, option: Any, value: str | None) -> list[str] | None:
+    return None if value is None else [name.strip() for name in value.split(",")]
+
+
 def reading_options(command: Command) -> Command:
     """Add the options that say what a file holds and where; the command takes them as ``reading``."""
     options = [
         click.option("--kind", type=click.Choice(["auto", *_OF]), default="auto",
                      help="What the file holds; auto looks for columns of winners and losers."),
-        *(click.option(f"--{name}", name, metavar="COLUMN", help=text) for name, text in _COLUMNS.items()),
+        *(click.option(spelled(name), name, metavar="COLUMN", help=text) for name, text in _COLUMNS.items()),
+        click.option("--features", metavar="COLUMNS", callback=_listed,
+                     help="Columns of numbers that should not count, with commas between them (comparisons)."),
         click.option("--header/--no-header", default=None, help="Whether the first line names the columns."),
         click.option("--text-ids", is_flag=True, help="Read ids as text even when they look like numbers."),
         click.option("--allow-negative", is_flag=True, default=None, help="Take negative ratings."),
         click.option("--duplicates", type=click.Choice(["last", "sum", "count", "max"]),
                      help="What to do with several rows of one user and item."),
-        click.option("--ties", type=click.Choice(["drop", "split"]), help="What to do where nobody won."),
+        click.option("--ties", type=click.Choice(["keep", "drop", "split"]),
+                     help="What to do where nobody won.  [default: keep]"),
     ]  # fmt: skip
 
     @functools.wraps(command)

@@ -113,6 +113,7 @@ class SharedData:
 
     def _placed(self, comparisons: Comparisons) -> Pairs:
         """Return comparisons as triples of places, which the workers know."""
+        comparisons = comparisons.decided
         asked = comparisons.users, comparisons.items
         found = self._ask(lambda workers: workers.get(_tell(workers, "positions", *asked)))
         users, items = (np.max([part[side] for part in found], axis=0).astype(np.int32) for side in (0, 1))

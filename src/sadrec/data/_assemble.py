@@ -1,7 +1,5 @@
 """From batches of rows to the arrays of a sparse matrix or of comparisons, with few copies."""
 
-import logging
-import warnings
 from collections.abc import Iterator
 from typing import Any, Literal, get_args
 
@@ -11,14 +9,11 @@ from numpy.typing import NDArray
 
 from sadrec import _check
 from sadrec._types import Floats
-from sadrec.data import DataWarning, _matrix
+from sadrec.data import _matrix
 from sadrec.data._columns import Where, after, first_true, row_of_frame
 from sadrec.data._vocabulary import Vocabulary
 from sadrec.data.ids import IdArray, Ids
 
-log = logging.getLogger(__name__)
-
-Ties = Literal["drop", "split"]
 Rows = NDArray[np.int32]
 Chunk = dict[str, Any]
 Duplicates = Literal["last", "sum", "count", "max"]
@@ -29,7 +24,6 @@ _INT32_MAX = np.iinfo(np.int32).max
 _INT64_MAX = np.iinfo(np.int64).max
 _UNITS = (86_400_000_000, 86_400, 1_000_000, 1)
 """Days and seconds in microseconds, as dates are held; days in seconds, as numbers often are."""
-_TEXT = (pl.String, pl.Categorical, pl.Enum)
 
 
 class Assembler:
@@ -277,110 +271,6 @@ def _ordered(values: NDArray[Any]) -> NDArray[np.int64]:
     """Map the bits of floats to integers of the same order, and such integers back to the bits."""
     bits = values.view(np.int64)
     return bits ^ ((bits >> 63) & np.int64(0x7FFFFFFFFFFFFFFF))
-
-
-class ComparisonRows:
-    """Takes rows in batches, gives the arrays of the comparisons at the end."""
-
-    def __init__(self, ties: Ties | None = None) -> None:
-        self._warns = ties is None  # nobody asked for ties to be left out
-        self._ties = _check.one_of(ties or "drop", "ties", ("drop", "split"))
-        self._users, self._items = Vocabulary("user"), Vocabulary("item")
-        self._chunks: list[tuple[Rows, Rows, Rows, NDArray[np.bool_], Floats | None]] = []
-        self._with_itself, self._first_with_itself = 0, ""
-        self.rows = 0
-
-    def add(self, columns: dict[str, pl.Series], where: Where = row_of_frame) -> None:
-        """Take the next rows."""
-        count = len(columns["winner"])
-        judge = columns.get("user", pl.Series("user", np.zeros(count, dtype=np.int64)))
-        user = self._users.encode(judge, where)
-        if "loser" in columns:
-            winner, loser = (self._items.encode(columns[role], where) for role in ("winner", "loser"))
-            tied = np.zeros(count, dtype=np.bool_)
-        else:
-            winner, loser, tied = self._from_sides(columns, where)
-        weight = check_weight(columns["weight"].to_numpy(), count, where) if "weight" in columns else None
-        same = winner == loser
-        if same.any():
-            self._first_with_itself = self._first_with_itself or where(int(same.argmax()))
-            self._with_itself += int(same.sum())
-        self._chunks.append((user, winner, loser, tied, weight))
-        self.rows += count
-
-    def _from_sides(self, columns: dict[str, pl.Series], where: Where) -> tuple[Rows, Rows, NDArray[np.bool_]]:
-        """Return winner, loser and whether it was a tie (then left comes first), from left, right and winner."""
-        left, right = (self._items.encode(columns[role], where) for role in ("left", "right"))
-        stated = columns["winner"]
-        if stated.dtype.is_float():
-            stated = stated.fill_nan(None)
-        tied = stated.is_null().to_numpy()
-        won_left, won_right = _equal(stated, columns["left"]), _equal(stated, columns["right"])
-        odd = ~(tied | won_left | won_right)
-        if odd.any():
-            row = int(odd.argmax())
-            raise ValueError(
-                f"{where(row)}: the winner {stated[row]!r} is neither left ({columns['left'][row]!r}) nor right "
-                f"({columns['right'][row]!r}); it must be the id of one of the two, or null for a tie"
-            )
-        return np.where(won_right, right, left), np.where(won_right, left, right), tied
-
-    def finish(self) -> tuple[Ids, Ids, Rows, Rows, Rows, Floats | None]:
-        """Return users, items, and for each comparison the rows of user, winner and loser, and perhaps the weight."""
-        if self._with_itself:
-            warnings.warn(
-                f"{self._with_itself:,} rows compare an item with itself (the first is {self._first_with_itself}): "
-                "left out",
-                DataWarning,
-                stacklevel=4,
-            )
-        user, winner, loser, tied = (np.concatenate([chunk[at] for chunk in self._chunks]) for at in range(4))
-        weights = [chunk[4] for chunk in self._chunks if chunk[4] is not None]
-        weight = np.concatenate(weights) if weights else None
-        users, user_place = self._users.finish()
-        items, item_place = self._items.finish()
-        user, winner, loser = user_place[user], item_place[winner], item_place[loser]
-        keep = winner != loser
-        if tied.any():
-            done = "dropped" if self._ties == "drop" else "split"
-            log.info("%d of %d comparisons are ties: %s", tied.sum(), self.rows, done)
-            if self._ties == "drop":
-                keep &= ~tied
-                if self._warns:
-                    warnings.warn(
-                        f"{tied.sum():,} of {self.rows:,} comparisons are ties, and left out: "
-                        'ties="split" (--ties split) counts each as half a win for both, '
-                        'ties="drop" (--ties drop) leaves them out without a word',
-                        DataWarning,
-                        stacklevel=4,
-                    )
-            else:
-                again = np.flatnonzero(tied & keep)
-                weight = np.ones(self.rows, dtype=np.float32) if weight is None else weight
-                weight[tied] /= 2
-                user, weight = np.append(user, user[again]), np.append(weight, weight[again])
-                winner, loser = np.append(winner, loser[again]), np.append(loser, winner[again])
-                keep = np.append(keep, np.ones(len(again), dtype=np.bool_))
-        if not keep.any():
-            raise ValueError(
-                f"no comparison is left of {self.rows}: {int(tied.sum())} are ties (ties={self._ties!r}), "
-                f"{self._with_itself} of an item with itself"
-            )
-        if not keep.all():
-            user, winner, loser = user[keep], winner[keep], loser[keep]
-            weight = None if weight is None else weight[keep]
-        return Ids(users, "user"), Ids(items, "item"), user, winner, loser, weight
-
-
-def _equal(one: pl.Series, other: pl.Series) -> NDArray[np.bool_]:
-    if one.dtype == pl.Null:
-        return np.zeros(len(one), dtype=np.bool_)
-    if (one.dtype in _TEXT) != (other.dtype in _TEXT):
-        raise TypeError(f"the winner is of type {one.dtype}, the items of type {other.dtype}: use the same ids")
-    if one.dtype in _TEXT:
-        one, other = one.cast(pl.String), other.cast(pl.String)
-    equal: pl.Series = one == other
-    return equal.fill_null(False).to_numpy()
 
 
 def check_weight(weight: Any, count: int, where: Where = row_of_frame) -> Floats | None:

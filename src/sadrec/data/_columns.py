@@ -26,17 +26,21 @@ ALIASES: dict[str, tuple[str, ...]] = {
              "asin", "book", "bookid", "isbn", "song", "songid", "track", "trackid", "article", "articleid"),
     "rating": ("rating", "ratings", "stars", "score", "value", "overall"),
     "timestamp": ("timestamp", "time", "date", "datetime", "unixtime", "unixreviewtime"),
-    "judge": ("user", "userid", "judge", "judgeid", "worker", "workerid", "annotator", "annotatorid", "rater",
-              "raterid", "assessor", "performer"),
-    "winner": ("winner", "winnerid", "label", "preferred", "chosen"),
+    "judge": ("user", "userid", "judge", "judgeid", "judgehash", "worker", "workerid", "annotator", "annotatorid",
+              "rater", "raterid", "assessor", "performer"),
+    "winner": ("winner", "winnerid", "label", "preferred", "chosen", "outcome", "result"),
     "loser": ("loser", "loserid", "rejected"),
-    "left": ("left", "leftid", "itema", "modela", "first", "a"),
-    "right": ("right", "rightid", "itemb", "modelb", "second", "b"),
+    "left": ("left", "leftid", "itema", "modela", "first", "a", "playera", "player1", "teama", "team1", "hometeam"),
+    "right": ("right", "rightid", "itemb", "modelb", "second", "b", "playerb", "player2", "teamb", "team2",
+              "awayteam"),
+    "left_score": ("leftscore", "scorea", "score1", "homescore", "team1score", "player1score"),
+    "right_score": ("rightscore", "scoreb", "score2", "awayscore", "team2score", "player2score"),
     "weight": ("weight", "weights", "count", "counts"),
 }  # fmt: skip
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
+    """Return letters and digits of a name, in lower case."""
     return "".join(c for c in name.lower() if c.isalnum())
 
 
@@ -73,7 +77,7 @@ def find_column(columns: Sequence[str], wanted: str | None, role: str, *, requir
         raise ValueError(f"there is no column {wanted!r} for the {role}; {listed(columns)}")
     by_plain_name: dict[str, str] = {}
     for name in columns:
-        by_plain_name.setdefault(_plain(name), name)
+        by_plain_name.setdefault(plain_name(name), name)
     for alias in ALIASES[role]:
         if alias in by_plain_name:
             return by_plain_name[alias]
@@ -121,27 +125,35 @@ def find_interactions(
     return _one_role_each({**chosen, "item": items})
 
 
-def find_comparisons(columns: list[str], wanted: dict[str, str | None]) -> dict[str, str]:
-    """Find the columns for each role: winner and loser, or left, right and winner.
+def find_comparisons(columns: list[str], wanted: dict[str, str | None], features: Sequence[str] = ()) -> dict[str, str]:
+    """Find the columns for each role: winner and loser, or left, right and outcome, or left, right and their scores.
 
-    Where no column is left for the judges, one judge made all comparisons.
+    Where no column looks like that of the judges, and none is left that could be one, one judge made all comparisons.
     """
     chosen = {
         "user": find_column(columns, wanted["user"], "judge", required=False),
-        "winner": find_column(columns, wanted["winner"], "winner"),
         "weight": find_column(columns, wanted["weight"], "weight", required=False),
+        **{f"feature {name}": find_column(columns, name, "feature") for name in features},
     }
-    loser, *sides = (find_column(columns, wanted[role], role, required=False) for role in ("loser", "left", "right"))
-    if loser is not None and (wanted["loser"] != AUTO or AUTO in (wanted["left"], wanted["right"])):
-        chosen["loser"] = loser
-    elif None in sides:
-        raise ValueError(
-            f"comparisons need a column of losers, or columns left and right; {listed(columns)}; rename them, or name "
-            "them: Comparisons.from_frame(frame, loser=COLUMN), or left=COLUMN and right=COLUMN"
-        )
+    roles = "winner", "loser", "left", "right", "left_score", "right_score"
+    winner, loser, left, right, *scores = (find_column(columns, wanted[role], role, required=False) for role in roles)
+    named_loser = wanted["loser"] not in (AUTO, None)
+    if winner and loser and (named_loser or AUTO in (wanted["left"], wanted["right"])):
+        chosen |= {"winner": winner, "loser": loser}
+    elif left and right and winner:
+        chosen |= {"left": left, "right": right, "outcome": winner}
+    elif left and right and None not in scores:
+        chosen |= {"left": left, "right": right, "left_score": scores[0], "right_score": scores[1]}
     else:
-        chosen["left"], chosen["right"] = sides
-    if chosen["user"] is None and set(columns) - set(chosen.values()):
+        if winner is None and not (left and right):
+            find_column(columns, wanted["winner"], "winner")  # which says what to do
+        raise ValueError(
+            f"comparisons need a column of losers, or columns left and right with the winner or both scores; "
+            f"{listed(columns)}; rename them, or name them: Comparisons.from_frame(frame, loser=COLUMN), or left=COLUMN "
+            "and right=COLUMN"
+        )
+    others = set(columns) - set(chosen.values())
+    if chosen["user"] is None and wanted["user"] == AUTO and any(map(_ENDS_IN_ID.search, others)):
         find_column(columns, wanted["user"], "judge")  # which says what to do
     return _one_role_each(chosen)
 
@@ -150,9 +162,10 @@ def holds_comparisons(names: Sequence[str]) -> bool:
     """Tell by the names of its columns whether a table holds comparisons."""
     if any(name.strip().lower() == "winner" for name in names):
         return True
-    roles = ("winner", "loser", "left", "right")
-    winner, loser, left, right = (find_column(names, AUTO, role, required=False) for role in roles)
-    return bool(winner and (loser or (left and right)))  # a column of labels alone is a rating of some kind
+    roles = ("winner", "loser", "left", "right", "left_score", "right_score")
+    winner, loser, left, right, *scores = (find_column(names, AUTO, role, required=False) for role in roles)
+    sides = left and right
+    return bool((winner and (loser or sides)) or (sides and None not in scores))  # labels alone are ratings
 
 
 def _one_role_each(chosen: dict[str, str | None]) -> dict[str, str]:

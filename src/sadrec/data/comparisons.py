@@ -1,20 +1,24 @@
-"""What people said when asked: which of two items they prefer."""
+"""Comparisons: which of two items a judge prefers, or that neither won."""
 
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import polars as pl
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sadrec import _check
 from sadrec._types import Floats
-from sadrec.data._assemble import ComparisonRows, Ties, check_weight
+from sadrec.data._assemble import check_weight
 from sadrec.data._columns import AUTO, find_comparisons, holds_comparisons, is_frame, open_frame, take_columns
+from sadrec.data._comparison_rows import ComparisonRows, Ties
 from sadrec.data.describe import PairsDescription, quantiles
-from sadrec.data.ids import Ids, OfUsersAndItems
+from sadrec.data.ids import Ids, OfUsersAndItems, as_id_array
 from sadrec.data.interactions import Interactions, as_interactions
 from sadrec.data.parquet import is_several
 from sadrec.data.splits import deal, generator, hold_out_share
@@ -25,7 +29,8 @@ from sadrec.data.tables import Table, opened
 class Comparisons(OfUsersAndItems):
     """Users, items, and who preferred what to what; immutable.
 
-    Make one with :meth:`read` (a file), :meth:`from_frame` (a data frame) or :meth:`from_indices` (arrays).
+    Make one with :meth:`read` (a file), :meth:`from_frame` (a data frame), :meth:`from_pairs` (a list), or
+    :meth:`from_indices` (arrays).
 
     Attributes
     ----------
@@ -37,6 +42,11 @@ class Comparisons(OfUsersAndItems):
         One int32 per comparison: rows of ``users`` and ``items``.
     weight
         One float32 per comparison, or ``None``: all ones.
+    tied
+        Whether each comparison is a tie, or ``None``: none is. Of a tie, "winner" and "loser" are the two items.
+    features, feature_names
+        Numbers in favour of the winner that should not count, (comparisons, names): the margin is that of the items
+        plus a coefficient times each. Or ``None``.
 
     Examples
     --------
@@ -55,6 +65,9 @@ class Comparisons(OfUsersAndItems):
     winner_index: NDArray[np.int32]
     loser_index: NDArray[np.int32]
     weight: Floats | None = None
+    tied: NDArray[np.bool_] | None = None
+    features: Floats | None = None
+    feature_names: tuple[str, ...] = ()
 
     _third_maker = "from_indices"
 
@@ -73,9 +86,19 @@ class Comparisons(OfUsersAndItems):
         if same.any():
             raise ValueError(f"comparison {int(same.argmax())} compares an item with itself: leave such pairs out")
         object.__setattr__(self, "weight", check_weight(self.weight, len(self)))
+        if self.tied is not None:
+            if self.tied.shape != (len(self),) or self.tied.dtype != np.bool_:
+                raise ValueError(f"tied must be one True or False for each of the {len(self)} comparisons")
+            if not self.tied.any():
+                object.__setattr__(self, "tied", None)
+        names = self.feature_names
+        if self.features is not None:
+            if self.features.shape != (len(self), len(names)) or len(set(names)) < len(names):
+                raise ValueError(f"features must be {len(self)} rows of one number for each name, {list(names)}")
+            object.__setattr__(self, "features", _check.numbers(self.features, "features", -np.inf))
 
     def _arrays(self) -> tuple[NDArray[Any] | None, ...]:
-        return self.user_index, self.winner_index, self.loser_index, self.weight
+        return self.user_index, self.winner_index, self.loser_index, self.weight, self.tied, self.features
 
     # -- constructors --------------------------------------------------------------------------------------
 
@@ -90,7 +113,10 @@ class Comparisons(OfUsersAndItems):
         left: str | None = AUTO,
         right: str | None = AUTO,
         weight: str | None = AUTO,
-        ties: Ties | None = None,
+        left_score: str | None = AUTO,
+        right_score: str | None = AUTO,
+        features: Sequence[str] = (),
+        ties: Ties = "keep",
         header: bool | None = None,
         text_ids: bool = False,
         show_progress: bool = True,
@@ -98,29 +124,34 @@ class Comparisons(OfUsersAndItems):
         """Read a file: csv, tsv, ``::``-separated .dat, parquet; text files also compressed (.gz, .zst).
 
         Either it has columns of winners and losers, or columns left, right and winner, where the winner is the id of
-        one of the two, or empty (null) for a tie. A text file without a header has the columns user, winner, loser or
-        user, left, right, winner, in that order.
+        one of the two, the name of a side (``model_a``, ``left``), a score of the left side (1, 0.5, 0; where ids are
+        text), or empty, ``tie``, ``tie (bothbad)``, ``draw`` for a tie; or columns left, right and the scores of both.
+        A text file without a header has the columns user, winner, loser or user, left, right, winner, in that order.
 
         Parameters
         ----------
         path
             The file.
-        user, winner, loser, left, right, weight
+        user, winner, loser, left, right, weight, left_score, right_score
             Names of the columns; "auto" looks for the usual names. ``user=None`` means that one judge said it
             all, whose id is then 0.
+        features
+            Names of columns of numbers in favour of the left side, or of the winner, that should not count: who went
+            first, a difference in length (docs/feedback.md).
         ties
-            "drop" leaves ties out, and so does None, with a warning; "split" makes each two comparisons of half the
-            weight, one each way.
+            "keep" takes a tie as a result like any other; "drop" leaves ties out; "split" makes each two comparisons
+            of half the weight, one each way.
         header, text_ids, show_progress
             As in :meth:`Interactions.read`.
         """
         wanted = {"user": user, "winner": winner, "loser": loser, "left": left, "right": right, "weight": weight}
+        wanted |= {"left_score": left_score, "right_score": right_score}
         with opened(path, header, text_ids, show_progress) as table:
-            choose = partial(find_comparisons, wanted=wanted)
+            choose = partial(find_comparisons, wanted=wanted, features=features)
             names = ("user", "winner", "loser") if table.width == 3 else ("user", "left", "right", "winner")
             rows = table.read(choose, names, partial(ComparisonRows, ties))
             with table.naming():
-                return cls(*rows.finish())
+                return cls(**rows.finish(), feature_names=tuple(features))
 
     @classmethod
     def from_frame(
@@ -133,26 +164,82 @@ class Comparisons(OfUsersAndItems):
         left: str | None = AUTO,
         right: str | None = AUTO,
         weight: str | None = AUTO,
-        ties: Ties | None = None,
+        left_score: str | None = AUTO,
+        right_score: str | None = AUTO,
+        features: Sequence[str] = (),
+        ties: Ties = "keep",
     ) -> "Comparisons":
         """Take a data frame of pandas, polars, Arrow or any kind narwhals knows; arguments as in :meth:`read`."""
         wanted = {"user": user, "winner": winner, "loser": loser, "left": left, "right": right, "weight": weight}
+        wanted |= {"left_score": left_score, "right_score": right_score}
         rows = ComparisonRows(ties)
         table = open_frame(frame)
         columns = list(table.columns)
         if len(table) == 0:
             raise ValueError(f"there are no comparisons: the table has no rows (columns {columns})")
-        rows.add(take_columns(table, find_comparisons(columns, wanted)))
-        return cls(*rows.finish())
+        rows.add(take_columns(table, find_comparisons(columns, wanted, features)))
+        return cls(**rows.finish(), feature_names=tuple(features))
+
+    @classmethod
+    def from_pairs(cls, pairs: Iterable[Sequence[Any]], users: Sequence[Any] | None = None) -> "Comparisons":
+        """Take a list of (winner, loser), or of rankings (best, second, ..., last): every item before every later one.
+
+        ``users`` holds the judge of each; None: one judge said it all.
+
+        Examples
+        --------
+        >>> Comparisons.from_pairs([("tea", "ale"), ("tea", "gin", "ale")]).to_frame().drop("user").rows()
+        [('tea', 'ale'), ('tea', 'gin'), ('tea', 'ale'), ('gin', 'ale')]
+        """
+        rankings = [tuple(ranking) for ranking in pairs]
+        if short := [ranking for ranking in rankings if len(ranking) < 2]:
+            raise ValueError(f"a pair is (winner, loser), and a ranking has two items or more, not {short[0]!r}")
+        if users is not None and len(users) != len(rankings):
+            raise ValueError(f"there are {len(rankings)} pairs, and {len(users)} users: give one for each")
+        every = [
+            (row, winner, loser) for row, ranking in enumerate(rankings) for winner, loser in combinations(ranking, 2)
+        ]
+        if not every:
+            raise ValueError("there are no comparisons: the list has no pairs")
+        rows, winners, losers = zip(*every, strict=True)
+        judges = None if users is None else [users[row] for row in rows]
+        columns = {"winner": winners, "loser": losers} | ({} if judges is None else {"user": judges})
+        frame = pl.DataFrame({name: pl.Series(name, as_id_array(list(ids))) for name, ids in columns.items()})
+        return cls.from_frame(frame, user=None if users is None else "user")
+
+    @classmethod
+    def from_wins(cls, wins: Any, items: Sequence[Any] | None = None) -> "Comparisons":
+        """Take a square matrix, sparse or dense, of how often each item (row) won against each other (column).
+
+        Examples
+        --------
+        >>> Comparisons.from_wins([[0, 3], [1, 0]], items=["tea", "ale"]).weight
+        array([3., 1.], dtype=float32)
+        """
+        matrix = sp.coo_array(wins) if sp.issparse(wins) else sp.coo_array(np.asarray(wins))
+        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+            raise ValueError(f"a matrix of wins is square, with a row and a column for each item, not {matrix.shape}")
+        names = np.arange(matrix.shape[0]) if items is None else items
+        winner, loser = matrix.coords
+        return cls.from_indices(np.zeros(matrix.nnz, int), winner, loser, users=[0], items=names, weight=matrix.data)
 
     @classmethod
     def from_indices(
-        cls, user_index: Any, winner_index: Any, loser_index: Any, *, users: Any, items: Any, weight: Any = None
+        cls,
+        user_index: Any,
+        winner_index: Any,
+        loser_index: Any,
+        *,
+        users: Any,
+        items: Any,
+        weight: Any = None,
+        tied: Any = None,
     ) -> "Comparisons":
         """Take arrays of rows into the ids ``users`` and ``items``."""
         user_ids, item_ids = Ids(users, "user"), Ids(items, "item")
         user, winner, loser = (np.array(index) for index in (user_index, winner_index, loser_index))
-        return cls(user_ids, item_ids, user, winner, loser, None if weight is None else np.array(weight))
+        weight, tied = (None if values is None else np.array(values) for values in (weight, tied))
+        return cls(user_ids, item_ids, user, winner, loser, weight, tied)
 
     # -- what it holds ---------------------------------------------------------------------------------------
 
@@ -162,23 +249,40 @@ class Comparisons(OfUsersAndItems):
     def __repr__(self) -> str:
         return f"Comparisons({len(self):,} of {len(self.user_ids):,} users over {len(self.item_ids):,} items)"
 
+    @cached_property
+    def decided(self) -> "Comparisons":
+        """The comparisons that are no ties."""
+        return self if self.tied is None else self._part(~self.tied)
+
+    @cached_property
+    def ties(self) -> "Comparisons | None":
+        """The comparisons that are ties; None where there are none."""
+        return None if self.tied is None else self._part(self.tied)
+
     def to_frame(self) -> pl.DataFrame:
-        """Return a polars frame of user, winner, loser and, where there are any, weights."""
-        columns = {
-            "user": self.users[self.user_index],
-            "winner": self.items[self.winner_index],
-            "loser": self.items[self.loser_index],
-        }
+        """Return a polars frame of user, winner, loser and, where there are any, weights and features.
+
+        Where there are ties it has user, left, right and winner (null for a tie) in place of user, winner and loser.
+        """
+        winner, loser = self.items[self.winner_index], self.items[self.loser_index]
+        columns: dict[str, Any] = {"user": self.users[self.user_index]}
+        if self.tied is None:
+            columns |= {"winner": winner, "loser": loser}
+        else:
+            columns |= {"left": winner, "right": loser, "winner": pl.Series(winner).set(pl.Series(self.tied), None)}
         if self.weight is not None:
             columns["weight"] = self.weight
+        if self.features is not None:
+            columns |= dict(zip(self.feature_names, self.features.T, strict=True))
         return pl.DataFrame(columns)
 
     def describe(self) -> PairsDescription:
         """Return counts and quantiles per user and item."""
         users, items, pairs = len(self.user_ids), len(self.item_ids), len(np.unique(self.pairings()))
+        ties = 0 if self.tied is None else int(self.tied.sum())
         per_user = np.bincount(self.user_index, minlength=users)
         per_item = np.bincount(np.concatenate([self.winner_index, self.loser_index]), minlength=items)
-        return PairsDescription(users, items, len(self), pairs, quantiles(per_user), quantiles(per_item))
+        return PairsDescription(users, items, len(self), ties, pairs, quantiles(per_user), quantiles(per_item))
 
     # -- parts -----------------------------------------------------------------------------------------------
 
@@ -237,20 +341,24 @@ class Comparisons(OfUsersAndItems):
         users, user = np.unique(part.user_index, return_inverse=True)
         items, item = np.unique(np.concatenate([part.winner_index, part.loser_index]), return_inverse=True)
         winner, loser = np.split(item.astype(np.int32), 2)
-        user_ids, item_ids = Ids(self.users[users], "user"), Ids(self.items[items], "item")
-        return Comparisons(user_ids, item_ids, user.astype(np.int32), winner, loser, part.weight)
+        return replace(
+            part,
+            user_ids=Ids(self.users[users], "user"),
+            item_ids=Ids(self.items[items], "item"),
+            user_index=user.astype(np.int32),
+            winner_index=winner,
+            loser_index=loser,
+        )
 
     def _weighted(self, weight: Floats) -> "Comparisons":
         """Return the same with other weights, less those of weight 0."""
-        counted = weight > 0
-        columns = (self.user_index[counted], self.winner_index[counted], self.loser_index[counted])
-        return Comparisons(self.user_ids, self.item_ids, *columns, weight[counted])
+        return replace(self, weight=weight)._part(weight > 0)
 
     def _part(self, mask: NDArray[np.bool_]) -> "Comparisons":
         """Return some of the comparisons, with all users and items."""
-        weight = None if self.weight is None else self.weight[mask]
-        columns = (self.user_index[mask], self.winner_index[mask], self.loser_index[mask])
-        return Comparisons(self.user_ids, self.item_ids, *columns, weight)
+        names = "user_index", "winner_index", "loser_index", "weight", "tied", "features"
+        arrays = {name: getattr(self, name) for name in names}
+        return replace(self, **{name: array[mask] for name, array in arrays.items() if array is not None})
 
 
 def folds(data: Comparisons, k: int, seed: int) -> list[tuple[Comparisons, Comparisons]]:
@@ -263,21 +371,26 @@ def folds(data: Comparisons, k: int, seed: int) -> list[tuple[Comparisons, Compa
 
 
 def as_comparisons(data: Any) -> Comparisons:
-    """Take comparisons in any form: themselves, a data frame or a path."""
+    """Take comparisons in any form: themselves, a list of pairs, a data frame or a path."""
     if isinstance(data, Comparisons):
         return data
     if isinstance(data, (str, Path)):
         return Comparisons.read(data)
     if is_frame(data):
         return Comparisons.from_frame(data)
+    if _is_list_of_pairs(data):
+        return Comparisons.from_pairs(data)
     raise TypeError(
         f"cannot take comparisons from {type(data).__name__}: pass Comparisons, a data frame with the "
-        "columns user, winner and loser (or left, right and winner), or the path of a file"
+        "columns user, winner and loser (or left, right and winner), a list of (winner, loser), or the path of a file"
     )
 
 
 def as_feedback(data: Any) -> Interactions | Comparisons:
     """Take what :func:`as_comparisons` or :func:`as_interactions` takes; a table with winners and losers: comparisons.
+
+    A list of tuples, or of lists of text, holds (winner, loser) or rankings. A matrix of wins is refused: as
+    interactions it would be misread.
 
     Examples
     --------
@@ -294,4 +407,37 @@ def as_feedback(data: Any) -> Interactions | Comparisons:
             return (Comparisons if holds_comparisons(table.columns or ()) else Interactions).read(table)
     if is_frame(data) and holds_comparisons(list(open_frame(data).columns)):
         return Comparisons.from_frame(data)
+    if _is_list_of_pairs(data):
+        return Comparisons.from_pairs(data)
+    if sp.issparse(data) or isinstance(data, np.ndarray):
+        _refuse_wins(data)
     return as_interactions(data)
+
+
+def _is_list_of_pairs(data: Any) -> bool:
+    """Tell whether it is a list of tuples, or of lists that hold text, which no matrix does."""
+    if not isinstance(data, (list, tuple)) or not data:
+        return False
+    return all(isinstance(row, tuple) or (isinstance(row, list) and row and isinstance(row[0], str)) for row in data)
+
+
+def _refuse_wins(matrix: Any) -> None:
+    """Refuse a square matrix of whole numbers with an empty diagonal, most of whose pairs of items have met both ways.
+
+    Or that says of every two items which won: then one of the two entries is 1.
+    """
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] < 3 or matrix.dtype.kind not in "iuf":
+        return
+    wins = sp.csr_array(matrix)
+    wins.eliminate_zeros()
+    if not wins.nnz or wins.diagonal().any() or (wins.data < 0).any() or (wins.data % 1 != 0).any():
+        return
+    n, met = wins.shape[0], wins != 0
+    both, either = (met.multiply(met.T)).nnz, (met + met.T).nnz
+    one_way = both == 0 and either == n * (n - 1)
+    counts = 2 * both > either and wins.data.max() > 1 and (wins != wins.T).nnz > 0
+    if one_way or counts:
+        raise ValueError(
+            f"this {n} x {n} matrix looks like wins of items (rows) over items (columns): call "
+            "fit(Comparisons.from_wins(matrix)); if its rows are users, call fit(Interactions.from_csr(matrix))"
+        )

@@ -66,8 +66,8 @@ class PairsDescription(_Figures):
 
     Attributes
     ----------
-    users, items, comparisons
-        Counts.
+    users, items, comparisons, ties
+        Counts; ties are among the comparisons.
     pairs
         How many pairs of items were compared by anybody, whichever of the two won.
     per_user, per_item
@@ -77,6 +77,7 @@ class PairsDescription(_Figures):
     users: int
     items: int
     comparisons: int
+    ties: int
     pairs: int
     per_user: tuple[float, ...]
     per_item: tuple[float, ...]

@@ -24,9 +24,9 @@ from sadrec.data._columns import WHOLE_NUMBER, Where, after, row_of_frame
 Columns = dict[str, pl.Series]
 Progress = Callable[[int], object]
 
-_KINDS = {"user": "user", **dict.fromkeys(("item", "winner", "loser", "left", "right"), "item")}
+_KINDS = {"user": "user", **dict.fromkeys(("item", "winner", "loser", "left", "right"), "item"), "outcome": "outcome"}
 """The ids of one kind are of one type: where one column of items is text, all are."""
-_NUMBERS = ("rating", "weight")
+_NUMBERS = ("rating", "weight", "left_score", "right_score")
 _SLICE = 2**19
 """Rows of a parquet file read at once: a group of rows is read again for each slice of it."""
 
@@ -376,7 +376,7 @@ def _choose_types(columns: Columns, as_text: set[str]) -> dict[str, pl.DataType]
     types: dict[str, pl.DataType] = {}
     for role, field in columns.items():
         types[role] = pl.String()
-        if role in _NUMBERS:
+        if role in _NUMBERS or role.startswith("feature "):
             types[role] = pl.Float32()
         elif role in _KINDS:
             types[role] = pl.String() if _KINDS[role] in text else pl.Int64()

@@ -62,6 +62,7 @@ def data_fingerprint(*parts: Interactions | Comparisons) -> str:
         arrays += [part.users, part.items]
         if isinstance(part, Comparisons):
             arrays += [part.user_index, part.winner_index, part.loser_index, part.weight]
+            arrays += [more for more in (part.tied, part.features) if more is not None]
         else:
             matrix = part.matrix
             arrays += [matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64), matrix.data]

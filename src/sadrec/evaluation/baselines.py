@@ -120,7 +120,8 @@ class Popularity(ScoreModel):
     def _learn(self, data: Any) -> Interactions | Comparisons:
         known = as_feedback(data)
         if isinstance(known, Comparisons):
-            sides = (known.winner_index, known.loser_index)
+            decided = known.decided
+            sides = (decided.winner_index, decided.loser_index)
             wins, losses = (np.log1p(np.bincount(side, minlength=len(known.items))) for side in sides)
             scores = wins - losses
         else:

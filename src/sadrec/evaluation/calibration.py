@@ -83,6 +83,7 @@ def calibration(
     if isinstance(held_out, Comparisons) or isinstance(train, Comparisons):
         if not isinstance(held_out, Comparisons):
             raise TypeError("one part is interactions and the other comparisons; give the two parts of one split")
+        held_out = held_out.decided
         _, p = margins_and_probabilities(model, held_out)
         sums = _binned(p, held_out.user_index, np.ones(len(held_out)), len(held_out.users), bins)
     else:

@@ -1,5 +1,8 @@
 """Evaluation on stated comparisons: how often, and how surely, the winner is named."""
 
+from dataclasses import replace
+from inspect import signature
+
 import numpy as np
 
 from sadrec._types import Doubles
@@ -28,8 +31,10 @@ def evaluate_comparisons(model: object, held_out: Comparisons) -> Evaluation:
     -------
     Evaluation
         ``accuracy``: share with :math:`x_{uwl} > 0`, a margin of exactly 0 counting half; ``mean_margin``; ``brier``
-        and ``log_loss`` of P(winner preferred), NaN for a model without ``probability``. ``.counts`` are comparisons;
-        ``.per_row`` has the value of each of them, ``.per_user`` the means of the judges.
+        and ``log_loss`` of P(winner preferred), NaN for a model without ``probability``. These are of comparisons that
+        are no ties. Where there are ties, ``outcome_log_loss`` is that of win, loss and tie, of all comparisons; NaN
+        for a model that has learnt no ties. ``.counts`` are comparisons; ``.per_row`` has the value of each of them,
+        ``.per_user`` the means of the judges.
 
     Examples
     --------
@@ -43,7 +48,42 @@ def evaluate_comparisons(model: object, held_out: Comparisons) -> Evaluation:
     >>> evaluate_comparisons(Fixed(), held_out)["accuracy"]
     0.5
     """
-    return _summary(*margins_and_probabilities(model, held_out), held_out)
+    decided = held_out.decided
+    margin, p = margins_and_probabilities(model, decided)
+    nothing = np.full(len(margin), np.nan)
+    result = _summary(
+        {
+            "accuracy": (margin > 0) + 0.5 * np.equal(margin, 0),
+            "mean_margin": margin,
+            "brier": nothing if p is None else (1.0 - p) ** 2,
+            "log_loss": nothing if p is None else -np.log(np.maximum(p, FLOOR)),
+        },
+        decided,
+    )
+    if held_out.tied is None:
+        return result
+    outcomes = _summary({"outcome_log_loss": _outcome_loss(model, held_out, p)}, held_out)
+    return replace(
+        result,
+        figures={**result.figures, **outcomes.figures},
+        errors={**result.errors, **outcomes.errors},
+        counts={**result.counts, **outcomes.counts},
+        per_row={**result.per_row, **outcomes.per_row},
+    )
+
+
+def _outcome_loss(model: object, held_out: Comparisons, p: Doubles | None) -> Doubles:
+    """Return the log loss of win, loss and tie; ``p`` are the probabilities of the winners of what is no tie."""
+    loss, tied = np.full(len(held_out), np.nan), np.asarray(held_out.tied)
+    if p is not None and isinstance(model, HasProbability) and "outcome" in signature(model.probability).parameters:
+        sides = (held_out.items[side] for side in (held_out.winner_index, held_out.loser_index))
+        try:
+            tie = np.asarray(model.probability(held_out.users[held_out.user_index], *sides, outcome="tie"))  # type: ignore[call-arg]
+        except ValueError:  # it has learnt none
+            return loss
+        loss[tied] = -np.log(np.maximum(tie[tied], FLOOR))
+        loss[~tied] = -np.log(np.maximum(p * (1 - tie[~tied]), FLOOR))
+    return loss
 
 
 def margins_and_probabilities(model: object, held_out: Comparisons) -> tuple[Doubles, Doubles | None]:
@@ -70,15 +110,8 @@ def margins_and_probabilities(model: object, held_out: Comparisons) -> tuple[Dou
     return margin, probability if isinstance(model, HasProbability) else None
 
 
-def _summary(margin: Doubles, p: Doubles | None, held_out: Comparisons) -> Evaluation:
-    nothing = np.full(len(margin), np.nan)
-    per_row = {
-        "accuracy": (margin > 0) + 0.5 * np.equal(margin, 0),
-        "mean_margin": margin,
-        "brier": nothing if p is None else (1.0 - p) ** 2,
-        "log_loss": nothing if p is None else -np.log(np.maximum(p, FLOOR)),
-    }
-    weight = np.ones(len(margin)) if held_out.weight is None else np.asarray(held_out.weight, dtype=np.float64)
+def _summary(per_row: dict[str, Doubles], held_out: Comparisons) -> Evaluation:
+    weight = np.ones(len(held_out)) if held_out.weight is None else np.asarray(held_out.weight, dtype=np.float64)
     judges, judge = np.unique(held_out.user_index, return_inverse=True)
     total = np.bincount(judge, weights=weight)
     figures, errors, counts, per_user = {}, {}, {}, {}

@@ -8,11 +8,12 @@ import polars as pl
 
 _SHARES = ("match", "match_per_user", "unequal_accuracy", "m1", "m2", "m_margin", "sampled_auc", "accuracy")
 _MORE = ("mean_margin", "ndcg", "recall", "precision", "hit_rate", "mrr", "map", "coverage", "log_likelihood")
-_LESS = ("brier", "log_loss", "rated_brier", "rated_log_loss")
+_LESS = ("brier", "log_loss", "outcome_log_loss", "rated_brier", "rated_log_loss")
 MEANINGS = {
     "ndcg": "Gain of the held-out items in the user's best N of the catalogue, less for lower places; 1 is perfect.",
     "recall": "Share of the user's held-out items among their best N of the catalogue.",
     "log_loss": "Mean of -log P of what happened; a coin has 0.693.",
+    "outcome_log_loss": "Mean of -log P of the outcome: win, loss or tie.",
     "accuracy": "Share of held-out comparisons whose winner has P above one half; equal ones count half.",
     "mean_margin": "Mean margin of the held-out item over the user's items, in the direction of their ratings.",
     "match": "Share of the user's items whose order against the held-out item is that of the ratings.",

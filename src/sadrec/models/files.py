@@ -26,6 +26,7 @@ from sadrec.models.features import pack_features, unpack_features
 from sadrec.models.state import State
 from sadrec.ranking import Parameters
 from sadrec.ranking.belief import Belief, Gaussian, Point
+from sadrec.ranking.ties import Ties
 from sadrec.training.settings import Settings
 
 Tensors = dict[str, NDArray[Any]]
@@ -57,6 +58,9 @@ def _content(state: State, class_name: str, params: Mapping[str, Any]) -> tuple[
     if isinstance(state.belief, Gaussian):
         tensors |= {name: getattr(state.belief, name) for name in (*_GAUSSIAN, *_OWN)}
         header["own_scale"] = state.belief.own_scale
+        if (ties := state.belief.ties) is not None:
+            header["ties"] = [ties.common, ties.slope]
+            tensors |= {"tie_item": ties.item, "tie_user": ties.user}
     if state.features is not None:
         header["features"], more = pack_features(state.features)
         tensors |= more
@@ -194,12 +198,24 @@ def _belief(tensors: Tensors, header: Mapping[str, Any], parameters: Parameters,
         variances = [part for name, part in tensors.items() if name in ("pairing_variance", "own_variance")]
         if min(part.min(initial=0) for part in (*diagonals, *variances)) < -1e-3:
             raise ValueError("a variance is negative")
+    arrays: dict[str, Any] = {name: tensors[name].view(np.ndarray) for name in (*_GAUSSIAN, *_OWN)}
     return Gaussian(
         parameters,
-        **{name: tensors[name].view(np.ndarray) for name in (*_GAUSSIAN, *_OWN)},
+        **arrays,
         pairing_scale=number(header["pairing_scale"], "pairing_scale"),
         own_scale=number(header["own_scale"], "own_scale"),
+        ties=None if header.get("ties") is None else _ties(tensors, header["ties"], parameters, finite),
     )
+
+
+def _ties(tensors: Tensors, numbers: Any, parameters: Parameters, finite: bool) -> Ties:
+    """Take out how often items tie."""
+    common, slope = (number(value, "ties") for value in numbers)
+    widths = _arrays(tensors, ("tie_item", "tie_user"), finite)
+    item, user = widths["tie_item"], widths["tie_user"]
+    if item.shape != (parameters.n_items,) or user.shape != (parameters.n_users,):
+        raise ValueError("the widths of ties do not fit the parameters")
+    return Ties(common, slope, item, user)
 
 
 def pack_ids(name: str, ids: IdArray, tensors: Tensors) -> str:

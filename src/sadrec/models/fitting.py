@@ -87,6 +87,13 @@ def train(
         validation = as_feedback(options.validation)
         validation = validation if features is None else features.of_trained(validation)
         held_out = data.validation_pairs(validation, settings.seed)
+    if settings.solver != "variational" and data.ties is not None:
+        warnings.warn(
+            f"{len(data.ties):,} comparisons are ties, and left out: solver={settings.solver!r} learns from decided ones "
+            "alone; ties='drop' leaves them out without a word",
+            DataWarning,
+            stacklevel=3,
+        )
     if options.engine is not None:
         refuse_elsewhere(settings, options.validation, options.patience, features is not None)
     elif options.checkpoint is None:

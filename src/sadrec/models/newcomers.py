@@ -59,6 +59,7 @@ def place(state: State, liked: Any, comparisons: Comparisons | None, features: A
     elif comparisons is not None:
         if len(np.unique(comparisons.user_index)) > 1:
             raise ValueError("the comparisons are of several users, and a vector belongs to one: give those of one")
+        comparisons = comparisons.decided
         ids, sides = comparisons.items, (comparisons.winner_index, comparisons.loser_index)
         winners, losers = (state.items.positions(ids[side]) for side in sides)
         folded = state.visitors.from_comparisons(winners, losers, comparisons.weight)

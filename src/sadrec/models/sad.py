@@ -6,7 +6,7 @@ A verb turns ids into rows, asks a function of ``sadrec.ranking`` about ``state.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 import polars as pl
@@ -37,6 +37,7 @@ from sadrec.ranking.explain import Explanation, explain
 from sadrec.ranking.intransitivity import intransitivity, share_of_margins
 from sadrec.ranking.questions import ask_next
 from sadrec.ranking.rank import LONGEST, Method, Ranking, rank_by_belief
+from sadrec.ranking.ties import Outcome
 from sadrec.ranking.top_n import recommend, similar_items, similar_users
 from sadrec.ranking.tournament import Tournament
 from sadrec.ranking.vectors import user_vectors
@@ -294,14 +295,19 @@ class SAD(TrainingSettings, Estimator):
         belief, *triple = _triple(self.state, user, item, rival)
         return _plain(belief.mean(*triple))
 
-    def probability(self, user: Any, item: Any, rival: Any) -> Any:
+    def probability(self, user: Any, item: Any, rival: Any, outcome: Outcome | None = None) -> Any:
         """Return the probability that a user prefers an item to a rival: ``sigmoid(x_uij)``.
 
         Where the fit knows how sure it is (``solver="variational"``, the default for comparisons), it is
         ``E[sigmoid(x_uij)]``: nearer to one half the less is known. Ids, as for :meth:`preference`.
+
+        ``outcome`` is "win", "loss" or "tie" of the item, which add up to 1, for a fit of comparisons with ties; None
+        is a win where it is no tie.
         """
+        if outcome is not None:
+            _check.one_of(outcome, "outcome", get_args(Outcome))
         belief, *triple = _triple(self.state, user, item, rival)
-        return _plain(belief.probability(*triple))
+        return _plain(belief.outcome(*triple, outcome=outcome))
 
     def deviation(self, user: Any, item: Any, rival: Any) -> Any:
         """Return the standard deviation of a margin: how little is known of it.

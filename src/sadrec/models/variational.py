@@ -8,16 +8,22 @@ from typing import Any
 import numpy as np
 
 from sadrec._types import Doubles, Floats
+from sadrec.features.ridge import on_one_thread
 from sadrec.models.features import Prepared
 from sadrec.models.state import State
 from sadrec.ranking import Parameters
 from sadrec.ranking.belief import Belief, Gaussian
+from sadrec.ranking.ties import Ties, distance
+from sadrec.training.beliefs import Rows
 from sadrec.training.dataset import TrainingData
 from sadrec.training.factors import Factors
 from sadrec.training.given import Pairs
+from sadrec.training.layout import count
 from sadrec.training.learners import Learners
+from sadrec.training.leave_one_out import left_out_margins
 from sadrec.training.run import check_patience, run_sweeps
 from sadrec.training.settings import Settings
+from sadrec.training.ties import Outcomes, fit_widths
 from sadrec.training.trainer import Figures, lasting
 from sadrec.training.validation import HeldOut
 from sadrec.training.variational import Variational
@@ -51,7 +57,7 @@ def fit_comparisons(
     held_out = validation.all() if isinstance(validation, HeldOut) else validation
 
     def fitted(figures: Figures, last: bool = False) -> State:
-        belief, losses = learnt(learners, last)
+        belief, losses = learnt(learners, data.ties, last)
         parameters = belief.parameters
         figures |= dict(zip(("left_out_loss", "left_out_loss_without_factors"), losses, strict=False))
         predicted = None
@@ -110,15 +116,40 @@ def validation_figures(belief: Belief, pairs: Pairs) -> Figures:
     return {name: float(np.average(values, weights=pairs.weight)) for name, values in figures.items()}
 
 
-def learnt(learners: Learners, last: bool = False) -> tuple[Gaussian, list[float]]:
+def learnt(learners: Learners, ties: Pairs | None, last: bool = False) -> tuple[Gaussian, list[float]]:
     """Return the belief of the better learner, and the left-out losses.
 
     With ``last`` it can make no sweep afterwards, and less memory is taken.
     """
     learner, losses = learners.chosen()
+    if ties is None:
+        if last:
+            learner.finish()
+        return believed(learner), losses
+    rows, margins = learner.rows, left_out_margins(learner)
     if last:
         learner.finish()
-    return believed(learner), losses
+    belief = believed(learner)
+    return replace(belief, ties=fit_ties(belief, ties, rows, margins)), losses
+
+
+def fit_ties(belief: Belief, ties: Pairs, rows: Rows, margins: tuple[Doubles, Doubles]) -> Ties:
+    """Learn how often items tie, where each comparison's margin is that which the others tell.
+
+    ``margins`` are mean and variance of those of ``rows``, won and lost, with one such comparison left out.
+    """
+    tied = count(ties, belief.parameters.n_items)
+    apart = distance(*belief.distribution(tied.user, tied.item, tied.rival))
+    parts = [Outcomes(tied.user, tied.item, tied.rival, tied.weight, 0 * tied.weight, apart)]
+    for column, decided in enumerate((rows.wins, rows.weight - rows.wins)):
+        some = decided > 0
+        apart = distance(*(moment[some, column] for moment in margins))
+        sides = rows.user[some], rows.item[some], rows.rival[some]
+        parts.append(Outcomes(*sides, 0 * decided[some], decided[some], apart))
+    outcomes = Outcomes(*map(np.concatenate, zip(*parts, strict=True)))
+    with on_one_thread():
+        widths = fit_widths(outcomes, belief.parameters.n_users, belief.parameters.n_items)
+    return Ties(*widths[:2], *map(_single, widths[2:]))
 
 
 def believed(learner: Variational) -> Gaussian:

@@ -4,6 +4,7 @@ Every interaction becomes comparisons with a few items that the user never touch
 """
 
 import logging
+import warnings
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from sadrec._kernel import kernel
 from sadrec._random import nth_absent, uniform
 from sadrec._types import Doubles, Positions
-from sadrec.data import Comparisons, Interactions
+from sadrec.data import Comparisons, DataWarning, Interactions
 from sadrec.posterior.layout import ByItem, ByUser, Clock, stream
 from sadrec.training.given import Pairs, drawn_pairs
 from sadrec.training.layout import lay_out, log_meetings
@@ -143,6 +144,16 @@ def as_pairs(data: Comparisons | Interactions, negatives: int, seed: int) -> Pai
     if isinstance(data, Comparisons):
         if not len(data):
             raise ValueError("there are no comparisons to learn from")
+        if data.ties is not None:
+            warnings.warn(
+                f"{len(data.ties):,} of {len(data):,} comparisons are ties, and left out: SAD() learns how often items "
+                "tie; ties='drop' leaves them out without a word",
+                DataWarning,
+                stacklevel=2,
+            )
+            data = data.decided
+            if not len(data):
+                raise ValueError("all comparisons are ties: nothing tells which items are better")
         return Pairs(data.user_index, data.winner_index, data.loser_index, data.weight)
     matrix = data.matrix
     if matrix.nnz * negatives > np.iinfo(np.int32).max:

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from sadrec._types import Doubles, Floats, Positions
 from sadrec.ranking.pairs import margins, preference, sigmoid
 from sadrec.ranking.parameters import Parameters, average_user
+from sadrec.ranking.ties import Outcome, Ties
 from sadrec.ranking.tournament import Tournament, tournament
 from sadrec.ranking.vectors import item_vectors, user_vectors
 
@@ -36,6 +37,8 @@ class Belief:
     """The means of the parameters."""
     has_variance = True
     """Whether margins have a variance; only those of a point have none."""
+    ties: Ties | None = None
+    """How often items tie; None where no comparison was a tie."""
     has_pairs = False
     """Whether margins have parts for single pairs of items, or of a user and an item, that no factors hold."""
 
@@ -61,6 +64,23 @@ class Belief:
     def probability(self, users: Any, items: Any, rivals: Any) -> Doubles:
         """Return the probability that users prefer items to rivals, averaged over the uncertainty."""
         return sigmoid(self.log_odds(users, items, rivals))
+
+    def tie_probability(self, users: Any, items: Any, rivals: Any) -> Doubles:
+        """Return the probability that users call it a tie; an item ties with itself."""
+        if self.ties is None:
+            raise ValueError("no tie was learnt: fit comparisons with ties (ties='keep'), with solver='variational'")
+        users, items, rivals = np.broadcast_arrays(users, items, rivals)
+        p = self.ties.probability(users, items, rivals, *self.distribution(users, items, rivals))
+        return np.asarray(np.where(items == rivals, 1.0, p))
+
+    def outcome(self, users: Any, items: Any, rivals: Any, *, outcome: Outcome | None = None) -> Doubles:
+        """Return the probability that the item wins, loses or ties; None: that it wins where it is no tie."""
+        if outcome == "tie":
+            return self.tie_probability(users, items, rivals)
+        if outcome == "loss":
+            items, rivals = rivals, items
+        p = self.probability(users, items, rivals)
+        return p if outcome is None else p * (1 - self.tie_probability(users, items, rivals))
 
     def draws(self, user: Any, items: Positions, rivals: Positions) -> Doubles:
         """Return joint draws of one user's margins for items over rivals, (draws, items)."""
@@ -190,6 +210,7 @@ class Gaussian(Belief):
     own_mean: Floats = field(default_factory=lambda: np.empty(0, np.float32))
     own_variance: Floats = field(default_factory=lambda: np.empty(0, np.float32))
     own_scale: float = 0.0  # the variance of the own score of an item that the user never compared
+    ties: Ties | None = None
 
     has_pairs = True
 
@@ -284,7 +305,8 @@ class Gaussian(Belief):
         wider = np.zeros((1, len(vector) + 1, len(vector) + 1), np.float32)
         if covariance is not None:
             wider[0, 1:, 1:] = covariance
-        nobody = {name: getattr(self, name)[:0] for name in ("own", "own_mean", "own_variance")}
+        nobody: dict[str, Any] = {name: getattr(self, name)[:0] for name in ("own", "own_mean", "own_variance")}
+        nobody["ties"] = None if self.ties is None else self.ties.of_user()
         alone = replace(self, parameters=self._alone(vector), user_covariance=wider, **nobody)
         alone.__dict__["_item_side"] = self._item_side  # the same items
         return alone
@@ -298,7 +320,10 @@ class Gaussian(Belief):
         more = np.zeros((parameters.n_users - len(self.user_covariance), *self.user_covariance.shape[1:]), np.float32)
         more[:, 1:, 1:] = np.diag(self.population[1] ** 2)
         covariance = np.concatenate((self.user_covariance, more))
-        return replace(self, parameters=parameters, user_covariance=covariance)
+        return replace(self, parameters=parameters, user_covariance=covariance, ties=self._ties_of(parameters))
+
+    def _ties_of(self, parameters: Parameters) -> Ties | None:
+        return None if self.ties is None else self.ties.enlarged(parameters.n_users, parameters.n_items)
 
     def with_items(self, parameters: Parameters, bias_variance: float) -> "Gaussian":
         """Return the same with more items, the last ones of ``parameters``, known by their features only."""
@@ -315,6 +340,7 @@ class Gaussian(Belief):
             item_covariance=np.concatenate((self.item_covariance, more)),
             pairings=moved(self.pairings),
             own=moved(self.own),
+            ties=self._ties_of(parameters),
         )
 
     def _moments(self, users: NDArray[np.int64]) -> Any:

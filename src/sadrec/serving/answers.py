@@ -71,6 +71,7 @@ class Preference(BaseModel):
     rival: Any
     margin: float = Field(description="In log-odds; above 0 if the item is preferred.")
     probability: float = Field(description="Of one answer: how often the person is expected to prefer the item.")
+    tie_probability: float | None = Field(None, description="Of one answer: how often it is expected to be a tie.")
     deviation: float | None = None
     interval: list[float] | None = None
 

@@ -146,8 +146,9 @@ class Served:
         """How well model and twin predict comparisons that neither has learnt from; None where none are given."""
         if self.test is None:
             return None
-        asked = known_part(self.model, self.test)
-        ours, theirs = (np.clip(one.probability(*asked), 1e-12, 1.0) for one in (self.model, self.twin))
+        asked = known_part(self.model, self.test.decided)
+        user, winner, loser = asked
+        ours, theirs = (np.clip(one.probability(user, winner, loser), 1e-12, 1.0) for one in (self.model, self.twin))
         gain = np.log(ours) - np.log(theirs)
         return {
             "comparisons": len(asked[0]),

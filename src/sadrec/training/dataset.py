@@ -40,6 +40,7 @@ class TrainingData:
     comparisons: Pairs | None
     disliked: Mask | bool = False  # which entries of the matrix were disliked, of weight 0; True: all that have none
     dislikes: Any | None = None  # CSR of what was disliked, apart from the matrix; there are no weights then
+    ties: Pairs | None = None  # comparisons that nobody won
 
     @property
     def kind(self) -> Kind:
@@ -86,6 +87,7 @@ class TrainingData:
             *(self.users.array, self.items.array, self.weights, self._disliked_entries()),
             *([None] * 3 if matrix is None else (matrix.indptr, matrix.indices, matrix.data)),
             *([None] * 4 if pairs is None else pairs.arrays),
+            *(() if self.ties is None else self.ties.arrays),
         )
 
     def _disliked_entries(self) -> Mask | None:
@@ -215,6 +217,7 @@ class TrainingData:
     def validation_pairs(self, data: Interactions | Comparisons, seed: int) -> Pairs | HeldOut:
         """Turn held-out data into triples; its users and items must be known."""
         if isinstance(data, Comparisons):
+            data = data.decided
             if not len(data) or (data.weight is not None and not np.any(data.weight)):
                 raise ValueError("the validation set holds nothing to check the model on")
             return align_pairs(data, self.users, self.items)
@@ -255,7 +258,9 @@ def training_data(
             aligned_weights = align_ids(data, all_users, all_items, _checked_weights(weights, data)).data
     elif weights is not None:
         raise ValueError("weights belong to interactions; give comparisons their own weight column")
-    pairs = [align_pairs(part, all_users, all_items) for part in parts if isinstance(part, Comparisons) and len(part)]
+    stated = [part for part in parts if isinstance(part, Comparisons)]
+    pairs = [align_pairs(part.decided, all_users, all_items) for part in stated if len(part.decided)]
+    ties = [align_pairs(part.ties, all_users, all_items) for part in stated if part.ties is not None]
     result = TrainingData(
         users=all_users,
         items=all_items,
@@ -263,6 +268,7 @@ def training_data(
         weights=aligned_weights,
         has_ratings=isinstance(data, Interactions) and data.has_ratings,
         comparisons=Pairs.concatenate(pairs) if pairs else None,
+        ties=Pairs.concatenate(ties) if ties else None,
     )
     if len(all_items) < 2:
         raise ValueError(f"a preference needs two items, and there is only {len(all_items)}: give data on more items")
@@ -270,6 +276,8 @@ def training_data(
         raise ValueError(
             "all comparisons have the weight 0: there is nothing to learn from"
             if pairs
+            else "all comparisons are ties: nothing tells which items are better"
+            if ties
             else "there is nothing to learn from: no interaction and no comparison"
         )
     return result if dislikes is None else result.with_dislikes(dislikes)

@@ -5,21 +5,44 @@ about the row's margin (the cavity of expectation propagation) leaves what the o
 et al., "Bayesian leave-one-out cross-validation approximations for Gaussian latent variable models" (2016).
 """
 
+from typing import Any
+
 import numpy as np
 from scipy.special import expit
 
 from sadrec._moments import divided, moderated
+from sadrec._types import Doubles
 from sadrec.training.own_scores import Part
 from sadrec.training.variational import Variational
 
 
 def left_out_loss(learner: Variational) -> float:
     """Return the mean log loss of comparisons, each predicted from all others."""
-    return sum(_left_out(learner, part) for part in learner.parts) / learner.total
+    return sum(_loss(learner, part) for part in learner.parts) / learner.total
 
 
-def _left_out(learner: Variational, part: Part) -> float:
+def left_out_margins(learner: Variational) -> tuple[Doubles, Doubles]:
+    """Return mean and variance of the margin of each row, won and lost, when one such comparison is left out.
+
+    Both have two columns: of the row without one win, and without one loss.
+    """
+    parts: list[Any] = [left_out(learner, part) for part in learner.parts]
+    columns = [[np.concatenate([part[side][moment] for part in parts]) for side in (0, 1)] for moment in (2, 3)]
+    mean, variance = (np.stack(sides, axis=1) for sides in columns)
+    return mean, variance
+
+
+def _loss(learner: Variational, part: Part) -> float:
     """Return the log loss of the comparisons of some rows, in sum."""
+    sides = left_out(learner, part)
+    return sum(float(count @ np.logaddexp(0, -sign * moderated(*left))) for count, sign, *left in sides)
+
+
+def left_out(learner: Variational, part: Part) -> list[tuple[Doubles, float, Doubles, Doubles]]:
+    """Return for wins and for losses of some rows: how many, the sign of the margin, and its mean and variance.
+
+    These are what is believed of the margin when one of the row's wins, or losses, is left out.
+    """
     rows, at = learner.rows, part.rows
     curvature, slope, weight, wins = (side[at] for side in (rows.curvature, rows.slope, rows.weight, rows.wins))
     others = learner.beside_factors(part)  # parts of the margin, each with its own mean and variance
@@ -35,9 +58,9 @@ def _left_out(learner: Variational, part: Part) -> float:
     mean, variance = mean + elsewhere, variance + unknown
     p = expit(moderated(whole, spread))
     single = np.minimum(1.0, weight) / weight  # a row holds equal comparisons, of which one is left out
-    loss = 0.0
+    precision = 1 / variance + curvature * (1 - single)
+    sides = []
     for count, sign, residual in ((wins, 1.0, 1 - p), (weight - wins, -1.0, -p)):
-        precision = 1 / variance + curvature * (1 - single)
         linear = mean / variance + slope - single * (curvature * whole + weight * residual)
-        loss += float(count @ np.logaddexp(0, -sign * moderated(linear / precision, 1 / precision)))
-    return loss
+        sides.append((count, sign, linear / precision, 1 / precision))
+    return sides

@@ -39,8 +39,10 @@ def prefer(served: Served, asked: questions.Prefer) -> Answer:
         deviations = model.deviation(user, items, rivals).tolist()
         reach = float(ndtri((1 + asked.level) / 2))
         intervals = [[x - reach * d, x + reach * d] for x, d in zip(margins.tolist(), deviations, strict=True)]
-    columns = (served.plain(items), served.plain(rivals), margins.tolist(), chances.tolist(), deviations, intervals)
-    names = ("item", "rival", "margin", "probability", "deviation", "interval")
+    ties = nothing if model.state.belief.ties is None else model.probability(user, items, rivals, "tie").tolist()
+    shared = served.plain(items), served.plain(rivals), margins.tolist(), chances.tolist()
+    columns = (*shared, ties, deviations, intervals)
+    names = ("item", "rival", "margin", "probability", "tie_probability", "deviation", "interval")
     return {
         "model": served.digest,
         "user": served.plain(user),
