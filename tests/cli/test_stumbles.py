@@ -75,7 +75,6 @@ BAD = {
     "a zip": (b"PK\x03\x04" + bytes(40), "it is a zip archive"),
     "JSON": (b'{"factors": 3}\n', "no column looks like the user"),
     "an item against itself": (b"user,winner,loser\n1,a,a\n", "1 of an item with itself"),
-    "ties alone": (b"user,left,right,winner\n1,a,b,\n", "1 are ties"),
     "a third winner": (b"user,left,right,winner\n1,a,b,c\n", "neither left"),
     "a negative weight": (b"user,winner,loser,weight\n1,a,b,-1\n", "line 2 has the weight -1"),
     "no loser": (b"user,winner\n1,a\n", "comparisons need a column of losers"),
@@ -99,6 +98,7 @@ def test_a_bad_table_is_refused_in_one_line_that_names_it(folder, what):
         ("user,item\n" + "".join(f"{u},{i}\n" for u in range(3) for i in range(3)), "nothing was learnt"),
         ("user,item\n1,2\n2,2\n3,2\n", "a preference needs two items"),
         ("user,winner,loser,weight\n1,a,b,0\n", "all comparisons have the weight 0"),
+        ("user,left,right,winner\n1,a,b,\n", "all comparisons are ties"),
     ],
 )
 def test_data_that_teaches_nothing_gives_an_error_and_no_model(folder, content, words):
@@ -350,11 +350,10 @@ def test_describe_tells_which_columns_were_taken(folder):
     assert json.loads(ask("describe", "pairs.csv", "--json").stdout)["columns"]["loser"] == "loser"
 
 
-def test_ties_that_are_left_out_are_said(folder):
+def test_ties_are_counted(folder):
     (folder / "sides.csv").write_text("user,left,right,winner\n1,a,b,a\n1,b,c,\n1,a,c,c\n")
-    assert "1 of 3 comparisons are ties, and left out" in ask("describe", "sides.csv").stderr
-    for way in ("drop", "split"):
-        assert not ask("describe", "sides.csv", "--ties", way).stderr
+    for way, ties in (("keep", 1), ("drop", 0), ("split", 0)):
+        assert json.loads(ask("describe", "sides.csv", "--ties", way, "--json").stdout)["ties"] == ties
 
 
 def test_winners_and_losers_alone_are_of_one_judge(folder):

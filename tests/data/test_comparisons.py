@@ -11,8 +11,9 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
 
-from sadrec.data import Comparisons, DataWarning, as_comparisons
+from sadrec.data import Comparisons, DataWarning, Interactions, as_comparisons, as_feedback
 from sadrec.data.comparisons import folds
 
 STATED = pl.DataFrame({"judge": ["b", "a", "b"], "winner": [3, 1, 2], "loser": [1, 2, 3]})
@@ -33,10 +34,68 @@ def test_usual_column_names_are_found() -> None:
     assert Comparisons.from_frame(STATED).to_frame().rows() == [("b", 3, 1), ("a", 1, 2), ("b", 2, 3)]
 
 
-def test_the_winner_of_two_sides_wins_and_ties_are_dropped() -> None:
-    with pytest.warns(DataWarning, match="1 of 3 comparisons are ties, and left out"):
-        pairs = Comparisons.from_frame(SIDES)
-    assert pairs.to_frame().rows() == [(2, "y", "x"), (1, "x", "z")]
+def test_the_winner_of_two_sides_wins_and_ties_are_kept() -> None:
+    pairs = Comparisons.from_frame(SIDES)
+    assert pairs.to_frame().rows() == [(2, "y", "x", "y"), (1, "y", "x", None), (1, "x", "z", "x")]
+    assert pairs.decided.to_frame().rows() == [(2, "y", "x"), (1, "x", "z")]
+    assert pairs.ties is not None and pairs.ties.to_frame().rows() == [(1, "y", "x", None)]
+
+
+@pytest.mark.parametrize(
+    "winner",
+    [
+        ["model_b", "tie", "model_a", "tie (bothbad)"],
+        ["right", "draw", "left", "both"],
+        ["b", "", "a", None],
+        ["z", None, "z", None],
+        [0.0, 0.5, 1.0, None],
+        ["0", "0.5", "1", ""],
+    ],
+)
+def test_outcomes_are_read_as_people_have_them(winner: list[object]) -> None:
+    frame = pl.DataFrame({"model_a": ["x", "y", "z", "x"], "model_b": ["z", "z", "x", "y"], "winner": winner})
+    rows = Comparisons.from_frame(frame).to_frame().drop("user").rows()
+    assert rows == [("z", "x", "z"), ("y", "z", None), ("z", "x", "z"), ("x", "y", None)]
+
+
+def test_scores_of_games_say_who_won_and_features_are_those_of_the_winner() -> None:
+    columns = {
+        "team1": [1, 2, 3],
+        "team2": [2, 3, 1],
+        "score1": [0, 2, 4],
+        "score2": [2, 2, 1],
+        "home": [1.0, 1.0, 0.5],
+    }
+    games = Comparisons.from_frame(pl.DataFrame(columns), features=["home"])
+    assert games.to_frame().rows() == [(0, 2, 1, 2, -1), (0, 2, 3, None, 1), (0, 3, 1, 3, 0.5)]
+
+
+def test_numbers_that_are_items_are_no_scores() -> None:
+    frame = pl.DataFrame({"left": [1, 7], "right": [0, 5], "winner": [0, 1]})
+    with pytest.raises(ValueError, match=r"row 1: the winner 1 is neither left .7. nor right"):
+        Comparisons.from_frame(frame)
+
+
+def test_a_list_holds_pairs_or_rankings() -> None:
+    pairs = as_feedback([("a", "b"), ("c", "a", "b")])
+    assert isinstance(pairs, Comparisons)
+    assert pairs.to_frame().drop("user").rows() == [("a", "b"), ("c", "a"), ("c", "b"), ("a", "b")]
+    of_two = Comparisons.from_pairs([(1, 2), (2, 3)], users=["ann", "bob"])
+    assert of_two.to_frame().rows() == [("ann", 1, 2), ("bob", 2, 3)]
+    with pytest.raises(ValueError, match=r"a ranking has two items or more, not .1,."):
+        Comparisons.from_pairs([(1,)])
+
+
+def test_a_matrix_of_wins_is_no_matrix_of_interactions() -> None:
+    wins = np.array([[0, 3, 1], [2, 0, 4], [1, 2, 0]])
+    for matrix in (wins, csr_matrix(wins), np.triu(np.ones((4, 4)), 1)):
+        with pytest.raises(ValueError, match=r"Comparisons\.from_wins"):
+            as_feedback(matrix)
+    assert Comparisons.from_wins(wins, items=["a", "b", "c"]).to_frame().rows()[:2] == [
+        (0, "a", "b", 3),
+        (0, "a", "c", 1),
+    ]
+    assert isinstance(as_feedback(np.eye(3)), Interactions)
 
 
 def test_a_split_tie_is_half_a_comparison_each_way() -> None:
@@ -88,7 +147,7 @@ def test_comparing_an_item_with_itself_is_said_once_and_left_out() -> None:
             ValueError,
             "row 0: the winner 3 is neither left .1. nor",
         ),
-        ({"user": [1], "left": ["a"], "right": ["b"], "winner": [1]}, TypeError, "use the same ids"),
+        ({"user": [1], "left": ["a"], "right": ["b"], "winner": [2]}, ValueError, "a score of the left side"),
         ({"user": [1], "winner": [None], "loser": [1]}, ValueError, "row 0 has no item"),
         ({"user": [None, 1], "winner": [1, 1], "loser": [2, 2]}, ValueError, "row 0 has no user"),
         ({"user": [1], "left": [1], "right": [2], "winner": [None]}, ValueError, "no comparison is left of 1"),
@@ -105,8 +164,8 @@ def test_bad_frames_are_refused(columns: dict[str, list[object]], error: type, m
 
 
 def test_unknown_ways_with_ties_are_refused() -> None:
-    with pytest.raises(ValueError, match="ties must be 'drop' or 'split', not 'keep'"):
-        Comparisons.from_frame(SIDES, ties="keep")
+    with pytest.raises(ValueError, match="ties must be 'keep', 'drop' or 'split', not 'half'"):
+        Comparisons.from_frame(SIDES, ties="half")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -243,7 +302,7 @@ def test_the_description_counts_comparisons_and_pairs_of_items() -> None:
     assert (result.users, result.items, result.comparisons, result.pairs) == (2, 3, 3, 2)
     assert result.per_user == pytest.approx((1, 1.05, 1.5, 1.95, 2))
     assert result.per_item[0] == 1 and result.per_item[-1] == 3
-    assert "comparisons 3\npairs       2" in str(result)
+    assert "comparisons 3\nties        0\npairs       2" in str(result)
 
 
 @settings(deadline=None)

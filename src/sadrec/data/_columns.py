@@ -128,7 +128,7 @@ def find_interactions(
 def find_comparisons(columns: list[str], wanted: dict[str, str | None], features: Sequence[str] = ()) -> dict[str, str]:
     """Find the columns for each role: winner and loser, or left, right and outcome, or left, right and their scores.
 
-    Where no column looks like that of the judges, and none is left that could be one, one judge made all comparisons.
+    Where no column looks like that of the judges, one judge made all comparisons; a single other column is asked about.
     """
     chosen = {
         "user": find_column(columns, wanted["user"], "judge", required=False),
@@ -152,8 +152,8 @@ def find_comparisons(columns: list[str], wanted: dict[str, str | None], features
             f"{listed(columns)}; rename them, or name them: Comparisons.from_frame(frame, loser=COLUMN), or left=COLUMN "
             "and right=COLUMN"
         )
-    others = set(columns) - set(chosen.values())
-    if chosen["user"] is None and wanted["user"] == AUTO and any(map(_ENDS_IN_ID.search, others)):
+    others = set(columns) - set(chosen.values()) - {find_column(columns, AUTO, "timestamp", required=False)}
+    if chosen["user"] is None and len(others) == 1:
         find_column(columns, wanted["user"], "judge")  # which says what to do
     return _one_role_each(chosen)
 

@@ -1,7 +1,6 @@
 """From batches of rows to the arrays of comparisons: who won, whatever way a table says it."""
 
 import logging
-import re
 import warnings
 from typing import Any, Literal, get_args
 
@@ -21,12 +20,11 @@ log = logging.getLogger(__name__)
 
 Ties = Literal["keep", "drop", "split"]
 _TEXT = (pl.String, pl.Categorical, pl.Enum)
-_LEFT = {"a", "left", "modela", "player1", "playera", "team1", "teama", "first", "home", "1", "win"}
-_RIGHT = {"b", "right", "modelb", "player2", "playerb", "team2", "teamb", "second", "away", "2", "loss"}
+_LEFT = {"a", "left", "modela", "player1", "playera", "team1", "teama", "first", "home", "win"}
+_RIGHT = {"b", "right", "modelb", "player2", "playerb", "team2", "teamb", "second", "away", "loss"}
 _TIED = {"", "tie", "tied", "draw", "equal", "same", "both", "neither", "none", "bothbad", "tiebothbad", "bothgood"}
 _SCORES = {"1": 1, "1.0": 1, "0.5": 0, "0": -1, "0.0": -1}
 """Of the left side."""
-_NUMBER = re.compile(r"-?[0-9.]+$")
 
 
 class ComparisonRows:
@@ -123,12 +121,8 @@ def _results(columns: dict[str, pl.Series], where: Where) -> NDArray[np.int8]:
         plain_name(sides[0].name): 1, plain_name(sides[1].name): -1,
     }  # fmt: skip
     values = text.unique().drop_nulls().to_list()
-    if left.dtype == pl.String and sides[0].dtype not in _TEXT:  # 1 is an item there, and no score
-        meanings = {value: None if _NUMBER.match(value) else known.get(plain_name(value)) for value in values}
-    elif stated.dtype.is_numeric() or all(value in _SCORES for value in values):
-        meanings = {value: _SCORES.get(value) for value in values}
-    else:
-        meanings = {value: known.get(plain_name(value)) for value in values}
+    of_left = _SCORES if sides[0].dtype in _TEXT else {}  # else a number is an item
+    meanings = {value: of_left.get(value, known.get(plain_name(value))) for value in values}
     meaning = text.replace_strict(list(meanings), list(meanings.values()), default=None, return_dtype=pl.Float64)
     won_left, won_right = ((text == side).fill_null(False).to_numpy() for side in (left, right))
     named = np.where(won_left, 1.0, -1.0)

@@ -89,8 +89,8 @@ def train(
         held_out = data.validation_pairs(validation, settings.seed)
     if settings.solver != "variational" and data.ties is not None:
         warnings.warn(
-            f"{len(data.ties):,} comparisons are ties, and left out: solver={settings.solver!r} learns from decided ones "
-            "alone; ties='drop' leaves them out without a word",
+            f"{len(data.ties):,} comparisons are ties, and left out: solver={settings.solver!r} learns from decided "
+            "ones alone; ties='drop' leaves them out without a word",
             DataWarning,
             stacklevel=3,
         )
