@@ -1,7 +1,7 @@
 """Three outcomes of held-out comparisons, with ties learnt and with one probability of a tie for all.
 
-python -m studies.comparisons.ties --data FOLDER --sets llmfao       # sets with ties
-python -m studies.comparisons.ties --file votes.csv --by pairing     # a file of your own, such as public arena data
+``python -m studies.comparisons.ties`` takes sets with ties; with ``--file votes.csv`` a file of your own, such as public
+arena data.
 """
 
 import time
@@ -30,8 +30,8 @@ def row_of(train: Comparisons, test: Comparisons, threads: int) -> list[float]:
     for part in (train, test):
         tied, weight = np.zeros(len(part), bool) if part.tied is None else part.tied, weights_of(part)
         shares.append(float(weight[tied].sum() / weight.sum()))
-    learnt, tied = shares
-    constant = (1 - tied) * (result["log_loss"] - np.log(1 - learnt)) - tied * np.log(learnt)
+    learnt, true = shares
+    constant = (1 - true) * (result["log_loss"] - np.log(1 - learnt)) - true * np.log(learnt)
     scores = bradley_terry(fit_scores(train.decided, RIDGE))(test.decided)
     bt = -float(np.average(np.log(scores), weights=weights_of(test.decided)))
     return [bt, result["log_loss"], constant, result["outcome_log_loss"], seconds]
