@@ -1,7 +1,7 @@
 """Three outcomes of held-out comparisons, with ties learnt and with one probability of a tie for all.
 
-``python -m studies.comparisons.ties`` takes sets with ties; with ``--file votes.csv`` a file of your own, such as public
-arena data.
+``python -m studies.comparisons.ties`` takes sets with ties; with ``--file votes.csv`` a file of your own, such as
+public arena data.
 """
 
 import time

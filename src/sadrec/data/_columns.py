@@ -148,9 +148,9 @@ def find_comparisons(columns: list[str], wanted: dict[str, str | None], features
         if winner is None and not (left and right):
             find_column(columns, wanted["winner"], "winner")  # which says what to do
         raise ValueError(
-            f"comparisons need a column of losers, or columns left and right with the winner or both scores; "
-            f"{listed(columns)}; rename them, or name them: Comparisons.from_frame(frame, loser=COLUMN), or left=COLUMN "
-            "and right=COLUMN"
+            "comparisons need a column of losers, or columns left and right with the winner or both scores; "
+            f"{listed(columns)}; rename them, or name them: Comparisons.from_frame(frame, loser=COLUMN), or "
+            "left=COLUMN and right=COLUMN"
         )
     others = set(columns) - set(chosen.values()) - {find_column(columns, AUTO, "timestamp", required=False)}
     if chosen["user"] is None and len(others) == 1:
@@ -219,7 +219,7 @@ def _with_index(frame: Any) -> Any:
 
     names = list(getattr(getattr(frame.to_native(), "index", None), "names", []))
     usual = {alias for aliases in ALIASES.values() for alias in aliases}
-    if not any(isinstance(name, str) and name not in frame.columns and _plain(name) in usual for name in names):
+    if not any(isinstance(name, str) and name not in frame.columns and plain_name(name) in usual for name in names):
         return frame
     return nw.from_native(frame.to_native().reset_index(), eager_only=True)
 
