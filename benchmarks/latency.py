@@ -12,6 +12,7 @@ the softmax.
 import argparse
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -98,14 +99,12 @@ def visitors_of(items: int, settings: dict[str, Any], number: int) -> dict[str, 
     seen = sp.csr_matrix((np.ones(rows.size, np.float32), (rows, columns.ravel())), shape=(400, items))
     model = SAD(factors=FACTORS, iterations=1, num_threads=1, **settings)
     model.fit(Interactions.from_csr(seen), show_progress=False)
-    fitted = model.state
-    object.__setattr__(fitted, "parameters", random_model(items).parameters)  # of the size that a long fit gives
-    fitted.__dict__.pop("index", None)
+    model.state = replace(model.state, belief=random_model(items).state.belief)  # of the size that a long fit gives
     likes = [rng.choice(items, size, replace=False) for size in np.resize(np.arange(1, 21), number)]
     some = np.sort(rng.choice(items, 20, replace=False))
     given = sp.csr_matrix((np.ones(20, np.float32), some, [0, 20]), shape=(1, items))
     return {
-        "fold_in": lambda turn: model.fold_in(likes[turn]),
+        "visitor": lambda turn: model.visitor(likes[turn]),
         "recommend_for": lambda turn: model.recommend_for(likes[turn]),
         "recalculate_user": lambda turn: model.recommend(0, given, recalculate_user=True),
     }
@@ -128,7 +127,7 @@ def time_visitors(items: int, number: int, rounds: int) -> None:
 
 def compare_vectors(items: int) -> None:
     """Print how far the vector of a visitor is from the one that sixteen times as many negatives lead to."""
-    parameters = random_model(items).parameters
+    parameters = random_model(items).state.parameters
     rng = np.random.default_rng(2)
     for kind, candidates in (("pairwise", 1), ("hardest of 8", 8)):
         drawn = Negatives.drawn_from(parameters, None, candidates)

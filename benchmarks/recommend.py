@@ -30,6 +30,7 @@ import scipy.sparse as sp
 
 from peak import grown, measure_from
 from sadrec.ranking import Parameters
+from sadrec.ranking.belief import Point
 from sadrec.ranking.cycles import cycles
 from sadrec.ranking.explain import explain
 from sadrec.ranking.fold_in import fold_in
@@ -182,7 +183,7 @@ def bench_refit(factors, asked=200):
         return SAD(factors=factors, random_state=seed).fit(data, show_progress=False)
 
     def top(parameters, who):
-        return recommend(parameters, who, 10, liked=seen[users])[0]
+        return recommend(Point(parameters), who, 10, liked=seen[users])[0]
 
     def agreement(one, other):
         return float(np.mean([len(set(a) & set(b)) / 10 for a, b in zip(one, other, strict=True)]))
@@ -191,12 +192,12 @@ def bench_refit(factors, asked=200):
     vectors, seconds = [], []
     for user in users:
         began = time.perf_counter()
-        vectors.append(blind.fold_in(seen[[user]].indices))
+        vectors.append(blind.visitor(seen[[user]].indices).user_factors[0])
         seconds.append(time.perf_counter() - began)
-    known = top(first.parameters, users)
+    known = top(first.state.parameters, users)
     answer = {
-        "two fits": agreement(known, top(second.parameters, users)),
-        "fold-in": agreement(known, top(blind.parameters, np.stack(vectors))),
+        "two fits": agreement(known, top(second.state.parameters, users)),
+        "fold-in": agreement(known, top(blind.state.parameters, np.stack(vectors))),
     }
     print(f"top 10 of {asked} users, share in common with a fit that knew them, {factors} factors:")
     for name, share in answer.items():

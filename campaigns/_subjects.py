@@ -1,5 +1,6 @@
 """Small data and the fits that campaigns disturb: SAD by either solver and loss, with features, BPR, a posterior."""
 
+from copy import copy
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -120,12 +121,18 @@ def said(model: Any) -> str:
     asked += [model.margins(users[-1], items[:3], None), model.rank(users[0], method="wins").scores]
     asked += [model.rank(users[0]).items]
     if not isinstance(model, GibbsSAD):
-        asked += [*model.similar_items(items[0], N=3), model.fold_in(items[:2])]
+        asked += [*model.similar_items(items[0], N=3), model.visitor(items[:2]).user_factors]
         asked += [np.asarray(model.user_factors), model.item_factors, model.rival_factors]
         asked += [] if model.item_bias is None else [model.item_bias]
         asked += _said_of_newcomers(model)
     texts = [array.astype(str).tolist() if array.dtype.kind in "UM" else array for array in map(np.asarray, asked)]
     return fingerprint(*texts, model.get_params(), None if model.settings is None else model.settings.as_dict())
+
+
+def _with_item(model: Any, features: Any) -> Any:
+    """Return the factors that a new item has by its features."""
+    new = "new" if model.items.dtype.kind == "U" else 10**6
+    return copy(model).partial_fit(item_features={new: features}).item_factors[-1]
 
 
 def _said_of_newcomers(model: Any) -> list[Any]:
@@ -136,9 +143,9 @@ def _said_of_newcomers(model: Any) -> list[Any]:
         if known is None or known.item is None:
             return []
         if known.user is None:
-            return [model.fold_in_item(features=[1.0, 0.0, 0.0, 1.0, 0.0]).item_factors]
+            return [_with_item(model, [1.0, 0.0, 0.0, 1.0, 0.0])]
         best = model.visitor(features={"age": 1.0}).recommend("visitor", N=3)
-        return [model.fold_in_item(features=values).item_factors, model.fold_in(features={"age": 3.0}), *best]
+        return [_with_item(model, values), model.visitor(features={"age": 3.0}).user_factors, *best]
     except ValueError as error:  # a forged file may know other features, and say so
         if "\n" in str(error) or "features" not in str(error):
             raise

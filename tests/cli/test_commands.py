@@ -128,9 +128,9 @@ def test_some_users_and_other_exclusions_are_parquet(model, tmp_path):
 
 
 def test_an_interrupted_folder_is_continued_by_the_same_command(model, tmp_path, monkeypatch):
-    from sadrec.models import everybody
+    from sadrec.models import export
 
-    keep, kept = everybody.Folder.keep, []
+    keep, kept = export.Folder.keep, []
 
     def stop(self, part):
         keep(self, part)
@@ -138,8 +138,8 @@ def test_an_interrupted_folder_is_continued_by_the_same_command(model, tmp_path,
         if len(kept) == 1:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(everybody.Folder, "keep", stop)
-    monkeypatch.setattr(everybody, "_LEAST_USERS", 5)
+    monkeypatch.setattr(export.Folder, "keep", stop)
+    monkeypatch.setattr(export, "_LEAST_USERS", 5)
     call = ("recommend", model, "--all", "-o", tmp_path / "all")
     assert "Run the same command again to continue" in ask(*call, code=130)
     assert "written to" in ask(*call)
@@ -337,7 +337,7 @@ def test_an_interrupted_fit_of_comparisons_keeps_its_checkpoints(tmp_path, monke
     assert result.exit_code == 130 and list((tmp_path / "m.sad.checkpoint").glob("*.checkpoint"))
     result = CliRunner().invoke(main, arguments)
     assert result.exit_code == 0 and not (tmp_path / "m.sad.checkpoint").exists()
-    assert len(SAD.load(tmp_path / "m.sad").history) == 80
+    assert len(SAD.load(tmp_path / "m.sad").state.history) == 80
 
 
 def test_a_second_fit_of_the_same_output_leaves_the_folder_of_the_first_alone(ratings, tmp_path):

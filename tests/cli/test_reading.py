@@ -102,7 +102,7 @@ def test_fit_tells_the_settings_it_used_and_the_epoch_it_kept(write, tmp_path):
     answer = json.loads(ask(*fit, "--json").stdout)
     assert answer["settings"]["learning_rate"] == 0.05 and answer["epoch"] == 6
     answer = json.loads(ask(*fit, "--validation", 0.3, "--json").stdout)
-    history = SAD.load(tmp_path / "m.sad").history
+    history = SAD.load(tmp_path / "m.sad").state.history
     best = max(range(len(history)), key=lambda epoch: history[epoch]["validation_log_likelihood"])
     assert answer["epoch"] == best + 1
     assert answer["figures"]["validation_log_likelihood"] == history[best]["validation_log_likelihood"]

@@ -48,7 +48,7 @@ def same_bits(made, folder):
         model = SAD(**SMALL).fit(data, show_progress=False, engine=Ray(workers=workers))
         likelihood = [figures["log_likelihood"] for figures in model.state.history]
         result[f"{workers} workers"] = same(model, whole) and likelihood == [
-            figures["log_likelihood"] for figures in whole.history
+            figures["log_likelihood"] for figures in whole.state.history
         ]
     later = clicks(70, 50)
     models = (SAD(**SMALL).fit(later, False, warm_start=whole, engine=engine) for engine in (None, Ray(workers=2)))

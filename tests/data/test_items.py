@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from sadrec import SAD, Interactions, Items
+from sadrec.ranking.cycles import recommend_groups
 
 
 def game():
@@ -89,7 +90,7 @@ def test_answers_are_shown_with_titles():
     assert cycle.named(NAMES).path.tolist() == ["rock", "scissors", "paper"]
     assert "rock      beats  scissors" in str(cycle.named(NAMES))
     assert str(model.explain("ann", 10, 30).named(NAMES)).startswith("rock over scissors")
-    assert str(model.recommend_groups("ann")[0].named(NAMES)).startswith("rock | ")
+    assert str(recommend_groups(model.tournament("ann"))[0].named(NAMES)).startswith("rock | ")
     assert model.rank("ann").named(NAMES).items.tolist()[-1] == "40"
 
 

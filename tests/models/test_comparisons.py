@@ -44,7 +44,7 @@ def test_unknown_items_are_even_and_a_judge_without_data_is_an_average_one():
     order = np.argsort(-model.scores([6])[0][:20])
     wins = np.bincount(winner, minlength=20) / np.maximum(np.bincount(loser, minlength=20), 1)
     assert np.corrcoef(np.argsort(order), np.argsort(np.argsort(-wins)))[0, 1] > 0.9
-    likes_best = model.recommend_popular(N=1)[0][0]
+    likes_best = model.recommend(None, N=1)[0][0]
     assert likes_best in order[:3]
 
 
@@ -58,11 +58,13 @@ def test_less_is_known_of_less_data():
     assert (np.abs(p - 0.5) <= np.abs(1 / (1 + np.exp(-x)) - 0.5) + 1e-3).mean() > 0.95  # nearer to one half
 
 
-def test_fold_in_starts_from_the_average_user():
+def test_a_visitor_starts_from_the_average_user():
     judges, winner, loser = tournament(judges=30, count=6000)
     model = SAD(factors=4).fit(comparisons(judges, winner, loser), show_progress=False)
     one = comparisons([0], [winner[0]], [loser[0]], m=20)
-    np.testing.assert_allclose(model.fold_in(one), model.state.parameters.user_mean, atol=0.75)
+    np.testing.assert_allclose(
+        model.visitor(comparisons=one).user_factors[0], model.state.parameters.user_mean, atol=0.75
+    )
     assert not np.allclose(model.state.parameters.user_mean, 0) or not model.user_factors.any()
 
 
@@ -383,9 +385,9 @@ def test_a_short_fit_adds_the_later_factors_too():
     x = 2 * np.sum(eta[0, first] * eta[1, second] - eta[0, second] * eta[1, first], axis=1)
     wins = rng.random(len(x)) < 1 / (1 + np.exp(-x))
     data = comparisons(np.zeros(len(x), int), np.where(wins, first, second), np.where(wins, second, first))
-    assert SAD(iterations=28).fit(data, show_progress=False).parameters.n_factors > 1
+    assert SAD(iterations=28).fit(data, show_progress=False).state.parameters.n_factors > 1
     impatient = SAD().fit(data, show_progress=False, validation=data, patience=1)
-    assert impatient.parameters.n_factors > 1 and len(impatient.history) > PRUNED[-1]
+    assert impatient.state.parameters.n_factors > 1 and len(impatient.state.history) > PRUNED[-1]
 
 
 def test_bpr_explains_everything_by_scores():
@@ -433,7 +435,7 @@ def test_a_fit_that_a_callback_stopped_stays_stopped(tmp_path):
 def test_positions_out_of_range_never_reach_a_kernel():
     model = SAD().fit(comparisons(*tournament()), show_progress=False)
     with pytest.raises(IndexError, match="item"):
-        model.state.belief.distribution(model.state.parameters, [0], [10**9], [0])
+        model.state.belief.distribution([0], [10**9], [0])
 
 
 def test_settings_of_sgd_are_refused_by_the_variational_solver():
@@ -470,10 +472,10 @@ def test_what_a_user_thinks_of_items_makes_no_cycle():
     loser = (winner + step) % 12
     won = rng.random(1700) < 1 / (1 + np.exp(scores[judges, loser] - scores[judges, winner]))
     data = comparisons(judges, np.where(won, winner, loser), np.where(won, loser, winner))
-    known = SAD().fit(data, show_progress=False).state
-    assert known.uncertainty.own_scale > 0.5
+    belief = SAD().fit(data, show_progress=False).state.belief
+    assert belief.own_scale > 0.5
     triples = [rng.permutation(12)[:3] for _ in range(60)]
-    sure = [known.uncertainty.together(known.parameters, 0, path, np.roll(path, -1)) for path in triples]
+    sure = [belief.together(0, path, np.roll(path, -1)) for path in triples]
     assert np.mean(sure) < 0.01
 
 

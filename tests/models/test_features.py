@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from sadrec import BPR, SAD, Comparisons, Interactions
 from sadrec.features import Features
 from sadrec.models.base import ModelFileError
+from sadrec.ranking.new_items import fold_in_item
 
 USERS, ITEMS = 60, 40
 SETTINGS = {"factors": 4, "iterations": 12, "learning_rate": 0.1, "regularization": 0.02, "blocks": 2}
@@ -47,8 +48,8 @@ def bits(model):
 
 def test_items_that_only_the_features_know_are_known_without_history(model):
     assert len(model.items) == ITEMS - 1
-    assert model.items[model.features.item.cold].tolist() == ["i36", "i37", "i38"]
-    assert model.users[model.features.user.cold].tolist() == ["u60", "u61"]
+    assert model.items[model.state.features.item.cold].tolist() == ["i36", "i37", "i38"]
+    assert model.users[model.state.features.user.cold].tolist() == ["u60", "u61"]
 
 
 def test_new_items_are_preferred_by_those_who_like_their_kind(model):
@@ -117,10 +118,14 @@ def test_saved_is_loaded(model, tmp_path):
     for mmap in (False, True):
         again = SAD.load(tmp_path / "m.sad", mmap=mmap)
         assert bits(again) == bits(model)
-        assert again.features.item.encoder.columns == model.features.item.encoder.columns
-        np.testing.assert_array_equal(again.features.item.rows.toarray(), model.features.item.rows.toarray())
-        np.testing.assert_array_equal(again.features.user.linear.coefficients, model.features.user.linear.coefficients)
-    assert SAD(**SETTINGS).fit(taste(), show_progress=False).features is None
+        assert again.state.features.item.encoder.columns == model.state.features.item.encoder.columns
+        np.testing.assert_array_equal(
+            again.state.features.item.rows.toarray(), model.state.features.item.rows.toarray()
+        )
+        np.testing.assert_array_equal(
+            again.state.features.user.linear.coefficients, model.state.features.user.linear.coefficients
+        )
+    assert SAD(**SETTINGS).fit(taste(), show_progress=False).state.features is None
 
 
 @pytest.mark.parametrize(
@@ -149,8 +154,8 @@ def test_partial_fit_goes_on_with_the_same_features(model, tmp_path):
     again = SAD.load(tmp_path / "m.sad")
     new = Interactions.from_frame(pl.DataFrame({"user": ["u60", "u99"], "item": ["i36", "i01"]}))
     again.partial_fit(new, show_progress=False)
-    assert again.items[again.features.item.cold].tolist() == ["i37", "i38"]
-    assert again.users[again.features.user.cold].tolist() == ["u61"]
+    assert again.items[again.state.features.item.cold].tolist() == ["i37", "i38"]
+    assert again.users[again.state.features.user.cold].tolist() == ["u61"]
     assert len(again.users) == USERS + 3
     assert np.isfinite(again.preference("u99", "i37", "i38"))
 
@@ -207,7 +212,7 @@ def test_the_variational_solver_knows_fighters_who_never_fought(judges):
     truth = speed[new] - speed[rivals]
     found = model.preference(judge, new, rivals)
     assert np.corrcoef(truth, found)[0, 1] > 0.9
-    assert model.items[model.features.item.cold].tolist() == [36, 37, 38, 39]
+    assert model.items[model.state.features.item.cold].tolist() == [36, 37, 38, 39]
     sure = model.deviation(judge, rivals[:36], np.roll(rivals[:36], 1)).mean()
     assert model.deviation(judge, new, rivals).mean() > sure
 
@@ -232,16 +237,18 @@ def test_the_variational_solver_resumes_with_features(tmp_path):
 def test_added_items_and_users_are_like_those_that_fit_knew(model, tmp_path):
     model.save(tmp_path / "m.sad")
     again = SAD.load(tmp_path / "m.sad")
-    again.add_items({"new": {"colour": "red"}}).add_users(pl.DataFrame({"user": ["eve"], "club": ["r"]}))
+    again.partial_fit(
+        item_features={"new": {"colour": "red"}}, user_features=pl.DataFrame({"user": ["eve"], "club": ["r"]})
+    )
     assert again.preference("u00", "new", "i36") == 0
     assert again.preference("eve", "new", "i37") == pytest.approx(model.preference("u60", "i36", "i37"))
     assert again.recommend("eve", N=5, items=["new", "i37"])[0].tolist() == ["new", "i37"]
     again.save(tmp_path / "n.sad")
     assert bits(SAD.load(tmp_path / "n.sad")) == bits(again)
     with pytest.raises(ValueError, match="'i01' is known already"):
-        again.add_items({"i01": {"colour": "red"}})
+        again.partial_fit(item_features={"i01": {"colour": "red"}})
     with pytest.raises(ValueError, match="no column 'colour'"):
-        again.add_items({"other": {"size": 3.0}})
+        again.partial_fit(item_features={"other": {"size": 3.0}})
 
 
 def test_added_items_keep_what_a_variational_fit_knows():
@@ -250,36 +257,38 @@ def test_added_items_keep_what_a_variational_fit_knows():
     judge = said.users[0]
     before = model.probability(judge, np.arange(10), np.arange(1, 11))
     sure = model.deviation(judge, 0, 1)
-    model.add_items(pl.DataFrame({"item": [100, 101], "speed": [9.0, 1.0]}))
+    model.partial_fit(item_features=pl.DataFrame({"item": [100, 101], "speed": [9.0, 1.0]}))
     np.testing.assert_array_equal(model.probability(judge, np.arange(10), np.arange(1, 11)), before)
     assert model.probability(judge, 100, 101) > 0.8
     assert model.deviation(judge, 100, 101) > sure
 
 
 def test_new_users_by_features_by_likes_and_by_both(model):
-    predicted = model.fold_in(features={"club": "r"})
+    known = model.visitor(features={"club": "r"}).state
+    predicted = known.parameters.user_factors[0]
     np.testing.assert_allclose(predicted, model.user_factors[60], atol=1e-6)
-    assert model.fold_in(features={"club": "r"}, return_covariance=True)[1].shape == (4, 4)
+    assert known.belief.user_covariance_of(0).shape == (4, 4)
     ids, _ = model.recommend_for(features={"club": "b"}, N=5)
     assert all(int(item[1:]) % 2 == 1 for item in ids)
-    plain, both = model.fold_in(["i01"]), model.fold_in(["i01"], features={"club": "r"})
+    plain, both = (model.visitor(["i01"], features=club).user_factors[0] for club in (None, {"club": "r"}))
     assert np.linalg.norm(both - predicted) < np.linalg.norm(plain - predicted)
-    visitor = model.visitor(["i00"], "eve", features={"club": "r"})
+    visitor = model.visitor(["i00"], name="eve", features={"club": "r"})
     assert visitor.preference("eve", "i36", "i37") > 0
     assert visitor.explain("eve", "i36", "i37").by_features > 0
-    with pytest.raises(ValueError, match="give liked or features"):
+    with pytest.raises(ValueError, match="give liked, comparisons or features"):
         model.recommend_for()
-    with pytest.raises(ValueError, match="give items or features"):
-        model.fold_in()
 
 
-def test_a_new_item_by_features_by_likes_and_by_both(model):
-    alone = model.fold_in_item(features={"colour": "red"})
-    np.testing.assert_allclose(alone.item_factors, model.item_factors[36], atol=1e-6)
-    assert alone.users == 0
-    plain = model.fold_in_item(["u01"])
-    both = model.fold_in_item(["u01"], features={"colour": "red"})
-    far, near = (np.linalg.norm(one.item_factors - alone.item_factors) for one in (plain, both))
+def test_a_new_item_by_features_by_likes_and_by_both(model, tmp_path):
+    model.save(tmp_path / "m.sad")
+    again = SAD.load(tmp_path / "m.sad").partial_fit(item_features={"new": {"colour": "red"}})
+    alone = [side[-1] for side in (again.item_factors, again.rival_factors, again.item_bias)]
+    np.testing.assert_allclose(alone[0], model.item_factors[36], atol=1e-6)
+    who = model.state.users.positions(["u01"])
+    plain, both = (
+        fold_in_item(model.state.parameters, who, model.state.liked, centre=centre) for centre in (None, alone)
+    )
+    far, near = (np.linalg.norm(one.item_factors - alone[0]) for one in (plain, both))
     assert near < far
 
 
@@ -297,9 +306,9 @@ def test_an_explanation_says_what_came_from_features(model):
 def test_questions_by_features_to_a_model_without_are_refused():
     plain = SAD.from_factors(np.ones((1, 2)), np.ones((2, 2)))
     with pytest.raises(ValueError, match="fitted without item_features"):
-        plain.add_items({5: ["x"]})
+        plain.partial_fit(item_features={5: ["x"]})
     with pytest.raises(ValueError, match="fitted without user_features"):
-        plain.fold_in(features={"age": 3})
+        plain.visitor(features={"age": 3})
 
 
 def test_validation_data_may_hold_items_that_training_lacks():

@@ -45,14 +45,14 @@ def test_a_model_comes_back_as_it_was(tmp_path, kind, mmap):
     model.save(tmp_path / "m.sad")
     back = SAD.load(tmp_path / "m.sad", mmap=mmap)
     assert type(back) is SAD and back.get_params() == {**model.get_params(), "random_state": 0}
-    assert back.settings == model.settings and back.history == model.state.history
+    assert back.settings == model.settings and back.state.history == model.state.history
     for name in ("user_factors", "item_factors", "rival_factors", "item_bias", "users", "items"):
         np.testing.assert_array_equal(getattr(back, name), getattr(model, name))
         assert getattr(back, name).dtype == getattr(model, name).dtype
     assert (back.seen != model.state.seen).nnz == 0
     for user in model.users:
         np.testing.assert_array_equal(back.recommend(user)[0], model.recommend(user)[0])
-    again = SAD(**back.get_params()).fit(back.seen)
+    again = SAD(**back.get_params()).fit(back.state.seen)
     assert again.settings.factors == 3
 
 

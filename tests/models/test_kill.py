@@ -46,7 +46,7 @@ def test_killed_and_resumed_it_ends_with_the_same_bits(tmp_path):
     np.testing.assert_array_equal(one.user_factors, two.user_factors)
     np.testing.assert_array_equal(one.item_factors, two.item_factors)
     np.testing.assert_array_equal(one.rival_factors, two.rival_factors)
-    assert len(two.history) == 24
+    assert len(two.state.history) == 24
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from sadrec import BPR, SAD, Interactions
 from sadrec._record import CheckpointError
 from sadrec.data.ids import UnknownIdError
-from sadrec.models import everybody
+from sadrec.models import export
 
 
 def made(users=57, items=23, kind=SAD, text=False):
@@ -151,7 +151,7 @@ class StopError(Exception):
 
 def stopped(model, folder, monkeypatch, after, error=StopError, **options):
     """Begin, and stop after so many parts; return which are there."""
-    keep, kept = everybody.Folder.keep, []
+    keep, kept = export.Folder.keep, []
 
     def stop(self, part):
         if len(kept) == after:
@@ -160,7 +160,7 @@ def stopped(model, folder, monkeypatch, after, error=StopError, **options):
         keep(self, part)
 
     with monkeypatch.context() as patch:
-        patch.setattr(everybody.Folder, "keep", stop)
+        patch.setattr(export.Folder, "keep", stop)
         with pytest.raises(error):
             written(model, folder, **options)
     return kept
@@ -168,14 +168,14 @@ def stopped(model, folder, monkeypatch, after, error=StopError, **options):
 
 def counted(model, folder, monkeypatch, **options):
     """Continue; return the parts that were computed, and all rows."""
-    write, computed = everybody.Lists.write, []
+    write, computed = export.Lists.write, []
 
     def count(self, part, *more):
         computed.append(part.name)
         return write(self, part, *more)
 
     with monkeypatch.context() as patch:
-        patch.setattr(everybody.Lists, "write", count)
+        patch.setattr(export.Lists, "write", count)
         return computed, written(model, folder, **options)
 
 
@@ -255,29 +255,29 @@ def test_a_folder_of_other_things_is_left_alone(tmp_path):
 
 def test_a_folder_in_use_is_refused(tmp_path, monkeypatch):
     model, folder = made(), tmp_path / "lists"
-    keep = everybody.Folder.keep
+    keep = export.Folder.keep
 
     def meanwhile(self, part):
         with pytest.raises(CheckpointError, match="in use by another process"):
             written(model, folder)
         keep(self, part)
 
-    monkeypatch.setattr(everybody.Folder, "keep", meanwhile)
+    monkeypatch.setattr(export.Folder, "keep", meanwhile)
     assert written(model, folder, part_users=50) == expected(model)
 
 
 KILLED = """
 import os, signal, sys
 from sadrec import SAD
-from sadrec.models import everybody
-whole, count = everybody.write_whole, [0]
+from sadrec.models import export
+whole, count = export.write_whole, [0]
 def write_whole(path, content):
     count[0] += str(path).endswith(".parquet")
     if count[0] == 3:
         (path.parent / f".{path.name}.elsewhere-1-ab.part").write_bytes(content[:100])  # left by a kill
         os.kill(os.getpid(), signal.SIGKILL)
     whole(path, content)
-everybody.write_whole = write_whole
+export.write_whole = write_whole
 SAD.load(sys.argv[1]).recommend_all(output=sys.argv[2], part_users=10, show_progress=False)
 """
 
@@ -299,7 +299,7 @@ def test_after_a_kill_no_row_is_lost_or_doubled(tmp_path, monkeypatch):
 @pytest.mark.parametrize(("users", "N", "size"), [(0, 10, 2048), (6040, 10, 2048), (10**6, 10, 15625),
                                                   (10**8, 10, 65536), (10**8, 1000, 1048), (5, 10**7, 1)])  # fmt: skip
 def test_parts_are_large_enough_to_work_on_and_small_enough_to_hold(users, N, size):
-    assert everybody._part_users(users, N, None) == size
+    assert export._part_users(users, N, None) == size
 
 
 def test_the_manifest_counts_rows_and_users(tmp_path):

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from sadrec import SAD
 from sadrec._files import checksum_of, fingerprint, read_arrays, write_arrays
 from sadrec.models import ModelFileError
+from sadrec.models.fitting import collect
 from sadrec.models.shards import MANIFEST, fitted_away, write_users
 from sadrec.models.stacked import StackedMatrix, StackedRows
 
@@ -27,14 +28,14 @@ class Elsewhere:
         return self.model.items, rows, np.array(self.model.item_bias)
 
     def users(self):
-        return np.array(self.model.user_factors), self.model.users, self.model.seen
+        return np.array(self.model.user_factors), self.model.users, self.model.state.seen
 
     def write_users(self, folder, token):
         if self.fails:
             raise RuntimeError("a worker is gone")
         files = []
         for number, (first, last) in enumerate(pairwise(CUTS)):
-            seen = self.model.seen[first:last]
+            seen = self.model.state.seen[first:last]
             parts = seen.indptr.astype(np.int64), seen.indices, seen.data
             own = slice(first, last)
             name = f"users-{number}-{token}.sad"
@@ -79,11 +80,16 @@ def test_a_model_whose_users_are_away_says_what_to_do_until_it_is_saved_or_colle
         lambda: np.asarray(model.user_factors),
         lambda: model.state.seen,
     ):
-        with pytest.raises(ValueError, match=r"with the workers that learnt it: call save\('folder/'\) or collect\(\)"):
+        with pytest.raises(
+            ValueError,
+            match=r"with the workers that learnt it: call save\('folder/'\) first, or fit with engine=Ray",
+        ):
             ask()
     holder = model.state.away
-    assert same(model.collect(), whole) and holder.ended and (model.state.seen != whole.seen).nnz == 0
-    assert model.collect() is model
+    collect(model)
+    assert same(model, whole) and holder.ended and (model.state.seen != whole.state.seen).nnz == 0
+    collect(model)
+    assert same(model, whole)
 
 
 def test_a_folder_is_read_by_shard_and_answers_as_the_whole_model(whole, tmp_path):
@@ -102,8 +108,8 @@ def test_a_folder_is_read_by_shard_and_answers_as_the_whole_model(whole, tmp_pat
         assert np.array_equal(one.recommend(asked, N=5)[1], whole.recommend(asked, N=5)[1])
         assert np.array_equal(one.preference(asked, 1, [2, 3, 4, 5]), whole.preference(asked, 1, [2, 3, 4, 5]))
         assert np.array_equal(one.similar_users("u03", 5)[0], whole.similar_users("u03", 5)[0])
-        assert np.array_equal(one.intransitivity(), whole.intransitivity())
-        assert np.array_equal(one.recommend_popular(3)[0], whole.recommend_popular(3)[0])
+        assert np.array_equal(one.intransitivity(one.users), whole.intransitivity(one.users))
+        assert np.array_equal(one.recommend(None, N=3)[0], whole.recommend(None, N=3)[0])
         assert np.array_equal(one.recommend_for([1, 2], 3)[0], whole.recommend_for([1, 2], 3)[0])
     lists = mapped.recommend_all(N=3, output=tmp_path / "lists", part_users=8, show_progress=False).collect()
     assert lists.equals(whole.recommend_all(N=3, output=tmp_path / "others", show_progress=False).collect())

@@ -8,6 +8,7 @@ from sadrec import BPR, SAD, Comparisons, Interactions
 from sadrec.data import as_feedback
 from sadrec.evaluation import EASE, Popularity
 from sadrec.posterior import GibbsSAD
+from sadrec.ranking.cycles import cyclic_triads, recommend_groups
 
 GAMES = pl.DataFrame({"judge": [1, 1, 2, 2], "winner": list("abca"), "loser": list("bcab")})
 
@@ -88,8 +89,9 @@ def test_ids_that_would_move_the_cursor_are_spelled_out():
     model = SAD.from_factors(
         [[1, 1, 1]], [[1, 0, 0], [0, 1, 0], [0, 0, 1]], [[0, 1, 0], [0, 0, 1], [1, 0, 0]], users=["a\nb"], items=names
     )
-    shown = [*model.cycles("a\nb"), model.explain("a\nb", *names[:2]), *model.recommend_groups("a\nb")]
-    shown += [model.cyclic_triads("a\nb"), model.rank("a\nb")]
+    table = model.tournament("a\nb")
+    shown = [*model.cycles("a\nb"), model.explain("a\nb", *names[:2]), *recommend_groups(table)]
+    shown += [cyclic_triads(table), model.rank("a\nb")]
     for text in map(str, shown):
         assert all(line.isprintable() for line in text.split("\n"))
         assert r"tea\n" in text or "tea" not in text

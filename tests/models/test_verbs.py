@@ -9,6 +9,9 @@ import scipy.sparse as sp
 
 from sadrec import BPR, SAD, Comparisons
 from sadrec.data.ids import Ids
+from sadrec.ranking.cycles import cyclic_triads, recommend_groups
+from sadrec.ranking.intransitivity import item_counter_effects
+from sadrec.ranking.new_items import fold_in_item
 from tests.contract import checkerboard
 
 
@@ -93,22 +96,24 @@ def test_users_can_be_recalculated_from_what_they_liked(fitted):
 
 def test_a_new_user_is_recognised(fitted):
     model, _, _ = fitted
-    vector, covariance = model.fold_in([0, 2, 4], return_covariance=True)
-    assert vector.shape == (6,) and covariance.shape == (6, 6)
+    known = model.visitor([0, 2, 4]).state
+    covariance = known.belief.user_covariance_of(0)
+    assert known.parameters.user_factors.shape == (1, 6) and covariance.shape == (6, 6)
     assert (np.linalg.eigvalsh(covariance) > 0).all()
     ids, _ = model.recommend_for([0, 2, 4], N=8)
     assert (ids % 2 == 0).all() and not set(ids) & {0, 2, 4}
     frame = pl.DataFrame({"winner": [1, 3, 5], "loser": [0, 2, 4]})
     stated = Comparisons.from_frame(frame, user=None, winner="winner", loser="loser")
-    assert (model.recommend_for(stated, N=8)[0] % 2 == 1).mean() > 0.8
+    assert (model.recommend_for(comparisons=stated, N=8)[0] % 2 == 1).mean() > 0.8
     with pytest.raises(ValueError, match="empty"):
         model.recommend_for([])
-    assert len(model.recommend_popular(N=5)[0]) == 5
+    assert len(model.recommend(None, N=5)[0]) == 5
 
 
 def test_a_new_item_is_placed_by_who_liked_it(fitted):
     model, _, _ = fitted
-    new = model.fold_in_item(model.users[:20:2])  # even users
+    state = model.state
+    new = fold_in_item(state.parameters, state.users.positions(model.users[:20:2]), state.liked)  # even users
     even, odd = model.user_factors[30], model.user_factors[31]
     average = model.item_factors.mean(axis=0)
     assert even @ (new.item_factors - average) > odd @ (new.item_factors - average)
@@ -146,9 +151,9 @@ def test_contributions_sum_to_the_preference_exactly(fitted):
 def test_bpr_has_no_cycles():
     data, _ = checkerboard()
     model = BPR(factors=6, iterations=30).fit(data)
-    assert model.cycles(0) == [] and model.intransitivity(0) == 0 and model.cyclic_triads(0).count == 0
-    assert (model.intransitivity() == 0).all()
-    shown = model.recommend_groups(0, N=5)
+    assert model.cycles(0) == [] and model.intransitivity(0) == 0 and cyclic_triads(model.tournament(0)).count == 0
+    assert model.intransitivity() == 0 and (model.intransitivity(model.users) == 0).all()
+    shown = recommend_groups(model.tournament(0), 5)
     assert all(len(group) == 1 for group in shown)
 
 
@@ -159,14 +164,14 @@ def test_the_cycle_of_the_game_is_found(game):
     path = list(cycles[0].path)
     for item, rival in zip(path, path[1:] + path[:1], strict=True):
         assert game.preference("ann", item, rival) > 0
-    triads = game.cyclic_triads("ann")
+    triads = cyclic_triads(game.tournament("ann"))
     assert triads.count == 1 and triads.total == 4
     assert 0 < game.intransitivity("ann") < 1
-    assert set(game.counter_effects("ann", N=3)[0]) <= {"rock", "paper", "scissors", "air"}
+    assert set(item_counter_effects(game.state.parameters, 0).strongest(3)) <= {0, 1, 2, 3}
 
 
 def test_groups_show_the_cycle_together_before_air(game):
-    groups = game.recommend_groups("ann", N=4)
+    groups = recommend_groups(game.tournament("ann"), 4)
     assert [set(group.items) for group in groups] == [{"rock", "paper", "scissors"}, {"air"}]
 
 
@@ -192,7 +197,8 @@ def test_one_item_and_unknown_ids():
         lambda: model.similar_items("x"),
         lambda: model.cycles(9),
         lambda: model.rank(0, ["x"]),
-        lambda: model.fold_in(["x"]),
+        lambda: model.visitor(["x"]),
+        lambda: model.recommend_for(["x"]),
     ):
         with pytest.raises(ValueError, match="unknown"):
             ask()
@@ -206,7 +212,7 @@ def test_what_one_was_seen_with_is_left_out_whatever_it_comes_in(game):
 
 
 def test_one_user_can_ask_for_any_number_without_memory_for_it(game):
-    assert len(game.recommend("ann", N=10**15)[0]) == len(game.recommend_popular(N=10**15)[0]) == 4
+    assert len(game.recommend("ann", N=10**15)[0]) == len(game.recommend(None, N=10**15)[0]) == 4
     assert len(game.recommend_for(["air"], N=10**15)[0]) == 3
     assert len(game.tournament("ann", N=10**15)) == 4
 
@@ -233,9 +239,9 @@ def test_the_matrix_given_stays_as_it_is(fitted):
         (lambda m: m.margins("ann", "rock", ["air"]), "items must be a sequence of ids, not 'rock'"),
         (lambda m: m.margins("ann", None, "air"), "rivals must be a sequence of ids, not 'air'"),
         (lambda m: m.explain("ann", ["rock"], "air"), r"item must be one id, not \['rock'\]"),
-        (lambda m: m.recommend_groups(["ann"]), r"user must be one id, not \['ann'\]"),
-        (lambda m: m.recommend_groups("ann", candidates=0), "candidates must be a whole number, at least 1, not 0"),
-        (lambda m: m.recommend_groups("ann", N="ten"), "N must be a whole number, at least 0, not 'ten'"),
+        (lambda m: m.tournament(["ann"]), r"user must be one id, not \['ann'\]"),
+        (lambda m: m.recommend("ann", method="wins", candidates=0), "candidates must be a whole number, at least 1"),
+        (lambda m: m.tournament("ann", N="ten"), "N must be a whole number, at least 0, not 'ten'"),
         (
             lambda m: m.preference("ann", ["rock", "air"], ["rock", "air", "paper"]),
             r"shapes are \(\), \(2,\) and \(3,\)",
@@ -250,12 +256,12 @@ def test_what_is_wrong_is_named_in_terms_of_ids(game, ask, message):
 @pytest.mark.parametrize(
     ("which", "ask"),
     [
-        ("user_ids", lambda m: m.recommend([0, 1], N=5)),
-        ("user_ids", lambda m: m.recommend(0, N=5, method="wins")),
-        ("item_ids", lambda m: m.recommend_for([1, 3], N=5)),
-        ("item_ids", lambda m: m.similar_items(3, N=5)),
-        ("user_ids", lambda m: [m.scores([0, 1])]),
-        ("user_ids", lambda m: [m.margins(0, [1, 2], None)]),
+        ("users", lambda m: m.recommend([0, 1], N=5)),
+        ("users", lambda m: m.recommend(0, N=5, method="wins")),
+        ("items", lambda m: m.recommend_for([1, 3], N=5)),
+        ("items", lambda m: m.similar_items(3, N=5)),
+        ("users", lambda m: [m.scores([0, 1])]),
+        ("users", lambda m: [m.margins(0, [1, 2], None)]),
     ],
 )
 def test_an_answer_during_which_the_model_is_refitted_is_all_of_the_old_model(which, ask):
@@ -268,7 +274,7 @@ def test_an_answer_during_which_the_model_is_refitted_is_all_of_the_old_model(wh
             model.state = larger.state  # what another thread does when its fit begins
             return super().positions(ids)
 
-    ids = getattr(model, which)
+    ids = getattr(model.state, which)
     model.state = replace(model.state, **{which: Refitting(ids.array, ids.what)})
     for one, two in zip(ask(model), before, strict=True):
         np.testing.assert_array_equal(one, two)

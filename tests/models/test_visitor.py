@@ -5,6 +5,9 @@ import pytest
 
 from sadrec import BPR, SAD, Comparisons
 from sadrec.data import simulate
+from sadrec.ranking.belief import Gaussian
+from sadrec.ranking.fold_in import fold_in_comparisons
+from sadrec.ranking.vectors import nearest_bpr
 
 
 @pytest.fixture(scope="module")
@@ -25,12 +28,18 @@ def said(people, user, number):
     )
 
 
-def test_a_visitor_has_the_vector_that_fold_in_gives(model, people):
+def test_a_visitor_has_the_vector_that_the_spread_of_the_users_gives(model, people):
     answers = said(people, 3, 20)
-    visitor = model.visitor(answers, "ann")
-    np.testing.assert_array_equal(visitor.user_factors[0], model.fold_in(answers))
+    visitor = model.visitor(comparisons=answers, name="ann")
+    sides = answers.winner_index, answers.loser_index  # the items are those of the model, in the same order
+    spread = model.user_factors.std(axis=0, dtype=np.float64)
+    if isinstance(model.state.belief, Gaussian):
+        spread = model.state.belief.population[1]
+    folded = fold_in_comparisons(model.state.parameters, *sides, spread=spread)
+    np.testing.assert_allclose(visitor.user_factors[0], folded.vector, rtol=1e-5)
+    np.testing.assert_allclose(visitor.state.belief.user_covariance_of(0), folded.covariance, rtol=1e-5)
     assert visitor.users.tolist() == ["ann"] and visitor.item_factors is model.item_factors
-    ids, scores = model.recommend_for(answers, N=5)
+    ids, scores = model.recommend_for(comparisons=answers, N=5)
     for one, other in zip(visitor.recommend("ann", N=5), (ids, scores), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5)
     assert visitor.cycles("ann") is not None and visitor.explain("ann", 1, 2).margin == pytest.approx(
@@ -39,9 +48,9 @@ def test_a_visitor_has_the_vector_that_fold_in_gives(model, people):
 
 
 def test_answers_make_a_visitor_surer_and_the_next_question_tells_most(model, people):
-    sure = [model.visitor(said(people, 3, number)).deviation("visitor", 4, 9) for number in (1, 20, 200)]
+    sure = [model.visitor(comparisons=said(people, 3, number)).deviation("visitor", 4, 9) for number in (1, 20, 200)]
     assert sure[0] > sure[1] > sure[2]
-    visitor = model.visitor(said(people, 3, 5))
+    visitor = model.visitor(comparisons=said(people, 3, 5))
     asked = visitor.ask_next("visitor", N=400)
     assert len(asked) == 25 * 24 // 2 and asked["bits"].is_sorted(descending=True)
     first = asked.row(0, named=True)
@@ -66,12 +75,12 @@ def test_asking_what_tells_most_teaches_more_than_asking_anything(people):
                     zeros = np.zeros(len(pairs), int)
                     answers = Comparisons.from_indices(zeros, winner, loser, users=[0], items=model.items)
                 if way == "best":
-                    one, other, *_ = model.visitor(answers).ask_next("visitor").row(0)
+                    one, other, *_ = model.visitor(comparisons=answers).ask_next("visitor").row(0)
                 else:
                     one, other = rng.choice(25, 2, replace=False)
                 wins = rng.random() < 1 / (1 + np.exp(-people.preference(user, one, other)))
                 pairs.append((one, other) if wins else (other, one))
-            vector = model.visitor(answers)
+            vector = model.visitor(comparisons=answers)
             guess = vector.preference("visitor", every[:, 0], every[:, 1])
             errors[way].append(np.mean(np.sign(guess) != np.sign(truth)))
     assert np.mean(errors["best"]) < np.mean(errors["any"])
@@ -79,7 +88,7 @@ def test_asking_what_tells_most_teaches_more_than_asking_anything(people):
 
 def test_nobody_is_the_average_user(model):
     nobody = model.visitor()
-    ids, _ = model.recommend_popular(N=5)
+    ids, _ = model.recommend(None, N=5)
     np.testing.assert_array_equal(nobody.recommend("visitor", N=5)[0], ids)
     assert nobody.deviation("visitor", 1, 2) > 0
 
@@ -109,8 +118,10 @@ def test_a_fit_that_does_not_know_how_sure_it_is_says_so(people):
 @pytest.mark.parametrize("bias", [True, False])
 def test_the_nearest_bpr_keeps_what_scores_explain(people, bias):
     model = SAD(factors=3, iterations=10, solver="sgd", bias=bias).fit(people.comparisons, show_progress=False)
-    twin = model.nearest_bpr()
-    assert isinstance(twin, BPR) and twin.intransitivity(5) == 0
+    nearest = nearest_bpr(model.state.parameters)
+    assert nearest.rival_factors is None
+    twin = BPR.from_factors(nearest.user_factors, nearest.item_factors, None, nearest.item_bias)
+    assert twin.intransitivity(5) == 0
     np.testing.assert_allclose(twin.scores([5]), model.scores([5]), atol=1e-4)
     x = model.margins(5, None, None)
     rest = x - twin.margins(5, None, None)

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sadrec.ranking.uncertainty import VisitorUncertainty
 
 from sadrec.ranking import Parameters
+from sadrec.ranking.belief import Visitor, information
 from sadrec.ranking.fold_in import fold_in_comparisons
 from sadrec.ranking.pairs import preference, sigmoid
-from sadrec.ranking.questions import contradictions, information
+from sadrec.ranking.questions import contradictions
 
 
 def entropy(p):
@@ -42,7 +42,7 @@ def judged(model, winners, losers):
     """What is found when the answers are all that is known of the person."""
     known = fold_in_comparisons(model, winners, losers)
     person = replace(model, user_factors=known.vector[None])
-    return contradictions(person, VisitorUncertainty(known.covariance), winners, losers), known
+    return contradictions(Visitor(person, known.covariance), winners, losers), known
 
 
 def test_a_cycle_that_was_said_often_is_believed(game):

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
 from sadrec.ranking import Parameters
+from sadrec.ranking.belief import Point
 from sadrec.ranking.rank import METHODS, rank
 from sadrec.ranking.top_n import ItemIndex, recommend
 from sadrec.ranking.vectors import mean_margins
@@ -20,7 +21,7 @@ def test_it_is_the_head_of_a_ranking_of_the_candidates(data, some_parameters):
     N, candidates = data.draw(st.integers(0, 12)), data.draw(st.integers(1, 12))
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
     liked = csr_matrix(rng.random((p.n_users, p.n_items)) < 0.3)
-    items, scores = recommend(p, None, N, method=method, candidates=candidates, liked=liked)
+    items, scores = recommend(Point(p), None, N, method=method, candidates=candidates, liked=liked)
     assert items.shape == scores.shape == (p.n_users, N)
     for user in range(p.n_users):
         known = liked[[user]].indices
@@ -42,8 +43,8 @@ def test_it_is_the_head_of_a_ranking_of_the_candidates(data, some_parameters):
 
 
 def test_a_tournament_can_change_the_order(rock_paper_scissors):
-    by_margin, _ = recommend(rock_paper_scissors, [0], 1)
-    by_game, weights = recommend(rock_paper_scissors, [0], 3, method="nash")
+    by_margin, _ = recommend(Point(rock_paper_scissors), [0], 1)
+    by_game, weights = recommend(Point(rock_paper_scissors), [0], 3, method="nash")
     assert by_margin.tolist() != by_game[:, :1].tolist() or weights[0, 0] < 1
     np.testing.assert_allclose(weights, [[3 / 6, 2 / 6, 1 / 6]], atol=1e-6)
 
@@ -52,8 +53,8 @@ def test_one_user_is_as_among_many():
     rng = np.random.default_rng(0)
     p = Parameters(*(rng.standard_normal((40, 5)).astype(np.float32) for _ in range(3)))
     for method in ("margin", "wins", "markov", "nash"):
-        items, scores = recommend(p, None, 5, method=method, candidates=20)
-        alone = recommend(p, [7], 5, method=method, candidates=20)
+        items, scores = recommend(Point(p), None, 5, method=method, candidates=20)
+        alone = recommend(Point(p), [7], 5, method=method, candidates=20)
         assert np.array_equal(alone[0][0], items[7])
         assert np.array_equal(alone[1][0], scores[7])
 
@@ -63,7 +64,7 @@ def test_candidates_are_held_for_a_block_of_users_only(method, monkeypatch):
     rng = np.random.default_rng(0)
     p = Parameters(*(rng.standard_normal((40, 5)).astype(np.float32) for _ in range(3)), np.arange(40.0))
     liked = csr_matrix(rng.random((40, 40)) < 0.2)
-    whole = recommend(p, None, 5, method=method, candidates=20, liked=liked)
+    whole = recommend(Point(p), None, 5, method=method, candidates=20, liked=liked)
     asked, search = [], ItemIndex.search
 
     def counted(index, queries, *rest, **options):
@@ -73,7 +74,7 @@ def test_candidates_are_held_for_a_block_of_users_only(method, monkeypatch):
     monkeypatch.setattr(ItemIndex, "search", counted)
     monkeypatch.setattr("sadrec.ranking.top_n._BLOCK", 16)
     for users in (None, np.arange(40), p.user_factors):
-        parts = recommend(p, users, 5, method=method, candidates=20, liked=liked)
+        parts = recommend(Point(p), users, 5, method=method, candidates=20, liked=liked)
         assert np.array_equal(parts[0], whole[0])
         assert np.array_equal(parts[1], whole[1])
     assert asked == [16, 16, 8] * 3
@@ -82,32 +83,32 @@ def test_candidates_are_held_for_a_block_of_users_only(method, monkeypatch):
 def test_a_vector_is_a_user():
     rng = np.random.default_rng(0)
     p = Parameters(*(rng.standard_normal((40, 5)).astype(np.float32) for _ in range(3)), np.arange(40.0))
-    assert np.array_equal(recommend(p, p.user_factors[[3]])[0], recommend(p, [3])[0])
+    assert np.array_equal(recommend(Point(p), p.user_factors[[3]])[0], recommend(Point(p), [3])[0])
 
 
 def test_liked_items_stay_if_asked():
     p = Parameters(np.ones((1, 1)), np.arange(4.0)[:, None])
     liked = csr_matrix([[0, 0, 0, 1]])
-    assert recommend(p, [0], 2, liked=liked)[0].tolist() == [[2, 1]]
-    assert recommend(p, [0], 2, liked=liked, leave_out_liked=False)[0].tolist() == [[3, 2]]
+    assert recommend(Point(p), [0], 2, liked=liked)[0].tolist() == [[2, 1]]
+    assert recommend(Point(p), [0], 2, liked=liked, leave_out_liked=False)[0].tolist() == [[3, 2]]
 
 
 def test_no_users_give_no_rows():
     p = Parameters(np.ones((1, 1)), np.arange(4.0)[:, None])
-    assert recommend(p, [], 3)[0].shape == (0, 3)
+    assert recommend(Point(p), [], 3)[0].shape == (0, 3)
 
 
 def test_progress_reports_every_user():
     p = Parameters(np.ones((5, 1)), np.arange(4.0)[:, None])
     for method in ("margin", "wins"):
         done = []
-        recommend(p, None, 2, method=method, progress=done.append)
+        recommend(Point(p), None, 2, method=method, progress=done.append)
         assert sum(done) == 5
 
 
 def test_what_is_wrong_is_named():
     p = Parameters(np.ones((2, 1)), np.ones((3, 1)))
     with pytest.raises(ValueError, match=r"liked must have a row per user.*\(1, 3\), not \(2, 3\)"):
-        recommend(p, [0], liked=csr_matrix((2, 3)))
+        recommend(Point(p), [0], liked=csr_matrix((2, 3)))
     with pytest.raises(ValueError, match="'elo'"):
-        recommend(Parameters(np.ones((1, 1)), np.ones((2, 1))), method="elo")
+        recommend(Point(Parameters(np.ones((1, 1)), np.ones((2, 1)))), method="elo")

@@ -18,6 +18,9 @@ import sadrec.serving
 from sadrec import BPR, SAD, Comparisons
 from sadrec.cli.demo import _HOW, _WHAT
 from sadrec.data import simulate
+from sadrec.ranking.cycles import cyclic_triads
+from sadrec.ranking.slates import nemeses, spoilers
+from sadrec.serving.interview import contradictions_of
 
 EXPLORER = Path(sadrec.serving.__file__).parent / "explorer"
 PANELS = ("duel", "ring", "slate", "nemesis", "worth")
@@ -242,7 +245,7 @@ def test_duels_show_the_numbers_of_the_library(opened, service, model):
     page.get_by_role("button", name="Show my taste").click()
     pairs = answers_of(page)
     assert len(pairs) == 7 and numbers(page, "answers") == [7]
-    visitor = model.visitor(said_by(model, pairs))
+    visitor = model.visitor(comparisons=said_by(model, pairs))
     ids, scores = visitor.recommend("visitor", N=10, filter_already_liked_items=False)
     shown = page.locator(".places li").evaluate_all("all => all.map(e => JSON.parse(e.dataset.item))")
     assert shown == ids.tolist()
@@ -267,7 +270,7 @@ def test_a_ring_shows_the_numbers_of_the_library(opened, service, model):
     assert numbers(page, "margin") == pytest.approx(cycle.margins.tolist())
     chances = model.probability(7, cycle.path, np.roll(cycle.path, -1))
     assert numbers(page, "probability") == pytest.approx(chances.tolist())
-    triads = model.cyclic_triads(7)
+    triads = cyclic_triads(model.tournament(7))
     assert numbers(page, "cyclic_triads") == [triads.count] and numbers(page, "triads") == [triads.total]
     assert numbers(page, "intransitivity") == pytest.approx([model.intransitivity(7)])
     weakest = int(chances.argmin())
@@ -283,7 +286,7 @@ def test_a_ring_tells_how_often_a_step_is_answered_so_from_how_sure_its_directio
     one, two, three = model.cycles(7)[0].path[:3].tolist()
     pairs = 4 * [[one, two], [two, three], [three, one]]
     page = opened(service, f"#/ring?you={json.dumps(pairs)}")
-    visitor = model.visitor(said_by(model, pairs))
+    visitor = model.visitor(comparisons=said_by(model, pairs))
     cycle = visitor.cycles("visitor")[0]
     chances = visitor.probability("visitor", cycle.path, np.roll(cycle.path, -1))
     assert numbers(page, "probability") == pytest.approx(chances.tolist())
@@ -349,7 +352,7 @@ def test_winners_of_a_slate_that_tie_are_said_to(opened, kitchen):
 def test_what_dethrones_a_winner_is_what_the_library_says(opened, service, model):
     for user in model.users[:40]:
         best = model.recommend(user, N=15)[0].tolist()
-        found = model.spoilers(user, best[:5], best[5:], "wins")
+        found = spoilers(model.tournament(user, best), 5, "wins")
         if found:
             break
     page = opened(service, f"#/slate?user={user}&items={json.dumps(best[:5])}")
@@ -365,7 +368,7 @@ def test_what_dethrones_a_winner_is_what_the_library_says(opened, service, model
 
 def test_a_nemesis_shows_the_numbers_of_the_library(opened, service, model):
     page = opened(service, "#/nemesis")
-    popular = [model.nemeses(item) for item in model.recommend_popular(N=3)[0]]
+    popular = [nemeses(model.state.parameters, item) for item in model.recommend(None, N=3)[0]]
     found = next((one for one in popular if one.shares[0] > 0.5), popular[0])
     assert numbers(page, "share") == pytest.approx(found.shares.tolist())
     assert numbers(page, "nemesis_margin") == pytest.approx(found.margins.tolist(), abs=1e-5)
@@ -385,7 +388,7 @@ def test_whether_it_is_worth_it_shows_the_numbers_of_the_library(opened, service
     )
     for one, what in ((model, "log_loss"), (twin, "twin_log_loss")):
         assert numbers(page, what) == pytest.approx([-np.log(one.probability(*triple)).mean()])
-    assert numbers(page, "share_unexplained") == pytest.approx([model.intransitivity().mean()])
+    assert numbers(page, "share_unexplained") == pytest.approx([model.intransitivity(model.users).mean()])
     assert numbers(page, "user_unexplained") == pytest.approx([model.intransitivity(7)])
     best = model.recommend(7, N=30, filter_already_liked_items=False)[0]
     one, other = (best[side] for side in np.triu_indices(30, 1))
@@ -494,7 +497,7 @@ def test_twenty_answers_end_with_your_taste(opened, service, model):
         answer(page, str(rng.choice(["ArrowLeft", "ArrowRight"])))
     page.wait_for_selector(".taste h2")
     assert numbers(page, "taste_sure")
-    cycles = model.visitor(said_by(model, answers_of(page))).cycles("visitor", 50)
+    cycles = model.visitor(comparisons=said_by(model, answers_of(page))).cycles("visitor", 50)
     assert page.locator(".taste .ring").count() == min(len(cycles), 1)
     page.get_by_role("link", name="Put the five on a slate").click()
     ready(page, "slate")
@@ -506,7 +509,7 @@ def test_contradictions_are_told_and_asked_again(opened, service, model):
     cycle = model.cycles(7)[0].path[:3].tolist()
     pairs = [[cycle[0], cycle[1]], [cycle[1], cycle[2]], [cycle[2], cycle[0]], [50, 51], [51, 50]]
     page = opened(service, f"#/duel?answers={json.dumps(pairs)}")
-    found = model.contradictions(said_by(model, pairs))
+    found = contradictions_of(model, said_by(model, pairs))
     assert page.locator(".doubts li").count() == len(found) == 2
     assert numbers(page, "contradiction") == pytest.approx([one.probability for one in found if len(one.path) > 2])
 
@@ -701,7 +704,7 @@ def test_a_model_that_is_exchanged_is_said_and_shown(opened, kitchen):
             arg=before[0],
         )
         assert numbers(page, "share_unexplained") == pytest.approx(
-            [SAD.load(kitchen / "other.sad").intransitivity().mean()]
+            [(other := SAD.load(kitchen / "other.sad")).intransitivity(other.users).mean()]
         )
 
 

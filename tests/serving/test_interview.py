@@ -7,7 +7,7 @@ from sadrec import SAD, Comparisons
 from sadrec.data import simulate
 from sadrec.ranking.cycles import cycles
 from sadrec.ranking.tournament import Tournament
-from sadrec.serving.interview import next_question, places, surprises, vector_covariance
+from sadrec.serving.interview import contradictions_of, next_question, places, surprises, vector_covariance
 
 
 @pytest.fixture(scope="module")
@@ -29,8 +29,10 @@ def said_by(model, pairs):
 
 def question(model, pairs, items=None):
     said = said_by(model, pairs)
-    found = [] if said is None else model.contradictions(said)
-    return next_question(model.visitor(said), "visitor", list(model.items) if items is None else items, said, found)
+    found = [] if said is None else contradictions_of(model, said)
+    return next_question(
+        model.visitor(comparisons=said), "visitor", list(model.items) if items is None else items, said, found
+    )
 
 
 def interviewed(model, taste, number):
@@ -57,7 +59,7 @@ def interview(model, taste):
 
 def test_answers_bring_the_list_near_the_truth(model, taste, interview):
     pairs, _ = interview
-    scores = model.visitor(said_by(model, pairs)).scores("visitor")
+    scores = model.visitor(comparisons=said_by(model, pairs)).scores("visitor")
     assert np.corrcoef(scores, taste.mean(axis=1))[0, 1] > 0.9
 
 
@@ -76,26 +78,26 @@ def test_probable_cycles_are_tested(interview):
 def test_a_new_question_shows_other_items_than_the_last(model):
     asked = question(model, [(3, 4)])
     assert asked.reason == "new" and not {asked.item, asked.rival} & {3, 4}
-    best = model.visitor(said_by(model, [(3, 4)])).ask_next("visitor", None, 400)
+    best = model.visitor(comparisons=said_by(model, [(3, 4)])).ask_next("visitor", None, 400)
     assert asked.bits >= best["bits"].to_numpy()[-1]
 
 
 def test_the_bits_are_those_of_ask_next(model):
     asked = question(model, [(3, 4), (5, 6)])
-    rows = model.visitor(said_by(model, [(3, 4), (5, 6)])).ask_next("visitor", [asked.item, asked.rival])
+    rows = model.visitor(comparisons=said_by(model, [(3, 4), (5, 6)])).ask_next("visitor", [asked.item, asked.rival])
     assert rows.row(0)[2:] == pytest.approx((asked.bits, asked.probability))
 
 
 def test_an_answer_against_the_others_is_asked_again_with_its_sides_exchanged(model, taste, interview):
     pairs = interview[0]
-    known = model.visitor(said_by(model, pairs))
+    known = model.visitor(comparisons=said_by(model, pairs))
     one, other = np.triu_indices(60, 1)
     chances = known.probability("visitor", one, other)
     at = int(np.argmin(np.abs(chances - 0.97)))
     slip = (int(other[at]), int(one[at]))
     contrary = [*pairs[:6], slip, *pairs[6:]]
     said = said_by(model, contrary)
-    assert surprises(model.visitor(said), said).argmin() == 6
+    assert surprises(model.visitor(comparisons=said), said).argmin() == 6
     asked = question(model, contrary)
     assert (asked.item, asked.rival, asked.reason) == (slip[1], slip[0], "surprise")
     assert {question(model, [*pairs, slip]).item, question(model, [*pairs, slip]).rival} != set(slip)  # it waits
@@ -106,9 +108,9 @@ def test_an_answer_against_the_others_is_asked_again_with_its_sides_exchanged(mo
 def test_a_surprise_is_what_the_other_answers_say(model, interview):
     pairs = interview[0]
     said = said_by(model, pairs)
-    told = surprises(model.visitor(said), said)
+    told = surprises(model.visitor(comparisons=said), said)
     for at in (0, 5, 11):
-        rest = model.visitor(said_by(model, pairs[:at] + pairs[at + 1 :]))
+        rest = model.visitor(comparisons=said_by(model, pairs[:at] + pairs[at + 1 :]))
         assert told[at] == pytest.approx(rest.probability("visitor", *pairs[at]), abs=0.1)
 
 
@@ -117,7 +119,7 @@ def test_an_open_cycle_is_asked_about_again(model):
     for _ in range(200):
         a, b, c = rng.choice(60, 3, replace=False).tolist()
         pairs = [(a, b), (b, c), (c, a), (0, 59), (1, 58)]
-        (found, *_) = model.contradictions(said_by(model, pairs))
+        (found, *_) = contradictions_of(model, said_by(model, pairs))
         if 0.2 < found.probability < 0.8:
             break
     asked = question(model, pairs)
@@ -129,7 +131,7 @@ def test_nothing_is_left_to_ask_about_two_items(model):
 
 
 def test_places_are_those_of_drawn_vectors(model):
-    visitor = model.visitor(said_by(model, [(1, 4), (2, 5), (3, 6)]))
+    visitor = model.visitor(comparisons=said_by(model, [(1, 4), (2, 5), (3, 6)]))
     ids, _ = visitor.recommend("visitor", N=10)
     found = places(visitor, ids)
     assert all(1 <= low <= high <= 60 for low, high in zip(found["lower"], found["upper"], strict=True))
@@ -142,7 +144,7 @@ def test_places_are_those_of_drawn_vectors(model):
 
 def test_a_cycle_in_answers_is_found_as_the_tournament_of_answers_has_it(model):
     pairs = [(0, 1), (1, 2), (2, 0)]
-    (found,) = model.contradictions(said_by(model, pairs))
+    (found,) = contradictions_of(model, said_by(model, pairs))
     wins = np.zeros((3, 3))
     for winner, loser in pairs:
         wins[winner, loser], wins[loser, winner] = 1, -1

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sadrec import BPR, SAD, Interactions
+from sadrec import BPR, SAD, Comparisons, Interactions
 from sadrec.data import simulate
 
 from .test_extras import ask, every_verb, get
@@ -61,12 +61,10 @@ def test_a_visitor_is_known_by_features_alone_or_beside_what_they_said(films, sa
     features = {"club": "b", "age": 30}
     found = ask(films, "recommend", **said, features=features, N=5)
     assert found["user"] == "visitor"
-    liked = said.get("likes")
+    answers = None
     if "comparisons" in said:
-        from sadrec import Comparisons
-
-        liked = Comparisons.from_frame(pl.DataFrame({"user": ["v"], "winner": [1], "loser": [2]}))
-    ids, scores = films.model.recommend_for(liked, N=5, features=features)
+        answers = Comparisons.from_frame(pl.DataFrame({"user": ["v"], "winner": [1], "loser": [2]}))
+    ids, scores = films.model.recommend_for(said.get("likes"), N=5, comparisons=answers, features=features)
     assert [entry["item"] for entry in found["items"]] == ids.tolist()
     np.testing.assert_allclose([entry["score"] for entry in found["items"]], scores, rtol=1e-5)
     other = ask(films, "recommend", **said, features={"club": "a", "age": 70}, N=5)
@@ -115,7 +113,9 @@ NEW = [{"item": 900, "features": {"genre": "drama", "year": 2000}}, {"item": 901
 
 def test_a_question_may_bring_new_items(films):
     larger = SAD.load(films.service.settings.model)
-    larger.add_items(pl.DataFrame({"item": [900, 901], "genre": ["drama", "comedy"], "year": [2000, None]}))
+    larger.partial_fit(
+        item_features=pl.DataFrame({"item": [900, 901], "genre": ["drama", "comedy"], "year": [2000, None]})
+    )
     (told,) = ask(films, "prefer", user=0, pairs=[{"item": 900, "rival": 901}], new_items=NEW)["preferences"]
     assert told["margin"] == pytest.approx(larger.preference(0, 900, 901), rel=1e-5)
     found = ask(films, "recommend", user=0, N=44, keep_seen=True, new_items=NEW)["items"]

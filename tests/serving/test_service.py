@@ -37,7 +37,7 @@ def test_an_unknown_user_is_told_what_to_do(running, user):
 def test_popular_items_are_given_only_where_asked_for_and_said(running):
     answer = running.client.get("/v1/recommend", params={"user": "999", "fallback": "popular", "N": 3}).json()
     assert answer["fallback"] == "popular"
-    assert [one["item"] for one in answer["items"]] == running.model.recommend_popular(N=3)[0].tolist()
+    assert [one["item"] for one in answer["items"]] == running.model.recommend(None, N=3)[0].tolist()
 
 
 @pytest.mark.parametrize("user", [999, "somebody", "7.5", "99999999999999999999999"])
@@ -68,7 +68,7 @@ def test_an_empty_list_is_no_silent_average_user(running, said):
         assert answer.status_code == 422 and "is empty: nothing is known of this visitor" in answer.json()["error"]
     answer = running.client.post("/v1/recommend", json={**said, "fallback": "popular", "N": 3}).json()
     assert answer["fallback"] == "popular" and answer["user"] == "everybody"
-    assert [one["item"] for one in answer["items"]] == running.model.recommend_popular(N=3)[0].tolist()
+    assert [one["item"] for one in answer["items"]] == running.model.recommend(None, N=3)[0].tolist()
 
 
 @pytest.mark.parametrize("more", [[], ["keep_seen=true"], ["keep_seen=false", "method=margin"], ["fallback=none"]])

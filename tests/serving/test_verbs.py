@@ -7,7 +7,9 @@ import polars as pl
 import pytest
 
 from sadrec import SAD, Comparisons
-from sadrec.ranking.cycles import cycle_through
+from sadrec.ranking.cycles import cycle_through, cyclic_triads, recommend_groups
+from sadrec.ranking.slates import nemeses, spoilers
+from sadrec.serving.interview import contradictions_of
 
 SAID = [(1, 2), (2, 3), (4, 1), (5, 9)]
 
@@ -70,7 +72,7 @@ def test_visitors_by_likes_and_by_comparisons(clicks, running):
     content = ask(clicks, "recommend", likes=[1, 2, 3], N=5)
     assert [one["item"] for one in content["items"]] == ids.tolist()
     np.testing.assert_allclose([one["score"] for one in content["items"]], scores, rtol=1e-5)
-    ids, _ = running.model.recommend_for(said(running.model), N=5)
+    ids, _ = running.model.recommend_for(comparisons=said(running.model), N=5)
     content = ask(running, "recommend", comparisons=stated(), N=5, intervals=True)
     assert [one["item"] for one in content["items"]] == ids.tolist()
     assert all(one["interval"][0] < one["score"] < one["interval"][1] for one in content["items"])
@@ -82,7 +84,7 @@ def test_preferences_with_how_sure_they_are(running):
     assert one["margin"] == running.model.preference(*asked)
     assert one["probability"] == running.model.probability(*asked)
     assert one["deviation"] == running.model.deviation(*asked)
-    visitor = running.model.visitor(said(running.model))
+    visitor = running.model.visitor(comparisons=said(running.model))
     (one,) = ask(running, "prefer", comparisons=stated(), pairs=[{"item": 1, "rival": 2}])["preferences"]
     assert one["probability"] == pytest.approx(visitor.probability("visitor", 1, 2))
     assert one["deviation"] == pytest.approx(visitor.deviation("visitor", 1, 2))
@@ -94,7 +96,8 @@ def test_margins_ranks_and_groups(running):
     content = ask(running, "rank", user=7, items=[1, 2, 3, 4], method="markov")
     assert [one["item"] for one in content["items"]] == list(running.model.rank(7, [1, 2, 3, 4], "markov"))
     content = ask(running, "groups", user=7, N=6)
-    expected = running.model.recommend_groups(7, N=6)
+    best, _ = running.model.recommend(7, N=50)
+    expected = recommend_groups(running.model.tournament(7, best), 6)
     assert [[one["item"] for one in group["items"]] for group in content["groups"]] == [
         group.items.tolist() for group in expected
     ]
@@ -107,7 +110,7 @@ def test_cycles_with_the_factors_that_carry_them(running):
     shown, cycle = content["cycles"][0], expected[0]
     assert [one["item"] for one in shown["path"]] == cycle.path.tolist()
     assert content["intransitivity"] == running.model.intransitivity(7)
-    assert content["cyclic_triads"] == running.model.cyclic_triads(7, 25).count
+    assert content["cyclic_triads"] == cyclic_triads(running.model.tournament(7, N=25)).count
     for step, margin in zip(shown["steps"], cycle.margins, strict=True):
         assert step["margin"] == margin
         assert step["probability"] == running.model.probability(7, step["item"], step["rival"])
@@ -168,10 +171,10 @@ def test_the_next_question(running, clicks):
 def test_all_about_a_visitor(running):
     pairs = [(1, 2), (2, 3), (3, 1), (5, 9)]
     content = ask(running, "visitor", comparisons=stated(pairs), N=5)
-    model = running.model.visitor(said(running.model, pairs))
+    model = running.model.visitor(comparisons=said(running.model, pairs))
     ids, _ = model.recommend("visitor", N=5)
     assert [one["item"] for one in content["items"]] == ids.tolist()
-    (found,) = running.model.contradictions(said(running.model, pairs))
+    (found,) = contradictions_of(running.model, said(running.model, pairs))
     (shown,) = content["contradictions"]
     assert [one["item"] for one in shown["path"]] == found.path.tolist() and shown["verdict"] == found.verdict
     assert shown["probability"] == found.probability
@@ -186,7 +189,7 @@ def test_all_about_a_visitor(running):
 
 def test_a_visitor_who_has_said_nothing_is_the_average_user(running):
     content = ask(running, "visitor", N=5)
-    ids, _ = running.model.recommend_popular(N=5)
+    ids, _ = running.model.recommend(None, N=5)
     assert [one["item"] for one in content["items"]] == ids.tolist() and content["question"] is not None
 
 
@@ -202,7 +205,7 @@ def test_a_slate(running):
     expected = [
         (method, one.item, one.winner_without, one.winner_with)
         for method in ("margin", "wins", "markov", "nash")
-        for one in running.model.spoilers(7, items, [8, 9, 10, 11], method)
+        for one in spoilers(running.model.tournament(7, [*items, 8, 9, 10, 11]), len(items), method)
     ]
     shown = [
         (one["method"], one["item"]["item"], one["winner_without"], one["winner_with"]) for one in content["spoilers"]
@@ -212,7 +215,7 @@ def test_a_slate(running):
 
 def test_what_beats_an_item(running):
     content = get(running, "nemesis", item=3, N=4)
-    expected = running.model.nemeses(3, 4)
+    expected = nemeses(running.model.state.parameters, 3, 4)
     assert [one["item"] for one in content["nemeses"]] == expected.items.tolist()
     assert [one["share"] for one in content["nemeses"]] == expected.shares.tolist()
     share = np.mean(running.model.preference(running.model.users, expected.items[0], 3) > 0)
@@ -225,7 +228,7 @@ def test_model_and_twin_on_the_same_questions(running, clicks):
     first = content["questions"][0]
     assert first["margin"] == running.model.preference(7, 1, 2) and first["twin_margin"] == twin.preference(7, 1, 2)
     assert len(content["questions"]) == 4 and content["twin"] == "fitted"
-    assert content["share_unexplained"] == pytest.approx(running.model.intransitivity().mean())
+    assert content["share_unexplained"] == pytest.approx(running.model.intransitivity(running.model.users).mean())
     assert content["tested"]["difference"] > 2 * content["tested"]["error"] and content["verdict"] == "yes"
     every = ask(running, "worth", user=7, N=100)["questions"]
     gaps = [(not one["differ"], -abs(one["probability"] - one["twin_probability"])) for one in every]
@@ -255,9 +258,9 @@ def test_a_search_minds_neither_case_nor_accents(started, folder):
 
 def test_users_and_popular_items(running):
     content = get(running, "users", order="intransitivity", N=3)
-    shares = running.model.intransitivity()
+    shares = running.model.intransitivity(running.model.users)
     assert [one["user"] for one in content["users"]] == np.argsort(-shares, kind="stable")[:3].tolist()
-    ids, _ = running.model.recommend_popular(N=3)
+    ids, _ = running.model.recommend(None, N=3)
     assert [one["item"] for one in get(running, "popular", N=3)["items"]] == ids.tolist()
 
 

@@ -80,9 +80,9 @@ def test_what_is_predicted_without_a_comparison_is_what_a_fit_without_it_predict
         other = Variational(count(Pairs(*sides), items), users, items, 0, 0)
         for _ in range(SWEEPS):
             other.advance()
-        parameters, uncertainty = believed(other)
+        belief = believed(other)
         held_out = [side[part == fold] for side in pairs.arrays[:3]]
-        losses.append(np.logaddexp(0, -uncertainty.log_odds(parameters, *held_out)))
+        losses.append(np.logaddexp(0, -belief.log_odds(*held_out)))
     # A fit to nine tenths of the data is a little worse than one to all but one comparison.
     assert left_out_loss(learner) == pytest.approx(np.concatenate(losses).mean(), abs=0.015)
 

@@ -222,7 +222,7 @@ def test_a_model_learns_files_and_continues(model, length, tmp_path):
     own = (np.asarray(lists, np.int64) >= 20) == (np.arange(60) >= 30)[:, None]
     assert own.mean() > 0.9
     against_all = fold_in(fitted.state.parameters, np.arange(6), regularization=0.2 / length**4 if length else 0.03)
-    np.testing.assert_allclose(fitted.fold_in(fitted.items[:6]), against_all.vector, rtol=1e-6)
+    np.testing.assert_allclose(fitted.visitor(fitted.items[:6]).user_factors[0], against_all.vector, rtol=1e-6)
     assert (np.asarray(fitted.recommend_for(fitted.items[:6], N=5)[0], np.int64) < 20).all()
     fitted.save(tmp_path / "m.sad")
     loaded = model.load(tmp_path / "m.sad")

@@ -40,7 +40,7 @@ class Ray:
         How long to wait for a place for a lost worker before going on without it.
     collect
         Whether a fit on files, which workers read, brings the users' factors and all else to this process at the end;
-        see ``SAD.collect``. Data that this process has read is always collected.
+        see docs/cluster.md. Data that this process has read is always collected.
     """
 
     workers: int = 2

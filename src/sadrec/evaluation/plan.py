@@ -71,7 +71,7 @@ def check_held_out(train: Interactions, test: Interactions, model: object = None
     check_split(train, test)
     met = pattern(train, test)
     _refuse_shared(met, test, "in the training part too", "take them out of one of the two")
-    seen: Any = getattr(model, "seen", None)
+    seen: Any = getattr(getattr(model, "state", model), "seen", None)
     given = as_evaluated(model) if hasattr(seen, "shape") else None
     if given is not None and seen.shape == (len(given.users), len(given.items)):
         users, items = positions(given, test)

@@ -254,8 +254,7 @@ def _call_back(
 def collect(model: "SAD") -> None:
     """Bring the users to this process, where they are with the workers of a cluster that learnt them.
 
-    After a fit on files with an engine (docs/cluster.md), the model knows the items and can be saved to a folder;
-    questions about users need this, or the saved folder. For any other model nothing is done.
+    For any other model nothing is done.
     """
     away = model.state.away
     if away is not None:

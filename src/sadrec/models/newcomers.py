@@ -92,14 +92,6 @@ def predicted_user(state: State, features: Any) -> Doubles:
     return np.asarray(_within(predictor.predict(predictor.encoder.encode_one(features)), "user")[0])
 
 
-def predicted_item(state: State, features: Any) -> tuple[Doubles, Doubles, float]:
-    """Return eta, tau and the bias that features predict of an item."""
-    predictor = known_features(state, "item")
-    predicted = _within(predictor.predict(predictor.encoder.encode_one(features)), "item")
-    eta, tau, bias = item_parts(predicted, state.parameters.n_factors, state.parameters)
-    return eta[0], tau[0], float(bias[0])
-
-
 def known_features(state: State, what: str) -> Predictor:
     """Return what the features of items, or of users, predict."""
     return (state.features or ModelFeatures()).side(what)

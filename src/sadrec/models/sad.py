@@ -138,7 +138,7 @@ class SAD(TrainingSettings, Estimator):
             Where to train: :class:`sadrec.cluster.Ray` trains on a cluster, with the same bits (docs/cluster.md). It
             takes neither ``validation`` nor ``solver="variational"``; callbacks cannot ask the model meanwhile.
             Interactions in a path of Parquet (file, folder, pattern) are then read by the workers, and the users stay
-            with them: see :meth:`collect`.
+            with them unless ``collect=True`` is given.
 
         Raises
         ------
@@ -793,7 +793,7 @@ class SAD(TrainingSettings, Estimator):
     def save(self, path: str | Path) -> None:
         """Write parameters, settings, ids and what was seen to a file; an old file stays until all is written.
 
-        Where the users are with the workers of a cluster (see :meth:`collect`), ``path`` is a folder that all nodes
+        Where the users are with the workers of a cluster, ``path`` is a folder that all nodes
         share: each worker writes its users, and from then on the model is the one in the folder.
         """
         if self.state.away is None:

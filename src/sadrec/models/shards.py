@@ -52,7 +52,10 @@ class ShardFile(NamedTuple):
     checksum: str
 
 
-_REMEDY = "the users of this model are with the workers that learnt it: call save('folder/') or collect() first"
+_REMEDY = (
+    "the users of this model are with the workers that learnt it: call save('folder/') first, or fit with "
+    "engine=Ray(collect=True)"
+)
 
 
 class RowsAway:

@@ -6,6 +6,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Self
 
 import numpy as np
@@ -97,6 +98,11 @@ class GibbsSAD(SamplerSettings, Estimator):
     seen: Any
     observed: ByUser
     settings: GibbsSettings
+
+    @property
+    def state(self) -> Any:
+        """Users, items and what was seen, as in the state of a SAD."""
+        return SimpleNamespace(users=self.user_ids, items=self.item_ids, seen=self.seen)
 
     def _state(self) -> str:
         return f", {len(self.drawn):,} draws" if self.is_fitted else ", not fitted"

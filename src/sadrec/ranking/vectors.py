@@ -7,6 +7,7 @@ The mean margin of an item against a set of rivals is linear in what the item is
 so one inner product per item ranks a catalogue, and no two items tie by accident.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,20 @@ def user_vectors(parameters: Parameters, users: ArrayLike | None = None) -> NDAr
         else:
             vectors = parameters.user_factors[np.atleast_1d(positions(given, parameters.n_users, "users"))]
     return np.ascontiguousarray(parameters.extend_users(vectors), parameters.dtype)
+
+
+def nearest_bpr(parameters: Parameters) -> Parameters:
+    """Return the parameters with T = 1 whose margins are nearest: of every margin, the part that scores explain.
+
+    >>> model = Parameters(np.eye(2), np.array([[1.0, 0.0], [0.0, 3.0]]), np.array([[1.0, 1.0], [1.0, 2.0]]))
+    >>> nearest_bpr(model).item_factors
+    array([[ 0.5 , -1.5 ],
+           [-0.5 ,  1.5 ]])
+    """
+    k = parameters.n_factors
+    vectors = item_vectors(parameters)
+    bias = None if parameters.item_bias is None else vectors[:, k]
+    return replace(parameters, item_factors=vectors[:, :k], rival_factors=None, item_bias=bias)
 
 
 def duel_vectors(parameters: Parameters) -> NDArray[Any]:

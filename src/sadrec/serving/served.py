@@ -17,6 +17,7 @@ from sadrec._types import Doubles, Positions
 from sadrec.data.ids import Ids, UnknownIdError
 from sadrec.models.base import ModelFileError
 from sadrec.ranking.intransitivity import intransitivity
+from sadrec.ranking.vectors import nearest_bpr as nearest_scores
 from sadrec.serving.catalogue import Catalogue, catalogue
 from sadrec.serving.settings import ServeSettings
 
@@ -163,10 +164,9 @@ class Served:
 
 def nearest_bpr(model: SAD) -> BPR:
     """Return the BPR model (T = 1) whose margins are nearest to a model's: the part that scores explain."""
-    users, vectors = model.user_vectors(), model.item_vectors()
-    if model.item_bias is not None:
-        return BPR.from_bpr(users, vectors, model.users, model.items, model.state.seen)
-    return BPR.from_factors(users, vectors, None, None, model.users, model.items, model.state.seen)
+    scores, state = nearest_scores(model.state.parameters), model.state
+    factors = scores.user_factors, scores.item_factors, None, scores.item_bias
+    return BPR.from_factors(*factors, state.users.array, state.items.array, state.seen)
 
 
 def known_part(model: SAD, test: Comparisons) -> list[NDArray[Any]]:

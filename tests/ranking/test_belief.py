@@ -1,13 +1,13 @@
 """The distribution of margins, against draws of all that is not known."""
 
 import pickle
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-from sadrec.ranking.uncertainty import Uncertainty, VisitorUncertainty
 
 from sadrec.ranking import Parameters
+from sadrec.ranking.belief import Gaussian, Visitor
 from sadrec.ranking.pairs import preference
 
 USERS, ITEMS, K = 3, 5, 2
@@ -28,9 +28,10 @@ def parameters():
 
 
 @pytest.fixture
-def uncertainty():
+def belief(parameters):
     rng = np.random.default_rng(2)
-    return Uncertainty(
+    return Gaussian(
+        parameters,
         covariances(rng, USERS, 1 + K, 0),
         covariances(rng, ITEMS, 2 + 2 * K, 1 + K),
         rng.uniform(0.5, 2, (4, K)),
@@ -46,123 +47,119 @@ def uncertainty():
 
 
 @pytest.mark.parametrize("user", range(USERS))
-def test_mean_and_variance_are_those_of_draws(parameters, uncertainty, user):
-    mean, variance = uncertainty.distribution(parameters, user, LEFT, RIGHT)
-    drawn = uncertainty.draws(parameters, user, LEFT, RIGHT)
+def test_mean_and_variance_are_those_of_draws(belief, user):
+    mean, variance = belief.distribution(user, LEFT, RIGHT)
+    drawn = belief.draws(user, LEFT, RIGHT)
     assert (np.abs(drawn.mean(axis=0) - mean) < 5 * np.sqrt(variance / len(drawn))).all()
     np.testing.assert_allclose(drawn.var(axis=0), variance, rtol=0.25)
 
 
-def test_draws_of_margins_that_share_an_item_go_together(parameters, uncertainty):
-    alone = replace(uncertainty, pairing_scale=0.0, pairing_variance=np.zeros(2, np.float32), own_scale=0.0)
-    drawn = alone.draws(parameters, 0, np.array([2, 4, 2]), np.array([4, 2, 2]))
+def test_draws_of_margins_that_share_an_item_go_together(parameters, belief):
+    alone = replace(belief, pairing_scale=0.0, pairing_variance=np.zeros(2, np.float32), own_scale=0.0)
+    drawn = alone.draws(0, np.array([2, 4, 2]), np.array([4, 2, 2]))
     np.testing.assert_allclose(drawn[:, 0], -drawn[:, 1])
     np.testing.assert_allclose(drawn[:, 2], 0.0, atol=1e-12)
 
 
-def test_what_pairs_and_users_have_beside_the_factors(parameters, uncertainty):
-    mean, variance = uncertainty.beside_factors(parameters, [0, 0, 1, 1, 2, 0], [0, 3, 1, 1, 4, 2], [1, 1, 0, 2, 0, 0])
+def test_what_pairs_and_users_have_beside_the_factors(parameters, belief):
+    mean, variance = belief.pair_part([0, 0, 1, 1, 2, 0], [0, 3, 1, 1, 4, 2], [1, 1, 0, 2, 0, 0])
     np.testing.assert_allclose(mean, [3, 4, -3 + 10, 10, 20, 0])
     np.testing.assert_allclose(variance, [0.25 + 0.6, 0.5 + 0.6, 0.25 + 0.4, 0.75 + 0.4, 0.75 + 0.5, 0.75 + 0.6])
 
 
-def test_an_item_is_certainly_not_preferred_to_itself(parameters, uncertainty):
-    mean, variance = uncertainty.distribution(parameters, 1, [1, 2], [1, 2])
+def test_an_item_is_certainly_not_preferred_to_itself(parameters, belief):
+    mean, variance = belief.distribution(1, [1, 2], [1, 2])
     assert not mean.any() and not variance.any()
-    assert uncertainty.probability(parameters, 1, 1, 1) == 0.5
+    assert belief.probability(1, 1, 1) == 0.5
 
 
-def test_exchanging_the_items_changes_the_sign_alone(parameters, uncertainty):
-    (mean, variance), (back, same) = (
-        uncertainty.distribution(parameters, [[0], [1]], *p) for p in ((LEFT, RIGHT), (RIGHT, LEFT))
-    )
+def test_exchanging_the_items_changes_the_sign_alone(parameters, belief):
+    (mean, variance), (back, same) = (belief.distribution([[0], [1]], *p) for p in ((LEFT, RIGHT), (RIGHT, LEFT)))
     np.testing.assert_array_equal(mean, -back)
     np.testing.assert_allclose(variance, same)
 
 
-def test_without_rival_factors_they_are_one(parameters, uncertainty):
+def test_without_rival_factors_they_are_one(parameters, belief):
     one, none = (replace(parameters, rival_factors=tau) for tau in (np.ones((ITEMS, K), np.float32), None))
-    for first, second in zip(*(uncertainty.distribution(p, 0, LEFT, RIGHT) for p in (one, none)), strict=True):
+    for first, second in zip(
+        *(replace(belief, parameters=p).distribution(0, LEFT, RIGHT) for p in (one, none)), strict=True
+    ):
         np.testing.assert_array_equal(first, second)
 
 
-def test_other_items_are_noticed_and_kept_ones_are_not_pickled(parameters, uncertainty):
+def test_what_is_kept_of_the_items_is_neither_taken_for_others_nor_pickled(parameters, belief):
     doubled = replace(parameters, item_factors=2 * parameters.item_factors)
-    for known in (uncertainty, pickle.loads(pickle.dumps(uncertainty))):
-        means = [known.distribution(p, 0, 2, 3)[0] for p in (parameters, doubled, parameters)]
+    for known in (belief, pickle.loads(pickle.dumps(belief))):
+        means = [replace(known, parameters=p).distribution(0, 2, 3)[0] for p in (parameters, doubled, parameters)]
         np.testing.assert_allclose(
             means, [preference(p, 0, 2, 3) for p in (parameters, doubled, parameters)], rtol=1e-5
         )
-        assert not [name for name in known.__getstate__() if name.startswith("_kept")]
+        assert known.distribution(0, 2, 3)[0] == means[0] and known.average is not None and len(known.item_vectors)
+        assert set(known.__getstate__()) == {field.name for field in fields(known)}
 
 
 @pytest.mark.parametrize(("place", "what", "size"), [(0, "user", USERS), (1, "item", ITEMS), (2, "rival", ITEMS)])
-def test_positions_that_do_not_exist_are_refused(parameters, uncertainty, place, what, size):
+def test_positions_that_do_not_exist_are_refused(belief, place, what, size):
     for wrong in (-1, size):
         asked = [[0], [1], [2]]
         asked[place] = [wrong]
         with pytest.raises(IndexError, match=f"a {what} is at none of the positions 0 to {size - 1}"):
-            uncertainty.distribution(parameters, *asked)
+            belief.distribution(*asked)
         asked[place] = [size - 1]
-        assert np.isfinite(uncertainty.distribution(parameters, *asked)).all()
+        assert np.isfinite(belief.distribution(*asked)).all()
 
 
-def test_parameters_without_a_bias_are_refused(parameters, uncertainty):
+def test_parameters_without_a_bias_are_refused(parameters, belief):
     with pytest.raises(ValueError, match="item bias"):
-        uncertainty.distribution(replace(parameters, item_bias=None), 0, 1, 2)
+        replace(belief, parameters=replace(parameters, item_bias=None)).distribution(0, 1, 2)
 
 
-def test_new_users_vary_as_all_users_do(parameters, uncertainty):
-    more = uncertainty.with_users(2)
+def test_new_users_vary_as_all_users_do(parameters, belief):
+    wider = np.vstack([parameters.user_factors, np.zeros((2, K), np.float32)])
+    more = belief.with_users(replace(parameters, user_factors=wider))
     assert len(more.user_covariance) == USERS + 2
-    np.testing.assert_allclose(
-        more.user_covariance[USERS:], 2 * [np.diag([0, *uncertainty.population[1] ** 2])], rtol=1e-6
-    )
-    np.testing.assert_array_equal(more.user_covariance[:USERS], uncertainty.user_covariance)
+    np.testing.assert_allclose(more.user_covariance[USERS:], 2 * [np.diag([0, *belief.population[1] ** 2])], rtol=1e-6)
+    np.testing.assert_array_equal(more.user_covariance[:USERS], belief.user_covariance)
 
 
-def test_new_items_vary_as_all_items_do_and_known_pairs_stay_known(parameters, uncertainty):
-    more = uncertainty.with_items(2, 0.7)
-    spread = [0.7, *uncertainty.population[2] ** 2, 0, *uncertainty.population[3] ** 2]
-    np.testing.assert_allclose(more.item_covariance[ITEMS:], 2 * [np.diag(spread)], rtol=1e-6)
+def test_new_items_vary_as_all_items_do_and_known_pairs_stay_known(parameters, belief):
     wider = replace(
         parameters,
         item_factors=np.vstack([parameters.item_factors, np.ones((2, K), np.float32)]),
         rival_factors=np.vstack([parameters.rival_factors, np.ones((2, K), np.float32)]),
         item_bias=np.append(parameters.item_bias, np.zeros(2, np.float32)),
     )
-    before, after = (u.distribution(p, [[1], [2]], LEFT, RIGHT) for u, p in ((uncertainty, parameters), (more, wider)))
+    more = belief.with_items(wider, 0.7)
+    spread = [0.7, *belief.population[2] ** 2, 0, *belief.population[3] ** 2]
+    np.testing.assert_allclose(more.item_covariance[ITEMS:], 2 * [np.diag(spread)], rtol=1e-6)
+    before, after = (known.distribution([[1], [2]], LEFT, RIGHT) for known in (belief, more))
     np.testing.assert_allclose(after, before)
 
 
-def test_a_visitor_has_a_covariance_and_no_scores_of_their_own(parameters, uncertainty):
+def test_a_visitor_has_a_covariance_and_no_scores_of_their_own(parameters, belief):
     covariance = np.diag([0.5, 0.25])
-    visitor = uncertainty.of_visitor(covariance)
+    visitor = belief.of_user(parameters.user_factors[0], covariance)
     np.testing.assert_array_equal(visitor.user_covariance, [np.diag([0, 0.5, 0.25])])
     assert not visitor.own.size and not visitor.own_mean.size and not visitor.own_variance.size
-    assert visitor._kept_items is uncertainty._kept_items
+    assert visitor._item_side is belief._item_side
 
 
 def test_the_uncertainty_of_a_visitor_alone_is_that_of_its_draws(parameters):
-    known = VisitorUncertainty(np.array([[0.5, 0.2], [0.2, 0.4]]))
-    mean, variance = known.distribution(parameters, 2, LEFT, RIGHT)
+    known = Visitor(parameters, np.array([[0.5, 0.2], [0.2, 0.4]]))
+    mean, variance = known.distribution(2, LEFT, RIGHT)
     np.testing.assert_array_equal(mean, preference(parameters, 2, LEFT, RIGHT))
-    drawn = known.draws(parameters, 2, LEFT, RIGHT)
+    drawn = known.draws(2, LEFT, RIGHT)
     assert (np.abs(drawn.mean(axis=0) - mean) < 5 * np.sqrt(variance / len(drawn))).all()
     np.testing.assert_allclose(drawn.var(axis=0), variance, rtol=0.2)
-    assert not np.any(known.beside_factors(parameters, 2, LEFT, RIGHT))
+    assert not np.any(known.pair_part(2, LEFT, RIGHT))
 
 
-def test_probabilities_average_over_what_is_not_known(parameters, uncertainty):
-    drawn = uncertainty.draws(parameters, 0, LEFT, RIGHT)
-    np.testing.assert_allclose(
-        uncertainty.probability(parameters, 0, LEFT, RIGHT), (1 / (1 + np.exp(-drawn))).mean(axis=0), atol=0.05
-    )
+def test_probabilities_average_over_what_is_not_known(parameters, belief):
+    drawn = belief.draws(0, LEFT, RIGHT)
+    np.testing.assert_allclose(belief.probability(0, LEFT, RIGHT), (1 / (1 + np.exp(-drawn))).mean(axis=0), atol=0.05)
 
 
 def test_preferences_hold_together_in_a_share_of_the_draws(parameters):
-    known = VisitorUncertainty(np.eye(K))
-    there, back, both = (
-        known.together(parameters, 0, *map(np.array, p)) for p in (([0], [1]), ([1], [0]), ([0, 1], [1, 0]))
-    )
+    known = Visitor(parameters, np.eye(K))
+    there, back, both = (known.together(0, *map(np.array, p)) for p in (([0], [1]), ([1], [0]), ([0, 1], [1, 0])))
     assert 0 < there < 1 and there + back == 1 and both == 0
