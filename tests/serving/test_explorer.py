@@ -703,9 +703,8 @@ def test_a_model_that_is_exchanged_is_said_and_shown(opened, kitchen):
             " return now && Number(now.value) !== old; }",
             arg=before[0],
         )
-        assert numbers(page, "share_unexplained") == pytest.approx(
-            [(other := SAD.load(kitchen / "other.sad")).intransitivity(other.users).mean()]
-        )
+        other = SAD.load(kitchen / "other.sad")
+        assert numbers(page, "share_unexplained") == pytest.approx([other.intransitivity(other.users).mean()])
 
 
 def test_a_model_without_cycles_says_so(opened, kitchen):
