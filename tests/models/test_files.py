@@ -49,7 +49,7 @@ def test_a_model_comes_back_as_it_was(tmp_path, kind, mmap):
     for name in ("user_factors", "item_factors", "rival_factors", "item_bias", "users", "items"):
         np.testing.assert_array_equal(getattr(back, name), getattr(model, name))
         assert getattr(back, name).dtype == getattr(model, name).dtype
-    assert (back.seen != model.state.seen).nnz == 0
+    assert (back.state.seen != model.state.seen).nnz == 0
     for user in model.users:
         np.testing.assert_array_equal(back.recommend(user)[0], model.recommend(user)[0])
     again = SAD(**back.get_params()).fit(back.state.seen)
