@@ -26,6 +26,7 @@ from sadrec.models.features import pack_features, unpack_features
 from sadrec.models.state import State
 from sadrec.ranking import Parameters
 from sadrec.ranking.belief import Belief, Gaussian, Point
+from sadrec.ranking.results import Results
 from sadrec.ranking.ties import Ties
 from sadrec.training.settings import Settings
 
@@ -64,6 +65,8 @@ def _content(state: State, class_name: str, params: Mapping[str, Any]) -> tuple[
     if state.features is not None:
         header["features"], more = pack_features(state.features)
         tensors |= more
+    if state.results is not None:
+        tensors |= {f"results_{name}": array for name, array in state.results._asdict().items()}
     return {**tensors, **pack_seen(state.seen)}, header
 
 
@@ -125,7 +128,8 @@ def load_model(path: str | Path, mmap: bool, verify: bool) -> tuple[State, str, 
         belief = _belief(tensors, header, parameters, finite=verify or not mmap)
         features = unpack_features(header.get("features"), tensors, parameters, finite=verify or not mmap)
         known = seen if lazily else seen()
-        return State(belief, users, items, known, settings, history, features, file), name, params
+        results = unpack_results(tensors, shape, finite=verify or not mmap)
+        return State(belief, users, items, known, settings, history, features, file, results), name, params
 
 
 @contextmanager
@@ -240,6 +244,23 @@ def unpack_ids(name: str, kind: str, tensors: Tensors, count: int) -> IdArray:
     if dtype.kind not in _ID_KINDS or dtype.itemsize != 8 or tensors[name].shape != (count,):
         raise ValueError(f"the {name} are not {count} ids of a known type")
     return np.array(tensors[name]).view(dtype) if dtype.kind == "M" else tensors[name].astype(dtype)
+
+
+def unpack_results(tensors: Tensors, shape: tuple[int, int], finite: bool) -> Results | None:
+    """Return how the comparisons ended, checked, or None."""
+    if "results_user" not in tensors:
+        return None
+    results = Results(*(tensors[f"results_{name}"].view(np.ndarray) for name in Results._fields))
+    types = (np.int32,) * 3 + (np.float32,) * 3
+    for array, kind in zip(results, types, strict=True):
+        if array.shape != results.user.shape or array.dtype != kind:
+            raise ValueError("the results of comparisons do not fit each other")
+    for array, size in zip(results[:3], (shape[0], shape[1], shape[1]), strict=True):
+        if finite and array.size and not 0 <= array.min() <= array.max() < size:
+            raise ValueError("the results of comparisons are of users or items that the model does not have")
+    if finite and not all(np.isfinite(array).all() and array.min(initial=0) >= 0 for array in results[3:]):
+        raise ValueError("the results of comparisons are not counts")
+    return results
 
 
 def pack_seen(seen: Any) -> Tensors:

@@ -21,11 +21,13 @@ from sadrec.models.state import State
 from sadrec.models.variational import fit_comparisons
 from sadrec.ranking import Parameters
 from sadrec.ranking.belief import Point
+from sadrec.ranking.results import Results
 from sadrec.training.checkpoint import Checkpoints
 from sadrec.training.dataset import TrainingData, training_data
 from sadrec.training.defaults import Described, as_before, resolve
 from sadrec.training.engine import Course, Engine, refuse_elsewhere
 from sadrec.training.factors import Factors, initial_factors
+from sadrec.training.layout import count
 from sadrec.training.run import DivergedError, run
 from sadrec.training.settings import Settings
 from sadrec.training.size import check_size
@@ -131,7 +133,8 @@ def train(
     trainer = Trainer(factors, settings, data.positives(settings), data.pair_sources(settings), threads, centres)
     data.let_go()
     seen = seen_before if data.matrix is None else whole.seen  # a function: it may take a copy, at the end
-    fitted = State(Point(_parameters(factors)), whole.users, whole.items, seen, settings)
+    results = None if features is not None else _results(data, None if settings_before is None else start)
+    fitted = State(Point(_parameters(factors)), whole.users, whole.items, seen, settings, results=results)
 
     def learnt(finished: bool = False) -> State:
         for array in factors.arrays:
@@ -173,7 +176,7 @@ def _train_elsewhere(
     """Have an engine train, and take over what it brings back."""
     data = data.joined()
     seen = seen_before if data.matrix is None else data.seen
-    fitted = State(Point(_parameters(factors)), data.users, data.items, seen, settings)
+    fitted = State(Point(_parameters(factors)), data.users, data.items, seen, settings, results=_results(data, None))
 
     def take_over() -> None:
         for array in factors.arrays:
@@ -307,6 +310,16 @@ def _identity(
         "validation": None if held_out is None else fingerprint(*held_out.arrays),
         "stopping": [options.patience, options.monitor],
     }
+
+
+def _results(data: TrainingData, before: State | None) -> Results | None:
+    """Return how the comparisons ended, those before included."""
+    earlier = None if before is None else before.results
+    if data.comparisons is None:
+        return earlier
+    sides = [None if pairs is None else count(pairs, len(data.items)) for pairs in (data.comparisons, data.ties)]
+    results = Results.of(*sides, len(data.items))
+    return results if earlier is None else earlier.and_more(results, len(data.items))
 
 
 def _parameters(factors: Factors) -> Parameters:

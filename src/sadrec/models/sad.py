@@ -35,6 +35,7 @@ from sadrec.ranking.belief import Belief, Point
 from sadrec.ranking.cycles import Cycle, probable_cycles
 from sadrec.ranking.explain import Explanation, explain
 from sadrec.ranking.intransitivity import intransitivity, share_of_margins
+from sadrec.ranking.leaderboard import leaderboard
 from sadrec.ranking.questions import ask_next
 from sadrec.ranking.rank import LONGEST, Method, Ranking, rank_by_belief
 from sadrec.ranking.ties import Outcome
@@ -336,7 +337,80 @@ class SAD(TrainingSettings, Estimator):
 
     # -- rankings and cycles ------------------------------------------------------------------------------------------
 
-    def rank(self, user: Any, items: Any = None, method: Method = "margin", *, reference: Any = None) -> Ranking:
+    def leaderboard(
+        self, judges: Any = None, items: Any = None, level: float = 0.9, *, reference: Any = None
+    ) -> pl.DataFrame:
+        """Return a table of who is best, with intervals, for the average judge, for one, or for several.
+
+        Intervals come from joint draws of all strengths from the posterior. Where the fit does not know how sure it is
+        (``solver="sgd"``), they are null.
+
+        Parameters
+        ----------
+        judges
+            None for the average of all, an id, or ids of several, whose margins are averaged.
+        items
+            Ids of the items to compare with each other; None for all.
+        level
+            The probability that an interval holds what it is an interval of.
+        reference
+            Ids of the rivals that strengths are measured against; None for the items themselves.
+
+        Returns
+        -------
+        polars.DataFrame
+            Best first: ``rank``; ``item``; ``strength``, the mean margin in log-odds, with ``lower`` and ``upper``;
+            ``rank_lower`` and ``rank_upper``, between which the rank is; ``wins``, ``ties`` and ``losses`` by these
+            judges among the items, null for a model that learnt from no comparisons; ``unexplained``, the share of the
+            item's margins over the others, in squares, that no scores explain.
+
+        Examples
+        --------
+        >>> from sadrec import SAD, Comparisons
+        >>> import polars as pl
+        >>> games = pl.DataFrame({"winner": ["a", "a", "b", "a", "b"], "loser": ["b", "b", "a", "c", "c"]})
+        >>> model = SAD().fit(Comparisons.from_frame(games, user=None))
+        >>> model.leaderboard().select("rank", "item", "rank_lower", "rank_upper", "wins", "losses").rows()
+        [(1, 'a', 1, 2, 3.0, 1.0), (2, 'b', 1, 3, 2.0, 2.0), (3, 'c', 2, 3, 0.0, 2.0)]
+        """
+        state = self.state
+        rows = np.arange(len(state.items)) if items is None else _distinct(state.items, items)
+        return leaderboard(
+            state.belief,
+            _judges(state, judges),
+            rows,
+            state.items.array[rows],
+            _check.share(level, "level", inside=True),
+            field=None if reference is None else _distinct(state.items, reference, "reference"),
+            results=state.results,
+        )
+
+    def win_matrix(self, items: Any = None, user: Any = None) -> pl.DataFrame:
+        """Return the probabilities that items (rows) win against each other (columns), as :meth:`probability` has them.
+
+        The first column, ``item``, has the ids; the others are named by them. Of one user, or with None of the only or
+        the average one; 2,000 items at most.
+
+        Examples
+        --------
+        >>> from sadrec import SAD
+        >>> SAD.from_factors([[1.0]], [[2.0], [0.5]], items=["tea", "ale"]).win_matrix().rows()
+        [('tea', 0.5, 0.81...), ('ale', 0.18..., 0.5)]
+        """
+        state = self.state
+        rows = np.arange(len(state.items)) if items is None else _distinct(state.items, items)
+        if len(rows) > LONGEST:
+            raise ValueError(f"a win matrix of {len(rows):,} items is too large to read: name {LONGEST:,} at most")
+        belief, row = _one(state, user)
+        ids = state.items.array[rows]
+        names = ids.astype(str).tolist()
+        first = "item"
+        while first in names:  # an item has this id
+            first += "_"
+        columns = belief.probability(row, rows[:, None], rows).T
+        return pl.DataFrame({first: ids, **dict(zip(names, columns, strict=True))})
+
+    def rank(self, user: Any = None, items: Any = None, method: Method = "margin", *, reference: Any = None) -> Ranking:
         """Order items for a user; the Ranking has ``items`` (ids, best first) and ``scores``, and iterates over ids.
 
         Parameters
@@ -375,7 +449,7 @@ class SAD(TrainingSettings, Estimator):
         labels = ids.array if rows is None else ids.array[rows]
         return rank_by_belief(belief, row, rows, method, liked=liked, reference=against, labels=labels)
 
-    def tournament(self, user: Any, items: Any = None, N: int = 50) -> Tournament:
+    def tournament(self, user: Any = None, items: Any = None, N: int = 50) -> Tournament:
         """Let items play each other for a user: the given ids, or the user's best N, seen or not.
 
         The answer has ``items``, ``margins`` and the methods ``wins``, ``condorcet_winner``, ``smith_set``,
@@ -386,7 +460,7 @@ class SAD(TrainingSettings, Estimator):
         rows = _players(state, belief, row, items, N, self.num_threads)
         return belief.tournament(row, rows, state.items.array[rows])
 
-    def cycles(self, user: Any, N: int = 50, *, items: Any = None, minimum: float = 0.0) -> list[Cycle]:
+    def cycles(self, user: Any = None, N: int = 50, *, items: Any = None, minimum: float = 0.0) -> list[Cycle]:
         """Find where a user's taste runs in a cycle among their best N items (seen or not), or among the given ones.
 
         A win counts from a margin of ``minimum`` on. There is a Cycle for each group of items that beat each other in
@@ -456,7 +530,7 @@ class SAD(TrainingSettings, Estimator):
         beside, chance = float(belief.pair_part(row, *pair)[0]), float(belief.probability(row, *pair))
         return replace(explanation, **named, beside=beside, margin=explanation.margin + beside, probability=chance)
 
-    def ask_next(self, user: Any, items: Any = None, N: int = 1) -> pl.DataFrame:
+    def ask_next(self, user: Any = None, items: Any = None, N: int = 1) -> pl.DataFrame:
         """Return the pairs to ask a user about next: those whose answer is expected to tell the most.
 
         An answer tells much when the model is unsure because it does not know, not because the user is indifferent. It
@@ -486,7 +560,7 @@ class SAD(TrainingSettings, Estimator):
 
     def recommend(
         self,
-        user: Any,
+        user: Any = None,
         user_items: Any = None,
         N: int = 10,
         filter_already_liked_items: bool = True,
@@ -906,6 +980,21 @@ def _triple(state: State, user: Any, item: Any, rival: Any) -> tuple[Belief, Any
     """Return the belief that answers for users, and the rows of users, items and rivals, of any shape."""
     belief, users = _one(state, None) if user is None else (state.belief, state.users.positions(user))
     return belief, users, state.items.positions(item), state.items.positions(rival)
+
+
+def _judges(state: State, judges: Any) -> Positions | None:
+    """Return the rows of judges whose margins are averaged; None for the average of all."""
+    if judges is None:
+        return np.zeros(1, np.int64) if len(state.users) == 1 else None
+    return np.unique(np.atleast_1d(state.users.positions(judges)))
+
+
+def _distinct(ids: Ids, items: Any, name: str = "items") -> Positions:
+    """Return the rows of items, at least one and each once."""
+    rows = np.asarray(ids.several(items, name))
+    if not rows.size or len(np.unique(rows)) < len(rows):
+        raise ValueError(f"{name} is empty or names an item twice: give distinct items")
+    return rows
 
 
 def _players(state: State, belief: Belief, row: int, items: Any, N: int, num_threads: int) -> Positions:

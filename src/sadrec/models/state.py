@@ -14,6 +14,7 @@ from sadrec.models.features import ModelFeatures
 from sadrec.models.stacked import StackedMatrix
 from sadrec.ranking import Parameters
 from sadrec.ranking.belief import Belief
+from sadrec.ranking.results import Results
 from sadrec.ranking.top_n import ItemIndex
 from sadrec.ranking.visitors import Visitors
 from sadrec.training.settings import Settings
@@ -43,6 +44,8 @@ class State:
         What features of users and items predict; None for a fit without features.
     file
         The file that the model was read from, and its checksum.
+    results
+        How the comparisons ended that the model learnt from, counted; None where it learnt from none.
     """
 
     belief: Belief
@@ -53,6 +56,7 @@ class State:
     history: list[Figures] = field(default_factory=list)
     features: ModelFeatures | None = None
     file: tuple[Path, str] | None = None
+    results: Results | None = None
     away: Any = None  # who holds the users, where that is not this process
 
     @property

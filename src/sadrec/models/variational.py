@@ -13,6 +13,7 @@ from sadrec.models.features import Prepared
 from sadrec.models.state import State
 from sadrec.ranking import Parameters
 from sadrec.ranking.belief import Belief, Gaussian
+from sadrec.ranking.results import Results
 from sadrec.ranking.ties import Ties, distance
 from sadrec.training.beliefs import Rows
 from sadrec.training.dataset import TrainingData
@@ -67,7 +68,7 @@ def fit_comparisons(
             factors = Factors(parameters.user_factors, rows, parameters.item_bias)
             whole, predicted = features.complete(factors, centres)
             belief = replace(belief, parameters=replace(whole, user_mean=parameters.user_mean))
-        return State(belief, data.users, data.items, None, settings, history, predicted)
+        return State(belief, data.users, data.items, None, settings, history, predicted, results=results)
 
     def after_sweep(figures: Figures) -> bool:
         if held_out is None and call_back is None:
@@ -99,6 +100,8 @@ def fit_comparisons(
             sweeps=settings.iterations,
             features=known,
         )
+        tied = None if data.ties is None else count(data.ties, len(data.items))
+        results = Results.of(learners.counts, tied, len(data.items))
         try:
             run_sweeps(learners, settings.iterations, after_sweep, history=history, **options)
         except KeyboardInterrupt:  # between sweeps

@@ -19,12 +19,16 @@ from numpy.typing import ArrayLike, NDArray
 from sadrec._types import Doubles, Floats, Positions
 from sadrec.ranking.pairs import margins, preference, sigmoid
 from sadrec.ranking.parameters import Parameters, average_user
+from sadrec.ranking.results import Results
 from sadrec.ranking.ties import Outcome, Ties
 from sadrec.ranking.tournament import Tournament, tournament
-from sadrec.ranking.vectors import item_vectors, user_vectors
+from sadrec.ranking.vectors import item_vectors, mean_margins, user_vectors
 
 _DRAWS = 4000
 """Draws from which the probability that several preferences hold at once is computed."""
+
+_NUMBERS = 1 << 23
+"""Margins that are held at a time."""
 
 _NODES = 20
 """Points at which the distribution of a margin is evaluated."""
@@ -114,6 +118,14 @@ class Belief:
             return game
         return replace(game, margins=game.margins + self.pair_part(user, items[:, None], items)[0])
 
+    def mean_margins(self, items: Positions, field: Positions) -> Doubles:
+        """Return the mean margins of user 0 for items over a field."""
+        if not self.has_pairs:
+            return mean_margins(self.parameters, 0, items, field)
+        step = max(1, _NUMBERS // len(field))
+        parts = [self.margins(0, items[at : at + step], field).mean(axis=1) for at in range(0, len(items), step)]
+        return np.concatenate(parts)
+
     @cached_property
     def item_vectors(self) -> NDArray[Any]:
         """One vector per item whose product with a user's vector is the mean margin over the catalogue."""
@@ -132,6 +144,20 @@ class Belief:
         """Return the belief about one user, with a mean vector and its covariance; None: the vector is certain."""
         alone = self._alone(vector)
         return Point(alone) if covariance is None else Visitor(alone, np.asarray(covariance, np.float64))
+
+    def of_group(self, users: Positions) -> "Belief":
+        """Return the belief about the mean margins of some users, as about one user, user 0 of it."""
+        return self.of_user(self.parameters.user_factors[users].mean(axis=0, dtype=np.float64))
+
+    def strengths(
+        self, users: Positions | None, items: Positions, field: Positions, results: Results | None = None
+    ) -> Doubles:
+        """Return joint draws of the mean margins of items over a field, (draws, items).
+
+        ``users`` are one or several, whose margins are averaged; None is the average user. ``results`` are what the
+        belief was learnt from.
+        """
+        raise NotImplementedError
 
     def user_covariance_of(self, user: int) -> Doubles | None:
         """Return the covariance of a user's vector; None where it is not known."""
@@ -184,6 +210,19 @@ class Visitor(Belief):
         z = self.parameters.wedge(items, rivals)[:, : self.parameters.n_factors]
         noise = _normal(np.random.default_rng(0), self.covariance[None])[:, 0]
         return np.asarray(preference(self.parameters, user, items, rivals) + noise @ z.T)
+
+    def of_group(self, users: Positions) -> Belief:
+        """Return the belief itself: the visitor is the only user."""
+        return self
+
+    def strengths(
+        self, users: Positions | None, items: Positions, field: Positions, results: Results | None = None
+    ) -> Doubles:
+        """Return joint draws of the mean margins of items over a field; see :meth:`Belief.strengths`."""
+        parameters = self.parameters
+        directions = item_vectors(parameters, field)[items, : parameters.n_factors].astype(np.float64)
+        noise = _normal(np.random.default_rng(0), self.covariance[None])[:, 0]
+        return np.asarray(mean_margins(parameters, 0, items, field) + noise @ directions.T)
 
     def user_covariance_of(self, user: int) -> Doubles | None:
         """Return the covariance of the visitor's vector."""
@@ -311,6 +350,32 @@ class Gaussian(Belief):
         alone.__dict__["_item_side"] = self._item_side  # the same items
         return alone
 
+    def of_group(self, users: Positions) -> "Gaussian":
+        """Return the belief about the mean margins of some users, own scores included."""
+        count, items = len(users), self.parameters.n_items
+        covariance = self.user_covariance[users, 1:, 1:].sum(axis=0, dtype=np.float64) / count**2
+        alone = self.of_user(self.parameters.user_factors[users].mean(axis=0, dtype=np.float64), covariance)
+        if not len(self.own):
+            return alone
+        chosen = np.isin(self.own // items, users)
+        item = self.own[chosen] % items
+        mean, variance = (np.bincount(item, side[chosen], items) for side in (self.own_mean, self.own_variance))
+        unknown = (count - np.bincount(item, minlength=items)) * self.own_scale
+        values = [side.astype(np.float32) for side in (mean / count, (variance + unknown) / count**2)]
+        group = replace(alone, own=np.arange(items), own_mean=values[0], own_variance=values[1])
+        group.__dict__["_item_side"] = self._item_side
+        return group
+
+    def strengths(
+        self, users: Positions | None, items: Positions, field: Positions, results: Results | None = None
+    ) -> Doubles:
+        """Return joint draws of the mean margins of items over a field; see :meth:`Belief.strengths`."""
+        from sadrec.ranking._strengths import strength_covariance
+
+        alone = self.average if users is None else self.of_group(users)
+        covariance = strength_covariance(self, alone, items, field, results)
+        return alone.mean_margins(items, field) + normal_draws(covariance)
+
     def user_covariance_of(self, user: int) -> Doubles | None:
         """Return the covariance of a user's vector."""
         return self.user_covariance[user, 1:, 1:].astype(np.float64)
@@ -397,6 +462,13 @@ def _normal(rng: np.random.Generator, covariance: Any) -> Doubles:
     values, axes = np.linalg.eigh(np.asarray(covariance, np.float64))
     scaled = axes * np.sqrt(np.maximum(values, 0.0))[:, None, :]
     return np.asarray(np.einsum("vij,dvj->dvi", scaled, rng.standard_normal((_DRAWS, *values.shape))))
+
+
+def normal_draws(covariance: Doubles) -> Doubles:
+    """Return joint draws around 0, (draws, length)."""
+    ridge = 1e-9 * max(float(np.trace(covariance)) / max(len(covariance), 1), 1e-12)
+    root = np.linalg.cholesky(covariance + ridge * np.eye(len(covariance)))
+    return np.asarray(np.random.default_rng(0).standard_normal((_DRAWS, len(covariance))) @ root.T)
 
 
 def _look_up(

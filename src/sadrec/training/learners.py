@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sadrec._memory import give_back
 from sadrec.features.ridge import on_one_thread
 from sadrec.training.given import Pairs
-from sadrec.training.layout import count
+from sadrec.training.layout import Counts, count
 from sadrec.training.leave_one_out import left_out_loss
 from sadrec.training.variational import Variational
 
@@ -48,6 +48,12 @@ class Learners:
     def sweep(self) -> int:
         """The number of sweeps made."""
         return self.learners[0].sweep
+
+    @property
+    def counts(self) -> Counts:
+        """The comparisons, counted; before :meth:`~sadrec.training.variational.Variational.finish`."""
+        rows = self.learners[0].rows
+        return Counts(rows.user, rows.item, rows.rival, rows.weight, rows.wins)
 
     @property
     def last_stage(self) -> int:
