@@ -123,6 +123,16 @@ def test_wins_and_losses_are_those_of_the_data():
     assert table["ties"].sum() == 0
 
 
+@pytest.mark.parametrize("solver", ["variational", "sgd"])
+@pytest.mark.filterwarnings("ignore::sadrec.data.DataWarning")
+def test_ties_are_counted(solver):
+    games = pl.DataFrame({
+        "left": ["a", "a", "b", "a", "b"], "right": ["b", "b", "c", "c", "c"], "winner": ["a", None, "c", "a", None]
+    })  # fmt: skip
+    table = SAD(solver=solver, iterations=5).fit(games, show_progress=False).leaderboard().sort("item")
+    assert table.select("wins", "ties", "losses").rows() == [(2, 1, 0), (0, 2, 2), (1, 1, 1)]
+
+
 def test_a_leaderboard_of_some_items_is_among_these(model):
     table, whole = model.leaderboard(items=[7, 2, 5]), model.leaderboard()
     assert sorted(table["item"]) == [2, 5, 7]

@@ -317,8 +317,8 @@ def _results(data: TrainingData, before: State | None) -> Results | None:
     earlier = None if before is None else before.results
     if data.comparisons is None:
         return earlier
-    sides = [None if pairs is None else count(pairs, len(data.items)) for pairs in (data.comparisons, data.ties)]
-    results = Results.of(*sides, len(data.items))
+    ties = None if data.ties is None else count(data.ties, len(data.items))
+    results = Results.of(count(data.comparisons, len(data.items)), ties, len(data.items))
     return results if earlier is None else earlier.and_more(results, len(data.items))
 
 

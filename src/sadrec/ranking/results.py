@@ -27,7 +27,8 @@ class Results(NamedTuple):
         if ties is None:
             return results
         none = np.zeros(len(ties[0]), np.float32)
-        return results.and_more(cls(*ties[:3], none, none, np.asarray(ties[3], np.float32)), items)
+        user, item, rival, weight, _ = ties
+        return results.and_more(cls(user, item, rival, none, none, np.asarray(weight, np.float32)), items)
 
     def and_more(self, other: "Results", items: int) -> "Results":
         """Return these results and others, of at most ``items`` items."""
