@@ -6,12 +6,20 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sadrec.data import Comparisons, Interactions, Items
     from sadrec.models import BPR, SAD
+    from sadrec.posterior import GibbsSAD
 
 __version__ = "0.2.0"
 
-__all__ = ["BPR", "SAD", "Comparisons", "Interactions", "Items", "__version__"]
+__all__ = ["BPR", "SAD", "Comparisons", "GibbsSAD", "Interactions", "Items", "__version__"]
 
-_HOMES = {"BPR": "models", "SAD": "models", "Comparisons": "data", "Interactions": "data", "Items": "data"}
+_HOMES = {
+    "BPR": "models",
+    "SAD": "models",
+    "GibbsSAD": "posterior",
+    "Comparisons": "data",
+    "Interactions": "data",
+    "Items": "data",
+}
 
 
 if not TYPE_CHECKING:  # or a checker would take every misspelt name for one that is there

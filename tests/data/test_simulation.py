@@ -173,3 +173,7 @@ def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:300])
     with pytest.raises(ValueError, match="is not a simulation"):
         Simulation.from_npz(path)
+
+
+def test_a_simulation_is_shown_in_one_line():
+    assert repr(simulate("sim2", n=4, m=5, k=2)) == "Simulation(4 users x 5 items, 2 factors, 40 comparisons)"

@@ -17,7 +17,6 @@ from sadrec.evaluation.compare_with_bpr import (
     _of_some_users,
     compare_with_bpr,
 )
-from sadrec.ranking import Parameters
 
 
 class Known:
@@ -156,10 +155,8 @@ def test_what_is_wrong_is_named_before_anything_is_fitted(data):
 
 
 def test_sparsity_is_the_share_of_rivals_near_one():
-    class Model:
-        parameters = Parameters(np.ones((1, 2)), np.ones((2, 2)), np.array([[1.0, 1.049], [0.9, 1.2]]))
-
-    assert sparsity_of(Model()) == 0.5
+    model = SAD.from_factors(np.ones((1, 2)), np.ones((2, 2)), np.array([[1.0, 1.049], [0.9, 1.2]]))
+    assert sparsity_of(model) == 0.5
     assert sparsity_of(object()) == 1.0
 
 

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from sadrec import BPR, SAD, Comparisons
-from sadrec.data.ids import Ids
+from sadrec.data.ids import Ids, UnknownIdError
 from sadrec.ranking.cycles import cyclic_triads, recommend_groups
 from sadrec.ranking.intransitivity import item_counter_effects
 from sadrec.ranking.new_items import fold_in_item
@@ -279,3 +279,53 @@ def test_an_answer_during_which_the_model_is_refitted_is_all_of_the_old_model(wh
     for one, two in zip(ask(model), before, strict=True):
         np.testing.assert_array_equal(one, two)
     assert len(model.users) == 90
+
+
+def test_unknown_users_are_refused_get_what_is_popular_or_are_left_out():
+    tastes, dishes = [[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 3.0], [2.0, 1.0]]
+    model = SAD.from_factors(tastes, dishes, users=["ann", "bob"], items=["a", "b", "c"])
+    batch = ["ann", "zoe", "bob"]
+    with pytest.raises(UnknownIdError, match="zoe"):
+        model.recommend(batch, N=2)
+    ids, scores = model.recommend(["ann", "bob"], N=2)
+    known_ids, known_scores = model.recommend(batch, N=2, on_unknown="skip")
+    assert known_ids.tolist() == ids.tolist() and known_scores.tolist() == scores.tolist()
+    all_ids, all_scores = model.recommend(batch, N=2, on_unknown="popular")
+    assert all_ids[[0, 2]].tolist() == ids.tolist()
+    popular_ids, popular_scores = model.recommend(None, N=2)
+    assert all_ids[1].tolist() == popular_ids.tolist()
+    assert all_scores[1] == pytest.approx(popular_scores)
+    assert model.recommend("zoe", N=2, on_unknown="popular")[0].tolist() == popular_ids.tolist()
+    assert model.recommend("zoe", N=2, on_unknown="skip")[0].size == 0
+    assert model.recommend(["zoe"], N=2, on_unknown="skip")[0].shape == (0, 2)
+    with pytest.raises(ValueError, match="on_unknown must be"):
+        model.recommend(batch, on_unknown="drop")
+
+
+def test_what_a_user_of_the_batch_has_liked_follows_them_when_others_are_skipped():
+    model = SAD.from_factors(np.eye(2), [[1, 0], [0, 1], [0.5, 0.5]], users=["ann", "bob"], items=["a", "b", "c"])
+    liked = sp.csr_matrix([[1, 0, 0], [1, 0, 1], [0, 1, 0]])
+    ids, _ = model.recommend(["ann", "zoe", "bob"], liked, N=1, on_unknown="skip")
+    assert ids.tolist() == model.recommend(["ann", "bob"], liked[[0, 2]], N=1)[0].tolist() == [["c"], ["c"]]
+
+
+def test_a_number_in_the_place_of_user_items_is_taken_for_n():
+    model = SAD.from_factors(np.eye(2), np.eye(3, 2))
+    with pytest.raises(TypeError, match=r"did you mean N=10\?"):
+        model.recommend(0, 10)
+
+
+@pytest.mark.parametrize("item", ["a", ["a", "c"]])
+def test_items_are_left_out_of_the_similar_ones(item):
+    model = SAD.from_factors(np.eye(2), [[1.0, 0.0], [0.9, 0.1], [0.8, 0.3], [0.0, 1.0]], items=["a", "b", "c", "d"])
+    every, cosines = (np.atleast_2d(side) for side in model.similar_items(item, N=4))
+    ids, left = (np.atleast_2d(side) for side in model.similar_items(item, N=2, filter_items=["b"]))
+    for row in range(len(ids)):
+        keep = every[row] != "b"
+        assert ids[row].tolist() == every[row][keep][:2].tolist()
+        assert left[row].tolist() == cosines[row][keep][:2].tolist()
+
+
+def test_matrices_with_factors_in_their_rows_are_to_be_transposed():
+    with pytest.raises(ValueError, match="transpose matrices"):
+        SAD.from_factors(np.ones((2, 5)), np.ones((2, 7)))

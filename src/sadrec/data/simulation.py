@@ -60,6 +60,10 @@ class Simulation:
         """Number of users, items and factors."""
         return (len(self.user_factors), len(self.item_factors), self.user_factors.shape[1])
 
+    def __repr__(self) -> str:
+        users, items, factors = self.shape
+        return f"Simulation({users} users x {items} items, {factors} factors, {len(self.comparisons):,} comparisons)"
+
     @cached_property
     def X(self) -> Doubles:
         """The preferences of all users, (users, items, items); made when first asked for.

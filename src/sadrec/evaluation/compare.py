@@ -261,10 +261,10 @@ def sparsity_of(model: Any) -> float:
     Examples
     --------
     >>> from types import SimpleNamespace
-    >>> sparsity_of(SimpleNamespace(parameters=SimpleNamespace(rival_factors=np.array([[1.0, 1.2], [0.97, 0.0]]))))
+    >>> sparsity_of(SimpleNamespace(rival_factors=np.array([[1.0, 1.2], [0.97, 0.0]])))
     0.5
     """
-    rivals = getattr(getattr(model, "parameters", None), "rival_factors", None)
+    rivals = getattr(model, "rival_factors", None)
     return 1.0 if rivals is None else float((np.abs(np.asarray(rivals) - 1.0) < 0.05).mean())
 
 

@@ -568,6 +568,7 @@ class SAD(TrainingSettings, Estimator):
         recalculate_user: bool = False,
         items: Any = None,
         *,
+        on_unknown: Literal["raise", "popular", "skip"] = "raise",
         method: Method = "margin",
         candidates: int = 200,
         progress: Callable[[int], object] | None = None,
@@ -587,6 +588,9 @@ class SAD(TrainingSettings, Estimator):
             Ids of items to leave out for everybody, or of the only ones to consider.
         recalculate_user
             Compute the users' vectors anew from ``user_items``.
+        on_unknown
+            What becomes of ids that the model does not know: "raise" an UnknownIdError, give them what is "popular", or
+            "skip" them, which leaves out their rows. ``numpy.isin(ids, model.users)`` says which ids are known.
         method, candidates
             "margin" orders by the mean margin over the catalogue. The others take the best ``candidates`` by margin and
             let them play each other: see :meth:`rank`.
@@ -611,14 +615,39 @@ class SAD(TrainingSettings, Estimator):
                ['b']], dtype='<U1')
         """
         state, one = self.state, user is None or is_scalar_id(user)
+        if _check.one_of(on_unknown, "on_unknown", ("raise", "popular", "skip")) != "raise" and user is not None:
+            given = as_id_array(np.atleast_1d(user) if one else user)
+            among = state.users.known(given)
+            if not among.all():
+                options: Any = {"N": N, "filter_items": filter_items, "items": items}
+                options |= {"method": method, "candidates": candidates}
+                answers = self.recommend(
+                    given[among],
+                    None if user_items is None else as_csr(user_items, "user_items")[among],
+                    filter_already_liked_items=filter_already_liked_items,
+                    recalculate_user=recalculate_user,
+                    progress=progress,
+                    **options,
+                )
+                if on_unknown == "popular":
+                    popular = self.visitor().recommend(["visitor"], **options)
+                    answers = _between(among, answers[0], popular[0]), _between(among, answers[1], popular[1])
+                return _finite_part(*answers) if one else answers
         plain = method == "margin" and not recalculate_user and user_items is items is filter_items is progress is None
         if one and plain:
             belief, row = _one(state, user)
             known = filter_already_liked_items and belief is state.belief
             return _best(state, belief, row, N, state.seen_by(row) if known else NOTHING)
         if user is None:
-            options: Any = {"filter_items": filter_items, "items": items, "method": method, "candidates": candidates}
-            return self.visitor(name="visitor").recommend("visitor", N=N, **options, progress=progress)
+            return self.visitor(name="visitor").recommend(
+                "visitor",
+                N=N,
+                filter_items=filter_items,
+                items=items,
+                method=method,
+                candidates=candidates,
+                progress=progress,
+            )
         users = np.atleast_1d(state.users.positions([user] if one else user))
         known = known_to(state.seen, users, user_items, len(state.items))
         if recalculate_user and known is None:
@@ -786,11 +815,19 @@ class SAD(TrainingSettings, Estimator):
         model.state = state
         return model
 
-    def similar_items(self, item: Any, N: int = 10) -> Scored:
-        """Return the N items most alike to one or several, by the cosine of their vectors; an item itself is first."""
-        state = self.state
-        nearest, cosines = similar_items(state.parameters, state.items.positions(item), N, num_threads=self.num_threads)
-        return state.items.array[nearest], cosines
+    def similar_items(self, item: Any, N: int = 10, filter_items: Any = None) -> Scored:
+        """Return the N items most alike to one or several, by the cosine of their vectors; an item itself is first.
+
+        ``filter_items`` are ids of items to leave out.
+        """
+        state, N = self.state, _check.whole(N, "N")
+        blocked = np.unique([] if filter_items is None else state.items.several(filter_items, "filter_items"))
+        nearest, cosines = similar_items(
+            state.parameters, state.items.positions(item), N + len(blocked), num_threads=self.num_threads
+        )
+        left = min(N, len(state.items) - len(blocked))
+        order = np.argsort(np.isin(nearest, blocked), axis=-1, kind="stable")[..., :left]
+        return state.items.array[np.take_along_axis(nearest, order, -1)], np.take_along_axis(cosines, order, -1)
 
     def similar_users(self, user: Any, N: int = 10) -> Scored:
         """Return the N users most alike to one or several, by the cosine of their vectors; a user comes first."""
@@ -838,7 +875,10 @@ class SAD(TrainingSettings, Estimator):
         item_ids = Ids(np.arange(shape[1]) if items is None else as_id_array(items), what="item")
         for ids, count in zip((user_ids, item_ids), shape, strict=True):
             if len(ids) != count:
-                raise ValueError(f"{len(ids)} {ids.what}s are named, but the factors have {count} rows")
+                raise ValueError(
+                    f"{len(ids)} {ids.what}s are named, but the factors have {count} rows: a row is a user or an item, "
+                    "so transpose matrices that have factors in their rows"
+                )
         model = cls(factors=parameters.n_factors)
         model.state = State(Point(parameters), user_ids, item_ids, checked_seen(seen, shape))
         return model
@@ -947,6 +987,19 @@ def _finite(name: str, value: ArrayLike) -> Floats:
     return array
 
 
+def _between(known: NDArray[np.bool_], rows: NDArray[Any], other: NDArray[Any]) -> Any:
+    """Return ``rows`` where users are known, and the one row of ``other`` elsewhere."""
+    together = np.repeat(other, len(known), axis=0)
+    together[known] = rows
+    return together
+
+
+def _finite_part(ids: IdArray, scores: Floats) -> Scored:
+    """Return the items of one row, or of none, that have a score."""
+    there = np.isfinite(scores)
+    return ids[there], scores[there]
+
+
 def _plain(values: NDArray[Any]) -> Any:
     """Return a single number as a Python float, an array as it is."""
     return float(values) if values.ndim == 0 else values
@@ -956,6 +1009,8 @@ def known_to(seen: Any, users: Positions, user_items: Any, items: int) -> Any:
     """Return what users know, CSR with a row for each, from ``user_items`` or what was seen; None: nothing."""
     if user_items is None:
         return None if seen is None else seen[users]
+    if isinstance(user_items, int | np.integer):
+        raise TypeError(f"user_items must be a sparse matrix, not {user_items}: did you mean N={user_items}?")
     known = as_csr(user_items, "user_items")
     if known.shape != (len(users), items):
         raise ValueError(

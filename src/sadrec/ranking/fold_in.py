@@ -113,8 +113,7 @@ def fold_in(
     chosen = np.unique(item_positions(parameters, liked, "liked"))
     if not chosen.size:
         raise ValueError(
-            "liked is empty, and nothing is known of a user who liked nothing; "
-            "average_user gives the vector whose margins are everybody's mean"
+            "liked is empty: give ids of items; for a user without history, recommend(None) gives what is popular"
         )
     check_regularization(regularization)
     candidates = whole(candidates, "candidates", least=1)

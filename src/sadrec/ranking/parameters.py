@@ -53,7 +53,7 @@ class Parameters:
         if self.user_factors.ndim != 2 or self.user_factors.shape[1] != factors:
             raise ValueError(
                 f"user_factors must be a matrix (users, {factors}) to match item_factors, "
-                f"not of shape {self.user_factors.shape}"
+                f"not of shape {self.user_factors.shape}" + self._transposed()
             )
         if self.rival_factors is not None and self.rival_factors.shape != (items, factors):
             raise ValueError(
@@ -66,6 +66,11 @@ class Parameters:
             raise ValueError(
                 f"user_mean must hold one number per factor, shape {(factors,)}, not {self.user_mean.shape}"
             )
+
+    def _transposed(self) -> str:
+        """Return a remedy where the matrices have a row for each factor, as the paper writes them."""
+        transposed = self.user_factors.shape[:1] == self.item_factors.shape[:1]
+        return "; the first axes agree: transpose matrices that have a row for each factor" if transposed else ""
 
     @property
     def n_users(self) -> int:
