@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sadrec.ranking import Parameters
-from sadrec.ranking.cycles import cycle_through, cycles
+from sadrec.ranking.belief import Point, Visitor
+from sadrec.ranking.cycles import cycle_through, cycles, probable_cycles
 from sadrec.ranking.tournament import Tournament, tournament
 
 
@@ -163,3 +164,25 @@ def games_of_five():
 def test_cycle_through_names_an_item_that_does_not_take_part(games_of_five):
     with pytest.raises(ValueError, match="item 7 does not take part"):
         cycle_through(games_of_five[0], 7)
+
+
+@pytest.fixture
+def sure_and_unsure():
+    """A cycle of strength 1 among items 0, 1 and 2, and one of strength 1.5 among the others, less certain."""
+    users = np.array([[1, 1, 1, 1.5, 1.5, 1.5]])
+    model = Parameters(users, np.eye(6), np.eye(6)[[2, 0, 1, 5, 3, 4]])
+    return Visitor(model, np.diag([0.01] * 3 + [9.0] * 3))
+
+
+def test_probable_cycles_come_by_probability_times_strength(sure_and_unsure):
+    found = probable_cycles(sure_and_unsure, 0, np.arange(6))
+    assert [cycle.strength for cycle in found] == [1, 1.5]
+    for cycle in found:
+        after = np.roll(cycle.path, -1)
+        np.testing.assert_array_equal(cycle.probabilities, sure_and_unsure.probability(0, cycle.path, after))
+        assert cycle.probability == sure_and_unsure.together(0, cycle.path, after)
+
+
+def test_cycles_of_a_point_have_no_probability_and_come_by_strength(sure_and_unsure):
+    found = probable_cycles(Point(sure_and_unsure.parameters), 0, np.arange(6))
+    assert [cycle.strength for cycle in found] == [1.5, 1] and [cycle.probability for cycle in found] == [None, None]

@@ -105,3 +105,33 @@ def test_three_supporters_and_three_opponents_are_shown():
 def test_five_factors_are_named_unless_another_number_is_given():
     p = Parameters(np.ones((1, 7)), np.vstack([np.arange(1.0, 8.0), np.zeros(7)]))
     assert [h for h, _ in explain(p, 0, 0, 1).factors()] == [6, 5, 4, 3, 2]
+
+
+def test_an_explanation_by_features_names_the_three_columns_that_add_most():
+    columns = (("new", 0.5), ("loud", 0.25), ("long", -0.125), ("red", 0.0625))
+    words = repr(Explanation("tea", "ale", np.array([1.5]), 1.75, by_features=0.6875, columns=columns, beside=0.25))
+    assert words.splitlines() == [
+        "tea over ale: margin 1.75 (85 %)",
+        "  factors  0: +1.5",
+        "  own comparisons +0.25",
+        "  features +0.688, own +1.06, new +0.5, loud +0.25, long -0.125",
+    ]
+
+
+def test_votes_come_strongest_first_and_an_item_without_influence_has_none():
+    why = Explanation("tea", "ale", np.zeros(1), 0.0, liked=np.arange(5), influences=np.array([3.0, 1, 0, -2, -4]))
+    assert why.supporters() == [(0, 3.0), (1, 1.0)] and why.opponents() == [(4, -4.0), (3, -2.0)]
+    assert why.supporters(1) == [(0, 3.0)] and why.opponents(1) == [(4, -4.0)]
+    many = Explanation("tea", "ale", np.zeros(1), 0.0, liked=np.arange(9), influences=np.arange(9.0, 0.0, -1.0))
+    assert len(many.supporters()) == 5
+
+
+def test_a_given_probability_is_kept_and_else_is_that_of_the_margin():
+    assert Explanation("tea", "ale", np.zeros(1), 2.0, probability=0.6).probability == 0.6
+    assert Explanation("tea", "ale", np.zeros(1), np.log(3)).probability == pytest.approx(0.75)
+
+
+def test_titles_take_the_place_of_ids():
+    why = Explanation(1, 2, np.zeros(1), 0.0, liked=np.array([2, 3]), influences=np.array([1.0, -1.0]))
+    named = why.named({1: "tea", 2: "ale", 3: "milk"})
+    assert (named.item, named.rival, named.liked.tolist()) == ("tea", "ale", ["ale", "milk"])

@@ -112,3 +112,26 @@ def test_no_other_item_explains_better_who_liked_it():
     item = np.append(new.item_factors, new.item_bias)
     for step in np.vstack([np.eye(5), -np.eye(5)]):
         assert objective(item) > objective(item + 0.1 * step)
+
+
+@pytest.mark.parametrize("rivals", [False, True])
+@pytest.mark.parametrize("bias", [False, True])
+def test_penalties_hold_an_item_to_what_its_features_predict(rivals, bias):
+    _, known, liked = _world(rivals, bias, users=60, items=30)
+    eta, tau, level = np.array([0.3, -0.2, 0.1, 0.4]), np.array([1.2, 0.5, 0.9, 0.0]), 0.7
+    strict = {"regularization": 1e6, "rival_regularization": 1e6}
+    new = fold_in_item(known, [0, 3, 5], liked[:, :-1], **strict, centre=(eta, tau, level))
+    np.testing.assert_allclose(new.item_factors, eta, atol=1e-4)
+    np.testing.assert_allclose(new.rival_factors, tau if rivals else np.ones(4), atol=1e-4)
+    assert new.item_bias == pytest.approx(level if bias else 0.0, abs=1e-4)
+
+
+def test_a_centre_moves_the_penalties_and_nothing_else():
+    _, known, liked = _world(True, True, users=60, items=30)
+    fans = liked[:, -1].nonzero()[0]
+    weak = {"regularization": 1e-7, "rival_regularization": 0.0}
+    plain = fold_in_item(known, fans, liked[:, :-1], **weak)
+    moved = fold_in_item(known, fans, liked[:, :-1], **weak, centre=(np.full(4, 0.3), np.full(4, 1.4), 0.7))
+    for name in ("item_factors", "rival_factors", "item_bias"):
+        np.testing.assert_allclose(getattr(moved, name), getattr(plain, name), rtol=1e-2, atol=1e-2)
+    assert (moved.rival_factors >= 0).all()

@@ -6,7 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sadrec.ranking import Parameters
-from sadrec.ranking.rank import METHODS, maximal_lottery, rank, rank_centrality, rank_tournament
+from sadrec.ranking.belief import Gaussian, Point
+from sadrec.ranking.rank import (
+    METHODS,
+    maximal_lottery,
+    rank,
+    rank_by_belief,
+    rank_centrality,
+    rank_margins,
+    rank_tournament,
+)
 from sadrec.ranking.tournament import tournament
 
 ROCK, PAPER, SCISSORS, AIR = range(4)
@@ -141,3 +150,47 @@ def test_what_is_wrong_is_named(rock_paper_scissors):
 def test_twenty_items_are_shown(size, last):
     p = Parameters(np.ones((1, 1)), np.arange(float(size))[:, None], np.ones((size, 1)))
     assert repr(rank(p, 0, None)).splitlines()[-1].startswith(last)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    """Six items whose margins have parts for single pairs, which change every order."""
+    rng = np.random.default_rng(1)
+    eta, tau = rng.standard_normal((6, 2)), rng.random((6, 2)) + 0.5
+    p = Parameters(rng.standard_normal((2, 2)), eta, tau, rng.standard_normal(6))
+    keys, none = np.ravel_multi_index(np.triu_indices(6, 1), (6, 6)), np.zeros((2, 3, 3), np.float32)
+    parts = 3 * rng.standard_normal((2, keys.size)).astype(np.float32)
+    return Gaussian(p, none, np.zeros((6, 6, 6), np.float32), np.ones((4, 2)), keys, parts[0], parts[1] ** 2, 1.0)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_margins_are_ordered_as_what_they_are_of(method, fitted):
+    p, items, others = fitted.parameters, [4, 2, 0, 5], {"margin": [1, 3], "liked": [1, 3]}.get(method)
+    x = Point(p).margins(1, items, others or items)
+    result = rank_margins(x, method, list("abcd"))
+    expected = rank(p, 1, items, method, liked=others, reference=others, labels=list("abcd"))
+    assert result.items.tolist() == expected.items.tolist() and result.method == method
+    np.testing.assert_allclose(result.scores, expected.scores, rtol=1e-5)
+
+
+def test_a_method_for_margins_that_does_not_exist_is_refused():
+    with pytest.raises(ValueError, match=r"one of 'margin'.*'nash', not 'elo'"):
+        rank_margins(np.zeros((2, 2)), "elo", [0, 1])
+
+
+@pytest.mark.parametrize("method", ["margin", "wins", "markov", "nash"])
+@pytest.mark.parametrize("items", [None, [4, 2, 0, 5]])
+def test_parts_for_single_pairs_count_in_every_order(method, items, fitted):
+    result = rank_by_belief(fitted, 1, items, method)
+    x = fitted.margins(1, items, None if method == "margin" else items)
+    expected = rank_margins(x, method, np.arange(6) if items is None else items)
+    assert result.items.tolist() == expected.items.tolist()
+    np.testing.assert_allclose(result.scores, expected.scores, rtol=1e-5)
+    assert result.items.tolist() != rank(fitted.parameters, 1, items, method).items.tolist()
+
+
+def test_parts_for_single_pairs_count_against_a_reference_too(fitted):
+    result = rank_by_belief(fitted, 1, [4, 2, 0], reference=[1, 3], labels=list("abc"))
+    expected = rank_margins(fitted.margins(1, [4, 2, 0], [1, 3]), "margin", list("abc"))
+    assert result.items.tolist() == expected.items.tolist()
+    np.testing.assert_array_equal(result.scores, expected.scores)

@@ -154,9 +154,8 @@ def arrange(
         if stamped:
             stamps[place] = _times(chunk)
     kept = _kernels.tidy_rows(indptr, columns, values, stamps, MODES.index(duplicates))
-    if kept < rows:
-        for array in (columns, values, stamps) if stamped else (columns, values):
-            array.resize(kept, refcheck=False)
+    for array in (columns, values, stamps) if stamped else (columns, values):
+        array.resize(kept, refcheck=False)
     return indptr, columns, values, stamps if stamped else None
 
 

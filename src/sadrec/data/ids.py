@@ -17,6 +17,7 @@ MAX_ID_BYTES = 8 * 2**30
 """Largest array of text ids, in bytes."""
 
 _KINDS = "whole numbers, numbers, text or dates"
+_PLAIN = {"i": int, "U": str}
 _NAMES = {"i": "whole numbers", "u": "whole numbers", "f": "numbers", "U": "text", "M": "dates"}
 
 
@@ -210,8 +211,7 @@ class Ids:
             When an id is not among these.
         """
         if is_scalar_id(ids):
-            kind = self._array.dtype.kind
-            if (kind == "i" and type(ids) is int and -(2**63) <= ids < 2**63) or (kind == "U" and type(ids) is str):
+            if type(ids) is _PLAIN.get(self._array.dtype.kind):
                 row = self.row_of(ids)  # the way of most questions
                 if row is not None:
                     return row

@@ -338,13 +338,13 @@ def recommend_groups(
         if part.size > 1:
             path = best_cycle(np.where(inner > minimum, inner, 0.0))
             strength = float(inner[path, np.roll(path, -1)].min())
-        groups.append((-wins[part].mean(), -mean[part].mean(), int(part[0]), ordered, strength))
-    groups.sort(key=lambda group: group[:3])
+        place = -wins[part].mean(), -mean[part].mean(), int(part[0])
+        groups.append((place, Group(game.items[ordered], float(wins[part].mean()), strength)))
     shown: list[Group] = []
-    for negative_wins, _, _, ordered, strength in groups:
+    for _, group in sorted(groups, key=lambda entry: entry[0]):
         if sum(map(len, shown)) >= N:
             break
-        shown.append(Group(game.items[ordered], -float(negative_wins), strength))
+        shown.append(group)
     return shown
 
 

@@ -273,7 +273,7 @@ def _centre(margins: Doubles) -> Doubles:
         d_p = solved[:, 0] - solved[:, 1] * d_theta
         d_slack = d_theta - x @ d_p
         shrinking = max(float((-d_p / p).max()), float((-d_slack / slack).max()))
-        step = min(1.0, 0.95 / shrinking) if shrinking > 0 else 1.0
+        step = 0.95 / max(shrinking, 0.95)
         p = p + step * d_p
         p /= p.sum()
         theta = theta + step * d_theta
