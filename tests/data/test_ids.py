@@ -142,3 +142,19 @@ def test_text_ids_may_take_eight_gibibytes() -> None:
     _refuse_wide(256, 2**23)
     with pytest.raises(ValueError, match="8388609 text ids of up to 256 characters take 8 GiB"):
         _refuse_wide(256, 2**23 + 1)
+
+
+@pytest.mark.parametrize(
+    ("values", "nothing"),
+    [
+        ([7, 8], -1),
+        (np.array([2**63 + 7, 8], np.uint64), 0),
+        ([7.5, 8.0], float("nan")),
+        (["seven", "eight"], ""),
+        (np.array(["2020-01-07", "2020-01-08"], "datetime64[D]"), np.datetime64("NaT", "D")),
+    ],
+)
+def test_rows_are_named_and_no_row_by_what_means_nothing(values: object, nothing: object) -> None:
+    ids = Ids(values)
+    named = ids.named(np.array([1, -1, 0]))
+    np.testing.assert_array_equal(named, np.array([ids.array[1], nothing, ids.array[0]], ids.array.dtype))

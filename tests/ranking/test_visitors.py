@@ -77,6 +77,9 @@ def test_one_user_says_nothing_of_how_users_differ(point):
     np.testing.assert_allclose(Visitors(alone, 0.2).population, np.eye(K) / 0.4)
     two = Point(replace(point.parameters, user_factors=point.parameters.user_factors[:2]))
     np.testing.assert_allclose(Visitors(two).population, np.cov(two.parameters.user_factors.T))
+    found = Visitors(two).from_comparisons(WINNERS, LOSERS, None)
+    spread = two.parameters.user_factors.std(axis=0)
+    np.testing.assert_allclose(found.vector, fold_in_comparisons(two.parameters, WINNERS, LOSERS, spread=spread).vector)
 
 
 def test_likes_held_to_a_centre_lead_where_a_penalty_around_it_does(point):

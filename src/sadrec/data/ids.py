@@ -238,7 +238,7 @@ class Ids:
         ids[rows < 0] = {"i": -1, "u": 0, "f": np.nan, "U": "", "M": np.datetime64("NaT", "D")}[ids.dtype.kind]
         return ids
 
-    def row_of(self, value: str | int) -> int | None:
+    def row_of(self, value: Any) -> int | None:
         """Return the row of one id of the very kind kept here (text, or a whole number), None if it is unknown."""
         ours = self._sorted
         place = int(ours.searchsorted(value))
