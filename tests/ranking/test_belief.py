@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from sadrec.ranking import Parameters
-from sadrec.ranking.belief import Gaussian, Visitor
-from sadrec.ranking.pairs import preference
+from sadrec.ranking.belief import Gaussian, Point, Visitor
+from sadrec.ranking.pairs import preference, probability
 
 USERS, ITEMS, K = 3, 5, 2
 LEFT, RIGHT = np.triu_indices(ITEMS, 1)
@@ -163,3 +163,43 @@ def test_preferences_hold_together_in_a_share_of_the_draws(parameters):
     known = Visitor(parameters, np.eye(K))
     there, back, both = (known.together(0, *map(np.array, p)) for p in (([0], [1]), ([1], [0]), ([0, 1], [1, 0])))
     assert 0 < there < 1 and there + back == 1 and both == 0
+
+
+def test_margins_tournaments_and_scores_are_means(belief):
+    every = np.arange(ITEMS)
+    for user in range(USERS):
+        x = belief.mean(user, every[:, None], every)
+        np.testing.assert_allclose(belief.margins(user, None, None), x, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(belief.margins(user, [3, 0], [1, 4, 2]), x[np.ix_([3, 0], [1, 4, 2])], rtol=1e-5)
+        game = belief.tournament(user, np.array([3, 1, 4]), ["c", "a", "b"])
+        np.testing.assert_allclose(game.margins, x[np.ix_([3, 1, 4], [3, 1, 4])], rtol=1e-5)
+        assert list(game.items) == ["c", "a", "b"]
+        np.testing.assert_allclose(belief.scores(user), [x.mean(axis=1)], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(belief.scores([2, 0])[0], belief.scores(2)[0], rtol=1e-6)
+    alone = replace(belief, own=belief.own[:0])
+    assert alone.by_product and not belief.by_product
+    means = alone.mean(1, every[:, None], every).mean(axis=1)
+    np.testing.assert_allclose(alone.scores([1]), [means], rtol=1e-4, atol=1e-5)
+
+
+def test_the_average_user_of_a_belief_has_no_covariance_and_stays_the_average(belief, parameters):
+    average = belief.average
+    mean = parameters.user_factors.mean(axis=0)
+    np.testing.assert_allclose(average.parameters.user_factors, [mean], rtol=1e-6)
+    np.testing.assert_allclose(average.parameters.user_mean, mean, rtol=1e-6)
+    assert not average.user_covariance.any() and not average.user_covariance_of(0).any()
+    known = belief.of_user(mean, np.eye(K))
+    np.testing.assert_array_equal(known.user_covariance_of(0), np.eye(K))
+
+
+def test_a_point_answers_with_its_means(parameters):
+    point = Point(parameters)
+    np.testing.assert_array_equal(point.log_odds(1, LEFT, RIGHT), preference(parameters, 1, LEFT, RIGHT))
+    np.testing.assert_array_equal(point.probability(1, LEFT, RIGHT), probability(parameters, 1, LEFT, RIGHT))
+    assert not point.has_variance and point.user_covariance_of(0) is None
+    with pytest.raises(ValueError, match="does not know how sure it is"):
+        point.distribution(0, 1, 2)
+    visitor = point.of_user(parameters.user_factors[2], np.eye(K))
+    assert isinstance(point.of_user(parameters.user_factors[2]), Point) and isinstance(visitor, Visitor)
+    np.testing.assert_array_equal(visitor.user_covariance_of(0), np.eye(K))
+    np.testing.assert_allclose(visitor.mean(0, LEFT, RIGHT), point.mean(2, LEFT, RIGHT))

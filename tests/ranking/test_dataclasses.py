@@ -8,7 +8,9 @@ import pytest
 
 from sadrec import ranking
 
-MODULES = [importlib.import_module(f"sadrec.ranking.{module.name}") for module in pkgutil.iter_modules(ranking.__path__)]
+MODULES = [
+    importlib.import_module(f"sadrec.ranking.{module.name}") for module in pkgutil.iter_modules(ranking.__path__)
+]
 RECORDS = {
     value
     for module in MODULES

@@ -9,7 +9,7 @@ from sadrec.ranking import Parameters
 from sadrec.ranking.belief import Visitor, information
 from sadrec.ranking.fold_in import fold_in_comparisons
 from sadrec.ranking.pairs import preference, sigmoid
-from sadrec.ranking.questions import contradictions
+from sadrec.ranking.questions import Contradiction, ask_next, contradictions
 
 
 def entropy(p):
@@ -69,3 +69,44 @@ def test_a_question_answered_both_ways_is_noise(game):
 
 def test_answers_that_an_order_fits_do_not_contradict_each_other(game):
     assert judged(game, [0, 1], [1, 3])[0] == []
+
+
+def test_the_questions_that_tell_most_come_first():
+    rng = np.random.default_rng(0)
+    belief = Visitor(Parameters(np.ones((1, 3)), *rng.standard_normal((2, 7, 3)) ** 2), np.eye(3))
+    among = np.array([6, 1, 4, 2])
+    items, rivals, bits, chance = ask_next(belief, 0, among, 3)
+    one, other = (among[side] for side in np.triu_indices(4, 1))
+    every, probability = belief.information(0, one, other)
+    best = np.argsort(-every)[:3]
+    assert items.tolist() == one[best].tolist() and rivals.tolist() == other[best].tolist()
+    np.testing.assert_array_equal(bits, every[best])
+    np.testing.assert_array_equal(chance, probability[best])
+
+
+@pytest.mark.parametrize("size", [0, 1, 2001])
+def test_questions_are_chosen_among_two_items_at_least_and_not_too_many(size):
+    belief = Visitor(Parameters(np.ones((1, 1)), np.ones((2001, 1))), np.eye(1))
+    with pytest.raises(ValueError, match=f"among 2 to 2000 items, not {size}"):
+        ask_next(belief, 0, np.arange(size), 1)
+    assert len(ask_next(belief, 0, np.arange(2), 5)[0]) == 1
+
+
+def test_from_one_half_on_a_cycle_is_no_noise_and_the_least_probable_step_is_asked_again():
+    steps = np.array([0.9, 0.8, 0.7])
+    half, less = (Contradiction(np.array(["a", "b", "c"]), steps, p) for p in (0.5, 0.49))
+    assert (half.verdict, less.verdict) == ("cycle", "noise") and half.ask_again == ("c", "a")
+    assert repr(half) == "a > b > c > a: a cycle (50 %); to be sure, ask again about c and a"
+    assert repr(less).startswith("a > b > c > a: noise, probably (49 %)")
+
+
+def test_contradictions_of_one_person_come_with_the_most_probable_first(game):
+    winners, losers = np.array([3, 3, 0, *[0, 2, 1] * 10]), np.array([0, 0, 3, *[2, 1, 0] * 10])
+    found, _ = judged(game, winners, losers)
+    assert [one.path.tolist() for one in found] == [[0, 2, 1], [3, 0]] and found[1].probability == 0
+
+
+def test_a_question_answered_both_ways_shows_first_what_was_said_more_often(game):
+    for answers, path in ((([0, 1, 1], [1, 0, 0]), [1, 0]), (([0, 1], [1, 0]), [0, 1])):
+        (found,), _ = judged(game, *map(np.array, answers))
+        assert found.path.tolist() == path
