@@ -26,6 +26,7 @@ from sadrec.models.features import pack_features, unpack_features
 from sadrec.models.state import State
 from sadrec.ranking import Parameters
 from sadrec.ranking.belief import Belief, Gaussian, Point
+from sadrec.ranking.controls import Controls
 from sadrec.ranking.results import Results
 from sadrec.ranking.ties import Ties
 from sadrec.training.settings import Settings
@@ -62,6 +63,9 @@ def _content(state: State, class_name: str, params: Mapping[str, Any]) -> tuple[
         if (ties := state.belief.ties) is not None:
             header["ties"] = [ties.common, ties.slope]
             tensors |= {"tie_item": ties.item, "tie_user": ties.user}
+        if (controls := state.belief.controls) is not None:
+            header["controls"] = list(controls.names)
+            tensors |= {"control_mean": controls.mean, "control_covariance": controls.covariance}
     if state.features is not None:
         header["features"], more = pack_features(state.features)
         tensors |= more
@@ -209,7 +213,20 @@ def _belief(tensors: Tensors, header: Mapping[str, Any], parameters: Parameters,
         pairing_scale=number(header["pairing_scale"], "pairing_scale"),
         own_scale=number(header["own_scale"], "own_scale"),
         ties=None if header.get("ties") is None else _ties(tensors, header["ties"], parameters, finite),
+        controls=None if header.get("controls") is None else _controls(tensors, header["controls"]),
     )
+
+
+def _controls(tensors: Tensors, names: Any) -> Controls:
+    """Take out the coefficients of the features of comparisons."""
+    mean, covariance = (np.array(tensors[f"control_{name}"]) for name in ("mean", "covariance"))
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError("the names of the features are not a list of texts")
+    if mean.shape != (len(names),) or covariance.shape != (len(names), len(names)):
+        raise ValueError("the coefficients do not fit their names")
+    if mean.dtype != np.float64 or covariance.dtype != np.float64 or not np.isfinite(covariance).all():
+        raise ValueError("the coefficients are not finite numbers of double precision")
+    return Controls(tuple(names), mean, covariance)
 
 
 def _ties(tensors: Tensors, numbers: Any, parameters: Parameters, finite: bool) -> Ties:

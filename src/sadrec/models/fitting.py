@@ -89,6 +89,11 @@ def train(
         validation = as_feedback(options.validation)
         validation = validation if features is None else features.of_trained(validation)
         held_out = data.validation_pairs(validation, settings.seed)
+    if settings.solver != "variational" and data.feature_names:
+        raise ValueError(
+            f"solver={settings.solver!r} takes no features of comparisons: read them without features=, or leave "
+            "solver and penalties to the rules"
+        )
     if settings.solver != "variational" and data.ties is not None:
         warnings.warn(
             f"{len(data.ties):,} comparisons are ties, and left out: solver={settings.solver!r} learns from decided "

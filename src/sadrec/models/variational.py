@@ -13,13 +13,14 @@ from sadrec.models.features import Prepared
 from sadrec.models.state import State
 from sadrec.ranking import Parameters
 from sadrec.ranking.belief import Belief, Gaussian
+from sadrec.ranking.controls import Controls
 from sadrec.ranking.results import Results
 from sadrec.ranking.ties import Ties, distance
 from sadrec.training.beliefs import Rows
 from sadrec.training.dataset import TrainingData
 from sadrec.training.factors import Factors
 from sadrec.training.given import Pairs
-from sadrec.training.layout import count
+from sadrec.training.layout import Counts, count
 from sadrec.training.learners import Learners
 from sadrec.training.leave_one_out import left_out_margins
 from sadrec.training.run import check_patience, run_sweeps
@@ -58,7 +59,7 @@ def fit_comparisons(
     held_out = validation.all() if isinstance(validation, HeldOut) else validation
 
     def fitted(figures: Figures, last: bool = False) -> State:
-        belief, losses = learnt(learners, data.ties, last)
+        belief, losses = learnt(learners, data, last)
         parameters = belief.parameters
         figures |= dict(zip(("left_out_loss", "left_out_loss_without_factors"), losses, strict=False))
         predicted = None
@@ -100,8 +101,10 @@ def fit_comparisons(
             sweeps=settings.iterations,
             features=known,
         )
-        tied = None if data.ties is None else count(data.ties, len(data.items))
-        results = Results.of(learners.counts, tied, len(data.items))
+        tied = None if data.ties is None else count_outcomes(data.ties, len(data.items))
+        alike = data.comparisons.features is None
+        counts = learners.counts if alike else count_outcomes(data.comparisons, len(data.items))
+        results = Results.of(counts, tied, len(data.items))
         try:
             run_sweeps(learners, settings.iterations, after_sweep, history=history, **options)
         except KeyboardInterrupt:  # between sweeps
@@ -119,21 +122,27 @@ def validation_figures(belief: Belief, pairs: Pairs) -> Figures:
     return {name: float(np.average(values, weights=pairs.weight)) for name, values in figures.items()}
 
 
-def learnt(learners: Learners, ties: Pairs | None, last: bool = False) -> tuple[Gaussian, list[float]]:
+def learnt(learners: Learners, data: TrainingData, last: bool = False) -> tuple[Gaussian, list[float]]:
     """Return the belief of the better learner, and the left-out losses.
 
     With ``last`` it can make no sweep afterwards, and less memory is taken.
     """
     learner, losses = learners.chosen()
-    if ties is None:
-        if last:
-            learner.finish()
-        return believed(learner), losses
-    rows, margins = learner.rows, left_out_margins(learner)
+    rows, margins = learner.rows, None if data.ties is None else left_out_margins(learner)
+    moments = learner.control_moments()
     if last:
         learner.finish()
     belief = believed(learner)
-    return replace(belief, ties=fit_ties(belief, ties, rows, margins)), losses
+    if moments is not None:
+        belief = replace(belief, controls=Controls(data.feature_names, *moments))
+    if data.ties is not None and margins is not None:
+        belief = replace(belief, ties=fit_ties(belief, data.ties, rows, margins))
+    return belief, losses
+
+
+def count_outcomes(pairs: Pairs, items: int) -> Counts:
+    """Count comparisons of a user and two items, whatever their features."""
+    return count(replace(pairs, features=None), items)
 
 
 def fit_ties(belief: Belief, ties: Pairs, rows: Rows, margins: tuple[Doubles, Doubles]) -> Ties:
@@ -141,7 +150,7 @@ def fit_ties(belief: Belief, ties: Pairs, rows: Rows, margins: tuple[Doubles, Do
 
     ``margins`` are mean and variance of those of ``rows``, won and lost, with one such comparison left out.
     """
-    tied = count(ties, belief.parameters.n_items)
+    tied = count_outcomes(ties, belief.parameters.n_items)
     apart = distance(*belief.distribution(tied.user, tied.item, tied.rival))
     parts = [Outcomes(tied.user, tied.item, tied.rival, tied.weight, 0 * tied.weight, apart)]
     for column, decided in enumerate((rows.wins, rows.weight - rows.wins)):

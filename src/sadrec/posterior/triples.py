@@ -144,6 +144,8 @@ def as_pairs(data: Comparisons | Interactions, negatives: int, seed: int) -> Pai
     if isinstance(data, Comparisons):
         if not len(data):
             raise ValueError("there are no comparisons to learn from")
+        if data.features is not None:
+            raise ValueError("the sampler takes no features of comparisons: read them without features=")
         if data.ties is not None:
             warnings.warn(
                 f"{len(data.ties):,} of {len(data):,} comparisons are ties, and left out: SAD() learns how often items "

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sadrec._types import Doubles, Floats, Positions
+from sadrec.ranking.controls import Controls
 from sadrec.ranking.pairs import margins, preference, sigmoid
 from sadrec.ranking.parameters import Parameters, average_user
 from sadrec.ranking.results import Results
@@ -43,6 +44,8 @@ class Belief:
     """Whether margins have a variance; only those of a point have none."""
     ties: Ties | None = None
     """How often items tie; None where no comparison was a tie."""
+    controls: Controls | None = None
+    """Coefficients of the features of comparisons; None where they had none."""
     has_pairs = False
     """Whether margins have parts for single pairs of items, or of a user and an item, that no factors hold."""
 
@@ -250,6 +253,7 @@ class Gaussian(Belief):
     own_variance: Floats = field(default_factory=lambda: np.empty(0, np.float32))
     own_scale: float = 0.0  # the variance of the own score of an item that the user never compared
     ties: Ties | None = None
+    controls: Controls | None = None
 
     has_pairs = True
 

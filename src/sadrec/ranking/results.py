@@ -21,13 +21,13 @@ class Results(NamedTuple):
     @classmethod
     def of(cls, decided: Any, ties: Any, items: int) -> "Results":
         """Return the results of comparisons that were counted: user, item, rival, weight and wins; ties or None."""
-        user, item, rival, weight, wins = decided
+        user, item, rival, weight, wins, *_ = decided
         losses = np.asarray(weight - wins, np.float32)
         results = cls(user, item, rival, np.asarray(wins, np.float32), losses, np.zeros(len(losses), np.float32))
         if ties is None:
             return results
         none = np.zeros(len(ties[0]), np.float32)
-        user, item, rival, weight, _ = ties
+        user, item, rival, weight, *_ = ties
         return results.and_more(cls(user, item, rival, none, none, np.asarray(weight, np.float32)), items)
 
     def and_more(self, other: "Results", items: int) -> "Results":

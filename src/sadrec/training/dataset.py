@@ -41,6 +41,7 @@ class TrainingData:
     disliked: Mask | bool = False  # which entries of the matrix were disliked, of weight 0; True: all that have none
     dislikes: Any | None = None  # CSR of what was disliked, apart from the matrix; there are no weights then
     ties: Pairs | None = None  # comparisons that nobody won
+    feature_names: tuple[str, ...] = ()  # those of the comparisons, where a fit has one set of them
 
     @property
     def kind(self) -> Kind:
@@ -269,6 +270,7 @@ def training_data(
         has_ratings=isinstance(data, Interactions) and data.has_ratings,
         comparisons=Pairs.concatenate(pairs) if pairs else None,
         ties=Pairs.concatenate(ties) if ties else None,
+        feature_names=stated[0].feature_names if len(stated) == 1 else (),
     )
     if len(all_items) < 2:
         raise ValueError(f"a preference needs two items, and there is only {len(all_items)}: give data on more items")
@@ -291,7 +293,7 @@ def align_pairs(data: Comparisons, users: Ids, items: Ids) -> Pairs:
     if not np.array_equal(items.array, data.items):
         position = np.asarray(items.positions(data.items), np.int32)
         winner, loser = position[winner], position[loser]
-    return Pairs(user, winner, loser, data.weight)
+    return Pairs(user, winner, loser, data.weight, data.features)
 
 
 def balance(counts: NDArray[Any], power: float) -> Doubles:

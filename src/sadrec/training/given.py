@@ -32,6 +32,7 @@ class Pairs:
     winner: NDArray[np.int32]
     loser: NDArray[np.int32]
     weight: NDArray[np.float32] | None = None
+    features: NDArray[np.float32] | None = None  # in favour of the winner, (triples, features): see Comparisons
 
     def __len__(self) -> int:
         return len(self.user)
@@ -44,7 +45,8 @@ class Pairs:
     @property
     def arrays(self) -> tuple[NDArray[Any] | None, ...]:
         """The arrays, and None where there are no weights."""
-        return self.user, self.winner, self.loser, self.weight
+        arrays: tuple[NDArray[Any] | None, ...] = self.user, self.winner, self.loser, self.weight
+        return arrays if self.features is None else (*arrays, self.features)
 
     def every(self, first: int, step: int, room: "Room") -> "Pairs":
         """Return every so-many-th triple from the first on."""

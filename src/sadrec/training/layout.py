@@ -33,6 +33,7 @@ class Counts(NamedTuple):
     rival: NDArray[np.int32]
     weight: Doubles  # how often the user compared the two
     wins: Doubles  # how often the item won
+    features: Doubles | None = None  # in favour of the item, (rows, features); rows differ where these do
 
 
 def count(pairs: Pairs, items: int) -> Counts:
@@ -44,13 +45,18 @@ def count(pairs: Pairs, items: int) -> Counts:
     """
     keys = pairs.user.astype(np.int64) * items**2 + pairing_keys(pairs.winner, pairs.loser, items)
     keys, row = np.unique(keys, return_inverse=True)
+    lower, features = pairs.winner < pairs.loser, None
+    if pairs.features is not None:
+        values, value = np.unique(np.where(lower, 1, -1)[:, None] * pairs.features, axis=0, return_inverse=True)
+        both, row = np.unique(row * len(values) + value.ravel(), return_inverse=True)
+        keys, features = keys[both // len(values)], values[both % len(values)].astype(np.float64)
     weight = np.bincount(row, pairs.weight, len(keys))
-    lower = pairs.winner < pairs.loser
     wins = np.bincount(row[lower], None if pairs.weight is None else pairs.weight[lower], len(keys))
     counted = weight > 0
     user, pairing = np.divmod(keys[counted], items**2)
     user, item, rival = (side.astype(np.int32) for side in (user, *np.divmod(pairing, items)))
-    return Counts(user, item, rival, weight[counted].astype(np.float64), wins[counted].astype(np.float64))
+    features = None if features is None else features[counted]
+    return Counts(user, item, rival, weight[counted].astype(np.float64), wins[counted].astype(np.float64), features)
 
 
 def lay_out(pairs: Pairs, users: int, items: int, then: Any = None) -> Layout:

@@ -46,8 +46,7 @@ def left_out(learner: Variational, part: Part) -> list[tuple[Doubles, float, Dou
     rows, at = learner.rows, part.rows
     curvature, slope, weight, wins = (side[at] for side in (rows.curvature, rows.slope, rows.weight, rows.wins))
     others = learner.beside_factors(part)  # parts of the margin, each with its own mean and variance
-    offset = learner.trend * learner.rise(at)
-    mean, variance = rows.mean[at] + offset, rows.variance[at]
+    mean, variance = rows.mean[at] + learner.common_part(at), rows.variance[at]
     whole = mean + sum(added for added, _ in others)
     spread = variance + sum(added for _, added in others)
     without = [divided(*other, curvature, slope - curvature * (whole - other[0])) for other in others]

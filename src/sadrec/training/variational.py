@@ -47,6 +47,7 @@ from sadrec.training.beliefs import (
     variance_of,
 )
 from sadrec.training.centres import Side
+from sadrec.training.controls import Coefficients
 from sadrec.training.layout import Counts, list_by_item, log_meetings, starts
 from sadrec.training.own_scores import FIRST_SCALE, OwnScores, Part, parts_of_users, slices
 
@@ -130,7 +131,8 @@ class Variational:
     ) -> None:
         self._users, self.rivals, self._seed = users, rivals, seed
         self._threads, self._executor = 1 if executor is None else threads, executor
-        user, item, rival, weight, wins = counts
+        user, item, rival, weight, wins, controls = counts
+        self.controls = None if controls is None else Coefficients(controls, weight)
         keys, places = np.unique(pairing_keys(item, rival, items), return_inverse=True)
         pairing = places.astype(np.int32)
         del places
@@ -258,18 +260,23 @@ class Variational:
             self._find_margins()
             if self.sweep > self._settled:
                 self._update_trend()
+            if self.controls is not None:
+                self._update_controls(self.controls)
         if self.rivals and self.sweep > stages.paired:
             self._update_pairings()
         if self.own is not None:
             mean = self.rows.mean
-            self.own.update(
-                self.parts, lambda rows: mean[rows] + self.trend * self.rise(rows) + self._pairing_part(rows)
-            )
+            self.own.update(self.parts, lambda rows: mean[rows] + self.common_part(rows) + self._pairing_part(rows))
         return sum(map(self._log_likelihood, self.parts)) / self.total
 
     def rise(self, rows: slice) -> Doubles:
         """Return by how much more the items of rows met others than their rivals."""
         return np.asarray(self.meetings[self.rows.item[rows]] - self.meetings[self.rows.rival[rows]])
+
+    def common_part(self, rows: slice) -> Doubles:
+        """Return what trend and features of comparisons add to the margins of rows, for all users alike."""
+        part = self.trend * self.rise(rows)
+        return part if self.controls is None else part + self.controls.margins(rows)
 
     def _pairing_part(self, rows: slice) -> Doubles:
         """Return what the margins of pairings add to those of rows."""
@@ -282,7 +289,7 @@ class Variational:
     def _offsets(self, part: Part) -> tuple[Doubles, Doubles]:
         """Return what is added to mean and variance of the margins by the factors."""
         rows = part.rows
-        offset = self.trend * self.rise(rows) + self._pairing_part(rows) + self._own_part(rows)
+        offset = self.common_part(rows) + self._pairing_part(rows) + self._own_part(rows)
         variance = self.pairings.variance[self.rows.pairing[rows]]
         if self.own is not None:
             variance += self.own.margin_variances(part)
@@ -349,7 +356,10 @@ class Variational:
         rows, expected = self.rows, _TREND**-2
 
         def risen(part: slice) -> float:
-            rest = rows.slope[part] - rows.curvature[part] * (rows.mean[part] + self._pairing_part(part))
+            known = rows.mean[part] + self._pairing_part(part)
+            if self.controls is not None:
+                known = known + self.controls.margins(part)
+            rest = rows.slope[part] - rows.curvature[part] * known
             return float(self.rise(part) @ rest)
 
         def determined(part: slice) -> float:
@@ -364,13 +374,34 @@ class Variational:
         more = precision * float(meetings @ scores) - expected * self.trend
         more /= precision * float(meetings @ meetings) + expected
         self.trend += more
-        moved = more * meetings
-        item, moment = self.beliefs.item, self.beliefs.item_moment
-        moment[:, 0, :] -= moved[:, None] * item
-        item[:, 0] -= moved
-        moment[:, :, 0] -= moved[:, None] * item
-        for part in slices(count):
-            rows.mean[part] -= more * self.rise(part)
+        self._move_scores(-more * meetings)
+
+    def _update_controls(self, controls: Coefficients) -> None:
+        """Learn what features of comparisons add, together with the scores."""
+        rows, whole = self.rows, slice(None)
+        rest = rows.slope - rows.curvature * (rows.mean + self.common_part(whole) + self._pairing_part(whole))
+        precision = np.full(len(self._met), self.prior.item_precision[0])
+        self._move_scores(controls.step(rows.item, rows.rival, rows.curvature, rest, precision))
+
+    def control_moments(self) -> tuple[Doubles, Doubles] | None:
+        """Return mean and covariance of the coefficients of features; None where there are no features."""
+        if self.controls is None:
+            return None
+        rows, unknown = self.rows, np.zeros(len(self.rows.user))
+        for part in self.parts:
+            unknown[part.rows] = sum((variance for _, variance in self.beside_factors(part)), unknown[part.rows])
+        precision = np.full(len(self._met), self.prior.item_precision[0])
+        seen = rows.curvature / (1 + rows.curvature * unknown)
+        return self.controls.moments(rows.item, rows.rival, seen, precision)
+
+    def _move_scores(self, moved: Doubles) -> None:
+        """Add something to the scores of items."""
+        item, moment, rows = self.beliefs.item, self.beliefs.item_moment, self.rows
+        moment[:, 0, :] += moved[:, None] * item
+        item[:, 0] += moved
+        moment[:, :, 0] += moved[:, None] * item
+        for part in slices(len(rows.user)):
+            rows.mean[part] += moved[rows.item[part]] - moved[rows.rival[part]]
 
     def _share(self, stage: Callable[..., Any], among: int | tuple[int, int], *arguments: Any) -> None:
         """Run a stage on ranges of users, items or rows, on all threads."""
@@ -422,7 +453,7 @@ class Variational:
         for part in self.parts:
             at = part.rows
             curvature, pairing = rows.curvature[at], rows.pairing[at].astype(np.intp)
-            own, mean = self._own_part(at), rows.mean[at] + self.trend * self.rise(at)
+            own, mean = self._own_part(at), rows.mean[at] + self.common_part(at)
             rest = rows.slope[at] - curvature * (mean + own)
             np.add.at(information, pairing, curvature)
             np.add.at(linear, pairing, rest)
@@ -589,6 +620,8 @@ class Variational:
         arrays = {**self.beliefs._asdict(), **{f"prior_{name}": value for name, value in self.prior._asdict().items()}}
         arrays |= {name: getattr(rows, name) for name in _OF_ROWS}
         arrays |= {"pairing_mean": pairings.mean, "pairing_variance": pairings.variance}
+        if self.controls is not None:
+            arrays["coefficients"] = self.controls.mean
         values: dict[str, Any] = {"sweep": self.sweep, "trend": self.trend, "pairing_scale": pairings.scale}
         if own is not None:
             arrays["own_mean"] = own.mean
@@ -607,6 +640,8 @@ class Variational:
         shapes |= {f"prior_{name}": (k,) for name in Prior._fields}
         shapes |= dict.fromkeys(_OF_ROWS, (size,))
         shapes |= dict.fromkeys(("pairing_mean", "pairing_variance"), (len(self.pairings.mean),))
+        if self.controls is not None:
+            shapes["coefficients"] = self.controls.mean.shape
         sweep, own = int(values["sweep"]), None
         numbers = {name: float(values[name]) for name in ("trend", "pairing_scale")}
         if self._users > 1 and sweep > self._stages.own:
@@ -634,6 +669,8 @@ class Variational:
             self.prior = Prior(*(copies[f"prior_{name}"] for name in Prior._fields))
             for name in _OF_ROWS:
                 getattr(self.rows, name)[:] = copies[name]
+            if self.controls is not None:
+                self.controls.mean = copies["coefficients"]
             pairings = self.pairings
             pairings.mean, pairings.variance = copies["pairing_mean"], copies["pairing_variance"]
             pairings.scale = numbers["pairing_scale"]
