@@ -36,6 +36,7 @@ from sadrec.ranking.cycles import Cycle, probable_cycles
 from sadrec.ranking.explain import Explanation, explain
 from sadrec.ranking.intransitivity import intransitivity, share_of_margins
 from sadrec.ranking.leaderboard import leaderboard
+from sadrec.ranking.next_games import best_judges, next_games
 from sadrec.ranking.questions import ask_next
 from sadrec.ranking.rank import LONGEST, Method, Ranking, rank_by_belief
 from sadrec.ranking.ties import Outcome
@@ -530,8 +531,10 @@ class SAD(TrainingSettings, Estimator):
         beside, chance = float(belief.pair_part(row, *pair)[0]), float(belief.probability(row, *pair))
         return replace(explanation, **named, beside=beside, margin=explanation.margin + beside, probability=chance)
 
-    def ask_next(self, user: Any = None, items: Any = None, N: int = 1) -> pl.DataFrame:
-        """Return the pairs to ask a user about next: those whose answer is expected to tell the most.
+    def ask_next(
+        self, user: Any = None, items: Any = None, N: int = 1, *, about: Literal["margins", "ranking"] | int = "margins"
+    ) -> pl.DataFrame:
+        """Return the pairs to ask a user, or the judges of an arena, about next: those whose answer tells the most.
 
         An answer tells much when the model is unsure because it does not know, not because the user is indifferent. It
         takes a fit that knows how sure it is (``solver="variational"``), or a :meth:`visitor` of any model.
@@ -539,22 +542,40 @@ class SAD(TrainingSettings, Estimator):
         Parameters
         ----------
         user
-            An id.
+            An id; None for the only user, or the average of all.
         items
             Ids to choose from, 2,000 at most; None for all. Time and memory grow by the square of their number.
         N
             How many pairs.
+        about
+            "margins": each answer by itself tells most about the margin of its pair. "ranking": the N different pairs
+            together tell most about the ranking. A whole number: about which items are so many best, and their order.
 
         Returns
         -------
         polars.DataFrame
-            Most informative first: ``item``, ``rival``, ``bits``, and ``probability``, the chance that the item wins.
+            Best first: ``item``, ``rival``, ``bits`` that the answer tells about the margin, and ``probability``, the
+            chance that the item wins. For the ranking of the average of several users also ``judge``, whom to ask.
         """
-        state = self.state
+        state, N = self.state, _check.whole(N, "N", least=1)
         (belief, row), ids = _one(state, user), state.items
         rows = np.arange(len(ids)) if items is None else np.unique(ids.several(items))
-        one, other, bits, chance = ask_next(belief, row, rows, _check.whole(N, "N", least=1))
-        return pl.DataFrame({"item": ids.array[one], "rival": ids.array[other], "bits": bits, "probability": chance})
+        if about == "margins":
+            one, other, bits, chance = ask_next(belief, row, rows, N)
+            return pl.DataFrame(
+                {"item": ids.array[one], "rival": ids.array[other], "bits": bits, "probability": chance}
+            )
+        if isinstance(about, str) and about != "ranking":
+            raise ValueError(f"about must be 'margins', 'ranking' or how many of the best are meant, not {about!r}")
+        top = None if isinstance(about, str) else _check.whole(about, "about", least=1)
+        one, other = (
+            rows[side] for side in next_games(state.belief, _judges(state, user), rows, N, top, state.results)
+        )
+        bits, chance = belief.information(row, one, other)
+        answer = {"item": ids.array[one], "rival": ids.array[other], "bits": bits, "probability": chance}
+        if user is None and len(state.users) > 1:
+            answer["judge"] = state.users.array[best_judges(state.belief, one, other)]
+        return pl.DataFrame(answer)
 
     # -- lists --------------------------------------------------------------------------------------------------------
 

@@ -32,9 +32,13 @@ def leaderboard(
     """
     against = items if field is None else field
     alone = belief.average if users is None else belief.of_group(users)
-    strength = alone.mean_margins(items, against)
+    strength = np.asarray(alone.mean_margins(items, against), np.float64)
     order = np.argsort(-strength, kind="stable")
-    table: dict[str, Any] = {"rank": np.arange(1, len(items) + 1), "item": labels[order], "strength": strength[order]}
+    table: dict[str, Any] = {
+        "rank": np.arange(1, len(items) + 1),
+        "item": labels[order],
+        "strength": strength[order].astype(np.float64),
+    }
     names = ("lower", "upper", "rank_lower", "rank_upper")
     if belief.has_variance:
         draws = belief.strengths(users, items, against, results)
@@ -66,8 +70,8 @@ def rank_intervals(draws: Doubles, level: float) -> tuple[Positions, Positions]:
     np.put_along_axis(places, np.argsort(-draws, axis=1), np.arange(size)[None], axis=1)
     lower, upper = np.empty(size, np.int64), np.empty(size, np.int64)
     needed = int(np.ceil(level * count - 1e-9))
-    for item in range(size):
-        below = np.concatenate(([0], np.cumsum(np.bincount(places[:, item], minlength=size))))
+    for item, of_item in enumerate(np.ascontiguousarray(places.T)):
+        below = np.concatenate(([0], np.cumsum(np.bincount(of_item, minlength=size))))
         starts = np.flatnonzero(below[-1] - below[:-1] >= needed)
         ends = np.searchsorted(below, below[starts] + needed)  # the first places that are outside
         best = np.lexsort((below[starts] - below[ends], ends - starts))[0]
