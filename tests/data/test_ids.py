@@ -93,6 +93,11 @@ def test_a_scalar_gives_a_row_and_a_sequence_an_array() -> None:
 def test_whole_numbers_and_equal_floats_are_the_same_id() -> None:
     assert Ids([1, 2]).positions(2.0) == 1
     assert Ids([1.0, 2.5]).positions(1) == 0
+    assert (
+        Ids([1, 0]).positions([0.0, 1.0]).tolist()
+        == Ids([1, 0]).positions(np.array([0, 1], np.uint8)).tolist()
+        == [1, 0]
+    )
     assert 2.5 not in Ids([1, 2])
 
 
