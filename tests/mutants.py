@@ -56,6 +56,7 @@ SAME = {
     ("ranking/cycles.py", "levels = np.unique(margins[margins >= 0])"): "the search always leaves level 0 behind",
     ("ranking/cycles.py", "beating = i + 1 + np.flatnonzero(margins[i + 1 :, i] >= least)"): "sorted out below",
     ("ranking/cycles.py", "beaten = i + 1 + np.flatnonzero(margins[i, i + 1 :] >= least)"): "sorted out below",
+    ("training/drawn.py", "coming = t - AHEAD"): "says what is fetched",
     (
         "ranking/fold_in.py",
         "sides = (parameters.item_factors, (2 + 1)), (parameters.rival_factors, 2), (parameters.item_bias, 1)",
@@ -85,6 +86,10 @@ class Mutants(ast.NodeVisitor):
     def __init__(self, source: str) -> None:
         self.lines, self.found = source.splitlines(keepends=True), []
         self.visit(ast.parse(source))
+
+    def visit(self, node: ast.AST) -> None:
+        if not only_fetches(node):
+            super().visit(node)
 
     def replace(self, line: int, start: int, stop: int, new: str) -> None:
         """Note a mutant, of which columns of a line are replaced."""
@@ -156,6 +161,14 @@ class Mutants(ast.NodeVisitor):
     def remove(self, node: ast.stmt) -> None:
         if node.lineno == node.end_lineno and node.col_offset:  # what a module needs is noticed by its import
             self.replace(node.lineno, node.col_offset, node.end_col_offset, f"pass  # {ast.unparse(node)}")
+
+
+def only_fetches(node: ast.AST) -> bool:
+    """Whether a statement only has the processor fetch what is needed soon, which changes no answer."""
+    if isinstance(node, ast.If | ast.For):
+        return all(map(only_fetches, [*node.body, *node.orelse]))
+    call = node.value if isinstance(node, ast.Expr) else None
+    return isinstance(call, ast.Call) and getattr(call.func, "id", "") in ("fetch", "prefetch")
 
 
 def mutants() -> Iterator[tuple[Path, list[str], tuple[int, str, str, str]]]:

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
 from sadrec.ranking import Parameters
-from sadrec.ranking.belief import Point
-from sadrec.ranking.rank import METHODS, rank
-from sadrec.ranking.top_n import ItemIndex, recommend
+from sadrec.ranking.belief import Gaussian, Point
+from sadrec.ranking.rank import METHODS, rank, rank_by_belief
+from sadrec.ranking.top_n import ItemIndex, best_of, recommend, similar_items, similar_users
 from sadrec.ranking.vectors import mean_margins
 
 
@@ -112,3 +112,47 @@ def test_what_is_wrong_is_named():
         recommend(Point(p), [0], liked=csr_matrix((2, 3)))
     with pytest.raises(ValueError, match="'elo'"):
         recommend(Point(Parameters(np.ones((1, 1)), np.ones((2, 1)))), method="elo")
+
+
+@pytest.fixture(scope="module")
+def opinionated():
+    """Users with scores of their own for single items, which no index can search."""
+    rng = np.random.default_rng(0)
+    factors = (rng.standard_normal((5, 2)), rng.standard_normal((12, 2)), rng.random((12, 2)), rng.standard_normal(12))
+    p = Parameters(*(part.astype(np.float32) for part in factors))
+    own, none = np.sort(rng.permutation(60)[:20]), np.empty(0)
+    certain = np.zeros((5, 3, 3), np.float32), np.zeros((12, 6, 6), np.float32)
+    means, variances = (3 * rng.standard_normal(20)).astype(np.float32), np.ones(20, np.float32)
+    return Gaussian(p, *certain, np.ones((4, 2)), np.empty(0, np.int64), none, none, 0.0, own, means, variances)
+
+
+def test_scores_of_their_own_count_a_few_users_at_a_time(opinionated, monkeypatch):
+    monkeypatch.setattr("sadrec.ranking.top_n._ROWS", 2)
+    monkeypatch.setattr("sadrec.ranking.top_n._COLUMNS", 12)
+    liked = csr_matrix(np.random.default_rng(1).random((3, 12)) < 0.3)
+    done, users = [], np.array([4, 0, 3])
+    items, scores = recommend(opinionated, users, 8, liked=liked, blocked=[5], progress=done.append)
+    expected = best_of(opinionated.scores(users), 8, seen=liked, blocked=[5])
+    assert np.array_equal(items, expected[0]) and np.array_equal(scores, expected[1]) and done == [2, 1]
+    assert not np.array_equal(items, recommend(Point(opinionated.parameters), users, 8, liked=liked, blocked=[5])[0])
+    empty = recommend(opinionated, [], 4)
+    assert empty[0].shape == empty[1].shape == (0, 4)
+
+
+@pytest.mark.parametrize("method", ["wins", "markov", "nash", "liked"])
+def test_scores_of_their_own_count_in_every_order(opinionated, method):
+    liked = csr_matrix(np.random.default_rng(1).random((5, 12)) < 0.3)
+    items, scores = recommend(opinionated, None, 4, method=method, liked=liked, candidates=6)
+    for user in range(5):
+        best = best_of(opinionated.scores(user), 6, seen=liked[[user]])[0][0]
+        order = rank_by_belief(opinionated, user, best, method, liked=liked[[user]].indices)
+        assert items[user].tolist() == order.items[:4].tolist()
+        np.testing.assert_allclose(scores[user], order.scores[:4], rtol=1e-6)
+
+
+def test_ten_of_200_candidates_are_recommended_unless_other_numbers_are_given():
+    p = Parameters(np.ones((1, 1)), np.arange(300.0)[:, None])
+    items, scores = recommend(Point(p), method="wins")
+    assert items.tolist() == [list(range(299, 289, -1))] and scores.tolist() == [list(range(199, 189, -1))]
+    assert similar_items(p, 0)[0].size == similar_users(Parameters(p.item_factors, p.item_factors), 0)[0].size == 10
+    assert best_of(np.zeros((1, 20)))[0].size == ItemIndex(p.item_factors).search(np.ones((1, 1)))[0].size == 10

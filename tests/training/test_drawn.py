@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from sadrec._random import nth_absent, stream_key
-from sadrec.training.drawn import deal, draw, place_dtype, room_for_triples, row_of
+from sadrec.training.drawn import Beside, deal, draw, hardest, place_dtype, room_for_row, room_for_triples, row_of
 from sadrec.training.factors import Factors
 from sadrec.training.settings import Settings
 from sadrec.training.trainer import Trainer
@@ -180,3 +180,25 @@ def test_the_hardest_candidate_is_the_one_the_user_likes_best():
     before = trainer.factors.bias.copy()
     trainer.train_epoch()
     assert set(np.flatnonzero(trainer.factors.bias != before)) == {0, 17}
+
+
+@pytest.mark.parametrize("biased", [False, True])
+def test_the_hardest_negative_has_the_least_margin_wherever_it_stands(biased):
+    rng = np.random.default_rng(0)
+    xi, items = rng.normal(size=3).astype(np.float32), rng.normal(size=(9, 3)).astype(np.float32)
+    bias = 3 * rng.normal(size=9).astype(np.float32) if biased else None
+    appeal = items @ xi + (bias if biased else 0)
+    for _ in range(30):
+        negatives = rng.permutation(np.arange(1, 9)).astype(np.int32)[: rng.integers(1, 9)]
+        assert hardest(xi, items, bias, 0, negatives, None) == negatives[appeal[negatives].argmax()]
+
+
+@given(liked=st.sets(st.integers(0, 20)), disliked=st.sets(st.integers(0, 20)))
+def test_a_row_of_likes_and_dislikes_is_ascending_and_likes_alone_count(liked, disliked):
+    rows = [np.array([*([0] if own else []), *sorted(own)], np.int32) for own in (liked, disliked)]
+    starts = [np.array([row.size - len(own), row.size]) for row, own in zip(rows, (liked, disliked), strict=True)]
+    beside = Beside(starts[1], rows[1], np.zeros(2, np.int64))
+    room = room_for_row(beside, 50)
+    items, counts = row_of(starts[0], rows[0], None, beside, 0, *room)
+    assert items.tolist() == sorted(liked | disliked)
+    assert counts.tolist() == [item not in disliked for item in items.tolist()]

@@ -276,7 +276,7 @@ def recommend(
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}, not {method!r}")
     N, candidates, parameters = whole(N, "N"), whole(candidates, "candidates", least=1), belief.parameters
-    asked = parameters.user_factors if users is None else np.atleast_1d(np.asarray(users))
+    asked = np.arange(parameters.n_users) if users is None else np.atleast_1d(np.asarray(users))
     if liked is not None:
         liked = as_csr(liked, "liked")
         if liked.shape != (len(asked), parameters.n_items):
