@@ -23,7 +23,13 @@ from benchmarks.training import interactions
 from campaigns import _namespace
 from sadrec import SAD, Interactions
 
-SETTINGS = {"learning_rate": 0.05, "regularization": 0.01, "rival_regularization": 0.001, "negative_candidates": 1}
+SETTINGS = {
+    "learning_rate": 0.05,
+    "regularization": 0.01,
+    "rival_regularization": 0.001,
+    "loss": "pairwise",
+    "negative_candidates": 1,
+}
 
 
 def formula(users, items, factors, workers, blocks, bias=True, shared=0):

@@ -193,16 +193,18 @@ def fits():
     held_out = interactions().split(test=0.2, seed=1)
     made = {
         "pairwise": lambda: SAD(loss="pairwise", **short).fit(data, **quiet),
-        "softmax": lambda: SAD(loss="softmax", negative_candidates=8, **short).fit(data, **quiet),
+        "softmax": lambda: SAD(loss="softmax", advanced={"negatives": 8}, **short).fit(data, **quiet),
         "hard negatives": lambda: SAD(loss="pairwise", negative_candidates=4, **short).fit(data, **quiet),
-        "adaptive": lambda: SAD(loss="pairwise", adaptive=True, **short).fit(data, **quiet),
+        "adaptive": lambda: SAD(loss="pairwise", advanced={"adaptive": True}, factors=6, iterations=16).fit(
+            data, **quiet
+        ),
         "order": lambda: SAD(loss="pairwise", order_share=0.5, **short).fit(data, **quiet),
         "comparisons, one user": lambda: SAD().fit(one, **quiet),
         "comparisons, several users": lambda: SAD().fit(several, **quiet),
         "comparisons, sgd": lambda: SAD(solver="sgd", **short).fit(several, **quiet),
         "features": lambda: SAD(loss="pairwise", **short).fit(data, item_features=described, **quiet),
         "BPR": lambda: BPR(**short).fit(data, **quiet),
-        "validation": lambda: SAD(factors=6, iterations=30, learning_rate=0.2).fit(
+        "validation": lambda: SAD(loss="pairwise", factors=6, iterations=30, learning_rate=0.2).fit(
             held_out[0], validation=held_out[1], **quiet
         ),
     }

@@ -78,7 +78,7 @@ def fit(folder: Path, factors: int, threads: int, epochs: int) -> None:
     del matrix
     print(f"{data!r} in memory, {peak()}", flush=True)
     started, ends = time.perf_counter(), []
-    model = SAD(factors, iterations=epochs, negative_candidates=1, num_threads=threads)
+    model = SAD(factors, iterations=epochs, loss="pairwise", negative_candidates=1, num_threads=threads)
     model.fit(data, callbacks=[lambda epoch, figures, model: ends.append(time.perf_counter())])
     seconds = np.diff([started, *ends])
     shown = ", ".join(f"{one:.1f}" for one in seconds)

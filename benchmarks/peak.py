@@ -37,9 +37,9 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "default settings": {},
     "BPR": {"model": "BPR"},
     "weights": {"weights": True},
-    "loss='softmax'": {"settings": {"loss": "softmax", "factors": 64, "negative_candidates": 32}},
-    "user_balance=0": {"settings": {"user_balance": 0.0}},
-    "adaptive": {"settings": {"adaptive": True}},
+    "loss='softmax'": {"settings": {"loss": "softmax", "factors": 64, "advanced": {"negatives": 32}}},
+    "user_balance=0": {"settings": {"advanced": {"user_balance": 0.0}}},
+    "adaptive": {"settings": {"advanced": {"adaptive": True}}},
     "validation, a tenth": {"validation": True},
     "checkpoint": {"checkpoint": True},
     "partial_fit": {"partial": True},
@@ -47,7 +47,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "order_share=0.34": {"settings": {"order_share": 0.34}, "bar": 2.0},
     "order_share=0.9": {"settings": {"order_share": 0.9}, "bar": 2.0},
     "order_share=1": {"settings": {"order_share": 1.0}, "bar": 2.0},
-    "popular negatives": {"settings": {"negative_sampling": "popular"}, "bar": 2.0},
     "dislikes=2.5": {"dislikes": 2.5, "bar": 2.0},
     "dislikes, a tenth beside": {"dislikes": "given", "bar": 2.0},
     "200,000 users, factors=8": {"users": 200_000, "settings": {"factors": 8}},
@@ -147,7 +146,9 @@ def prepare(option: dict[str, Any], count: int, users: int, items: int, folder: 
 
     import sadrec
 
-    settings = {"iterations": 1, "num_threads": 1, "negative_candidates": 1, **option.get("settings", {})}
+    settings = {"iterations": 1, "num_threads": 1, **option.get("settings", {})}
+    if not option.get("comparisons") and settings.get("loss") != "softmax":
+        settings |= {"loss": "pairwise", "negative_candidates": 1}
     model = getattr(sadrec, option.get("model", "SAD"))(**settings)
     if option.get("draws"):
         from sadrec.posterior import GibbsSAD

@@ -90,7 +90,9 @@ class Ours:
     """Epochs of SAD or BPR."""
 
     def __init__(self, model, matrix, k, threads, epochs):
-        self.fit = model(factors=k, iterations=epochs, num_threads=threads, negative_candidates=1, bias=False).fit
+        self.fit = model(
+            factors=k, iterations=epochs, num_threads=threads, loss="pairwise", negative_candidates=1, bias=False
+        ).fit
         self.matrix = matrix
 
     def turn(self):

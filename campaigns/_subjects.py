@@ -35,10 +35,13 @@ def answers(users: int = 8, items: int = 10, count: int = 150) -> Comparisons:
 
 MODELS: dict[str, tuple[Any, Any]] = {
     "sad": (lambda **more: SAD(factors=3, iterations=4, bias=True, num_threads=1, **more), clicks),
-    "adaptive": (lambda **more: SAD(factors=2, iterations=3, adaptive=True, blocks=2, num_threads=1, **more), clicks),
+    "adaptive": (
+        lambda **more: SAD(factors=2, iterations=6, advanced={"adaptive": True}, blocks=2, num_threads=1, **more),
+        clicks,
+    ),
     "softmax": (
         lambda **more: SAD(
-            3, iterations=4, loss="softmax", negative_candidates=6, length=2, blocks=2, num_threads=1, **more
+            3, iterations=4, loss="softmax", advanced={"negatives": 6, "length": 2}, blocks=2, num_threads=1, **more
         ),
         clicks,
     ),

@@ -27,6 +27,11 @@ SETTINGS = Settings(
     negative_candidates=2,
     order_share=0.0,
     adaptive=False,
+    user_balance=0.0,
+    negatives=1,
+    length=0.0,
+    solver="sgd",
+    loss="pairwise",
 )
 
 

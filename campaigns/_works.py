@@ -94,13 +94,17 @@ def many_clicks() -> Any:
 def works(threads: int = 1) -> dict[str, Callable[[Path], None]]:
     """Return what is done, by name."""
     sad = partial(SAD, factors=4, iterations=8, bias=True, num_threads=threads)
-    softmax = partial(SAD, 4, iterations=6, loss="softmax", negative_candidates=16, length=2, num_threads=threads)
+    softmax = partial(
+        SAD, 4, iterations=6, loss="softmax", advanced={"negatives": 16, "length": 2}, num_threads=threads
+    )
     _asked()  # once, before anything forks
     small = ["--factors", "4", "--iterations", "6", "--threads", str(threads)]
     return {
         "fit": partial(_fit, sad, many_clicks, 0.0),
         "fit, seldom saved": partial(_fit, sad, many_clicks, 0.02),
-        "adaptive": partial(_fit, partial(SAD, 3, iterations=4, adaptive=True, num_threads=threads), many_clicks, 0.0),
+        "adaptive": partial(
+            _fit, partial(SAD, 3, iterations=8, advanced={"adaptive": True}, num_threads=threads), many_clicks, 0.0
+        ),
         "softmax": partial(_fit, softmax, many_clicks, 0.0),
         "bpr": partial(_fit, partial(BPR, 4, iterations=6, blocks=4, num_threads=threads), many_clicks, 0.0),
         "variational": partial(_fit, partial(SAD, 2, iterations=12, num_threads=threads), answers, 0.0),

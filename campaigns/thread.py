@@ -29,17 +29,22 @@ def _more_clicks() -> Any:
 
 FITS: dict[str, tuple[Callable[[int], Any], Callable[[], Any]]] = {
     "sad": (lambda threads: SAD(8, iterations=3, bias=True, num_threads=threads), _more_clicks),
-    "hard negatives": (lambda threads: SAD(8, iterations=3, negative_candidates=4, num_threads=threads), _more_clicks),
-    "adaptive": (lambda threads: SAD(4, iterations=2, adaptive=True, blocks=6, num_threads=threads), _more_clicks),
+    "hard negatives": (
+        lambda threads: SAD(8, iterations=3, loss="pairwise", negative_candidates=4, num_threads=threads),
+        _more_clicks,
+    ),
+    "adaptive": (
+        lambda threads: SAD(4, iterations=4, advanced={"adaptive": True}, blocks=6, num_threads=threads),
+        _more_clicks,
+    ),
     "order": (lambda threads: SAD(4, iterations=2, order_share=0.4, num_threads=threads), _more_clicks),
-    "balance": (lambda threads: SAD(4, iterations=2, user_balance=0.5, num_threads=threads), _more_clicks),
-    "popular": (
-        lambda threads: SAD(4, iterations=2, negative_sampling="popular", negative_candidates=1, num_threads=threads),
+    "balance": (
+        lambda threads: SAD(4, iterations=2, advanced={"user_balance": 0.5}, num_threads=threads),
         _more_clicks,
     ),
     "softmax": (
         lambda threads: SAD(
-            4, iterations=3, loss="softmax", negative_candidates=16, length=2, blocks=6, num_threads=threads
+            4, iterations=3, loss="softmax", advanced={"negatives": 16, "length": 2}, blocks=6, num_threads=threads
         ),
         _more_clicks,
     ),

@@ -99,6 +99,23 @@ class Threads(Rule):
     words, check = "whole number, 0 for all cores", staticmethod(_check.threads)
 
 
+class Group(Rule):
+    """Settings that another class declares, in one mapping; :func:`checked` checks each by its own rule."""
+
+    def __init__(self, declaration: type) -> None:
+        self.entries = declared(declaration)
+        self.words = f"mapping of {', '.join(self.entries)}"
+
+    def check(self, value: Any, name: str) -> dict[str, Any]:
+        """Return the mapping, refusing names that are not declared."""
+        if not isinstance(value, Mapping):
+            raise ValueError(f"{name} must be a {self.words}, as in {{'schedule': 'constant'}}, not {value!r}")
+        for key in value:
+            if key not in self.entries:
+                raise ValueError(f"unknown setting {key!r} in {name}: it must be a {self.words}")
+        return dict(value)
+
+
 @dataclass(frozen=True)
 class Span:
     """Between which values ``tune`` looks for a setting, evenly on a logarithmic scale where ``log`` says so."""
@@ -119,7 +136,7 @@ def setting(
     *,
     search: Span | Sequence[Any] | Mapping[str, Any] | None = None,
     kinds: Sequence[str] = KINDS,
-    beside: Mapping[str, Any] | None = None,
+    needs: Mapping[str, str] | None = None,
     positional: bool = False,
 ) -> Any:
     """Declare a setting of a model: a field of its dataclass.
@@ -136,14 +153,14 @@ def setting(
         What ``tune`` tries: a span or a list of values, or one of them for each kind of data; None: nothing.
     kinds
         The kinds of data for which it has an effect.
-    beside
-        What other settings must be, or be left at, for ``tune`` to try it.
+    needs
+        The values of other settings with which alone it has an effect.
     positional
         Whether it may be given without its name.
     """
     if kinds != KINDS:
         help = f"{help} Only for {' and '.join(kinds)}."
-    metadata = {"rule": rule, "help": help, "search": search, "kinds": kinds, "beside": beside or {}}
+    metadata = {"rule": rule, "help": help, "search": search, "kinds": kinds, "needs": needs or {}}
     return field(default=default, kw_only=not positional, metadata=metadata)
 
 
@@ -159,6 +176,33 @@ def declared(model: Any) -> dict[str, Field[Any]]:
     return {entry.name: entry for entry in fields(model) if entry.init}
 
 
+def members(entry: Field[Any]) -> Mapping[str, Field[Any]]:
+    """Return the settings in a group, by name; none where the setting is a single value."""
+    rule = entry.metadata["rule"]
+    return rule.entries if isinstance(rule, Group) else {}
+
+
+def opened(model: Any) -> dict[str, Field[Any]]:
+    """Return the settings that a model or its class declares, by name, with those of a group in its place."""
+    entries: dict[str, Field[Any]] = {}
+    for name, entry in declared(model).items():
+        entries |= members(entry) or {name: entry}
+    return entries
+
+
+def values_of(model: Any) -> dict[str, Any]:
+    """Return the settings of a model as they were given, by name, with those of a group in its place."""
+    values: dict[str, Any] = {}
+    for name, entry in declared(model).items():
+        rule, value = entry.metadata["rule"], getattr(model, name)
+        if isinstance(rule, Group):
+            values |= {key: inner.default for key, inner in rule.entries.items()}
+            values |= {} if value is None else rule.check(value, name)
+        else:
+            values[name] = value
+    return values
+
+
 def search_space(model: Any, kind: str) -> dict[str, Any]:
     """Return what ``tune`` tries on data of a kind: settings that have an effect there and were not given.
 
@@ -169,24 +213,26 @@ def search_space(model: Any, kind: str) -> dict[str, Any]:
     >>> search_space(Model(rate=0.2), "comparisons")
     {'factors': (2, 4)}
     """
-    space = {}
-    for name, entry in declared(model).items():
+    space, values = {}, values_of(model)
+    for name, entry in opened(model).items():
         about = entry.metadata
         search = about["search"].get(kind) if isinstance(about["search"], Mapping) else about["search"]
-        given = getattr(model, name) != entry.default
-        apart = any(getattr(model, other) not in (None, value) for other, value in about["beside"].items())
+        given = values[name] != entry.default
+        apart = any(values[other] not in (None, value) for other, value in about["needs"].items())
         if search is not None and kind in about["kinds"] and not given and not apart:
             space[name] = search
     return space
 
 
 def checked(model: Any) -> dict[str, Any]:
-    """Return the settings of a model as plain values, each checked by its rule; None stays where it is the default."""
-    values = {}
-    for name, entry in declared(model).items():
-        value = getattr(model, name)
-        undecided = value is None and entry.default is None
-        values[name] = None if undecided else entry.metadata["rule"].check(value, name)
+    """Return the settings of a model as plain values, each checked by its rule, with those of a group in its place.
+
+    None stays where it is the default.
+    """
+    given, values = values_of(model), {}
+    for name, entry in opened(model).items():
+        undecided = given[name] is None and entry.default is None
+        values[name] = None if undecided else entry.metadata["rule"].check(given[name], name)
     return values
 
 
@@ -196,5 +242,7 @@ def described(model: Any) -> str:
 
     lines = ["Parameters", "----------"]
     for name, entry in declared(model).items():
-        lines += [name, *textwrap.wrap(entry.metadata["help"], 112, initial_indent="    ", subsequent_indent="    ")]
+        help = entry.metadata["help"]
+        help += "".join(f" ``{part}``: {inner.metadata['help']}" for part, inner in members(entry).items())
+        lines += [name, *textwrap.wrap(help, 112, initial_indent="    ", subsequent_indent="    ")]
     return "\n".join(lines)

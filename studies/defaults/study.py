@@ -28,15 +28,15 @@ CANDIDATES: Mapping[str, Mapping[str, Any]] = {
     "default settings": {},
     "pairwise": {"loss": "pairwise"},
     "softmax": {"loss": "softmax"},
-    "length 1.5": {"length": 1.5},
-    "length 2": {"length": 2.0},
-    "length 2.5": {"length": 2.5},
-    "length 3": {"length": 3.0},
-    "length 3.5": {"length": 3.5},
-    "negatives as drawn": {"negative_candidates": 1},
-    "hardest of 2": {"negative_candidates": 2},
-    "hardest of 4": {"negative_candidates": 4},
-    "hardest of 8": {"negative_candidates": 8},
+    "length 1.5": {"loss": "softmax", "length": 1.5},
+    "length 2": {"loss": "softmax", "length": 2.0},
+    "length 2.5": {"loss": "softmax", "length": 2.5},
+    "length 3": {"loss": "softmax", "length": 3.0},
+    "length 3.5": {"loss": "softmax", "length": 3.5},
+    "negatives as drawn": {"loss": "pairwise", "negative_candidates": 1},
+    "hardest of 2": {"loss": "pairwise", "negative_candidates": 2},
+    "hardest of 4": {"loss": "pairwise", "negative_candidates": 4},
+    "hardest of 8": {"loss": "pairwise", "negative_candidates": 8},
     "l2 0.01": {"regularization": 0.01},
     "l2 0.02": {"regularization": 0.02},
     "l2 0.03": {"regularization": 0.03},
@@ -48,7 +48,7 @@ CANDIDATES: Mapping[str, Mapping[str, Any]] = {
 """What is changed in ``SAD()``, by name."""
 
 # Settings that follow the data.
-FOLLOWING = ("loss", "factors", "regularization", "negative_candidates", "length", "user_balance")
+FOLLOWING = ("loss", "factors", "regularization", "negative_candidates", "negatives", "length", "user_balance")
 
 # Part of every record: raise it when what is computed changes, and old records are computed again.
 FORMAT = 2
@@ -106,7 +106,7 @@ def defaults_study(
         models["BPR()"] = BPR(num_threads=num_threads)
         for title, change in candidates.items():
             shown = "SAD()" if not change else f"SAD: {title}"
-            models[shown] = SAD(**change, num_threads=num_threads)
+            models[shown] = SAD(num_threads=num_threads).set_params(**change)
         parts = train.split(test=0.125, seed=1)
         units = [_unit(f"{name}-{place:02d}", model, parts) for place, model in enumerate(models.values())]
         records = run(folder, units, name, show_progress=show_progress)

@@ -175,7 +175,7 @@ def _unit(
     """Return the unit that fits a model (popularity, without settings) and evaluates it."""
     train, held_out = parts
     given = {**(settings or {}), "random_state": seed, "num_threads": num_threads}
-    model: Any = Popularity() if settings is None else SAD(**given)
+    model: Any = Popularity() if settings is None else SAD().set_params(**given)
 
     def compute() -> Record:
         model.fit(train, show_progress=False)

@@ -78,7 +78,9 @@ def convergence(length: Length, data_folder: Path | None, source: str, missing: 
     mean, x = sampled.mean(user, one, other), truth.X[user, one, other]
     model = sampled.mean_model()
     sgd = SAD(factors=5, solver="sgd", random_state=seed).fit(said, show_progress=False).preference(user, one, other)
-    adaptive = SAD(factors=5, adaptive=True, random_state=seed).fit(said, show_progress=False)
+    adaptive = SAD(factors=5, solver="sgd", advanced={"adaptive": True}, random_state=seed).fit(
+        said, show_progress=False
+    )
     low, high = sampled.interval(user, one, other, 0.9)
     differs = (np.abs(truth.rival_factors - 1) > 0.05).any(axis=1)
     says = sampled.rival_differs(np.arange(len(said.items)), by=0.5)

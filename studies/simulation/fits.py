@@ -38,7 +38,8 @@ PAPER: dict[str, Any] = {
     "iterations": 20,
     "learning_rate": 0.05,
     "regularization": 0.005,
-    "schedule": "constant",
+    "solver": "sgd",
+    "advanced": {"schedule": "constant"},
     "bias": False,
 }
 PAPER_RIVAL_REGULARIZATION = 0.01
@@ -100,11 +101,11 @@ def make_model(name: str, simulation: Simulation, seed: int) -> tuple[SAD, SAD |
     --------
     >>> model, start = make_model("sad", simulate(), seed=0)
     >>> model
-    <SAD(factors=5, num_threads=1, adaptive=True), not fitted>
+    <SAD(factors=5, num_threads=1, solver='sgd', advanced={'adaptive': True}), not fitted>
     """
     n, m, k = simulation.shape
     if name == "sad":
-        return SAD(factors=k, adaptive=True, num_threads=1, random_state=seed), None
+        return SAD(factors=k, solver="sgd", advanced={"adaptive": True}, num_threads=1, random_state=seed), None
     if name == "bpr":
         return BPR(factors=k, solver="sgd", num_threads=1, random_state=seed), None
     if name not in MODELS:

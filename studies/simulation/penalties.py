@@ -41,7 +41,8 @@ class Trial:
         scarcity = 1000 * (n + m) / (3 * len(simulation.comparisons))
         model = SAD(
             factors=k,
-            adaptive=True,
+            solver="sgd",
+            advanced={"adaptive": True},
             regularization=REGULARIZATION * scarcity**self.l2_power,
             rival_regularization=RIVAL_REGULARIZATION * scarcity**self.l1_power,
             random_state=self.seed,

@@ -7,6 +7,7 @@ Space = Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Sequence[Any]]]
 """Values by setting; or several such spaces, of which each gets its share of the trials."""
 
 SGD_SPACE: Mapping[str, Sequence[Any]] = {
+    "loss": ("pairwise",),
     "factors": (64, 128),
     "iterations": (60, 100),
     "learning_rate": (0.05,),
@@ -35,6 +36,7 @@ SPACES: Mapping[str, Space] = {
 """What each model is tuned over; all values of a setting are equally likely."""
 
 _SGD_START: Mapping[str, Any] = {
+    "loss": "pairwise",
     "factors": 128,
     "iterations": 100,
     "learning_rate": 0.05,
@@ -54,6 +56,7 @@ START: Mapping[str, Mapping[str, Any]] = {
 """The first trial of each model."""
 
 SMALL_SGD_SPACE: Mapping[str, Sequence[Any]] = {
+    "loss": ("pairwise",),
     "factors": (128,),
     "iterations": (60,),
     "learning_rate": (0.05,),
@@ -70,7 +73,7 @@ SMALL_SOFTMAX_SPACE: Mapping[str, Sequence[Any]] = {
     "learning_rate": (0.05, 0.1),
     "regularization": (0.02, 0.05),
     "length": (1.9, 2.0, 2.1),
-    "negative_candidates": (256,),
+    "negatives": (256,),
     "user_balance": (0.15, 0.3, 0.45),
 }
 SMALL_SPACES: Mapping[str, Space] = {
@@ -84,6 +87,7 @@ SMALL_SPACES: Mapping[str, Space] = {
 """The same for some hundred users, with both losses."""
 
 _SMALL_SGD_START: Mapping[str, Any] = {
+    "loss": "pairwise",
     "factors": 128,
     "iterations": 60,
     "learning_rate": 0.05,
@@ -105,7 +109,7 @@ SPARSE_SGD_SPACE: Mapping[str, Sequence[Any]] = {
     "iterations": (20, 30),
     "learning_rate": (0.3,),
     "length": (3.2, 3.5),
-    "negative_candidates": (256,),
+    "negatives": (256,),
     "user_balance": (0.3, 0.5),
 }
 SPARSE_SPACES: Mapping[str, Space] = {
@@ -126,7 +130,7 @@ _SPARSE_SGD_START: Mapping[str, Any] = {
     "iterations": 20,
     "learning_rate": 0.3,
     "length": 3.2,
-    "negative_candidates": 256,
+    "negatives": 256,
     "user_balance": 0.5,
 }
 SPARSE_START: Mapping[str, Mapping[str, Any]] = {

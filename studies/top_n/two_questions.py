@@ -17,7 +17,7 @@ from studies._tools import markdown_table
 
 SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "default settings": {},
-    "negatives as drawn": {"negative_candidates": 1, "regularization": 0.005, "user_balance": 0.0},
+    "negatives as drawn": {"loss": "pairwise", "negative_candidates": 1, "regularization": 0.005, "user_balance": 0.0},
     "bias, user_balance 0.3, l2 0.011": {"bias": True, "user_balance": 0.3, "regularization": 0.011},
     "order_share 0.05": {"order_share": 0.05},
 }
@@ -33,7 +33,7 @@ def two_questions_command(data_folder: Path | None, dataset: str, num_threads: i
     data = load_ratings(dataset, data_folder)
     rows = []
     for title, settings in SETTINGS.items():
-        model = SAD(**settings, num_threads=num_threads)
+        model = SAD(num_threads=num_threads).set_params(**settings)
         train, test = data.split(test=0.2, seed=0)
         lists = evaluate_top_n(model.fit(train, show_progress=False), train, test, 10)
         train, test = data.leave_one_out(seed=0)

@@ -71,7 +71,18 @@ def test_describe_shows_the_counts(ratings):
 
 
 def test_fit_writes_a_model_and_cleans_up(ratings, tmp_path):
-    output = ask("fit", ratings, "-o", tmp_path / "out.sad", "--factors", 4, "--iterations", 3, "--adaptive")
+    output = ask(
+        "fit",
+        ratings,
+        "-o",
+        tmp_path / "out.sad",
+        "--factors",
+        4,
+        "--iterations",
+        3,
+        "--advanced",
+        '{"adaptive": true}',
+    )
     assert "SAD with 4 factors" in output
     assert SAD.load(tmp_path / "out.sad").settings.adaptive
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.sad", "ratings.csv"]
@@ -186,7 +197,9 @@ def test_user_errors_are_one_line(model, ratings, tmp_path):
     assert "unknown user 'nobody'" in refused("recommend", model, "--user", "nobody")
     assert "unknown item 'x'" in refused("prefer", model, "--user", "u1", "x", "i2")
     assert "factors must be" in refused("fit", ratings, "-o", tmp_path / "x.sad", "--factors", 0)
-    assert "BPR has no rival factors" in refused("fit", ratings, "-o", "x", "--model", "bpr", "--adaptive", code=2)
+    refusal = refused("fit", ratings, "-o", "x", "--model", "bpr", "--rival-regularization", 0.1, code=2)
+    assert "BPR has no rival factors" in refusal
+    assert "is not a mapping in JSON" in refused("fit", ratings, "-o", "x", "--advanced", "adaptive", code=2)
     assert "cannot be read" in refused("recommend", ratings, "--user", "u1")
     empty = tmp_path / "empty.csv"
     empty.write_text("")

@@ -19,7 +19,7 @@ from sadrec import SAD, Comparisons, Interactions
 from sadrec.cluster import Ray
 
 SMALL = {"factors": 6, "iterations": 3, "learning_rate": 0.1, "blocks": 5, "random_state": 3, "num_threads": 1}
-SMALL |= {"regularization": 0.01, "rival_regularization": 0.002}
+SMALL |= {"regularization": 0.01, "rival_regularization": 0.002, "loss": "pairwise"}
 
 
 def clicks(users=61, items=47):

@@ -10,7 +10,7 @@ from sadrec.cluster.worker import Rows, Worker
 from sadrec.training.drawn import Positives
 from sadrec.training.factors import initial_factors
 from sadrec.training.given import Pairs
-from sadrec.training.samplers import Disliked, Ordered, PopularNegatives, Stated
+from sadrec.training.samplers import Disliked, Ordered, Stated
 from sadrec.training.settings import Settings
 from sadrec.training.trainer import Trainer, lasting
 
@@ -30,6 +30,11 @@ SETTINGS = {
     "negative_candidates": 2,
     "order_share": 0.0,
     "adaptive": False,
+    "user_balance": 0.0,
+    "negatives": 1,
+    "length": 0.0,
+    "solver": "sgd",
+    "loss": "pairwise",
 }
 
 
@@ -52,7 +57,7 @@ def matrix_of(rng):
     )
 
 
-def feedback(drawn=True, weights=False, balance=False, stated=0, ordered=False, popular=False, disliked=False):
+def feedback(drawn=True, weights=False, balance=False, stated=0, ordered=False, disliked=False):
     rng = np.random.default_rng(0)
     matrix, sources = matrix_of(rng), []
     indptr, indices = matrix.indptr.astype(np.int64), matrix.indices.copy()
@@ -63,8 +68,6 @@ def feedback(drawn=True, weights=False, balance=False, stated=0, ordered=False, 
         sources.append(Stated(Pairs(user, winner, loser, rng.random(stated).astype(np.float32))))
     if ordered:
         sources.append(Ordered((indptr, indices), matrix.data, 0.7))
-    if popular:
-        sources.append(PopularNegatives((indptr, indices), None, ITEMS))
     if disliked:
         mask = matrix.data < 2
         sources.append(Disliked((indptr, indices), (~mask).astype(np.float32), mask, ITEMS))
@@ -99,11 +102,10 @@ VARIANTS = {
     "pairwise": ({}, {}),
     "BPR without bias": ({"learn_rivals": False, "bias": False, "negative_candidates": 1}, {}),
     "weights and balance": ({}, {"weights": True, "balance": True}),
-    "softmax": ({"loss": "softmax", "length": 2.0, "negative_candidates": 4}, {}),
-    "adaptive": ({"adaptive": True}, {}),
+    "softmax": ({"loss": "softmax", "length": 2.0, "negatives": 4}, {}),
+    "adaptive": ({"adaptive": True, "iterations": 6}, {}),
     "comparisons": ({}, {"drawn": False, "stated": 700}),
     "order pairs": ({}, {"ordered": True}),
-    "popular negatives": ({}, {"drawn": False, "popular": True}),
     "dislikes": ({}, {"disliked": True}),
     "everything": ({"adaptive": True, "blocks": 7}, {"ordered": True, "stated": 300, "weights": True}),
 }

@@ -122,10 +122,10 @@ def test_the_lift_of_workers_is_that_of_one_machine(tmp_path, weight):
 VARIANTS = {
     "pairwise": {},
     "BPR with balance": {"learn_rivals": False, "bias": False, "negative_candidates": 1, "user_balance": 0.4},
-    "softmax": {"loss": "softmax", "length": 2.0, "negative_candidates": 4, "user_balance": 0.5},
+    "softmax": {"loss": "softmax", "length": 2.0, "negatives": 4, "user_balance": 0.5},
     "adaptive": {"adaptive": True},
     "weights": {"user_balance": 0.4},
-    "softmax with weights": {"loss": "softmax", "length": 2.0, "negative_candidates": 4},
+    "softmax with weights": {"loss": "softmax", "length": 2.0, "negatives": 4},
 }
 
 

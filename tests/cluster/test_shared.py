@@ -48,7 +48,7 @@ def test_a_fit_is_collected_or_saved_and_lets_the_workers_go(workers, data, tmp_
 
 @pytest.mark.parametrize("method", ["read", "merge_ids", "settle", "move_in", "lift", "balance_scale", "begin"])
 def test_what_is_lost_while_files_are_read_is_read_again(workers, data, method, caplog):
-    settings = {"factors": 4, "iterations": 2, "blocks": 5, "user_balance": 0.3}
+    settings = {"factors": 4, "iterations": 2, "blocks": 5, "advanced": {"user_balance": 0.3}}
     expected = SAD(**settings).fit(Interactions.read(data, duplicates="last"), False)
     workers.lost.append(method)
     model = SAD(**settings).fit(data, False, engine=Engine(workers=2, collect=True))
@@ -66,7 +66,8 @@ def test_what_is_lost_while_the_fit_brings_it_here_is_learnt_again(workers, data
 
 
 def test_a_fit_that_diverges_leaves_the_users_of_the_last_good_epoch_with_the_workers(workers, data):
-    wild = {"learning_rate": 0.6, "schedule": "constant", "regularization": 0.0, "rival_regularization": 0.0}
+    wild = {"learning_rate": 0.6, "regularization": 0.0, "rival_regularization": 0.0}
+    wild |= {"advanced": {"schedule": "constant"}}
     one, model = (SAD(**{**LONGER, **wild}) for _ in range(2))
     with pytest.raises(DivergedError, match=r"diverged in epoch 3 .*lower learning_rate") as here:
         one.fit(Interactions.read(data, duplicates="last"), False)
@@ -156,7 +157,6 @@ REFUSED = [
     ({}, {"weights": [1]}, r"weights needs the data in this process: read the files first \(Interactions.read\)"),
     ({}, {"dislikes": 3}, "dislikes needs the data in this process"),
     ({"order_share": 0.5}, {}, r"order_share=0.5 needs all interactions in one place: leave it out"),
-    ({"negative_sampling": "popular"}, {}, "negative_sampling='popular' needs all interactions in one place"),
     ({}, {"warm_start": True}, "warm_start needs the data in this process"),
 ]
 

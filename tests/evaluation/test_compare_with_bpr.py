@@ -143,7 +143,7 @@ def test_of_much_data_some_users_are_looked_at(data, truth):
 
 
 def test_what_is_wrong_is_named_before_anything_is_fitted(data):
-    with pytest.raises(ValueError, match="unknown setting 'factor': the models have adaptive, bias"):
+    with pytest.raises(ValueError, match="unknown setting 'factor': the models have advanced, bias"):
         compare_with_bpr(data, factor=8)
     for splits in (0, 1, 2.5, True):
         with pytest.raises(ValueError, match=f"splits must be a whole number, at least 2, not {splits}"):

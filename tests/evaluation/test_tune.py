@@ -214,16 +214,17 @@ def test_on_comparisons_the_variational_solver_comes_first_and_nothing_without_e
     first, space = default_space(SAD(), "comparisons")
     assert first == [{"solver": "variational", "factors": factors} for factors in (2, 4, 8, 16)]
     assert set(space) == {
-        "factors", "iterations", "learning_rate", "regularization", "rival_regularization", "bias"
+        "solver", "factors", "iterations", "learning_rate", "regularization", "rival_regularization", "bias"
     }  # fmt: skip
+    assert space.pop("solver") == ("sgd",)
     assert default_space(SAD(solver="sgd"), "comparisons") == ([], space)
-    assert default_space(SAD(solver="variational"), "comparisons") == ([], {"factors": (2, 4, 8, 16)})
+    assert set(default_space(SAD(solver="variational"), "comparisons")[1]) == {"factors", "iterations"}
 
     rng = np.random.default_rng(0)
     winner, loser = rng.integers(0, 4, 60), rng.integers(4, 8, 60)
     games = Comparisons.from_indices(np.zeros(60, int), winner, loser, users=["all"], items=np.arange(8))
     result = tune(SAD(), games, trials=6, sampler="random", show_progress=False)
-    assert [trial.settings.get("solver") for trial in result.trials] == ["variational"] * 4 + [None] * 2
+    assert [trial.settings.get("solver") for trial in result.trials] == ["variational"] * 4 + ["sgd"] * 2
     assert all(trial.status == "done" for trial in result.trials)
     assert settings_for(SAD(**result.trials[-1].settings), games).solver == "sgd"
 

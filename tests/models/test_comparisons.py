@@ -68,15 +68,31 @@ def test_a_visitor_starts_from_the_average_user():
     assert not np.allclose(model.state.parameters.user_mean, 0) or not model.user_factors.any()
 
 
-def test_giving_a_setting_of_sgd_switches_the_solver():
+def test_no_other_setting_chooses_the_solver_and_one_of_sgd_is_refused():
     data = comparisons(*tournament())
     learnt = settings_for(SAD(), data)
     assert learnt.solver == "variational" and learnt.origins["solver"] == "data"
-    for name in ("regularization", "schedule", "negative_candidates", "negative_sampling", "user_balance"):
+    for name in ("regularization", "schedule", "negative_candidates", "negatives", "user_balance"):
         assert learnt.origins[name] == "not used", name
-    for name, value in {"regularization": 0.0, "learning_rate": 0.1, "adaptive": True, "bias": False}.items():
-        given = settings_for(SAD(**{name: value}), data)
-        assert given.solver == "sgd" and given.origins[name] == "given", name
+    given = {
+        "regularization": 0.0,
+        "learning_rate": 0.1,
+        "blocks": 8,
+        "adaptive": True,
+        "init_scale": 0.1,
+        "bias": False,
+    }
+    for name, value in given.items():
+        refusal = f"{name}={value!r} is for solver='sgd': "
+        with pytest.raises(ValueError, match=f"{refusal}comparisons are learnt by solver='variational' unless you set"):
+            settings_for(SAD().set_params(**{name: value}), data)
+        with pytest.raises(ValueError, match=f"{refusal}leave it out with solver='variational'"):
+            settings_for(SAD(solver="variational").set_params(**{name: value}), data)
+        known = settings_for(SAD(solver="sgd").set_params(**{name: value}), data)
+        assert known.origins[name] == "given", name
+    for name, value in {"negative_candidates": 4, "order_share": 0.5, "loss": "softmax", "user_balance": 0.5}.items():
+        with pytest.raises(ValueError, match=f"{name}={value!r} is for interactions: leave it out for comparisons"):
+            settings_for(SAD(solver="sgd").set_params(**{name: value}), data)
     assert settings_for(SAD(solver="sgd"), data).factors == 64
     with pytest.raises(ValueError, match="comparisons alone"):
         settings_for(SAD(solver="variational"), np.eye(4))

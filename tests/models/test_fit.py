@@ -70,7 +70,9 @@ def test_the_same_seed_gives_the_same_model_and_another_another():
 
 
 def test_bpr_has_no_settings_of_rival_factors():
-    assert set(SAD().get_params()) - set(BPR().get_params()) == {"rival_regularization", "adaptive"}
+    assert set(SAD().get_params()) - set(BPR().get_params()) == {"rival_regularization"}
+    with pytest.raises(ValueError, match="adaptive=True is for SAD: BPR has no rival factors"):
+        BPR(advanced={"adaptive": True}).fit(clicks())
     with pytest.raises(TypeError, match="rival_regularization"):
         BPR(rival_regularization=0.1)
 
@@ -127,11 +129,13 @@ def test_a_fit_that_could_learn_nothing_says_so():
         ({"factors": 1e308}, "factors must be a whole number"),
         ({"factors": 2 * 10**9, "loss": "softmax"}, r"factors=2000000000 takes .* lower factors"),
         ({"num_threads": 10**400}, r"num_threads must be 0 \(all cores\) or a number of threads, 4096 at most"),
-        ({"length": 1e-100}, "length must be 0, or 0.1 to 100, not 1e-100"),
-        ({"length": 1e30}, r"length must be 0, or 0.1 to 100, not 1e\+30"),
-        ({"init_scale": 1e38}, r"init_scale must be a finite number, from 0 to 100, not 1e\+38"),
+        ({"advanced": {"length": 1e-100}}, "length must be 0, or 0.1 to 100, not 1e-100"),
+        ({"advanced": {"length": 1e30}}, r"length must be 0, or 0.1 to 100, not 1e\+30"),
+        ({"advanced": {"init_scale": 1e38}}, r"init_scale must be a finite number, from 0 to 100, not 1e\+38"),
         ({"bias": "no"}, "bias must be True or False, not 'no'"),
-        ({"adaptive": "yes"}, "adaptive must be True or False, not 'yes'"),
+        ({"advanced": {"adaptive": "yes"}}, "adaptive must be True or False, not 'yes'"),
+        ({"advanced": {"adaptiv": True}}, "unknown setting 'adaptiv' in advanced: it must be a mapping of adaptive, "),
+        ({"advanced": "adaptive"}, "advanced must be a mapping of adaptive, .* not 'adaptive'"),
         ({"order_share": 0.5}, "order inside ratings, but the data has none"),
     ],
 )
@@ -188,7 +192,7 @@ def test_weights_say_how_much_an_interaction_counts():
 
 def test_early_stopping_keeps_the_best_epoch():
     train, held_out = Interactions.from_csr(clicks(80, 40)).split(test=0.2, seed=1)
-    model = SAD(factors=16, iterations=200, learning_rate=0.3, regularization=0.0, schedule="constant")
+    model = SAD(factors=16, iterations=200, learning_rate=0.3, regularization=0.0, advanced={"schedule": "constant"})
     model.fit(train, validation=held_out, patience=5)
     with pytest.raises(ValueError, match=r"patience \(2.5\) must be a whole number"):
         SAD().fit(train, validation=held_out, patience=2.5)
@@ -329,19 +333,6 @@ def test_dislikes_lose_without_unseen_items_being_disliked():
             SAD().fit(liked * 5.0, dislikes=wrong)
 
 
-def test_popular_negatives_make_popularity_count_less():
-    data = clicks(100, 40)
-    popularity = np.asarray(data.sum(axis=0)).ravel()
-    top = {}
-    for sampling in ("uniform", "popular"):
-        model = BPR(factors=4, iterations=30, negative_sampling=sampling).fit(data)
-        ids, _ = model.recommend(model.users, N=5)
-        top[sampling] = popularity[ids].mean()
-    assert top["popular"] < top["uniform"]
-    with pytest.raises(ValueError, match="leave it at 1"):
-        BPR(negative_sampling="popular", negative_candidates=3).fit(data)
-
-
 def test_an_interrupted_model_knows_the_epochs_of_before_a_resume(tmp_path):
     model, told = SAD(factors=2, iterations=9), []
 
@@ -405,13 +396,6 @@ def test_partial_fit_keeps_the_settings_of_the_first_fit_whatever_the_new_size()
         Comparisons.from_indices(users[:5], winner[:5], loser[:5], **ids), warm_start=model
     )
     assert again.item_bias is not None
-
-
-def test_popular_negatives_are_taken_as_drawn_by_default():
-    data = np.ones((40, 40)) - np.eye(40)
-    assert SAD(factors=2, iterations=1).fit(data).settings.negative_candidates > 1
-    popular = SAD(factors=2, iterations=1, negative_sampling="popular").fit(data)
-    assert popular.settings.negative_candidates == 1
 
 
 def test_who_asks_while_a_model_is_fitted_anew_is_answered_as_before():

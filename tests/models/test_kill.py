@@ -22,7 +22,7 @@ pause, first = float(sys.argv[2]), int(sys.argv[3])
 def wait(epoch, figures, model):
     print(epoch, flush=True)
     time.sleep(pause if epoch >= first else 0)
-model = SAD(factors=8, iterations=12, adaptive=True).fit(data, checkpoint=sys.argv[1], callbacks=[wait])
+model = SAD(factors=8, iterations=24, advanced={"adaptive": True}).fit(data, checkpoint=sys.argv[1], callbacks=[wait])
 model.save(sys.argv[1] + "/done.sad")
 """
 

@@ -22,7 +22,7 @@ def test_balance_is_the_same_as_giving_the_weights_by_hand():
     counts = LIKED.sum(axis=1)
     by_hand = np.repeat(balance(counts, 0.5), counts).astype(np.float32)
     settings = {"factors": 4, "iterations": 3}
-    balanced = SAD(**settings, user_balance=0.5).fit(LIKED, show_progress=False)
+    balanced = SAD(**settings, advanced={"user_balance": 0.5}).fit(LIKED, show_progress=False)
     weighted = SAD(**settings).fit(LIKED, weights=by_hand, show_progress=False)
     np.testing.assert_array_equal(balanced.user_factors, weighted.user_factors)
     plain = SAD(**settings).fit(LIKED, show_progress=False)
@@ -31,7 +31,7 @@ def test_balance_is_the_same_as_giving_the_weights_by_hand():
 
 def test_a_new_user_is_shrunk_as_much_as_a_known_one_with_as_much_data():
     settings = {"factors": 4, "iterations": 3, "regularization": 0.02}
-    model = SAD(**settings, user_balance=0.5).fit(LIKED, show_progress=False)
+    model = SAD(**settings, advanced={"user_balance": 0.5}).fit(LIKED, show_progress=False)
     few = [0, 1]
     weight = balance(np.append(LIKED.sum(axis=1), len(few)), 0.5)[-1]
     same = SAD.from_factors(
@@ -46,4 +46,4 @@ def test_a_new_user_is_shrunk_as_much_as_a_known_one_with_as_much_data():
 @pytest.mark.parametrize("value", [-0.1, 1.5, "much", True])
 def test_a_balance_out_of_range_is_refused(value):
     with pytest.raises(ValueError, match="user_balance"):
-        SAD(user_balance=value).fit(LIKED)
+        SAD(advanced={"user_balance": value}).fit(LIKED)

@@ -32,7 +32,14 @@ def scores(comparisons, alpha):
 
 def one_user(comparisons, l2, **settings):
     """BPR of one user whose vectors are 0, so that only its bias is learnt."""
-    settings = {"factors": 1, "iterations": 600, "learning_rate": 0.05, "init_scale": 0.0, **settings}
+    settings = {
+        "factors": 1,
+        "iterations": 600,
+        "learning_rate": 0.05,
+        "advanced": {"init_scale": 0.0},
+        "solver": "sgd",
+        **settings,
+    }
     model = BPR(bias=True, regularization=l2, num_threads=1, **settings)
     return model.fit(comparisons, show_progress=False)
 
@@ -60,7 +67,7 @@ def test_sad_of_one_user_held_to_t_1_is_the_same_bradley_terry():
     comparisons = round_robin()
     sad = SAD(
         factors=4, iterations=600, learning_rate=0.05, regularization=0.0, rival_regularization=1.0, bias=True,
-        init_scale=0.01, num_threads=1,
+        advanced={"init_scale": 0.01}, solver="sgd", num_threads=1,
     ).fit(comparisons, show_progress=False)  # fmt: skip
     b = scores(comparisons, 1e-9)
     i, j = np.triu_indices(6, 1)

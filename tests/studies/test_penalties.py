@@ -10,7 +10,9 @@ from studies.simulation.penalties import Trial, penalties_command, penalties_stu
 
 def test_the_powers_of_the_default_rule_give_the_default_fit():
     simulation = simulate("sim2", missing=0.8, seed=100)
-    model = SAD(factors=5, adaptive=True, random_state=100, num_threads=1).fit(simulation.comparisons)
+    model = SAD(factors=5, solver="sgd", advanced={"adaptive": True}, random_state=100, num_threads=1).fit(
+        simulation.comparisons
+    )
     error, sparsity = Trial("sim2", 80, l2_power=1.0, l1_power=0.25, seed=100).run()
     expected = ((penalties.preferences(model.state.parameters) - simulation.X) ** 2).mean() / simulation.X.var()
     assert abs(error - expected) < 1e-3

@@ -12,7 +12,9 @@ from studies.simulation.fits import make_model, preferences, sparsity
 
 
 def ours(simulation, seed):
-    return SAD(factors=5, adaptive=True, random_state=seed, num_threads=1).fit(simulation.comparisons)
+    return SAD(factors=5, solver="sgd", advanced={"adaptive": True}, random_state=seed, num_threads=1).fit(
+        simulation.comparisons
+    )
 
 
 def bpr(simulation, seed):

@@ -6,8 +6,9 @@ import pytest
 import scipy.sparse as sp
 
 from sadrec import BPR, SAD, Comparisons, Interactions
+from sadrec._settings import checked
 from sadrec.models.fitting import settings_for
-from sadrec.training.defaults import OF_PAIRWISE, as_before, defaults
+from sadrec.training.defaults import as_before, defaults
 
 
 def groups(inside, outside=0.0, users=600, items=300, seed=0):
@@ -32,7 +33,7 @@ def test_where_taste_is_personal_interactions_meet_many_negatives_at_once(person
     assert (settings.loss, settings.factors) == ("softmax", 128) and settings.length > 1
     assert settings_for(SAD(), shared).loss == "pairwise"
     assert settings_for(SAD(), shared).length == 0
-    for name in ("loss", "factors", "length", "user_balance", "negative_candidates"):
+    for name in ("loss", "factors", "length", "user_balance", "negatives"):
         assert settings.origins[name] == "data"
 
 
@@ -40,22 +41,33 @@ def test_rules_are_those_of_bpr_too(personal):
     assert settings_for(BPR(), personal).loss == "softmax"
 
 
-GIVEN = {"learning_rate": 0.05, "regularization": 0.01, "rival_regularization": 0.001, "negative_candidates": 4}
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"learning_rate": 0.05},
+        {"regularization": 0.01},
+        {"rival_regularization": 0.001},
+        {"advanced": {"adaptive": True}},
+    ],
+)
+def test_no_other_setting_chooses_the_loss(personal, shared, given):
+    for data, loss in ((personal, "softmax"), (shared, "pairwise")):
+        assert settings_for(SAD(**given), data).loss == loss
 
 
-@pytest.mark.parametrize("name", OF_PAIRWISE)
-def test_who_sets_the_pairwise_loss_gets_it(personal, name):
-    settings = settings_for(SAD(**{name: GIVEN[name]}), personal)
-    assert settings.loss == "pairwise" and settings.origins[name] == "given"
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "interactions like these are learnt by loss='softmax' unless you set loss='pairwise'"),
+        ({"loss": "softmax"}, "leave it out with loss='softmax'"),
+    ],
+)
+def test_a_setting_of_the_other_loss_is_refused_with_the_remedy(personal, given, message):
+    with pytest.raises(ValueError, match=f"negative_candidates=4 is for loss='pairwise': {message}"):
+        settings_for(SAD(negative_candidates=4, **given), personal)
 
 
-def test_popular_negatives_and_adaptive_training_are_pairwise(personal):
-    assert settings_for(SAD(negative_sampling="popular"), personal).loss == "pairwise"
-    assert settings_for(SAD(adaptive=True), personal).loss == "pairwise"
-
-
-def test_a_length_asks_for_softmax_and_a_loss_is_taken_as_given(personal, shared):
-    assert settings_for(SAD(length=2.0), shared).loss == "softmax"
+def test_a_loss_is_taken_as_given(personal, shared):
     assert settings_for(SAD(loss="pairwise"), personal).loss == "pairwise"
     assert settings_for(SAD(loss="softmax"), shared).length > 0.5
 
@@ -72,7 +84,7 @@ def test_a_fit_that_is_continued_keeps_loss_length_and_balance(personal):
     model.partial_fit(personal, show_progress=False)
     after = model.settings
     assert before.loss == "softmax"
-    for name in ("loss", "length", "user_balance", "negative_candidates", "learning_rate"):
+    for name in ("loss", "length", "user_balance", "negatives", "learning_rate"):
         assert getattr(after, name) == getattr(before, name)
 
 
@@ -84,17 +96,17 @@ def test_a_warm_start_from_given_factors_is_pairwise(personal):
 
 
 def test_a_warm_start_keeps_the_loss_of_the_model_unless_another_is_asked_for(personal):
-    start = SAD(8, iterations=2, loss="softmax", length=1.7).fit(personal, show_progress=False)
+    start = SAD(8, iterations=2, loss="softmax", advanced={"length": 1.7}).fit(personal, show_progress=False)
 
     def after(**settings):
         return SAD(8, iterations=1, **settings).fit(personal, show_progress=False, warm_start=start).settings
 
     assert (after().loss, after().length) == ("softmax", 1.7)
     assert after(loss="softmax").length == 1.7
-    assert (after(length=0).loss, after(length=0).length) == ("softmax", 0)
-    assert after(length=2.5).length == 2.5
-    for other in ({"loss": "pairwise"}, {"negative_candidates": 4}, {"negative_sampling": "popular"}):
-        assert after(**other).loss == "pairwise"
+    free = after(advanced={"length": 0})
+    assert (free.loss, free.length) == ("softmax", 0)
+    assert after(advanced={"length": 2.5}).length == 2.5
+    assert after(loss="pairwise").loss == "pairwise"
 
 
 def test_the_length_grows_with_the_catalogue_and_the_lift():
@@ -150,21 +162,21 @@ def test_where_nothing_meets_negatives_neither_loss_nor_length_is_used():
     rated = Interactions.from_csr(sp.csr_matrix((np.arange(1, 7) * ones, ([0, 0, 0, 1, 1, 1], [0, 1, 2, 1, 2, 3]))))
     stated = Comparisons.from_frame(pl.DataFrame({"u": [0], "w": ["a"], "l": ["b"]}), user="u", winner="w", loser="l")
     for data, given in ((rated, {"order_share": 1.0}), (stated, {"solver": "sgd"}), (stated, {})):
-        settings = settings_for(SAD(loss="softmax", length=2.0, **given), data)
+        settings = settings_for(SAD(**given), data)
         assert (settings.loss, settings.length) == ("pairwise", 0)
         assert settings.origins["loss"] == settings.origins["length"] == "not used"
 
 
 def test_continued_with_another_loss_a_fit_does_not_keep_what_suited_the_one_before(personal):
     before = settings_for(SAD(), personal)
-    given = SAD(loss="pairwise").get_params()
-    assert as_before(given, before, 128, True, False)["negative_candidates"] is None
-    assert as_before(SAD().get_params(), before, 128, True, False)["learning_rate"] == before.learning_rate
+    given = checked(SAD(loss="pairwise"))
+    assert as_before(given, before, 128, True, False)["negatives"] is None
+    assert as_before(checked(SAD()), before, 128, True, False)["learning_rate"] == before.learning_rate
 
 
 def test_vectors_of_free_length_get_a_rate_that_a_softmax_bears():
     dense = sp.csr_matrix(np.random.default_rng(0).random((100, 50)) < 0.2, dtype=np.float32)
     data = Interactions.from_csr(dense)
-    model = SAD(loss="softmax", length=0, factors=8, iterations=5).fit(data, show_progress=False)
+    model = SAD(loss="softmax", factors=8, iterations=5, advanced={"length": 0}).fit(data, show_progress=False)
     assert model.settings.learning_rate == 0.05
     assert settings_for(SAD(loss="softmax"), data).learning_rate == 0.3

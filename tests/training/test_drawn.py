@@ -32,6 +32,11 @@ def make_settings(**changed):
         "negative_candidates": 1,
         "order_share": 0.0,
         "adaptive": False,
+        "user_balance": 0.0,
+        "negatives": 1,
+        "length": 0.0,
+        "solver": "sgd",
+        "loss": "pairwise",
     }
     return Settings(**{**values, **changed})
 

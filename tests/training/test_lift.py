@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from sadrec import SAD, Interactions
+from sadrec._settings import checked
 from sadrec.training import lift as module
 from sadrec.training.dataset import training_data
 from sadrec.training.defaults import resolve
@@ -87,7 +88,7 @@ def test_what_does_not_count_does_not_make_taste_look_personal():
     data, weights = Interactions.from_csr(both), np.asarray(likes[both.nonzero()], np.float32).ravel()
     beside = training_data(Interactions.from_csr(likes), dislikes=Interactions.from_csr(more)).joined()
     assert lift(beside.matrix) > 1.2 > 0.1 > lift(beside.matrix, beside.weights)
-    given = SAD().get_params()
+    given = checked(SAD())
     assert resolve(given, training_data(data), True, 0).loss == "softmax"
     assert resolve(given, training_data(data, weights=weights), True, 0).loss == "pairwise"
 

@@ -49,6 +49,11 @@ def trainer(**changed):
         "negative_candidates": 1,
         "order_share": 0.0,
         "adaptive": False,
+        "user_balance": 0.0,
+        "negatives": 1,
+        "length": 0.0,
+        "solver": "sgd",
+        "loss": "pairwise",
     }
     settings = Settings(**{**values, **changed})
     factors = initial_factors(10, 30, 4, 0.1, True, True, 1)
@@ -167,11 +172,11 @@ def test_ctrl_c_leaves_the_last_whole_epoch_and_a_checkpoint(tmp_path, monkeypat
 @pytest.mark.parametrize("stop", [1, 8, 11])
 def test_a_resumed_run_ends_with_the_same_bits_and_history(tmp_path, adaptive, stop):
     held = pairs(7, 60)
-    whole = trainer(adaptive=adaptive)
+    whole = trainer(adaptive=adaptive, iterations=24 if adaptive else 12)
     history = run(whole, validation=held)
     if stop >= whole.epochs:
         stop = whole.epochs - 1
-    first = trainer(adaptive=adaptive)
+    first = trainer(adaptive=adaptive, iterations=24 if adaptive else 12)
 
     class Killed(Exception):
         pass
@@ -182,7 +187,7 @@ def test_a_resumed_run_ends_with_the_same_bits_and_history(tmp_path, adaptive, s
 
     with pytest.raises(Killed):
         run(first, validation=held, after_epoch=kill, checkpoints=Checkpoints(tmp_path, {}))
-    second = trainer(adaptive=adaptive)
+    second = trainer(adaptive=adaptive, iterations=24 if adaptive else 12)
     resumed = run(second, validation=held, checkpoints=Checkpoints(tmp_path, {}))
     assert bits(second) == bits(whole)
     assert [f["validation_log_likelihood"] for f in resumed] == [f["validation_log_likelihood"] for f in history]

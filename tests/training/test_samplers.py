@@ -8,7 +8,7 @@ from scipy.stats import chisquare
 
 from sadrec.training.drawn import Beside
 from sadrec.training.given import Pairs
-from sadrec.training.samplers import Disliked, Ordered, PopularNegatives, Stated
+from sadrec.training.samplers import Disliked, Ordered, Stated
 
 RATINGS = np.array(
     [
@@ -106,26 +106,6 @@ def test_dislikes_beside_what_was_liked_are_drawn_as_from_one_matrix():
         assert triples(apart.pairs(3, 4, part, parts)) == triples(joined.pairs(3, 4, part, parts))
 
 
-def test_popular_negatives_are_drawn_in_proportion_to_their_popularity():
-    matrix = np.zeros((40, 5), bool)
-    matrix[:20, 0] = matrix[20:30, 1] = matrix[30:35, 2] = matrix[35:, 4] = True
-    counts = np.zeros(5)
-    for seed in range(300):
-        pairs = PopularNegatives(rows(matrix), None, 5).pairs(seed, 0)
-        assert not matrix[pairs.user, pairs.loser].any() and matrix[pairs.user, pairs.winner].all()
-        assert len(pairs) == 40
-        counts += np.bincount(pairs.loser[pairs.winner == 4], minlength=5)
-    assert counts[3] == counts[4] == 0
-    assert chisquare(counts[:3], counts.sum() * np.array([20, 10, 5]) / 35).pvalue > 1e-3
-
-
-def test_popular_negatives_leave_out_what_has_no_weight_and_who_knows_everything():
-    matrix = np.array([[1, 1, 0], [1, 1, 1]], bool)
-    pairs = PopularNegatives(rows(matrix), np.array([2, 0, 1, 1, 1], np.float32), 3).pairs(0, 0)
-    assert pairs.user.tolist() == [0] and pairs.winner.tolist() == [0] and pairs.loser.tolist() == [2]
-    assert pairs.weight.tolist() == [2]
-
-
 def triples(pairs):
     columns = [pairs.user, pairs.winner, pairs.loser, *([] if pairs.weight is None else [pairs.weight])]
     return sorted(zip(*(column.tolist() for column in columns), strict=True))
@@ -136,7 +116,6 @@ def test_the_parts_of_an_epoch_have_the_triples_of_the_whole():
     matrix = sp.random(30, 12, 0.4, "csr", dtype=np.float32, random_state=rng)
     matrix.data = rng.integers(1, 6, matrix.nnz).astype(np.float32)
     known, weights = rows(matrix), rng.integers(0, 3, matrix.nnz).astype(np.float32)
-    user_weights = rng.random(30).astype(np.float32)
     stated = Pairs(*(rng.integers(12, size=50).astype(np.int32) for _ in range(3)), rng.random(50).astype(np.float32))
     sources = [
         Stated(stated),
@@ -144,8 +123,6 @@ def test_the_parts_of_an_epoch_have_the_triples_of_the_whole():
         Ordered(known, matrix.data, 0.7, weights > 0),
         Disliked(known, weights, weights == 0, 12),
         Disliked(known, weights, None, 12),
-        PopularNegatives(known, weights, 12, user_weights),
-        PopularNegatives(known, weights > 0, 12),
     ]
     for source in sources:
         whole = triples(source.pairs(5, 2))

@@ -29,8 +29,8 @@ def interactions(seed=0, users=USERS, items=ITEMS, share=0.3):
 
 
 def softmax_trainer(matrix, weights=None, threads=1, seed=0, **changed):
-    """All items of the only block are negatives unless ``negative_candidates`` says otherwise."""
-    values = {"loss": "softmax", "negative_candidates": 10_000, "blocks": 1, "schedule": "constant", "seed": seed}
+    """All items of the only block are negatives unless ``negatives`` says otherwise."""
+    values = {"loss": "softmax", "negatives": 10_000, "blocks": 1, "schedule": "constant", "seed": seed}
     chosen = settings(**{**values, "regularization": 0.0, "rival_regularization": 0.0, "factors": K, **changed})
     factors = initial_factors(*matrix.shape, K, 0.7, chosen.learn_rivals, chosen.bias, seed)
     rng = np.random.default_rng(seed)
@@ -91,6 +91,7 @@ def test_with_one_negative_it_is_the_pairwise_step(learn_rivals):
             learn_rivals=learn_rivals,
             bias=True,
             loss=loss,
+            negatives=1,
             negative_candidates=1,
             learning_rate=0.2,
             regularization=0.03,
@@ -148,7 +149,7 @@ def test_rows_decay_to_their_centres_and_negatives_as_far_as_one_among_them():
 def test_so_many_negatives_move_at_a_time(negatives):
     matrix = np.zeros((1, 50), bool)
     matrix[0, 3] = True
-    work = softmax_trainer(matrix, negative_candidates=negatives, learning_rate=0.1, learn_rivals=False, bias=True)
+    work = softmax_trainer(matrix, negatives=negatives, learning_rate=0.1, learn_rivals=False, bias=True)
     before = work.factors.items.copy()
     work.train_epoch()
     moved = (work.factors.items != before).any(axis=1).sum() - 1
@@ -158,7 +159,7 @@ def test_so_many_negatives_move_at_a_time(negatives):
 def test_positives_are_trained_on_once_with_more_of_them_than_fit_a_chunk():
     matrix = np.zeros((3, 2000), bool)
     matrix[0, :900] = matrix[1, 300:] = matrix[2, 7] = True
-    work = softmax_trainer(matrix, negative_candidates=20, blocks=3, learning_rate=0.01, bias=True)
+    work = softmax_trainer(matrix, negatives=20, blocks=3, learning_rate=0.01, bias=True)
     figures = work.train_epoch()
     assert figures["updates"] == matrix.sum() and figures["skipped"] == 0
 
@@ -166,7 +167,7 @@ def test_positives_are_trained_on_once_with_more_of_them_than_fit_a_chunk():
 def test_a_chunk_has_at_most_half_as_many_positives_again_as_negatives():
     matrix = np.zeros((1, 500), bool)
     matrix[0, :7] = True
-    work = softmax_trainer(matrix, negative_candidates=4, learning_rate=0.1, bias=True)
+    work = softmax_trainer(matrix, negatives=4, learning_rate=0.1, bias=True)
     before = work.factors.bias.copy()
     work.train_epoch()
     moved = np.count_nonzero(work.factors.bias[7:] != before[7:])
@@ -177,7 +178,7 @@ def test_a_chunk_has_at_most_half_as_many_positives_again_as_negatives():
 def test_vectors_keep_their_length(learn_rivals):
     matrix = interactions(users=60, items=80)
     changed = {"learn_rivals": learn_rivals, "bias": True}
-    work = softmax_trainer(matrix, length=2.5, blocks=4, negative_candidates=10, **changed)
+    work = softmax_trainer(matrix, length=2.5, blocks=4, negatives=10, **changed)
     work.factors.users[5] = 0  # a user of whom nothing is known has no direction
     matrix[5] = False
     for _ in range(2):
@@ -215,8 +216,8 @@ def test_exponentials_are_those_of_numpy():
 def test_a_model_learns_files_and_continues(model, length, tmp_path):
     matrix = np.kron(np.eye(2), np.ones((30, 20))) * (np.random.default_rng(0).random((60, 40)) < 0.6)
     data = Interactions.from_csr(sp.csr_matrix(matrix))
-    options = {"loss": "softmax", "length": length, "negative_candidates": 8, "learning_rate": 0.1}
-    options |= {"regularization": 0.03, "user_balance": 0.0}
+    options = {"loss": "softmax", "learning_rate": 0.1, "regularization": 0.03}
+    options |= {"advanced": {"length": length, "negatives": 8, "user_balance": 0.0}}
     fitted = model(factors=4, iterations=10, **options).fit(data, show_progress=False)
     lists = fitted.recommend(fitted.users, N=3)[0]
     own = (np.asarray(lists, np.int64) >= 20) == (np.arange(60) >= 30)[:, None]
@@ -232,7 +233,7 @@ def test_a_model_learns_files_and_continues(model, length, tmp_path):
 
 def test_stopped_and_resumed_it_ends_with_the_same_bits(tmp_path):
     data = Interactions.from_csr(sp.csr_matrix(interactions(users=80, items=90)))
-    model = SAD(factors=K, iterations=6, loss="softmax", negative_candidates=20, length=2.0, num_threads=2)
+    model = SAD(factors=K, iterations=6, loss="softmax", advanced={"negatives": 20, "length": 2.0}, num_threads=2)
     whole = model.fit(data, show_progress=False).item_factors
 
     def stop(epoch, figures, fitted):
@@ -257,14 +258,14 @@ def test_shares_too_small_for_their_inverse_leave_everything_finite():
 def test_negatives_that_a_chunk_shares_take_the_same_memory_however_long_the_rows():
     def negatives(items):
         data = Interactions.from_csr(sp.csr_matrix(np.ones((2, items))))
-        return bytes_needed(training_data(data), settings_for(SAD(loss="softmax"), data), 1)["negative_candidates"]
+        return bytes_needed(training_data(data), settings_for(SAD(loss="softmax"), data), 1)["negatives"]
 
     assert negatives(20_000) == negatives(2_000) < 2**21
 
 
 def test_without_softmax_a_length_is_not_used():
     data = Interactions.from_csr(sp.csr_matrix(interactions()))
-    settings = settings_for(SAD(loss="pairwise", length=3.0), data)
+    settings = settings_for(SAD(loss="pairwise"), data)
     assert settings.length == 0 and settings.origins["length"] == "not used"
     settings = settings_for(SAD(loss="softmax"), data)
-    assert settings.length > 0 and settings.origins["length"] == "data" and settings.negative_candidates > 8
+    assert settings.length > 0 and settings.origins["length"] == "data" and settings.negatives > 8

@@ -90,8 +90,7 @@ def fit_command(
     file, output, folder_of_shards = files[0], Path(place), is_folder(place)
     estimator = new_model(model, settings, settings_file)
     here = dislikes, validation, item_features, user_features
-    ordered = bool(estimator.order_share) or estimator.negative_sampling == "popular"
-    elsewhere = engine is not None and not ordered and all(value is None for value in here)
+    elsewhere = engine is not None and not estimator.order_share and all(value is None for value in here)
     data = reading.parquet(files, elsewhere)
     elsewhere = elsewhere and data is not None and not isinstance(data, Interactions)
     if folder_of_shards and not elsewhere:
@@ -186,7 +185,7 @@ def fit_command(
 def new_model(name: str | None, settings: dict[str, Any], settings_file: Path | None = None) -> Any:
     """Make a model that is not fitted; settings on the command line take the place of those in a file."""
     from sadrec import BPR, SAD
-    from sadrec._settings import checked, declared
+    from sadrec._settings import checked, declared, opened
 
     stored: dict[str, Any] = {}
     if settings_file is not None:
@@ -197,13 +196,13 @@ def new_model(name: str | None, settings: dict[str, Any], settings_file: Path | 
             raise ValueError(f"{settings_file} does not hold the settings of SAD or BPR, but of {name!r}")
     kind = BPR if name == "bpr" else SAD
     for setting in {**stored, **settings}:
-        if setting not in declared(kind):
+        if setting not in {**declared(kind), **opened(kind)}:
             if setting in declared(SAD):
                 raise click.UsageError(f"--{setting.replace('_', '-')} is for SAD: BPR has no rival factors")
             raise ValueError(
                 f"{settings_file} names an unknown setting {setting!r}: known are {', '.join(declared(kind))}"
             )
-    model = kind(**{**stored, **settings})
+    model = kind().set_params(**{**stored, **settings})
     checked(model)
     return model
 

@@ -2,6 +2,7 @@
 
 import difflib
 import functools
+import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
@@ -391,7 +392,16 @@ def number_or_learn(text: str) -> Any:
         raise click.BadParameter(f"{text!r} is neither a number nor 'learn'") from None
 
 
+def mapping(text: str) -> Any:
+    """Read a mapping in JSON."""
+    try:
+        return dict(json.loads(text))
+    except (ValueError, TypeError, RecursionError):
+        raise click.BadParameter(f'{text!r} is not a mapping in JSON, such as \'{{"schedule": "constant"}}\'') from None
+
+
 _TYPES = {
+    _settings.Group: click.types.FuncParamType(mapping),
     _settings.Flag: click.BOOL, _settings.Number: click.FLOAT, _settings.Share: click.FLOAT,
     _settings.ZeroOr: click.FLOAT, _settings.Seed: click.IntRange(min=0), _settings.Threads: click.INT,
     _settings.Whole: click.INT,

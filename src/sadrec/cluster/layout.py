@@ -115,7 +115,7 @@ def _starts(part_of: NDArray[Any], parts: int) -> NDArray[np.int64]:
 
 def given_shards(settings: Settings) -> int:
     """Return into how many shards given pairs deal the users."""
-    return max(settings.blocks // 2, 1)
+    return max(int(settings.blocks) // 2, 1)
 
 
 def shard_bounds(shards: int, workers: int) -> NDArray[np.int64]:

@@ -18,7 +18,7 @@ from sadrec.training.engine import Course
 from sadrec.training.factors import Factors
 from sadrec.training.run import DivergedError, progress, summary
 from sadrec.training.settings import Settings
-from sadrec.training.trainer import epochs_of, lasting
+from sadrec.training.trainer import lasting
 
 logger = logging.getLogger("sadrec")
 
@@ -143,7 +143,7 @@ class Run:
                 self._saved = self._shards.newest()
             if self._saved is not None:
                 self._history[:] = self._saved.history
-            with progress(epochs_of(self._settings), len(self._history), course.title, course.show_progress) as bar:
+            with progress(self._settings.iterations, len(self._history), course.title, course.show_progress) as bar:
                 self._attempts(bar)
 
     def _attempts(self, bar: Any) -> None:
@@ -178,7 +178,7 @@ class Run:
             self._restore(conductor)
             stopped = self._saved is not None and self._saved.stopped and self._saved.epoch == len(self._history)
             first = len(self._history)
-            while len(self._history) < epochs_of(settings) and not stopped:
+            while len(self._history) < settings.iterations and not stopped:
                 epoch = len(self._history)
                 figures = conductor.train_epoch(epoch, self._keep)
                 if not all(map(math.isfinite, figures.values())):
@@ -192,7 +192,7 @@ class Run:
                 if epoch > first:  # in the first one, kernels are loaded
                     self._warn_of_the_slowest(conductor, workers)
                 stopped = self._course.after_epoch(epoch + 1, figures)
-                last = stopped or len(self._history) == epochs_of(settings)
+                last = stopped or len(self._history) == settings.iterations
                 if self._shards is not None and (self._shards.due() or last):
                     self._save(conductor, attempt, stopped)
                 bar.set_postfix_str(summary(figures), refresh=False)

@@ -188,10 +188,9 @@ class SharedData:
 
     def train(self, settings: Settings, course: Course) -> None:
         """Train to the end, and fill the history; the parameters stay with the workers."""
-        if settings.order_share or settings.negative_sampling == "popular":
-            name = "order_share" if settings.order_share else "negative_sampling"
+        if settings.order_share:
             raise ValueError(
-                f"{name}={getattr(settings, name)!r} needs all interactions in one place: leave it out, or read the "
+                f"order_share={settings.order_share!r} needs all interactions in one place: leave it out, or read the "
                 "files first (Interactions.read) and give what was read"
             )
         refuse_too_many(self._engine.workers, settings)

@@ -217,7 +217,7 @@ class Worker:
     def begin_epoch(self, epoch: int) -> None:
         """Do what is done with all rows before an epoch."""
         settings = self.settings
-        if epoch == settings.iterations and trainer.epochs_of(settings) > epoch:
+        if trainer.starts_second_phase(settings, epoch):
             self._l1_weights = trainer.adaptive_weights(self._factors)
         if settings.length and (epoch == 0 or self._sources):
             softmax.put_rows_to_length(self._factors, settings.length)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from sadrec._memory import need
-from sadrec._settings import Span, declared, search_space
+from sadrec._settings import Span, opened, search_space
 from sadrec.evaluation.tune_result import Point, Trial
 
 Sampler = Literal["grid", "random", "tpe"]
@@ -30,7 +30,7 @@ def proposals(
 
     Which one it is depends on the seed and on the scores of the trials before, and on nothing else.
     """
-    known = model.get_params()
+    known = {**model.get_params(), **(opened(model) if is_dataclass(model) else {})}
     points = [dict(point) for point in space] if isinstance(space, Sequence) else None
     chosen = dict(space) if isinstance(space, Mapping) else {}
     if not chosen and not points:
@@ -53,16 +53,20 @@ def proposals(
 def default_space(model: Any, kind: str) -> tuple[list[Point], Space]:
     """Return points to try first, and the space that the settings of a model declare for data of a kind.
 
-    Where a setting decides whether others are worth trying (the solver), its values without them are few points: they
-    come first.
+    Where a setting decides whether others have an effect (the solver), its values without them are few points: they
+    come first, and the space has its other values.
     """
     space = search_space(model, kind) if is_dataclass(model) else {}
-    beside = {name: declared(model)[name].metadata["beside"] for name in space}
+    needs = {name: opened(model)[name].metadata["needs"] for name in space}
     first: list[Point] = []
-    for deciding in dict.fromkeys(other for needed in beside.values() for other in needed):
+    for deciding in dict.fromkeys(other for needed in needs.values() for other in needed):
         for value in space.pop(deciding, ()):
-            common = {name: tries for name, tries in space.items() if beside[name].get(deciding, value) == value}
-            first += grid_points({deciding: [value], **common})
+            with_effect = {name: tries for name, tries in space.items() if needs[name].get(deciding, value) == value}
+            if len(with_effect) == len(space):
+                space = {deciding: (value,), **space}
+                continue
+            listed = {name: tries for name, tries in with_effect.items() if not isinstance(tries, Span)}
+            first += grid_points({deciding: [value], **listed})
     return first, space
 
 

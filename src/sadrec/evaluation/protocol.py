@@ -14,13 +14,14 @@ own needs ``get_params()`` (scikit-learn's convention: the arguments of its cons
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sadrec._files import plain
+from sadrec._settings import opened
 from sadrec.data.ids import Ids
 from sadrec.ranking import Parameters
 from sadrec.ranking.pairs import sigmoid
@@ -262,8 +263,9 @@ def copied(model: Any, **settings: Any) -> Any:
             "which returns the arguments of its constructor"
         )
     known = model.get_params()
+    names = {**known, **opened(model)} if is_dataclass(model) else known
     for name in settings:
-        if name not in known:
+        if name not in names:
             raise ValueError(f"the model has no setting {name!r}; it has {', '.join(known)}")
     return model.clone(**settings) if hasattr(model, "clone") else type(model)(**{**known, **settings})
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from sadrec._files import FileFormatError
-from sadrec._settings import declared, described
+from sadrec._settings import declared, described, members
 from sadrec.data.ids import IdArray, Ids
 
 Model = TypeVar("Model")
@@ -63,12 +63,18 @@ class Estimator(ABC):
         return {name: getattr(self, name) for name in declared(self)}
 
     def set_params(self, **settings: Any) -> Self:
-        """Change settings and return the model; they count from the next ``fit`` on."""
+        """Change settings and return the model; they count from the next ``fit`` on.
+
+        Those in a mapping of settings (``advanced``) go by their own names as well.
+        """
         known = declared(self)
+        inside = {key: name for name, entry in known.items() for key in members(entry)}
         for name in settings:
-            if name not in known:
+            if name not in known and name not in inside:
                 raise ValueError(unknown_setting(name, type(self)))
         for name, value in settings.items():
+            if name in inside:
+                name, value = inside[name], {**(getattr(self, inside[name]) or {}), name: value}
             setattr(self, name, value)
         return self
 
@@ -131,6 +137,9 @@ class Estimator(ABC):
 
 def unknown_setting(name: str, cls: type) -> str:
     """Say that a class has no such setting, and which it has."""
+    for group, entry in declared(cls).items():
+        if name in members(entry):
+            return f"unknown setting {name!r}: {cls.__name__} takes it as {group}={{{name!r}: ...}}"
     known = list(declared(cls))
     near = difflib.get_close_matches(name, known, 1)
     meant = f"did you mean {near[0]!r}? " if near else ""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sadrec import _check
 from sadrec._files import fingerprint
 from sadrec._memory import give_back
+from sadrec._settings import checked
 from sadrec._types import Positions
 from sadrec.data import Comparisons, DataWarning, as_feedback
 from sadrec.data.ids import Ids
@@ -55,13 +56,15 @@ class Options:
 
 def settings_for(model: "SAD", data: Any) -> Settings:
     """Return the settings that ``model.fit(data)`` would use, with everything resolved."""
-    return _resolved(model, training_data(as_feedback(data)), model.get_params())
+    return _resolved(model, training_data(as_feedback(data)), checked(model))
 
 
-def _resolved(model: "SAD", data: Described, given: dict[str, Any], start: State | None = None) -> Settings:
+def _resolved(
+    model: "SAD", data: Described, given: dict[str, Any], start: State | None = None, kept: dict[str, Any] | None = None
+) -> Settings:
     before = None if start is None else start.settings
     seed = _check.seed(model.random_state)
-    return resolve(given, data, model._learn_rivals, seed, start is not None, before)
+    return resolve(given, data, model._learn_rivals, seed, start is not None, before, kept)
 
 
 def train(
@@ -74,7 +77,7 @@ def train(
     features: Prepared | None = None,
 ) -> None:
     """Train a model on data, from the state ``start`` where one is given, and put the result into ``model.state``."""
-    given = model.get_params()
+    given, filled = checked(model), None
     whole = data
     if features is not None:
         data, whole = features.data, features.whole
@@ -82,8 +85,10 @@ def train(
         continued = start.parameters
         variational = start.settings is not None and start.settings.solver == "variational"
         has_bias = continued.item_bias is not None
-        given = as_before(given, settings_before, continued.n_factors, has_bias, variational)
-    settings = _resolved(model, data, given, start)
+        filled = as_before(given, settings_before, continued.n_factors, has_bias, variational)
+        if settings_before is not None:
+            given = {}  # they were for the data of the fit before
+    settings = _resolved(model, data, given, start, filled)
     threads, held_out = _check.threads(model.num_threads), None
     if options.validation is not None:
         validation = as_feedback(options.validation)
@@ -208,7 +213,7 @@ def train_on_files(
     try:
         if shared.shape[1] < 2:
             raise ValueError("a preference needs two items, and there is only 1: give data on more items")
-        settings = _resolved(model, shared, model.get_params())
+        settings = _resolved(model, shared, checked(model))
         refuse_elsewhere(settings, options.validation, options.patience)
         history: list[Figures] = []
         try:

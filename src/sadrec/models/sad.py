@@ -998,7 +998,6 @@ class BPR(SAD):
 
     _learn_rivals: ClassVar[bool] = False
     rival_regularization: None = field(default=None, init=False)
-    adaptive: Literal[False] = field(default=False, init=False)
 
 
 def _finite(name: str, value: ArrayLike) -> Floats:

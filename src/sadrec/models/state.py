@@ -110,8 +110,6 @@ class State:
         penalty = 0.2 / settings.length**4 if settings.length else settings.regularization
         # Trained against many negatives at once, a visitor is found best among all of them (measured: docs/top_n.md).
         sampling: dict[str, Any] = {"candidates": 1 if settings.loss == "softmax" else settings.negative_candidates}
-        if settings.negative_sampling == "popular" and self.seen is not None:
-            sampling = {"popularity": np.bincount(self.seen.indices, minlength=len(self.items))}
         balance, power = (0.0, 0, 0.0), settings.user_balance
         if power and self.seen is not None:
             counts = np.diff(self.liked.indptr)

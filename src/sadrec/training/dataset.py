@@ -19,7 +19,7 @@ from sadrec.data.ids import IdArray, Ids
 from sadrec.training.drawn import Beside, Positives
 from sadrec.training.given import Pairs
 from sadrec.training.lift import lift
-from sadrec.training.samplers import Disliked, Mask, Ordered, PairSource, PopularNegatives, Stated, marked
+from sadrec.training.samplers import Disliked, Mask, Ordered, PairSource, Stated, marked
 from sadrec.training.settings import Kind, Settings
 from sadrec.training.validation import HeldOut
 
@@ -183,7 +183,7 @@ class TrainingData:
 
     def positives(self, settings: Settings) -> Positives | None:
         """Return what is trained against sampled negatives, if anything."""
-        if self.matrix is None or settings.order_share == 1 or settings.negative_sampling == "popular":
+        if self.matrix is None or settings.order_share == 1:
             return None
         return Positives(*kernel_rows(self.matrix), self.weights, self._user_weights(settings), self._beside)
 
@@ -193,11 +193,9 @@ class TrainingData:
         if self.matrix is None:
             return sources
         share = settings.order_share
-        if self.dislikes is not None and (share > 0 or settings.negative_sampling == "popular"):
+        if self.dislikes is not None and share > 0:
             return self.joined().pair_sources(settings)  # these look at all entries at once
         known, items = kernel_rows(self.matrix), len(self.items)
-        if settings.negative_sampling == "popular" and share < 1:
-            sources.append(PopularNegatives(known, self.weights, items, self._user_weights(settings)))
         if self.disliked is not False:
             mask = None if self.disliked is True else self.disliked
             sources.append(Disliked(known, np.asarray(self.weights), mask, items))

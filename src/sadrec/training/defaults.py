@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from sadrec._memory import give_back
-from sadrec._settings import declared
-from sadrec.training.settings import Kind, Loss, Settings, TrainingSettings
+from sadrec._settings import opened
+from sadrec.training.settings import Kind, Loss, Settings, Solver, TrainingSettings
 from sadrec.training.variational import SWEEPS
 
 # What a setting left at None becomes. docs/defaults.md tells where the numbers come from. Some follow the data, see
@@ -20,6 +20,7 @@ DEFAULTS: dict[Kind, dict[str, Any]] = {
         "init_scale": 0.1,
         "bias": True,
         "negative_candidates": 8,
+        "negatives": 256,
         "loss": "pairwise",
         "length": 0.0,
         "user_balance": 0.3,
@@ -32,6 +33,7 @@ DEFAULTS: dict[Kind, dict[str, Any]] = {
         "init_scale": 0.1,
         "bias": False,
         "negative_candidates": 1,
+        "negatives": 256,
         "loss": "pairwise",
         "length": 0.0,
         "user_balance": 0.0,
@@ -44,7 +46,7 @@ SOFTMAX: dict[str, Any] = {
     "iterations": 20,
     "learning_rate": 0.3,
     "rival_regularization": 0.03,
-    "negative_candidates": 256,
+    "negative_candidates": 1,
     "user_balance": 0.5,
     "loss": "softmax",
 }
@@ -96,9 +98,9 @@ def defaults(
     >>> rule(users=6_040, items=3_706, pairs=800_000, lift=0.8)  # MovieLens 1M
     ('pairwise', 8, 0.013, 0.0, 0.1)
     >>> rule(users=17_482, items=1_358, pairs=130_000, lift=-0.1)  # Food.com
-    ('softmax', 256, 0.022, 1.592, 0.0)
+    ('softmax', 1, 0.022, 1.592, 0.0)
     >>> rule(users=29_858, items=40_981, pairs=810_000, lift=3.2)  # Gowalla
-    ('softmax', 256, 0.02, 3.176, 0.5)
+    ('softmax', 1, 0.02, 3.176, 0.5)
 
     Comparisons: each moves the vectors of one user and two items, and a penalty is paid at every step. So that it
     amounts to the same prior however much is known, l2 is divided by the comparisons per vector: 0.0005 at 1000 of them
@@ -155,23 +157,15 @@ def default_blocks(kind: Kind, users: int, items: int, pairs: int) -> int:
     return max(blocks, 1)
 
 
-# Settings of stochastic gradient ascent: where one of them is given for comparisons, the solver is "sgd".
-OF_SGD = ("learning_rate", "regularization", "rival_regularization", "init_scale", "blocks", "adaptive")
-
-# Further ones that the variational solver has no use for: it has neither epochs nor negatives.
-OF_EPOCHS = ("schedule", "negative_candidates", "negative_sampling", "order_share", "user_balance")
-
-# Settings that follow the lift, and those that are of one negative at a time: where one of these is given, the loss is
-# "pairwise".
+# Settings that follow the lift.
 BY_LIFT = ("loss", "regularization", "negative_candidates", "length")
-OF_PAIRWISE = ("learning_rate", "regularization", "rival_regularization", "negative_candidates")
 
 # Fewer comparisons are taken as they stand: they are no sample that tells how scarce the data is.
 STATEMENT = 100
 
 # The variational solver holds a matrix for every user and item: so many numbers at most (8 bytes each).
 MOST_MOMENTS = 2**28
-FEW_FACTORS, FACTORS, MOST_FACTORS, SGD_FACTORS = 2, 8, 32, 64
+FEW_FACTORS, FACTORS, SGD_FACTORS = 2, 8, 64
 
 
 class Described(Protocol):
@@ -190,39 +184,51 @@ class Described(Protocol):
     def lift(self) -> float: ...  # noqa: D102
 
 
-def resolve_solver(values: Mapping[str, Any], data: Described, continues: bool) -> tuple[str, int]:
-    """Return the solver, and the number of factors that it starts with where none is given."""
+def resolve_solver(values: Mapping[str, Any], data: Described, continues: bool) -> tuple[Solver, int]:
+    """Return the solver, and the number of factors that it starts with where none is given.
+
+    It follows the data or its own name: comparisons are learnt by "variational" where a fit starts anew and the
+    solver's matrices for this number of users and items fit.
+    """
     users, items = data.shape
     factors = FACTORS if data.triples >= 4 * (users + items) else FEW_FACTORS
-    length = 1 + (values.get("factors") or factors)
-    fits = (users + 4 * items) * length**2 <= MOST_MOMENTS
-    solver = values.get("solver")
-    if solver == "variational":
-        if data.kind != "comparisons":
-            raise ValueError("solver='variational' learns from comparisons alone: leave it out for interactions")
-        given = [name for name in OF_SGD if values.get(name) not in (None, False)]
-        if given or values.get("bias") is False:
-            name = given[0] if given else "bias"
-            raise ValueError(f"{name}={values[name]!r} is for solver='sgd': leave it out with solver='variational'")
-        if continues:
-            raise ValueError("solver='variational' cannot continue a fitted model: fit anew, or set solver='sgd'")
-        if not fits:
-            raise ValueError(
-                f"solver='variational' with {users:,} users, {items:,} items and factors={length - 1} would need more "
-                f"than {8 * MOST_MOMENTS // 2**30} GiB: lower factors or set solver='sgd'"
-            )
+
+    def fits(factors: int) -> bool:
+        return (users + 4 * items) * (1 + factors) ** 2 <= MOST_MOMENTS
+
+    solver: Solver | None = values["solver"]
     if solver is None:
-        asked = values.get("bias") is False or bool(values.get("adaptive"))
-        asked = asked or any(values.get(name) is not None for name in OF_SGD if name != "adaptive")
-        sgd = asked or data.kind != "comparisons" or continues or not fits or length - 1 > MOST_FACTORS
-        solver = "sgd" if sgd else "variational"
+        solver = "variational" if data.kind == "comparisons" and not continues and fits(factors) else "sgd"
+    elif solver == "variational" and data.kind != "comparisons":
+        raise ValueError("solver='variational' learns from comparisons alone: leave it out for interactions")
+    elif solver == "variational" and continues:
+        raise ValueError("solver='variational' cannot continue a fitted model: fit anew, or set solver='sgd'")
+    wanted = values["factors"] or factors
+    if solver == "variational" and not fits(wanted):
+        raise ValueError(
+            f"solver='variational' with {users:,} users, {items:,} items and factors={wanted} would need more "
+            f"than {8 * MOST_MOMENTS // 2**30} GiB: lower factors or set solver='sgd'"
+        )
     return solver, SGD_FACTORS if solver == "sgd" else factors
 
 
-def _of_pairs(values: Mapping[str, Any], data: Described) -> bool:
-    """Tell whether settings or data ask for one negative at a time."""
-    asked = any(values.get(name) is not None for name in OF_PAIRWISE) or values.get("negative_sampling") == "popular"
-    return asked or data.has_pairs or bool(values.get("order_share")) or bool(values.get("adaptive"))
+def refuse_unused(given: Mapping[str, Any], solver: Solver, loss: Loss, kind: Kind) -> None:
+    """Raise a ValueError for a setting that is given and has no effect with this solver and loss on such data."""
+    used = {"solver": solver, "loss": loss}
+    learnt = {"solver": kind, "loss": f"{kind} like these"}
+    for name in given:
+        about = opened(TrainingSettings)[name].metadata
+        setting = f"{name}={given[name]!r}"
+        if kind not in about["kinds"] and given[name] != "pairwise":  # a comparison is a pair
+            raise ValueError(f"{setting} is for {' and '.join(about['kinds'])}: leave it out for {kind}")
+        for what, value in about["needs"].items():
+            if used[what] != value:
+                remedy = (
+                    f"leave it out with {what}={used[what]!r}"
+                    if what in given
+                    else f"{learnt[what]} are learnt by {what}={used[what]!r} unless you set {what}={value!r}"
+                )
+                raise ValueError(f"{setting} is for {what}={value!r}: {remedy}")
 
 
 def resolve(
@@ -232,55 +238,58 @@ def resolve(
     seed: int,
     continues: bool = False,
     before: Settings | None = None,
+    kept: Mapping[str, Any] | None = None,
 ) -> Settings:
-    """Replace settings left at None by what suits the data, and check all of them.
+    """Replace settings left at None by what suits the data; refuse given ones that have no effect.
 
-    BPR does not learn rivals; ``continues`` says that the fit starts from a fitted model, and ``before`` are its
-    settings, where it has some: its loss and length stay.
+    ``given`` are checked values, those of ``advanced`` among them. BPR does not learn rivals; ``continues`` says that
+    the fit starts from a fitted model, and ``before`` are its settings, where it has some: its loss and length stay.
+    ``kept`` takes the place of ``given`` in a fit that continues: it holds settings of the fit before as well, which
+    may have no effect on data of another kind.
     """
-    rules = {name: entry.metadata["rule"] for name, entry in declared(TrainingSettings).items()}
-    values: dict[str, Any] = {
-        name: None if value is None else rules[name].check(value, name)
-        for name, value in given.items()
-        if name not in ("num_threads", "random_state")
-    }
-    size = (*data.shape, data.triples)
+    declarations = opened(TrainingSettings)
+    fixed = ("num_threads", "random_state")
+    stated = {name: value for name, value in given.items() if name not in fixed and value != declarations[name].default}
+    values = {name: value for name, value in (given if kept is None else kept).items() if name not in fixed}
+    if values["adaptive"] and not learn_rivals:
+        raise ValueError("adaptive=True is for SAD: BPR has no rival factors")
     solver, factors = resolve_solver(values, data, continues)
-    no_negatives = data.kind == "comparisons" or values.get("order_share") == 1
-    if no_negatives and not continues:
-        values |= {"loss": None, "length": None}
-    loss: Loss | None = values.get("loss") or ("softmax" if values.get("length") else None)
+    no_negatives = data.kind == "comparisons" or values["order_share"] == 1
     if before is not None and before.loss == "softmax" and not no_negatives:
-        if loss is None and not _of_pairs(values, data):
-            loss = "softmax"
-        if loss == "softmax" and values.get("length") is None:
+        if values["loss"] is None and not data.has_pairs:
+            values["loss"] = "softmax"
+        if values["loss"] == "softmax" and values["length"] is None:
             values["length"] = before.length
-    if loss is None and (continues or _of_pairs(values, data)):
-        loss = "pairwise"
-    asked = data.kind == "interactions" and None in map(values.get, BY_LIFT)
-    personal = data.lift() if asked else 0.0
+    if values["loss"] is None and (continues or data.has_pairs or no_negatives):
+        values["loss"] = "pairwise"
+    by_lift = data.kind == "interactions" and None in map(values.get, BY_LIFT)
+    personal = data.lift() if by_lift else 0.0
     give_back()  # the sample that the lift looks at is as large as a model
-    wanted = {"solver": solver, "factors": factors, "adaptive": False, **defaults(data.kind, *size, personal, loss)}
-    wanted["blocks"] = default_blocks(data.kind, *size)
-    if values.get("length") == 0:
+    size = (*data.shape, data.triples)
+    wanted = {"factors": factors, **defaults(data.kind, *size, personal, values["loss"])}
+    wanted |= {"solver": solver, "blocks": default_blocks(data.kind, *size)}
+    if values["adaptive"]:
+        wanted["iterations"] *= 2
+    if values["length"] == 0:
         wanted["learning_rate"] = FREE_RATE
     if solver == "variational":
         wanted |= {"iterations": SWEEPS, "bias": True, "regularization": 0.0, "rival_regularization": 0.0}
-    declarations = declared(TrainingSettings)
-    origins = {
-        name: "given" if value is not None and value != declarations[name].default else "default"
-        for name, value in values.items()
-    }
+    loss = values["loss"] or wanted["loss"]
+    refuse_unused(stated, solver, loss, data.kind)
+    if loss == "softmax" and no_negatives and not continues:
+        raise ValueError(f"loss={loss!r} needs sampled items: leave it out with order_share=1")
+    origins = {name: "default" if values[name] in (None, declarations[name].default) else "given" for name in values}
     origins |= {name: "data" for name in wanted if values.get(name) is None}
-    if solver == "variational":
-        origins |= {name: "not used" for name in (*OF_SGD, *OF_EPOCHS) if origins.get(name) != "given"}
-    if values.get("negative_sampling") == "popular":
-        wanted["negative_candidates"] = 1
-    values |= {name: default for name, default in wanted.items() if values.get(name) is None}
-    if values["loss"] == "pairwise":
-        values["length"], origins["length"] = 0.0, "not used"
-    if no_negatives and values["loss"] == "pairwise":
+    used = {"solver": solver, "loss": loss}
+    for name in {*values, *wanted}:
+        needs, kinds = declarations[name].metadata["needs"], declarations[name].metadata["kinds"]
+        if data.kind not in kinds or any(used[what] != value for what, value in needs.items()):
+            origins[name] = "not used"
+    if no_negatives and loss == "pairwise":
         origins["loss"] = "not used"
+    values |= {name: default for name, default in wanted.items() if values.get(name) is None}
+    if loss == "pairwise":
+        values["length"] = 0.0
     settings = Settings(**values, learn_rivals=learn_rivals, seed=seed, origins=origins)
     if settings.order_share > 0 and not data.has_ratings:
         raise ValueError(
@@ -288,7 +297,7 @@ def resolve(
             "interactions with ratings, or leave order_share at 0"
         )
     most = max(data.shape[1] // 2, 1)
-    if settings.blocks > most and not no_negatives and settings.negative_sampling != "popular":
+    if settings.blocks > most and not no_negatives:
         raise ValueError(
             f"blocks must be at most {most} for {data.shape[1]} items, not {settings.blocks}: negatives are sampled "
             "inside a block, and a block of a single item has none"

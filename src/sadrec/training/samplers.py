@@ -18,7 +18,6 @@ from sadrec._types import Floats
 from sadrec.data._kernels import sort_keys
 from sadrec.training.drawn import Beside, place_dtype, room_for_row, row_of
 from sadrec.training.given import Pairs, Room, drawn_pairs
-from sadrec.training.step import weight_of
 
 Rows = tuple[NDArray[Any], NDArray[Any]]
 Mask = NDArray[np.bool_]
@@ -249,80 +248,6 @@ def draw_over_disliked(
     return count
 
 
-class PopularNegatives:
-    """Interacted items against negatives sampled in proportion to their popularity.
-
-    The negatives are sampled first, over the whole catalogue, and the pairs run as given ones: inside a block, the most
-    popular items would get a fraction of their weight. What each user touched is given as ``(indptr, indices)`` with
-    sorted rows; entries of weight 0 are known but not trained on. ``user_weights`` say how much each user counts.
-    """
-
-    def __init__(self, known: Rows, weights: NDArray[Any] | None, items: int, user_weights: Floats | None = None):
-        self._known, self._weights, self._items, self._user_weights = known, weights, items, user_weights
-        self._room = Room()
-        self.count = len(known[1])
-
-    def pairs(self, seed: int, epoch: int, part: int = 0, parts: int = 1) -> Pairs:
-        """Sample a negative for every positive."""
-        most = entries_of(self._known[0], part, parts)
-        weighs = self._user_weights is not None or (self._weights is not None and self._weights.dtype != np.bool_)
-        user, winner, loser = self._room.triples(most)
-        weight = self._room.array("weight", most, np.float32) if weighs else None
-        given = self._known, self._weights, self._user_weights, self._items
-        count = draw_popular(*given, np.uint64(seed), epoch, part, parts, user, winner, loser, weight)
-        return Pairs(user[:count], winner[:count], loser[:count], None if weight is None else weight[:count])
-
-
 def entries_of(start: NDArray[np.int64], part: int, parts: int) -> int:
     """Return how many entries a part of the rows has."""
     return int(np.sum(start[1 + part :: parts] - start[:-1][part::parts]))
-
-
-# So often a popular item that the user does not know is drawn; after that any unknown item is taken.
-_TRIES = 64
-
-
-@kernel
-def draw_popular(
-    known: Any,
-    weights: Any,
-    user_weights: Any,
-    items: int,
-    seed: Any,
-    epoch: int,
-    part: int,
-    parts: int,
-    user: Any,
-    winner: Any,
-    loser: Any,
-    weight: Any,
-) -> int:
-    """Write a pair for every positive and return how many there are; a random interaction's item is a popular one."""
-    start, indices = known
-    count = 0
-    total = indices.shape[0]
-    for u in range(part, start.shape[0] - 1, parts):
-        row = indices[start[u] : start[u + 1]]
-        unknown = items - row.shape[0]
-        if unknown == 0:
-            continue
-        state = stream_key(seed, epoch, u, 6)
-        for t in range(start[u], start[u + 1]):
-            if weight_of(weights, t) == 0:
-                continue
-            if weight is not None:
-                weight[count] = weight_of(weights, t) * weight_of(user_weights, u)
-            negative = -1
-            for _ in range(_TRIES):
-                state = advance(state)
-                drawn = indices[below(hashed(state), total)]
-                at = np.searchsorted(row, drawn)
-                if at == row.shape[0] or row[at] != drawn:
-                    negative = drawn
-                    break
-            if negative < 0:
-                state = advance(state)
-                negative = nth_absent(row, below(hashed(state), unknown))
-            user[count], winner[count], loser[count] = u, indices[t], negative
-            count += 1
-    return count

@@ -25,14 +25,14 @@ def bytes_needed(data: TrainingData, settings: Settings, threads: int) -> dict[s
         rows = len(data.comparisons or ())  # at most: equal ones are counted; two learners hold them
         return {"factors": 8 * moments + 3 * 4 * moments, "data": 230 * rows}
     vectors = users + items * (3 if settings.learn_rivals and settings.adaptive else 2 if settings.learn_rivals else 1)
-    needed = {"factors": 4 * k * vectors, "blocks": 0, "negative_candidates": 0, "data": 0}
+    needed = {"factors": 4 * k * vectors, "blocks": 0, "negative_candidates": 0, "negatives": 0, "data": 0}
     positives = data.positives(settings)
     if positives is not None:
         longest = int(np.diff(positives.start).max(initial=0))
         needed["blocks"] += 4 * users * (settings.blocks + 1) + 48 * settings.blocks**2
         if settings.loss == "softmax":  # all positives of a chunk share them
-            negatives, width = min(settings.negative_candidates, items), (2 if settings.learn_rivals else 1) * k
-            larger = "factors" if width > negatives else "negative_candidates"
+            negatives, width = min(settings.negatives, items), (2 if settings.learn_rivals else 1) * k
+            larger = "factors" if width > negatives else "negatives"
             needed[larger] += 4 * threads * (2 * CHUNK * (negatives + width) + 3 * negatives * width)
         else:
             needed["negative_candidates"] = 4 * threads * (CHUNK + longest) * settings.negative_candidates

@@ -73,8 +73,8 @@ class Trainer:
 
     @property
     def epochs(self) -> int:
-        """How many epochs there are in all: adaptive training has two phases."""
-        return epochs_of(self.settings)
+        """The number of epochs in all."""
+        return int(self.settings.iterations)
 
     def train_epoch(self, between: Callable[[], None] = lambda: None) -> Figures:
         """Train one epoch and return its figures.
@@ -87,7 +87,7 @@ class Trainer:
         """
         began = time.perf_counter()
         centre = _NO_CENTRE if self._centres is None else self._centres.of(self.factors)
-        if self.epoch == self.settings.iterations and self.epochs > self.epoch:
+        if starts_second_phase(self.settings, self.epoch):
             self.l1_weights = adaptive_weights(self.factors)
         if self.settings.length and (self.epoch == 0 or self._sources):  # given pairs leave the length free
             put_rows_to_length(self.factors, self.settings.length)
@@ -171,19 +171,25 @@ def run_cells(
         raise
 
 
-def epochs_of(settings: Settings) -> int:
-    """Return how many epochs there are in all: adaptive training has two phases."""
-    two = settings.adaptive and settings.learn_rivals
-    return settings.iterations * (2 if two else 1)
+def first_phase(settings: Settings) -> int:
+    """Return the number of epochs of the first phase: adaptive training has two phases, the second no longer."""
+    epochs = int(settings.iterations)
+    return epochs - epochs // 2 if settings.adaptive and settings.learn_rivals else epochs
+
+
+def starts_second_phase(settings: Settings, epoch: int) -> bool:
+    """Tell whether an epoch is the first one of the second phase of adaptive training."""
+    return bool(epoch == first_phase(settings) < settings.iterations)
 
 
 def rate_at(settings: Settings, epoch: int, through: float) -> float:
     """Return the learning rate when this share of the epoch is done."""
-    rate = settings.learning_rate
+    rate = float(settings.learning_rate)
     if settings.schedule == "constant":
         return rate
-    iterations = max(settings.iterations, 1)
-    return rate * (1.0 - (epoch % iterations + through) / iterations)
+    first = first_phase(settings)
+    begin, end = (0, first) if epoch < first else (first, settings.iterations)
+    return rate * (1.0 - (epoch - begin + through) / max(end - begin, 1))
 
 
 def penalties_of(settings: Settings, l1_weights: Floats | None, centre: Centre = _NO_CENTRE) -> Penalties:
@@ -197,13 +203,13 @@ def penalties_of(settings: Settings, l1_weights: Floats | None, centre: Centre =
 
 def candidates_of(settings: Settings) -> int:
     """Return how many negatives are drawn for each positive; with a softmax, positives share them."""
-    return 0 if settings.loss == "softmax" else settings.negative_candidates
+    return 0 if settings.loss == "softmax" else int(settings.negative_candidates)
 
 
 def drawn_kernel(dealt: Deal, settings: Settings) -> tuple[Callable[..., None], Any]:
     """Return the kernel that trains against drawn negatives, and what it works on."""
     if settings.loss == "softmax":
-        return train_softmax, Softmax(dealt, settings.negative_candidates, float(settings.length))
+        return train_softmax, Softmax(dealt, settings.negatives, float(settings.length))
     return train_drawn, dealt
 
 
