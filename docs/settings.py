@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from sadrec import SAD
-from sadrec._settings import KINDS, Span, declared
+from sadrec._settings import KINDS, Span, declared, members
 from sadrec.posterior import GibbsSAD
 
 PAGE = Path(__file__).with_suffix(".md")
@@ -13,23 +13,33 @@ HEAD = """# Settings
 
 Every setting of the models, as declared in the code. "data" as the default means that `fit` decides by the data:
 [What SAD() does, and why](defaults.md). `model.settings` tells what was used, `model.settings.origins` where each value
-came from. On the command line a setting is an option of the same name, such as `--negative-candidates`.
+came from. On the command line a setting is an option of the same name, such as `--negative-candidates`; `--advanced` takes a
+mapping in JSON. A setting that solver or loss has no use for is refused; no other setting chooses them.
 """
 
 
 def page() -> str:
     """Return the text of the page."""
     parts = [HEAD]
-    titles = {SAD: "SAD, and BPR but for `rival_regularization` and `adaptive`", GibbsSAD: "GibbsSAD"}
+    titles = {SAD: "SAD, and BPR but for `rival_regularization`", GibbsSAD: "GibbsSAD"}
     for model, title in titles.items():
         parts.append(
             f"\n## {title}\n\n| setting | values | default | `tune` tries | what it is |\n|---|---|---|---|---|\n"
         )
+        entries = {}
         for name, entry in declared(model).items():
+            entries |= {name: entry} | {f"{name}[{part!r}]": inner for part, inner in members(entry).items()}
+        for name, entry in entries.items():
             rule, search = entry.metadata["rule"].describe(), searched(entry.metadata)
             default = "data" if entry.default is None else f"`{entry.default!r}`"
-            parts.append(f"| `{name}` | {rule} | {default} | {search} | {entry.metadata['help']} |\n")
+            help = " ".join([entry.metadata["help"], *needed(entry.metadata["needs"])])
+            parts.append(f"| `{name}` | {rule} | {default} | {search} | {help} |\n")
     return "".join(parts)
+
+
+def needed(needs: Mapping[str, str]) -> list[str]:
+    """Return a sentence for every setting that must have a value, or the setting is refused."""
+    return [f"Only with {other}={value!r}." for other, value in needs.items()]
 
 
 def searched(about: Mapping[str, Any]) -> str:

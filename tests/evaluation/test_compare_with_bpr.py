@@ -184,7 +184,7 @@ def rock_paper_scissors(judges=30, times=20):
 
 def test_cycles_in_comparisons_are_worth_learning_t():
     games = rock_paper_scissors()
-    settings = {"factors": 3, "iterations": 60, "learning_rate": 0.1, "regularization": 0.02}
+    settings = {"solver": "sgd", "factors": 3, "iterations": 60, "learning_rate": 0.1, "regularization": 0.02}
     result = compare_with_bpr(games, splits=3, rival_regularization=0.0, show_progress=False, **settings)
     assert result.advice == "learn"
     assert "log_loss (-" in str(result)

@@ -100,7 +100,7 @@ def tried(model: Any, tries: tuple[str, ...], sampler: str) -> dict[str, Any] | 
     >>> tried(SAD(), ("regularization=0.001..0.1",), "random")
     {'regularization': Span(low=0.001, high=0.1, log=True)}
     """
-    known = {options.spelled(name)[2:]: entry for name, entry in _settings.declared(model).items()}
+    known = {options.spelled(name)[2:]: entry for name, entry in _settings.opened(model).items()}
     if not tries:
         if sampler == "grid":
             raise click.UsageError("--sampler grid needs what to try: --try factors=16,32 --try bias=yes,no")

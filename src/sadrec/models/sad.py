@@ -6,7 +6,7 @@ A verb turns ids into rows, asks a function of ``sadrec.ranking`` about ``state.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, get_args
+from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
 import polars as pl
@@ -70,7 +70,7 @@ class SAD(TrainingSettings, Estimator):
     ...     "judge": ["ann"] * 3, "winner": ["rock", "scissors", "paper"], "loser": ["scissors", "paper", "rock"]
     ... })
     >>> game = Comparisons.from_frame(frame, user="judge", winner="winner", loser="loser")
-    >>> model = SAD(factors=4, iterations=1000, learning_rate=0.3, rival_regularization=0.0).fit(game)
+    >>> model = SAD(4, solver="sgd", iterations=1000, learning_rate=0.3, rival_regularization=0.0).fit(game)
     >>> model.preference("ann", ["rock", "scissors", "paper"], ["scissors", "paper", "rock"]) > 0
     array([ True,  True,  True])
     """

@@ -262,8 +262,10 @@ def resolve(
             values["length"] = before.length
     if values["loss"] is None and (continues or data.has_pairs or no_negatives):
         values["loss"] = "pairwise"
-    by_lift = data.kind == "interactions" and None in map(values.get, BY_LIFT)
-    personal = data.lift() if by_lift else 0.0
+    used = {"solver": solver, "loss": values["loss"]}
+    undecided = [declarations[name].metadata["needs"] for name in BY_LIFT if values[name] is None]
+    by_lift = any(all(used[what] in (None, value) for what, value in needs.items()) for needs in undecided)
+    personal = data.lift() if by_lift and data.kind == "interactions" else 0.0
     give_back()  # the sample that the lift looks at is as large as a model
     size = (*data.shape, data.triples)
     wanted = {"factors": factors, **defaults(data.kind, *size, personal, values["loss"])}

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, Literal
 
@@ -202,6 +203,10 @@ class Settings(SimpleNamespace):
         return isinstance(other, Settings) and self.identity() == other.identity()
 
     __hash__ = None
+
+    def __reduce__(self) -> tuple[Any, tuple[()]]:
+        """Return what makes the same settings again: a copy, or another process reads them."""
+        return partial(Settings, **vars(self)), ()
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Settings":
