@@ -13,8 +13,8 @@ HEAD = """# Settings
 
 Every setting of the models, as declared in the code. "data" as the default means that `fit` decides by the data:
 [What SAD() does, and why](defaults.md). `model.settings` tells what was used, `model.settings.origins` where each value
-came from. On the command line a setting is an option of the same name, such as `--negative-candidates`; `--advanced` takes a
-mapping in JSON. A setting that solver or loss has no use for is refused; no other setting chooses them.
+came from. On the command line a setting is an option of the same name, such as `--negative-candidates`; `--advanced`
+takes a mapping in JSON. A setting that solver or loss has no use for is refused; no other setting chooses them.
 """
 
 

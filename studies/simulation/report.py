@@ -15,8 +15,9 @@ _INTRODUCTION = (
     "{users} users compare {items} items; k = {factors}. Mean over {seeds} seeds. Paper's setting: learning rate 0.05 "
     "throughout, l1 0.01, l2 0.005, 20 epochs, first values of Ξ and H from N(0, 1), of T from exp(N(0, 1)); "
     "the steps are those of our trainer, whose l1 step is proximal and which keeps T from going negative. "
-    'Ours: `SAD(factors={factors}, solver="sgd", advanced={{"adaptive": True}}).fit(comparisons)`. Factors are compared after '
-    "permuting, flipping (Ξ and H together), scaling and adding multiples of T to H, none of which changes X."
+    'Ours: `SAD(factors={factors}, solver="sgd", advanced={{"adaptive": True}}).fit(comparisons)`. '
+    "Factors are compared after permuting, flipping (Ξ and H together), scaling and "
+    "adding multiples of T to H, none of which changes X."
 )
 
 

@@ -18,11 +18,8 @@ from tests.contract import checkerboard
 @pytest.fixture(scope="module", params=[SAD, BPR])
 def fitted(request):
     data, missing = checkerboard()
-    return (
-        request.param(6, loss="pairwise", iterations=60, learning_rate=0.2, regularization=0.001).fit(data),
-        data,
-        missing,
-    )
+    settings = {"loss": "pairwise", "iterations": 60, "learning_rate": 0.2, "regularization": 0.001}
+    return request.param(6, **settings).fit(data), data, missing
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ A verb turns ids into rows, asks a function of ``sadrec.ranking`` about ``state.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 import polars as pl
