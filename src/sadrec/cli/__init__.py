@@ -20,6 +20,7 @@ COMMANDS = {
     "tune": "tune",
     "recommend": "ask",
     "prefer": "ask",
+    "leaderboard": "leaderboard",
     "cycles": "ask",
     "explain": "ask",
     "similar": "ask",

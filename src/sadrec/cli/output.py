@@ -95,6 +95,15 @@ def check_place_of_picture(path: Path) -> None:
             _refuse_to_replace(path, "picture")
 
 
+def check_place_of_page(path: Path) -> None:
+    """Refuse to write a leaderboard over a page, or a table in Markdown, that is none."""
+    if path.is_file() and path.stat().st_size:
+        start = path.read_bytes()[:4096]
+        known = b"<title>Leaderboard of " in start if path.suffix == ".html" else start.startswith(b"| rank | item |")
+        if not known:
+            _refuse_to_replace(path, "leaderboard")
+
+
 def _refuse_to_replace(path: Path, kind: str) -> NoReturn:
     raise click.UsageError(f"{path} exists but is not a {kind}: choose another name, or remove it")
 

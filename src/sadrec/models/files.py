@@ -231,7 +231,7 @@ def _controls(tensors: Tensors, names: Any) -> Controls:
 
 def _ties(tensors: Tensors, numbers: Any, parameters: Parameters, finite: bool) -> Ties:
     """Take out how often items tie."""
-    common, slope = (number(value, "ties") for value in numbers)
+    common, slope = (number(value, "ties", -np.inf) for value in numbers)
     widths = _arrays(tensors, ("tie_item", "tie_user"), finite)
     item, user = widths["tie_item"], widths["tie_user"]
     if item.shape != (parameters.n_items,) or user.shape != (parameters.n_users,):

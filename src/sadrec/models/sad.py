@@ -378,7 +378,7 @@ class SAD(TrainingSettings, Estimator):
         rows = np.arange(len(state.items)) if items is None else _distinct(state.items, items)
         return leaderboard(
             state.belief,
-            _judges(state, judges),
+            state.judges(judges),
             rows,
             state.items.array[rows],
             _check.share(level, "level", inside=True),
@@ -568,9 +568,7 @@ class SAD(TrainingSettings, Estimator):
         if isinstance(about, str) and about != "ranking":
             raise ValueError(f"about must be 'margins', 'ranking' or how many of the best are meant, not {about!r}")
         top = None if isinstance(about, str) else _check.whole(about, "about", least=1)
-        one, other = (
-            rows[side] for side in next_games(state.belief, _judges(state, user), rows, N, top, state.results)
-        )
+        one, other = (rows[side] for side in next_games(state.belief, state.judges(user), rows, N, top, state.results))
         bits, chance = belief.information(row, one, other)
         answer = {"item": ids.array[one], "rival": ids.array[other], "bits": bits, "probability": chance}
         if user is None and len(state.users) > 1:
@@ -1055,13 +1053,6 @@ def _triple(state: State, user: Any, item: Any, rival: Any) -> tuple[Belief, Any
     """Return the belief that answers for users, and the rows of users, items and rivals, of any shape."""
     belief, users = _one(state, None) if user is None else (state.belief, state.users.positions(user))
     return belief, users, state.items.positions(item), state.items.positions(rival)
-
-
-def _judges(state: State, judges: Any) -> Positions | None:
-    """Return the rows of judges whose margins are averaged; None for the average of all."""
-    if judges is None:
-        return np.zeros(1, np.int64) if len(state.users) == 1 else None
-    return np.unique(np.atleast_1d(state.users.positions(judges)))
 
 
 def _distinct(ids: Ids, items: Any, name: str = "items") -> Positions:

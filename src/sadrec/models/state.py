@@ -74,6 +74,12 @@ class State:
         """What was seen and not disliked, or None."""
         return drop_disliked(self.seen)
 
+    def judges(self, ids: Any) -> Positions | None:
+        """Return the rows of users whose margins are averaged; None is the only user, or the average of all."""
+        if ids is None:
+            return np.zeros(1, np.int64) if len(self.users) == 1 else None
+        return np.unique(np.atleast_1d(self.users.positions(ids)))
+
     def liked_by(self, user: int | None) -> Positions:
         """Return the items that a user was seen with and did not dislike; none for the average user."""
         if self.seen is None or user is None:

@@ -12,6 +12,7 @@ from sadrec.ranking.cycles import Cycle, cycles
 from sadrec.ranking.tournament import Tournament
 
 if TYPE_CHECKING:
+    import polars as pl
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -71,6 +72,46 @@ def plot_tournament(
     _matrix(figure, right, game, texts)
     if title:
         figure.suptitle(title, color=_INK, fontsize=14)
+    return figure
+
+
+def plot_leaderboard(table: "pl.DataFrame", probability: ArrayLike, names: Sequence[str]) -> "Figure":
+    """Draw the strongest items of a leaderboard: strengths as dots with intervals, and match-ups as a heat map.
+
+    ``table`` is what ``SAD.leaderboard`` returns, ``names`` what its items are called, and ``probability`` that of the
+    strongest items to win against each other, in the same order. At most 40 are shown. The matplotlib figure is
+    attached to no window: save it with ``figure.savefig(path)``.
+    """
+    _needs_matplotlib()
+    from sadrec._picture import Picture
+
+    chance = np.asarray(probability, np.float64)
+    size = min(40, len(table), len(chance))
+    if not size:
+        raise ValueError("the leaderboard has no items: there is nothing to draw")
+    shown, texts, places = table.head(size), [_short(name) for name in names[:size]], np.arange(size)
+    figure = Picture(figsize=(13.5, max(4.0, 0.26 * size + 1.6)), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=[1, 1.1])
+    strength = shown["strength"].to_numpy()
+    if shown["lower"].null_count() == 0:
+        left.hlines(places, shown["lower"].to_numpy(), shown["upper"].to_numpy(), color="#5b8db8", linewidth=2)
+    left.plot(strength, places, "o", color=_INK, markersize=5)
+    left.axvline(0, color="#cccccc", linewidth=1, zorder=0)
+    left.set_yticks(
+        places, [f"{text}  {place + 1}" for place, text in enumerate(texts)], fontsize=9 if size > 20 else 10
+    )
+    left.set_ylim(size - 0.5, -0.5)
+    left.set_xlabel("strength: mean margin over the field, in log-odds", color=_INK)
+    left.spines[["top", "right", "left"]].set_visible(False)
+    left.tick_params(axis="y", length=0)
+    image = right.imshow(chance[:size, :size], cmap="RdBu_r", vmin=0, vmax=1)
+    right.set_yticks(places, [str(place + 1) for place in places], fontsize=8)
+    right.set_xticks(places, [str(place + 1) for place in places], fontsize=8, rotation=90 if size > 20 else 0)
+    right.tick_params(length=0, labeltop=True, labelbottom=False)
+    right.spines[:].set_visible(False)
+    right.set_xlabel("probability that the row wins against the column", color=_INK)
+    bar = figure.colorbar(image, ax=right, shrink=0.8)
+    bar.outline.set_visible(False)
     return figure
 
 
