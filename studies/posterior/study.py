@@ -15,6 +15,7 @@ import sadrec
 from sadrec import SAD, Comparisons
 from sadrec.data import Simulation, simulate
 from sadrec.posterior import GibbsSAD
+from sadrec.posterior.belief import LOGIT_PER_PROBIT
 from studies._tools import Record, Unit, markdown_table, run, write_whole
 
 PAPER: Mapping[str, Any] = {"user_scale": 1.0, "item_scale": 1.0, "rival_scale": 1.0, "user_mean": 0.0, "bias": False}
@@ -75,7 +76,7 @@ def convergence(length: Length, data_folder: Path | None, source: str, missing: 
     spent = time.perf_counter() - began
     user, one, other = every_pair(len(said.users), len(said.items))
     diagnosis = sampled.diagnose(None)
-    mean, x = sampled.mean(user, one, other), truth.X[user, one, other]
+    mean, x = sampled.preference(user, one, other), truth.X[user, one, other]
     model = sampled.mean_model()
     sgd = SAD(factors=5, solver="sgd", random_state=seed).fit(said, show_progress=False).preference(user, one, other)
     adaptive = SAD(factors=5, solver="sgd", advanced={"adaptive": True}, random_state=seed).fit(
@@ -94,8 +95,8 @@ def convergence(length: Length, data_folder: Path | None, source: str, missing: 
         "correlation_sgd_adaptive": _correlation(mean, adaptive.preference(user, one, other)),
         "sgd_correlation_truth": _correlation(sgd, x),
         "mean_model_correlation": _correlation(mean, model.preference(user, one, other)),
-        "mean_squared_error": float(np.mean((1.702 * mean - x) ** 2)),
-        "coverage_of_logistic_truth": float(((1.702 * low <= x) & (x <= 1.702 * high)).mean()),
+        "mean_squared_error": float(np.mean((mean - x) ** 2)),
+        "coverage_of_logistic_truth": float(((low <= x) & (x <= high)).mean()),
         "rival_differs_right": float(((says > 0.5) == differs).mean()),
     }
 
@@ -141,9 +142,9 @@ def coverage(length: Length, data_folder: Path | None, kind: str, number: int) -
     given: dict[str, Any] = {**chains, **prior, "bias": kind.endswith("bias")}
     sampled = GibbsSAD(factors=factors, random_state=number, **given).fit(said, show_progress=False)
     user, one, other = every_pair(users, items)
-    low, high = sampled.interval(user, one, other, 0.9)
+    low, high = (end / LOGIT_PER_PROBIT for end in sampled.interval(user, one, other, 0.9))
     chosen = int(rng.integers(len(x)))
-    draws = sampled.preference(int(user[chosen]), int(one[chosen]), int(other[chosen]))
+    draws = sampled.preference_draws(int(user[chosen]), int(one[chosen]), int(other[chosen])) / LOGIT_PER_PROBIT
     thinned = np.asarray(draws).reshape(2, -1)[:, ::15].ravel()
     return {
         "coverage": float(((low <= x) & (x <= high)).mean()),
@@ -163,7 +164,7 @@ def predicting(length: Length, data_folder: Path | None, name: str, prior: str, 
     given: dict[str, Any] = {**chains, **PRIORS[prior]}
     sampled = GibbsSAD(factors=factors, random_state=seed, **given).fit(train, show_progress=False)
     ids = test.users[test.user_index], test.items[test.winner_index], test.items[test.loser_index]
-    p = sampled.mean(*ids, of="probability")
+    p = sampled.probability(*ids)
     return {
         "log_loss": float(-np.log(p).mean()),
         "accuracy": float(((p > 0.5) + 0.5 * (p == 0.5)).mean()),

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from sadrec.posterior.diagnostics import effective_size, r_hat
+from sadrec.posterior.diagnostics import effective_size, r_hat, trace_plot
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -51,14 +51,15 @@ def test_arviz_receives_preferences_with_their_names(posterior):
     assert x.dims == ("chain", "draw", "comparison")
     assert x.shape == (2, 400, 2)
     assert x.coords["comparison"].values[0] == "up: a over b"
-    np.testing.assert_allclose(x.values[..., 0].ravel(), posterior.preference("up", "a", "b"))
+    np.testing.assert_allclose(x.values[..., 0].ravel(), posterior.preference_draws("up", "a", "b"))
     assert posterior.to_arviz(number=7).posterior["probability"].shape == (2, 400, 7)
     crowd = posterior.to_arviz((None, "a", ["b", "c"])).posterior["preference"]
     assert crowd.coords["comparison"].values[1] == "everybody: a over c"
-    np.testing.assert_allclose(crowd.values[..., 1].ravel(), posterior.preference(None, "a", "c"))
+    np.testing.assert_allclose(crowd.values[..., 1].ravel(), posterior.preference_draws(None, "a", "c"))
 
 
 def test_a_trace_plot_has_a_line_per_chain(posterior, tmp_path):
-    figure = posterior.trace_plot("up", "a", "b", tmp_path / "trace.png")
+    x = posterior.preference_draws("up", "a", "b").reshape(posterior.drawn.chains, -1)
+    figure = trace_plot(x, "up: a over b", tmp_path / "trace.png")
     assert len(figure.axes[0].lines) == 2
     assert (tmp_path / "trace.png").stat().st_size > 1000

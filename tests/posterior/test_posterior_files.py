@@ -14,7 +14,7 @@ def test_saved_is_loaded(posterior, tmp_path):
     path = tmp_path / "answers.posterior"
     posterior.save(path)
     result = GibbsSAD.load(path)
-    np.testing.assert_array_equal(result.preference("up", "a", "b"), posterior.preference("up", "a", "b"))
+    np.testing.assert_array_equal(result.preference_draws("up", "a", "b"), posterior.preference_draws("up", "a", "b"))
     assert result.ranking("round").equals(posterior.ranking("round"))
     assert result.predictive_check(number=20).equals(posterior.predictive_check(number=20))
     assert result.settings == posterior.settings

@@ -46,7 +46,8 @@ def test_answers_without_noise_fail_the_check_of_a_model_that_expects_noise():
 def test_own_statistics_are_used():
     result = fit(truth(1))
     table = result.predictive_check({"first": lambda user, winner, loser: float((winner < loser).mean())}, number=40)
-    _, winner, loser = result.observed_pairs()
+    observed = result.state.belief.observed
+    winner, loser = observed.winner, observed.loser
     assert table["observed"].to_list() == pytest.approx([(winner < loser).mean()])
     assert 0 < table["p_value"][0] < 1
 

@@ -7,7 +7,6 @@ import pytest
 from sadrec import BPR, SAD, Comparisons
 from sadrec.data import simulate
 from sadrec.posterior import GibbsSAD
-from sadrec.posterior.gibbs import LOGIT_PER_PROBIT
 
 PAIRS = [{"item": 1, "rival": 2}, {"item": 5, "rival": 9}]
 
@@ -76,15 +75,15 @@ def test_preferences_come_with_the_intervals_of_the_posterior(sampled):
     for shown, pair in zip(ask(running, "prefer", user=7, pairs=PAIRS, level=0.8)["preferences"], PAIRS, strict=True):
         asked = 7, pair["item"], pair["rival"]
         low, high = posterior.interval(*asked, level=0.8)
-        assert shown["interval"] == pytest.approx([LOGIT_PER_PROBIT * low, LOGIT_PER_PROBIT * high])
-        assert shown["margin"] == pytest.approx(LOGIT_PER_PROBIT * posterior.mean(*asked))
+        assert shown["interval"] == pytest.approx([low, high])
+        assert shown["margin"] == pytest.approx(posterior.preference(*asked))
         assert shown["probability"] == pytest.approx(posterior.probability(*asked))
 
 
 def test_lists_come_with_the_intervals_of_the_posterior_where_asked_for(sampled):
     running, posterior = sampled
     shown = ask(running, "recommend", user=7, N=4, intervals=True)["items"]
-    margins = LOGIT_PER_PROBIT * posterior.preference(7, [[one["item"]] for one in shown], posterior.items)
+    margins = posterior.preference_draws(7, [[one["item"]] for one in shown], posterior.items)
     low, high = np.quantile(margins.mean(axis=2), (0.05, 0.95), axis=0)
     np.testing.assert_allclose([one["interval"] for one in shown], np.column_stack([low, high]), rtol=1e-3, atol=1e-3)
     assert all(one.get("interval") is None for one in ask(running, "recommend", user=7, N=4)["items"])
@@ -93,7 +92,7 @@ def test_lists_come_with_the_intervals_of_the_posterior_where_asked_for(sampled)
 def test_the_next_question_is_that_of_the_posterior(sampled):
     running, posterior = sampled
     shown = ask(running, "question", user=7, items=[1, 2, 3, 4], N=2)
-    expected = posterior.ask_next(7, [1, 2, 3, 4], N=2, most_draws=200)
+    expected = posterior.ask_next(7, [1, 2, 3, 4], N=2)
     assert shown["source"] == "posterior"
     asked = [(one["item"]["item"], one["rival"]["item"]) for one in shown["questions"]]
     assert asked == expected.select("item", "rival").rows()

@@ -84,10 +84,11 @@ def posterior_command(
     data: Any = GibbsSAD.load(file) if saved else reading.read(file)
     _check.share(level, "level", inside=True)
     _check.share(least, "least")
-    who = None if asked is None else options.parse_id(data.user_ids, asked)
+    users, items = (data.state.users, data.state.items) if saved else (data.user_ids, data.item_ids)
+    who = None if asked is None else options.parse_id(users, asked)
     if who is not None:
-        data.user_ids.positions(who)
-    named = options.read_titles(titles, data.item_ids)
+        users.positions(who)
+    named = options.read_titles(titles, items)
     model: GibbsSAD = data if saved else _fit(unfitted, data, output, checkpoint, quiet)
     if saved and output is not None:
         model.save(output)
@@ -170,7 +171,7 @@ def _report(model: "GibbsSAD", user: Any, N: int, level: float, least: float) ->
         "draws": len(model.drawn),
         "ranking": ranking.head(N).to_dicts(),
         "cycles": [{"path": c.path, "probability": c.probability, "weakest": c.weakest} for c in cycles],
-        "intransitivity": float(model.intransitivity(user).mean()),
+        "intransitivity": float(model.intransitivity(user)),
         "prior_scales": dict(zip(SCALES, model.drawn.scales.mean(axis=(0, 1)).tolist(), strict=False)),
     }
     if model.drawn.chains > 1 and model.drawn.user.shape[1] >= 4:

@@ -84,7 +84,6 @@ class _Trained(Component, Trainable):  # type: ignore[misc]
         liked = places(model.state.items, history.ids())
         if not (liked >= 0).any():
             return None, None
-        model = model if hasattr(model, "visitor") else model.mean_model()
         return model.visitor(model.items[liked[liked >= 0]]), "visitor"
 
 

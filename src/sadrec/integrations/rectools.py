@@ -142,16 +142,12 @@ class SADModel(VectorModel):  # type: ignore[misc]
         return items, scores
 
     def _get_users_factors(self, dataset: Any) -> Factors:
-        model = self._with_vectors()
+        model = self.fitted
         return Factors(_rows(model.user_vectors(), places(model.state.users, dataset.user_id_map.external_ids)))
 
     def _get_items_factors(self, dataset: Any) -> Factors:
-        model = self._with_vectors()
+        model = self.fitted
         return Factors(_rows(model.item_vectors(), places(model.state.items, dataset.item_id_map.external_ids)))
-
-    def _with_vectors(self) -> Any:
-        """Return the model, or the mean model of a posterior."""
-        return self.fitted if hasattr(self.fitted, "item_vectors") else self.fitted.mean_model()
 
 
 class SADReranker(Reranker):  # type: ignore[misc]

@@ -244,7 +244,8 @@ class SAD(TrainingSettings, Estimator):
     @property
     def settings(self) -> Settings | None:
         """The settings that ``fit`` used, with everything resolved; None for given parameters."""
-        return self.state.settings
+        used: Settings | None = self.state.settings
+        return used
 
     @property
     def users(self) -> IdArray:
@@ -797,7 +798,7 @@ class SAD(TrainingSettings, Estimator):
 
     def visitor(
         self, liked: Any = None, comparisons: Comparisons | None = None, *, features: Any = None, name: Any = "visitor"
-    ) -> Self:
+    ) -> "SAD":
         """Return a model of one new user, who goes by ``name``: every verb can then be asked about them.
 
         With the item parameters fixed the likelihood is concave and has one optimum, which Newton's method finds;
@@ -828,7 +829,7 @@ class SAD(TrainingSettings, Estimator):
         """
         return self._of(newcomers.visitor_state(self.state, name, liked, comparisons, features))
 
-    def _of(self, state: State) -> Self:
+    def _of(self, state: State) -> "SAD":
         """Return a model with the settings of this one and another state."""
         model = type(self)(**self.get_params())
         model.state = state

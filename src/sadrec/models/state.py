@@ -52,7 +52,7 @@ class State:
     users: Ids
     items: Ids
     stored_seen: Any = None
-    settings: Settings | None = None
+    settings: Any = None
     history: list[Figures] = field(default_factory=list)
     features: ModelFeatures | None = None
     file: tuple[Path, str] | None = None
@@ -110,7 +110,7 @@ class State:
     def visitors(self) -> Visitors:
         """Finds the vectors of visitors, with the penalties and negatives of the fit."""
         settings = self.settings
-        if settings is None:
+        if not isinstance(settings, Settings):
             return Visitors(self.belief)
         # Vectors of a fixed length had no penalty: with this one, those of visitors come out about as long.
         penalty = 0.2 / settings.length**4 if settings.length else settings.regularization

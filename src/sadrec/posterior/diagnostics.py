@@ -10,6 +10,7 @@ from scipy.stats import rankdata
 
 from sadrec._files import save_figure
 from sadrec._types import Doubles
+from sadrec.posterior.belief import LOGIT_PER_PROBIT
 from sadrec.posterior.draws import SCALES, Draws
 
 GOOD = 1.05
@@ -114,7 +115,11 @@ def to_arviz(draws: Draws, user: Any, item: Any, rival: Any, names: list[str]) -
         raise ImportError("to_arviz needs ArviZ: pip install 'sadrec[posterior]'") from error
     x = by_chain(draws, user, item, rival)
     return arviz.from_dict(
-        posterior={"preference": x, "probability": ndtr(x), "prior_scale": draws.scales.astype(np.float64)},
+        posterior={
+            "preference": LOGIT_PER_PROBIT * x,
+            "probability": ndtr(x),
+            "prior_scale": draws.scales.astype(np.float64),
+        },
         coords={"comparison": names, "part": list(SCALES[: draws.scales.shape[2]])},
         dims={"preference": ["comparison"], "probability": ["comparison"], "prior_scale": ["part"]},
     )

@@ -9,6 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
+from sadrec._check import whole
 from sadrec._types import Doubles
 from sadrec.posterior.draws import Draws
 from sadrec.posterior.layout import ByUser
@@ -30,14 +31,22 @@ _OF_DRAW: dict[str, _OfDraw] = {
 """The statistics that depend on the draw."""
 
 
+def some_observed(observed: ByUser, number: int | None, seed: int) -> tuple[Rows, Rows, Rows]:
+    """Return rows (user, winner, loser) of comparisons that were learnt from: all, or a random choice."""
+    rows = np.arange(len(observed.user))
+    if number is not None and whole(number, "number", least=1) < len(rows):
+        rows = np.sort(np.random.default_rng(seed).choice(len(rows), number, replace=False))
+    return observed.user[rows], observed.winner[rows], observed.loser[rows]
+
+
 def predictive_check(
     draws: Draws, observed: ByUser, statistics: Mapping[str, Statistic] | None, seed: int, level: float
 ) -> pl.DataFrame:
     """Compare what was observed with a data set simulated from each draw: see ``GibbsSAD.predictive_check``."""
-    whole = observed.root == 1
-    if not whole.any():
+    entire = observed.root == 1
+    if not entire.any():
         raise ValueError("all comparisons have fractional weights: there is nothing to compare with")
-    user, winner, loser = observed.user[whole], observed.winner[whole], observed.loser[whole]
+    user, winner, loser = observed.user[entire], observed.winner[entire], observed.loser[entire]
     rng = np.random.default_rng(seed)
     of_draw: dict[str, _OfDraw] = {}
     if statistics is None:

@@ -50,6 +50,16 @@ class Belief:
     """Whether margins have parts for single pairs of items, or of a user and an item, that no factors hold."""
 
     @property
+    def n_users(self) -> int:
+        """Number of users."""
+        return self.parameters.n_users
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+        return self.parameters.n_items
+
+    @property
     def by_product(self) -> bool:
         """Whether scores are products of users' vectors and :attr:`item_vectors`, so that an index can search them."""
         return True

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -181,7 +181,15 @@ User = int | np.integer[Any] | NDArray[Any] | Sequence[float]
 """A user: the position of a row of ``user_factors``, or, for a new user, a vector of floats, one per factor."""
 
 
-def item_positions(parameters: Parameters, items: ArrayLike | None, name: str = "items") -> Positions:
+class Catalogue(Protocol):
+    """What has items."""
+
+    @property
+    def n_items(self) -> int:
+        """Number of items."""
+
+
+def item_positions(parameters: Catalogue, items: ArrayLike | None, name: str = "items") -> Positions:
     """Return a 1-D array of item positions; ``None`` stands for the whole catalogue."""
     if items is None:
         return np.arange(parameters.n_items)

@@ -81,7 +81,7 @@ def contradictions(belief: Belief, winners: ArrayLike, losers: ArrayLike) -> lis
     There is one contradiction for each question that was answered both ways, and one for each group of items that the
     answers, by majority, let beat each other in cycles.
     """
-    i, j = (item_positions(belief.parameters, side, name) for side, name in ((winners, "winners"), (losers, "losers")))
+    i, j = (item_positions(belief, side, name) for side, name in ((winners, "winners"), (losers, "losers")))
     items, places = np.unique(np.concatenate([i, j]), return_inverse=True)
     said = np.zeros((items.size, items.size))
     np.add.at(said, tuple(np.split(places, 2)), 1.0)

@@ -7,11 +7,11 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sadrec._types import Doubles
+from sadrec._types import Doubles, Positions
 from sadrec._words import one_line, titled
 from sadrec.ranking.belief import Belief
 from sadrec.ranking.pairs import sigmoid
-from sadrec.ranking.parameters import Parameters, User, item_positions
+from sadrec.ranking.parameters import Catalogue, Parameters, User, item_positions
 from sadrec.ranking.tournament import Tournament, count_wins, dominance_components, share_beaten, tournament
 from sadrec.ranking.vectors import mean_margins
 
@@ -94,11 +94,7 @@ def rank(
       2.  0  1
       3.  1  0
     """
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}, not {method!r}")
-    chosen = item_positions(parameters, items)
-    if np.unique(chosen).size != chosen.size:
-        raise ValueError("items holds the same item twice: give each item once")
+    chosen = _distinct(parameters, items, method)
     names = chosen if labels is None else np.asarray(labels)
     if len(names) != chosen.size:
         raise ValueError(f"labels must name each of the {chosen.size} items, but there are {len(names)}")
@@ -108,18 +104,34 @@ def rank(
         score = count_wins(parameters, user, chosen)
         then = mean_margins(parameters, user, chosen, chosen) if chosen.size else score
     elif method == "liked":
-        rivals = np.empty(0) if liked is None else np.asarray(liked)
-        if not rivals.size:
-            raise ValueError(
-                "method 'liked' compares with the items the user liked, but none are known; "
-                "give some as liked, or choose the method 'margin'"
-            )
+        rivals = _some(liked)
         score = share_beaten(parameters, user, chosen, rivals)
         then = mean_margins(parameters, user, chosen, rivals)
     else:
         _check_length(chosen.size, method)
         return rank_tournament(tournament(parameters, user, chosen, names), method)
     return _ranking(names, score, then, method)
+
+
+def _distinct(catalogue: Catalogue, items: ArrayLike | None, method: str) -> Positions:
+    """Return the positions of items, refusing one that is given twice and methods that do not exist."""
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}, not {method!r}")
+    chosen = item_positions(catalogue, items)
+    if np.unique(chosen).size != chosen.size:
+        raise ValueError("items holds the same item twice: give each item once")
+    return chosen
+
+
+def _some(liked: ArrayLike | None) -> NDArray[Any]:
+    """Return the items that a user liked, of which there must be one at least."""
+    rivals = np.empty(0) if liked is None else np.asarray(liked)
+    if not rivals.size:
+        raise ValueError(
+            "method 'liked' compares with the items the user liked, but none are known; "
+            "give some as liked, or choose the method 'margin'"
+        )
+    return rivals
 
 
 def rank_by_belief(
@@ -133,15 +145,16 @@ def rank_by_belief(
     labels: ArrayLike | None = None,
 ) -> Ranking:
     """Order items as :func:`rank` does, by mean margins that include the parts for single pairs of items."""
-    if not belief.has_pairs or method == "liked":
+    if not belief.has_pairs:
         return rank(belief.parameters, user, items, method, liked=liked, reference=reference, labels=labels)
-    chosen = item_positions(belief.parameters, items)
+    chosen = _distinct(belief, items, method)
     names = chosen if labels is None else np.asarray(labels)
     if method == "margin" and reference is None:
         score = belief.scores(user)[0, chosen]
         return _ranking(names, score, score, method)
-    if method == "margin":
-        return rank_margins(belief.margins(user, chosen, reference), method, names)
+    if method == "margin" or method == "liked":
+        rivals = _some(liked) if method == "liked" else item_positions(belief, reference, "reference")
+        return rank_margins(belief.margins(user, chosen, rivals), method, names)
     if method != "wins":
         _check_length(chosen.size, method)
     return rank_tournament(belief.tournament(user, chosen, names), method)

@@ -275,14 +275,14 @@ def recommend(
     """
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}, not {method!r}")
-    N, candidates, parameters = whole(N, "N"), whole(candidates, "candidates", least=1), belief.parameters
-    asked = np.arange(parameters.n_users) if users is None else np.atleast_1d(np.asarray(users))
+    N, candidates = whole(N, "N"), whole(candidates, "candidates", least=1)
+    asked = np.arange(belief.n_users) if users is None else np.atleast_1d(np.asarray(users))
     if liked is not None:
         liked = as_csr(liked, "liked")
-        if liked.shape != (len(asked), parameters.n_items):
+        if liked.shape != (len(asked), belief.n_items):
             raise ValueError(
                 f"liked must have a row per user asked about and a column per item, shape "
-                f"{(len(asked), parameters.n_items)}, not {liked.shape}"
+                f"{(len(asked), belief.n_items)}, not {liked.shape}"
             )
     by_vectors = belief.by_product or is_vector(asked)
     if by_vectors:
@@ -293,11 +293,11 @@ def recommend(
     for start in range(0, len(asked), _BLOCK):
         block = slice(start, start + _BLOCK)
         known = liked if liked is None or len(asked) <= _BLOCK else liked[block]
-        count = N if method == "margin" else max(N, min(candidates, parameters.n_items))
+        count = N if method == "margin" else max(N, min(candidates, belief.n_items))
         choice: Any = {"seen": known if leave_out_liked else None, "allowed": allowed, "blocked": blocked}
         report = progress if method == "margin" else None
         if by_vectors and index is not None:
-            queries = user_vectors(parameters, asked[block])
+            queries = user_vectors(belief.parameters, asked[block])
             best, margins = index.search(queries, count, **choice, num_threads=num_threads, progress=report)
         else:
             best, margins = _best_of_many(belief, asked[block], count, choice, report)
@@ -321,7 +321,7 @@ def _best_of_many(
     belief: Belief, users: Positions, N: int, choice: Any, progress: Callable[[int], object] | None
 ) -> TopN:
     """Return the best items of some users by scores that no index can search, a few users at a time."""
-    answers, step = [], max(1, _ROWS * _COLUMNS // max(1, belief.parameters.n_items))
+    answers, step = [], max(1, _ROWS * _COLUMNS // max(1, belief.n_items))
     for start in range(0, len(users), step):
         part = slice(start, start + step)
         seen = None if choice["seen"] is None else choice["seen"][part]

@@ -60,7 +60,7 @@ class Served:
             from sadrec.posterior import GibbsSAD
 
             posterior = GibbsSAD.load(settings.posterior)
-            _check_same(model.state.items, posterior.item_ids, settings.posterior)
+            _check_same(model.state.items, posterior.state.items, settings.posterior)
         if settings.twin is not None:
             twin = SAD.load(settings.twin)
             if twin.state.parameters.rival_factors is not None:

@@ -23,9 +23,9 @@ def ask(served: Served, asked: questions.Ask) -> Answer:
     items = _to_ask(served, model, user, asked.items)
     posterior = served.posterior
     source = "fit" if model is served.model else "visitor"
-    if posterior is not None and model is served.model and user in posterior.user_ids:
+    if posterior is not None and model is served.model and user in posterior.state.users:
         source = "posterior"
-        questions = posterior.ask_next(user, items, N=asked.N, most_draws=200)
+        questions = posterior.ask_next(user, items, asked.N)
     elif not model.state.belief.has_variance:
         raise Unanswerable(
             "the model does not know how sure it is of its users: start the service with --posterior, or POST what "

@@ -70,14 +70,14 @@ def _list(
 
 def add_intervals(served: Served, model: SAD, user: Any, ids: Any, listed: list[dict[str, Any]]) -> None:
     """Say how sure scores are: by the posterior, or by what is known of the person's vector."""
-    from sadrec.posterior.gibbs import LOGIT_PER_PROBIT
+    from sadrec.posterior.belief import LOGIT_PER_PROBIT
 
     if not len(ids):
         return
     posterior = served.posterior
-    if posterior is not None and model is served.model and user in posterior.user_ids:
-        rows, row = posterior.item_ids.positions(ids), int(posterior.user_ids.positions(user))
-        every = np.arange(len(posterior.item_ids))
+    if posterior is not None and model is served.model and user in posterior.state.users:
+        rows, row = posterior.state.items.positions(ids), posterior.state.users.one(user)
+        every = np.arange(len(posterior.items))
         draws = posterior.drawn.at_most(max(1, min(500, _NUMBERS // len(every))))
         scores = LOGIT_PER_PROBIT * draws.scores(row, every)[:, rows]
         low, high = np.quantile(scores, (0.05, 0.95), axis=0)

@@ -25,10 +25,8 @@ def prefer(served: Served, asked: questions.Prefer) -> Answer:
     nothing: list[Any] = [None] * len(items)
     deviations, intervals = nothing, nothing
     posterior = served.posterior
-    if posterior is not None and model is served.model and user in posterior.user_ids:
-        from sadrec.posterior.gibbs import LOGIT_PER_PROBIT
-
-        draws = LOGIT_PER_PROBIT * posterior.preference(user, items, rivals)
+    if posterior is not None and model is served.model and user in posterior.state.users:
+        draws = posterior.preference_draws(user, items, rivals)
         tail = (1 - asked.level) / 2
         intervals = np.quantile(draws, (tail, 1 - tail), axis=0).T.tolist()
         deviations, margins = draws.std(axis=0).tolist(), draws.mean(axis=0)
