@@ -124,10 +124,9 @@ def arrays_of(*parts: Any) -> list[Any]:
             arrays += [part.user_index, part.winner_index, part.loser_index, part.users, part.items]
         elif hasattr(part, "drawn"):
             arrays += [value for value in vars(part.drawn).values() if hasattr(value, "nbytes")]
-        elif hasattr(part, "parameters"):
-            learnt = [part.parameters, part.state.belief]
-            values = [value for one in learnt if one is not None for value in vars(one).values()]
-            arrays += [value for value in values if hasattr(value, "nbytes")] + arrays_of(part.seen)
+        elif hasattr(part, "state"):
+            values = [value for one in (part.state.parameters, part.state.belief) for value in vars(one).values()]
+            arrays += [value for value in values if hasattr(value, "nbytes")] + arrays_of(part.state.seen)
         elif part is not None:
             arrays.append(part)
     return arrays

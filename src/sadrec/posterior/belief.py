@@ -17,6 +17,7 @@ from sadrec.ranking import Parameters
 from sadrec.ranking.alignment import Factors
 from sadrec.ranking.belief import Belief, entropy
 from sadrec.ranking.pairs import preference
+from sadrec.ranking.results import Results
 from sadrec.ranking.tournament import Tournament
 
 LOGIT_PER_PROBIT = 1.702
@@ -123,7 +124,7 @@ class Drawn(Belief):
         ``summary`` turns (draws, pairs) into (numbers, pairs).
         """
         if users is None:
-            return replace(self, drawn=self.drawn.of(None)[0]).summarised(summary, 0, items, rivals)
+            return replace(self, drawn=self.drawn.averaged()).summarised(summary, 0, items, rivals)
         rows = np.broadcast_arrays(users, items, rivals)
         flat, step = [side.ravel() for side in rows], max(1, _CHUNK // len(self.drawn))
         starts = range(0, max(1, flat[0].size), step)
@@ -158,7 +159,18 @@ class Drawn(Belief):
     @cached_property
     def average(self) -> Belief:
         """The belief about the average user, the mean of xi over all users."""
-        return replace(self, drawn=self.drawn.of(None)[0])
+        return replace(self, drawn=self.drawn.averaged())
+
+    def of_group(self, users: Positions) -> Belief:
+        """Return the belief about the mean margins of some users, as about one user, user 0 of it."""
+        return replace(self, drawn=self.drawn.averaged(users))
+
+    def strengths(
+        self, users: Positions | None, items: Positions, field: Positions, results: Results | None = None
+    ) -> Doubles:
+        """Return the draws of the mean margins of items over a field, (draws, items); see :class:`Belief`."""
+        one = self.drawn.averaged() if users is None else self.drawn.averaged(users)
+        return LOGIT_PER_PROBIT * one.scores(0, items, field)
 
 
 def in_log_odds(parameters: Parameters) -> Parameters:

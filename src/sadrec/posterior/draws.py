@@ -135,11 +135,13 @@ class Draws:
         return self._of_each_chain(np.linspace(0, self.per_chain - 1, keep).round().astype(np.int64))
 
     def of(self, user: Any) -> tuple["Draws", Any]:
-        """Return draws and the row of a user in them; None is the average user, the mean of xi over all."""
-        if user is not None:
-            return self, user
-        mean = self.user.mean(axis=2, keepdims=True, dtype=np.float64).astype(np.float32)
-        return Draws(mean, self.item, self.rival, self.scales), 0
+        """Return draws and the row of a user in them; None is the average user."""
+        return (self, user) if user is not None else (self.averaged(), 0)
+
+    def averaged(self, users: Any = slice(None)) -> "Draws":
+        """Return draws of one user, the mean of xi over all users, or some."""
+        mean = self.user[:, :, users].mean(axis=2, keepdims=True, dtype=np.float64).astype(np.float32)
+        return Draws(mean, self.item, self.rival, self.scales)
 
     def flat(self) -> Flat:
         """Return xi, eta with the bias, and tau, chains and draws in one axis, chain after chain."""
@@ -205,14 +207,17 @@ class Draws:
             total += margins(part, 0, places[: len(items)], places[len(items) :])
         return total
 
-    def scores(self, user: int | None, items: Positions) -> Doubles:
-        """Return draws of the mean margin of some items over each other (themselves included, as 0), (draws, items)."""
-        (all_xi, all_eta, all_tau), k = self.flat(), self.factors
-        xi = (all_xi.mean(axis=1, dtype=np.float64) if user is None else all_xi[:, user]).astype(np.float64)
+    def scores(self, user: int | None, items: Positions, field: Positions | None = None) -> Doubles:
+        """Return draws of the mean margin of some items over a field, by default each other, (draws, items)."""
+        draws, user = self.of(user)
+        (all_xi, all_eta, all_tau), k = draws.flat(), self.factors
+        xi = all_xi[:, user].astype(np.float64)
         eta, tau = all_eta[:, items].astype(np.float64), all_tau[:, items].astype(np.float64)
+        rivals = (eta, tau) if field is None else (all_eta[:, field], all_tau[:, field])
+        mean_eta, mean_tau = (side.mean(axis=1, dtype=np.float64) for side in rivals)
         eta, bias = eta[..., :k], eta[..., k:].sum(axis=2)
-        score = bias - bias.mean(axis=1, keepdims=True) + np.einsum("dik,dk->di", eta, xi * tau.mean(axis=1))
-        return np.asarray(score - np.einsum("dik,dk->di", tau, xi * eta.mean(axis=1)))
+        score = bias - mean_eta[:, k:].sum(axis=1, keepdims=True) + np.einsum("dik,dk->di", eta, xi * mean_tau)
+        return np.asarray(score - np.einsum("dik,dk->di", tau, xi * mean_eta[:, :k]))
 
     def mean_scores(self, users: Positions) -> Doubles:
         """Return the posterior mean of the mean margin over the catalogue, (users, items)."""

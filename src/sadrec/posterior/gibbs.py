@@ -15,7 +15,7 @@ from sadrec._files import fingerprint
 from sadrec._record import locked
 from sadrec._types import Doubles, Positions
 from sadrec.data import Interactions, as_feedback
-from sadrec.data.ids import is_scalar_id
+from sadrec.data.ids import Ids, is_scalar_id
 from sadrec.models.base import documented
 from sadrec.models.sad import SAD
 from sadrec.models.state import State
@@ -24,11 +24,15 @@ from sadrec.posterior import diagnostics, lists, predictive
 from sadrec.posterior.belief import Drawn, in_log_odds
 from sadrec.posterior.draws import Draws
 from sadrec.posterior.files import DrawFiles, load_posterior, save_posterior
+from sadrec.posterior.layout import ByUser
 from sadrec.posterior.sampling import bytes_needed, check_memory, sample
 from sadrec.posterior.settings import GibbsSettings, SamplerSettings, resolved
 from sadrec.posterior.triples import as_pairs, as_triples
 from sadrec.ranking import Parameters
 from sadrec.ranking.belief import Point
+from sadrec.ranking.results import Results
+from sadrec.training.given import Pairs
+from sadrec.training.layout import count
 
 logger = logging.getLogger("sadrec")
 
@@ -128,11 +132,19 @@ class GibbsSAD(SamplerSettings, SAD):  # type: ignore[misc]  # settings of its o
             drawn, whole = sample(triples, settings, threads, files=files, show_progress=show_progress)
         if len(drawn):
             seen = data.matrix if isinstance(data, Interactions) else None
-            self.state = State(Drawn(drawn, triples.by_user, threads), data.user_ids, data.item_ids, seen, settings)
+            self._hold(drawn, triples.by_user, data.user_ids, data.item_ids, seen, settings)
         if not whole:
             raise KeyboardInterrupt
         self._warn_if_apart()
         return self
+
+    def _hold(self, drawn: Draws, observed: ByUser, users: Ids, items: Ids, seen: Any, settings: GibbsSettings) -> None:
+        """Take over what was learnt."""
+        belief, results = Drawn(drawn, observed, _check.threads(self.num_threads)), None
+        if seen is None:  # comparisons that were stated
+            pairs = Pairs(observed.user, observed.winner, observed.loser, observed.root**2)
+            results = Results.of(count(pairs, len(items)), None, len(items))
+        self.state = State(belief, users, items, seen, settings, results=results)
 
     def _warn_if_apart(self) -> None:
         """Say so when the chains do not agree."""
@@ -348,7 +360,7 @@ class GibbsSAD(SamplerSettings, SAD):  # type: ignore[misc]  # settings of its o
         drawn, users, items, observed, seen, settings, threads = load_posterior(path)
         given = settings.as_dict()
         posterior = cls(random_state=given.pop("seed"), num_threads=threads, **given)
-        posterior.state = State(Drawn(drawn, observed, _check.threads(threads)), users, items, seen, settings)
+        posterior._hold(drawn, observed, users, items, seen, settings)
         return posterior
 
     # -- ids ----------------------------------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ def leaderboard(
     else:
         table |= {name: pl.Series([None] * len(items), dtype=pl.Float64) for name in names[:2]}
         table |= {name: pl.Series([None] * len(items), dtype=pl.Int64) for name in names[2:]}
-    count = belief.parameters.n_items
+    count = belief.n_items
     if results is None:
         table |= {name: pl.Series([None] * len(items), dtype=pl.Float64) for name in ("wins", "ties", "losses")}
     else:
