@@ -171,7 +171,18 @@ def test_recommendations_for_all_users_go_to_a_file(model, tmp_path):
     assert frame.columns == ["user", "rank", "item", "score"] and frame["user"].n_unique() == len(fitted.users)
     mine = frame.filter(pl.col("user") == "u3").sort("rank")
     assert mine["item"].to_list() == fitted.recommend("u3", N=4)[0].tolist()
-    assert "give --user ID, or --all" in refused("recommend", model, code=2)
+    assert "give --user ID, or --all" in refused("recommend", model, "--all", "--user", "u1", "-o", "x.csv", code=2)
+    assert "-o belongs to --all" in refused("recommend", model, "-o", "x.csv", code=2)
+
+
+def test_without_a_user_the_answer_is_that_of_the_average(model):
+    fitted = SAD.load(model)
+    answer = json.loads(ask("recommend", model, "--json", "-n", 3))
+    assert answer["items"] == fitted.recommend(None, N=3)[0].tolist()
+    assert json.loads(ask("prefer", model, "i2", "i3", "--json"))["preference"] == fitted.preference(None, "i2", "i3")
+    assert "everybody" in ask("prefer", model, "i2", "i3")
+    assert "favourites of everybody" in ask("cycles", model)
+    assert json.loads(ask("explain", model, "i2", "i3", "--json"))["user"] is None
 
 
 def test_cycles_reasons_and_neighbours_agree_with_the_model(model, tmp_path):

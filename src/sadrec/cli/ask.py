@@ -17,6 +17,7 @@ from sadrec.cli.options import (
     number_option,
     parse_id,
     parse_item,
+    parse_user,
     quiet_option,
     read_titles,
     titles_option,
@@ -51,7 +52,7 @@ def load(model: Path) -> Any:
 
 
 def load_and_parse(
-    model: Path, user: str, item: str, rival: str, table: Path | None
+    model: Path, user: str | None, item: str, rival: str, table: Path | None
 ) -> tuple[Any, dict[str, Any], Mapping[Any, str]]:
     """Load a model and the titles of its items, and turn the texts of ids, or titles, into ids."""
     fitted = load(model)
@@ -59,7 +60,7 @@ def load_and_parse(
     pair = (parse_item(fitted.state.items, text, titles) for text in (item, rival))
     return (
         fitted,
-        dict(zip(("user", "item", "rival"), (parse_id(fitted.state.users, user), *pair), strict=True)),
+        dict(zip(("user", "item", "rival"), (parse_user(fitted.state.users, user), *pair), strict=True)),
         titles,
     )
 
@@ -79,6 +80,11 @@ def with_titles_column(
     return header, list(zip(*columns, strict=True))
 
 
+def name_of(user: str | None) -> str:
+    """Return what to call a user in a sentence."""
+    return "everybody" if user is None else one_line(user)
+
+
 def properties(thing: Any, *names: str) -> dict[str, Any]:
     """Return some attributes by their names."""
     return {name: getattr(thing, name) for name in names}
@@ -86,7 +92,7 @@ def properties(thing: Any, *names: str) -> dict[str, Any]:
 
 @click.command("recommend")
 @model_argument
-@click.option("--user", help="Id of the user.")
+@user_option
 @click.option("--all", "everybody", is_flag=True, help="For all users, written to OUTPUT.")
 @click.option("-o", "--output", type=click.Path(),
               help="File for --all, .parquet or .csv; or a folder, written part by part and continued by the same "
@@ -120,11 +126,11 @@ def recommend_command(
     as_json: bool,
 ) -> None:
     """Show the best items for a user, or write those for all users to a file or a folder."""
-    if everybody == (user is not None):
-        raise click.UsageError("give --user ID, or --all with -o FILE or FOLDER")
+    if everybody and user is not None:
+        raise click.UsageError("give --user ID, or --all with -o FILE or FOLDER, not both")
     if everybody and output is None:
         raise click.UsageError("--all needs -o FILE or FOLDER to write to")
-    if user is not None and output is not None:
+    if not everybody and output is not None:
         raise click.UsageError("-o belongs to --all; the answer for one user is printed")
     path, folder = (
         None if output is None else Path(output),
@@ -159,7 +165,7 @@ def recommend_command(
         else:
             click.echo(f"the best {N} items for {count:,} users written to {path}")
         return
-    who = parse_id(fitted.state.users, str(user))
+    who = parse_user(fitted.state.users, user)
     if groups:
         from sadrec.ranking.cycles import recommend_groups
 
@@ -176,7 +182,7 @@ def recommend_command(
     if as_json:
         print_json(with_titles({"user": who, "items": ids, "scores": scores, "method": method}, ids, named))
     elif not len(ids):
-        click.echo(f"nothing is left to show {one_line(user)}: all {len(fitted.items)} items were seen (--keep-seen)")
+        click.echo(f"nothing is left to show {name_of(user)}: all {len(fitted.items)} items were seen (--keep-seen)")
     else:
         header = ("rank", "item", "mean margin" if method == "margin" else method)
         columns = [range(1, len(ids) + 1), ids, scores.astype(float).tolist()]
@@ -233,7 +239,7 @@ def write_all(
 @titles_option
 @json_option
 def cycles_command(
-    model: Path, user: str, N: int, minimum: float, plot: Path | None, titles: Path | None, as_json: bool
+    model: Path, user: str | None, N: int, minimum: float, plot: Path | None, titles: Path | None, as_json: bool
 ) -> None:
     """Find where a user's taste runs in cycles."""
     from sadrec.ranking.cycles import cyclic_triads
@@ -242,7 +248,7 @@ def cycles_command(
         check_place_of_picture(plot)
     fitted = load(model)
     named = read_titles(titles, fitted.state.items)
-    who = parse_id(fitted.state.users, user)
+    who = parse_user(fitted.state.users, user)
     cycles, triads = fitted.cycles(who, N, minimum=minimum), cyclic_triads(fitted.tournament(who, N=N), 0)
     share = fitted.intransitivity(who)
     if plot is not None:
@@ -260,7 +266,7 @@ def cycles_command(
         unexplained = f"{100 * share:.0f} %" if share >= 0.01 else "less than 1 %"
         click.echo(
             f"{len(cycles) or 'no'} cycle{'s' * (len(cycles) != 1)}{bar} among the {min(N, len(fitted.items))} "
-            f"favourites of {one_line(user)}; {triads.count} of {triads.total} triples are cyclic; "
+            f"favourites of {name_of(user)}; {triads.count} of {triads.total} triples are cyclic; "
             f"scores cannot explain {unexplained} of all preferences"
         )
         if any(cycle.probabilities.min() < EVEN for cycle in cycles):
@@ -290,7 +296,7 @@ def draw_strongest(
 
 @click.command("explain")
 @pair_question
-def explain_command(model: Path, user: str, item: str, rival: str, titles: Path | None, as_json: bool) -> None:
+def explain_command(model: Path, user: str | None, item: str, rival: str, titles: Path | None, as_json: bool) -> None:
     """Say why a user prefers ITEM to RIVAL, or does not."""
     fitted, asked, named = load_and_parse(model, user, item, rival, titles)
     reason = fitted.explain(**asked)
@@ -330,7 +336,7 @@ def similar_command(
 
 @click.command("prefer")
 @pair_question
-def prefer_command(model: Path, user: str, item: str, rival: str, titles: Path | None, as_json: bool) -> None:
+def prefer_command(model: Path, user: str | None, item: str, rival: str, titles: Path | None, as_json: bool) -> None:
     """Tell whether a user prefers ITEM to RIVAL, and how surely.
 
     x is the preference, in log-odds. Models of comparisons also know its standard deviation, and the probability is
@@ -345,7 +351,7 @@ def prefer_command(model: Path, user: str, item: str, rival: str, titles: Path |
         print_json(with_titles(content, (asked["item"], asked["rival"]), named))
         return
     item, rival = (named.get(asked[side], given) for side, given in (("item", item), ("rival", rival)))
-    user, item, rival = map(one_line, (user, item, rival))
+    user, item, rival = name_of(user), one_line(item), one_line(rival)
     sure = "" if deviation is None else f", standard deviation {deviation:.3f}"
     if p == 0.5:
         click.echo(f"{user} is undecided between {item} and {rival} (x = {x:.3g}{sure})")

@@ -57,7 +57,7 @@ def _no_table(context: click.Context, _: click.Parameter, path: Path) -> Path:
 
 
 model_argument = click.argument("model", type=_File(exists=True, path_type=Path), callback=_no_table)
-user_option = click.option("--user", required=True, help="Id of the user.")
+user_option = click.option("--user", help="Id of the user.  [default: the only one, or the average of all]")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 titles_option = click.option(
     "--titles", type=a_file, help="Table of the items' titles (columns item, title), to show and to be asked by."
@@ -112,6 +112,11 @@ def parse_id(ids: Any, text: str) -> Any:
     except ValueError:
         known = f", such as {ids.array[0]}" if len(ids) else ""
         raise click.BadParameter(f"{text!r} is not a {name}, but the {ids.what}s are{known}") from None
+
+
+def parse_user(ids: Any, text: str | None) -> Any:
+    """Turn the text of a user's id into the id; None is the only user, or the average of all."""
+    return None if text is None else parse_id(ids, text)
 
 
 def read_titles(path: Path | None, ids: Any) -> Mapping[Any, str]:
