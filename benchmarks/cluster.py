@@ -14,6 +14,8 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +23,7 @@ import polars as pl
 
 from benchmarks.training import interactions
 from campaigns import _namespace
-from sadrec import SAD, Interactions
+from sadrec import SAD
 
 SETTINGS = {
     "learning_rate": 0.05,
@@ -32,19 +34,16 @@ SETTINGS = {
 }
 
 
-def formula(users, items, factors, workers, blocks, bias=True, shared=0):
-    """Return the bytes that workers get from each other in an epoch: blocks passed on, and rows that are dealt anew.
-
-    ``shared`` is the number of interactions, where workers have read them from files and send them on, too.
-    """
+def formula(users, items, interactions, factors, workers, blocks, bias=True):
+    """Return the bytes that workers get from each other in an epoch: blocks passed on, and rows that are dealt anew."""
     item, user = 4 * (2 * factors + bias), 4 * factors
     passed = 0 if workers == 1 else workers * items * item * (blocks - 1) / blocks
-    sent = 4 * (shared + users) if shared else 0
+    sent = 4 * (interactions + users)
     return passed, (items * item + users * user + sent) * (workers - 1) / workers
 
 
 def simulated(pairs, users=138_493, items=26_744, seed=0):
-    """Return interactions with skewed popularity, as many as asked for."""
+    """Return interactions with skewed popularity."""
     matrix = interactions("synthetic-20m") if pairs >= 20_000_000 else None
     if matrix is None:
         rng = np.random.default_rng(seed)
@@ -52,7 +51,17 @@ def simulated(pairs, users=138_493, items=26_744, seed=0):
         import scipy.sparse as sp
 
         matrix = sp.csr_matrix((np.ones(pairs, np.float32), (row, column)), shape=(users, items))
-    return Interactions.from_csr(matrix)
+    return matrix
+
+
+@contextmanager
+def on_disk(matrix):
+    """Write interactions to a file, for workers to read, and yield its path."""
+    entries = matrix.tocoo()
+    with tempfile.TemporaryDirectory() as folder:
+        columns = {"user": entries.row, "item": entries.col, "rating": entries.data}
+        pl.DataFrame(columns).write_parquet(Path(folder) / "data.parquet")
+        yield folder
 
 
 def fit(data, engine=None, epochs=3, factors=64, threads=2, blocks=16):
@@ -73,11 +82,11 @@ def bits(asked):
     """Compare the bits on MovieLens 1M."""
     from sadrec.cluster import Ray
 
-    data = Interactions.from_csr(interactions("movielens-1m"))
-    whole, _ = fit(data, epochs=5)
-    for workers in (2, 3):
-        model, figures = fit(data, Ray(workers=workers), epochs=5)
-        print(f"{workers} workers: {'the same bits' if same(whole, model) else 'OTHER BITS'}, {said(figures)}")
+    with on_disk(interactions("movielens-1m")) as data:
+        whole, _ = fit(data, epochs=5)
+        for workers in (2, 3):
+            model, figures = fit(data, Ray(workers=workers), epochs=5)
+            print(f"{workers} workers: {'the same bits' if same(whole, model) else 'OTHER BITS'}, {said(figures)}")
 
 
 def said(figures):
@@ -92,10 +101,11 @@ def speed(asked):
     """Compare an epoch on two workers with one on two threads."""
     from sadrec.cluster import Ray
 
-    data = simulated(int(asked.pairs))
-    print(f"{data.matrix.nnz:,} interactions of {len(data.users):,} users with {len(data.items):,} items")
-    whole, local = fit(data, epochs=asked.epochs)
-    model, remote = fit(data, Ray(workers=2), epochs=asked.epochs)
+    matrix = simulated(int(asked.pairs))
+    print(f"{matrix.nnz:,} interactions of {matrix.shape[0]:,} users with {matrix.shape[1]:,} items")
+    with on_disk(matrix) as data:
+        whole, local = fit(data, epochs=asked.epochs)
+        model, remote = fit(data, Ray(workers=2), epochs=asked.epochs)
     one, two = (min(f["seconds"] for f in figures[1:]) for figures in (local, remote))
     print(f"an epoch on 2 threads {one:.2f} s, on 2 workers {two:.2f} s: {two / one:.2f} times; {said(remote)}")
     print("the same bits" if same(whole, model) else "OTHER BITS")
@@ -107,13 +117,16 @@ def traffic(asked):
 
     print(f"{'workers':>7} {'passed on + dealt anew, MB':>28} {'counted, MB':>12} {'ratio':>6}")
     for users, items in ((20_000, 5_000), (5_000, 20_000)):
-        data = simulated(400_000, users, items)
-        for workers in (1, 2, 3, 4):
-            _, figures = fit(data, Ray(workers=workers), epochs=3)
-            expected, counted = formula(*data.matrix.shape, 64, workers, 16), figures[-1]["moved_bytes"]
-            ratio = counted / sum(expected) if sum(expected) else 1.0
-            passed, dealt = (part / 1e6 for part in expected)
-            print(f"{workers:>7} {passed:>13.2f} + {dealt:>12.2f} {counted / 1e6:>12.2f} {ratio:>6.3f}")
+        matrix = simulated(400_000, users, items)
+        matrix.sum_duplicates()
+        with on_disk(matrix) as data:
+            for workers in (1, 2, 3, 4):
+                model, figures = fit(data, Ray(workers=workers), epochs=3)
+                expected = formula(len(model.users), len(model.items), matrix.nnz, 64, workers, 16)
+                counted = figures[-1]["moved_bytes"]
+                ratio = counted / sum(expected) if sum(expected) else 1.0
+                passed, dealt = (part / 1e6 for part in expected)
+                print(f"{workers:>7} {passed:>13.2f} + {dealt:>12.2f} {counted / 1e6:>12.2f} {ratio:>6.3f}")
 
 
 def write_table(folder, pairs, users, items=26_744):
@@ -147,15 +160,15 @@ def driver(asked):
 
 
 def program(address, folder):
-    """Fit on files and save; print the most memory that this process has taken, in MB, and the size of the data."""
+    """Fit and write the model; print the most memory that this process has taken, in MB, and the size of the data."""
     from sadrec.cluster import Ray
 
     model = SAD(64, iterations=2, blocks=16, **SETTINGS)
-    model.fit(f"{folder}/data", False, engine=Ray(workers=2, address=address))
-    interactions = model.state.away.triples
-    model.save(f"{folder}/model")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*rows repeat a")
+        model.fit(f"{folder}/data", False, engine=Ray(workers=2, address=address, output=f"{folder}/model.sad"))
     most = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
-    print(int(most.split()[1]) // 1024, interactions, len(model.state.users))
+    print(int(most.split()[1]) // 1024, model.state.seen.nnz, len(model.users))  # the last two read the file
 
 
 def cost(asked):
@@ -164,7 +177,7 @@ def cost(asked):
     print("  ".join(heads))
     pairs, users, items, factors, blocks = 1e9, 1e8, 1e7, 64, 64
     for nodes in (1, 8, 64):
-        passed, dealt = formula(users, items, factors, nodes, blocks, shared=pairs)
+        passed, dealt = formula(users, items, pairs, factors, nodes, blocks)
         rows = (users * 4 * factors + 2 * items * 4 * (2 * factors + 1)) / nodes  # the blocks here, and one copy
         # At home items and ratings, in an epoch items and then places of 2 bytes; of all users, where they are.
         data = pairs * (8 + 4 + 2) / nodes + users * (2 * (blocks + 1) + 8) / nodes + 16 * users

@@ -2,7 +2,6 @@
 
 from copy import copy
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,6 @@ import scipy.sparse as sp
 
 from sadrec import BPR, SAD, Comparisons, Interactions
 from sadrec._files import fingerprint
-from sadrec.models.shards import ShardFile, fitted_away, write_users
 from sadrec.posterior import GibbsSAD
 
 
@@ -52,9 +50,6 @@ MODELS: dict[str, tuple[Any, Any]] = {
     "posterior": (lambda **more: GibbsSAD(factors=2, draws=12, warmup=4, chains=2, num_threads=1, **more), answers),
 }
 """What is fitted, and to what."""
-FOLDER = "folder"
-"""A model whose users are in several files, as workers write it."""
-_CUTS = (0, 9, 9, 24)
 
 
 def features(name: str) -> dict[str, Any]:
@@ -75,39 +70,6 @@ def fitted(name: str, **options: Any) -> Any:
     """Fit one of the models."""
     make, data = MODELS[name]
     return make().fit(data(), show_progress=False, **features(name), **options)
-
-
-class _Workers:
-    """Workers that hold the users of a model."""
-
-    def __init__(self, model: Any) -> None:
-        self.model, self.shape = model, (len(model.users), len(model.items))
-
-    def items(self) -> tuple[Any, Any, Any]:
-        """Return what is known of the items."""
-        rows = np.hstack([self.model.item_factors, self.model.rival_factors])
-        return self.model.items, rows, np.array(self.model.item_bias)
-
-    def write_users(self, folder: str | Path, token: str) -> list[ShardFile]:
-        """Write a file for each of some parts of the users."""
-        files = []
-        for number, (first, last) in enumerate(pairwise(_CUTS)):
-            seen, ids = self.model.state.seen[first:last], self.model.users[first:last]
-            parts = seen.indptr.astype(np.int64), seen.indices, seen.data
-            rows = self.model.user_factors[first:last]
-            files.append(write_users(folder, f"users-{number}-{token}.sad", first, rows, ids, parts))
-        return files
-
-    def end(self) -> None:
-        """There is nothing to end."""
-
-
-def save_folder(folder: Path) -> None:
-    """Save a model as workers do, who hold its users."""
-    model = fitted("sad")
-    away = SAD(factors=3)
-    away.state = fitted_away(_Workers(model), model.settings, [])  # type: ignore[arg-type]
-    away.save(folder)
 
 
 def load(name: str, path: Path, **options: Any) -> Any:

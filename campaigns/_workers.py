@@ -1,15 +1,18 @@
 """A fit on several workers that are all in this process: what it keeps to resume from is what a cluster keeps."""
 
+import tempfile
 from pathlib import Path
 from typing import Any
+from unittest import mock
+
+import polars as pl
 
 from campaigns._subjects import clicks
 from sadrec._files import fingerprint
-from sadrec.cluster.actors import OnNode
-from sadrec.cluster.run import DataHere, Run
-from sadrec.training.dataset import TrainingData, training_data
-from sadrec.training.engine import Course
-from sadrec.training.factors import Factors, initial_factors
+from sadrec.cluster import Ray, shared
+from sadrec.cluster.actors import Actor
+from sadrec.data.parquet import ParquetFiles
+from sadrec.training.engine import Course, Learnt
 from sadrec.training.settings import Settings
 
 SETTINGS = Settings(
@@ -35,48 +38,34 @@ SETTINGS = Settings(
 )
 
 
-class _Places:
-    workers, threads, spare_seconds, collect = 2, 1, 0.0, True
-
-
 class _Workers:
-    """Workers that do at once what they are told."""
+    """Workers that do at once what they are called for."""
 
-    def __init__(self, made: list[OnNode]) -> None:
-        self._made, self.count = made, len(made)
-        self.places = [("here", 0)] * self.count
+    def __init__(self, count: int, threads: int, seconds: float, *, at_least: int) -> None:
+        self._made, self.count = [Actor(number, count, threads) for number in range(count)], count
+        self.places = [("here", 0)] * count
 
     def call(self, worker: int, method: str, *arguments: Any, returns: int = 1) -> Any:
-        """Have a worker do something, and return what it says."""
-        return getattr(self._made[worker], method)(*arguments)
+        """Have a worker do something, and return its answer."""
+        return self._made[worker].call(method, *arguments)
 
     def get(self, answers: list[Any]) -> list[Any]:
-        """Return what was said."""
+        """Return the answers."""
         return answers
 
     def end(self) -> None:
         """There is nothing to end."""
 
 
-class _Source(DataHere):
-    """Data and parameters of this process, without Ray."""
-
-    def __init__(self, data: TrainingData, factors: Factors) -> None:
-        self._settings, self._factors, self._shape = SETTINGS, factors, data.shape
-        self._positives, self._sources = data.positives(SETTINGS), data.pair_sources(SETTINGS)
-        self._drawn, self._pairs = self._positives is not None, 0
-
-    def start(self, count: int, seconds: float, at_least: int) -> Any:
-        """Make workers."""
-        given = self._shape, SETTINGS, self._positives, self._sources, 1
-        return _Workers([OnNode(number, count, *given) for number in range(count)])
-
-
 def fit(folder: Path, after_epoch: Any = lambda epoch, figures: False) -> str:
     """Train to the end with checkpoints, or on from one, and return a digest of what was learnt."""
-    data = training_data(clicks())
-    history: list[Any] = []
-    factors = initial_factors(*data.shape, SETTINGS.factors, 0.1, True, True, SETTINGS.seed)
-    course = Course({"settings": SETTINGS.as_dict()}, folder, 0.0, after_epoch, False, "training", history)
-    Run(_Places(), _Source(data, factors), SETTINGS, course).to_the_end()
-    return fingerprint(factors.users, factors.items, factors.bias, history)
+    entries, history = clicks().matrix.tocoo(), list[Any]()
+    kept: list[Learnt] = []
+    with tempfile.TemporaryDirectory() as place, mock.patch.object(shared, "Actors", _Workers):
+        columns = {"user": entries.row, "item": entries.col, "rating": entries.data}
+        pl.DataFrame(columns).write_parquet(Path(place) / "clicks.parquet")
+        data = shared.SharedData(Ray(workers=2), ParquetFiles([place]), None, ends_cluster=False)
+        course = Course({"settings": SETTINGS.as_dict()}, folder, 0.0, after_epoch, False, "training", history)
+        data.train(SETTINGS, course, kept.append)
+    learnt = kept[-1]
+    return fingerprint(learnt.user_factors.whole(), learnt.item_rows, learnt.item_bias, history)

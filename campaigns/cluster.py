@@ -1,7 +1,6 @@
 """Kills on a cluster: SIGKILL of a worker, of a node with and without a spare, of the program, at random moments.
 
     python -m campaigns.cluster --count 20            # kills; every fit must end with the bits of one machine
-    python -m campaigns.cluster --count 20 --files    # the same of fits on files, also while workers read them
     python -m campaigns.cluster --demo                # three nodes train, one is killed: make demo-cluster
 
 The cluster is on this machine, in a network namespace with nothing but loopback (:mod:`campaigns._namespace`).
@@ -21,57 +20,43 @@ from typing import Any, NamedTuple
 import click
 import numpy as np
 import polars as pl
-import scipy.sparse as sp
 
 from campaigns import _namespace
-from sadrec import SAD, Interactions
+from sadrec import SAD
 
 KINDS = ("a worker", "a node with a spare", "a node without", "the program")
-SETTINGS: dict[str, Any] = {"factors": 32, "iterations": 30, "learning_rate": 0.05, "regularization": 0.01}
+SETTINGS: dict[str, Any] = {"factors": 32, "iterations": 12, "learning_rate": 0.05, "regularization": 0.01}
 SETTINGS |= {"rival_regularization": 0.001, "negative_candidates": 4, "blocks": 8, "loss": "pairwise"}
 
 
-def data() -> Interactions:
-    """Return interactions of 6,000 users with 2,000 items."""
-    rng = np.random.default_rng(0)
-    user, item = rng.integers(6000, size=400_000), (2000 * rng.random(400_000) ** 2).astype(np.int64)
-    return Interactions.from_csr(sp.csr_matrix((np.ones(400_000, np.float32), (user, item)), shape=(6000, 2000)))
-
-
 class Subject(NamedTuple):
-    """What is trained on, how, and what comes of it on one machine; ``path`` is that of files, which workers read."""
+    """Files that workers read, the settings, and the model of one machine."""
 
     settings: dict[str, Any]
-    path: str | None
+    path: str
     whole: SAD
 
     def fit(self, engine: Any, **more: Any) -> SAD:
-        """Train on workers, and bring the model here."""
+        """Train on workers."""
         return _fit(self.settings, self.path, engine, **more)
 
 
-def _fit(settings: dict[str, Any], path: str | None, engine: Any = None, **more: Any) -> SAD:
-    if path is None:
-        return SAD(**settings).fit(data(), False, engine=engine, **more)
+def _fit(settings: dict[str, Any], path: str, engine: Any = None, **more: Any) -> SAD:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*rows repeat a")
         return SAD(**settings).fit(path, False, engine=engine, weights="trust", **more)
 
 
-def in_memory() -> Subject:
-    """Return data of this process."""
-    return Subject(SETTINGS, None, _fit(SETTINGS, None))
-
-
-def on_files(folder: str) -> Subject:
-    """Write files with weights, fewer interactions and ids in words."""
-    rng, rows, settings = np.random.default_rng(0), 15_000, {**SETTINGS, "iterations": 12}
+def prepare(folder: str, rows: int = 60_000, **settings: Any) -> Subject:
+    """Write interactions with weights, and ids in words, to four files."""
+    rng, most = np.random.default_rng(0), rows // 4
     for number in range(4):
-        user, item = rng.integers(1500, size=rows), (600 * rng.random(rows) ** 2).astype(np.int64)
+        user, item = rng.integers(rows // 40, size=most), (rows // 100 * rng.random(most) ** 2).astype(np.int64)
         names = {"user": [f"user {one}" for one in user], "item": [f"item {one}" for one in item]}
-        columns = {**names, "timestamp": rng.permutation(rows), "trust": rng.integers(5, size=rows) / 2}
+        columns = {**names, "timestamp": rng.permutation(most), "trust": rng.integers(5, size=most) / 2}
         pl.DataFrame(columns).write_parquet(Path(folder) / f"part-{number}.parquet")
-    return Subject(settings, folder, _fit(settings, folder))
+    chosen = {**SETTINGS, **settings}
+    return Subject(chosen, folder, _fit(chosen, folder))
 
 
 def same(one: SAD, other: SAD) -> bool:
@@ -110,15 +95,14 @@ def program(address: str, checkpoint: str, path: str) -> None:
     """Train until the end, or until somebody kills this process."""
     from sadrec.cluster import Ray
 
-    settings = SETTINGS if not path else {**SETTINGS, "iterations": 12}
-    _fit(settings, path or None, Ray(workers=2, address=address, collect=True), checkpoint=checkpoint)
+    _fit(SETTINGS, path, Ray(workers=2, address=address), checkpoint=checkpoint)
 
 
 def kill_the_program(subject: Subject, made: Any, folder: str, epoch: int, delay: float) -> tuple[bool, str]:
     """Kill the program after an epoch (0: as soon as there are workers), and run it again."""
     from sadrec.cluster import Ray
 
-    command = [sys.executable, "-m", "campaigns.cluster", "--program", made.address, folder, subject.path or ""]
+    command = [sys.executable, "-m", "campaigns.cluster", "--program", made.address, folder, subject.path]
     driver = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     while driver.poll() is None:
         if list(Path(folder).glob(f"epoch-{epoch:06d}.manifest")) if epoch else actors():
@@ -128,9 +112,7 @@ def kill_the_program(subject: Subject, made: Any, folder: str, epoch: int, delay
     driver.kill()
     driver.wait()
     begun: list[int] = []
-    model = subject.fit(
-        Ray(workers=2, collect=True), checkpoint=folder, callbacks=[lambda now, *rest: begun.append(now)]
-    )
+    model = subject.fit(Ray(workers=2), checkpoint=folder, callbacks=[lambda now, *rest: begun.append(now)])
     good = same(model, subject.whole) and len(model.state.history) == subject.settings["iterations"]
     return good, f"killed {_when(epoch, delay)}, went on with epoch {min(begun, default='none')}"
 
@@ -145,7 +127,7 @@ def trial(kind: str, made: Any, subject: Subject, rng: np.random.Generator) -> t
 
     epochs = subject.settings["iterations"]
     epoch, delay, pick = int(rng.integers(1, epochs - 5)), float(rng.random()) * 0.3, float(rng.random())
-    if subject.path is not None and rng.random() < 0.3:
+    if rng.random() < 0.3:
         epoch, delay = 0, 3 * delay  # while they start and read
     with tempfile.TemporaryDirectory() as folder:
         if kind == "the program":
@@ -171,7 +153,8 @@ def trial(kind: str, made: Any, subject: Subject, rng: np.random.Generator) -> t
             at(0, None, None)
         workers = 3 if kind == "a node without" else 2
         checkpoint = folder if rng.random() < 0.5 else None
-        engine = Ray(workers=workers, spare_seconds=8, collect=True)
+        output = f"{folder}/model.sad" if rng.random() < 0.5 else None
+        engine = Ray(workers=workers, spare_seconds=8, output=output)
         model = subject.fit(engine, checkpoint=checkpoint, callbacks=[at])
         over.append(True)
         for thread in threads:
@@ -204,17 +187,17 @@ def campaign(count: int, seed: int, subject: Subject) -> bool:
         kept += good
         verdict = "the same bits" if good else "BROKEN"
         click.echo(f"{number + 1:>3} {kind}: {what}; {verdict} after {time.perf_counter() - began:.0f} s")
-    click.echo(f"{kept} of {count} {'fits on files ' if subject.path else ''}ended as promised")
+    click.echo(f"{kept} of {count} ended as promised")
     _namespace.end(made)
     return kept == count
 
 
-def demo() -> bool:
+def demo(folder: str) -> bool:
     """Train on three nodes, kill one, and say whether the bits are those of this process."""
     from sadrec.cluster import Ray
 
     click.echo("Training on one machine: 400,000 interactions, 30 epochs ...")
-    whole = SAD(**SETTINGS).fit(data(), False)
+    subject = prepare(folder, 400_000, iterations=30)
     click.echo("Starting three Ray nodes, on loopback ...")
     made = _namespace.start(3, cpus=1)
     killed: list[bool] = []
@@ -229,8 +212,8 @@ def demo() -> bool:
             click.echo("  killed a node with its worker: nobody has room for another, so the others go on")
 
     click.echo("Training on three workers ...")
-    model = SAD(**SETTINGS).fit(data(), False, engine=Ray(workers=3, spare_seconds=5), callbacks=[at])
-    good = same(model, whole) and killed == [True]
+    model = subject.fit(Ray(workers=3, spare_seconds=5), callbacks=[at])
+    good = same(model, subject.whole) and killed == [True]
     click.echo("The model has the same bits as on one machine." if good else "THE MODEL HAS OTHER BITS.")
     _namespace.end(made)
     return good
@@ -239,16 +222,15 @@ def demo() -> bool:
 @click.command()
 @click.option("--count", type=click.IntRange(1), default=20, show_default=True, help="How many kills.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Random seed.")
-@click.option("--files", is_flag=True, help="Fits on files, which workers read.")
 @click.option("--demo", "shown", is_flag=True, help="Train on three nodes, kill one, compare the bits.")
 @click.option("--program", "asked", nargs=3, hidden=True)
-def main(count: int, seed: int, files: bool, shown: bool, asked: tuple[str, str, str] | None) -> None:
+def main(count: int, seed: int, shown: bool, asked: tuple[str, str, str] | None) -> None:
     """Kill workers, nodes and programs while they train. The exit code is 1 where a promise is broken."""
     if asked:
         program(*asked)
     elif _namespace.inside():
         with tempfile.TemporaryDirectory() as folder:
-            sys.exit(not (demo() if shown else campaign(count, seed, on_files(folder) if files else in_memory())))
+            sys.exit(not (demo(folder) if shown else campaign(count, seed, prepare(folder))))
     elif reason := _namespace.reason_against():
         raise click.ClickException(reason)
     else:

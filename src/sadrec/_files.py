@@ -7,14 +7,15 @@ any; the library that parses the header refuses shapes and offsets that do not f
 import errno
 import glob
 import json
+import math
 import os
 import secrets
 import socket
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import xxhash
@@ -140,7 +141,7 @@ def fingerprint(*values: Any) -> str:
             digest.update(f"{value.dtype.str}{value.shape}".encode())
             digest.update(np.ascontiguousarray(value).reshape(-1).view(np.uint8).data)
         else:
-            digest.update(json.dumps(plain(value), sort_keys=True).encode())
+            digest.update(_digested(value))
     return digest.hexdigest()
 
 
@@ -170,26 +171,60 @@ def plain(value: Any) -> Any:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
-def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]], header: Mapping[str, Any]) -> None:
+class Pieces(NamedTuple):
+    """An array that comes a piece at a time, which no process needs to hold whole."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    pieces: Callable[[], Iterable[NDArray[Any]]]
+
+    def whole(self) -> NDArray[Any]:
+        """Return the array."""
+        return np.concatenate([np.empty((0, *self.shape[1:]), self.dtype), *self.pieces()])
+
+
+def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any] | Pieces], header: Mapping[str, Any]) -> None:
     """Write arrays, a JSON header and a checksum of both, whole or not at all; the same content is the same bytes.
 
     The file is written here and not by the library that reads it, whose own temporary files outlive a kill.
     """
-    contiguous = _contiguous(arrays)
+    parts = {name: array if isinstance(array, Pieces) else _as_pieces(array) for name, array in arrays.items()}
+    text, end, layout = json.dumps(header), 0, dict[str, Any]()
     # The widest numbers come first, so that all are aligned.
-    ordered = sorted(contiguous.items(), key=lambda entry: (-entry[1].itemsize, entry[0]))
-    text = json.dumps(header)
-    layout: dict[str, Any] = {"__metadata__": {"checksum": _checksum(text, contiguous), "sadrec": text}}
-    end = 0
-    for name, array in ordered:
-        start, end = end, end + array.nbytes
-        layout[name] = {"dtype": _NAMES[array.dtype.str], "shape": array.shape, "data_offsets": [start, end]}
-    beginning = json.dumps(layout, separators=(",", ":")).encode()
-    beginning += b" " * (-len(beginning) % 8)
-    with replacing(path) as part, part.open("wb") as file:
-        file.write(len(beginning).to_bytes(8, "little") + beginning)
-        for _, array in ordered:
-            file.write(array.reshape(-1).view(np.uint8).data)
+    for name, part in sorted(parts.items(), key=lambda entry: (-entry[1].dtype.itemsize, entry[0])):
+        start, end = end, end + part.dtype.itemsize * math.prod(part.shape)
+        layout[name] = {"dtype": _NAMES[part.dtype.str], "shape": part.shape, "data_offsets": [start, end]}
+
+    def beginning(checksum: str) -> bytes:
+        metadata = {"__metadata__": {"checksum": checksum, "sadrec": text}}
+        content = json.dumps(metadata | layout, separators=(",", ":")).encode()
+        content += b" " * (-len(content) % 8)
+        return len(content).to_bytes(8, "little") + content
+
+    digest = xxhash.xxh3_128()
+    digest.update(_digested(text))
+    first = len(beginning(digest.hexdigest()))
+    with replacing(path) as place, place.open("wb") as file:
+        file.truncate(first + end)
+        for name, part in sorted(parts.items()):  # the order of the checksum
+            digest.update(_digested(name) + f"{part.dtype.str}{part.shape}".encode())
+            file.seek(first + layout[name]["data_offsets"][0])
+            for piece in part.pieces():
+                content = np.ascontiguousarray(piece, part.dtype).reshape(-1).view(np.uint8).data
+                digest.update(content)
+                file.write(content)
+        file.seek(0)
+        file.write(beginning(digest.hexdigest()))
+
+
+def _as_pieces(array: NDArray[Any]) -> Pieces:
+    little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+    return Pieces(little.dtype, little.shape, lambda: [little])
+
+
+def _digested(value: Any) -> bytes:
+    """Return what :func:`fingerprint` digests of a plain value."""
+    return json.dumps(plain(value), sort_keys=True).encode()
 
 
 def checksum_for(arrays: Mapping[str, NDArray[Any]], header: Mapping[str, Any]) -> str:

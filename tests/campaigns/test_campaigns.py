@@ -18,7 +18,7 @@ COUNTS = {
     "comparison": 25,
 }
 COUNTS |= {"resource": 8, "thread": 8, "api": 1, "service": 100, "hardship": 7}
-ON_RAY = {"cluster", "recommend_all"}  # tests/cluster kills there
+ON_RAY = {"cluster", "recommend_all"}  # tests/cluster runs them
 
 
 @pytest.mark.parametrize("name", COUNTS)

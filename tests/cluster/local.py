@@ -4,8 +4,20 @@ from types import SimpleNamespace
 from typing import ClassVar
 
 from sadrec.cluster import Ray
-from sadrec.cluster.actors import Lost
-from tests.cluster.test_conductor import Here
+from sadrec.cluster.actors import Actor, Lost
+
+
+class Here:
+    """Workers in this process, which do at once what they are called for."""
+
+    def __init__(self, count, threads=1):
+        self.workers, self.count = [Actor(number, count, threads) for number in range(count)], count
+
+    def call(self, worker, method, *arguments, returns=1):
+        return self.workers[worker].call(method, *arguments)
+
+    def get(self, references):
+        return references
 
 
 class Local(Here):
@@ -14,15 +26,16 @@ class Local(Here):
     lost: ClassVar[list] = []
     started: ClassVar[list] = []
 
-    def __init__(self, kind, count, threads, seconds, *given, at_least):
-        super().__init__([kind(number, count, *given, threads) for number in range(count)])
+    def __init__(self, count, threads, seconds, *, at_least):
+        super().__init__(count, threads)
         self.places, self.ended = [("here", 0)] * count, False
         self.started.append(self)
 
     def call(self, worker, method, *arguments, returns=1):
-        if self.ended or method in self.lost:
-            self.lost[:] = [name for name in self.lost if name != method]
-            raise Lost(f"nobody does {method}")
+        name = method.split(".")[-1]
+        if self.ended or name in self.lost:
+            self.lost[:] = [one for one in self.lost if one != name]
+            raise Lost(f"nobody does {name}")
         return super().call(worker, method, *arguments, returns=returns)
 
     def end(self):
@@ -38,11 +51,10 @@ class Engine(Ray):
 
 def take_the_place_of_actors(monkeypatch, kind=Local):
     """Have fits use workers in this process."""
-    from sadrec.cluster import run, shared
+    from sadrec.cluster import shared
 
-    for module in (run, shared):
-        monkeypatch.setattr(module, "Actors", kind)
-        monkeypatch.setattr(module, "ray", lambda: SimpleNamespace(put=lambda value: value))
+    monkeypatch.setattr(shared, "Actors", kind)
+    monkeypatch.setattr(shared, "ray", lambda: SimpleNamespace(put=lambda value: value))
     monkeypatch.setattr(Local, "lost", [])
     monkeypatch.setattr(Local, "started", [])
     return kind

@@ -1,38 +1,38 @@
-"""What happens inside the namespace: fits on a real cluster, compared with fits on one machine."""
+"""What happens inside the namespace, on a real cluster, compared with one machine. Kills are in ``campaigns``."""
 
-import logging
-import os
-import signal
-import subprocess
-import sys
-import time
+import json
 import traceback
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
 import polars as pl
-import psutil
+import scipy.sparse as sp
+from click.testing import CliRunner
 
-from campaigns import _namespace
+from campaigns.cluster import actors, gone
 from sadrec import SAD, Comparisons, Interactions
+from sadrec.cli import main
 from sadrec.cluster import Ray
+from sadrec.models.export import Part, Question, Work
 
 SMALL = {"factors": 6, "iterations": 3, "learning_rate": 0.1, "blocks": 5, "random_state": 3, "num_threads": 1}
 SMALL |= {"regularization": 0.01, "rival_regularization": 0.002, "loss": "pairwise"}
+LONGER = {**SMALL, "iterations": 4}
 
 
-def clicks(users=61, items=47):
+def table(rows=2500):
     rng = np.random.default_rng(0)
-    return Interactions.from_csr(np.where(rng.random((users, items)) < 0.2, rng.integers(1, 6, (users, items)), 0))
+    user, item = (90 * rng.random(rows) ** 2).astype(np.int64), (47 * rng.random(rows) ** 2).astype(np.int64)
+    names = {"user": [f"u{n}" for n in user.tolist()], "item": item * 3 - 20}
+    more = {"timestamp": rng.integers(99, size=rows), "trust": rng.integers(8, size=rows) / 4}
+    return pl.DataFrame({**names, "rating": rng.integers(1, 6, rows), **more})
 
 
-def said(data):
-    rng = np.random.default_rng(1)
-    user, winner = (rng.integers(count, size=400) for count in data.matrix.shape)
-    loser = (winner + 1) % data.matrix.shape[1]
-    columns = {"user": data.users[user], "winner": data.items[winner], "loser": data.items[loser]}
-    return Comparisons.from_frame(pl.DataFrame(columns))
+def written(folder, frame):
+    folder.mkdir()
+    for number, start in enumerate(range(0, len(frame), 700)):
+        frame[start : start + 700].write_parquet(folder / f"part-{number}.parquet")
+    return folder
 
 
 def same(one, other):
@@ -41,152 +41,113 @@ def same(one, other):
     return all(np.array_equal(a, b) for a, b in pairs)
 
 
-def same_bits(made, folder):
-    data, result = clicks(), {}
-    whole = SAD(**SMALL).fit(data, show_progress=False)
+def compared(read, count=300):
+    """Return comparisons, with weights, of users and items that were read."""
+    rng = np.random.default_rng(1)
+    user, winner = (rng.integers(len(ids), size=count) for ids in (read.users, read.items))
+    loser = (winner + rng.integers(1, len(read.items), count)) % len(read.items)
+    columns = {"user": read.users[user], "winner": read.items[winner], "loser": read.items[loser]}
+    return pl.DataFrame({**columns, "weight": rng.random(count)})
+
+
+def answers(model, users):
+    ids, scores = model.recommend(users, N=5)
+    one, _ = model.recommend(users[3], N=5)
+    return ids.tolist(), scores.tolist(), one.tolist(), model.preference(users[1], model.items[0], model.items[1])
+
+
+def fits(made, folder):
+    """Fit, bring the model here or write it to a file, ask; on the command line too."""
+    result, data = {}, written(folder / "data", table())
+    read = Interactions.read(data, duplicates="last")
+    short = {"blocks": 5, "random_state": 3, "iterations": 2, "num_threads": 1}
+    whole, model = (SAD(**short).fit(data, False, engine=engine) for engine in (None, Ray(workers=2)))
+    good = same(model, whole) and model.settings == whole.settings and np.array_equal(model.users, whole.users)
+    result["default settings"] = good and (model.state.seen != whole.state.seen).nnz == 0
+    gone()
+    result["the workers end"] = not actors()
+    whole = SAD(**SMALL).fit(data, False)
     for workers in (2, 3):
-        model = SAD(**SMALL).fit(data, show_progress=False, engine=Ray(workers=workers))
-        likelihood = [figures["log_likelihood"] for figures in model.state.history]
-        result[f"{workers} workers"] = same(model, whole) and likelihood == [
-            figures["log_likelihood"] for figures in whole.state.history
-        ]
-    later = clicks(70, 50)
-    models = (SAD(**SMALL).fit(later, False, warm_start=whole, engine=engine) for engine in (None, Ray(workers=2)))
-    result["a warm start"] = same(*models)
-    mixed = {**SMALL, "order_share": 0.4, "bias": False}
-    more = {"comparisons": said(data), "weights": np.linspace(0, 2, data.matrix.nnz).astype(np.float32)}
-    whole, model = (SAD(**mixed).fit(data, False, engine=engine, **more) for engine in (None, Ray(workers=3)))
-    return {**result, "with pairs": same(model, whole)}
+        model = SAD(**SMALL).fit(data, False, engine=Ray(workers=workers))
+        likelihood = [[figures["log_likelihood"] for figures in one.state.history] for one in (model, whole)]
+        result[f"{workers} workers"] = same(model, whole) and likelihood[0] == likelihood[1]
+    more = {"comparisons": Comparisons.from_frame(compared(read)), "weights": "trust"}
+    both = (SAD(**SMALL).fit(data, False, engine=engine, **more) for engine in (None, Ray(workers=3)))
+    result["weights and comparisons"] = same(*both)
+    model = SAD(**SMALL).fit(data, False, engine=Ray(workers=2, output=folder / "model.sad"))
+    for name, read in (
+        ("written", model),
+        ("loaded", SAD.load(folder / "model.sad")),
+        ("mapped", SAD.load(folder / "model.sad", mmap=True)),
+    ):
+        result[name] = same(read, whole) and answers(read, whole.users) == answers(whole, whole.users)
+    for name, one, engine in (("here", whole, None), ("there", model, Ray(workers=2))):
+        one.recommend_all(N=3, output=folder / name, engine=engine, part_users=20, show_progress=False)
+    parts = [sorted(path.read_bytes() for path in (folder / name).glob("*.parquet")) for name in ("here", "there")]
+    result["recommend_all"] = parts[0] == parts[1] and len(parts[0]) > 3
+    files = sorted(map(str, data.glob("*.parquet")))
+    options = ["--factors", "6", "--iterations", "3", "--learning-rate", "0.1", "--blocks", "5", "--seed", "3"]
+    options += ["--regularization", "0.01", "--rival-regularization", "0.002", "--engine", "ray", "--workers", "2"]
+    call = CliRunner().invoke(main, ["fit", *files, "-o", f"{folder}/cli.sad", *options, "--quiet"])
+    result["the command line"] = call.exit_code == 0 and same(SAD.load(folder / "cli.sad"), whole)
+    shown = CliRunner().invoke(main, ["recommend", f"{folder}/cli.sad", "--user", "u7", "--json"])
+    result["sadrec recommend"] = json.loads(shown.output)["items"] == whole.recommend("u7")[0].tolist()
+    return result
 
 
-LONGER = {**SMALL, "iterations": 4}
+def model_of(users=500, items=900):
+    rng = np.random.default_rng(0)
+    seen = sp.random(users, items, 0.02, "csr", np.float32, rng)
+    factors = rng.normal(size=(users, 8)), rng.normal(size=(items, 8)), rng.random((items, 8))
+    return SAD.from_factors(*factors, users=[f"u{n}" for n in rng.permutation(users)], seen=seen)
 
 
-def actors():
-    """Return the processes of workers, without those that are dead and that nobody has asked about."""
-    return living("ray::Actor")
+def contents(folder):
+    return {path.name: path.read_bytes() for path in Path(folder).iterdir() if path.is_file()}
 
 
-def living(name):
-    """Return the processes with such a name; some end while one looks."""
-    found = []
-    for process in psutil.process_iter():
-        with suppress(psutil.NoSuchProcess):
-            if process.name().startswith(name) and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
-    return found
+def everybody(made, folder):
+    """Compare the files of a cluster with those of one process."""
+    model = model_of()
+    model.save(folder / "m.sad")
+    mapped = SAD.load(folder / "m.sad", mmap=True)
+    given = sp.random(500, 900, 0.01, "csr", np.float32, np.random.default_rng(2))
+    asked = {"part_users": 50, "show_progress": False}
+    questions = {
+        "a model in memory": (model, {}),
+        "a model of a file": (mapped, {"N": 10**6, "part_users": 200}),
+        "some users": (mapped, {"users": model.users[::3].tolist(), "filter_already_liked_items": False}),
+        "other exclusions": (model, {"exclude": Interactions.from_csr(given, model.users, model.items)}),
+        "nobody": (mapped, {"users": []}),
+    }
+    result = {}
+    for name, (one, more) in questions.items():
+        here, there = folder / f"{name} here", folder / f"{name} there"
+        one.recommend_all(output=here, **asked | more)
+        rows = one.recommend_all(output=there, engine=Ray(workers=2), **asked | more).collect()
+        manifest = json.loads((there / "_manifest.json").read_text())
+        result[name] = contents(here) == contents(there) and len(rows) == manifest["rows"]
+    mapped.recommend_all(N=3, output=folder / "here", show_progress=False)
+    call = ["recommend", str(folder / "m.sad"), "--all", "-n", "3", "-o", f"{folder}/there/", "--engine", "ray"]
+    said = CliRunner().invoke(main, [*call, "--workers", "1", "--quiet"]).output
+    result["the command line"] = "500 users" in said and contents(folder / "here") == contents(folder / "there")
+    return {**result, "told": refused(folder)}
 
 
-def once(epoch, action):
-    """Return a callback that does something after an epoch, the first time."""
-    done = []
-
-    def call(now, figures, model):
-        if now == epoch and not done:
-            done.append(now)
-            action()
-
-    return call
-
-
-@contextmanager
-def heard():
-    """Collect what the library says in the meantime."""
-    told, handler = [], logging.StreamHandler()
-    handler.emit = lambda record: told.append(record.getMessage())
-    logging.getLogger("sadrec").addHandler(handler)
-    yield told
-    logging.getLogger("sadrec").removeHandler(handler)
-
-
-def kill_actor():
-    os.kill(actors()[0].pid, signal.SIGKILL)
-
-
-def gone():
-    """Tell whether the workers of an earlier fit end, which takes them a moment."""
-    until = time.monotonic() + 30
-    while actors() and time.monotonic() < until:
-        time.sleep(0.05)
-    return not actors()
-
-
-def kill_node(made):
-    """Kill a node, other than the first, that has a worker, and with it the worker, as a machine that is lost does."""
-    busy = actors()
-    for node in sorted(made.worker_nodes, key=lambda node: node.unique_id):
-        raylets = {entry.process.pid for entry in node.all_processes["raylet"]}
-        if lost := [process.pid for process in busy if process.ppid() in raylets]:
-            made.remove_node(node, allow_graceful=False)
-            for process in filter(psutil.pid_exists, lost):
-                os.kill(process, signal.SIGKILL)
-            return
-    raise AssertionError("no node but the first has a worker")
-
-
-def kills(made, folder):
-    """Kill a worker, a node with a spare, a node without."""
-    data, result = clicks(), {}
-    whole = SAD(**LONGER).fit(data, show_progress=False)
-
-    def fit(action, **more):
-        assert gone()
-        engine = Ray(workers=2, spare_seconds=6)
-        return same(SAD(**LONGER).fit(data, False, engine=engine, callbacks=[once(2, action)], **more), whole)
-
-    with heard() as told:
-        result["a worker"] = fit(kill_actor) and len(told) == 1 and "epoch 3" in told[0]
-        result["a node with a spare"] = fit(lambda: kill_node(made)) and not any("no place" in text for text in told)
-        result["a node without"] = fit(lambda: kill_node(made), checkpoint=folder / "checkpoint") and any(
-            "no place for 1 of 2" in t for t in told
-        )
-    return {**result, "told": told}
-
-
-def resumed(made, folder):
-    """Kill the program that trains, and run it again."""
-    data, folder = clicks(), folder / "checkpoint"
-    whole = SAD(**LONGER).fit(data, show_progress=False)
-    program = f"import scenes; scenes.train({made.address!r}, {str(folder)!r})"
-    driver = subprocess.Popen([sys.executable, "-c", program], cwd=Path(__file__).parent)
-    while not (folder / "epoch-000002.manifest").exists():
-        assert driver.poll() is None
-        time.sleep(0.05)
-    driver.kill()
-    driver.wait()
-    epochs = []
-    model = SAD(**LONGER).fit(
-        data, False, engine=Ray(workers=1), checkpoint=folder, callbacks=[lambda *now: epochs.append(now[0])]
-    )
-    return {"same": same(model, whole), "epochs": epochs, "history": len(model.state.history)}
-
-
-def train(address, folder):
-    SAD(**LONGER).fit(clicks(), False, engine=Ray(workers=2, address=address), checkpoint=folder, callbacks=[wait])
-
-
-def wait(epoch, figures, model):
-    time.sleep(2 if epoch > 2 else 0)
+def refused(folder):
+    """Return what a worker says that cannot see the model."""
+    work, parts = Work(folder / "gone.sad", "", None, Question(3), folder), [Part(0, range(3))]
+    try:
+        Ray(workers=1).write_parts(work, parts, print)
+    except FileNotFoundError as error:
+        return str(error)
+    return "nothing"
 
 
 def one_after_another(made, folder):
     """Play everything on one cluster of three nodes, which takes long to start; what fails is told and left."""
-    import files
-    import lists
-
     results = {}
-    for name, scene, nodes in (
-        ("bits", same_bits, 3),
-        ("resumed", resumed, 3),
-        ("files", files.fits, 3),
-        ("lists", lists.same_rows, 3),
-        ("killed lists", lists.kills, 3),
-        ("resumed lists", lists.again, 3),
-        ("killed", kills, 3),  # leaves one node
-        ("killed files", files.kills, 2),
-    ):
-        while 1 + len(made.worker_nodes) < nodes:
-            _namespace.add_node(made)
+    for name, scene in (("fits", fits), ("everybody", everybody)):
         (own := Path(folder) / name).mkdir()
         try:
             results[name] = scene(made, own)

@@ -10,10 +10,12 @@ import pytest
 from sadrec import SAD
 from sadrec._record import CheckpointError
 from sadrec.cluster import actors
-from sadrec.cluster.actors import Actor, Actors, Lost
+from sadrec.cluster.actors import Actors, Lost
 from sadrec.cluster.layout import REST
 from tests.cluster.local import Engine, Local, take_the_place_of_actors
-from tests.cluster.scenes import LONGER, clicks, same
+from tests.cluster.scenes import LONGER, same, table, written
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*rows repeat a")
 
 
 @pytest.fixture
@@ -22,8 +24,8 @@ def workers(monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def data():
-    return clicks()
+def data(tmp_path_factory):
+    return written(tmp_path_factory.mktemp("run") / "data", table())
 
 
 @pytest.fixture(scope="module")
@@ -39,15 +41,15 @@ class Once(Local):
     """The second worker is lost when the first has given its parameters back, and so is what the epoch began with."""
 
     def call(self, worker, method, *arguments, returns=1):
-        if method == "held" and worker == 0 and len(self.started) == 1:
-            self.lost.append("held")
+        if method == "training.users" and worker == 0 and len(self.started) == 1:
+            self.lost.append("users")
             return Local.__mro__[1].call(self, worker, method, *arguments)
-        if method == "gather" and len(self.started) == 2:
+        if method == "training.gather" and len(self.started) == 2:
             raise Lost("what was sent is gone")
         return super().call(worker, method, *arguments, returns=returns)
 
 
-def test_a_worker_lost_while_parameters_come_back_leaves_the_first_ones_as_they_were(monkeypatch, data, whole):
+def test_a_worker_lost_while_parameters_come_back_costs_no_bit(monkeypatch, data, whole):
     take_the_place_of_actors(monkeypatch, Once)
     model = fit(data)
     assert same(model, whole) and len(Once.started) == 3 and len(model.state.history) == 4
@@ -61,7 +63,7 @@ class Behind(Local):
     """The first time that rows are put in order, the first worker does not get them; nobody is dead."""
 
     def call(self, worker, method, *arguments, returns=1):
-        if method == "gather" and arguments[2] == REST and worker == 0 and len(self.started) == 1:
+        if method == "training.gather" and arguments[2] == REST and worker == 0 and len(self.started) == 1:
             return Failed()
         return super().call(worker, method, *arguments, returns=returns)
 
@@ -203,7 +205,7 @@ def test_workers_whose_node_is_lost_before_they_start_are_not_waited_for(monkeyp
     states = iter(["CREATED", "CREATED", "RESCHEDULING"])
     monkeypatch.setattr(util, "placement_group_table", lambda group: {"state": next(states)})
     with pytest.raises(Lost, match=r"a node was lost while workers started \(rescheduling places\)"):
-        Actors(Actor, 2, 1, 5.0, at_least=2)
+        Actors(2, 1, 5.0, at_least=2)
     assert next(states, None) is None and not importlib.import_module("ray").is_initialized()
 
 

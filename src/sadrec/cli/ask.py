@@ -45,10 +45,10 @@ def pair_question(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def load(model: Path) -> Any:
-    """Load a model, whose numbers stay in the file; a file, not a folder of shards, is compared with its checksum."""
+    """Load a model, whose numbers stay in the file, which is compared with its checksum."""
     from sadrec import SAD
 
-    return SAD.load(model, mmap=True, verify=model.is_file())
+    return SAD.load(model, mmap=True, verify=True)
 
 
 def load_and_parse(

@@ -9,14 +9,7 @@ import click
 
 from sadrec._words import one_line
 from sadrec.cli import options
-from sadrec.cli.output import (
-    check_place_of_model,
-    is_folder,
-    overwrite_option,
-    print_json,
-    print_table,
-    resumable,
-)
+from sadrec.cli.output import check_place_of_model, overwrite_option, print_json, print_table, resumable
 from sadrec.training.settings import TrainingSettings
 
 
@@ -37,9 +30,8 @@ def describe_command(file: Path, reading: options.Reading, as_json: bool) -> Non
 
 @click.command("fit")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
-@click.option("-o", "--output", "place", type=click.Path(), required=True,
-              help="Where to write the model. An existing model is replaced after the fit succeeds. A folder (NAME/) "
-              "with --engine and Parquet: each worker writes its part.")  # fmt: skip
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True,
+              help="Where to write the model. An existing model is replaced after the fit succeeds.")  # fmt: skip
 @overwrite_option
 @click.option("--model", type=click.Choice(["sad", "bpr"]), help="Which model.  [default: sad]")
 @click.option("--settings", "settings_file", type=options.a_file, help="JSON file, such as `sadrec tune` writes.")
@@ -56,7 +48,7 @@ def describe_command(file: Path, reading: options.Reading, as_json: bool) -> Non
 @options.json_option
 def fit_command(
     files: tuple[Path, ...],
-    place: str,
+    output: Path,
     overwrite: bool,
     model: str | None,
     settings_file: Path | None,
@@ -87,22 +79,22 @@ def fit_command(
     from sadrec.models import DivergedError
     from sadrec.training.checkpoint import checkpoints_in
 
-    file, output, folder_of_shards = files[0], Path(place), is_folder(place)
+    file, elsewhere = files[0], engine is not None
     estimator = new_model(model, settings, settings_file)
-    here = dislikes, validation, item_features, user_features
-    elsewhere = engine is not None and not estimator.order_share and all(value is None for value in here)
+    check_place_of_model(output, overwrite)
+    here = {"dislikes": dislikes, "validation": validation, "item-features": item_features}
+    here["user-features"] = user_features
+    if elsewhere and (refused := [name for name, value in here.items() if value is not None]):
+        raise click.UsageError(f"--{refused[0]} does not go with --engine: it needs all data in one process")
     data = reading.parquet(files, elsewhere)
-    elsewhere = elsewhere and data is not None and not isinstance(data, Interactions)
-    if folder_of_shards and not elsewhere:
-        raise click.UsageError(
-            f"{place} is a folder, and a model is one only where workers read Parquet (--engine ray, without "
-            "--dislikes, --validation, features and --order-share): name the file to write, such as model.sad"
-        )
     if elsewhere:
-        engine = replace(engine, collect=not folder_of_shards)
-    if not folder_of_shards:
-        check_place_of_model(output, overwrite)
-    if data is None:
+        engine = replace(engine, output=output)
+        if data is None:
+            raise click.UsageError(
+                f"{file} is not Parquet with interactions, which --engine has workers read: write it as Parquet, or "
+                "leave --engine out"
+            )
+    elif data is None:
         data = reading.read(file)
     holds = "interactions" if elsewhere or isinstance(data, Interactions) else "comparisons"
     tuned = None if settings_file is None else settings_in(settings_file).get("kind", holds)
@@ -162,7 +154,8 @@ def fit_command(
     finally:
         if checkpoint is None and not checkpoints_in(folder):
             discard(folder)
-    estimator.save(output)
+    if not elsewhere:
+        estimator.save(output)
     if checkpoint is None:
         discard(folder)
     epoch, figures = kept_epoch(estimator.state.history, estimator.settings.solver)

@@ -4,15 +4,12 @@ import importlib
 import logging
 import os
 from contextlib import suppress
+from operator import attrgetter
 from typing import Any
 
-from sadrec.cluster import checkpoint
-from sadrec.cluster.home import HomeWorker
+from sadrec.cluster.shuffle import Shuffle
 from sadrec.cluster.worker import Worker
-from sadrec.models.shards import ShardFile, write_users
-from sadrec.training.dataset import TrainingData
-from sadrec.training.drawn import Positives
-from sadrec.training.samplers import PairSource
+from sadrec.training.given import Pairs
 from sadrec.training.settings import Settings
 
 logger = logging.getLogger("sadrec")
@@ -37,62 +34,40 @@ def ray() -> Any:
         raise ImportError("a cluster needs Ray: pip install 'sadrec[ray]'") from error
 
 
-class OnNode(Worker):
-    """What any worker does that Ray calls."""
+class Actor:
+    """What Ray calls: the data of a worker and, while a fit lasts, what trains on it.
 
-    def write_shard(self, folder: str, name: str) -> str:
-        """Write all rows that are here to a file of a checkpoint, and return its checksum."""
-        return checkpoint.write_rows(folder, name, self.held())
+    Arrays from Ray's store cannot be written to, and are shared by the actors of a node.
+    """
 
-    def read_shards(self, saved: checkpoint.Saved, bounds: tuple[int, int, int, int]) -> None:
-        """Take over the rows of the rest layout from a checkpoint."""
-        self.hold(checkpoint.read_rows(saved, bounds, self.settings))
+    def __init__(self, number: int, workers: int, threads: int) -> None:
+        self.data, self._threads = Shuffle(number, workers), threads
+        self.training: Worker
+
+    def begin(self, settings: Settings, longest: int, scale: float, comparisons: Pairs | None) -> None:
+        """Be ready for a fit: see :class:`~sadrec.cluster.worker.Worker`."""
+        self.training = Worker(self.data, settings, longest, scale, comparisons, self._threads)
+
+    def call(self, name: str, *arguments: Any) -> Any:
+        """Call a method: ``data.read``, ``training.train``, ..."""
+        return attrgetter(name)(self)(*arguments)
 
     def where(self) -> tuple[str, int]:
         """Return the node and the process that this is."""
         return str(ray().get_runtime_context().get_node_id()), os.getpid()
 
 
-class Actor(OnNode):
-    """A worker that Ray calls. Arrays from Ray's store cannot be written to, and are shared by the actors of a node."""
-
-    def __init__(
-        self,
-        number: int,
-        workers: int,
-        shape: tuple[int, int],
-        settings: Settings,
-        feedback: tuple[Positives | None, TrainingData | None],
-        threads: int,
-    ):
-        positives, data = feedback
-        sources: list[PairSource] = [] if data is None else data.pair_sources(settings)
-        super().__init__(number, workers, shape, settings, positives, sources, threads)
-
-
-class ActorAtHome(OnNode, HomeWorker):
-    """A worker that Ray calls, and that shares the data with others."""
-
-    def write_users(self, folder: str, name: str) -> ShardFile:
-        """Write the users whose home is here to a file of a model, and say what it holds."""
-        home = self._home
-        seen = home.indptr, home.indices, home.values
-        return write_users(folder, name, int(self._bounds[0][self.number]), self.held_users(), home.users, seen)
-
-
 class Actors:
-    """Workers for a :class:`~sadrec.cluster.conductor.Conductor`, each an actor."""
+    """Workers for a :class:`~sadrec.cluster.scheduler.Scheduler`, each an actor."""
 
-    def __init__(
-        self, kind: type[OnNode], count: int, threads: int, seconds: float, *given: Any, at_least: int
-    ) -> None:
-        """Start so many, or as many as find a place in some seconds; fewer than ``at_least`` are too few."""
+    def __init__(self, count: int, threads: int, seconds: float, *, at_least: int) -> None:
+        """Start ``count`` workers, or as many as find a place in time; fewer than ``at_least`` raise a ValueError."""
         self._actors: list[Any] = []
         self._group: Any = None
         self.count = count
         try:
             self._reserve(threads, seconds, at_least)
-            self._start(kind, threads, given)
+            self._start(threads)
         except BaseException:
             self.end()
             raise
@@ -112,16 +87,16 @@ class Actors:
         free = ray().available_resources().get("CPU", 0)
         raise ValueError(
             f"there is no place for {at_least} workers with threads={threads} each: {free:g} CPUs are free, after "
-            f"{seconds:g} s; lower workers or threads, add nodes, or save or collect models that still hold workers"
+            f"{seconds:g} s; lower workers or threads, or add nodes"
         )
 
-    def _start(self, kind: type[OnNode], threads: int, given: tuple[Any, ...]) -> None:
+    def _start(self, threads: int) -> None:
         strategies = importlib.import_module("ray.util.scheduling_strategies")
-        remote = ray().remote(kind)
+        remote = ray().remote(Actor)
         for number in range(self.count):
             place = strategies.PlacementGroupSchedulingStrategy(self._group, placement_group_bundle_index=number)
             options = {"num_cpus": threads, "max_restarts": 0, "scheduling_strategy": place}
-            self._actors.append(remote.options(**options).remote(number, self.count, *given, threads))
+            self._actors.append(remote.options(**options).remote(number, self.count, threads))
         asked = [actor.where.remote() for actor in self._actors]
         while len(ray().wait(asked, num_returns=len(asked), timeout=_LOOK)[0]) < len(asked):
             self._check_places()
@@ -134,8 +109,8 @@ class Actors:
             raise Lost(f"a node was lost while workers started ({state.lower()} places)")
 
     def call(self, worker: int, method: str, *arguments: Any, returns: int = 1) -> Any:
-        """Have a worker do something after what it was told before; return a reference, or so many, at once."""
-        return getattr(self._actors[worker], method).options(num_returns=returns).remote(*arguments)
+        """Have a worker do something after its earlier calls; return a reference, or ``returns`` of them, at once."""
+        return self._actors[worker].call.options(num_returns=returns).remote(method, *arguments)
 
     def get(self, references: list[Any]) -> list[Any]:
         """Wait for answers and return them; raise Lost where a worker, a node or an object is gone."""

@@ -29,7 +29,7 @@ from sadrec._files import (
     write_whole,
 )
 from sadrec._record import CheckpointError, differences, locked
-from sadrec.cluster.worker import Rows
+from sadrec.cluster.parameters import Rows
 from sadrec.training.settings import Settings
 from sadrec.training.trainer import Figures
 

@@ -4,28 +4,24 @@ import logging
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from sadrec import _check
 from sadrec.cluster.actors import ray
 from sadrec.cluster.parts import write_parts
-from sadrec.cluster.run import DataHere, Run, refuse_too_many
 from sadrec.cluster.shared import SharedData
 from sadrec.data import Comparisons
 from sadrec.data.parquet import ParquetFiles
 from sadrec.models.export import Part, Work, Written
-from sadrec.training.dataset import TrainingData
-from sadrec.training.engine import Course
-from sadrec.training.factors import Factors
-from sadrec.training.settings import Settings
 
 
 @dataclass(frozen=True)
 class Ray:
-    """Train on a cluster of Ray: ``SAD(...).fit(data, engine=Ray(workers=4))``; ``recommend_all`` takes it too.
+    """Train on a cluster of Ray: ``SAD(...).fit("clicks/", engine=Ray(workers=4))``; ``recommend_all`` takes it too.
 
-    The model has the bits that ``fit`` on one machine gives it. A worker that is lost is replaced, or, where no node
-    has room for another, the rest goes on without it; the bits stay.
+    The data is Parquet that the workers read. The model has the bits that ``fit`` on one machine gives it. A worker
+    that is lost is replaced, or, where no node has room for another, the rest goes on without it; the bits stay.
 
     Parameters
     ----------
@@ -38,16 +34,17 @@ class Ray:
         How many threads each worker has, and how many CPUs Ray sets aside for it.
     spare_seconds
         How long to wait for a place for a lost worker before going on without it.
-    collect
-        Whether a fit on files, which workers read, brings the users' factors and all else to this process at the end;
-        see docs/cluster.md. Data that this process has read is always collected.
+    output
+        A file to write the model to at the end of a fit, in a folder of this machine: the users' factors and what they
+        did pass through this process a piece at a time, and the fitted model is the file, mapped into memory. None:
+        they come to the memory of this process.
     """
 
     workers: int = 2
     address: str | None = None
     threads: int = 1
     spare_seconds: float = 30.0
-    collect: bool = False
+    output: str | Path | None = None
 
     def __post_init__(self) -> None:
         """Check the values."""
@@ -57,17 +54,8 @@ class Ray:
                 raise ValueError(f"{name} must be a whole number from 1, not {value!r}")
         if not 0 <= self.spare_seconds < math.inf:
             raise ValueError(f"spare_seconds must be a finite number from 0, not {self.spare_seconds!r}")
-
-    def run(self, data: TrainingData, settings: Settings, factors: Factors, course: Course) -> None:
-        """Train to the end, from ``factors`` and into them, and fill the history."""
-        if data.positives(settings) is not None:
-            refuse_too_many(self.workers, settings)
-        started = self._connect()
-        try:
-            Run(self, DataHere(self, data, settings, factors), settings, course).to_the_end()
-        finally:
-            if started:
-                ray().shutdown()
+        if "://" in str(self.output):
+            raise ValueError(f"output must be a file that this system has mounted, not {str(self.output)!r}: mount it")
 
     def read(self, files: ParquetFiles, comparisons: Comparisons | None = None) -> SharedData:
         """Have workers read files and share what is in them, and learn from comparisons beside."""

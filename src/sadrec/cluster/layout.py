@@ -79,10 +79,8 @@ def _inverse(order: NDArray[np.int32]) -> NDArray[np.int32]:
 
 
 def layout(key: Key, shape: tuple[int, int], settings: Settings, workers: int) -> Layout:
-    """Return who holds what in a deal; the rest layout has a block of items for every worker."""
+    """Return who holds what in a deal, but for the rest layout."""
     users, items = shape
-    if key.kind == "rest":
-        return rest_layout(*rest_bounds(shape, workers))
     if key.kind == "drawn":
         cells = partition(users, items, settings.blocks, settings.seed, key.epoch)
         bounds = cells.shard_start[shard_bounds(settings.blocks, workers)]
@@ -95,14 +93,8 @@ def layout(key: Key, shape: tuple[int, int], settings: Settings, workers: int) -
     return Layout(next(orders), bounds, next(orders), block_start, shard_start)
 
 
-def rest_bounds(shape: tuple[int, int], workers: int) -> tuple[Bounds, Bounds]:
-    """Return where the users and the items of each worker start when rows are in order, about as many each."""
-    users, items = (np.linspace(0, count, workers + 1).astype(np.int64) for count in shape)
-    return users, items
-
-
 def rest_layout(users: Bounds, items: Bounds) -> Layout:
-    """Return the layout in which rows are in order, with neighbouring ones at a worker."""
+    """Return the layout in which rows are in order: each worker has neighbouring users, and a block of items."""
     everyone, everything = (np.arange(bounds[-1], dtype=np.int32) for bounds in (users, items))
     return Layout(everyone, users, everything, items, users)
 

@@ -11,11 +11,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from sadrec._files import read_arrays
+from sadrec._files import checksum_of, read_arrays
 from sadrec.cluster.actors import is_loss, ray
 from sadrec.models.export import Lists, Part, Work, Written
-from sadrec.models.files import unpack_seen
-from sadrec.models.shards import checksum_at, read_model
+from sadrec.models.files import load_model, unpack_seen
 
 logger = logging.getLogger("sadrec")
 
@@ -43,8 +42,8 @@ def _opened(work: Work, threads: int) -> Lists:
                 f"{str(path)!r} is not there on {socket.gethostname()}: the model's file and output must be in folders "
                 "that all nodes share"
             )
-    fitted, _, _ = read_model(work.model, mmap=True, verify=False)
-    if checksum_at(work.model) != work.checksum:
+    fitted, _, _ = load_model(work.model, mmap=True, verify=False)
+    if checksum_of(work.model) != work.checksum:
         raise ValueError(f"{str(work.model)!r} was replaced by another model in the meantime: call again")
     excluded = None
     if work.excluded is not None:

@@ -1,7 +1,7 @@
 """A worker: holds the rows of some users and some blocks of items, and trains the cells in which they meet.
 
 It knows nothing of Ray, and of other workers only their number. What it does is what one machine does for these cells:
-the same kernels, the same random numbers, the same order. :mod:`sadrec.cluster.conductor` tells it what to do.
+the same kernels, the same random numbers, the same order. :mod:`sadrec.cluster.scheduler` calls it.
 """
 
 import time
@@ -14,28 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sadrec._types import Doubles, Floats
-from sadrec.cluster import rows
-from sadrec.cluster.layout import REST, Key, Layout, Owners, given_shards, layout
+from sadrec.cluster import checkpoint
+from sadrec.cluster.layout import REST, Key, Layout, Owners, given_shards, layout, rest_layout
+from sadrec.cluster.parameters import Rows
+from sadrec.cluster.shuffle import Piece, Shuffle, chosen, together
 from sadrec.training import schedule, softmax, trainer
 from sadrec.training.drawn import Deal, Partition, Positives, Spread, group
-from sadrec.training.factors import Factors, aligned
+from sadrec.training.factors import Factors, aligned, initial_rows
 from sadrec.training.given import Pairs, Room, Round, arrange, cells_of, read_only, rounds_of, train_given
-from sadrec.training.samplers import PairSource
+from sadrec.training.samplers import PairSource, Stated
 from sadrec.training.settings import Settings
-
-
-class Rows(NamedTuple):
-    """Rows of parameters on their way: of users, of items, or of both."""
-
-    users: Floats | None
-    items: Floats
-    bias: Floats | None
-    l1_weights: Floats | None
-
-    @property
-    def nbytes(self) -> int:
-        """How many bytes of numbers there are."""
-        return sum(array.nbytes for array in self if array is not None)
 
 
 class Task(NamedTuple):
@@ -75,20 +63,27 @@ class Size(NamedTuple):
 
 
 class Worker:
-    """One of ``workers``; ``positives`` and ``sources`` are those of all users, in order."""
+    """Trains its part of a model on its part of the data."""
 
     def __init__(
         self,
-        number: int,
-        workers: int,
-        shape: tuple[int, int],
+        data: Shuffle,
         settings: Settings,
-        positives: Positives | None,
-        sources: list[PairSource],
+        longest: int,
+        scale: float,
+        comparisons: Pairs | None,
         threads: int = 1,
-    ):
-        self.number, self.workers, self.shape, self.settings = number, workers, shape, settings
-        self._positives, self._sources, self._threads = positives, sources, threads
+    ) -> None:
+        """Take data; the longest row of any user, the factor of balanced weights, and the comparisons are of all."""
+        self.data, self.settings, self._threads = data, settings, threads
+        self.number, self.workers = data.number, data.workers
+        self.shape = int(data.bounds[0][-1]), int(data.bounds[1][-1])
+        self._longest, self._scale = longest, scale
+        self._arrived: tuple[Key, Positives] | None = None
+        self._sources: list[PairSource] = []
+        if comparisons is not None:  # kernels are compiled for arrays that can be written to
+            arrays: Any = (None if array is None else np.array(array) for array in comparisons.arrays)
+            self._sources.append(Stated(Pairs(*arrays)))
         self._layouts: dict[Key, Layout] = {}
         self._dealt: tuple[Key, Deal] | None = None
         self._round: tuple[Key, Round] | None = None
@@ -103,9 +98,31 @@ class Worker:
 
     # -- what it holds ------------------------------------------------------------------------------------------------
 
-    def pair_count(self) -> int:
-        """Return how many given pairs an epoch has, all in all."""
-        return sum(source.count for source in self._sources)
+    def draw_first(self) -> None:
+        """Hold the first factors of the users and items of this worker."""
+        one = self.settings
+        users, items = (slice(*own[self.number : self.number + 2].tolist()) for own in self.data.bounds)
+        factors = initial_rows(
+            self.shape, one.factors, one.init_scale, one.learn_rivals, one.bias, one.seed, users, items
+        )
+        self.hold(Rows(factors.users, factors.items, factors.bias, None))
+
+    def users(self, start: int, stop: int) -> Floats:
+        """Return the rows of some users of this worker, when all rows are in the rest layout."""
+        return self._factors.users[start:stop]
+
+    def items(self) -> Rows:
+        """Return the rows of the items of this worker, when all rows are in the rest layout."""
+        return self._taken(None, self._rows_of(sorted(self._slots)))
+
+    def write_checkpoint(self, folder: str, name: str) -> str:
+        """Write all rows that are here to a file of a checkpoint, and return its checksum."""
+        return checkpoint.write_rows(folder, name, self.held())
+
+    def read_checkpoint(self, saved: checkpoint.Saved) -> None:
+        """Take over the rows of the rest layout from a checkpoint."""
+        users, items = (own[self.number : self.number + 2].tolist() for own in self.data.bounds)
+        self.hold(checkpoint.read_rows(saved, (*users, *items), self.settings))
 
     def _layout(self, key: Key) -> Layout:
         if key not in self._layouts:
@@ -113,11 +130,10 @@ class Worker:
             stale += [old for old in self._layouts if old.kind == key.kind == "given" and old != self._key]
             for old in stale:
                 self._layouts.pop(old, None)
-            self._layouts[key] = self._made_layout(key)
+            rest = key == REST
+            made = rest_layout(*self.data.bounds) if rest else layout(key, self.shape, self.settings, self.workers)
+            self._layouts[key] = made
         return self._layouts[key]
-
-    def _made_layout(self, key: Key) -> Layout:
-        return layout(key, self.shape, self.settings, self.workers)
 
     def scatter(self, to: Key, owners: Owners) -> Any:
         """Return, for each worker, the rows that it has in another layout; ``owners`` are those of its blocks there."""
@@ -276,32 +292,38 @@ class Worker:
         if self._dealt is None or self._dealt[0] != key:
             self._dealt = None
             there, first = self._layout(key), self._layout(key).user_bounds[self.number]
-            positives, longest = self._own_positives(there)
+            if self._arrived is None:
+                raise ValueError("no worker has sent the interactions of the users")
+            (_, positives), self._arrived = self._arrived, None
             users = len(positives.indptr) - 1
             shard_start = np.clip(there.shard_start - first, 0, users)
             cells = Partition(np.arange(users, dtype=np.int32), shard_start, there.item_order, there.block_start)
             candidates, seed = trainer.candidates_of(self.settings), self.settings.seed
-            dealt = group(positives, cells, candidates, seed, key.epoch, longest_row=longest, spread=spread)
+            dealt = group(positives, cells, candidates, seed, key.epoch, longest_row=self._longest, spread=spread)
             self._dealt = key, dealt
         return self._dealt[1]
 
-    def _own_positives(self, there: Layout) -> tuple[Positives, int]:
-        """Return the positives of this worker's users, in order, and how long the longest row of anybody is."""
-        if self._positives is None:
-            raise ValueError("there is nothing to draw negatives for")
-        indptr, indices, weights, user_weights, _ = self._positives
-        users = there.users_of(self.number)
-        start = rows.row_starts(indptr, users)
+    def send_positives(self, key: Key) -> Any:
+        """Return, for each worker, the interactions of those users of this one that it trains in a deal."""
+        goal, (first, last) = self._layout(key), self.data.bounds[0][self.number : self.number + 2].tolist()
+        users = np.arange(first, last, dtype=np.int32)
+        position, worker = goal.user_position[users], goal.worker_of_users(users)
+        pieces = []
+        for other in range(self.workers):
+            mine = np.flatnonzero(worker == other)
+            pieces.append(self.data.piece(mine[np.argsort(position[mine])].astype(np.int32)))
+        return tuple(pieces) if self.workers > 1 else pieces[0]
 
-        def taken(values: Any) -> Any:
-            own = np.empty(start[-1], values.dtype)
-            rows.take_rows(indptr, values, users, start, own)
-            return own
-
-        own_indices, own = taken(indices), None if weights is None else taken(weights)
-        own_indices.flags.writeable = False  # as on one machine, so that the same machine code is used
-        own_users = None if user_weights is None else user_weights[users]
-        return Positives(start, own_indices, own, own_users), int(np.diff(indptr).max(initial=0))
+    def take_positives(self, key: Key, *pieces: Piece) -> int:
+        """Take over the interactions of the users of this worker in a deal; return the bytes that others have sent."""
+        users = self._layout(key).users_of(self.number)
+        indptr, indices, weights = together(self.data.worker_of(users), pieces)
+        of_users, power = None, self.settings.user_balance
+        if power:
+            of_users = (np.maximum(chosen(indptr, weights), 1.0) ** -power * self._scale).astype(np.float32)
+        indices.flags.writeable = False  # as on one machine, so that the same machine code is used
+        self._arrived = key, Positives(indptr, indices, weights, of_users)
+        return sum(piece.nbytes for other, piece in enumerate(pieces) if other != self.number)
 
     def _given(self, task: Task) -> Round:
         """Return the pairs of this worker's cells, with rows in place of users and items."""
@@ -329,7 +351,7 @@ class Worker:
         """Draw and arrange the pairs of a round as one machine does."""
         if self._round is None or self._round[0] != key:
             seed, shards = self.settings.seed, given_shards(self.settings)
-            rounds = rounds_of(self.pair_count(), shards)
+            rounds = rounds_of(sum(source.count for source in self._sources), shards)
             part = int(np.random.default_rng((seed, key.epoch, 2)).permutation(rounds)[key.number])
             drawn = [source.pairs(seed, key.epoch, part, rounds) for source in self._sources]
             pairs = Pairs.concatenate(drawn, self._room)

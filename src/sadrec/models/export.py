@@ -21,14 +21,13 @@ import scipy.sparse as sp
 import xxhash
 
 from sadrec import _check
-from sadrec._files import FileFormatError, fingerprint, plain, write_arrays, write_whole
+from sadrec._files import FileFormatError, checksum_of, fingerprint, plain, write_arrays, write_whole
 from sadrec._record import CheckpointError, Records, differences, discard, locked
 from sadrec._types import Positions
 from sadrec.data import Interactions
 from sadrec.data.ids import Ids
 from sadrec.data.parquet import id_batches
 from sadrec.models.files import pack_seen
-from sadrec.models.shards import checksum_at
 from sadrec.models.state import State
 from sadrec.ranking.rank import METHODS, Method
 from sadrec.ranking.top_n import recommend
@@ -267,13 +266,13 @@ def _work(
     model = None
     if state.file is not None:
         try:
-            model = state.file[0] if checksum_at(state.file[0]) == checksum else None
+            model = state.file[0] if checksum_of(state.file[0]) == checksum else None
         except FileFormatError:  # gone, or another
             model = None
     if model is None:
         model = folder.work / "model.sad"
         save(model)
-        checksum = checksum_at(model)
+        checksum = checksum_of(model)
     path = None
     if excluded is not None:
         path = folder.work / "excluded"

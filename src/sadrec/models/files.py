@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sadrec._check import number
 from sadrec._files import (
     FileFormatError,
+    Pieces,
     checksum_for,
     checksum_of,
     kind_in_words,
@@ -29,7 +30,9 @@ from sadrec.ranking.belief import Belief, Gaussian, Point
 from sadrec.ranking.controls import Controls
 from sadrec.ranking.results import Results
 from sadrec.ranking.ties import Ties
+from sadrec.training.engine import Learnt
 from sadrec.training.settings import Settings
+from sadrec.training.trainer import Figures
 
 Tensors = dict[str, NDArray[Any]]
 
@@ -55,8 +58,9 @@ def _content(state: State, class_name: str, params: Mapping[str, Any]) -> tuple[
     arrays = {name: getattr(state.parameters, name) for name in _PARAMETERS}
     tensors = {name: array for name, array in arrays.items() if array is not None}
     ids = {"users": state.users.array, "items": state.items.array}
-    header = header_of(state, class_name, params)
-    header["ids"] = {name: pack_ids(name, array, tensors) for name, array in ids.items()}
+    kinds = {name: pack_ids(name, array, tensors) for name, array in ids.items()}
+    scale = state.belief.pairing_scale if isinstance(state.belief, Gaussian) else None
+    header = _header(state.settings, state.history, class_name, params, kinds, scale)
     if isinstance(state.belief, Gaussian):
         tensors |= {name: getattr(state.belief, name) for name in (*_GAUSSIAN, *_OWN)}
         header["own_scale"] = state.belief.own_scale
@@ -74,21 +78,52 @@ def _content(state: State, class_name: str, params: Mapping[str, Any]) -> tuple[
     return {**tensors, **pack_seen(state.seen)}, header
 
 
-def header_of(state: State, class_name: str, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the header of a model says, but for the types of its ids."""
+def write_learnt(
+    path: str | Path,
+    learnt: Learnt,
+    settings: Settings,
+    history: list[Figures],
+    class_name: str,
+    params: Mapping[str, Any],
+) -> None:
+    """Write a model that other processes have learnt, a piece at a time."""
+    k, rows = settings.factors, learnt.item_rows
+    tensors: dict[str, NDArray[Any] | Pieces] = {
+        "user_factors": learnt.user_factors,
+        "item_factors": rows[:, :k],
+        **({"rival_factors": rows[:, k:]} if settings.learn_rivals else {}),
+        **({} if learnt.item_bias is None else {"item_bias": learnt.item_bias}),
+        "seen_indptr": learnt.seen_indptr,
+        "seen_indices": learnt.seen_indices,
+        "seen_data": learnt.seen_data,
+    }
+    ids: Tensors = {}
+    kinds = {name: pack_ids(name, array, ids) for name, array in (("users", learnt.users), ("items", learnt.items))}
+    write_arrays(Path(path), tensors | ids, _header(settings, history, class_name, params, kinds))
+
+
+def _header(
+    settings: Settings | None,
+    history: list[Figures],
+    class_name: str,
+    params: Mapping[str, Any],
+    ids: Mapping[str, str],
+    pairing_scale: float | None = None,
+) -> dict[str, Any]:
+    """Return what the header of a model says; ``ids`` are the types of its ids."""
     return {
         "kind": "model",
         "format": FORMAT,
-        "ids": {},
+        "ids": ids,
         "class": class_name,
         "params": plain(params),
-        "settings": None if state.settings is None else state.settings.as_dict(),
-        "history": state.history,
-        "pairing_scale": state.belief.pairing_scale if isinstance(state.belief, Gaussian) else None,
+        "settings": None if settings is None else settings.as_dict(),
+        "history": history,
+        "pairing_scale": pairing_scale,
     }
 
 
-def settled_header(header: Mapping[str, Any]) -> tuple[Settings | None, list[Any], dict[str, Any], str]:
+def _settled_header(header: Mapping[str, Any]) -> tuple[Settings | None, list[Any], dict[str, Any], str]:
     """Return the settings that were used, the history, the settings as given and the class, checked."""
     settings = None if header["settings"] is None else Settings.from_dict(header["settings"])
     history, params, name = header["history"], header["params"], header["class"]
@@ -127,7 +162,7 @@ def load_model(path: str | Path, mmap: bool, verify: bool) -> tuple[State, str, 
             with refusing(path, "a sadrec model"):
                 return unpack_seen(tensors, shape)
 
-        settings, history, params, name = settled_header(header)
+        settings, history, params, name = _settled_header(header)
         lazily = mmap and not verify
         belief = _belief(tensors, header, parameters, finite=verify or not mmap)
         features = unpack_features(header.get("features"), tensors, parameters, finite=verify or not mmap)
@@ -157,14 +192,6 @@ def _parameters(tensors: Tensors, finite: bool) -> Parameters:
     if not parameters.n_factors or not parameters.n_items:
         raise ValueError(f"factors of shapes {parameters.user_factors.shape} and the like do not fit a model")
     return parameters
-
-
-def item_parameters(tensors: Tensors, finite: bool) -> Tensors:
-    """Take out the parameters of the items."""
-    arrays = _arrays(tensors, ("item_factors", "rival_factors", "item_bias"), finite)
-    if arrays["item_factors"].ndim != 2 or not arrays["item_factors"].size:
-        raise ValueError(f"factors of the shape {arrays['item_factors'].shape} do not fit a model")
-    return arrays
 
 
 def _arrays(tensors: Tensors, names: Sequence[str], finite: bool) -> Tensors:

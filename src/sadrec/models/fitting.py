@@ -13,11 +13,12 @@ from sadrec._memory import give_back
 from sadrec._settings import checked
 from sadrec._types import Positions
 from sadrec.data import Comparisons, DataWarning, as_feedback
+from sadrec.data._matrix import make
 from sadrec.data.ids import Ids
 from sadrec.data.interactions import warn_of_repeated
 from sadrec.data.parquet import ParquetFiles
 from sadrec.models.features import Prepared
-from sadrec.models.shards import fitted_away
+from sadrec.models.files import load_model, write_learnt
 from sadrec.models.state import State
 from sadrec.models.variational import fit_comparisons
 from sadrec.ranking import Parameters
@@ -26,10 +27,10 @@ from sadrec.ranking.results import Results
 from sadrec.training.checkpoint import Checkpoints
 from sadrec.training.dataset import TrainingData, training_data
 from sadrec.training.defaults import Described, as_before, resolve
-from sadrec.training.engine import Course, Engine, refuse_elsewhere
+from sadrec.training.engine import Course, Engine, Learnt, refuse_elsewhere
 from sadrec.training.factors import Factors, initial_factors
 from sadrec.training.layout import count
-from sadrec.training.run import DivergedError, run
+from sadrec.training.run import run
 from sadrec.training.settings import Settings
 from sadrec.training.size import check_size
 from sadrec.training.trainer import Figures, Trainer
@@ -106,16 +107,11 @@ def train(
             DataWarning,
             stacklevel=3,
         )
-    if options.engine is not None:
-        refuse_elsewhere(settings, options.validation, options.patience, features is not None)
-    elif options.checkpoint is None:
+    if options.checkpoint is None:
         data.let_go()
     check_size(data, settings, threads)
     kept = None if features is None else features.kept
     factors = None if settings.solver == "variational" else _first_factors(data, settings, start, kept)
-    if options.engine is not None and factors is not None:
-        _train_elsewhere(model, options.engine, data, settings, factors, options, seen_before)
-        return
     run_options: dict[str, Any] = {
         **{name: getattr(options, name) for name in ("patience", "monitor", "show_progress")},
         "validation": held_out,
@@ -170,45 +166,13 @@ def train(
     trainer.free()
     give_back()
     model.state = learnt(finished=True)
-    _warn_of_nothing(model)
-    return
-
-
-def _train_elsewhere(
-    model: "SAD",
-    engine: Engine,
-    data: TrainingData,
-    settings: Settings,
-    factors: Factors,
-    options: Options,
-    seen_before: Any,
-) -> None:
-    """Have an engine train, and take over what it brings back."""
-    data = data.joined()
-    seen = seen_before if data.matrix is None else data.seen
-    fitted = State(Point(_parameters(factors)), data.users, data.items, seen, settings, results=_results(data, None))
-
-    def take_over() -> None:
-        for array in factors.arrays:
-            array.flags.writeable = False
-        model.state = replace(fitted, belief=Point(_parameters(factors)), stored_seen=fitted.seen)
-
-    try:
-        identity = _identity(model, data, settings, factors, None, options)
-        engine.run(data, settings, factors, _course(model, identity, options, fitted.history))
-    except DivergedError:
-        if fitted.history:
-            take_over()
-        raise
-    take_over()
-    _warn_of_nothing(model)
-    return
+    _warn_of_nothing(model.state.history)
 
 
 def train_on_files(
     model: "SAD", engine: Engine, files: ParquetFiles, comparisons: Comparisons | None, options: Options
 ) -> None:
-    """Have an engine read files and train; take over the items, and the users where the engine collects."""
+    """Have an engine read files and train, and take over what it learns, or the file that it is written to."""
     shared = engine.read(files, comparisons)
     try:
         if shared.shape[1] < 2:
@@ -216,25 +180,36 @@ def train_on_files(
         settings = _resolved(model, shared, checked(model))
         refuse_elsewhere(settings, options.validation, options.patience)
         history: list[Figures] = []
-        try:
-            known = {"class": type(model).__name__, "files": shared.fingerprint(), "settings": settings.identity()}
-            shared.train(settings, _course(model, known, options, history))
-        except DivergedError:
-            if history:
-                model.state = fitted_away(shared, settings, history)
-            raise
-        model.state = fitted_away(shared, settings, history)
-        if engine.collect:
-            collect(model)
-    except BaseException:
-        if not model.is_fitted or model.state.away is not shared:
-            shared.end()
-        raise
+
+        def keep(learnt: Learnt) -> None:
+            _warn_of_nothing(history)
+            if engine.output is None:
+                model.state = _brought_here(learnt, settings, history)
+                return
+            params = {**model.get_params(), "random_state": settings.seed}
+            write_learnt(engine.output, learnt, settings, history, type(model).__name__, params)
+            model.state = load_model(engine.output, mmap=True, verify=False)[0]
+
+        identity = {"class": type(model).__name__, "files": shared.fingerprint(), "settings": settings.identity()}
+        shared.train(settings, _course(model, identity, options, history), keep)
+    finally:
+        shared.end()
     rows, timed = shared.repeated
     if rows:
         warn_of_repeated(rows, timed=timed)
-    _warn_of_nothing(model)
-    return
+
+
+def _brought_here(learnt: Learnt, settings: Settings, history: list[Figures]) -> State:
+    """Return as a state what was learnt elsewhere."""
+    k, rows = settings.factors, learnt.item_rows
+    tau = rows[:, k:] if settings.learn_rivals else None
+    parameters = Parameters(learnt.user_factors.whole(), rows[:, :k], tau, learnt.item_bias)
+    for array in (parameters.user_factors, parameters.item_factors, tau, learnt.item_bias):
+        if array is not None:
+            array.flags.writeable = False
+    shape = len(learnt.users), len(learnt.items)
+    seen = make(learnt.seen_data.whole(), learnt.seen_indices.whole(), learnt.seen_indptr, shape)
+    return State(Point(parameters), Ids(learnt.users, "user"), Ids(learnt.items, "item"), seen, settings, history)
 
 
 def _course(model: "SAD", identity: Mapping[str, Any], options: Options, history: list[Figures]) -> Course:
@@ -264,25 +239,8 @@ def _call_back(
     return any(answers)
 
 
-def collect(model: "SAD") -> None:
-    """Bring the users to this process, where they are with the workers of a cluster that learnt them.
-
-    For any other model nothing is done.
-    """
-    away = model.state.away
-    if away is not None:
-        vectors, ids, seen = away.users()
-        vectors.flags.writeable = False
-        parameters = replace(model.state.parameters, user_factors=vectors)
-        model.state = replace(
-            model.state, belief=Point(parameters), users=Ids(ids, "user"), stored_seen=seen, away=None
-        )
-        away.end()
-    return
-
-
-def _warn_of_nothing(model: "SAD") -> None:
-    if model.state.history and not any(figures["updates"] for figures in model.state.history):
+def _warn_of_nothing(history: list[Figures]) -> None:
+    if history and not any(figures["updates"] for figures in history):
         warnings.warn(
             "nothing was learnt: no user has both an item (of a weight above 0) and one that they did not touch",
             DataWarning,

@@ -26,9 +26,8 @@ from sadrec.models import fitting, newcomers
 from sadrec.models.base import Estimator, ModelFileError, documented
 from sadrec.models.export import PartEngine, Question, recommend_everybody
 from sadrec.models.features import explained_by_features, prepare
-from sadrec.models.files import model_checksum, save_model
+from sadrec.models.files import load_model, model_checksum, save_model
 from sadrec.models.fitting import Callback, Options
-from sadrec.models.shards import read_model, save_shards
 from sadrec.models.state import NOTHING, State
 from sadrec.ranking import Parameters
 from sadrec.ranking.belief import Belief, Point
@@ -137,10 +136,9 @@ class SAD(TrainingSettings, Estimator):
             A folder, and how often to write to it (0: after every epoch). Killed and run again with the same arguments,
             the fit continues from there and ends with the same bits as an undisturbed one.
         engine
-            Where to train: :class:`sadrec.cluster.Ray` trains on a cluster, with the same bits (docs/cluster.md). It
-            takes neither ``validation`` nor ``solver="variational"``; callbacks cannot ask the model meanwhile.
-            Interactions in a path of Parquet (file, folder, pattern) are then read by the workers, and the users stay
-            with them unless ``collect=True`` is given.
+            Where to train: :class:`sadrec.cluster.Ray` trains on a cluster, with the same bits (docs/cluster.md).
+            ``data`` is then a path of Parquet with interactions (file, folder, pattern), which the workers read. It
+            takes neither ``validation`` nor features; callbacks cannot ask the model meanwhile.
 
         Raises
         ------
@@ -150,17 +148,22 @@ class SAD(TrainingSettings, Estimator):
         options = Options(
             show_progress, validation, patience, monitor, tuple(callbacks), checkpoint, checkpoint_seconds, engine
         )
-        if engine is not None and (isinstance(data, ParquetFiles) or holds_interactions(data)):
+        if engine is not None:
+            if not (isinstance(data, ParquetFiles) or holds_interactions(data)):
+                raise ValueError(
+                    "an engine trains on interactions in Parquet, which its workers read: write the data to a folder "
+                    "that all nodes see (frame.write_parquet) and give its path, or leave engine out"
+                )
             files = data if isinstance(data, ParquetFiles) else ParquetFiles([data])
             if isinstance(weights, str):
                 files, weights = replace(files, weight=weights), None
             if item_features is not None or user_features is not None:
                 refuse_features()
-            more = {"weights": weights, "dislikes": dislikes, "warm_start": warm_start}
-            if odd := [name for name, value in more.items() if value is not None]:
+            here = {"weights": weights, "dislikes": dislikes, "warm_start": warm_start}
+            if refused := [name for name, value in here.items() if value is not None]:
+                column = " (weights may be the name of a column)" if refused[0] == "weights" else ""
                 raise ValueError(
-                    f"{odd[0]} needs the data in this process: read the files first (Interactions.read) and give what "
-                    f"was read, or leave {odd[0]} out"
+                    f"{refused[0]} needs all data in one process: leave {refused[0]} out{column}, or leave engine out"
                 )
             fitting.train_on_files(self, engine, files, comparisons, options)
             return self
@@ -925,18 +928,8 @@ class SAD(TrainingSettings, Estimator):
         return cls.from_factors(xi, eta, None, bias, users, items, seen)
 
     def save(self, path: str | Path) -> None:
-        """Write parameters, settings, ids and what was seen to a file; an old file stays until all is written.
-
-        Where the users are with the workers of a cluster, ``path`` is a folder that all nodes
-        share: each worker writes its users, and from then on the model is the one in the folder.
-        """
-        if self.state.away is None:
-            save_model(path, self.state, *self._named_params())
-            return
-        away = self.state.away
-        save_shards(path, self.state, *self._named_params())
-        self.state = read_model(path, mmap=True, verify=False)[0]
-        away.end()
+        """Write parameters, settings, ids and what was seen to a file; an old file stays until all is written."""
+        save_model(path, self.state, *self._named_params())
 
     @classmethod
     def load(cls, path: str | Path, mmap: bool = False, *, verify: bool | None = None) -> Self:
@@ -945,7 +938,7 @@ class SAD(TrainingSettings, Estimator):
         Parameters
         ----------
         path
-            Of a file or folder that :meth:`save` wrote. ``SAD.load`` reads a BPR model too, and returns one. What is
+            Of a file that :meth:`save` wrote. ``SAD.load`` reads a BPR model too, and returns one. What is
             damaged, cut short, of another kind or of a newer version raises a ModelFileError.
         mmap
             Leave the arrays in the file; the operating system reads a page when it is asked for.
@@ -953,7 +946,7 @@ class SAD(TrainingSettings, Estimator):
             Whether to compare the content with its checksum and to check that every number is finite, which reads all
             of it; None: unless ``mmap`` is given.
         """
-        state, name, params = read_model(path, mmap, not mmap if verify is None else verify)
+        state, name, params = load_model(path, mmap, not mmap if verify is None else verify)
         kinds: list[type[SAD]] = [SAD, *SAD.__subclasses__(), cls]
         try:
             kind = {kind.__name__: kind for kind in kinds}[name]

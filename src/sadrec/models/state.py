@@ -11,7 +11,6 @@ from sadrec._types import Positions
 from sadrec.data._matrix import drop_disliked
 from sadrec.data.ids import Ids
 from sadrec.models.features import ModelFeatures
-from sadrec.models.stacked import StackedMatrix
 from sadrec.ranking import Parameters
 from sadrec.ranking.belief import Belief
 from sadrec.ranking.results import Results
@@ -57,7 +56,6 @@ class State:
     features: ModelFeatures | None = None
     file: tuple[Path, str] | None = None
     results: Results | None = None
-    away: Any = None  # who holds the users, where that is not this process
 
     @property
     def parameters(self) -> Parameters:
@@ -88,8 +86,6 @@ class State:
 
     def seen_by(self, user: int) -> Any:
         """Return the items that a user was seen with, in order."""
-        if isinstance(self.seen, StackedMatrix):
-            return self.seen.items_of(user)
         start, items = self._seen_rows
         return items[start[user] : start[user + 1]] if start.size else NOTHING
 

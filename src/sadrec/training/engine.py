@@ -3,15 +3,14 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn, Protocol
+from typing import Any, NamedTuple, NoReturn, Protocol
 
-from sadrec._types import Floats
+from sadrec._files import Pieces
+from sadrec._types import Floats, Positions
 from sadrec.data import Comparisons
 from sadrec.data.ids import IdArray
 from sadrec.data.parquet import ParquetFiles
-from sadrec.training.dataset import TrainingData
 from sadrec.training.defaults import Described
-from sadrec.training.factors import Factors
 from sadrec.training.settings import Settings
 from sadrec.training.trainer import Figures
 
@@ -32,8 +31,24 @@ class Course:
     history: list[Figures]
 
 
+class Learnt(NamedTuple):
+    """What was learnt elsewhere: ids and items are here, and large arrays come a piece at a time."""
+
+    users: IdArray
+    items: IdArray
+    user_factors: Pieces
+    item_rows: Floats  # eta and, where rivals are learnt, tau
+    item_bias: Floats | None
+    seen_indptr: Positions
+    seen_indices: Pieces
+    seen_data: Pieces
+
+
+Keep = Callable[[Learnt], None]
+
+
 class SharedFeedback(Described, Protocol):
-    """Interactions that those hold who train on them, and what they learn."""
+    """Interactions that workers hold and train on."""
 
     @property
     def repeated(self) -> tuple[int, bool]:
@@ -44,20 +59,8 @@ class SharedFeedback(Described, Protocol):
         """Return a digest of all of it."""
         ...
 
-    def train(self, settings: Settings, course: Course) -> None:
-        """Train to the end, and fill the history."""
-        ...
-
-    def items(self) -> tuple[IdArray, Floats, Floats | None]:
-        """Bring the items here: ids, rows of eta and tau, and bias."""
-        ...
-
-    def users(self) -> tuple[Floats, IdArray, Any]:
-        """Bring the users here: factors, ids and what was seen."""
-        ...
-
-    def write_users(self, folder: Path, token: str) -> list[Any]:
-        """Have the users written to files of a folder whose names have a token in them; return what they hold."""
+    def train(self, settings: Settings, course: Course, keep: Keep) -> None:
+        """Train to the end, fill the history, and call ``keep`` with what was learnt; again where that is lost."""
         ...
 
     def end(self) -> None:
@@ -69,12 +72,8 @@ class Engine(Protocol):
     """Trains elsewhere: ``sadrec.cluster.Ray`` does."""
 
     @property
-    def collect(self) -> bool:
-        """Whether what was learnt from files is brought to this process at the end."""
-        ...
-
-    def run(self, data: TrainingData, settings: Settings, factors: Factors, course: Course) -> None:
-        """Train to the end, from ``factors`` and into them, and fill the history."""
+    def output(self) -> str | Path | None:
+        """The file that a fitted model is written to; None: it comes to the memory of this process."""
         ...
 
     def read(self, files: ParquetFiles, comparisons: Comparisons | None = None) -> SharedFeedback:

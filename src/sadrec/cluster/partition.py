@@ -1,18 +1,18 @@
-"""The program's part in reading files with workers: it sees counts, some ids to cut by, and references."""
+"""Partition files among workers: the program sees counts, some ids to cut by, and references to the rest."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from sadrec.cluster.conductor import Workers
-from sadrec.cluster.home import Found, Moved, Read
 from sadrec.cluster.layout import Bounds
+from sadrec.cluster.scheduler import Workers
+from sadrec.cluster.shuffle import IdCounts, Received, RowsRead
 from sadrec.data.ids import IdArray
 from sadrec.data.parquet import ParquetFiles
 
 
-class Settled(NamedTuple):
-    """Data that workers are the home of: what the program knows of it."""
+class Partitioned(NamedTuple):
+    """What the program knows of data that workers hold."""
 
     bounds: tuple[Bounds, Bounds]
     interactions: int
@@ -28,19 +28,19 @@ class Settled(NamedTuple):
         return int(self.bounds[0][-1]), int(self.bounds[1][-1])
 
 
-def settle(workers: Workers, files: ParquetFiles) -> Settled:
-    """Have workers read files and share what is in them."""
+def partition(workers: Workers, files: ParquetFiles) -> Partitioned:
+    """Have workers read files, and exchange rows until each has all interactions of its users."""
     count = range(workers.count)
 
     def each(method: str, *arguments: Any, own: Any = None) -> list[list[Any]]:
         """Call all workers, each with its own arguments too, and return the references that each answers with."""
         returns = workers.count + (method == "merge_ids")
         given = [() if own is None else own[worker] for worker in count]
-        answers = [workers.call(w, method, *arguments, *given[w], returns=returns) for w in count]
+        answers = [workers.call(w, f"data.{method}", *arguments, *given[w], returns=returns) for w in count]
         return [list(answer) if returns > 1 else [answer] for answer in answers]
 
-    read: list[Read] = workers.get(
-        [workers.call(w, "read", files, runs) for w, runs in enumerate(files.divided(workers.count))]
+    read: list[RowsRead] = workers.get(
+        [workers.call(w, "data.read", files, runs) for w, runs in enumerate(files.divided(workers.count))]
     )
     for what, types in zip(
         ("user ids", "item ids", "timestamps"), zip(*(part.types for part in read), strict=True), strict=True
@@ -52,15 +52,17 @@ def settle(workers: Workers, files: ParquetFiles) -> Settled:
     counts = [part.rows for part in read]
     cuts = _cuts([part.users for part in read], counts), _cuts([part.items for part in read], counts)
     merged = each("merge_ids", own=_turned(each("send_ids", *cuts)))
-    found: list[Found] = workers.get([answer[0] for answer in merged])
-    bounds = _starts([part.users for part in found]), _starts([part.items for part in found])
+    counted: list[IdCounts] = workers.get([answer[0] for answer in merged])
+    bounds = _starts([part.users for part in counted]), _starts([part.items for part in counted])
     sent = each("send_rows", bounds, own=_turned([answer[1:] for answer in merged]))
-    moved: list[Moved] = workers.get([workers.call(w, "settle", *pieces) for w, pieces in enumerate(_turned(sent))])
-    rows_read, kept = sum(counts), sum(part.interactions for part in moved)
-    digest = f"{sum(part.digest for part in moved) % 2**64:016x}-{kept}-{bounds[0][-1]}-{bounds[1][-1]}"
-    longest = max(part.longest for part in moved)
+    received: list[Received] = workers.get(
+        [workers.call(w, "data.receive_rows", *pieces) for w, pieces in enumerate(_turned(sent))]
+    )
+    rows_read, kept = sum(counts), sum(part.interactions for part in received)
+    digest = f"{sum(part.digest for part in received) % 2**64:016x}-{kept}-{bounds[0][-1]}-{bounds[1][-1]}"
+    longest = max(part.longest for part in received)
     timed = read[0].types[2] is not None
-    return Settled(bounds, kept, rows_read - kept, longest, read[0].has_ratings, timed, digest)
+    return Partitioned(bounds, kept, rows_read - kept, longest, read[0].has_ratings, timed, digest)
 
 
 def _starts(counts: list[int]) -> Bounds:

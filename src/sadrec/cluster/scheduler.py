@@ -1,4 +1,4 @@
-"""The conductor: has workers train epoch after epoch by the schedule of one machine.
+"""The scheduler: has workers train epoch after epoch by the schedule of one machine.
 
 It holds no rows: it tells workers which cells to train and hands them references to what others send. Workers do not
 wait for each other but for the blocks that they need.
@@ -29,7 +29,7 @@ class Workers(Protocol):
     count: int
 
     def call(self, worker: int, method: str, *arguments: Any, returns: int = 1) -> Any:
-        """Have a worker do something after what it was told before; return a reference, or so many, at once."""
+        """Have a worker do something after its earlier calls; return a reference, or ``returns`` of them, at once."""
         ...
 
     def get(self, references: list[Any]) -> list[Any]:
@@ -56,15 +56,15 @@ class Slowest(NamedTuple):
     waiting: float  # share of their time that the others wait
 
 
-class Conductor:
+class Scheduler:
     """Trains epochs on workers; between epochs the rows are wherever the last one left them."""
 
-    def __init__(self, workers: Workers, settings: Settings, drawn: bool, pairs: int, homes: bool = False):
-        """Take workers and what they train on: drawn negatives, so many given pairs; ``homes``: they share the data."""
+    def __init__(self, workers: Workers, settings: Settings, pairs: int = 0) -> None:
+        """Take workers that have the data, and the number of comparisons that they train on besides."""
         self.workers, self.settings = workers, settings
-        self._drawn, self._pairs, self._homes = drawn, pairs, homes
+        self._pairs = pairs
         self._key = REST
-        self._shared = REST  # the last deal for which homes have sent what users did
+        self._shared = REST  # the last deal for which workers have sent each other interactions
         self._owners: Owners = np.arange(workers.count)
         self.times: list[Done] = []
         """What workers said of the sub-epochs of the last epoch."""
@@ -91,7 +91,7 @@ class Conductor:
                     keep(boundary)
                 del boundary  # its references keep rows in Ray's store
             if first:
-                self._tell("begin_epoch", epoch)
+                self._tell("training.begin_epoch", epoch)
                 first = False
             following = plan[position + 1] if position + 1 < len(plan) else None
             after = place
@@ -100,7 +100,7 @@ class Conductor:
             answers += self._sub_epoch(key, cells, place, after, position / len(plan), epoch, coming)
             self._owners = place if following is None or following[0] != key else after
         done: list[Done] = self.workers.get(answers)
-        sizes: list[Size] = self.workers.get(self._tell("size"))
+        sizes: list[Size] = self.workers.get(self._tell("training.size"))
         self.times = done
         self.moved = sum(self.workers.get(received)) + sum(part.moved for part in done)
         figures = epoch_figures(self._cell_figures(epoch, done), rate_at(self.settings, epoch, 0.0), 1.0)
@@ -125,10 +125,9 @@ class Conductor:
 
     def _plan(self, epoch: int) -> list[tuple[Key, schedule.Cells]]:
         """Return the sub-epochs with the deals that they belong to."""
-        parts, shards = [], given_shards(self.settings)
+        shards = given_shards(self.settings)
         sub_epochs = schedule.given_pairs(shards)
-        if self._drawn:
-            parts.append([(Key("drawn", epoch), cells) for cells in schedule.drawn_negatives(self.settings.blocks)])
+        parts = [[(Key("drawn", epoch), cells) for cells in schedule.drawn_negatives(self.settings.blocks)]]
         if self._pairs:
             rounds = range(rounds_of(self._pairs, shards))
             parts.append([(Key("given", epoch, number), cells) for number in rounds for cells in sub_epochs])
@@ -156,7 +155,7 @@ class Conductor:
         for worker in range(self.workers.count):
             leaving = np.flatnonzero((place == worker) & (after != worker)).tolist()
             task = Task(key, cells[doing == worker], rate, arriving[worker], leaving)
-            answer = self.workers.call(worker, "train", task, *incoming[worker], returns=1 + len(leaving))
+            answer = self.workers.call(worker, "training.train", task, *incoming[worker], returns=1 + len(leaving))
             if leaving:
                 answer, *sent = answer
                 coming |= dict(zip(leaving, sent, strict=True))
@@ -167,20 +166,24 @@ class Conductor:
         """Have all workers send each other the rows that another layout gives them."""
         count = self.workers.count
         pieces = [
-            self._each(self.workers.call(worker, "scatter", key, place, returns=count)) for worker in range(count)
+            self._each(self.workers.call(worker, "training.scatter", key, place, returns=count))
+            for worker in range(count)
         ]
         boundary = Boundary(epoch, self._key, self._owners, key, place, pieces)
         return self._gather(boundary) + self._share_positives(key), boundary
 
     def _share_positives(self, key: Key) -> list[Any]:
-        """Have the homes of users send what these did to the workers that train them, where workers share the data."""
+        """Have workers send interactions to those that train the users in a deal."""
         count = self.workers.count
-        if not self._homes or key.kind != "drawn" or key == self._shared:
+        if key.kind != "drawn" or key == self._shared:
             return []
         self._shared = key
-        sent = [self._each(self.workers.call(home, "send_positives", key, returns=count)) for home in range(count)]
+        sent = [
+            self._each(self.workers.call(worker, "training.send_positives", key, returns=count))
+            for worker in range(count)
+        ]
         return [
-            self.workers.call(worker, "take_positives", key, *(pieces[worker] for pieces in sent))
+            self.workers.call(worker, "training.take_positives", key, *(pieces[worker] for pieces in sent))
             for worker in range(count)
         ]
 
@@ -188,7 +191,7 @@ class Conductor:
         """Have all workers take over what was sent to them."""
         start, to = (boundary.start, boundary.start_owners), (boundary.key, boundary.owners)
         received = [
-            self.workers.call(worker, "gather", *start, *to, *(sent[worker] for sent in boundary.pieces))
+            self.workers.call(worker, "training.gather", *start, *to, *(sent[worker] for sent in boundary.pieces))
             for worker in range(self.workers.count)
         ]
         self._key, self._owners = to
@@ -223,10 +226,7 @@ class Conductor:
 
     def _cell_figures(self, epoch: int, done: list[Done]) -> Doubles:
         """Return the figures of all cells in the order of one machine, so that sums come out the same."""
-        blocks = self.settings.blocks
-        figures: dict[Key, Doubles] = {}
-        if self._drawn:
-            figures[Key("drawn", epoch)] = np.zeros((blocks**2, 3))
+        figures: dict[Key, Doubles] = {Key("drawn", epoch): np.zeros((self.settings.blocks**2, 3))}
         for part in done:
             if part.key not in figures:
                 figures[part.key] = np.zeros((cells_of(given_shards(self.settings)), 3))
