@@ -13,6 +13,7 @@ import argparse
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import warnings
 from contextlib import contextmanager
@@ -160,15 +161,28 @@ def driver(asked):
 
 
 def program(address, folder):
-    """Fit and write the model; print the most memory that this process has taken, in MB, and the size of the data."""
+    """Fit and write the model; print the most memory of this process, in MB, and the size of the data.
+
+    Pages of files and of Ray's store, which other processes share, are not counted.
+    """
     from sadrec.cluster import Ray
 
+    own, over = [], threading.Event()
+
+    def sample():
+        while not over.wait(0.01):
+            status = Path("/proc/self/status").read_text().splitlines()
+            own.append(int(next(line for line in status if line.startswith("RssAnon")).split()[1]) // 1024)
+
+    sampler = threading.Thread(target=sample)
+    sampler.start()
     model = SAD(64, iterations=2, blocks=16, **SETTINGS)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*rows repeat a")
         model.fit(f"{folder}/data", False, engine=Ray(workers=2, address=address, output=f"{folder}/model.sad"))
-    most = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
-    print(int(most.split()[1]) // 1024, model.state.seen.nnz, len(model.users))  # the last two read the file
+    over.set()
+    sampler.join()
+    print(max(own), model.state.seen.nnz, len(model.users))
 
 
 def cost(asked):

@@ -160,15 +160,6 @@ def test_partial_fit_goes_on_with_the_same_features(model, tmp_path):
     assert np.isfinite(again.preference("u99", "i37", "i38"))
 
 
-def test_an_engine_is_refused():
-    class Elsewhere:
-        def run(self, *arguments, **options):
-            raise AssertionError
-
-    with pytest.raises(ValueError, match="leave them out with an engine"):
-        SAD(**SETTINGS).fit(taste(), item_features=COLOURS, engine=Elsewhere())
-
-
 def test_ids_of_another_kind_are_refused():
     numbered = pl.DataFrame({"item": list(range(36)), "colour": ["red", "blue"] * 18})
     with pytest.raises(TypeError, match="ids of two kinds meet"):

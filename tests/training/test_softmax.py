@@ -1,7 +1,5 @@
 """The softmax over negatives: its gradient, what is shared and held back, lengths, and the settings."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -9,7 +7,6 @@ import scipy.sparse as sp
 from sadrec import BPR, SAD, Interactions
 from sadrec.models.fitting import settings_for
 from sadrec.ranking.fold_in import fold_in
-from sadrec.training.centres import Centre
 from sadrec.training.dataset import training_data
 from sadrec.training.factors import initial_factors
 from sadrec.training.size import bytes_needed
@@ -130,12 +127,12 @@ def test_rows_decay_to_their_centres_and_negatives_as_far_as_one_among_them():
     matrix = np.zeros((1, 30), bool)
     matrix[0, 3] = True
     rate, l2 = 0.1, 0.2
-    centre = Centre(np.ones((1, K), np.float32), np.full((30, K), 2, np.float32), np.full(30, 3, np.float32))
+    centre = np.ones((1, K), np.float32), np.full((30, K), 2, np.float32), np.full(30, 3, np.float32)
     moved = []
-    for centres in (None, SimpleNamespace(of=lambda factors: centre)):
+    for centres in (None, lambda factors: centre):
         work = softmax_trainer(matrix, learning_rate=rate, regularization=l2, learn_rivals=False, bias=True)
         work.factors.users[:] = 0
-        work._centres = centres
+        work._centre = centres
         work.train_epoch()
         moved.append([work.factors.users[:, 0], work.factors.items[:, 0], work.factors.bias])
     kept = [1 - (held - free) / value for free, held, value in zip(*moved, (1, 2, 3), strict=True)]

@@ -18,6 +18,8 @@ from sadrec._types import Doubles
 
 FEW = 1024
 """Columns up to which the eigendecomposition is made."""
+HALF = 5.0
+"""Number of observations of a row that counts half as much as one of very many."""
 STEPS = 30
 """Of conjugate gradients, at most."""
 _GRID = np.logspace(-3, 6, 37)
@@ -51,7 +53,13 @@ def on_one_thread() -> Any:
 class Ridge:
     """The regression on given rows, CSR (rows, columns), with given weights; prepared once, fitted to many targets."""
 
+    @classmethod
+    def observed(cls, rows: Any, counts: Doubles) -> "Ridge":
+        """Prepare the regression on rows, from the number of observations of each."""
+        return cls(rows, counts / (counts + HALF))
+
     def __init__(self, rows: Any, weight: Doubles) -> None:
+        self.rows = rows
         self._kept = np.flatnonzero(weight > 0)
         if not len(self._kept):
             raise ValueError("no row has a weight above 0")

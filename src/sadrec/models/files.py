@@ -22,8 +22,8 @@ from sadrec._files import (
 )
 from sadrec._sparse import check_starts, checked_csr
 from sadrec.data.ids import IdArray, Ids, text_ids
+from sadrec.features.predictor import pack_features, unpack_features
 from sadrec.models.base import ModelFileError
-from sadrec.models.features import pack_features, unpack_features
 from sadrec.models.state import State
 from sadrec.ranking import Parameters
 from sadrec.ranking.belief import Belief, Gaussian, Point
@@ -165,7 +165,7 @@ def load_model(path: str | Path, mmap: bool, verify: bool) -> tuple[State, str, 
         settings, history, params, name = _settled_header(header)
         lazily = mmap and not verify
         belief = _belief(tensors, header, parameters, finite=verify or not mmap)
-        features = unpack_features(header.get("features"), tensors, parameters, finite=verify or not mmap)
+        features = unpack_features(header.get("features"), tensors, _targets(parameters), finite=verify or not mmap)
         known = seen if lazily else seen()
         results = unpack_results(tensors, shape, finite=verify or not mmap)
         return State(belief, users, items, known, settings, history, features, file, results), name, params
@@ -204,6 +204,12 @@ def _arrays(tensors: Tensors, names: Sequence[str], finite: bool) -> Tensors:
             raise ValueError("rival_factors must not be negative")
         array.flags.writeable = False
     return arrays
+
+
+def _targets(parameters: Parameters) -> dict[str, tuple[int, int]]:
+    """Return how many users and items there are, and how many numbers features predict of each."""
+    k, learns, has_bias = parameters.n_factors, parameters.rival_factors is not None, parameters.item_bias is not None
+    return {"user": (parameters.n_users, k), "item": (parameters.n_items, k * (1 + learns) + has_bias)}
 
 
 def _belief(tensors: Tensors, header: Mapping[str, Any], parameters: Parameters, finite: bool) -> Belief:

@@ -17,7 +17,6 @@ from sadrec.data._matrix import make
 from sadrec.data.ids import Ids
 from sadrec.data.interactions import warn_of_repeated
 from sadrec.data.parquet import ParquetFiles
-from sadrec.models.features import Prepared
 from sadrec.models.files import load_model, write_learnt
 from sadrec.models.state import State
 from sadrec.models.variational import fit_comparisons
@@ -29,6 +28,7 @@ from sadrec.training.dataset import TrainingData, training_data
 from sadrec.training.defaults import Described, as_before, resolve
 from sadrec.training.engine import Course, Engine, Learnt, refuse_elsewhere
 from sadrec.training.factors import Factors, initial_factors
+from sadrec.training.features import Prepared
 from sadrec.training.layout import count
 from sadrec.training.run import run
 from sadrec.training.settings import Settings
@@ -135,8 +135,8 @@ def train(
             if latest:
                 model.state = latest[0]
         return
-    centres = None if features is None else features.centres()
-    trainer = Trainer(factors, settings, data.positives(settings), data.pair_sources(settings), threads, centres)
+    centre = None if features is None else features.centre
+    trainer = Trainer(factors, settings, data.positives(settings), data.pair_sources(settings), threads, centre)
     data.let_go()
     seen = seen_before if data.matrix is None else whole.seen  # a function: it may take a copy, at the end
     results = None if features is not None else _results(data, None if settings_before is None else start)
@@ -147,10 +147,8 @@ def train(
             array.flags.writeable = not finished
         # A new object for every epoch: what was derived from the factors of the last one is not kept.
         seen = fitted.seen if finished else fitted.stored_seen
-        parameters, predicted = _parameters(factors), None
-        if features is not None and centres is not None:
-            parameters, predicted = features.complete(factors, centres)
-        return replace(fitted, belief=Point(parameters), stored_seen=seen, features=predicted)
+        full, predicted = (factors, None) if features is None else features.complete(factors)
+        return replace(fitted, belief=Point(_parameters(full)), stored_seen=seen, features=predicted)
 
     def after_epoch(epoch: int, figures: Figures) -> bool:
         return bool(options.callbacks) and _call_back(model, options.callbacks, epoch, figures, learnt())

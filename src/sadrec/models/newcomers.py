@@ -11,12 +11,12 @@ from sadrec.data import Comparisons
 from sadrec.data._matrix import drop_disliked, enlarged, join_ids
 from sadrec.data.ids import Ids
 from sadrec.features import Features
-from sadrec.models.features import ModelFeatures, Predictor, item_parts
+from sadrec.features.predictor import ModelFeatures, Predictor, item_parts
 from sadrec.models.state import State
 from sadrec.ranking.belief import Gaussian
 from sadrec.ranking.fold_in import FoldIn
 from sadrec.ranking.logistic import Estimate
-from sadrec.ranking.parameters import average_user
+from sadrec.ranking.parameters import Parameters, average_user
 
 
 class Placed(NamedTuple):
@@ -106,8 +106,8 @@ def _own_population(state: State) -> Doubles:
 
 def own_spread(state: State) -> Doubles:
     """Return the covariance of eta, and of the bias, of the items around what features predict."""
-    predictor, k = known_features(state, "item"), state.parameters.n_factors
-    eta, _, bias = item_parts(predictor.predict(predictor.rows), k, state.parameters)
+    predictor = known_features(state, "item")
+    eta, _, bias = item_parts(predictor.predict(predictor.rows), *_kind(state.parameters))
     own = [state.parameters.item_factors - eta]
     if state.parameters.item_bias is not None:
         own.append((state.parameters.item_bias - bias)[:, None])
@@ -145,11 +145,11 @@ def with_rows(state: State, what: str, new: Ids, rows: Any) -> State:
         )
         changed: dict[str, Any] = {"users": all_ids, "features": replace(features, user=wider)}
     else:
-        eta, tau, bias = item_parts(predicted, old.n_factors, old)
+        eta, tau, bias = item_parts(predicted, *_kind(old))
         parameters = replace(
             old,
             item_factors=_joined(old.item_factors, eta),
-            rival_factors=None if old.rival_factors is None else _joined(old.rival_factors, tau),
+            rival_factors=None if old.rival_factors is None else _joined(old.rival_factors, np.maximum(tau, 0)),
             item_bias=None if old.item_bias is None else _joined(old.item_bias, bias),
         )
         larger = replace(plain, parameters=parameters)
@@ -161,6 +161,11 @@ def with_rows(state: State, what: str, new: Ids, rows: Any) -> State:
     if seen is not None:
         seen = enlarged(seen, parameters.n_users, parameters.n_items)
     return replace(state, belief=larger, stored_seen=seen, file=None, **changed)
+
+
+def _kind(parameters: Parameters) -> tuple[int, bool, bool]:
+    """Return the number of factors, and whether rivals and biases are learnt."""
+    return parameters.n_factors, parameters.rival_factors is not None, parameters.item_bias is not None
 
 
 def _within(predicted: Doubles, what: str) -> Doubles:

@@ -22,10 +22,10 @@ from sadrec.data._matrix import checked_seen, enlarged
 from sadrec.data.ids import IdArray, Ids, as_id_array, is_scalar_id
 from sadrec.data.interactions import weights_in
 from sadrec.data.parquet import ParquetFiles, holds_interactions
+from sadrec.features.predictor import explained_by_features
 from sadrec.models import fitting, newcomers
 from sadrec.models.base import Estimator, ModelFileError, documented
 from sadrec.models.export import PartEngine, Question, recommend_everybody
-from sadrec.models.features import explained_by_features, prepare
 from sadrec.models.files import load_model, model_checksum, save_model
 from sadrec.models.fitting import Callback, Options
 from sadrec.models.state import NOTHING, State
@@ -44,6 +44,7 @@ from sadrec.ranking.tournament import Tournament
 from sadrec.ranking.vectors import user_vectors
 from sadrec.training.dataset import training_data
 from sadrec.training.engine import Engine, refuse_features
+from sadrec.training.features import prepare
 from sadrec.training.settings import Settings, TrainingSettings
 
 Scored = tuple[IdArray, Floats]
@@ -530,7 +531,9 @@ class SAD(TrainingSettings, Estimator):
         explanation = explain(belief.parameters, row, *pair, liked=liked if liked.size else None, **training)
         named: dict[str, Any] = {"item": ids[pair[0]], "rival": ids[pair[1]], "liked": ids[explanation.liked]}
         if state.features is not None and state.features.item is not None:
-            total, columns = explained_by_features(state.features, belief.parameters, row, *pair)
+            p = belief.parameters
+            learns = p.rival_factors is not None, p.item_bias is not None
+            total, columns = explained_by_features(state.features.item, p.user_factors[row], pair[0], pair[1], *learns)
             named |= {"by_features": total, "columns": tuple(columns)}
         beside, chance = float(belief.pair_part(row, *pair)[0]), float(belief.probability(row, *pair))
         return replace(explanation, **named, beside=beside, margin=explanation.margin + beside, probability=chance)

@@ -10,7 +10,7 @@ import numpy as np
 from sadrec._types import Positions
 from sadrec.data._matrix import drop_disliked
 from sadrec.data.ids import Ids
-from sadrec.models.features import ModelFeatures
+from sadrec.features.predictor import ModelFeatures
 from sadrec.ranking import Parameters
 from sadrec.ranking.belief import Belief
 from sadrec.ranking.results import Results

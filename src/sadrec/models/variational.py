@@ -9,7 +9,6 @@ import numpy as np
 
 from sadrec._types import Doubles, Floats
 from sadrec.features.ridge import on_one_thread
-from sadrec.models.features import Prepared
 from sadrec.models.state import State
 from sadrec.ranking import Parameters
 from sadrec.ranking.belief import Belief, Gaussian
@@ -19,6 +18,7 @@ from sadrec.ranking.ties import Ties, distance
 from sadrec.training.beliefs import Rows
 from sadrec.training.dataset import TrainingData
 from sadrec.training.factors import Factors
+from sadrec.training.features import Prepared
 from sadrec.training.given import Pairs
 from sadrec.training.layout import Counts, count
 from sadrec.training.learners import Learners
@@ -63,12 +63,13 @@ def fit_comparisons(
         parameters = belief.parameters
         figures |= dict(zip(("left_out_loss", "left_out_loss_without_factors"), losses, strict=False))
         predicted = None
-        if features is not None and centres is not None:
+        if features is not None:
             sides = (parameters.item_factors, parameters.rival_factors)
             rows = np.hstack([side for side in sides if side is not None])
             factors = Factors(parameters.user_factors, rows, parameters.item_bias)
-            whole, predicted = features.complete(factors, centres)
-            belief = replace(belief, parameters=replace(whole, user_mean=parameters.user_mean))
+            full, predicted = features.complete(factors)
+            whole = Parameters(full.users, full.eta, full.tau, full.bias, user_mean=parameters.user_mean)
+            belief = replace(belief, parameters=whole)
         return State(belief, data.users, data.items, None, settings, history, predicted, results=results)
 
     def after_sweep(figures: Figures) -> bool:
@@ -87,7 +88,6 @@ def fit_comparisons(
         stop = call_back is not None and call_back(learners.sweep, figures)
         return stop or (patience is not None and len(history) - 1 - best >= patience)
 
-    centres = None if features is None else features.centres()
     known = (None, None) if features is None else features.rows
     size = len(data.users), len(data.items), settings.factors
     with ThreadPoolExecutor(threads) as executor:

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from sadrec.data.ids import Ids, UnknownIdError, as_id_array
 from sadrec.features.encoder import Listed, Scaled
-from sadrec.models.features import Predictor
+from sadrec.features.predictor import Predictor
 from sadrec.models.newcomers import known_features as known_features_of
 from sadrec.models.newcomers import with_rows
 from sadrec.serving import questions

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from sadrec._types import Doubles, Floats
 from sadrec.training import schedule
-from sadrec.training.centres import Centre, Centres
 from sadrec.training.drawn import Deal, Positives, Spread, deal, train_drawn
 from sadrec.training.factors import Factors
+from sadrec.training.features import Centre
 from sadrec.training.given import Pairs, Room, arrange, cells_of, rounds_of, train_given
 from sadrec.training.interrupt import join
 from sadrec.training.samplers import PairSource
@@ -32,7 +32,7 @@ ADAPTIVE_FLOOR, ADAPTIVE_GAMMA, ADAPTIVE_CAP, ADAPTIVE_SHARE = 0.02, 2.0, 50.0, 
 
 _PASSING = ("seconds", "updates_per_second", "training_share", "moving_share", "waiting_share", "moved_bytes")
 
-_NO_CENTRE = Centre()
+_NO_CENTRE: Centre = (None, None, None)
 
 # Entries of tau this close to 1 count as 1 (the paper's definition of sparsity).
 SPARSE = 0.05
@@ -42,8 +42,8 @@ class Trainer:
     """Stochastic gradient training, one epoch at a time; the factors are changed in place and usable after each.
 
     ``positives`` are trained against drawn negatives; one of weight 0 is known, so never drawn as a negative, but not
-    trained on. ``sources`` give pairs. ``centres`` are what features predict. The number of threads does not change the
-    result.
+    trained on. ``sources`` give pairs. ``centre`` gives what features predict. The number of threads does not change
+    the result.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Trainer:
         positives: Positives | None = None,
         sources: list[PairSource] | None = None,
         num_threads: int = 0,
-        centres: Centres | None = None,
+        centre: Callable[[Factors], Centre] | None = None,
     ):
         self.factors = factors
         self.settings = settings
@@ -62,14 +62,14 @@ class Trainer:
         self.l1_weights: Floats | None = None
         self._positives = positives
         self._sources = sources or []
-        self._centres = centres
+        self._centre = centre
         self._threads = num_threads or os.cpu_count() or 1
         self._place: NDArray[Any] | None = None
         self._room = Room()
 
     def free(self) -> None:
         """Let go of everything but the factors, when no epoch is to follow."""
-        self._positives, self._sources, self._place, self._room, self._centres = None, [], None, Room(), None
+        self._positives, self._sources, self._place, self._room, self._centre = None, [], None, Room(), None
 
     @property
     def epochs(self) -> int:
@@ -86,7 +86,7 @@ class Trainer:
         work; what it raises ends the epoch.
         """
         began = time.perf_counter()
-        centre = _NO_CENTRE if self._centres is None else self._centres.of(self.factors)
+        centre = _NO_CENTRE if self._centre is None else self._centre(self.factors)
         if starts_second_phase(self.settings, self.epoch):
             self.l1_weights = adaptive_weights(self.factors)
         if self.settings.length and (self.epoch == 0 or self._sources):  # given pairs leave the length free
@@ -194,11 +194,10 @@ def rate_at(settings: Settings, epoch: int, through: float) -> float:
 
 def penalties_of(settings: Settings, l1_weights: Floats | None, centre: Centre = _NO_CENTRE) -> Penalties:
     """Return the penalties of an epoch."""
-    held_to = centre.users, centre.items, centre.bias
     if not settings.learn_rivals:
-        return Penalties(settings.regularization, None, None, *held_to)
+        return Penalties(settings.regularization, None, None, *centre)
     share = 1.0 if l1_weights is None else ADAPTIVE_SHARE
-    return Penalties(settings.regularization, share * settings.rival_regularization, l1_weights, *held_to)
+    return Penalties(settings.regularization, share * settings.rival_regularization, l1_weights, *centre)
 
 
 def candidates_of(settings: Settings) -> int:

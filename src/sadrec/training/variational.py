@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from sadrec._memory import give_back
 from sadrec._moments import Beliefs, divided, margin_distribution, moderated, pairing_keys
 from sadrec._types import Doubles, Floats
+from sadrec.features.ridge import Ridge
 from sadrec.training.beliefs import (
     HELD,
     Entries,
@@ -46,7 +47,6 @@ from sadrec.training.beliefs import (
     update_users,
     variance_of,
 )
-from sadrec.training.centres import Side
 from sadrec.training.controls import Coefficients
 from sadrec.training.layout import Counts, list_by_item, log_meetings, starts
 from sadrec.training.own_scores import FIRST_SCALE, OwnScores, Part, parts_of_users, slices
@@ -148,7 +148,7 @@ class Variational:
         self._met = np.diff(self._entries.start) > 0
         observed = np.diff(self.rows.start), np.diff(self._entries.start)
         self._user_side, self._item_side = (
-            None if rows is None or not many else Side(rows, counts.astype(np.float64))
+            None if rows is None or not many else Ridge.observed(rows, counts.astype(np.float64))
             for rows, counts, many in zip(features, observed, (users > 1, True), strict=True)
         )
         self.total = float(weight.sum())
