@@ -96,7 +96,7 @@ def said(model: Any) -> str:
 
 def _with_item(model: Any, features: Any) -> Any:
     """Return the factors that a new item has by its features."""
-    new = "new" if model.items.dtype.kind == "U" else 10**6
+    new = "newer" if model.items.dtype.kind == "U" else 10**6
     return copy(model).partial_fit(item_features={new: features}).item_factors[-1]
 
 

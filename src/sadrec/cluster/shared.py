@@ -182,8 +182,8 @@ class SharedData:
         """Train to the end, fill the history, and call ``keep`` with what was learnt while the workers hold it."""
         if settings.order_share:
             raise ValueError(
-                f"order_share={settings.order_share!r} needs all interactions in one process: leave order_share out, or "
-                "leave engine out"
+                f"order_share={settings.order_share!r} needs all interactions in one process: leave order_share out, "
+                "or leave engine out"
             )
         if self._engine.workers > settings.blocks:
             raise ValueError(
