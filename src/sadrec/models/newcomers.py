@@ -40,6 +40,8 @@ def visitor_state(state: State, name: Any, liked: Any, comparisons: Comparisons 
         shape, count = (1, len(state.items)), len(placed.liked)
         seen = sp.csr_matrix((np.ones(count, np.float32), placed.liked, [0, count]), shape=shape)
     belief = state.belief.of_user(placed.vector, placed.covariance)
+    if comparisons is not None:
+        belief = belief.with_answers(*_answers(state, comparisons))
     known = None if state.features is None else ModelFeatures(item=state.features.item)
     visitor = State(belief, Ids([name], "user"), state.items, seen, state.settings, state.history, known)
     visitor.__dict__["index"] = state.index  # the same items
@@ -59,10 +61,7 @@ def place(state: State, liked: Any, comparisons: Comparisons | None, features: A
     elif comparisons is not None:
         if len(np.unique(comparisons.user_index)) > 1:
             raise ValueError("the comparisons are of several users, and a vector belongs to one: give those of one")
-        comparisons = comparisons.decided
-        ids, sides = comparisons.items, (comparisons.winner_index, comparisons.loser_index)
-        winners, losers = (state.items.positions(ids[side]) for side in sides)
-        folded = state.visitors.from_comparisons(winners, losers, comparisons.weight)
+        folded = state.visitors.from_comparisons(*_answers(state, comparisons))
     elif features is None:
         raise ValueError("nothing is known of the visitor: give liked, comparisons or features")
     if features is None:
@@ -72,6 +71,15 @@ def place(state: State, liked: Any, comparisons: Comparisons | None, features: A
         return FoldIn(Estimate(centre, lambda: _own_population(state), 0), 0), columns
     answers = len(columns) if comparisons is None else len(comparisons)
     return state.visitors.held_to(centre, folded, answers, comparisons is not None), columns
+
+
+def _answers(state: State, comparisons: Comparisons) -> tuple[Positions, Positions, Any]:
+    """Return the positions of winners and losers, and the weights, of comparisons that were no ties."""
+    decided = comparisons.decided
+    winners, losers = (
+        state.items.positions(decided.items[side]) for side in (decided.winner_index, decided.loser_index)
+    )
+    return winners, losers, decided.weight
 
 
 def vectors_from(state: State, user_items: Any) -> Floats:

@@ -722,11 +722,11 @@ class SAD(TrainingSettings, Estimator):
         N, filter_items, items, method, candidates
             As for :meth:`recommend`.
         """
-        if method != "margin" or items is not None or filter_items is not None:
+        state = self.state
+        if method != "margin" or items is not None or filter_items is not None or not state.belief.by_product:
             visitor = self.visitor(liked, comparisons, features=features)
             options: Any = {"filter_items": filter_items, "items": items, "method": method, "candidates": candidates}
             return visitor.recommend(visitor.users[0], N=N, **options)
-        state = self.state
         folded, columns = newcomers.place(state, liked, comparisons, features)
         return _best(state, state.belief, folded.vector.astype(np.float32), N, columns.astype(np.int32))
 
@@ -858,7 +858,8 @@ class SAD(TrainingSettings, Estimator):
     def similar_users(self, user: Any, N: int = 10) -> Scored:
         """Return the N users most alike to one or several, by the cosine of their vectors; a user comes first."""
         state = self.state
-        nearest, cosines = similar_users(state.parameters, state.users.positions(user), N, num_threads=self.num_threads)
+        rows, profiles = state.users.positions(user), state.belief.user_profiles
+        nearest, cosines = similar_users(state.parameters, rows, N, num_threads=self.num_threads, profiles=profiles)
         return state.users.array[nearest], cosines
 
     def item_vectors(self) -> Floats:

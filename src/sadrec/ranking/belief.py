@@ -16,8 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sadrec._memory import need
 from sadrec._types import Doubles, Floats, Positions
 from sadrec.ranking.controls import Controls
+from sadrec.ranking.logistic import curvature, maximise
 from sadrec.ranking.pairs import margins, preference, sigmoid
 from sadrec.ranking.parameters import Parameters, average_user
 from sadrec.ranking.results import Results
@@ -147,6 +149,15 @@ class Belief:
     def scores(self, users: Any) -> NDArray[Any]:
         """Return the mean margin of every item over the catalogue, (users, items)."""
         return np.asarray(user_vectors(self.parameters, users) @ self.item_vectors.T)
+
+    def with_answers(self, winners: Positions, losers: Positions, weight: ArrayLike | None) -> "Belief":
+        """Return the belief about one user with what their comparisons tell beyond their vector."""
+        return self
+
+    @property
+    def user_profiles(self) -> NDArray[Any]:
+        """One vector per user, alike for users whose preferences are alike."""
+        return self.parameters.user_factors
 
     @cached_property
     def average(self) -> "Belief":
@@ -389,6 +400,39 @@ class Gaussian(Belief):
         alone = self.average if users is None else self.of_group(users)
         covariance = strength_covariance(self, alone, items, field, results)
         return alone.mean_margins(items, field) + normal_draws(covariance)
+
+    def with_answers(self, winners: Positions, losers: Positions, weight: ArrayLike | None) -> "Gaussian":
+        """Return the belief about one user with the own scores that their comparisons tell of.
+
+        Where the fit has own scores, their mode is found with the factors held, by Newton's method. The variance of each
+        is that with all others held, as in the fit.
+        """
+        if not self.own_scale:
+            return self
+        items, place = np.unique(np.concatenate((winners, losers)), return_inverse=True)
+        won, lost = np.split(place, 2)
+        need(16 * len(won) * len(items), f"{len(won):,} comparisons of {len(items):,} items", "give fewer")
+        design, rows = np.zeros((len(won), len(items))), np.arange(len(won))
+        design[rows, won], design[rows, lost] = 1.0, -1.0
+        weights = np.ones(len(won)) if weight is None else np.asarray(weight, np.float64)
+        offset, penalty = self.mean(0, winners, losers), np.full(len(items), 0.5 / self.own_scale)
+        score = maximise(design, offset, weights, penalty).vector
+        variance = 1 / np.diagonal(curvature(score, design, offset, weights, penalty))
+        own: dict[str, Any] = {"own": items.astype(np.int64), "own_mean": score.astype(np.float32)}
+        known = replace(self, **own, own_variance=variance.astype(np.float32))
+        known.__dict__["_item_side"] = self._item_side  # the same items
+        return known
+
+    @property
+    def user_profiles(self) -> NDArray[Any]:
+        """The users' factors, and their own scores of all items."""
+        users, items = self.parameters.n_users, self.parameters.n_items
+        if self.by_product:
+            return self.parameters.user_factors
+        need(8 * users * items, f"scores of {items:,} items for {users:,} users", "ask about a model with factors")
+        scores = np.zeros((users, items), np.float32)
+        scores.flat[self.own] = self.own_mean
+        return np.hstack((self.parameters.user_factors, scores))
 
     def user_covariance_of(self, user: int) -> Doubles | None:
         """Return the covariance of a user's vector."""

@@ -362,12 +362,23 @@ def similar_items(parameters: Parameters, item: ArrayLike, N: int = 10, *, num_t
     return _nearest(item_vectors(parameters), positions(item, parameters.n_items, "item"), N, num_threads)
 
 
-def similar_users(parameters: Parameters, user: User | ArrayLike, N: int = 10, *, num_threads: int = 0) -> TopN:
-    """Return the users nearest to a user, to each of several, or to the vector of a new user, and their cosines."""
+def similar_users(
+    parameters: Parameters,
+    user: User | ArrayLike,
+    N: int = 10,
+    *,
+    num_threads: int = 0,
+    profiles: NDArray[Any] | None = None,
+) -> TopN:
+    """Return the users nearest to a user, to each of several, or to the vector of a new user, and their cosines.
+
+    ``profiles`` are what positions of users are compared by; None: their factors.
+    """
     if is_vector(user):
         given: NDArray[Any] = user_vector(parameters, np.asarray(user))
         return _search(parameters.user_factors, given[None, :], N, num_threads, single=True)
-    return _nearest(parameters.user_factors, positions(np.asarray(user), parameters.n_users, "user"), N, num_threads)
+    vectors = parameters.user_factors if profiles is None else profiles
+    return _nearest(vectors, positions(np.asarray(user), parameters.n_users, "user"), N, num_threads)
 
 
 def _nearest(vectors: NDArray[Any], asked: Positions, N: int, num_threads: int) -> TopN:
