@@ -404,8 +404,8 @@ class Gaussian(Belief):
     def with_answers(self, winners: Positions, losers: Positions, weight: ArrayLike | None) -> "Gaussian":
         """Return the belief about one user with the own scores that their comparisons tell of.
 
-        Where the fit has own scores, their mode is found with the factors held, by Newton's method. The variance of each
-        is that with all others held, as in the fit.
+        Where the fit has own scores, their mode is found with the factors held, by Newton's method. The variance of one
+        is that with the others held, as in the fit.
         """
         if not self.own_scale:
             return self
