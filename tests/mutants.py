@@ -31,6 +31,7 @@ PARTS = {
     "training/drawn.py": TRAINING,
     "training/softmax.py": ["tests/training/test_softmax.py"],
     "training/samplers.py": ["tests/training/test_samplers.py"],
+    "ranking/_strengths.py": ["tests/ranking/test_leaderboard.py"],
     "ranking/*.py": ["-k not intervals_hold_the_truth", "tests/ranking"],  # a minute of statistics
     "data/_assemble.py": [f"tests/data/test_{name}.py" for name in ("interactions", "comparisons", "hostile_tables")],
     "data/ids.py": ["tests/data/test_ids.py", "tests/data/test_interactions.py"],
@@ -173,8 +174,10 @@ def only_fetches(node: ast.AST) -> bool:
 
 def mutants() -> Iterator[tuple[Path, list[str], tuple[int, str, str, str]]]:
     """Yield every mutant with its file and the tests to run."""
+    done = {PACKAGE / "ranking" / "plots.py"}  # drawings are looked at
     for pattern, tests in PARTS.items():
-        for path in sorted(set(PACKAGE.glob(pattern)) - {PACKAGE / "ranking" / "plots.py"}):  # drawings are looked at
+        for path in sorted(set(PACKAGE.glob(pattern)) - done):
+            done.add(path)
             own = Path("tests") / path.relative_to(PACKAGE).with_name(f"test_{path.stem.lstrip('_')}.py")
             first = [own.as_posix()] if (ROOT / own).is_file() else []
             for mutant in Mutants(path.read_text(encoding="utf-8")).found:
