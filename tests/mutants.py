@@ -42,9 +42,10 @@ OTHER = {
     ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "==", ast.Is: "is not",
     ast.IsNot: "is", ast.In: "not in", ast.NotIn: "in", ast.Add: "-", ast.Sub: "+", ast.Mult: "/", ast.Div: "*",
 }  # fmt: skip
-# Constants that say how much is done at a time, from which size on another way is faster, or after how many steps a
-# search that is stuck gives up: one more is as good.
+# Constants that say how much is done at a time, from which size on another way is faster, how many points or draws an
+# average is made of, or after how many steps a search that is stuck gives up: one more is as good.
 SIZES = {
+    "_ANEW", "_DRAWS", "_GRAM", "_MANY", "_NODES", "_SPARE", "_STAGED", "_TURNS",
     "_BLOCK", "_CACHED", "_CHUNK", "_COLUMNS", "_FETCHED", "_MOST", "_NUMBERS", "_PIECES", "_POLISHING", "_ROWS",
     "_SMALL", "_STEPS", "_STRIDE", "_SWEEPS", "AHEAD", "BATCH", "CHUNK",
 }  # fmt: skip

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sadrec.ranking import Parameters
 from sadrec.ranking.belief import Point, Visitor
-from sadrec.ranking.cycles import cycle_through, cycles, probable_cycles
+from sadrec.ranking.cycles import Cycle, cycle_through, cycles, probable_cycles
 from sadrec.ranking.tournament import Tournament, tournament
 
 
@@ -186,3 +186,15 @@ def test_probable_cycles_come_by_probability_times_strength(sure_and_unsure):
 def test_cycles_of_a_point_have_no_probability_and_come_by_strength(sure_and_unsure):
     found = probable_cycles(Point(sure_and_unsure.parameters), 0, np.arange(6))
     assert [cycle.strength for cycle in found] == [1.5, 1] and [cycle.probability for cycle in found] == [None, None]
+
+
+def test_a_cycle_is_printed_step_by_step_with_what_is_known_of_it():
+    steps = np.array([2.0, 3.0, 1.0])
+    path = np.array(["rock", "scissors", "paper"])
+    known = Cycle(np.arange(4), path, steps, np.array([0.5, 0.25, 0.75]), 0.125)
+    assert len(known) == 3 and repr(known).splitlines() == [
+        "Cycle of strength 1 through 3 of 4 items (12 % sure that all steps hold)",
+        "  rock      beats  scissors  by 2      (50 %)",
+        "  scissors  beats  paper     by 3      (25 %)",
+        "  paper     beats  rock      by 1      (75 %)",
+    ]

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sadrec.ranking import Parameters
+from sadrec.ranking import fold_in as fold_in_module
 from sadrec.ranking.fold_in import (
     Negatives,
     Pool,
@@ -217,7 +218,7 @@ def test_repr():
 
 
 def test_what_is_wrong_is_named(catalogue):
-    with pytest.raises(ValueError, match="average_user"):
+    with pytest.raises(ValueError, match="liked is empty"):
         fold_in(catalogue, [])
     with pytest.raises(ValueError, match="no other item"):
         fold_in(catalogue, np.arange(600))
@@ -332,3 +333,27 @@ def test_factors_too_large_to_compute_with_are_refused(candidates):
 def test_even_points_are_multiples_of_their_step():
     np.testing.assert_allclose(even_points(3, 2**0.5), np.array([0.5, 1.5, 2.5]) * 2**0.5 % 1)
     np.testing.assert_allclose(even_points(3), np.array([0.5, 1.5, 2.5]) * (5**0.5 - 1) / 2 % 1)
+
+
+def test_there_are_4096_pairs_in_all_and_eight_for_each_liked_item():
+    assert [fold_in_module._each(liked) for liked in (1, 511, 512, 513, 5000)] == [4096, 9, 8, 8, 8]
+
+
+def test_negatives_are_spread_over_all_other_items_as_often_as_they_are_popular():
+    p = Parameters(np.zeros((0, 1)), np.zeros((10, 1)))
+    winners, losers, each = liked_pairs(p, np.array([2, 5]), 4)
+    assert each == 4 and winners.tolist() == [2] * 4 + [5] * 4 and not set(losers.tolist()) & {2, 5}
+    assert sorted(liked_pairs(p, np.array([2, 5]), 8)[1].tolist()) == sorted([0, 1, 3, 4, 6, 7, 8, 9] * 2)
+    assert liked_pairs(p, np.array([2, 5]), 100)[2] == 8
+    popularity = np.arange(10.0)
+    often = np.bincount(liked_pairs(p, np.array([2, 5]), 5000, popularity)[1], minlength=10)
+    expected = np.where(np.isin(np.arange(10), [2, 5]), 0, popularity) * 10_000 / 38
+    np.testing.assert_allclose(often, expected, atol=10)
+    assert liked_pairs(p, np.array([2, 5]), 4, None, 3)[1].shape == (8, 3)
+
+
+def test_comparisons_count_as_often_as_their_weight(catalogue):
+    once = fold_in_comparisons(catalogue, [0, 1, 1, 1], [2, 3, 3, 3], regularization=0.01)
+    weighed = fold_in_comparisons(catalogue, [0, 1], [2, 3], weight=[1, 3], regularization=0.02)
+    np.testing.assert_allclose(weighed.vector, once.vector, rtol=1e-6)
+    assert (once.pairs, weighed.pairs) == (4, 2)

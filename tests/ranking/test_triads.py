@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sadrec.ranking.cycles import cyclic_triads
+from sadrec.ranking.cycles import CyclicTriads, cyclic_triads
 from sadrec.ranking.tournament import Tournament, tournament
 
 
@@ -57,3 +57,10 @@ def test_fewer_than_three_items_have_a_share_of_none():
 def test_how_many_to_list_must_be_a_number():
     with pytest.raises(ValueError, match="strongest"):
         cyclic_triads(Tournament(np.arange(2), np.zeros((2, 2))), -1)
+
+
+def test_ten_triads_are_printed():
+    many = CyclicTriads(12, 48, np.arange(36).reshape(12, 3), np.arange(12.0, 0.0, -1.0))
+    lines = repr(many).splitlines()
+    assert lines[0] == "12 of 48 triples are cycles (25 %)" and len(lines) == 11
+    assert lines[1] == "  0 > 1 > 2 > 0   strength 12"
