@@ -115,16 +115,16 @@ def test_every_positive_is_visited_exactly_once_an_epoch():
 
 @pytest.mark.parametrize("touched", [[0, 3, 4, 9], [0, 1, 2, 3, 5, 6, 8, 9, 11]], ids=["few", "most"])
 def test_negatives_are_uniform_over_what_was_not_touched(touched):
-    # One draw per seed: draws of one epoch are clustered in blocks and not independent.
-    matrix = np.zeros((3, 12), bool)
-    matrix[1, touched] = True
-    counts = np.zeros(12)
+    # One draw per deal: draws of one epoch are clustered in blocks and not independent.
+    starts, counts = np.array([0, len(touched)]), np.zeros(12)
     for seed in range(3000):
-        weights = np.zeros(len(touched), np.float32)
+        blocks, weights = 1 + seed % 3, np.zeros(len(touched), np.float32)
         weights[seed % len(touched)] = 1
-        trainer = counting_trainer(matrix, weights, seed=seed, blocks=1 + seed % 3)
-        trainer.train_epoch()
-        counts += np.round(visits(trainer)) < 0
+        dealt = deal((starts, np.array(touched, np.int32), weights), 12, blocks, 1, seed, 0)
+        triples = room_for_triples(dealt)
+        for block in range(blocks):
+            _, drawn, _, _ = draw(0, 1, block, dealt, np.uint64(stream_key(np.uint64(seed), 0, block, 0)), triples)
+            counts[triples.negatives[:drawn, 0]] += 1
     assert (counts[touched] == 0).all()
     assert chisquare(np.delete(counts, touched)).pvalue > 1e-3
 
