@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command("table", cls=Study)
-@click.option("--dataset", required=True, metavar="NAME|PATH",
+@click.option("--dataset", default="movielens-100k", show_default=True, metavar="NAME|PATH",
               help="movielens-1m, movielens-100k, food-com, netflix, or a file or folder of interactions.")  # fmt: skip
 @click.option("--path", type=click.Path(exists=True, path_type=Path), help="The original files of a named data set.")
 @click.option("--splits", multiple=True, metavar="N|MODEL=N",
