@@ -3,6 +3,7 @@
 from itertools import chain
 
 import numpy as np
+import pytest
 import scipy.sparse as sp
 from scipy.stats import chisquare
 
@@ -136,3 +137,31 @@ def test_only_ratings_that_count_are_ordered():
     counts = sp.csr_matrix(RATINGS).data != 3
     pairs = Ordered(rows(RATINGS), sp.csr_matrix(RATINGS).data, 3.0, counts).pairs(0, 0)
     assert set(triples(pairs)) == {(0, 0, 3), (2, 4, 5)}
+
+
+def test_a_stated_comparison_comes_as_often_as_it_weighs():
+    weight = np.array([3, 2.3, 0, 0.5], np.float32)
+    source = Stated(Pairs(*(np.arange(4, dtype=np.int32) + n for n in range(3)), weight))
+    times = np.array([np.bincount(source.pairs(0, epoch).user, minlength=4) for epoch in range(2000)])
+    assert ((times == np.floor(weight)) | (times == np.ceil(weight))).all() and source.count == 6
+    np.testing.assert_allclose(times.mean(axis=0), weight, atol=0.05)
+    pairs = source.pairs(0, 0)
+    assert (pairs.winner == pairs.user + 1).all() and (pairs.loser == pairs.user + 2).all() and pairs.weight is None
+
+
+def test_more_comparisons_than_an_epoch_visits_are_refused():
+    one = np.zeros(1, np.int32)
+    Stated(Pairs(one, one, one, np.array([2.0**33], np.float32)))
+    with pytest.raises(
+        ValueError, match=r"add up to 8\.59e\+09 comparisons, and an epoch visits 8,589,934,592 at most"
+    ):
+        Stated(Pairs(one, one, one, np.array([2.0**33 + 1024], np.float32)))
+
+
+def test_ratings_below_zero_are_ordered_too():
+    ratings = np.array([[-2, 3, -0.5, -7, 0]], np.float32)
+    full = sp.csr_matrix(np.ones_like(ratings))
+    source = Ordered((full.indptr.astype(np.int64), full.indices), ratings[0], 3.0)
+    for epoch in range(20):
+        pairs = source.pairs(0, epoch)
+        assert len(pairs) == 15 and (ratings[0, pairs.winner] > ratings[0, pairs.loser]).all()
