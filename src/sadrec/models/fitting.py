@@ -12,11 +12,11 @@ from sadrec._files import fingerprint
 from sadrec._memory import give_back
 from sadrec._settings import checked
 from sadrec._types import Positions
-from sadrec.data import Comparisons, DataWarning, as_feedback
+from sadrec.data import Comparisons, DataWarning, Interactions, as_feedback, as_interactions
 from sadrec.data._matrix import make
 from sadrec.data.ids import Ids
-from sadrec.data.interactions import warn_of_repeated
-from sadrec.data.parquet import ParquetFiles
+from sadrec.data.interactions import warn_of_repeated, weights_in
+from sadrec.data.parquet import ParquetFiles, holds_interactions
 from sadrec.models.files import load_model, write_learnt
 from sadrec.models.state import State
 from sadrec.models.variational import fit_comparisons
@@ -26,7 +26,7 @@ from sadrec.ranking.results import Results
 from sadrec.training.checkpoint import Checkpoints
 from sadrec.training.dataset import TrainingData, training_data
 from sadrec.training.defaults import Described, as_before, resolve
-from sadrec.training.engine import Course, Engine, Learnt, refuse_elsewhere
+from sadrec.training.engine import Course, Engine, Learnt, refuse_elsewhere, refuse_features
 from sadrec.training.factors import Factors, initial_factors
 from sadrec.training.features import Prepared
 from sadrec.training.layout import count
@@ -66,6 +66,39 @@ def _resolved(
     before = None if start is None else start.settings
     seed = _check.seed(model.random_state)
     return resolve(given, data, model._learn_rivals, seed, start is not None, before, kept)
+
+
+def gathered(
+    data: Any, comparisons: Comparisons | None, weights: Any, dislikes: Any, start: State | None
+) -> TrainingData:
+    """Return the data to train on here, its users and items behind those of the state to start from."""
+    ids = () if start is None else (start.users.array, start.items.array)
+    if dislikes is not None and not isinstance(dislikes, int | float):
+        dislikes = as_interactions(dislikes)
+    feedback = as_feedback(data)
+    if isinstance(weights, str) and isinstance(feedback, Interactions):
+        weights = weights_in(data, weights).matrix.data
+    return training_data(feedback, comparisons, weights, dislikes, *ids)
+
+
+def files_for(data: Any, weights: Any, here: Mapping[str, Any], tables: tuple[Any, Any]) -> ParquetFiles:
+    """Return the files that an engine trains on, refusing other data, tables of features, and what must be ``here``."""
+    if not (isinstance(data, ParquetFiles) or holds_interactions(data)):
+        raise ValueError(
+            "an engine trains on interactions in Parquet, which its workers read: write the data to a folder "
+            "that all nodes see (frame.write_parquet) and give its path, or leave engine out"
+        )
+    files = data if isinstance(data, ParquetFiles) else ParquetFiles([data])
+    if isinstance(weights, str):
+        files, weights = replace(files, weight=weights), None
+    if any(table is not None for table in tables):
+        refuse_features()
+    if refused := [name for name, value in {"weights": weights, **here}.items() if value is not None]:
+        column = " (weights may be the name of a column)" if refused[0] == "weights" else ""
+        raise ValueError(
+            f"{refused[0]} needs all data in one process: leave {refused[0]} out{column}, or leave engine out"
+        )
+    return files
 
 
 def train(

@@ -17,11 +17,9 @@ from sadrec import _check
 from sadrec._settings import checked
 from sadrec._sparse import as_csr
 from sadrec._types import Floats, Positions
-from sadrec.data import Comparisons, Interactions, as_feedback, as_interactions
+from sadrec.data import Comparisons, as_feedback
 from sadrec.data._matrix import checked_seen, enlarged
 from sadrec.data.ids import IdArray, Ids, as_id_array, is_scalar_id
-from sadrec.data.interactions import weights_in
-from sadrec.data.parquet import ParquetFiles, holds_interactions
 from sadrec.features.predictor import explained_by_features
 from sadrec.models import fitting, newcomers
 from sadrec.models.base import Estimator, ModelFileError, documented
@@ -43,7 +41,7 @@ from sadrec.ranking.top_n import recommend, similar_items, similar_users
 from sadrec.ranking.tournament import Tournament
 from sadrec.ranking.vectors import user_vectors
 from sadrec.training.dataset import training_data
-from sadrec.training.engine import Engine, refuse_features
+from sadrec.training.engine import Engine
 from sadrec.training.features import prepare
 from sadrec.training.settings import Settings, TrainingSettings
 
@@ -150,32 +148,12 @@ class SAD(TrainingSettings, Estimator):
             show_progress, validation, patience, monitor, tuple(callbacks), checkpoint, checkpoint_seconds, engine
         )
         if engine is not None:
-            if not (isinstance(data, ParquetFiles) or holds_interactions(data)):
-                raise ValueError(
-                    "an engine trains on interactions in Parquet, which its workers read: write the data to a folder "
-                    "that all nodes see (frame.write_parquet) and give its path, or leave engine out"
-                )
-            files = data if isinstance(data, ParquetFiles) else ParquetFiles([data])
-            if isinstance(weights, str):
-                files, weights = replace(files, weight=weights), None
-            if item_features is not None or user_features is not None:
-                refuse_features()
-            here = {"weights": weights, "dislikes": dislikes, "warm_start": warm_start}
-            if refused := [name for name, value in here.items() if value is not None]:
-                column = " (weights may be the name of a column)" if refused[0] == "weights" else ""
-                raise ValueError(
-                    f"{refused[0]} needs all data in one process: leave {refused[0]} out{column}, or leave engine out"
-                )
+            here = {"dislikes": dislikes, "warm_start": warm_start}
+            files = fitting.files_for(data, weights, here, (item_features, user_features))
             fitting.train_on_files(self, engine, files, comparisons, options)
             return self
         start = None if warm_start is None else warm_start.state
-        ids = () if start is None else (start.users.array, start.items.array)
-        if dislikes is not None and not isinstance(dislikes, int | float):
-            dislikes = as_interactions(dislikes)
-        feedback = as_feedback(data)
-        if isinstance(weights, str) and isinstance(feedback, Interactions):
-            weights = weights_in(data, weights).matrix.data
-        new = training_data(feedback, comparisons, weights, dislikes, *ids)
+        new = fitting.gathered(data, comparisons, weights, dislikes, start)
         features = prepare(new, item_features, user_features, None if start is None else start.features)
         fitting.train(self, new, start, options, features=features)
         return self

@@ -181,7 +181,7 @@ User = int | np.integer[Any] | NDArray[Any] | Sequence[float]
 """A user: the position of a row of ``user_factors``, or, for a new user, a vector of floats, one per factor."""
 
 
-class Catalogue(Protocol):
+class HasItems(Protocol):
     """What has items."""
 
     @property
@@ -189,7 +189,7 @@ class Catalogue(Protocol):
         """Number of items."""
 
 
-def item_positions(parameters: Catalogue, items: ArrayLike | None, name: str = "items") -> Positions:
+def item_positions(parameters: HasItems, items: ArrayLike | None, name: str = "items") -> Positions:
     """Return a 1-D array of item positions; ``None`` stands for the whole catalogue."""
     if items is None:
         return np.arange(parameters.n_items)

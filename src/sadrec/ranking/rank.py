@@ -11,7 +11,7 @@ from sadrec._types import Doubles, Positions
 from sadrec._words import one_line, titled
 from sadrec.ranking.belief import Belief
 from sadrec.ranking.pairs import sigmoid
-from sadrec.ranking.parameters import Catalogue, Parameters, User, item_positions
+from sadrec.ranking.parameters import HasItems, Parameters, User, item_positions
 from sadrec.ranking.tournament import Tournament, count_wins, dominance_components, share_beaten, tournament
 from sadrec.ranking.vectors import mean_margins
 
@@ -113,7 +113,7 @@ def rank(
     return _ranking(names, score, then, method)
 
 
-def _distinct(catalogue: Catalogue, items: ArrayLike | None, method: str) -> Positions:
+def _distinct(catalogue: HasItems, items: ArrayLike | None, method: str) -> Positions:
     """Return the positions of items, refusing one that is given twice and methods that do not exist."""
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}, not {method!r}")
