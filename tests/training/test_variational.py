@@ -3,7 +3,6 @@
 import signal
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 
 import numpy as np
 import pytest
@@ -15,7 +14,7 @@ from sadrec.training.beliefs import (
     factor_variance,
     learnt_variance,
     parabola,
-    share_with_items,
+    update_biases,
     update_items,
     update_scores,
     variance_of,
@@ -149,15 +148,28 @@ def test_items_without_rivals_get_what_the_whole_system_gives_them():
     for _ in range(3):
         learner.advance()
     items, k = np.arange(40), 4
-    shared = np.full(40, 0.5)
-    given = learner.rows, learner._entries, shared, learner.beliefs, learner._expected()
-    results = []
-    for update in (update_scores, partial(update_items, False)):
-        mean, moment = np.empty((40, 2 * k)), np.empty((40, 2 * k, 2 * k))
-        update(items, mean, moment, *given)
-        results.append((mean, moment))
-    np.testing.assert_allclose(results[0][0], results[1][0], rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(results[0][1], results[1][1], rtol=1e-5, atol=1e-5)
+    one, other = (updated(update, learner, items, k, False) for update in (update_scores, update_items))
+    for ours, theirs in zip(one, other, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
+
+
+def updated(update, learner, items, k, *first):
+    mean, moment, share = np.empty((len(items), 2 * k)), np.empty((len(items), 2 * k, 2 * k)), np.empty(len(items))
+    update(
+        *first, items, mean, moment, share, learner.rows, learner._entries, learner.beliefs, learner._expected(), 0.5
+    )
+    return mean, moment, share
+
+
+@pytest.mark.parametrize("users", [1, 8])
+def test_a_bias_alone_gets_what_the_whole_system_gives_it(users):
+    learner = solver(simulated(users=users), users, 40, 0, 0)
+    for _ in range(3):
+        learner.advance()
+    items = np.flatnonzero(learner._met)
+    one, other = updated(update_biases, learner, items, 1), updated(update_items, learner, items, 1, False)
+    for ours, theirs in zip(one, other, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
 
 
 def test_priors_are_learnt_from_the_data():
@@ -230,12 +242,10 @@ def test_a_comparison_of_two_unknown_items_says_less_than_one_with_a_known_item(
     learner = solver(pairs, 1, 6, 1, 0)
     for _ in range(20):
         learner.advance()
-    shared = np.empty(6)
-    given = learner.rows, learner.pairings.variance, learner._entries, learner.beliefs
-    share_with_items(0, 6, *given, 1.0, shared)
-    involved = {item: (learner.rows.item == item) | (learner.rows.rival == item) for item in (3, 5)}
-    of_winner = {item: shared[item] / learner.rows.curvature[rows].sum() for item, rows in involved.items()}
-    assert of_winner[5] < of_winner[3] < 1
+    share, size = np.empty(6), learner.beliefs.item.shape[1]
+    given = learner.rows, learner._entries, learner.beliefs, learner._expected(), 1.0
+    update_items(True, np.arange(6), np.empty((6, size)), np.empty((6, size, size)), share, *given)
+    assert share[5] < share[3] < 1
 
 
 def test_one_strong_factor_is_found_in_little_data():

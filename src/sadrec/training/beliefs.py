@@ -17,7 +17,7 @@ others (its *share*); means are right as they are.
 The bias is the first factor, with xi and tau held at 1.
 """
 
-from math import exp, pi, sqrt, tanh
+from math import exp, log1p, pi, sqrt, tanh
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,7 +42,8 @@ class Rows(NamedTuple):
     ``start`` says where the rows of each user begin. ``item`` is the item of lower position, ``wins`` is how often it
     won, ``weight`` how often the two were compared. ``pairing`` is the position of the pair among all pairs.
     ``curvature`` and ``slope`` are those of the parabola, ``mean`` and ``variance`` those of the margin by the factors,
-    ``offset`` what is added to its mean (see ``variational.py``); empty once users and items are no longer updated.
+    ``sites`` are what users and items are updated with, side by side: the curvature, the slope less what is not of the
+    factors, and the variance of the whole margin; empty once users and items are no longer updated.
     """
 
     start: NDArray[np.int64]
@@ -56,7 +57,7 @@ class Rows(NamedTuple):
     slope: Doubles
     mean: Doubles
     variance: Doubles
-    offset: Doubles
+    sites: Doubles
 
 
 class Entries(NamedTuple):
@@ -64,6 +65,8 @@ class Entries(NamedTuple):
 
     start: NDArray[np.int64]
     row: NDArray[np.int32]
+    other: NDArray[np.int32]  # the other item
+    lower: NDArray[np.bool_]  # whether the item has the lower position
 
 
 class Prior(NamedTuple):
@@ -198,6 +201,28 @@ def fit_parabolas(
         slope = rows.weight[t] * (slope - 1.0) + rows.wins[t]
         rows.curvature[t] = step * rows.weight[t] * curvature + (1.0 - step) * rows.curvature[t]
         rows.slope[t] = step * slope + (1.0 - step) * rows.slope[t]
+        if rows.sites.shape[0]:
+            rows.sites[t, 0], rows.sites[t, 2] = rows.curvature[t], variance
+            rows.sites[t, 1] = rows.slope[t] - rows.curvature[t] * offset[t - start]
+
+
+@kernel
+def log_likelihood_of(first: int, last: int, start: int, rows: Rows, offset: Any, more_variance: Any) -> float:
+    """Return the log likelihood of rows first, ..., last - 1, averaged over what is not known; see fit_parabolas."""
+    total = 0.0
+    for t in range(first, last):
+        x = rows.mean[t] + offset[t - start]
+        x /= sqrt(1.0 + pi * (rows.variance[t] + more_variance[t - start]) / 8.0)
+        total += rows.wins[t] * x - rows.weight[t] * (max(x, 0.0) + log1p(exp(-abs(x))))
+    return total
+
+
+@kernel
+def bias_margins(first: int, last: int, rows: Rows, bias: Any, variance: Any) -> None:
+    """Write mean and variance of the margins of rows first, ..., last - 1 where there is the bias alone."""
+    for t in range(first, last):
+        rows.mean[t] = bias[rows.item[t]] - bias[rows.rival[t]]
+        rows.variance[t] = variance[rows.item[t]] + variance[rows.rival[t]]
 
 
 @kernel
@@ -210,44 +235,10 @@ def share_of(noise: float, variance: float, mean: Any, moment: Any, direction: A
 
 
 @kernel
-def share_with_items(
-    first: int,
-    last: int,
-    rows: Rows,
-    pairing_variance: Any,
-    entries: Entries,
-    beliefs: Beliefs,
-    mutual: float,
-    shared: Any,
-) -> None:
-    """Write what counts of the curvatures of the comparisons of items first, ..., last - 1, in sum.
-
-    ``mutual`` is how much of the variance of its other sides is noise in what a comparison tells of one.
-    """
-    k = beliefs.user.shape[1]
-    direction = np.empty(2 * k)
-    for i in range(first, last):
-        total = 0.0
-        for e in range(entries.start[i], entries.start[i + 1]):
-            t = entries.row[e]
-            other = rows.rival[t] if rows.item[t] == i else rows.item[t]
-            user, rival = beliefs.user[rows.user[t]], beliefs.item[other]
-            for h in range(k):
-                direction[h], direction[k + h] = user[h] * rival[k + h], -user[h] * rival[h]
-            variance = rows.variance[t] + pairing_variance[rows.pairing[t]]
-            noise = mutual * rows.curvature[t]
-            share = share_of(noise, variance, beliefs.item[i], beliefs.item_moment[i], direction)
-            total += rows.curvature[t] * share
-        shared[i] = total
-
-
-@kernel
-def update_users(
-    first: int, last: int, rows: Rows, pairing_variance: Any, beliefs: Beliefs, prior: Expected, mutual: float
-) -> None:
+def update_users(first: int, last: int, rows: Rows, beliefs: Beliefs, prior: Expected, mutual: float) -> None:
     """Bring the beliefs of users first, ..., last - 1 into agreement with their comparisons.
 
-    ``mutual``: see :func:`share_with_items`.
+    ``mutual`` is how much of the variance of its other sides is noise in what a comparison tells of one.
     """
     k = beliefs.user.shape[1]
     precision, moment, factor = np.empty((k, k)), np.empty((k, k)), np.empty((k, k))
@@ -263,11 +254,9 @@ def update_users(
             i, j = rows.item[t], rows.rival[t]
             item, rival = beliefs.item[i], beliefs.item[j]
             pair_moment(beliefs.item_moment[i], beliefs.item_moment[j], moment)
-            curvature = rows.curvature[t]
-            slope = rows.slope[t] - curvature * rows.offset[t]
+            curvature, slope, variance = rows.sites[t, 0], rows.sites[t, 1], rows.sites[t, 2]
             for h in range(k):
                 direction[h] = item[h] * rival[k + h] - rival[h] * item[k + h]
-            variance = rows.variance[t] + pairing_variance[rows.pairing[t]]
             whole += curvature
             shared += curvature * share_of(
                 mutual * curvature, variance, beliefs.user[u], beliefs.user_moment[u], direction
@@ -289,21 +278,22 @@ def update_items(
     items: Any,
     mean: Any,
     moment: Any,
+    share: Any,
     rows: Rows,
     entries: Entries,
-    shared: Any,
     beliefs: Beliefs,
     prior: Expected,
+    mutual: float,
 ) -> None:
     """Write what is to be believed of some items, given their comparisons and the present beliefs of all others.
 
-    ``shared`` is what :func:`share_with_items` wrote. ``same_users``: all users have the moments of the first (there is
-    but one), which saves a product per entry.
+    ``share`` is how much of the comparisons' curvature counts. ``same_users``: all users have the moments of the first
+    (there is but one), which saves a product per entry. ``mutual``: see :func:`update_users`.
     """
     k = beliefs.user.shape[1]
     size = 2 * k
     total, precision, factor = np.empty((size, size)), np.empty((size, size)), np.empty((size, size))
-    covariance, linear = np.empty((size, size)), np.empty(size)
+    covariance, linear, direction = np.empty((size, size)), np.empty(size), np.empty(size)
     expected = np.concatenate((prior.item_precision, prior.rival_precision))
     for at in range(items.shape[0]):
         i = items[at]
@@ -313,18 +303,20 @@ def update_items(
         for h in range(size):
             for g in range(size):
                 total[h, g] = 0.0
-        whole = 0.0
+        whole, shared = 0.0, 0.0
         for e in range(entries.start[i], entries.start[i + 1]):
-            t = entries.row[e]
-            lower = rows.item[t] == i
-            u, other = rows.user[t], rows.rival[t] if lower else rows.item[t]
-            curvature = rows.curvature[t]
-            slope = (1.0 if lower else -1.0) * (rows.slope[t] - curvature * rows.offset[t])
+            t, other = entries.row[e], entries.other[e]
+            u = 0 if same_users else rows.user[t]
+            curvature, slope, variance = rows.sites[t, 0], rows.sites[t, 1], rows.sites[t, 2]
+            slope *= 1.0 if entries.lower[e] else -1.0
             whole += curvature
             user, rival, rival_moment = beliefs.user[u], beliefs.item[other], beliefs.item_moment[other]
             for h in range(k):
-                linear[h] += slope * user[h] * rival[k + h]
-                linear[k + h] -= slope * user[h] * rival[h]
+                direction[h], direction[k + h] = user[h] * rival[k + h], -user[h] * rival[h]
+                linear[h] += slope * direction[h]
+                linear[k + h] += slope * direction[k + h]
+            noise = mutual * curvature
+            shared += curvature * share_of(noise, variance, beliefs.item[i], beliefs.item_moment[i], direction)
             # The part of (tau, eta) is that of (eta, tau), mirrored.
             if same_users:
                 for h in range(k):
@@ -354,12 +346,22 @@ def update_items(
             precision[h, h] += expected[h]
         believe(precision, linear, factor, covariance, mean[at], moment[at])
         keep_rivals_positive(precision, linear, mean[at])
-        widen(precision, expected, shared[i] / whole, factor, covariance, mean[at], moment[at])
+        share[at] = shared / whole
+        widen(precision, expected, share[at], factor, covariance, mean[at], moment[at])
 
 
 @kernel
 def update_scores(
-    items: Any, mean: Any, moment: Any, rows: Rows, entries: Entries, shared: Any, beliefs: Beliefs, prior: Expected
+    same_users: bool,
+    items: Any,
+    mean: Any,
+    moment: Any,
+    share: Any,
+    rows: Rows,
+    entries: Entries,
+    beliefs: Beliefs,
+    prior: Expected,
+    mutual: float,
 ) -> None:
     """Do what :func:`update_items` does where every tau is 1, in a quarter of the time or less."""
     k = beliefs.user.shape[1]
@@ -372,15 +374,16 @@ def update_scores(
             for g in range(k):
                 precision[h, g] = 0.0
             precision[h, h] = prior.item_precision[h]
-        whole = 0.0
+        whole, shared = 0.0, 0.0
         for e in range(entries.start[i], entries.start[i + 1]):
-            t = entries.row[e]
-            lower = rows.item[t] == i
-            u, other = rows.user[t], rows.rival[t] if lower else rows.item[t]
-            curvature = rows.curvature[t]
-            slope = (1.0 if lower else -1.0) * (rows.slope[t] - curvature * rows.offset[t])
+            t, other = entries.row[e], entries.other[e]
+            u = 0 if same_users else rows.user[t]
+            curvature, slope, variance = rows.sites[t, 0], rows.sites[t, 1], rows.sites[t, 2]
+            slope *= 1.0 if entries.lower[e] else -1.0
             whole += curvature
             user, user_moment, rival = beliefs.user[u], beliefs.user_moment[u], beliefs.item[other]
+            noise, known = mutual * curvature, beliefs.item_moment[i, :k, :k]
+            shared += curvature * share_of(noise, variance, beliefs.item[i, :k], known, user)
             for h in range(k):
                 row, source, score = precision[h], user_moment[h], 0.0
                 for g in range(k):
@@ -389,12 +392,46 @@ def update_scores(
                 linear[h] += slope * user[h] + curvature * score
         own_mean, own_moment = mean[at, :k], moment[at, :k, :k]
         believe(precision, linear, factor, covariance, own_mean, own_moment)
-        widen(precision, prior.item_precision, shared[i] / whole, factor, covariance, own_mean, own_moment)
+        share[at] = shared / whole
+        widen(precision, prior.item_precision, share[at], factor, covariance, own_mean, own_moment)
         for h in range(k):
             mean[at, k + h] = 1.0
             for g in range(k):
                 moment[at, h, k + g] = moment[at, k + g, h] = mean[at, h]
                 moment[at, k + h, k + g] = 1.0
+
+
+@kernel
+def update_biases(
+    items: Any,
+    mean: Any,
+    moment: Any,
+    share: Any,
+    rows: Rows,
+    entries: Entries,
+    beliefs: Beliefs,
+    prior: Expected,
+    mutual: float,
+) -> None:
+    """Do what :func:`update_items` does where there is the bias alone."""
+    bias, square = beliefs.item, beliefs.item_moment
+    for at in range(items.shape[0]):
+        i = items[at]
+        own = max(square[i, 0, 0] - bias[i, 0] * bias[i, 0], 0.0)
+        expected = prior.item_precision[0]
+        linear, whole, shared = expected * centre_of(prior.item_centre, i, 0, 0.0), 0.0, 0.0
+        for e in range(entries.start[i], entries.start[i + 1]):
+            t = entries.row[e]
+            curvature, slope = rows.sites[t, 0], rows.sites[t, 1]
+            linear += (slope if entries.lower[e] else -slope) + curvature * bias[entries.other[e], 0]
+            whole += curvature
+            shared += curvature / (1.0 + mutual * curvature * max(rows.sites[t, 2] - own, 0.0))
+        share[at] = shared / whole
+        score = linear / (expected + whole)
+        mean[at, 0], mean[at, 1] = score, 1.0
+        moment[at, 0, 0] = score * score + 1.0 / (expected + shared)
+        moment[at, 0, 1] = moment[at, 1, 0] = score
+        moment[at, 1, 1] = 1.0
 
 
 @kernel

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sadrec._memory import give_back
-from sadrec._moments import Beliefs, divided, margin_distribution, moderated, pairing_keys
+from sadrec._moments import Beliefs, divided, margin_distribution, pairing_keys
 from sadrec._types import Doubles, Floats
 from sadrec.features.ridge import Ridge
 from sadrec.training.beliefs import (
@@ -38,10 +38,12 @@ from sadrec.training.beliefs import (
     Expected,
     Prior,
     Rows,
+    bias_margins,
     factor_variance,
     fit_parabolas,
     learnt_variance,
-    share_with_items,
+    log_likelihood_of,
+    update_biases,
     update_items,
     update_scores,
     update_users,
@@ -68,6 +70,7 @@ _SPREAD = 0.5  # of the first means
 _NEW_VARIANCE, _NEW_SPREAD = 0.3, 0.3  # of the scores of factors that come later: expected, and at first
 _TREND = 0.25  # standard deviation of the scores' rise with the logarithm of how many others an item met
 _GROUP, _GROUPS = 32, 64  # items that are updated at once, where there are few; groups of them, where there are many
+_WORTH_SHARING = 2000  # comparisons of a group of items that threads share
 _AT_ONCE = 16_384  # comparisons whose parts by factor are added up at once
 _ROWS = 1024  # items whose covariances are changed at once
 _OF_ROWS = ("curvature", "slope", "mean", "variance")  # of a comparison, what the next sweep depends on
@@ -138,12 +141,13 @@ class Variational:
         del places
         self.pairings = Pairings(np.zeros(len(keys)), np.zeros(len(keys)))
         self._kept_keys: dict[str, NDArray[np.int64]] = {}  # once no sweep follows
-        zeros = (np.zeros(len(user)) for _ in range(3))
+        zeros = np.zeros(len(user)), np.zeros(len(user)), np.zeros((len(user), 3))
         parabolas = 0.25 * weight, wins - 0.5 * weight
         self.rows = Rows(starts(user, users), user, item, rival, weight, wins, pairing, *parabolas, *zeros)
         ends = np.zeros(items + 1, np.int64)
-        self._entries = Entries(ends, np.empty(2 * len(user), np.int32))
-        list_by_item(item, rival, ends[1:], self._entries.row, np.empty(0, np.int32), np.empty(0, np.bool_))
+        sides = np.empty(2 * len(user), np.int32), np.empty(2 * len(user), np.int32), np.empty(2 * len(user), np.bool_)
+        self._entries = Entries(ends, *sides)
+        list_by_item(item, rival, ends[1:], *sides)
         self._asked = np.diff(self.rows.start) > 0
         self._met = np.diff(self._entries.start) > 0
         observed = np.diff(self.rows.start), np.diff(self._entries.start)
@@ -243,12 +247,9 @@ class Variational:
         if not final:
             self._find_centres()
             mutual = 1.0 if self.sweep < stages.paired else MUTUAL
-            known = self.rows, self.pairings.variance
-            shared = np.empty(len(self.beliefs.item))
-            self._share(share_with_items, len(shared), *known, self._entries, self.beliefs, mutual, shared)
-            if self._users > 1:
-                self._share(update_users, self._users, *known, self.beliefs, self._expected(), mutual)
-            self._update_items(shared)
+            if self._users > 1 and len(self.prior.user_mean) > 1:  # the bias is the same for all
+                self._share(update_users, self._users, self.rows, self.beliefs, self._expected(), mutual)
+            self._update_items(mutual)
         self.sweep += 1
         if not final:
             if self.sweep > self._settled:
@@ -305,18 +306,13 @@ class Variational:
         """Fit the parabolas of all comparisons."""
         for part in self.parts:
             offset, variance = self._offsets(part)
-            if self.own is None:
-                self.rows.offset[part.rows] = offset
             bounds = part.rows.start, part.rows.stop
             self._share(fit_parabolas, bounds, part.rows.start, self.rows, offset, variance, bound, step)
 
     def _log_likelihood(self, part: Part) -> float:
         """Return the log likelihood of comparisons, averaged over what is not known."""
-        rows = self.rows
-        offset, variance = self._offsets(part)
-        x = moderated(rows.mean[part.rows] + offset, rows.variance[part.rows] + variance)
-        wins, weight = rows.wins[part.rows], rows.weight[part.rows]
-        return -float(wins @ np.logaddexp(0, -x) + (weight - wins) @ np.logaddexp(0, x))
+        rows = part.rows
+        return float(log_likelihood_of(rows.start, rows.stop, rows.start, self.rows, *self._offsets(part)))
 
     def _learn_own_scores(self) -> OwnScores:
         """From now on users have scores of their own, and the factors stay: what only they need is given up."""
@@ -326,14 +322,17 @@ class Variational:
         return self.own
 
     def _keep_factors(self) -> None:
-        self.rows = self.rows._replace(offset=np.empty(0))
-        self._entries = Entries(self._entries.start, np.empty(0, np.int32))
+        self.rows = self.rows._replace(sites=np.empty((0, 3)))
+        self._entries = self._nothing_listed()
         give_back()
+
+    def _nothing_listed(self) -> Entries:
+        return Entries(self._entries.start, np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.bool_))
 
     def finish(self) -> None:
         """Give up what only another sweep needs; what a model keeps is then in its precision."""
         nothing, none, pairings = np.empty(0), np.empty(0, np.int32), self.pairings
-        self.rows = self.rows._replace(slope=nothing, mean=nothing, variance=nothing, offset=nothing)
+        self.rows = self.rows._replace(slope=nothing, mean=nothing, variance=nothing, sites=np.empty((0, 3)))
         if self.own is not None:
             self.own.finish(self.parts, self.rows)
         self.rows = self.rows._replace(curvature=nothing)
@@ -343,7 +342,7 @@ class Variational:
         self.rows = self.rows._replace(pairing=none)
         self._kept_keys["own"] = self.own_keys
         self.rows = self.rows._replace(item=none, rival=none)
-        self._entries = Entries(self._entries.start, none)
+        self._entries = self._nothing_listed()
         if self.own is not None:
             self.own.release(self.rows)
         give_back()
@@ -412,22 +411,25 @@ class Variational:
         bounds = np.linspace(first, last, 1 + 4 * self._threads).astype(np.int64)
         list(self._executor.map(lambda first, last: stage(first, last, *arguments), bounds[:-1], bounds[1:]))
 
-    def _update_items(self, shared: Doubles) -> None:
+    def _update_items(self, mutual: float) -> None:
         """Update items in groups; those of a group see each other's old beliefs, so that threads may share them."""
         count = len(self._order)
         size = max(min(count // 16, _GROUP), count // _GROUPS, 1)
         beliefs, expected = self.beliefs, self._expected()
-        update: Any = partial(update_items, self._users == 1) if self.rivals else update_scores
+        update: Any = partial(update_items if self.rivals else update_scores, self._users == 1)
+        if len(self.prior.user_mean) == 1:
+            update = update_biases
+        worth_sharing = size * len(self._entries.row) > _WORTH_SHARING * count
         for start in range(0, count, size):
             group = self._order[start : start + size]
             mean = np.empty((len(group), beliefs.item.shape[1]))
             moment = np.empty((len(group), *beliefs.item_moment.shape[1:]))
-            given: tuple[Any, ...] = self.rows, self._entries, shared, beliefs, expected
-            if self._executor is None or size < 8:
-                update(group, mean, moment, *given)
+            share, given = np.empty(len(group)), (self.rows, self._entries, beliefs, expected, mutual)
+            if self._executor is None or not worth_sharing:
+                update(group, mean, moment, share, *given)
             else:
                 bounds = np.linspace(0, len(group), 1 + self._threads).astype(int)
-                parts = [(group[a:b], mean[a:b], moment[a:b], *given) for a, b in pairwise(bounds)]
+                parts = [(group[a:b], mean[a:b], moment[a:b], share[a:b], *given) for a, b in pairwise(bounds)]
                 list(self._executor.map(update, *zip(*parts, strict=True)))
             beliefs.item[group] = mean
             beliefs.item_moment[group] = moment
@@ -435,6 +437,10 @@ class Variational:
     def _find_margins(self) -> None:
         """Write mean and variance of the margins of all comparisons, by the factors alone."""
         rows = self.rows
+        if len(self.prior.user_mean) == 1:  # the bias is the same for all
+            variance = self.beliefs.item_moment[:, 0, 0] - self.beliefs.item[:, 0] ** 2
+            self._share(bias_margins, len(rows.user), rows, self.beliefs.item[:, 0].copy(), np.maximum(variance, 0.0))
+            return
         sides = rows.user, rows.item, rows.rival
         self._share(margin_distribution, len(rows.user), *sides, self.beliefs, rows.mean, rows.variance)
 
@@ -645,7 +651,7 @@ class Variational:
         sweep, own = int(values["sweep"]), None
         numbers = {name: float(values[name]) for name in ("trend", "pairing_scale")}
         if self._users > 1 and sweep > self._stages.own:
-            own = self.own or OwnScores(self.rows._replace(offset=np.empty(0)), m)
+            own = self.own or OwnScores(self.rows._replace(sites=np.empty((0, 3))), m)
             shapes["own_mean"] = own.mean.shape
             numbers |= {name: float(values[name]) for name in ("own_scale", "own_precision")}
         elif self.own is not None:
