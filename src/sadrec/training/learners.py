@@ -8,19 +8,22 @@ that a few comparisons can tell.
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from sadrec._memory import give_back
 from sadrec.features.ridge import on_one_thread
 from sadrec.training.given import Pairs
 from sadrec.training.layout import Counts, count
-from sadrec.training.leave_one_out import left_out_loss
+from sadrec.training.leave_one_out import left_out_losses
 from sadrec.training.variational import Variational
 
 EVIDENCE = 10.0
-"""Nats of left-out log likelihood that decide; fewer may be an error of the approximation.
+"""Nats of left-out log likelihood that decide; fewer may be an error of the approximation."""
+ERRORS = 3.0
+"""Standard errors of their sum over pairs of items that they are at least; fewer may be chance.
 
-Without them, one user has scores, which are easier to read; and several users have factors, which visitors and lists
+Without either, one user has scores, which are easier to read; and several users have factors, which visitors and lists
 are made of.
 """
 
@@ -74,9 +77,11 @@ class Learners:
 
     def chosen(self) -> tuple[Variational, list[float]]:
         """Return the learner to take, and the left-out log loss of each: the one with factors first."""
-        losses = [left_out_loss(learner) for learner in self.learners]
-        gain = (losses[-1] - losses[0]) * self.learners[0].total
-        return self.learners[0 if gain > (EVIDENCE if self._one_user else -EVIDENCE) else -1], losses
+        losses = [left_out_losses(learner) for learner in self.learners]
+        gain = losses[-1] - losses[0]
+        needed = max(EVIDENCE, ERRORS * float(np.sqrt(len(gain)) * gain.std()))
+        chosen = self.learners[0 if gain.sum() > (needed if self._one_user else -needed) else -1]
+        return chosen, [float(loss.sum()) / self.total for loss in losses]
 
     # -- checkpoints --------------------------------------------------------------------------------------------------
 

@@ -16,9 +16,14 @@ from sadrec.training.own_scores import Part
 from sadrec.training.variational import Variational
 
 
-def left_out_loss(learner: Variational) -> float:
-    """Return the mean log loss of comparisons, each predicted from all others."""
-    return sum(_loss(learner, part) for part in learner.parts) / learner.total
+def left_out_losses(learner: Variational) -> Doubles:
+    """Return for each pair of items the log loss of its comparisons, in sum, each predicted from all others."""
+    losses = np.zeros(len(learner.pairings.mean))
+    for part in learner.parts:
+        for count, sign, *left in left_out(learner, part):
+            loss = count * np.logaddexp(0, -sign * moderated(*left))
+            losses += np.bincount(learner.rows.pairing[part.rows], loss, len(losses))
+    return losses
 
 
 def left_out_margins(learner: Variational) -> tuple[Doubles, Doubles]:
@@ -30,12 +35,6 @@ def left_out_margins(learner: Variational) -> tuple[Doubles, Doubles]:
     columns = [[np.concatenate([part[side][moment] for part in parts]) for side in (0, 1)] for moment in (2, 3)]
     mean, variance = (np.stack(sides, axis=1) for sides in columns)
     return mean, variance
-
-
-def _loss(learner: Variational, part: Part) -> float:
-    """Return the log loss of the comparisons of some rows, in sum."""
-    sides = left_out(learner, part)
-    return sum(float(count @ np.logaddexp(0, -sign * moderated(*left))) for count, sign, *left in sides)
 
 
 def left_out(learner: Variational, part: Part) -> list[tuple[Doubles, float, Doubles, Doubles]]:
