@@ -96,10 +96,10 @@ class Belief:
         """Return the probability that the item wins, loses or ties; None: that it wins where it is no tie."""
         if outcome == "tie":
             return self.tie_probability(users, items, rivals)
-        if outcome == "loss":
-            items, rivals = rivals, items
         p = self.probability(users, items, rivals)
-        return p if outcome is None else p * (1 - self.tie_probability(users, items, rivals))
+        if outcome is None:
+            return p
+        return (p if outcome == "win" else 1 - p) * (1 - self.tie_probability(users, items, rivals))
 
     def draws(self, user: Any, items: Positions, rivals: Positions) -> Doubles:
         """Return joint draws of one user's margins for items over rivals, (draws, items)."""
