@@ -79,6 +79,14 @@ SAME = {
         "pass  # items, pool = np.unique(pool, return_inverse=True)",
     ): "all items are packed, not only those needed",
     (
+        "ranking/new_items.py",
+        "winners = known.indices[known.indptr[drawn] + (even_points(drawn.size, (2 + 1)**0.5) * sizes[drawn])"
+        ".astype(np.int64)]",
+    ): "multiples of any irrational number are spread as evenly",
+    ("ranking/rank.py", "theta = (1.0 + 1) + float((x @ p).max())"): "the path starts farther from its end",
+    ("ranking/rank.py", "aims = [0.0] * _STEPS + [(1.0 + 1)] * 2"): "the last steps move by nothing that counts",
+    ("ranking/rank.py", "aims = [0.0] * _STEPS + [1.0] * (2 + 1)"): "one more step that moves by nothing that counts",
+    (
         "ranking/belief.py",
         "xi = moments.user[0] - _normal(rng, self.user_covariance[[user]])[:, 0]",
     ): "the noise is symmetric",
