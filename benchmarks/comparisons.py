@@ -2,7 +2,7 @@
 
     python benchmarks/comparisons.py --data FOLDER            # or set SADREC_DATA; a minute on two threads
     python benchmarks/comparisons.py --sets pokemon --turns 3
-    python benchmarks/comparisons.py --simulated              # arenas: users x items x comparisons, SAD() alone
+    python benchmarks/comparisons.py --simulated              # arenas (users x items x comparisons), beside L-BFGS
 
 All comparisons of each set are fitted, kernels being compiled before. Best of several turns: machines are shared and
 noisy. Both learners (training/learners.py) are counted in.
@@ -10,6 +10,7 @@ noisy. Both learners (training/learners.py) are counted in.
 
 import argparse
 import os
+import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -21,7 +22,12 @@ import numpy as np
 from sadrec import BPR, SAD, Comparisons
 from sadrec.posterior import GibbsSAD
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from studies.comparisons.baselines import fit_scores
+
 BAR = 15.0
+RIDGE = 0.3
 SETS = "sushi-users,pokemon"
 SIMULATED = "1x100x1000000,1x1000x1000000,1000x100x100000,10000x100x1000000"
 
@@ -67,14 +73,16 @@ def simulated(users: int, items: int, count: int) -> Comparisons:
 
 
 def show_simulated(sizes: str, threads: int, turns: int) -> None:
-    """Print the seconds of ``SAD()`` on simulated arenas."""
+    """Print the seconds of ``SAD()`` on simulated arenas, and those of Bradley-Terry by L-BFGS on the same rows."""
     print(f"threads: {threads}; seconds, best of {turns}\n")
-    print("| users | items | comparisons | SAD() |\n|---:|---:|---:|---:|")
+    print("| users | items | comparisons | SAD() | Bradley-Terry | ratio |\n|---:|---:|---:|---:|---:|---:|")
     for size in sizes.split(","):
         users, items, count = map(int, size.split("x"))
         said, model = simulated(users, items, count), SAD(num_threads=threads)
         seconds = best_of(turns, partial(model.fit, said, show_progress=False))
-        print(f"| {users:,} | {items:,} | {count:,} | {seconds:.1f} |", flush=True)
+        scores = best_of(turns, partial(fit_scores, said, RIDGE))
+        figures = f"{seconds:.1f} | {scores:.1f} | {seconds / scores:.1f}"
+        print(f"| {users:,} | {items:,} | {count:,} | {figures} |", flush=True)
 
 
 def main() -> None:
