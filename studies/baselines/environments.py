@@ -96,7 +96,10 @@ TOOLKITS: Mapping[str, Environment] = {
 }
 """The environments in which sadrec is tested inside other toolkits (tests/integrations), by name."""
 
-STUDIES: Mapping[str, Environment] = {"neural": Environment("neural", ("numpy", "torch"), 900, "3.11")}
+STUDIES: Mapping[str, Environment] = {
+    "neural": Environment("neural", ("numpy", "torch"), 900, "3.11"),
+    "arena": Environment("arena", ("choix", "evalica", "arena_rank", "leaderbot"), 1300, "3.11"),
+}
 """The environments in which studies run programs of their own, by name."""
 
 
