@@ -42,7 +42,7 @@ def test_a_trained_model_has_the_scores_and_measures_of_sadrec(method, split, mo
     assert figures == pytest.approx({name: native[name] for name in figures}, abs=1e-6)
     for user, index in list(wrapped.uid_map.items())[:5]:
         items = list(wrapped.iid_map)[: wrapped.num_items]
-        expected = wrapped.fitted.scores([user])[0][wrapped.fitted.item_ids.positions(items)]
+        expected = wrapped.fitted.scores([user])[0][wrapped.fitted.state.items.positions(items)]
         np.testing.assert_allclose(wrapped.score(index), expected, atol=1e-6)
         assert wrapped.score(index, 3) == pytest.approx(expected[3], abs=1e-6)
 
