@@ -11,7 +11,8 @@ from sadrec.training.given import Pairs
 from sadrec.training.layout import count
 from sadrec.training.learners import Learners
 from sadrec.training.leave_one_out import left_out_losses
-from sadrec.training.run import run_sweeps
+from sadrec.training.loop import run as run_step
+from sadrec.training.sweeps import Sweeps
 from sadrec.training.variational import SWEEPS, Variational
 
 
@@ -97,7 +98,7 @@ def test_resumed_they_end_with_the_same_bits(tmp_path):
     def run(sweeps, folder):
         learners, history = Learners(pairs, 6, 30, 2, 0), []
         checkpoints = None if folder is None else Checkpoints(folder, {})
-        run_sweeps(learners, sweeps, lambda f: history.append(f) or False, history=history, checkpoints=checkpoints)
+        run_step(Sweeps(learners, sweeps), history=history, checkpoints=checkpoints)
         return learners.state()[1]
 
     whole = run(SWEEPS, None)

@@ -22,7 +22,8 @@ from sadrec.training.beliefs import (
 from sadrec.training.checkpoint import Checkpoints, checkpoints_in
 from sadrec.training.given import Pairs
 from sadrec.training.layout import Counts, count
-from sadrec.training.run import run_sweeps
+from sadrec.training.loop import run as run_step
+from sadrec.training.sweeps import Sweeps
 from sadrec.training.variational import OWN, SWEEPS, Variational
 
 
@@ -286,7 +287,7 @@ def test_resuming_gives_the_same_bits(tmp_path):
         learner = solver(pairs, 8, 40, 4, 0)
         history = []
         checkpoints = None if folder is None else Checkpoints(folder, identity)
-        run_sweeps(learner, sweeps, lambda f: history.append(f) or False, history=history, checkpoints=checkpoints)
+        run_step(Sweeps(learner, sweeps), history=history, checkpoints=checkpoints)
         return learner, history
 
     whole, _ = run(SWEEPS, None)
@@ -301,20 +302,18 @@ def test_resuming_gives_the_same_bits(tmp_path):
         assert np.array_equal(array, resumed.state()[1][name]), name
     with pytest.raises(CheckpointError, match="data was 1 and is 2"):
         other = Checkpoints(tmp_path, {"data": 2})
-        run_sweeps(solver(pairs, 8, 40, 4, 0), SWEEPS, lambda f: False, history=[], checkpoints=other)
+        run_step(Sweeps(solver(pairs, 8, 40, 4, 0), SWEEPS), checkpoints=other)
 
 
 def test_ctrl_c_leaves_a_checkpoint_of_the_sweep_it_came_in(tmp_path):
-    learner, history = solver(simulated(), 8, 40, 4, 0), []
+    learner = solver(simulated(), 8, 40, 4, 0)
 
-    def interrupt(figures):
-        history.append(figures)
-        if len(history) == 3:
+    def interrupt(sweep, figures):
+        if sweep == 3:
             signal.raise_signal(signal.SIGINT)
-        return False
 
     with pytest.raises(KeyboardInterrupt):
-        run_sweeps(learner, 50, interrupt, history=history, checkpoints=Checkpoints(tmp_path, {}, seconds=1000))
+        run_step(Sweeps(learner, 50), after_epoch=interrupt, checkpoints=Checkpoints(tmp_path, {}, seconds=1000))
     assert [path.name for path in checkpoints_in(tmp_path)] == ["epoch-000003.checkpoint"]
 
 

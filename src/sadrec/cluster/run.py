@@ -11,7 +11,7 @@ from sadrec.cluster.actors import Actors, Lost
 from sadrec.cluster.checkpoint import Saved, Shards
 from sadrec.cluster.scheduler import Boundary, Scheduler
 from sadrec.training.engine import Course, Keep
-from sadrec.training.run import DivergedError, progress, summary
+from sadrec.training.loop import diverged, progress, summary
 from sadrec.training.settings import Settings
 from sadrec.training.trainer import lasting
 
@@ -86,11 +86,7 @@ class Run:
                 figures = scheduler.train_epoch(epoch, self._keep)
                 if not all(map(math.isfinite, figures.values())):
                     self._go_back(scheduler)
-                    raise DivergedError(
-                        f"training diverged in epoch {epoch + 1} (learning_rate={settings.learning_rate}, "
-                        f"regularization={settings.regularization}): lower learning_rate, to a third say; the model is "
-                        f"left as it was after epoch {epoch}"
-                    )
+                    raise diverged(settings, epoch + 1)
                 self._history.append(lasting(figures))
                 if epoch > first:  # in the first one, kernels are loaded
                     self._warn_of_the_slowest(scheduler, workers)

@@ -3,6 +3,7 @@
 import difflib
 import inspect
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import MISSING
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
@@ -99,12 +100,30 @@ class Estimator(ABC):
     @property
     def is_fitted(self) -> bool:
         """Whether there is something to ask."""
-        return self._learnt[0] in self.__dict__
+        return self._learnt[0] in self.__dict__ or "_making" in self.__dict__
+
+    def learn_when_asked(self, making: Callable[[], Any]) -> None:
+        """Have what is learnt made when a question first needs it, or a copy of the model is made."""
+        self.__dict__["_making"] = making
+
+    def forget(self) -> None:
+        """Be a model that is not fitted."""
+        for name in ("_making", *self._learnt):
+            self.__dict__.pop(name, None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        if "_making" in self.__dict__:
+            getattr(self, self._learnt[0])
+        return {name: value for name, value in self.__dict__.items() if name != "_making"}
 
     if not TYPE_CHECKING:  # or a checker would take every misspelt verb for one that is there
 
         def __getattr__(self, name: str) -> Any:
             # Only reached when an attribute is missing, or a property that needs one: before fit, these are.
+            making = self.__dict__.get("_making")
+            if making is not None and name == self._learnt[0]:
+                self.__dict__[name] = making()
+                return self.__dict__[name]
             if name in self._learnt or (not self.is_fitted and hasattr(type(self), name)):
                 raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")

@@ -19,7 +19,7 @@ from sadrec.data.interactions import warn_of_repeated, weights_in
 from sadrec.data.parquet import ParquetFiles, holds_interactions
 from sadrec.models.files import load_model, write_learnt
 from sadrec.models.state import State
-from sadrec.models.variational import fit_comparisons
+from sadrec.models.variational import ModelSweeps
 from sadrec.ranking import Parameters
 from sadrec.ranking.belief import Point
 from sadrec.ranking.results import Results
@@ -27,10 +27,11 @@ from sadrec.training.checkpoint import Checkpoints
 from sadrec.training.dataset import TrainingData, training_data
 from sadrec.training.defaults import Described, as_before, resolve
 from sadrec.training.engine import Course, Engine, Learnt, refuse_elsewhere, refuse_features
+from sadrec.training.epochs import Epochs
 from sadrec.training.factors import Factors, initial_factors
 from sadrec.training.features import Prepared
 from sadrec.training.layout import count
-from sadrec.training.run import run
+from sadrec.training.loop import Step, run
 from sadrec.training.settings import Settings
 from sadrec.training.size import check_size
 from sadrec.training.trainer import Figures, Trainer
@@ -145,59 +146,62 @@ def train(
     check_size(data, settings, threads)
     kept = None if features is None else features.kept
     factors = None if settings.solver == "variational" else _first_factors(data, settings, start, kept)
-    run_options: dict[str, Any] = {
-        **{name: getattr(options, name) for name in ("patience", "monitor", "show_progress")},
-        "validation": held_out,
-        "checkpoints": _checkpoints(model, data, settings, factors, held_out, options, features),
-        "title": type(model).__name__,
-    }
-
+    checkpoints = _checkpoints(model, data, settings, factors, held_out, options, features)
+    history: list[Figures] = []
+    step: Step
     if factors is None:
-        latest: list[State] = []
-
-        def keep(fitted: State) -> None:
-            latest[:] = [fitted]
-
-        def watch(epoch: int, figures: Figures) -> bool:
-            return _call_back(model, options.callbacks, epoch, figures, latest[0])
-
-        watching = watch if options.callbacks else None
-        try:
-            fit_comparisons(data, settings, threads, keep, watching, features=features, **run_options)
-        finally:
-            if latest:
-                model.state = latest[0]
-        return
-    centre = None if features is None else features.centre
-    trainer = Trainer(factors, settings, data.positives(settings), data.pair_sources(settings), threads, centre)
+        step = ModelSweeps(data, settings, threads, held_out, history, features)
+    else:
+        seen = seen_before if data.matrix is None else whole.seen  # a function: it may take a copy, at the end
+        results = None if features is not None else _results(data, None if settings_before is None else start)
+        first = State(Point(_parameters(factors)), whole.users, whole.items, seen, settings, history, results=results)
+        step = _epochs(data, first, factors, threads, held_out, features)
     data.let_go()
-    seen = seen_before if data.matrix is None else whole.seen  # a function: it may take a copy, at the end
-    results = None if features is not None else _results(data, None if settings_before is None else start)
-    fitted = State(Point(_parameters(factors)), whole.users, whole.items, seen, settings, results=results)
-
-    def learnt(finished: bool = False) -> State:
-        for array in factors.arrays:
-            array.flags.writeable = not finished
-        # A new object for every epoch: what was derived from the factors of the last one is not kept.
-        seen = fitted.seen if finished else fitted.stored_seen
-        full, predicted = (factors, None) if features is None else features.complete(factors)
-        return replace(fitted, belief=Point(_parameters(full)), stored_seen=seen, features=predicted)
 
     def after_epoch(epoch: int, figures: Figures) -> bool:
-        return bool(options.callbacks) and _call_back(model, options.callbacks, epoch, figures, learnt())
+        return bool(options.callbacks) and _call_back(model, options.callbacks, epoch, figures, step.learnt)
 
     give_back()  # what preparing took: some numbers for every user
     try:
-        run(trainer, after_epoch=after_epoch, history=fitted.history, **run_options)
+        run(
+            step,
+            after_epoch=after_epoch,
+            patience=options.patience,
+            monitor=options.monitor,
+            checkpoints=checkpoints,
+            show_progress=options.show_progress,
+            title=type(model).__name__,
+            history=history,
+        )
+        give_back()
+        model.state = step.learnt(finished=True)
     except BaseException:
-        if trainer.epoch and trainer.idle:  # else nothing was learnt, and the model is what it was before
-            trainer.free()
-            model.state = learnt(finished=True)
+        if step.done and step.ready:  # else nothing was learnt, and the model is what it was before
+            model.state = step.learnt(finished=True)
         raise
-    trainer.free()
-    give_back()
-    model.state = learnt(finished=True)
+    finally:
+        step.close()
     _warn_of_nothing(model.state.history)
+
+
+def _epochs(
+    data: TrainingData, first: State, factors: Factors, threads: int, held_out: Any, features: Prepared | None
+) -> Epochs:
+    """Return epochs of gradient ascent that start at ``factors``, and change them in place."""
+    settings = first.settings
+    assert settings is not None
+
+    def learnt(finished: bool) -> State:
+        for array in factors.arrays:
+            array.flags.writeable = not finished
+        # A new object for every epoch: what was derived from the factors of the last one is not kept.
+        seen = first.seen if finished else first.stored_seen
+        full, predicted = (factors, None) if features is None else features.complete(factors)
+        return replace(first, belief=Point(_parameters(full)), stored_seen=seen, features=predicted)
+
+    centre = None if features is None else features.centre
+    trainer = Trainer(factors, settings, data.positives(settings), data.pair_sources(settings), threads, centre)
+    return Epochs(trainer, held_out, learnt)
 
 
 def train_on_files(
@@ -257,16 +261,23 @@ def _course(model: "SAD", identity: Mapping[str, Any], options: Options, history
 
 
 def _call_back(
-    model: "SAD", callbacks: Iterable[Callback], epoch: int, figures: Figures, fitted: State | None = None
+    model: "SAD",
+    callbacks: Iterable[Callback],
+    epoch: int,
+    figures: Figures,
+    learnt: Callable[[], State] | None = None,
 ) -> bool:
-    """Call all of them with a model of what is learnt so far, and return whether one stops the fit."""
+    """Call all of them with a model of what is learnt so far, and return whether one stops the fit.
+
+    Its state is made when a callback asks for it, and is not there afterwards: training goes on in the same arrays.
+    """
     temporary = model.clone()
-    if fitted is not None:
-        temporary.state = fitted
+    if learnt is not None:
+        temporary.learn_when_asked(learnt)
     try:
         answers = [callback(epoch, figures, temporary) for callback in callbacks]
     finally:
-        temporary.__dict__.pop("state", None)  # training goes on in the same arrays
+        temporary.forget()
     return any(answers)
 
 

@@ -1,6 +1,5 @@
 """Fit comparisons by the variational solver: what it believes, as parameters and their uncertainty."""
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -23,96 +22,88 @@ from sadrec.training.given import Pairs
 from sadrec.training.layout import Counts, count
 from sadrec.training.learners import Learners
 from sadrec.training.leave_one_out import left_out_margins
-from sadrec.training.run import check_patience, run_sweeps
 from sadrec.training.settings import Settings
+from sadrec.training.sweeps import Sweeps
 from sadrec.training.ties import Outcomes, fit_widths
-from sadrec.training.trainer import Figures, lasting
+from sadrec.training.trainer import Figures
 from sadrec.training.validation import HeldOut
 from sadrec.training.variational import Variational
 
 _AT_ONCE = 4096  # rows whose covariances are made at once
 
 
-def fit_comparisons(
-    data: TrainingData,
-    settings: Settings,
-    threads: int,
-    keep: Callable[[State], None],
-    call_back: Callable[[int, Figures], bool] | None,
-    *,
-    validation: Pairs | HeldOut | None,
-    patience: int | None,
-    monitor: str,
-    features: Prepared | None = None,
-    **options: Any,
-) -> None:
-    """Learn from comparisons; ``keep`` gets what is learnt.
+class ModelSweeps(Sweeps):
+    """Sweeps from comparisons to the state of a model.
 
-    ``call_back`` gets number and figures of each sweep, after what is learnt was kept, and may end the fit; without it,
-    and without validation data, what is learnt is made at the end alone, Ctrl-C included. The options are those of
-    :func:`~sadrec.training.run.run_sweeps`.
+    What is learnt is made when it is needed: by :meth:`learnt`, and after every sweep where there is held-out data.
+    ``history`` is that of the run; its last entry gets the left-out losses with what is learnt.
     """
-    check_patience(patience, validation)
-    if data.comparisons is None:
-        raise ValueError("there are no comparisons to learn from")
-    history: list[Figures] = []
-    held_out = validation.all() if isinstance(validation, HeldOut) else validation
 
-    def fitted(figures: Figures, last: bool = False) -> State:
-        belief, losses = learnt(learners, data, last)
-        parameters = belief.parameters
-        figures |= dict(zip(("left_out_loss", "left_out_loss_without_factors"), losses, strict=False))
-        predicted = None
-        if features is not None:
-            sides = (parameters.item_factors, parameters.rival_factors)
-            rows = np.hstack([side for side in sides if side is not None])
-            factors = Factors(parameters.user_factors, rows, parameters.item_bias)
-            full, predicted = features.complete(factors)
-            whole = Parameters(full.users, full.eta, full.tau, full.bias, user_mean=parameters.user_mean)
-            belief = replace(belief, parameters=whole)
-        return State(belief, data.users, data.items, None, settings, history, predicted, results=results)
-
-    def after_sweep(figures: Figures) -> bool:
-        if held_out is None and call_back is None:
-            history.append(lasting(figures))
-            return False
-        known = fitted(figures)
-        if held_out is not None:
-            figures |= validation_figures(known.belief, held_out)
-            if monitor not in figures:
-                raise ValueError(f"monitor must be one of {sorted(figures)}, not {monitor!r}")
-        history.append(lasting(figures))
-        keep(known)
-        best = int(np.argmax([figures[monitor] for figures in history])) if patience is not None else 0
-        best = max(best, learners.last_stage)  # until then, parts of the model come and go
-        stop = call_back is not None and call_back(learners.sweep, figures)
-        return stop or (patience is not None and len(history) - 1 - best >= patience)
-
-    known = (None, None) if features is None else features.rows
-    size = len(data.users), len(data.items), settings.factors
-    with ThreadPoolExecutor(threads) as executor:
-        learners = Learners(
+    def __init__(
+        self,
+        data: TrainingData,
+        settings: Settings,
+        threads: int,
+        validation: Pairs | HeldOut | None,
+        history: list[Figures],
+        features: Prepared | None = None,
+    ) -> None:
+        if data.comparisons is None:
+            raise ValueError("there are no comparisons to learn from")
+        self._data, self._settings, self._features, self._history = data, settings, features, history
+        self._held_out = validation.all() if isinstance(validation, HeldOut) else validation
+        self._learnt: tuple[int, State] | None = None  # after which sweep, and the state
+        self._executor = ThreadPoolExecutor(threads)
+        self._both = Learners(
             data.comparisons,
-            *size,
+            len(data.users),
+            len(data.items),
+            settings.factors,
             settings.seed,
             settings.learn_rivals,
             threads=threads,
-            executor=executor if threads > 1 else None,
+            executor=self._executor if threads > 1 else None,
             sweeps=settings.iterations,
-            features=known,
+            features=(None, None) if features is None else features.rows,
         )
+        super().__init__(self._both, settings.iterations)
+        self.judged = validation is not None
         tied = None if data.ties is None else count_outcomes(data.ties, len(data.items))
         alike = data.comparisons.features is None
-        counts = learners.counts if alike else count_outcomes(data.comparisons, len(data.items))
-        results = Results.of(counts, tied, len(data.items))
-        try:
-            run_sweeps(learners, settings.iterations, after_sweep, history=history, **options)
-        except KeyboardInterrupt:  # between sweeps
-            if history:
-                keep(fitted(history[-1], last=True))
-            raise
-    if held_out is None and call_back is None:
-        keep(fitted(history[-1], last=True))
+        counts = self._both.counts if alike else count_outcomes(data.comparisons, len(data.items))
+        self._results = Results.of(counts, tied, len(data.items))
+
+    def judge(self) -> Figures:
+        """Return the left-out losses, and mean log likelihood and accuracy on the held-out data."""
+        losses: Figures = {}
+        state = self._make(losses)
+        self._learnt = self.done, state
+        return losses if self._held_out is None else {**losses, **validation_figures(state.belief, self._held_out)}
+
+    def learnt(self, finished: bool = False) -> State:
+        """Return the state of a model; when it is finished no sweep can follow, and less memory is taken."""
+        if self._learnt is None or self._learnt[0] != self.done:
+            self._learnt = self.done, self._make(self._history[-1] if self._history else {}, finished)
+        return self._learnt[1]
+
+    def close(self) -> None:
+        """End the threads."""
+        self._executor.shutdown()
+
+    def _make(self, losses: Figures, last: bool = False) -> State:
+        """Return the state of a model, and add the left-out losses to some figures."""
+        belief, left_out = learnt(self._both, self._data, last)
+        losses |= dict(zip(("left_out_loss", "left_out_loss_without_factors"), left_out, strict=False))
+        parameters, predicted = belief.parameters, None
+        if self._features is not None:
+            sides = (parameters.item_factors, parameters.rival_factors)
+            rows = np.hstack([side for side in sides if side is not None])
+            factors = Factors(parameters.user_factors, rows, parameters.item_bias)
+            full, predicted = self._features.complete(factors)
+            whole = Parameters(full.users, full.eta, full.tau, full.bias, user_mean=parameters.user_mean)
+            belief = replace(belief, parameters=whole)
+        users, items = self._data.users, self._data.items
+        return State(belief, users, items, None, self._settings, self._history, predicted, results=self._results)
 
 
 def validation_figures(belief: Belief, pairs: Pairs) -> Figures:

@@ -7,33 +7,15 @@ no generator has to be saved.
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
-
 from sadrec._record import Arrays, Records
-from sadrec._types import Floats
-from sadrec.training.factors import Factors
-from sadrec.training.stored import Stored
 
 logger = logging.getLogger("sadrec")
 
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class State:
-    """What training has reached, beside the factors."""
-
-    epoch: int = 0  # how many epochs are done
-    l1_weights: Floats | None = None  # of the second phase of adaptive training
-    history: tuple[dict[str, float], ...] = ()  # the figures of every epoch
-    best: Stored | None = None  # the factors of the epoch with the best figure to watch,
-    best_epoch: int = 0  # and its number
-    stopped: bool = False  # whether training ended before the last epoch
 
 
 class Checkpoints:
@@ -80,61 +62,6 @@ class Checkpoints:
             except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
                 logger.warning("%r cannot be used, so that an older one is: %s", str(self._records.path(name)), error)
         return None
-
-    def save(self, factors: Factors, state: State) -> None:
-        """Write factors and state."""
-        arrays = _packed(factors)
-        if state.best is not None:
-            arrays |= _packed(state.best.put_into(factors.copy()), "best_")
-        if state.l1_weights is not None:
-            arrays["l1_weights"] = state.l1_weights
-        names = ("epoch", "history", "best_epoch", "stopped")
-        self.write(state.epoch, {name: getattr(state, name) for name in names}, arrays)
-
-    def load(self, like: Factors) -> tuple[Factors, State] | None:
-        """Return the factors and state of the newest checkpoint whose factors have the shapes of ``like``."""
-        return self.newest(lambda values, arrays: _unpacked(values, arrays, like))
-
-
-def _packed(factors: Factors, prefix: str = "") -> Arrays:
-    arrays = {"users": factors.users, "items": factors.items, "bias": factors.bias}
-    return {f"{prefix}{name}": array for name, array in arrays.items() if array is not None}
-
-
-def _unpacked(values: dict[str, Any], arrays: Arrays, like: Factors) -> tuple[Factors, State]:
-    """Return factors and state, refusing what compiled code must not meet."""
-
-    def factors(prefix: str) -> Factors:
-        bias = None if like.bias is None else _fitting(arrays[f"{prefix}bias"], like.bias)
-        return Factors(
-            _fitting(arrays[f"{prefix}users"], like.users), _fitting(arrays[f"{prefix}items"], like.items), bias
-        )
-
-    epoch, best_epoch, history = int(values["epoch"]), int(values["best_epoch"]), tuple(values["history"])
-    has_best, weights = "best_users" in arrays, arrays.get("l1_weights")
-    if epoch != len(history) or not all(isinstance(figures, dict) for figures in history):
-        raise ValueError(f"{len(history)} epochs of figures do not belong to epoch {epoch}")
-    if not 0 <= best_epoch <= epoch or has_best != (best_epoch > 0):
-        raise ValueError(f"the best epoch is {best_epoch} of {epoch}")
-    if weights is not None and weights.min(initial=0) < 0:
-        raise ValueError("some l1_weights are below 0")
-    return factors(""), State(
-        epoch=epoch,
-        l1_weights=None if weights is None or like.tau is None else _fitting(weights, like.tau),
-        history=history,
-        best=Stored(factors("best_")) if has_best else None,
-        best_epoch=best_epoch,
-        stopped=bool(values["stopped"]),
-    )
-
-
-def _fitting(array: Any, like: Floats) -> Floats:
-    """Return a copy in memory, refusing another shape or type and what is not a finite number."""
-    if array.dtype != like.dtype or array.shape != like.shape:
-        raise ValueError(f"{array.dtype} numbers of shape {array.shape} where {like.dtype} of {like.shape} are needed")
-    if not np.isfinite(array).all():
-        raise ValueError("some numbers are not finite")
-    return np.array(array)
 
 
 def checkpoints_in(folder: Path) -> list[Path]:

@@ -17,7 +17,7 @@ from sadrec.training.trainer import Figures
 
 @dataclass(frozen=True)
 class Course:
-    """How a fit elsewhere goes, beside what it learns from: see :func:`sadrec.training.run.run`.
+    """How a fit elsewhere goes, beside what it learns from: see :func:`sadrec.training.loop.run`.
 
     ``identity`` is all that the result depends on, to know a checkpoint by; ``history`` is filled.
     """

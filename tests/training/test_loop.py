@@ -1,4 +1,4 @@
-"""Whole runs: early stopping, divergence, Ctrl-C, checkpoints."""
+"""The loop with epochs of gradient ascent: early stopping, divergence, Ctrl-C, checkpoints."""
 
 import logging
 import os
@@ -6,21 +6,20 @@ import signal
 import tempfile
 import threading
 import time
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from sadrec._files import fingerprint
 from sadrec._record import CheckpointError
-from sadrec.training.checkpoint import Checkpoints, State, checkpoints_in
-from sadrec.training.factors import Factors, initial_factors
+from sadrec.training.checkpoint import Checkpoints, checkpoints_in
+from sadrec.training.epochs import Epochs
+from sadrec.training.factors import initial_factors
 from sadrec.training.given import Pairs
-from sadrec.training.rollback import Rollback
-from sadrec.training.run import DivergedError, run
+from sadrec.training.loop import DivergedError
+from sadrec.training.loop import run as run_step
 from sadrec.training.samplers import Stated
 from sadrec.training.settings import Settings
-from sadrec.training.stored import Stored
 from sadrec.training.trainer import Trainer
 
 
@@ -58,6 +57,17 @@ def trainer(**changed):
     settings = Settings(**{**values, **changed})
     factors = initial_factors(10, 30, 4, 0.1, True, True, 1)
     return Trainer(factors, settings, None, [Stated(pairs(0))], 1)
+
+
+def run(work, validation=None, **options):
+    return run_step(Epochs(work, validation), **options)
+
+
+def loaded(folder, like):
+    """Return factors and epoch of the newest checkpoint that suits a trainer, or None."""
+    step = Epochs(Trainer(like.factors.copy(), like.settings))
+    checkpoints = Checkpoints(folder, {})
+    return checkpoints.newest(lambda values, arrays: (step.load(values, arrays), (step.trainer.factors, step.done))[1])
 
 
 def bits(work):
@@ -213,25 +223,25 @@ def test_what_a_kill_left_half_written_is_cleared_away(tmp_path):
 
 
 def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(tmp_path, caplog):
-    checkpoints, work = Checkpoints(tmp_path, {}), trainer()
-    run(work, checkpoints=checkpoints)
+    work = trainer()
+    run(work, checkpoints=Checkpoints(tmp_path, {}))
     newest = checkpoints_in(tmp_path)[0]
     newest.write_bytes(newest.read_bytes()[:200])
-    assert checkpoints.load(work.factors)[1].epoch == 7
+    assert loaded(tmp_path, work)[1] == 7
     assert "epoch-000008" in caplog.text and "cut short" in caplog.text
     for path in checkpoints_in(tmp_path):
         path.write_bytes(b"")
-    assert checkpoints.load(work.factors) is None
+    assert loaded(tmp_path, work) is None
 
 
 def broken(name, value):
     """Return a change of one array."""
-    return lambda factors, state: (replaced(factors, name, value), state)
+    return lambda values, arrays: (values, {**arrays, name: value(arrays.get(name))})
 
 
-def replaced(factors, name, value):
-    arrays = {"users": factors.users, "items": factors.items, "bias": factors.bias}
-    return Factors(**{**arrays, name: value(arrays[name])})
+def stated(**changed):
+    """Return a change of plain values."""
+    return lambda values, arrays: ({**values, **changed}, arrays)
 
 
 @pytest.mark.parametrize(
@@ -240,11 +250,24 @@ def replaced(factors, name, value):
         (broken("users", lambda a: a[:-1]), "shape"),
         (broken("items", lambda a: a.astype(np.float64)), "float64"),
         (broken("items", lambda a: np.where(a == a.max(), np.nan, a).astype(np.float32)), "not finite"),
-        (broken("bias", lambda a: None), "bias"),
-        (lambda factors, state: (factors, replace(state, l1_weights=0 * factors.tau - 1)), "l1_weights are below 0"),
-        (lambda factors, state: (factors, replace(state, history=())), "0 epochs of figures"),
-        (lambda factors, state: (factors, replace(state, best_epoch=3)), "best epoch is 3"),
-        (lambda factors, state: (factors, replace(state, best_epoch=99, best=Stored(factors))), "best epoch is 99"),
+        (lambda values, arrays: (values, {name: arrays[name] for name in ("users", "items")}), "bias"),
+        (broken("l1_weights", lambda a: np.full((30, 4), -1, np.float32)), "l1_weights are below 0"),
+        (stated(history=[]), "0 epochs of figures"),
+        (stated(best_epoch=3), "best epoch is 3"),
+        (
+            lambda values, arrays: (
+                {**values, "best_epoch": 99},
+                {**arrays, **{f"best_{name}": array for name, array in arrays.items()}},
+            ),
+            "best epoch is 99",
+        ),
+        (
+            lambda values, arrays: (
+                {**values, "best_epoch": 2},
+                {**{f"best_{name}": array for name, array in arrays.items()}, **arrays, "items": arrays["items"][:3]},
+            ),
+            "shape",
+        ),
     ],
 )
 def test_a_well_formed_checkpoint_with_wrong_content_is_passed_over(tmp_path, caplog, change, message):
@@ -252,8 +275,8 @@ def test_a_well_formed_checkpoint_with_wrong_content_is_passed_over(tmp_path, ca
     run(whole)
     checkpoints = Checkpoints(tmp_path, {})
     run(work, checkpoints=checkpoints, after_epoch=lambda epoch, figures: epoch == 5)
-    factors, state = checkpoints.load(work.factors)
-    checkpoints.save(*change(factors, replace(state, stopped=False)))
+    values, arrays = checkpoints.newest(lambda values, arrays: (values, dict(arrays)))
+    checkpoints.write(5, *change({**values, "stopped": False}, arrays))
     again = trainer()
     with caplog.at_level(logging.INFO):
         run(again, checkpoints=Checkpoints(tmp_path, {}))
@@ -261,11 +284,22 @@ def test_a_well_formed_checkpoint_with_wrong_content_is_passed_over(tmp_path, ca
     assert bits(again) == bits(whole)
 
 
+def test_a_run_whose_checkpoints_are_all_wrong_starts_where_it_would_without_them(tmp_path):
+    whole = trainer()
+    run(whole)
+    checkpoints = Checkpoints(tmp_path, {})
+    run(trainer(), checkpoints=checkpoints, after_epoch=lambda epoch, figures: epoch == 1, validation=pairs(7, 60))
+    values, arrays = checkpoints.newest(lambda values, arrays: (values, dict(arrays)))
+    checkpoints.write(1, {**values, "stopped": False}, {**arrays, "items": arrays["items"][:3]})
+    again = trainer()
+    run(again, checkpoints=Checkpoints(tmp_path, {}))
+    assert bits(again) == bits(whole)
+
+
 def test_a_checkpoint_of_another_run_is_refused(tmp_path):
-    work = trainer()
-    Checkpoints(tmp_path, {"data": "a", "settings": 1}).save(work.factors, State(epoch=1, history=({},)))
+    run(trainer(), checkpoints=Checkpoints(tmp_path, {"data": "a", "settings": 1}))
     with pytest.raises(CheckpointError, match=r"belongs to another run \(data was 'a' and is 'b'\).*another folder"):
-        Checkpoints(tmp_path, {"data": "b", "settings": 1}).load(work.factors)
+        run(trainer(), checkpoints=Checkpoints(tmp_path, {"data": "b", "settings": 1}))
 
 
 def test_a_folder_in_use_is_refused(tmp_path):
@@ -315,8 +349,8 @@ def test_an_interrupt_while_the_snapshot_is_written_leaves_whole_epochs_everywhe
     assert work.epoch == len(history) == done
     if done:
         assert bits(work) == epochs[done]
-        factors, state = Checkpoints(tmp_path, {}).load(work.factors)
-        assert state.epoch == done and factors.users.tobytes() + factors.items.tobytes() in epochs[done]
+        factors, epoch = loaded(tmp_path, work)
+        assert epoch == done and factors.users.tobytes() + factors.items.tobytes() in epochs[done]
     else:
         assert not checkpoints_in(tmp_path)
     again = trainer()
@@ -350,9 +384,9 @@ def test_ctrl_c_waits_for_a_safe_point(tmp_path):
         with pytest.raises(KeyboardInterrupt):
             run(work, after_epoch=slow, checkpoints=Checkpoints(folder, {}, seconds=1000))
         timer.join()
-        factors, state = Checkpoints(folder, {}).load(work.factors)
+        factors, epoch = loaded(folder, work)
         saved = factors.users.tobytes() + factors.items.tobytes() + factors.bias.tobytes()
-        assert saved == whole[state.epoch] == bits(work)
+        assert saved == whole[epoch] == bits(work)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
@@ -376,15 +410,14 @@ def test_ctrl_c_again_and_again_while_threads_are_at_work_saves_whole_epochs_onl
         kernel, arranged, cells = real(self, figures)
         return (insist_and_change if self.epoch == 2 else kernel), arranged, cells
 
-    def restore_slowly(self, factors):
-        state = restore(self, factors)
+    def restore_slowly(self, snapshot):
+        restore(self, snapshot)
         time.sleep(0.05)
-        return state
 
-    restore = Rollback.restore
+    restore = Epochs.restore
     with monkeypatch.context() as patch:
         patch.setattr(Trainer, "_given_pairs", from_the_third_epoch_on)
-        patch.setattr(Rollback, "restore", restore_slowly)
+        patch.setattr(Epochs, "restore", restore_slowly)
         work = trainer()
         work._threads = 2
         with pytest.raises(KeyboardInterrupt):

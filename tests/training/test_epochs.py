@@ -1,4 +1,4 @@
-"""The snapshot of the last whole epoch."""
+"""Snapshots of factors, out of memory."""
 
 import gc
 import tempfile
@@ -6,9 +6,8 @@ import tempfile
 import numpy as np
 import pytest
 
-from sadrec.training.checkpoint import State
+from sadrec.training.epochs import Snapshot
 from sadrec.training.factors import initial_factors
-from sadrec.training.rollback import Rollback
 
 
 def nowhere(**options):
@@ -37,17 +36,14 @@ class Full:
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("place", [tempfile.TemporaryFile, nowhere, lambda **options: Full()])
 @pytest.mark.parametrize("bias", [False, True])
-def test_what_is_kept_last_comes_back_wherever_it_was_kept(place, bias, monkeypatch):
+def test_a_snapshot_comes_back_wherever_it_was_kept(place, bias, monkeypatch):
     monkeypatch.setattr(tempfile, "TemporaryFile", place)
     factors = initial_factors(30, 20, 7, 0.1, True, bias, seed=0)
-    rollback = Rollback(factors, State())
-    for array in factors.arrays:
-        array += 1
-    rollback.keep(factors, State(epoch=1))
+    kept = Snapshot(factors)
     wanted = factors.copy()
     for array in factors.arrays:
         array[:] = np.nan
-    assert rollback.restore(factors) == rollback.state == State(epoch=1)
+    assert kept.put_into(factors) is factors
     assert all(np.array_equal(one, other) for one, other in zip(factors.arrays, wanted.arrays, strict=True))
 
 
@@ -58,9 +54,9 @@ def test_files_are_closed_without_a_warning():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tempfile, "TemporaryFile", lambda **options: opened.append(usual(**options)) or opened[-1])
         factors = initial_factors(3, 2, 1, 0.1, True, False, seed=0)
-        rollback = Rollback(factors, State())
-        rollback.keep(factors, State())
+        kept = [Snapshot(factors), Snapshot(factors)]
+        del kept[0]
         assert [file.closed for file in opened] == [True, False]
-        del rollback
+        del kept
     gc.collect()
     assert all(file.closed for file in opened)
