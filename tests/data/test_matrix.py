@@ -114,9 +114,6 @@ def test_of_two_matrices_the_first_has_its_way():
     np.testing.assert_array_equal(of_first, DENSE[rows, both.indices] != 0)
     np.testing.assert_array_equal(of_second, DENSE[:, ::-1][rows, both.indices] != 0)
     assert both.indptr.dtype == np.int32
-    np.testing.assert_array_equal(_matrix.merged_start(first, second), both.indptr)
-    plain, *flags = _matrix.merged(first, second, flags=False)
-    assert (plain != both).nnz == 0 and [flag.size for flag in flags] == [0, 0]
 
 
 def test_users_and_items_that_came_later_have_nothing():

@@ -5,9 +5,7 @@ import polars as pl
 import pytest
 
 from sadrec import SAD, Interactions
-from sadrec.models.fitting import settings_for
 from sadrec.training.dataset import TrainingData, training_data
-from sadrec.training.drawn import deal
 
 
 @pytest.fixture(scope="module")
@@ -63,58 +61,44 @@ def test_the_order_of_what_does_not_count_is_not_learnt():
     disliked = training_data(Interactions.from_csr(stars), dislikes=2)
     assert disliked.ordered() is None
     both = training_data(Interactions.from_csr(stars), weights=weights, dislikes=4)
-    assert both.ordered()[:3].tolist() == [True, True, True]
+    assert both.ordered() is None  # what was disliked counts, whatever its weight
 
 
-def test_dislikes_beside_the_data_are_learnt_from_where_they_are():
+def test_dislikes_of_their_own_are_known_and_below_0():
     rng = np.random.default_rng(0)
     liked, disliked = rng.random((2, 40, 30)) < 0.3
     likes, dislikes = (Interactions.from_csr(part.astype(np.float32)) for part in (liked, disliked))
     data = training_data(likes, dislikes=dislikes)
-    settings = settings_for(SAD(), likes)
-    positives, (source,) = data.positives(settings), data.pair_sources(settings)
-    assert np.shares_memory(positives.indices, likes.matrix.indices)
-    assert np.shares_memory(positives.beside.indices, dislikes.matrix.indices)
-    one = data.joined()
-    assert data.triples == one.triples == (liked | disliked).sum() and data.fingerprint() == one.fingerprint()
-    deals = [deal(of.positives(settings), 30, 4, 2, seed=1, epoch=2) for of in (data, one)]
-    for ours, theirs in zip(*deals, strict=True):
-        np.testing.assert_array_equal(ours, theirs)
-    expected = one.pair_sources(settings)[0].pairs(1, 2)
-    for ours, theirs in zip(source.pairs(1, 2).arrays, expected.arrays, strict=True):
-        np.testing.assert_array_equal(ours, theirs)
-    assert (data.seen() != one.seen()).nnz == 0
+    assert data.triples == (liked | disliked).sum() and data.weights.dtype == np.int8
+    np.testing.assert_array_equal(data.weights, np.where(disliked, -1, 1)[liked | disliked])
+    np.testing.assert_array_equal(data.seen().toarray(), np.where(disliked, -1.0, liked))
+    weights = rng.integers(0, 3, len(likes)).astype(np.float32)
+    data = training_data(likes, dislikes=dislikes, weights=weights)
+    expected = np.zeros(liked.shape)
+    expected[liked] = weights
+    np.testing.assert_array_equal(data.weights, np.where(disliked, -1, expected)[liked | disliked])
 
 
-def test_one_flag_for_each_interaction_tells_what_was_disliked():
+def test_ratings_below_a_number_are_below_0():
     stars = np.zeros((3, 6))
     stars[:, :3] = [5, 1, 3]
-    beside = np.zeros((3, 6))
-    beside[:, 3] = 1
-    for dislikes in (2, Interactions.from_csr(beside)):
-        data = training_data(Interactions.from_csr(stars), dislikes=dislikes).joined()
-        assert data.disliked is True  # what has no weight
-        assert data.weights.dtype == bool and np.array_equal(data.weights, data.seen().data > 0)
+    data = training_data(Interactions.from_csr(stars), dislikes=2)
+    assert data.weights.dtype == np.int8 and data.weights.tolist() == [1, -1, 1] * 3 and data.has_dislikes
+    assert np.shares_memory(data.seen().indices, data.matrix.indices)
 
 
-def test_one_matrix_of_likes_and_dislikes_is_made_once_and_not_held_through_the_fit(monkeypatch, tmp_path):
+def test_one_matrix_of_likes_and_dislikes_is_made_once(monkeypatch, tmp_path):
     rng = np.random.default_rng(0)
     data = Interactions.from_csr(rng.random((60, 40)) < 0.3)
     train, dislikes = data.split(test=0.2, seed=0)
     train, held_out = train.split(test=0.2, seed=1)
-    made, join, held = [], TrainingData._merged, []
+    made, join = [], TrainingData._merged
 
     def merged(self, known):
         made.append(self)
         return join(self, known)
 
     monkeypatch.setattr(TrainingData, "_merged", merged)
-    SAD(factors=2, iterations=2).fit(
-        train,
-        dislikes=dislikes,
-        validation=held_out,
-        checkpoint=tmp_path,
-        callbacks=[lambda *_: held.append("_joined" in made[0].__dict__)],
-        show_progress=False,
-    )
-    assert len(made) == 1 and held and not any(held)
+    model = SAD(factors=2, iterations=2)
+    model.fit(train, dislikes=dislikes, validation=held_out, checkpoint=tmp_path, show_progress=False)
+    assert len(made) == 1

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from sadrec._random import nth_absent, stream_key
-from sadrec.training.drawn import Beside, deal, draw, hardest, place_dtype, room_for_row, room_for_triples, row_of
+from sadrec.training.drawn import deal, draw, hardest, place_dtype, room_for_triples
 from sadrec.training.factors import Factors
 from sadrec.training.settings import Settings
 from sadrec.training.trainer import Trainer
@@ -90,12 +90,6 @@ def test_places_are_small_numbers_unless_a_block_is_huge():
     assert place_dtype(2**16 + 1, 1) is np.int32
     assert place_dtype(100_000, 1) is np.int32
     assert place_dtype(100_000, 2) is np.uint16
-
-
-def test_a_row_has_as_many_weights_as_items():
-    indptr, indices, weights = np.array([0, 2, 5]), np.arange(5, dtype=np.int32), np.arange(5, dtype=np.float32)
-    items, own = row_of(indptr, indices, weights, None, 1, None, None)
-    assert items.tolist() == own.tolist() == [2, 3, 4]
 
 
 def test_every_positive_is_visited_exactly_once_an_epoch():
@@ -196,14 +190,3 @@ def test_the_hardest_negative_has_the_least_margin_wherever_it_stands(biased):
     for _ in range(30):
         negatives = rng.permutation(np.arange(1, 9)).astype(np.int32)[: rng.integers(1, 9)]
         assert hardest(xi, items, bias, 0, negatives, None) == negatives[appeal[negatives].argmax()]
-
-
-@given(liked=st.sets(st.integers(0, 20)), disliked=st.sets(st.integers(0, 20)))
-def test_a_row_of_likes_and_dislikes_is_ascending_and_likes_alone_count(liked, disliked):
-    rows = [np.array([*([0] if own else []), *sorted(own)], np.int32) for own in (liked, disliked)]
-    starts = [np.array([row.size - len(own), row.size]) for row, own in zip(rows, (liked, disliked), strict=True)]
-    beside = Beside(starts[1], rows[1], np.zeros(2, np.int64))
-    room = room_for_row(beside, 50)
-    items, counts = row_of(starts[0], rows[0], None, beside, 0, *room)
-    assert items.tolist() == sorted(liked | disliked)
-    assert counts.tolist() == [item not in disliked for item in items.tolist()]

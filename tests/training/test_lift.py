@@ -86,7 +86,7 @@ def test_what_does_not_count_does_not_make_taste_look_personal():
     likes, more = by_popularity(), in_groups(inside=0.9)
     both = (likes + more).tocsr()
     data, weights = Interactions.from_csr(both), np.asarray(likes[both.nonzero()], np.float32).ravel()
-    beside = training_data(Interactions.from_csr(likes), dislikes=Interactions.from_csr(more)).joined()
+    beside = training_data(Interactions.from_csr(likes), dislikes=Interactions.from_csr(more))
     assert lift(beside.matrix) > 1.2 > 0.1 > lift(beside.matrix, beside.weights)
     given = checked(SAD())
     assert resolve(given, training_data(data), True, 0).loss == "softmax"

@@ -7,7 +7,6 @@ import pytest
 import scipy.sparse as sp
 from scipy.stats import chisquare
 
-from sadrec.training.drawn import Beside
 from sadrec.training.given import Pairs
 from sadrec.training.samplers import Disliked, Ordered, Stated
 
@@ -77,7 +76,7 @@ def test_what_is_disliked_loses_to_what_is_liked_and_to_what_is_unknown():
     liked = np.array([[1, 1, 0, 0, 0, 0], [0, 0, 0, 0, 0, 0], [1, 1, 1, 1, 1, 0]], bool)
     disliked = np.array([[0, 0, 1, 0, 0, 0], [0, 1, 0, 0, 0, 0], [0, 0, 0, 0, 0, 1]], bool)
     known = rows(liked | disliked)
-    source = Disliked(known, liked[liked | disliked], disliked[liked | disliked], 6)
+    source = Disliked(known, np.where(disliked, -1, 1)[liked | disliked].astype(np.int8), 6)
     met = {0: set(), 1: set(), 2: set()}
     for epoch in range(200):
         pairs = source.pairs(0, epoch)
@@ -88,23 +87,14 @@ def test_what_is_disliked_loses_to_what_is_liked_and_to_what_is_unknown():
     assert met == {0: {0, 1, 3, 4, 5}, 1: {0, 2, 3, 4, 5}, 2: {0, 1, 2, 3, 4}}
 
 
-def test_without_a_mask_all_that_has_no_weight_is_disliked():
-    known, weights = rows(np.ones((3, 4))), np.array([1, 0, 2, 0, 1, 1, 1, 1, 0, 0, 0, 0], np.float32)
-    with_mask, without = (Disliked(known, weights, mask, 5) for mask in (weights == 0, None))
-    assert with_mask.count == without.count == 12
-    assert triples(with_mask.pairs(3, 4)) == triples(without.pairs(3, 4))
-
-
-def test_dislikes_beside_what_was_liked_are_drawn_as_from_one_matrix():
-    rng = np.random.default_rng(0)
-    liked, disliked = rng.random((2, 30, 12)) < 0.3
-    both = liked | disliked
-    joined = Disliked(rows(both), (~disliked)[both], None, 12)
-    beside = Beside(*rows(disliked), rows(both)[0])
-    apart = Disliked(rows(liked), None, None, 12, beside)
-    assert apart.count == joined.count
-    for part, parts in ((0, 1), (1, 3)):
-        assert triples(apart.pairs(3, 4, part, parts)) == triples(joined.pairs(3, 4, part, parts))
+def test_what_has_the_weight_0_is_known_and_neither_liked_nor_disliked():
+    known, weights = rows(np.ones((3, 4))), np.array([1, 0, -1, 2, 0, 1, 1, -2, -1, 0, 0, 0], np.float32)
+    source = Disliked(known, weights, 5)
+    met = set()
+    for epoch in range(50):
+        met.update(triples(source.pairs(3, epoch)))
+    assert source.count == 6
+    assert met == {(0, 0, 2), (0, 3, 2), (0, 4, 2), (1, 1, 3), (1, 2, 3), (1, 4, 3), (2, 4, 0)}
 
 
 def triples(pairs):
@@ -122,8 +112,7 @@ def test_the_parts_of_an_epoch_have_the_triples_of_the_whole():
         Stated(stated),
         Ordered(known, matrix.data, 1.6),
         Ordered(known, matrix.data, 0.7, weights > 0),
-        Disliked(known, weights, weights == 0, 12),
-        Disliked(known, weights, None, 12),
+        Disliked(known, weights - 1, 12),
     ]
     for source in sources:
         whole = triples(source.pairs(5, 2))

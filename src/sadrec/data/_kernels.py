@@ -191,8 +191,7 @@ def merge_rows(
             if columns.shape[0] > 0:
                 columns[size] = first[one] if left else second[two]
                 values[size] = first_values[one] if left else second_values[two]
-                if of_first.shape[0] > 0:
-                    of_first[size], of_second[size] = left, right
+                of_first[size], of_second[size] = left, right
             one += left
             two += right
             size += 1

@@ -84,30 +84,19 @@ def align_ids(data: Any, users: Ids, items: Ids, values: NDArray[Any] | None = N
     return sp.csr_matrix((values, (row, column)), shape=(len(users), len(items)))
 
 
-def merged(first: Any, second: Any, flags: bool = True) -> tuple[Any, NDArray[np.bool_], NDArray[np.bool_]]:
-    """Return the entries of two matrices of one shape, the first's where both have one, and which are of each.
-
-    Without ``flags``, which are of each is left out.
-    """
+def merged(first: Any, second: Any) -> tuple[Any, NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return the entries of two matrices of one shape, the first's where both have one, and which are of each."""
     from sadrec.data._kernels import merge_rows
 
-    indptr = merged_start(first, second)
+    given = *kernel_rows(first), first.data, *kernel_rows(second), second.data
+    indptr = np.zeros(first.shape[0] + 1, np.int64)
+    merge_rows(*given, indptr, *_NO_ENTRIES)
     size = int(indptr[-1])
     columns, values = np.empty(size, np.int32), np.empty(size, np.float32)
-    of_first, of_second = np.zeros(size * flags, bool), np.zeros(size * flags, bool)
-    given = *kernel_rows(first), first.data, *kernel_rows(second), second.data
+    of_first, of_second = np.zeros(size, bool), np.zeros(size, bool)
     merge_rows(*given, indptr, columns, values, of_first, of_second)
     narrow = indptr.astype(np.int32) if size <= _INT32_MAX else indptr
     return make(values, columns, narrow, first.shape), of_first, of_second
-
-
-def merged_start(first: Any, second: Any) -> NDArray[np.int64]:
-    """Return where each row starts in two matrices of one shape, once they are merged."""
-    from sadrec.data._kernels import merge_rows
-
-    start = np.zeros(first.shape[0] + 1, np.int64)
-    merge_rows(*kernel_rows(first), first.data, *kernel_rows(second), second.data, start, *_NO_ENTRIES)
-    return start
 
 
 def enlarged(matrix: Any, users: int, items: int) -> Any:

@@ -141,8 +141,6 @@ def train(
             DataWarning,
             stacklevel=3,
         )
-    if options.checkpoint is None:
-        data.let_go()
     check_size(data, settings, threads)
     kept = None if features is None else features.kept
     factors = None if settings.solver == "variational" else _first_factors(data, settings, start, kept)
@@ -156,7 +154,6 @@ def train(
         results = None if features is not None else _results(data, None if settings_before is None else start)
         first = State(Point(_parameters(factors)), whole.users, whole.items, seen, settings, history, results=results)
         step = _epochs(data, first, factors, threads, held_out, features)
-    data.let_go()
 
     def after_epoch(epoch: int, figures: Figures) -> bool:
         return bool(options.callbacks) and _call_back(model, options.callbacks, epoch, figures, step.learnt)

@@ -14,32 +14,28 @@ from sadrec._files import fingerprint
 from sadrec._sparse import as_csr
 from sadrec._types import Doubles, Floats
 from sadrec.data import Comparisons, Interactions
-from sadrec.data._matrix import align_ids, join_ids, kernel_rows, make, merged, merged_start
+from sadrec.data._matrix import align_ids, join_ids, kernel_rows, make, merged
 from sadrec.data.ids import IdArray, Ids
-from sadrec.training.drawn import Beside, Positives
+from sadrec.training.drawn import Positives
 from sadrec.training.given import Pairs
 from sadrec.training.lift import lift
-from sadrec.training.samplers import Disliked, Mask, Ordered, PairSource, Stated, marked
+from sadrec.training.samplers import Disliked, Ordered, PairSource, Stated, marked
 from sadrec.training.settings import Kind, Settings
 from sadrec.training.validation import HeldOut
+
+Weights = Floats | NDArray[np.int8]
 
 
 @dataclass(frozen=True)
 class TrainingData:
-    """What a model learns from, in rows and columns: everything but the parameters and the settings.
-
-    Dislikes that are given beside the interactions stay where they are, since one matrix of both would take as much
-    again as the data. What looks at both as a whole asks :meth:`joined`, and lets go of it.
-    """
+    """What a model learns from, in rows and columns: everything but the parameters and the settings."""
 
     users: Ids
     items: Ids
     matrix: Any | None  # CSR of interactions over these ids
-    weights: Floats | Mask | None  # one per stored entry, or 1; one of weight 0 is no negative, but not trained on
+    weights: Weights | None  # of each entry, or 1; of weight 0: known, but not trained on; below 0: disliked
     has_ratings: bool  # whether the values of the matrix order the items of a user
     comparisons: Pairs | None
-    disliked: Mask | bool = False  # which entries of the matrix were disliked, of weight 0; True: all that have none
-    dislikes: Any | None = None  # CSR of what was disliked, apart from the matrix; there are no weights then
     ties: Pairs | None = None  # comparisons that nobody won
     feature_names: tuple[str, ...] = ()  # those of the comparisons, where a fit has one set of them
 
@@ -51,8 +47,7 @@ class TrainingData:
     @property
     def interactions(self) -> int:
         """The number of interactions, dislikes included."""
-        beside, liked = self._beside, 0 if self.matrix is None else self.matrix.nnz
-        return liked if beside is None else int(beside.start[-1])
+        return 0 if self.matrix is None else int(self.matrix.nnz)
 
     @property
     def triples(self) -> int:
@@ -60,51 +55,28 @@ class TrainingData:
         return self.interactions + (0 if self.comparisons is None else ceil(self.comparisons.total))
 
     @cached_property
-    def _beside(self) -> Beside | None:
-        """What was disliked apart from the matrix, in rows."""
-        if self.dislikes is None:
-            return None
-        return Beside(*kernel_rows(self.dislikes), merged_start(self.matrix, self.dislikes))
-
-    def joined(self) -> "TrainingData":
-        """Return the same with one matrix of what was liked and what was disliked, kept until :meth:`let_go`."""
-        return self if self.dislikes is None else self._joined
-
-    @cached_property
-    def _joined(self) -> "TrainingData":
-        data, disliked = self._merged(self.dislikes)
-        return replace(data, weights=np.logical_not(disliked, out=disliked), disliked=True, dislikes=None)
-
-    def let_go(self) -> None:
-        """Give up the matrix of both: several look at it before a fit begins, and nobody during it."""
-        self.__dict__.pop("_joined", None)
+    def has_dislikes(self) -> bool:
+        """Whether some entries were disliked."""
+        return self.weights is not None and bool(self.weights.min(initial=0) < 0)
 
     def fingerprint(self) -> str:
         """Return a digest of all of it."""
-        if self.dislikes is not None:
-            return self.joined().fingerprint()
         matrix, pairs = self.matrix, self.comparisons
         return fingerprint(
-            *(self.users.array, self.items.array, self.weights, self._disliked_entries()),
+            *(self.users.array, self.items.array, self.weights),
             *([None] * 3 if matrix is None else (matrix.indptr, matrix.indices, matrix.data)),
             *([None] * 4 if pairs is None else pairs.arrays),
             *(() if self.ties is None else self.ties.arrays),
         )
 
-    def _disliked_entries(self) -> Mask | None:
-        """Tell which entries of the matrix were disliked; None: none of them."""
-        if self.disliked is True and self.weights is not None:
-            return np.asarray(self.weights == 0)
-        return None if isinstance(self.disliked, bool) else self.disliked
-
     def with_known(self, known: Any) -> "TrainingData":
         """Add entries with weight 0: never sampled as negatives, but not trained on. Those of the data come first."""
         return self if self.matrix is None else self._merged(known)[0]
 
-    def _merged(self, known: Any) -> tuple["TrainingData", Mask]:
+    def _merged(self, known: Any) -> tuple["TrainingData", NDArray[np.bool_]]:
         """Add entries with weight 0, and tell which of all entries are among them."""
         matrix, own, theirs = merged(self.matrix, known)
-        weights: Any = own
+        weights: Any = own.view(np.int8)
         if self.weights is not None:
             weights = np.zeros(matrix.nnz, self.weights.dtype)
             weights[own] = self.weights
@@ -125,10 +97,6 @@ class TrainingData:
         if isinstance(dislikes, Interactions):
             # Rated below everything that is liked.
             given = align_ids(dislikes, self.users, self.items, np.zeros(dislikes.matrix.nnz, np.float32))
-            if self.weights is None:
-                data = replace(self, dislikes=given)
-                _refuse_none_or_all(given.nnz, data.interactions, dislikes)
-                return data
             data, disliked = self._merged(given)
         elif not self.has_ratings:
             raise ValueError(
@@ -138,21 +106,16 @@ class TrainingData:
         else:
             disliked = self.matrix.data < float(dislikes)
         _refuse_none_or_all(np.count_nonzero(disliked), len(disliked), dislikes)
-        if self.weights is None:  # one array tells both: what is not disliked is liked
-            return replace(data, weights=np.logical_not(disliked, out=disliked), disliked=True)
-        weights = np.where(disliked, np.float32(0), np.asarray(data.weights))
-        return replace(data, weights=weights, disliked=disliked)
+        if self.weights is not None:
+            return replace(data, weights=np.where(disliked, np.float32(-1), np.asarray(data.weights)))
+        signs = disliked.view(np.int8)  # 1 is to be -1, and 0 to be 1
+        return replace(data, weights=np.add(np.multiply(signs, -2, out=signs), 1, out=signs))
 
     def seen(self) -> Any:
         """Return what was seen, with -1 for what was disliked; None where there are only comparisons."""
-        if self.dislikes is not None:
-            dislikes = self.dislikes
-            disliked = make(np.full_like(dislikes.data, -1), dislikes.indices, dislikes.indptr, dislikes.shape)
-            return merged(disliked, self.matrix, flags=False)[0]
-        mask = self._disliked_entries()
-        if self.matrix is None or mask is None:
+        if self.matrix is None or self.weights is None or not self.has_dislikes:
             return self.matrix
-        values = np.where(mask, np.float32(-1), self.matrix.data)
+        values = np.where(self.weights < 0, np.float32(-1), self.matrix.data)
         return make(values, self.matrix.indices, self.matrix.indptr, self.matrix.shape)
 
     def users_with_data(self) -> NDArray[np.bool_]:
@@ -160,8 +123,6 @@ class TrainingData:
         known = np.zeros(len(self.users), bool)
         if self.matrix is not None:
             known |= np.diff(self.matrix.indptr) > 0
-        if self.dislikes is not None:
-            known |= np.diff(self.dislikes.indptr) > 0
         if self.comparisons is not None:
             known[self.comparisons.user] = True
         return known
@@ -174,18 +135,17 @@ class TrainingData:
     @property
     def has_pairs(self) -> bool:
         """Whether there is something that is trained on pair by pair: comparisons, or what was disliked."""
-        return self.comparisons is not None or self.disliked is not False or self.dislikes is not None
+        return self.comparisons is not None or self.has_dislikes
 
     def lift(self) -> float:
         """Return how personal taste is: see :func:`sadrec.training.lift.lift`."""
-        data = self.joined()
-        return lift(data.matrix, data.weights)
+        return lift(self.matrix, self.weights)
 
     def positives(self, settings: Settings) -> Positives | None:
         """Return what is trained against sampled negatives, if anything."""
         if self.matrix is None or settings.order_share == 1:
             return None
-        return Positives(*kernel_rows(self.matrix), self.weights, self._user_weights(settings), self._beside)
+        return Positives(*kernel_rows(self.matrix), self.weights, self._user_weights(settings))
 
     def pair_sources(self, settings: Settings) -> list[PairSource]:
         """Return where given pairs come from."""
@@ -193,25 +153,17 @@ class TrainingData:
         if self.matrix is None:
             return sources
         share = settings.order_share
-        if self.dislikes is not None and share > 0:
-            return self.joined().pair_sources(settings)  # these look at all entries at once
         known, items = kernel_rows(self.matrix), len(self.items)
-        if self.disliked is not False:
-            mask = None if self.disliked is True else self.disliked
-            sources.append(Disliked(known, np.asarray(self.weights), mask, items))
-        if self.dislikes is not None:
-            sources.append(Disliked(known, None, None, items, self._beside))
+        if self.weights is not None and self.has_dislikes:
+            sources.append(Disliked(known, self.weights, items))
         if share > 0:
             per_item = 1.0 if share == 1 else share / (1 - share)
             sources.append(Ordered(known, self.matrix.data, per_item, self.ordered()))
         return sources
 
-    def ordered(self) -> Mask | None:
+    def ordered(self) -> NDArray[np.bool_] | None:
         """Tell which interactions' order is learnt: those that count, and what was disliked; None: of all."""
-        if self.weights is None or self.disliked is True or self.weights.all():
-            return None
-        counts: Mask = self.weights != 0
-        return counts | self.disliked
+        return None if self.weights is None or self.weights.all() else np.asarray(self.weights != 0)
 
     def validation_pairs(self, data: Interactions | Comparisons, seed: int) -> Pairs | HeldOut:
         """Turn held-out data into triples; its users and items must be known."""
@@ -221,7 +173,7 @@ class TrainingData:
                 raise ValueError("the validation set holds nothing to check the model on")
             return align_pairs(data, self.users, self.items)
         held_out = kernel_rows(align_ids(data, self.users, self.items))
-        known = held_out if self.matrix is None else kernel_rows(self.joined().matrix)
+        known = held_out if self.matrix is None else kernel_rows(self.matrix)
         validation = HeldOut(known, held_out, len(self.items), seed)
         if not any(map(len, validation)):
             raise ValueError("the validation set holds nothing to check the model on")
@@ -231,10 +183,8 @@ class TrainingData:
         """Return how much each user's interactions count, with ``user_balance``; None: all the same."""
         if self.matrix is None or not settings.user_balance:
             return None
-        start = self.matrix.indptr.astype(np.int64) if self._beside is None else self._beside.start
+        start = self.matrix.indptr.astype(np.int64)
         counts = np.diff(start) if self.weights is None else marked(start, self.weights)
-        if self._beside is not None:
-            counts -= np.diff(self._beside.indptr)
         return balance(counts, settings.user_balance).astype(np.float32)
 
 

@@ -33,27 +33,13 @@ _FETCHED = 256  # and of each so many numbers; the processor sees to the rest it
 _PIECES = 32  # in which the users are dealt, each by a thread that is free
 
 
-class Beside(NamedTuple):
-    """What users know beside what they did, row by row in CSR with sorted rows: it does not count."""
-
-    indptr: NDArray[np.int64]
-    indices: NDArray[np.int32]
-    start: NDArray[np.int64]  # where the row of each user starts once both are one; an item of both is there once
-
-
 class Positives(NamedTuple):
     """What users did, row by row in CSR with sorted rows, and how much it counts."""
 
     indptr: NDArray[np.int64]
     indices: NDArray[np.int32]
-    weights: Any = None  # of each, or only whether it counts; None: all do
+    weights: Any = None  # of each; what has none above 0 is known, and not trained on; None: all count as 1
     user_weights: Floats | None = None  # of those of each user
-    beside: Beside | None = None  # what else they know; weights are None then, and an item of both does not count
-
-    @property
-    def start(self) -> NDArray[np.int64]:
-        """Where the row of each user starts, of all that is known."""
-        return self.indptr if self.beside is None else self.beside.start
 
 
 class Deal(NamedTuple):
@@ -142,7 +128,7 @@ def group(
     ``longest_row`` is that of the longest row there is anywhere, where these are not all rows; see :func:`deal`.
     """
     known = Positives(*positives)
-    start, weights = known.start, known.weights
+    start, weights = known.indptr, known.weights
     users, items, blocks = len(start) - 1, len(cells.block_items), len(cells.block_start) - 1
     block_of, place_of = np.empty(items, np.int32), np.empty(items, np.int32)
     block_of[cells.block_items] = np.repeat(np.arange(blocks, dtype=np.int32), np.diff(cells.block_start))
@@ -150,17 +136,12 @@ def group(
     place_of[cells.block_items] = np.arange(items, dtype=np.int32) - starts[block_of[cells.block_items]]
     if place is None:
         place = np.empty(int(start[-1]), place_dtype(items, blocks))
-    longest_here = int(np.diff(start).max(initial=0))
     if longest_row is None:
-        longest_row = longest_here
+        longest_row = int(np.diff(start).max(initial=0))
     run_start = np.empty((users, blocks + 1), np.uint16 if longest_row < 2**16 else np.int32)
-    dealt: Any = np.empty(0, np.float32)
-    if known.beside is not None:
-        dealt = np.empty(len(place), np.bool_)
-    elif weights is not None:
-        dealt = np.empty_like(weights)
-    rows = known.indptr, known.indices, weights, known.beside
-    write = partial(group_by_block, rows, longest_here, block_of, place_of, run_start, place, dealt)
+    dealt = None if weights is None else np.empty_like(weights)
+    rows = start, known.indices, weights
+    write = partial(group_by_block, rows, block_of, place_of, run_start, place, dealt)
     bounds = np.linspace(0, users, 1 + min(users, _PIECES)).astype(np.int64)
     longest = max(spread(write, bounds[:-1], bounds[1:]), default=0)
     return Deal(
@@ -168,7 +149,7 @@ def group(
         row_start=start,
         run_start=run_start,
         place=place,
-        weight=None if weights is None and known.beside is None else dealt,
+        weight=dealt,
         user_weight=known.user_weights,
         longest=longest,
         candidates=candidates,
@@ -184,20 +165,16 @@ def place_dtype(items: int, blocks: int) -> type[np.uint16] | type[np.int32]:
 
 @kernel
 def group_by_block(
-    rows: Any, most: int, block_of: Any, place_of: Any, run_start: Any, place: Any, dealt: Any, first: int, last: int
+    rows: Any, block_of: Any, place_of: Any, run_start: Any, place: Any, dealt: Any, first: int, last: int
 ) -> int:
-    """Group these users' rows, of at most so many items, by block, keeping the order of items in one.
-
-    Returned is the length of the longest run.
-    """
-    indptr, indices, weights, beside = rows
+    """Group these users' rows by block, keeping the order of items in one; return the length of the longest run."""
+    indptr, indices, weights = rows
     blocks = run_start.shape[1] - 1
     fill = np.empty(blocks, np.int64)
-    both, counts = room_for_row(beside, most)
     longest = 0
     for u in range(first, last):
-        row, weight = row_of(indptr, indices, weights, beside, u, both, counts)
-        lo = row_start(indptr, beside, u)
+        lo = indptr[u]
+        row = indices[lo : indptr[u + 1]]
         fill[:] = 0
         for i in row:
             fill[block_of[i]] += 1
@@ -212,62 +189,10 @@ def group_by_block(
         for t in range(row.shape[0]):
             b = block_of[row[t]]
             place[fill[b]] = place_of[row[t]]
-            if dealt.shape[0] > 0:
-                dealt[fill[b]] = weight_of(weight, t)
+            if dealt is not None:
+                dealt[fill[b]] = weights[lo + t]
             fill[b] += 1
     return longest
-
-
-@inlined
-def room_for_row(beside: Any, most: int) -> Any:
-    """Return room for the items of a row and whether each counts, where :func:`row_of` needs it."""
-    size = most if beside is not None else 0
-    return np.empty(size, np.int32), np.empty(size, np.bool_)
-
-
-@inlined
-def row_start(indptr: Any, beside: Any, u: int) -> Any:
-    """Return where the row of a user starts, of all that is known."""
-    if beside is None:
-        return indptr[u]
-    return beside.start[u]
-
-
-@inlined
-def row_of(indptr: Any, indices: Any, weights: Any, beside: Any, u: int, both: Any, counts: Any) -> Any:
-    """Return the items that a user knows, ascending, and how much each counts (None: all do)."""
-    if beside is None:
-        return indices[indptr[u] : indptr[u + 1]], weights_of(weights, indptr[u], indptr[u + 1])
-    size = put_together(indptr, indices, beside, u, both, counts)
-    return both[:size], counts[:size]
-
-
-@inlined
-def weights_of(weights: Any, first: int, last: int) -> Any:
-    """Return a part of the weights, if there are any."""
-    if weights is None:
-        return None
-    return weights[first:last]
-
-
-@kernel
-def put_together(indptr: Any, indices: Any, beside: Any, u: int, both: Any, counts: Any) -> int:
-    """Write the items of a user's two rows, ascending, and which are of the first alone; return how many there are."""
-    one, end = indptr[u], indptr[u + 1]
-    size = 0
-    for two in range(beside.indptr[u], beside.indptr[u + 1]):
-        item = beside.indices[two]
-        while one < end and indices[one] < item:
-            both[size], counts[size] = indices[one], True
-            size += 1
-            one += 1
-        one += one < end and indices[one] == item
-        both[size], counts[size] = item, False
-        size += 1
-    for rest in range(one, end):
-        both[size], counts[size] = indices[rest], True
-        size += 1
-    return size
 
 
 @kernel
@@ -315,7 +240,7 @@ def draw(s: int, stop: int, block: int, dealt: Deal, state: Any, triples: Triple
         run = place[lo : lo + count]
         first = drawn
         for t in range(count):
-            if weight_of(weights, lo + t) == 0:
+            if weight_of(weights, lo + t) <= 0:
                 continue
             state = advance(state)
             other = first + below(hashed(state), drawn - first + 1)

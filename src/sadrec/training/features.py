@@ -154,7 +154,6 @@ def prepare(
     past = {"user": None if before is None else before.user, "item": None if before is None else before.item}
     if all(given[what] is None and past[what] is None for what in given):
         return None
-    data = data.joined()
     tables: dict[str, tuple[Table, int]] = {}
     ids = {"user": data.users, "item": data.items}
     for what, values in given.items():

@@ -22,7 +22,7 @@ _BLOCK = 1 << 19  # scores, and what neighbours share with users, held at a time
 def lift(matrix: Any, weights: Any = None) -> float:
     r"""Return by how much people's neighbours predict what they choose better than popularity does.
 
-    ``weights`` are of the entries of the matrix; what has none (dislikes, what is only known) was not chosen.
+    ``weights`` are of the entries of the matrix; what has none above 0 (dislikes, what is only known) was not chosen.
 
     One item of some users is held out. All items such a user does not know are ranked twice: by popularity, and by the
     choices of other users v who share items with this user,
@@ -101,7 +101,7 @@ def lift_among(
 def _chosen(matrix: Any, weights: Any, users: NDArray[np.int64]) -> Any:
     """Return what some users chose, a row each with 1 for every item."""
     parts = [slice(*matrix.indptr[user : user + 2]) for user in users]
-    rows = [matrix.indices[part] if weights is None else matrix.indices[part][weights[part] != 0] for part in parts]
+    rows = [matrix.indices[part] if weights is None else matrix.indices[part][weights[part] > 0] for part in parts]
     start, items = np.concatenate([[0], np.cumsum([*map(len, rows)])]), np.concatenate(rows)
     return sp.csr_matrix((np.ones(len(items), np.float32), items, start), (len(users), matrix.shape[1]))
 
@@ -112,7 +112,7 @@ def count_choices(rows: Any, counts: Any) -> None:
     start, items, weights, users = rows
     for u in users:
         for t in range(start[u], start[u + 1]):
-            if weight_of(weights, t) != 0:
+            if weight_of(weights, t) > 0:
                 counts[items[t]] += 1
 
 
@@ -123,7 +123,7 @@ def write_choosers(rows: Any, begin: Any, choosers: Any) -> None:
     filled = begin.copy()
     for place in range(users.shape[0]):
         for t in range(start[users[place]], start[users[place] + 1]):
-            if weight_of(weights, t) != 0:
+            if weight_of(weights, t) > 0:
                 choosers[filled[items[t]]] = place
                 filled[items[t]] += 1
 
@@ -149,7 +149,7 @@ def add_choices(begin: Any, shared: Any, share: Any, having: Any, rows: Any, kno
             weight = sums[place] * known_by[place]
             sums[place] = 0
             for t in range(start[users[place]], start[users[place] + 1]):
-                if weight_of(weights, t) != 0:
+                if weight_of(weights, t) > 0:
                     found[row, items[t]] += weight
 
 

@@ -12,11 +12,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec._kernel import inlined, kernel
+from sadrec._kernel import kernel
 from sadrec._random import advance, below, hashed, nth_absent, stream_key
 from sadrec._types import Floats
 from sadrec.data._kernels import sort_keys
-from sadrec.training.drawn import Beside, place_dtype, room_for_row, row_of
+from sadrec.training.drawn import place_dtype
 from sadrec.training.given import Pairs, Room, drawn_pairs
 
 Rows = tuple[NDArray[Any], NDArray[Any]]
@@ -157,58 +157,37 @@ class Disliked:
 
     Every epoch draws, for each disliked item, one item that the user likes and one that is unknown to them, and both
     win. Unknown items are never taken for disliked ones. What each user knows (everything they touched) is given as
-    ``(indptr, indices)`` with sorted rows; of these, they like what has a weight and dislike what the mask says, or,
-    without a mask, all the rest. Or what they touched and the rest are given apart, as ``beside``.
+    ``(indptr, indices)`` with sorted rows; they like what has a weight above 0, and dislike what has one below.
     """
 
-    def __init__(
-        self, known: Rows, weights: NDArray[Any] | None, disliked: Mask | None, items: int, beside: Beside | None = None
-    ):
-        self._rows = *known, weights, beside
-        self._disliked, self._items, self._room = disliked, items, Room()
-        self._start = known[0] if beside is None else beside.start
-        self.count = 2 * int(self._dislikes().sum())
+    def __init__(self, known: Rows, weights: NDArray[Any], items: int):
+        self._rows = *known, weights
+        self._items, self._room = items, Room()
+        self._dislikes = marked(known[0], weights < 0)
+        self.count = 2 * int(self._dislikes.sum())
 
     def pairs(self, seed: int, epoch: int, part: int = 0, parts: int = 1) -> Pairs:
         """Draw this epoch's pairs."""
-        most = self.count if parts == 1 else 2 * int(self._dislikes()[part::parts].sum())
-        longest = int(np.diff(self._start).max(initial=0))
-        given = self._rows, self._disliked, longest, self._items, np.uint64(seed), epoch, part, parts
+        most = self.count if parts == 1 else 2 * int(self._dislikes[part::parts].sum())
+        longest = int(np.diff(self._rows[0]).max(initial=0))
+        given = self._rows, longest, self._items, np.uint64(seed), epoch, part, parts
         return drawn_pairs(draw_over_disliked, most, *given, room=self._room)
-
-    def _dislikes(self) -> NDArray[np.int64]:
-        """Return how much each user dislikes."""
-        start, _, weights, beside = self._rows
-        if beside is not None:
-            return np.diff(beside.indptr)
-        if self._disliked is not None:
-            return np.asarray(marked(start, self._disliked))
-        return np.asarray(np.diff(start) - marked(start, weights))
 
 
 @kernel
-def marked(start: Any, mask: Any) -> Any:
-    """Return how many entries of each row are not 0."""
+def marked(start: Any, weights: Any) -> Any:
+    """Return the number of entries of each row with a weight above 0."""
     counts = np.zeros(start.shape[0] - 1, np.int64)
     for u in range(start.shape[0] - 1):
         for t in range(start[u], start[u + 1]):
-            if mask[t] != 0:
+            if weights[t] > 0:
                 counts[u] += 1
     return counts
-
-
-@inlined
-def _disliked(mask: Any, at: int, weight: Any) -> Any:
-    """Tell whether an entry was disliked; without a mask, what has no weight was."""
-    if mask is None:
-        return weight == 0
-    return mask[at]
 
 
 @kernel
 def draw_over_disliked(
     rows: Any,
-    disliked: Any,
     longest: int,
     items: int,
     seed: Any,
@@ -220,20 +199,19 @@ def draw_over_disliked(
     loser: Any,
 ) -> int:
     """Write the drawn pairs and return how many there are."""
-    indptr, indices, weights, beside = rows
-    both, counts = room_for_row(beside, longest)
+    indptr, indices, weights = rows
     liked, count = np.empty(longest, np.int32), 0
     for u in range(part, indptr.shape[0] - 1, parts):
         state = stream_key(seed, epoch, u, 5)
-        row, weight = row_of(indptr, indices, weights, beside, u, both, counts)
+        row, weight = indices[indptr[u] : indptr[u + 1]], weights[indptr[u] : indptr[u + 1]]
         unknown = items - row.shape[0]
         likes = 0
         for t in range(row.shape[0]):
-            if weight[t] != 0:
+            if weight[t] > 0:
                 liked[likes] = row[t]
                 likes += 1
         for t in range(row.shape[0]):
-            if not _disliked(disliked, indptr[u] + t, weight[t]):
+            if weight[t] >= 0:
                 continue
             if likes > 0:
                 state = advance(state)

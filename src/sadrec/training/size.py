@@ -28,7 +28,7 @@ def bytes_needed(data: TrainingData, settings: Settings, threads: int) -> dict[s
     needed = {"factors": 4 * k * vectors, "blocks": 0, "negative_candidates": 0, "negatives": 0, "data": 0}
     positives = data.positives(settings)
     if positives is not None:
-        longest = int(np.diff(positives.start).max(initial=0))
+        longest = int(np.diff(positives.indptr).max(initial=0))
         needed["blocks"] += 4 * users * (settings.blocks + 1) + 48 * settings.blocks**2
         if settings.loss == "softmax":  # all positives of a chunk share them
             negatives, width = min(settings.negatives, items), (2 if settings.learn_rivals else 1) * k
@@ -36,10 +36,7 @@ def bytes_needed(data: TrainingData, settings: Settings, threads: int) -> dict[s
             needed[larger] += 4 * threads * (2 * CHUNK * (negatives + width) + 3 * negatives * width)
         else:
             needed["negative_candidates"] = 4 * threads * (CHUNK + longest) * settings.negative_candidates
-        flag = 0 if positives.beside is None else 1
-        needed["data"] += int(positives.start[-1]) * (
-            2 + (flag if positives.weights is None else positives.weights.itemsize)
-        )
+        needed["data"] += len(positives.indices) * (2 if positives.weights is None else 2 + positives.weights.itemsize)
     if positives is None or data.has_pairs or settings.order_share > 0:
         needed["blocks"] += 60 * cells_of(max(settings.blocks // 2, 1))
         needed["data"] += 26 * min(ROUND, 100 * data.triples)
