@@ -48,7 +48,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "order_share=0.9": {"settings": {"order_share": 0.9}, "bar": 2.0},
     "order_share=1": {"settings": {"order_share": 1.0}, "bar": 2.0},
     "dislikes=2.5": {"dislikes": 2.5, "bar": 2.0},
-    "dislikes, a tenth beside": {"dislikes": "given", "bar": 2.0},
+    "dislikes, a tenth beside": {"dislikes": "given", "bar": 2.5},
     "200,000 users, factors=8": {"users": 200_000, "settings": {"factors": 8}},
     "comparisons, sgd": {"comparisons": True, "settings": {"solver": "sgd"}},
     "comparisons, variational": {
