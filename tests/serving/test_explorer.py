@@ -23,7 +23,8 @@ from sadrec.ranking.slates import nemeses, spoilers
 from sadrec.serving.interview import contradictions_of
 
 EXPLORER = Path(sadrec.serving.__file__).parent / "explorer"
-PANELS = ("duel", "ring", "slate", "nemesis", "worth")
+ARENA = ("leaderboard", "matchups", "counters", "rings", "ask")
+PANELS = (*ARENA, "ring", "slate", "nemesis", "worth", "duel")
 SIZES = {"narrow and dark": (360, 740, "dark"), "wide and light": (1440, 900, "light")}
 FLAGS = [
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
@@ -136,7 +137,7 @@ def opened(browser):
     """A function that opens a page; at the end of the test nothing may have gone wrong in any of them."""
     contexts, wrong = [], []
 
-    def open_page(service, address="", size="wide and light", **more):
+    def open_page(service, address="#/duel", size="wide and light", **more):
         width, height, scheme = SIZES[size]
         viewport = {"width": width, "height": height}
         options = {"viewport": viewport, "color_scheme": scheme, "reduced_motion": "reduce", **more}
@@ -737,7 +738,7 @@ def test_a_service_with_keys_asks_for_one(opened, kitchen, browser):
         page.get_by_label("This service asks for an API key").fill(key)
         page.keyboard.press("Enter")
         ready(page)
-        assert page.locator("button.card").count() == 2 and page.get_by_role("alert").count() == 0
+        assert page.locator(".board tbody tr").count() == 60 and page.get_by_role("alert").count() == 0
         assert page.evaluate("sessionStorage.getItem('sadrec-key')") == key
         assert key not in page.evaluate("location.href")
         page.context.close()
@@ -761,3 +762,83 @@ def test_screenshots(opened, service, tmp_path):
         page.screenshot(path=folder / f"explorer-{panel}.png")
     for path in folder.glob("explorer-*.png"):
         assert 10_000 < path.stat().st_size < 150_000
+
+
+# -- an arena ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_model_of_comparisons_opens_with_its_leaderboard(opened, service, model):
+    page = opened(service, "")
+    assert page.locator("main").get_attribute("data-panel") == "leaderboard"
+    expected = model.leaderboard()
+    assert numbers(page, "strength") == pytest.approx(expected["strength"].to_list(), abs=1e-4)
+    names = page.locator(".board th[scope=row]").all_inner_texts()
+    assert len(names) == len(set(names)) == len(expected)
+
+
+def test_the_leaderboard_is_sorted_and_searched(opened, service, model):
+    page = opened(service, "#/leaderboard")
+    page.get_by_role("button", name="Unexplained").press("Enter")
+    texts = page.locator(".board td:last-child").all_inner_texts()
+    shares = [float(text.split()[0].rstrip("%\u202f")) for text in texts]
+    assert shares == sorted(shares, reverse=True)
+    name = page.locator(".board th[scope=row]").nth(5).inner_text()
+    page.get_by_label("Find an item").fill(name.upper())
+    assert page.locator(".board th[scope=row]").first.inner_text() == name
+
+
+def test_arrow_keys_walk_through_the_match_ups(opened, service, model):
+    page = opened(service, "#/matchups")
+    page.locator(".heat").focus()
+    page.keyboard.press("ArrowRight")
+    first, third = model.leaderboard()["item"].gather([0, 2])
+    assert numbers(page, "probability") == pytest.approx([model.probability(None, first, third)], abs=1e-3)
+
+
+@pytest.fixture(scope="module")
+def page_file(kitchen, tmp_path_factory):
+    """A page in one file, of items whose titles would be markup."""
+    from click.testing import CliRunner
+
+    from sadrec.cli import main
+
+    path = tmp_path_factory.mktemp("pages") / "page.html"
+    words = ["leaderboard", kitchen / "model.sad", "--titles", kitchen / "hostile.csv", "-o", path]
+    answer = CliRunner().invoke(main, list(map(str, words)))
+    assert answer.exit_code == 0, answer.output
+    return path
+
+
+@pytest.mark.parametrize("size", list(SIZES))
+def test_a_page_in_one_file_works_alone(browser, page_file, size):
+    width, height, scheme = SIZES[size]
+    context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+    page, wrong = context.new_page(), []
+    page.on("console", lambda told: told.type in ("error", "warning") and wrong.append(told.text))
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("request", lambda sent: sent.url.startswith("file:") or wrong.append(sent.url))
+    page.on("dialog", lambda dialog: wrong.append(dialog.message))
+    for panel in ARENA:
+        page.goto(f"{page_file.as_uri()}#/{panel}")
+        page.wait_for_selector(f"main[data-panel={panel}] h1")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert page.locator("main img").count() == 0
+    context.close()
+    assert wrong == []
+
+
+def test_a_page_in_one_file_shows_ten_thousand_items(browser, tmp_path):
+    from sadrec.ranking.leaderboard import leaderboard
+    from sadrec.ranking.report import arena_report
+    from sadrec.serving.page import static_page
+
+    scores, every = np.random.default_rng(0).standard_normal((10_000, 1)), np.arange(10_000)
+    belief = SAD.from_factors([[1.0]], scores).state.belief
+    table = leaderboard(belief, np.zeros(1, int), every, every)
+    report = arena_report(belief, np.zeros(1, int), every.astype(str), table, 0.9, None)
+    (tmp_path / "page.html").write_text(static_page(report, "Ten thousand"))
+    page = browser.new_page()
+    page.goto((tmp_path / "page.html").as_uri())
+    page.get_by_label("Find an item").fill(str(table["item"][9_999]))
+    assert str(table["item"][9_999]) in page.locator(".board th[scope=row]").all_inner_texts()
+    page.close()

@@ -213,6 +213,15 @@ def test_a_slate(running):
     assert shown == expected
 
 
+def test_the_arena_has_the_leaderboard_of_the_average_judge(running):
+    content = get(running, "arena")
+    expected = running.model.leaderboard()
+    assert [row["strength"] for row in content["leaderboard"]] == pytest.approx(expected["strength"].to_list())
+    best = [content["item_names"][row["item"]] for row in content["leaderboard"]]
+    assert len(set(best)) == len(expected)
+    assert len(content["probability"]) == len(content["items"])
+
+
 def test_what_beats_an_item(running):
     content = get(running, "nemesis", item=3, N=4)
     expected = nemeses(running.model.state.parameters, 3, 4)

@@ -304,6 +304,24 @@ class Nemesis(Item):
     place: int = Field(description="Its place by popularity, from 1.")
 
 
+class ArenaAnswer(Answer):
+    """Who is best, for the average judge; items are positions in ``item_names``."""
+
+    kind: Literal["contests", "taste"] = Field(description="Whether games were played, or people prefer.")
+    level: float = Field(description="The probability content of intervals.")
+    item_names: list[str]
+    leaderboard: list[dict[str, Any]] = Field(description="Rows as those of the leaderboard, best first.")
+    items: list[int] = Field(description="The strongest items, to which the rest is limited.")
+    probability: list[list[float]] = Field(description="That each wins against each.")
+    lower: list[list[float]] | None
+    upper: list[list[float]] | None
+    games: list[list[float]] | None
+    cycles: list[dict[str, Any]]
+    nash: list[dict[str, Any]]
+    ask: list[dict[str, Any]]
+    unexplained: float
+
+
 class NemesisAnswer(Answer):
     """What beats an item, for the most users first."""
 
@@ -409,6 +427,7 @@ class DescribeAnswer(Answer):
     items: int
     factors: int
     rivals: bool = Field(description="Whether T was learnt: without it there are no cycles.")
+    comparisons: bool = Field(description="Whether it learnt from comparisons: GET /v1/arena.")
     knows_how_sure: bool
     posterior: bool
     twin: Literal["fitted", "nearest"]

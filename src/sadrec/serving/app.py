@@ -169,6 +169,10 @@ def _add_verbs(app: FastAPI, service: Service) -> None:
     def slate(request: Request, asked: questions.Slate) -> Response:
         return _json(verbs.slate(answered(request), asked))
 
+    @get("arena", answers.ArenaAnswer, "Who is best: leaderboard, match-ups, cycles, what to ask next")
+    def arena(request: Request) -> Response:
+        return _json(verbs.arena(answered(request)))
+
     @get("nemesis", answers.NemesisAnswer, "What beats an item, for what share of the users")
     def nemesis(request: Request, asked: Annotated[questions.NemesisQuery, Query()]) -> Response:
         return _json(verbs.nemesis(answered(request), asked))

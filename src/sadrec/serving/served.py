@@ -17,6 +17,8 @@ from sadrec._types import Doubles, Positions
 from sadrec.data.ids import Ids, UnknownIdError
 from sadrec.models.base import ModelFileError
 from sadrec.ranking.intransitivity import intransitivity
+from sadrec.ranking.leaderboard import leaderboard
+from sadrec.ranking.report import arena_report
 from sadrec.ranking.vectors import nearest_bpr as nearest_scores
 from sadrec.serving.catalogue import Catalogue, catalogue
 from sadrec.serving.settings import ServeSettings
@@ -109,6 +111,16 @@ class Served:
         )
 
     # -- what is computed once ----------------------------------------------------------------------------------------
+
+    @cached_property
+    def arena(self) -> dict[str, Any]:
+        """What the page about an arena shows, for the average judge."""
+        state = self.model.state
+        judges, every = state.judges(None), np.arange(len(state.items))
+        table = leaderboard(state.belief, judges, every, every, results=state.results)
+        titles = zip(self.items.titles, self.items.ids, strict=True)
+        names = np.array([title or str(item) for title, item in titles], np.str_)
+        return arena_report(state.belief, judges, names, table, 0.9, state.results)
 
     @cached_property
     def everybody(self) -> SAD:

@@ -268,7 +268,7 @@ _FRESH = (b"cache-control", b"no-cache")  # a browser asks whether the page is s
 _VERBS = frozenset(
     (
         *("describe", "recommend", "groups", "prefer", "margins", "rank", "cycles", "explain", "similar", "question"),
-        *("visitor", "slate", "nemesis", "worth", "items", "users", "popular", "events"),
+        *("visitor", "slate", "nemesis", "arena", "worth", "items", "users", "popular", "events"),
     )
 )
 

@@ -1,6 +1,7 @@
 // The frame: panels by address, what is served, and a calm word when something is away.
 
 import { ask, listen } from "./api.js";
+import { arena, TITLES } from "./arena.js";
 import { duel } from "./duel.js";
 import { el, fresh, plural, show } from "./dom.js";
 import { nemesis } from "./nemesis.js";
@@ -11,18 +12,35 @@ import { worth } from "./worth.js";
 
 const PANELS = { duel, ring, slate, nemesis, worth };
 const NAMES = { duel: "This or that", ring: "Ring", slate: "Slate", nemesis: "Nemesis", worth: "Is it worth it?" };
+const tabs = document.querySelector(".tabs ul");
 const main = document.getElementById("panel");
 const notice = document.getElementById("notice");
+let known = Promise.resolve(); // until it is known what is served, no panel can be chosen
 let current = null;
 let showing = null;
 let first = true;
 let renewed = 0;
+let contest = false; // whether the model learnt from comparisons: then the arena comes first, and the duel last
+
+/** Panels of the arena: each asks the service once, and draws. */
+for (const panel of Object.keys(TITLES)) {
+  NAMES[panel] = TITLES[panel];
+  PANELS[panel] = () => {
+    const node = el("div", { "aria-busy": "true" });
+    return { node, async start(signal) {
+      const report = await ask("arena", { signal });
+      node.removeAttribute("aria-busy");
+      show(node, arena(report)[panel]());
+    }, stop() {} };
+  };
+}
 
 const say = (kind, ...words) => show(notice, el("p", { class: kind }, words));
 
 async function open() {
+  await known;
   const { panel, values } = fromHash();
-  const chosen = Object.hasOwn(PANELS, panel) ? panel : "duel";
+  const chosen = Object.hasOwn(PANELS, panel) ? panel : contest ? "leaderboard" : "duel";
   showing?.abort();
   current?.stop();
   showing = new AbortController();
@@ -87,7 +105,7 @@ listen({
     say("changed", "A new model is served since your last question. What you see is computed anew.");
     clearTimeout(renewed); // several workers may exchange it one after the other
     renewed = setTimeout(() => {
-      served();
+      known = served();
       open();
     }, 300);
   },
@@ -96,6 +114,9 @@ listen({
 
 async function served() {
   const model = await ask("describe");
+  contest = model.comparisons;
+  const names = contest ? [...Object.keys(TITLES), "ring", "slate", "nemesis", "worth", "duel"] : ["duel", "ring", "slate", "nemesis", "worth"];
+  show(tabs, names.map((panel) => el("li", {}, el("a", { href: `#/${panel}` }, NAMES[panel]))));
   show(document.getElementById("served"),
     `${model.class_name}\u00a0· ${plural(model.users, "user")}\u00a0· ${plural(model.items, "item")}\u00a0· ${plural(model.factors, "factor")}\u00a0· `,
     el("abbr", { title: `The checksum of the model's file: ${model.model}` }, String(model.model).slice(0, 8)));
@@ -110,5 +131,5 @@ addEventListener("unhandledrejection", (event) => {
     say("away", event.reason.message);
   }
 });
-served().catch((error) => say("away", error.message));
+known = served().catch((error) => say("away", error.message));
 open();

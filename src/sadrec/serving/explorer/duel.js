@@ -31,7 +31,7 @@ export function duel(values) {
   const sure = el("p", { class: "sure" });
   const said_ = el("p", { class: "said", role: "status" });
   const doubts = el("section", { "aria-live": "polite", class: "doubts" });
-  const taste = el("section", { class: "taste", "aria-labelledby": "taste" });
+  const taste = el("section", { class: "taste", "aria-label": "Your taste" });
   const node = el("div", { class: "panel-duel" },
     heading("This or that", `Choose between two items, again and again. The page asks what tells it most, learns from
       every answer, and says how sure it is.`),
@@ -227,7 +227,7 @@ export function duel(values) {
     const top = shown.items.slice(0, 5);
     const first = top[0];
     const unexplained = shown.intransitivity;
-    show(taste, el("h2", { id: "taste", tabindex: "-1" }, "Your taste"),
+    show(taste, el("h2", { tabindex: "-1" }, "Your taste"),
       el("div", { class: "split even" },
         el("div", {},
           el("p", { class: "big" }, name(first.item)),

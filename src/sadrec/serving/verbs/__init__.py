@@ -2,7 +2,7 @@
 
 from sadrec.serving import questions
 from sadrec.serving.served import Served
-from sadrec.serving.verbs.catalogue import describe, item, search, similar, users
+from sadrec.serving.verbs.catalogue import arena, describe, item, search, similar, users
 from sadrec.serving.verbs.interviews import ask, visitor
 from sadrec.serving.verbs.lists import groups, popular, recommend, recommend_known
 from sadrec.serving.verbs.pairs import explain, margins, prefer, rank
@@ -10,6 +10,7 @@ from sadrec.serving.verbs.tournaments import cycles, nemesis, slate
 from sadrec.serving.verbs.twin import worth
 
 __all__ = [
+    "arena",
     "ask",
     "ask_once",
     "cycles",

@@ -23,6 +23,7 @@ def describe(served: Served) -> Answer:
         "items": len(model.items),
         "factors": model.state.parameters.n_factors,
         "rivals": model.state.parameters.rival_factors is not None,
+        "comparisons": model.state.results is not None,
         "knows_how_sure": model.state.belief.has_variance,
         "posterior": served.posterior is not None,
         "twin": kind_of_twin(served),
@@ -36,6 +37,11 @@ def describe(served: Served) -> Answer:
         "settings": None if settings is None else settings.as_dict(),
         "version": sadrec.__version__,
     }
+
+
+def arena(served: Served) -> Answer:
+    """Return the leaderboard, the match-ups of the strongest items, cycles, and what to ask next."""
+    return {"model": served.digest, **served.arena}
 
 
 def similar(served: Served, asked: questions.Similar) -> Answer:
