@@ -147,7 +147,7 @@ def numbers(values: ArrayLike, name: str, least: float = -math.inf, told: Callab
 
 
 def room(size: int) -> None:
-    """Raise a MemoryError where this process may not take so many bytes: compiled code would end it without a word."""
+    """Raise a MemoryError where this process may not take this many bytes: compiled code would end it silently."""
     try:
         mmap.mmap(-1, size).close()  # takes addresses, and no memory
     except (OSError, OverflowError) as error:

@@ -271,7 +271,7 @@ power_of_two = cast(Callable[[Any], Any], intrinsic(_power_of_two))
 
 
 TILE_ROWS, TILE_COLUMNS = 8, 16
-_LANES = 8  # numbers that are added at a time; so many for each row of a tile, twice, stay in registers
+_LANES = 8  # numbers that are added at a time; twice this number stays in registers for each row of a tile
 
 
 def _product_tile(typing_context: Any, left: Any, right: Any, product: Any, row: Any, column: Any, inner: Any) -> Any:

@@ -154,7 +154,7 @@ def setting(
     kinds
         The kinds of data for which it has an effect.
     needs
-        The values of other settings with which alone it has an effect.
+        The values of other settings that it needs to have an effect.
     positional
         Whether it may be given without its name.
     """

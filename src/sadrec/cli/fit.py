@@ -39,7 +39,7 @@ def describe_command(file: Path, reading: options.Reading, as_json: bool) -> Non
 @click.option("--dislikes", metavar="NUMBER|FILE", help="Ratings below a number, or a file of what people disliked.")
 @options.features_options
 @click.option("--validation", type=options.a_share, help="Hold out this share and keep the best epoch.")
-@click.option("--patience", type=int, help="Stop when the held-out figure has not risen for so many epochs.")
+@click.option("--patience", type=int, help="Stop when the held-out figure has not risen for this number of epochs.")
 @click.option("--checkpoint", type=options.a_folder,
               help="Folder to resume from; by default OUTPUT.checkpoint, removed when it is done.")  # fmt: skip
 @options.engine_options

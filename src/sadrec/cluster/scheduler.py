@@ -19,8 +19,8 @@ from sadrec.training.settings import Settings
 from sadrec.training.trainer import Figures, epoch_figures, rate_at
 
 SLOW, HELD_UP, LONG = 1.5, 0.2, 1.0
-"""A worker is named that trains so many times as long as the others, if these wait such a share of their time and an
-epoch takes so many seconds at least."""
+"""A worker is named that trains this many times as long as the others, if these wait this share of their time and an
+epoch takes at least this number of seconds."""
 
 
 class Workers(Protocol):

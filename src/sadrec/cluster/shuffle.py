@@ -32,7 +32,7 @@ class RowsRead(NamedTuple):
     rows: int
     types: tuple[str, str, str | None]  # of the ids of users and of items, and of timestamps
     has_ratings: bool
-    users: IdArray  # some of them, one for every so many rows
+    users: IdArray  # some of them, at equal distances
     items: IdArray
 
 
@@ -269,7 +269,7 @@ def chosen(indptr: NDArray[np.int64], weights: Floats | None) -> NDArray[np.int6
 
 
 def _sampled(ids: IdArray, counts: NDArray[np.int64]) -> IdArray:
-    """Return sorted ids, one for every so many rows."""
+    """Return sorted ids at equal distances."""
     until = np.cumsum(counts)
     wanted = (np.arange(_SAMPLE) + 0.5) * (until[-1] / _SAMPLE)
     return np.asarray(ids[np.minimum(np.searchsorted(until, wanted), len(ids) - 1)])

@@ -185,7 +185,7 @@ class Worker:
         self._key = REST
 
     def _make_room(self, key: Key, users: int, blocks: list[int], like: Rows) -> None:
-        """Make room for so many users and for blocks of items of another layout."""
+        """Make room for this number of users and for blocks of items of another layout."""
         there = self._layout(key)
         self._slot_size = int(np.diff(there.block_start).max(initial=0))
         count = self._slot_size * len(blocks)

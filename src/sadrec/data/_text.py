@@ -111,7 +111,7 @@ def chunks(file: IO[bytes], progress: Callable[[int], object] | None) -> Iterato
 
 
 def expansion_limit(size: int) -> int:
-    """Return how many bytes a packed file of so many bytes may unpack to."""
+    """Return the number of bytes that a packed file of this size may unpack to."""
     text = os.environ.get(EXPANSION, "100")
     if not text.isdecimal() or int(text) < 1:
         raise ValueError(f"{EXPANSION} must be a whole number, at least 1, not {text!r}")

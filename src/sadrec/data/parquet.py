@@ -121,7 +121,7 @@ class ParquetFiles:
         return runs
 
     def divided(self, parts: int) -> list[list[Run]]:
-        """Cut all rows into so many parts of neighbours, as equal as can be."""
+        """Cut all rows into this number of parts of neighbours, as equal as can be."""
         total = sum(run.stop - run.start for run in self.runs)
         if total < parts:
             raise ValueError(f"{total} rows cannot be shared by {parts} workers: lower workers")

@@ -27,7 +27,7 @@ class OutOfTimeError(RuntimeError):
 
 @contextmanager
 def time_limit(seconds: float | None) -> Iterator[None]:
-    """Raise :class:`OutOfTimeError` inside the block after so many seconds.
+    """Raise :class:`OutOfTimeError` inside the block after this number of seconds.
 
     In the main thread of a Unix process the block is interrupted; elsewhere it runs to its end and the error comes
     then.

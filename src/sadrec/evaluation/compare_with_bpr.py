@@ -29,11 +29,11 @@ MATTERS = {"log_loss": 0.005}
 """How large a difference must be to count, beside being beyond chance: with many rows, next to nothing is."""
 SPLITS = 5
 MOST = 100_000
-"""Interactions that are looked at: what so many say takes less than a minute to find."""
+"""Most interactions that are compared on; this number takes less than a minute."""
 ENOUGH = 20_000
 """Held-out comparisons that tell such differences from chance; more splits than that takes only cost time."""
 SURE, FEWEST = 4.0, 4000
-"""So many standard errors between the difference and what matters, seen on so many comparisons, are enough as well.
+"""A difference this number of standard errors away from what matters, on at least this number of comparisons, is clear.
 
 Looking after every split and stopping at four errors hardly adds to the errors of a last look at two (Haybittle, 1971).
 """
@@ -131,7 +131,7 @@ def compare_with_bpr(
     models
         The two models to compare, instead of :class:`sadrec.SAD` and :class:`sadrec.BPR`.
     most
-        Of more interactions than that, those of some users are looked at, drawn at random, who have about so many
+        Of more interactions than that, those of some users are looked at, drawn at random, who have about this number
         (half of them or more). None: all, which takes longer and sees smaller differences. Comparisons are all
         looked at.
     seed

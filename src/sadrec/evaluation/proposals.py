@@ -77,7 +77,7 @@ def _listed(name: str, values: Any) -> list[Any]:
 
 
 def grid_points(space: Mapping[str, Any], trials: int | None = None, seed: int = 0) -> list[Point]:
-    """Return all combinations of values in order, or so many of them, drawn at random.
+    """Return all combinations of values in order, or this number of them, drawn at random.
 
     Examples
     --------

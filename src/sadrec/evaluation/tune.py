@@ -37,7 +37,7 @@ PAPER_GRID: Mapping[str, Sequence[Any]] = {
 
 _LIKELIHOODS = ("log_likelihood", "validation_log_likelihood")
 _OF_COMPARISONS = ("log_loss", "accuracy", "brier", "mean_margin")
-# A trial is pruned against the others only when there are so many of them.
+# The number of other trials from which on a trial is pruned against them.
 _ENOUGH = 5
 
 
@@ -103,7 +103,7 @@ def tune(
     budget, timeout
         Seconds that one trial may take, and after which no further trial is started.
     prune, looks
-        Stop a trial early when it is worse than the median of the others at one of so many points, evenly spread over
+        Stop a trial early when it is worse than the median of the others at one of this number of points, evenly spread over
         its epochs; needs a model whose ``fit`` takes ``callbacks``.
     show_progress
         Show a progress bar.

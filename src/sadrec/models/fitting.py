@@ -137,7 +137,7 @@ def train(
     if settings.solver != "variational" and data.ties is not None:
         warnings.warn(
             f"{len(data.ties):,} comparisons are ties, and left out: solver={settings.solver!r} learns from decided "
-            "ones alone; ties='drop' leaves them out without a word",
+            "ones alone; ties='drop' leaves them out and hides this warning",
             DataWarning,
             stacklevel=3,
         )

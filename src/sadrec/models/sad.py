@@ -534,7 +534,7 @@ class SAD(TrainingSettings, Estimator):
             How many pairs.
         about
             "margins": each answer by itself tells most about the margin of its pair. "ranking": the N different pairs
-            together tell most about the ranking. A whole number: about which items are so many best, and their order.
+            together tell most about the ranking. A whole number n: about which items are the n best, and their order.
 
         Returns
         -------

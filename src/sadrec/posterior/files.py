@@ -32,7 +32,7 @@ _OBSERVED = ("user", "winner", "loser", "root")
 class DrawFiles:
     """The parts of one run, each from one sweep to a later one, as records in a folder.
 
-    The parts of a run with another ``identity`` are refused. A part is written at most once in so many ``seconds``.
+    The parts of a run with another ``identity`` are refused. A part is written at most once in ``seconds``.
     """
 
     def __init__(self, folder: str | Path, identity: Mapping[str, Any], seconds: float):

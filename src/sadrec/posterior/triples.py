@@ -149,7 +149,7 @@ def as_pairs(data: Comparisons | Interactions, negatives: int, seed: int) -> Pai
         if data.ties is not None:
             warnings.warn(
                 f"{len(data.ties):,} of {len(data):,} comparisons are ties, and left out: SAD() learns how often items "
-                "tie; ties='drop' leaves them out without a word",
+                "tie; ties='drop' leaves them out and hides this warning",
                 DataWarning,
                 stacklevel=2,
             )

@@ -20,7 +20,7 @@ def next_games(
 ) -> tuple[Positions, Positions]:
     """Return N different pairs whose comparisons together tell most about the ranking of items, or about its top.
 
-    ``users``: as for :meth:`Belief.strengths`. Fewer pairs are returned where there are not so many.
+    ``users``: as for :meth:`Belief.strengths`. Fewer pairs are returned where fewer exist.
     """
     if not 2 <= len(items) <= LONGEST:
         raise ValueError(f"pairs are chosen among 2 to {LONGEST} items, not {len(items)}: name some")

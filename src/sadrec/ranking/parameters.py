@@ -32,7 +32,7 @@ class Parameters:
     item_bias
         b, (items,). ``None`` means zero.
     user_mean
-        (factors,): what is expected of a user of whom nothing is known. ``None`` means the mean of all users.
+        (factors,): what is expected of a user without data. ``None`` means the mean of all users.
 
     Examples
     --------
@@ -171,7 +171,7 @@ class Parameters:
 
 
 def average_user(parameters: Parameters) -> Doubles:
-    """Return the vector of a user of whom nothing is known: what the model expects, or the mean of all users."""
+    """Return the vector of a user without data: what the model expects, or the mean of all users."""
     if parameters.user_mean is not None:
         return parameters.user_mean.astype(np.float64)
     return np.asarray(parameters.user_factors.sum(axis=0, dtype=np.float64) / max(1, parameters.n_users))

@@ -64,8 +64,8 @@ def nearest_bpr(parameters: Parameters) -> Parameters:
 
     >>> model = Parameters(np.eye(2), np.array([[1.0, 0.0], [0.0, 3.0]]), np.array([[1.0, 1.0], [1.0, 2.0]]))
     >>> nearest_bpr(model).item_factors
-    array([[ 0.5 , -1.5 ],
-           [-0.5 ,  1.5 ]])
+    array([[ 0.5, -1.5],
+           [-0.5,  1.5]])
     """
     k = parameters.n_factors
     vectors = item_vectors(parameters)

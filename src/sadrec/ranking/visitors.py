@@ -74,7 +74,7 @@ class Visitors:
 
     @cached_property
     def population(self) -> Doubles:
-        """The covariance of the users' vectors: the prior of a visitor of whom nothing is known."""
+        """The covariance of the users' vectors: the prior of a visitor without data."""
         if self._spread is not None:
             return np.diag(self._spread**2)
         vectors = self.belief.parameters.user_factors

@@ -15,7 +15,7 @@ class Unanswerable(ValueError):
 
 
 class NothingSaidError(Unanswerable):
-    """A visitor of whom nothing is said."""
+    """A visitor described by nothing."""
 
 
 class NotKeptError(Exception):

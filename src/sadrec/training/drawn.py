@@ -27,9 +27,9 @@ from sadrec.training.step import Penalties, add_log, bias_of, likelihood_of, mar
 
 Spread = Callable[..., Iterable[Any]]  # like map, perhaps on several threads
 
-CHUNK = 128  # at least so many triples are drawn before they are trained on
-AHEAD = 2  # rows are fetched so many triples before their turn,
-_FETCHED = 256  # and of each so many numbers; the processor sees to the rest itself
+CHUNK = 128  # least triples that are drawn before they are trained on
+AHEAD = 2  # rows are fetched this number of triples before their turn,
+_FETCHED = 256  # and this number of numbers of each; the processor fetches the rest itself
 _PIECES = 32  # in which the users are dealt, each by a thread that is free
 
 

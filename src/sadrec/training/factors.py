@@ -79,7 +79,7 @@ def initial_rows(
     users: slice,
     items: slice,
 ) -> Factors:
-    """Return some rows of what :func:`initial_factors` draws for so many users and items, without holding the others.
+    """Return some rows of what :func:`initial_factors` draws for these numbers of users and items, without holding the others.
 
     >>> whole, part = initial_factors(9, 4, 2, 0.1, True, False, 7), slice(3, 5)
     >>> np.array_equal(initial_rows((9, 4), 2, 0.1, True, False, 7, part, part).users, whole.users[part])
@@ -97,7 +97,7 @@ def initial_rows(
 
 
 def _drawn_rows(rng: np.random.Generator, count: int, kept: Floats, wanted: slice) -> Floats:
-    """Draw so many rows, and keep those that are wanted."""
+    """Draw this number of rows, and keep those that are wanted."""
     columns = kept.shape[1]
     for first in range(0, wanted.start, _CHUNK):
         rng.standard_normal((min(_CHUNK, wanted.start - first), columns), np.float32)

@@ -118,11 +118,11 @@ class Round(NamedTuple):
 
 ROUND = 2**20
 """So many pairs are drawn, arranged and trained on at once; where there are more, about half as many at a time."""
-_PER_CELL = 64  # but no fewer than so many per cell, or handing out cells takes longer than training them
+_PER_CELL = 64  # least pairs per cell; with fewer, handing out cells takes longer than training them
 
 
 def rounds_of(pairs: int, shards: int) -> int:
-    """Return in how many rounds an epoch goes through so many pairs: what is held at a time does not grow with them."""
+    """Return the number of rounds in which an epoch goes through its pairs: what is held at a time does not grow with them."""
     most = max(ROUND, _PER_CELL * cells_of(shards))
     return 1 if pairs <= most else -(-2 * pairs // most)
 

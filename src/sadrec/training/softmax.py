@@ -61,7 +61,7 @@ class Room(NamedTuple):
 
 @kernel
 def room_for_chunk(positives: int, negatives: int, width: int) -> Room:
-    """Return arrays for chunks of at most so many positives."""
+    """Return arrays for chunks of at most this number of positives."""
     rows, columns, long = rounded(positives), rounded(negatives), rounded(width)
     return Room(
         np.zeros(negatives, np.int32),
