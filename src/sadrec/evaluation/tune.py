@@ -103,8 +103,8 @@ def tune(
     budget, timeout
         Seconds that one trial may take, and after which no further trial is started.
     prune, looks
-        Stop a trial early when it is worse than the median of the others at one of this number of points, evenly spread over
-        its epochs; needs a model whose ``fit`` takes ``callbacks``.
+        Stop a trial early when it is worse than the median of the others at one of ``looks``
+        points, evenly spread over its epochs; needs a model whose ``fit`` takes ``callbacks``.
     show_progress
         Show a progress bar.
 

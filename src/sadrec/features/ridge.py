@@ -76,7 +76,7 @@ class Ridge:
             self._eigen = np.maximum(values, 0.0), vectors
 
     def fit(self, targets: Doubles, groups: tuple[int, ...]) -> Linear:
-        """Return the regression of targets, (rows, targets); the columns of a group, whose sizes are ``groups``, share a penalty."""
+        """Return the regression of targets, (rows, targets); ``groups`` of columns share a penalty."""
         with on_one_thread():
             own = targets[self._kept]
             mean = self._weight @ own / self._total

@@ -21,7 +21,7 @@ T = TypeVar("T")
 class Checkpoints:
     """A folder that holds the last two checkpoints of one training run, made when missing.
 
-    A checkpoint of another ``identity`` (settings, fingerprints of the data) is refused. One is due after this number of
+    A checkpoint of another ``identity`` (settings, fingerprints of the data) is refused. One is due after
     ``seconds``; 0 means after every epoch.
     """
 

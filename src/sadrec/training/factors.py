@@ -79,7 +79,7 @@ def initial_rows(
     users: slice,
     items: slice,
 ) -> Factors:
-    """Return some rows of what :func:`initial_factors` draws for these numbers of users and items, without holding the others.
+    """Return some rows of what :func:`initial_factors` draws, without holding the others.
 
     >>> whole, part = initial_factors(9, 4, 2, 0.1, True, False, 7), slice(3, 5)
     >>> np.array_equal(initial_rows((9, 4), 2, 0.1, True, False, 7, part, part).users, whole.users[part])

@@ -122,7 +122,7 @@ _PER_CELL = 64  # least pairs per cell; with fewer, handing out cells takes long
 
 
 def rounds_of(pairs: int, shards: int) -> int:
-    """Return the number of rounds in which an epoch goes through its pairs: what is held at a time does not grow with them."""
+    """Return the number of rounds of an epoch: what is held at a time does not grow with the pairs."""
     most = max(ROUND, _PER_CELL * cells_of(shards))
     return 1 if pairs <= most else -(-2 * pairs // most)
 
