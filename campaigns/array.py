@@ -262,7 +262,7 @@ def _doors(folder: Path) -> dict[str, Door]:
         "ranking.fold_in_item": Door(matrix, sparse, lambda x: fold_in_item(parameters, [0, 1], x)),
         "allowed": Door(
             np.arange(5), partial(positions, size=items, flat=False),
-            lambda x: recommend(parameters, [0], 3, allowed=x),
+            lambda x: recommend(model.state.belief, [0], 3, allowed=x),
         ),
         "rank": Door(np.arange(5), partial(positions, size=items), lambda x: rank(parameters, 0, x)),
         "preference": Door(

@@ -165,6 +165,7 @@ def _name_checksum(path: Path) -> None:
 
 
 CAMPAIGN = Campaign(
+    memory=2.0,  # reading Parquet asks for one of them
     unit="damaged checkpoints and records",
     kept=("same bits", "refused"),
     broken=("silent differences", "other errors", "litter"),

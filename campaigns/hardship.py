@@ -40,7 +40,7 @@ from sadrec.serving.worker import end_stalled, protocol_of
 
 STALL = 1.0
 """Seconds after which a client that reads nothing is cut off."""
-PATIENCE = 10.0
+PATIENCE = 40.0
 """Seconds within which everything must be answered, on a machine that does other work, too."""
 LIMIT = 25.0
 """Seconds within which a service must end."""

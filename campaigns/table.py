@@ -115,9 +115,8 @@ def _expected(table: Text, comparisons: bool) -> list[tuple[str, ...]] | None:
         rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=separator) if "".join(row).strip()]
         header = [name.strip() for name in rows[0]]
         if comparisons:
-            chosen = find_comparisons(
-                header, dict.fromkeys(("user", "winner", "loser", "left", "right", "weight"), AUTO)
-            )
+            roles = ("user", "winner", "loser", "left", "right", "left_score", "right_score", "weight")
+            chosen = find_comparisons(header, dict.fromkeys(roles, AUTO))
         else:
             chosen = find_interactions(header, AUTO, AUTO, AUTO, None)
         wanted = ["user", "winner", "loser"] if comparisons else ["user", "item", "rating"]

@@ -206,7 +206,10 @@ def test_a_model_of_ours_that_fails_is_a_row_that_says_so_and_the_report_is_writ
     ("given", "message"),
     [
         ({"sad": {"regularization": -3}}, "sad: regularization must be a finite number, 0 or more, not -3"),
-        ({"bpr": {"rival_regularization": 0.1}}, "bpr has no setting 'rival_regularization': it has factors"),
+        (
+            {"bpr": {"rival_regularization": 0.1}},
+            "bpr: unknown setting 'rival_regularization': did you mean 'regularization'",
+        ),
         ({"svd": {"factors": -3}}, "svd: factors=-3 must be a whole number"),
     ],
 )
