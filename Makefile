@@ -89,7 +89,7 @@ figures: $(VENV)/.docs
 bench: $(VENV)/.bench
 	$(BIN)/python benchmarks/training.py
 
-# Faults on purpose, with the counts of docs/reliability.md
+# Faults on purpose, with the counts of docs/results/reliability/README.md
 campaigns: $(VENV)/.dev
 	$(BIN)/python -m campaigns
 

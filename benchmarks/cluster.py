@@ -224,9 +224,7 @@ def main():
     if not _namespace.inside():
         if reason := _namespace.reason_against():
             sys.exit(reason)
-        with tempfile.TemporaryDirectory() as folder:
-            command = _namespace.alone(sys.executable, "-m", "benchmarks.cluster", *sys.argv[1:])
-            sys.exit(subprocess.run(command, env=_namespace.environment(folder), check=False).returncode)
+        sys.exit(_namespace.run(sys.executable, "-m", "benchmarks.cluster", *sys.argv[1:]).returncode)
     began = time.perf_counter()
     made = _namespace.start(2, cpus=2, store=(700 if asked.what == "driver" else 400) * 2**20)
     print(f"two nodes started in {time.perf_counter() - began:.0f} s")

@@ -11,16 +11,14 @@ noisy. Both learners (training/learners.py) are counted in.
 import argparse
 import os
 import sys
-import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from sadrec import BPR, SAD, Comparisons
 from sadrec.posterior import GibbsSAD
+from turns import best
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -41,16 +39,6 @@ def warm_up() -> None:
         said = Comparisons.from_indices(np.arange(300) % users, winner, loser, users=range(users), items=range(5))
         for model in (SAD(iterations=20), BPR(iterations=20), GibbsSAD(factors=8, draws=2, warmup=2, chains=1)):
             model.fit(said, show_progress=False)
-
-
-def best_of(turns: int, fit: Callable[[], Any]) -> float:
-    """Return the seconds of the fastest turn."""
-    seconds = []
-    for _ in range(turns):
-        start = time.perf_counter()
-        fit()
-        seconds.append(time.perf_counter() - start)
-    return min(seconds)
 
 
 def find(folder: Path, name: str) -> Path:
@@ -79,9 +67,10 @@ def show_simulated(sizes: str, threads: int, turns: int) -> None:
     for size in sizes.split(","):
         users, items, count = map(int, size.split("x"))
         said, model = simulated(users, items, count), SAD(num_threads=threads)
-        seconds = best_of(turns, partial(model.fit, said, show_progress=False))
-        scores = best_of(turns, partial(fit_scores, said, RIDGE))
-        figures = f"{seconds:.1f} | {scores:.1f} | {seconds / scores:.1f}"
+        fits = {"SAD": partial(model.fit, said, show_progress=False), "scores": partial(fit_scores, said, RIDGE)}
+        seconds = best(fits, turns, warm_up=False)
+        ratio = seconds["SAD"] / seconds["scores"]
+        figures = f"{seconds['SAD']:.1f} | {seconds['scores']:.1f} | {ratio:.1f}"
         print(f"| {users:,} | {items:,} | {count:,} | {figures} |", flush=True)
 
 
@@ -114,7 +103,8 @@ def main() -> None:
         )
         seconds = []
         for model, turns in zip(models, (1, chosen.turns, 1), strict=True):
-            seconds.append(best_of(turns, partial(model.fit, said, show_progress=False)))
+            fit = {"fit": partial(model.fit, said, show_progress=False)}
+            seconds.append(best(fit, turns, warm_up=False)["fit"])
         bpr, sad, gibbs = seconds
         size = f"{len(said):,} | {len(said.users):,} | {len(said.items):,}"
         print(

@@ -7,7 +7,8 @@ median seconds is what counts.
 import argparse
 import os
 import sys
-import time
+from functools import partial
+from itertools import count
 from pathlib import Path
 from statistics import median
 
@@ -16,6 +17,7 @@ from sadrec import SAD
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from studies.features.data import movielens
 from studies.features.splits import warm
+from turns import take_turns
 
 
 def main():
@@ -29,18 +31,11 @@ def main():
     featured = movielens(given.dataset, None if folder is None else Path(folder))
     train = warm(featured.data, 3).train
 
-    def seconds(turn, **features):
-        start = time.perf_counter()
-        SAD(num_threads=given.threads, random_state=turn).fit(train, show_progress=False, **features)
-        return time.perf_counter() - start
+    def fit(seeds, **features):
+        SAD(num_threads=given.threads, random_state=next(seeds)).fit(train, show_progress=False, **features)
 
-    known = {"item_features": featured.items}
-    SAD(iterations=1).fit(train, show_progress=False)  # compiles
-    SAD(iterations=1).fit(train, show_progress=False, **known)
-    taken = {"without": [], "with": []}
-    for turn in range(given.turns):
-        taken["without"].append(seconds(turn))
-        taken["with"].append(seconds(turn, **known))
+    fits = {"without": partial(fit, count()), "with": partial(fit, count(), item_features=featured.items)}
+    taken = take_turns(fits, given.turns)
     for name, values in taken.items():
         print(f"{name} features: median {median(values):.2f} s ({min(values):.2f} to {max(values):.2f})")
     ratios = [one / other for one, other in zip(taken["with"], taken["without"], strict=True)]

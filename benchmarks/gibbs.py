@@ -11,18 +11,19 @@ wall time in which every chain makes one, divided by c. Best of several turns: m
 import argparse
 import json
 import time
+from functools import partial
 
 import numpy as np
 
 from sadrec import Comparisons
 from sadrec.data import simulate
 from sadrec.posterior import GibbsSAD
-from sadrec.posterior.chain import Chain
 from sadrec.posterior.draws import Draws
-from sadrec.posterior.sampling import _turn, shares
+from sadrec.posterior.sampling import Chain, _turn, shares
 from sadrec.posterior.settings import GibbsSettings
 from sadrec.posterior.triples import as_triples
 from sadrec.training.given import Pairs
+from turns import best
 
 
 def settings(factors, chains, draws=1):
@@ -40,7 +41,7 @@ def settings(factors, chains, draws=1):
         rival_mean=1.0,
         bias=True,
         negatives=1,
-        seed=0,
+        random_state=0,
     )
 
 
@@ -60,14 +61,10 @@ def seconds_per_sweep(triples, factors, chains, threads, sweeps, turns):
     running = [Chain(triples, chosen, number) for number in range(chains)]
     draws = Draws.empty(chains, 1, triples.users, triples.items, factors, bias=True)
     parts = shares(threads, chains, len(triples))
-    best = np.inf
     with ThreadPoolExecutor(min(threads, chains)) as runners, ThreadPoolExecutor(threads) as helpers:
         _turn(running, draws, 2, runners, helpers if parts > 1 else None, parts)
-        for _ in range(turns):
-            began = time.perf_counter()
-            _turn(running, draws, sweeps, runners, helpers if parts > 1 else None, parts)
-            best = min(best, (time.perf_counter() - began) / (sweeps * chains))
-    return best
+        sweep = partial(_turn, running, draws, sweeps, runners, helpers if parts > 1 else None, parts)
+        return best({"sweep": sweep}, turns, warm_up=False)["sweep"] / (sweeps * chains)
 
 
 def many_judges(users=5_000, items=10, count=100_000, pairs=1_000_000):

@@ -11,6 +11,7 @@ counted. A type name counts twice when two modules define it, as a class or as a
 
 import argparse
 import ast
+import asyncio
 import contextlib
 import hashlib
 import io
@@ -146,6 +147,27 @@ def command(path):
     main(["fit", str(path), "-o", str(path.with_suffix(".sad")), "--quiet"], standalone_mode=False)
 
 
+def asked_of_a_service(model, path):
+    """Return a function that asks a service of a model for a list, as its server does."""
+    from sadrec.serving import ServeSettings, create_app
+    from sadrec.serving.reload import load_warm
+
+    model.save(path)
+    settings = ServeSettings(str(path))
+    service = create_app(settings, load_warm(settings))
+    scope = {"type": "http", "method": "GET", "path": "/v1/recommend", "query_string": b"user=7&N=10", "headers": []}
+    statuses = []
+
+    async def send(message):
+        statuses.append(message.get("status", 200))
+
+    def ask():
+        asyncio.run(service({**scope, "http_version": "1.1", "scheme": "http", "root_path": ""}, None, send))
+        assert set(statuses) == {200}
+
+    return ask
+
+
 def walks():
     """Return files and functions that common calls pass."""
     data, answers = interactions(), comparisons(8)
@@ -160,6 +182,7 @@ def walks():
             "SAD().fit(interactions)": lambda: SAD().fit(data, show_progress=False),
             "SAD().fit(comparisons)": lambda: SAD().fit(answers, show_progress=False),
             "recommend": lambda: models.pop().recommend(data.users[0]),
+            "GET /v1/recommend": asked_of_a_service(models[0], path.with_name("served.sad")),
         }
         found = {}
         for name, call in calls.items():

@@ -5,8 +5,7 @@
 
 One thread, random models of the size of MovieLens 1M's (k = 64). ``recommend`` is compared, in the same turns, with the
 least that NumPy needs for the same list: a product, a mask of what was seen, a partition and a sort. Visitors have 1 to
-20 likes, and ask models trained in three ways: with one negative for each positive, with the hardest of eight, and with
-the softmax.
+20 likes, and ask models trained in two ways: pairwise and with the softmax.
 """
 
 import argparse
@@ -20,8 +19,8 @@ import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
 from sadrec import SAD, Interactions
-from sadrec.ranking.fold_in import Negatives, fold_in
-from sadrec.ranking.vectors import mean_margins
+from sadrec.ranking.fold_in import fold_in
+from sadrec.ranking.parameters import mean_margins
 
 FACTORS, USERS, SEEN, N = 64, 2000, 100, 10
 CLOCK = [time.perf_counter]
@@ -84,8 +83,7 @@ def compare_recommend(items: int, number: int) -> None:
 
 
 KINDS: dict[str, dict[str, Any]] = {
-    "pairwise": {"loss": "pairwise", "negative_candidates": 1},
-    "hardest of 8": {"loss": "pairwise", "negative_candidates": 8},
+    "pairwise": {"loss": "pairwise"},
     "softmax": {"loss": "softmax"},
 }
 """How the models were trained whose visitors are timed."""
@@ -129,22 +127,19 @@ def compare_vectors(items: int) -> None:
     """Print how far the vector of a visitor is from the one that sixteen times as many negatives lead to."""
     parameters = random_model(items).state.parameters
     rng = np.random.default_rng(2)
-    for kind, candidates in (("pairwise", 1), ("hardest of 8", 8)):
-        drawn = Negatives.drawn_from(parameters, None, candidates)
-        for size in (1, 20):
-            rows = []
-            for _ in range(10):
-                liked = np.sort(rng.choice(items, size, replace=False))
-                options = {"regularization": 0.01, "candidates": candidates}
-                many = fold_in(parameters, liked, negatives=65536 // size, **options).vector
-                few = fold_in(parameters, liked, drawn=drawn, **options).vector
-                best = [set(np.argsort(-mean_margins(parameters, one, None))[:N].tolist()) for one in (many, few)]
-                rows.append((np.linalg.norm(few - many) / np.linalg.norm(many), len(best[0] & best[1]) / N))
-            away, same = np.mean(rows, axis=0)
-            print(
-                f"vector           {items:7,} items  {kind:<12}  {size:2} likes: {100 * away:.1f} % away from that of "
-                f"16 times as many negatives, {100 * same:.0f} % of the {N} best items the same"
-            )
+    for size in (1, 20):
+        rows = []
+        for _ in range(10):
+            liked = np.sort(rng.choice(items, size, replace=False))
+            many = fold_in(parameters, liked, negatives=65536 // size).vector
+            few = fold_in(parameters, liked).vector
+            best = [set(np.argsort(-mean_margins(parameters, one, None))[:N].tolist()) for one in (many, few)]
+            rows.append((np.linalg.norm(few - many) / np.linalg.norm(many), len(best[0] & best[1]) / N))
+        away, same = np.mean(rows, axis=0)
+        print(
+            f"vector           {items:7,} items  {size:2} likes: {100 * away:.1f} % away from that of "
+            f"16 times as many negatives, {100 * same:.0f} % of the {N} best items the same"
+        )
 
 
 def main() -> None:

@@ -1,9 +1,9 @@
 """The Netflix Prize at full size: a set of the same shape is written, read and trained on. Linux only.
 
-    python benchmarks/netflix.py write FOLDER             # 480,189 users, 17,770 movies, 1e8 ratings: 2.1 GB of text
-    python benchmarks/netflix.py select FOLDER            # the paper's sample of it, as the study reads it
-    python benchmarks/netflix.py read FOLDER              # all of it; keeps the matrix beside the text
-    python benchmarks/netflix.py fit FOLDER --threads 2   # seconds an epoch at k = 64, and the peak of memory
+    python -m benchmarks.netflix write FOLDER             # 480,189 users, 17,770 movies, 1e8 ratings: 2.1 GB of text
+    python -m benchmarks.netflix select FOLDER            # the paper's sample of it, as the study reads it
+    python -m benchmarks.netflix read FOLDER              # all of it; keeps the matrix beside the text
+    python -m benchmarks.netflix fit FOLDER --threads 2   # seconds an epoch at k = 64, and the peak of memory
 
 Ratings are made up; how many a user gives and a movie gets is spread as widely as in the original. The files are in the
 format of the original (``combined_data_*.txt``, ``movie_titles.csv``). Peaks are those of the whole process, Python and
@@ -60,10 +60,10 @@ def write(folder: Path, ratings: int = RATINGS) -> None:
 
 def read(folder: Path, everything: bool) -> None:
     """Read the original files, all of them or the paper's sample, and say what it took."""
-    from sadrec.data import load
+    from studies.table.netflix import load_netflix
 
     started = time.perf_counter()
-    data = load("netflix", folder, **({"n_users": None, "max_movie_id": None} if everything else {}))
+    data = load_netflix(folder, **({"n_users": None, "max_movie_id": None} if everything else {}))
     print(f"{data!r} read in {time.perf_counter() - started:.0f} s, {peak()}")
     if everything:
         sp.save_npz(folder / "matrix.npz", data.matrix, compressed=False)

@@ -35,10 +35,10 @@ from sadrec.ranking.cycles import cycles
 from sadrec.ranking.explain import explain
 from sadrec.ranking.fold_in import fold_in
 from sadrec.ranking.intransitivity import intransitivity
-from sadrec.ranking.new_items import fold_in_item
+from sadrec.ranking.parameters import item_vectors, user_vectors
 from sadrec.ranking.top_n import recommend
 from sadrec.ranking.tournament import tournament
-from sadrec.ranking.vectors import item_vectors, user_vectors
+from turns import best
 
 USERS, ITEMS, COUNT = 6_040, 3_706, 1_000_209
 
@@ -94,19 +94,6 @@ def implicit_top(queries, vectors):
     return lambda seen, N: model.recommend(users, seen, N=N)[0]
 
 
-def contest(contenders, turns):
-    """Let contenders take turns and return the best time of each, in seconds."""
-    best = dict.fromkeys(contenders, np.inf)
-    for work in contenders.values():
-        work()
-    for _ in range(turns):
-        for name, work in contenders.items():
-            start = time.perf_counter()
-            work()
-            best[name] = min(best[name], time.perf_counter() - start)
-    return best
-
-
 def bench_top_n(factors, turns, N=10):
     """Print and return users a second for the top N of all users."""
     seen = interactions()
@@ -120,7 +107,7 @@ def bench_top_n(factors, turns, N=10):
     if other is not None:
         contenders["implicit"] = lambda: other(seen, N)
     same = np.mean([set(a) == set(b) for a, b in zip(*(work() for work in list(contenders.values())[:2]), strict=True)])
-    rates = {name: len(queries) / seconds for name, seconds in contest(contenders, turns).items()}
+    rates = {name: len(queries) / seconds for name, seconds in best(contenders, turns).items()}
     print(f"top {N} for {len(queries):,} users of {len(vectors):,} items, {factors} factors, users a second:")
     for name, rate in rates.items():
         print(f"  {name:10s} {rate:10,.0f}   x {rates['sadrec'] / rate:.2f}")
@@ -149,21 +136,19 @@ def bench_questions(factors, turns):
     seen = interactions()
     parameters = random_parameters(*seen.shape, factors)
     liked = [seen[user].indices for user in range(0, 60, 4)]
-    best, _ = recommend(parameters, np.arange(0, 60, 4), 50, liked=seen[np.arange(0, 60, 4)])
-    fans = seen[:, 100].nonzero()[0]
+    favourites, _ = recommend(parameters, np.arange(0, 60, 4), 50, liked=seen[np.arange(0, 60, 4)])
     questions = {
         "fold_in": lambda n: fold_in(parameters, liked[n]),
         "recommend one": lambda n: recommend(parameters, [n], 10, liked=seen[[n]]),
-        "cycles among 50": lambda n: cycles(tournament(parameters, 4 * n, best[n])),
-        "explain": lambda n: explain(parameters, 4 * n, int(best[n, 0]), int(best[n, 1]), liked=liked[n]),
+        "cycles among 50": lambda n: cycles(tournament(parameters, 4 * n, favourites[n])),
+        "explain": lambda n: explain(parameters, 4 * n, int(favourites[n, 0]), int(favourites[n, 1]), liked=liked[n]),
         "intransitivity of all": lambda n: intransitivity(parameters),
-        "fold_in_item": lambda n: fold_in_item(parameters, fans, seen),
     }
     print(f"single questions, {factors} factors, milliseconds:")
     cost = {}
     for name, work in questions.items():
-        rounds = range(2) if name in ("intransitivity of all", "fold_in_item") else range(len(liked))
-        times = [contest({name: lambda w=work, n=n: w(n)}, turns)[name] for n in rounds]
+        rounds = range(2) if name == "intransitivity of all" else range(len(liked))
+        times = [best({name: lambda w=work, n=n: w(n)}, turns)[name] for n in rounds]
         cost[name] = 1000 * float(np.median(times))
         print(f"  {name:22s} {cost[name]:8.2f}")
     return {"factors": factors, "milliseconds": cost}
@@ -203,7 +188,7 @@ def bench_refit(factors, asked=200):
     for name, share in answer.items():
         print(f"  {name:10s} {share:.3f}   x {share / answer['two fits']:.2f}")
     milliseconds = 1000 * float(np.median(seconds))
-    print(f"  a fold-in takes {milliseconds:.1f} ms (median), against {blind.settings.negative_candidates} candidates")
+    print(f"  a fold-in takes {milliseconds:.1f} ms (median)")
     return {"factors": factors, "milliseconds": milliseconds} | answer
 
 
@@ -249,7 +234,7 @@ def bench_everybody(copies, turns, factors=64, N=10):
     from campaigns import _namespace
     from sadrec import SAD
     from sadrec.cluster import Ray
-    from sadrec.models.export import Part, Question, Work
+    from sadrec.models.export import ExportPart, ExportWork, ListRequest
 
     if not _namespace.inside():
         if reason := _namespace.reason_against():
@@ -272,8 +257,8 @@ def bench_everybody(copies, turns, factors=64, N=10):
         given = parameters.user_factors, parameters.item_factors, parameters.rival_factors
         SAD.from_factors(*given, seen=seen).save(file)
         model = SAD.load(file, mmap=True)
-        work = Work(file, model.state.file[1], None, Question(N), place)
-        parts = [Part(number, range(users)[a : a + 8192]) for number, a in enumerate(range(0, users, 8192))]
+        work = ExportWork(file, model.state.file[1], None, ListRequest(N), place)
+        parts = [ExportPart(number, range(users)[a : a + 8192]) for number, a in enumerate(range(0, users, 8192))]
 
         def anew(write):
             shutil.rmtree(place, ignore_errors=True)
@@ -286,7 +271,7 @@ def bench_everybody(copies, turns, factors=64, N=10):
             "Ray, two tasks": lambda: anew(lambda: model.recommend_all(engine=Ray(workers=2), **asked)),
             "Ray Data": lambda: anew(lambda: on_ray_data(work, parts)),
         }
-        rates = {name: users / seconds for name, seconds in contest(contenders, turns).items()}
+        rates = {name: users / seconds for name, seconds in best(contenders, turns).items()}
     _namespace.end(made)
     print(f"top {N} for {users:,} users of {seen.shape[1]:,} items to a folder, {len(parts)} parts, users a second:")
     for name, rate in rates.items():

@@ -297,7 +297,7 @@ class Client:
 def expectations(paths: list[Path], users: list[int]) -> dict[str, dict[int, list[int]]]:
     """Return what each model recommends to some users."""
     from sadrec import SAD
-    from sadrec._files import checksum_of
+    from sadrec._core.files import checksum_of
 
     answer = {}
     for path in paths:

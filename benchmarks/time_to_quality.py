@@ -42,7 +42,7 @@ from studies.top_n.published import load_gowalla  # noqa: E402
 
 LENGTHS = {"movielens-1m": 10, "gowalla": 20}
 # Chosen on the validation split of studies.top_n.
-HASTE = {"iterations": 15, "learning_rate": 0.15}
+HASTE = {"loss": "pairwise", "iterations": 15, "learning_rate": 0.15}
 # What studies.top_n chose on validation data.
 SETTINGS = {
     "movielens-1m": {

@@ -25,8 +25,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from sadrec import BPR, SAD, Interactions
-from sadrec._kernel import kernel
-from sadrec._random import stream_key
+from sadrec._core.kernel import kernel
+from sadrec._core.random import stream_key
 from sadrec.training import schedule
 from sadrec.training.defaults import default_blocks
 from sadrec.training.drawn import AHEAD, claimed_cells, deal, draw, fetch, room_for_triples

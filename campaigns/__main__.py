@@ -1,4 +1,4 @@
-"""All campaigns, one after the other, each with as many trials as docs/reliability.md reports: ``make campaigns``."""
+"""All campaigns, one after the other, with the counts of docs/results/reliability/README.md: ``make campaigns``."""
 
 import subprocess
 import sys

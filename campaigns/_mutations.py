@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from campaigns._trials import Random
-from sadrec._files import read_arrays, write_arrays
+from sadrec._core.files import read_arrays, write_arrays
 
 Bytes = Callable[[bytearray, Random], bytearray]
 

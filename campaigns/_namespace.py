@@ -9,6 +9,7 @@ import logging
 import os
 import subprocess
 import sys
+import tempfile
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,12 @@ def environment(folder: str) -> dict[str, str]:
     """Return the environment for it; Ray keeps its files in a folder with a short name."""
     paths = [str(Path(__file__).parents[1]), *sys.path]
     return {**os.environ, **_ENVIRONMENT, "RAY_TMPDIR": folder, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+
+
+def run(*command: str, **options: Any) -> "subprocess.CompletedProcess[str]":
+    """Run a command in a namespace, with a folder for Ray's files; options are those of ``subprocess.run``."""
+    with tempfile.TemporaryDirectory() as folder:
+        return subprocess.run(alone(*command), env=environment(folder), text=True, check=False, **options)
 
 
 def inside() -> bool:

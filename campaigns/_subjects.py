@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from sadrec import BPR, SAD, Comparisons, Interactions
-from sadrec._files import fingerprint
+from sadrec._core.files import fingerprint
 from sadrec.posterior import GibbsSAD
 
 

@@ -8,11 +8,11 @@ from unittest import mock
 import polars as pl
 
 from campaigns._subjects import clicks
-from sadrec._files import fingerprint
+from sadrec._core.files import fingerprint
 from sadrec.cluster import Ray, shared
 from sadrec.cluster.actors import Actor
-from sadrec.data.parquet import ParquetFiles
-from sadrec.training.engine import Course, Learnt
+from sadrec.data import ParquetFiles
+from sadrec.training.loop import run
 from sadrec.training.settings import Settings
 
 SETTINGS = Settings(
@@ -60,12 +60,12 @@ class _Workers:
 def fit(folder: Path, after_epoch: Any = lambda epoch, figures: False) -> str:
     """Train to the end with checkpoints, or on from one, and return a digest of what was learnt."""
     entries, history = clicks().matrix.tocoo(), list[Any]()
-    kept: list[Learnt] = []
     with tempfile.TemporaryDirectory() as place, mock.patch.object(shared, "Actors", _Workers):
         columns = {"user": entries.row, "item": entries.col, "rating": entries.data}
         pl.DataFrame(columns).write_parquet(Path(place) / "clicks.parquet")
         data = shared.SharedData(Ray(workers=2), ParquetFiles([place]), None, ends_cluster=False)
-        course = Course({"settings": SETTINGS.as_dict()}, folder, 0.0, after_epoch, False, "training", history)
-        data.train(SETTINGS, course, kept.append)
-    learnt = kept[-1]
-    return fingerprint(learnt.user_factors.whole(), learnt.item_rows, learnt.item_bias, history)
+        shards = data.checkpoints(folder, {"settings": SETTINGS.as_dict()}, 0.0)
+        step = data.step(SETTINGS, folder, lambda learnt: learnt)
+        run(step, after_epoch=after_epoch, checkpoints=shards, show_progress=False, history=history)
+        learnt = step.learnt(finished=True)
+        return fingerprint(learnt.user_factors.whole(), learnt.item_rows, learnt.item_bias, history)

@@ -14,8 +14,8 @@ import numpy as np
 from campaigns._subjects import answers, clicks
 from campaigns._trials import in_fork, quiet_warnings, tree
 from sadrec import BPR, SAD
-from sadrec._files import write_whole
-from sadrec._record import discard
+from sadrec._core.files import write_whole
+from sadrec._core.record import discard
 from sadrec.cli import main as command_line
 from sadrec.evaluation import tune
 from sadrec.posterior import GibbsSAD

@@ -12,7 +12,7 @@ from typing import Any, cast
 from campaigns._subjects import answers, clicks
 from campaigns._trials import Campaign, Outcome, Random, main, quiet_warnings
 from sadrec import BPR, SAD
-from sadrec._files import write_whole
+from sadrec._core.files import write_whole
 
 CASES = 5
 """Questions to an operation, well formed and malformed each."""
@@ -23,7 +23,7 @@ def prepare(folder: Path) -> list[Any]:
     import schemathesis
 
     from sadrec.serving import ServeSettings, create_app
-    from sadrec.serving.store import loaded
+    from sadrec.serving.reload import load_warm
 
     found = []
     with quiet_warnings():
@@ -46,7 +46,7 @@ def prepare(folder: Path) -> list[Any]:
             SAD(3, iterations=5).fit(data, show_progress=False, **more).save(path)
             files: dict[str, Any] = {"items": titles, "twin": twin, "test": test} if name == "said" else {}
             settings = ServeSettings(str(path), log=str(folder / f"{name}.jsonl"), log_megabytes=1, **files)
-            documented = schemathesis.openapi.from_asgi("/openapi.json", create_app(settings, loaded(settings)))
+            documented = schemathesis.openapi.from_asgi("/openapi.json", create_app(settings, load_warm(settings)))
             found += [cast(Any, result).ok() for result in documented.get_all_operations()]
     return found
 

@@ -15,13 +15,12 @@ import scipy.sparse as sp
 from campaigns._subjects import answers, clicks, fitted
 from campaigns._trials import Campaign, Outcome, Random, main, quiet_warnings
 from sadrec import BPR, SAD, Comparisons, Interactions
-from sadrec._files import read_arrays, write_arrays
+from sadrec._core.files import read_arrays, write_arrays
 from sadrec.evaluation import EASE, Popularity
 from sadrec.models.fitting import settings_for
 from sadrec.posterior import GibbsSAD
+from sadrec.ranking import preference
 from sadrec.ranking.belief import Point
-from sadrec.ranking.new_items import fold_in_item
-from sadrec.ranking.pairs import preference
 from sadrec.ranking.rank import rank
 from sadrec.ranking.top_n import ItemIndex, best_of, recommend
 
@@ -259,17 +258,16 @@ def _doors(folder: Path) -> dict[str, Door]:
             some, sparse, lambda x: ItemIndex(factors["item_factors"]).search(factors["user_factors"][:4], 3, seen=x)
         ),
         "best_of": Door(some, sparse, lambda x: best_of(rng.random((4, items)), 3, seen=x)),
-        "ranking.fold_in_item": Door(matrix, sparse, lambda x: fold_in_item(parameters, [0, 1], x)),
         "allowed": Door(
             np.arange(5), partial(positions, size=items, flat=False),
             lambda x: recommend(model.state.belief, [0], 3, allowed=x),
         ),
-        "rank": Door(np.arange(5), partial(positions, size=items), lambda x: rank(parameters, 0, x)),
+        "rank": Door(np.arange(5), partial(positions, size=items), lambda x: rank(Point(parameters), 0, x)),
         "preference": Door(
             np.arange(5), partial(positions, size=items, flat=False), lambda x: preference(parameters, 0, x, 1)
         ),
         "a user's vector": Door(
-            factors["user_factors"][0], numbers, lambda x: rank(parameters, x, np.arange(5))
+            factors["user_factors"][0], numbers, lambda x: rank(Point(parameters), x, np.arange(5))
         ),
         "weight of comparisons": Door(
             np.ones(len(said)), partial(numbers, least=0.0),

@@ -16,7 +16,7 @@ from campaigns._mutations import changed_value, damaged, forged, lying
 from campaigns._subjects import MODELS, clicks, fitted, said
 from campaigns._trials import Campaign, Outcome, Random, main, quiet_warnings, tree
 from sadrec import BPR
-from sadrec._files import checksum_of, fingerprint
+from sadrec._core.files import checksum_of, fingerprint
 from sadrec.evaluation import compare, tune
 from sadrec.models import CheckpointError
 from studies._tools import Unit, run

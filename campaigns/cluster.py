@@ -234,9 +234,7 @@ def main(count: int, seed: int, shown: bool, asked: tuple[str, str, str] | None)
     elif reason := _namespace.reason_against():
         raise click.ClickException(reason)
     else:
-        with tempfile.TemporaryDirectory() as folder:
-            command = _namespace.alone(sys.executable, "-m", "campaigns.cluster", *sys.argv[1:])
-            sys.exit(subprocess.run(command, env=_namespace.environment(folder), check=False).returncode)
+        sys.exit(_namespace.run(sys.executable, "-m", "campaigns.cluster", *sys.argv[1:]).returncode)
 
 
 if __name__ == "__main__":

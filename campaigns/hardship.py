@@ -31,19 +31,16 @@ import uvicorn
 from campaigns._subjects import fitted
 from campaigns._trials import Campaign, Outcome, Random, main, quiet_warnings
 from sadrec import SAD
-from sadrec.serving.app import create_app
-from sadrec.serving.served import Served
-from sadrec.serving.service import Service
-from sadrec.serving.settings import ServeSettings
-from sadrec.serving.store import loaded
-from sadrec.serving.worker import end_stalled, protocol_of
+from sadrec.serving import ServeSettings, create_app
+from sadrec.serving.loaded import Loaded
+from sadrec.serving.middleware import Service
+from sadrec.serving.reload import load_warm
+from sadrec.serving.server import end_stalled, protocol_of
 
 STALL = 1.0
 """Seconds after which a client that reads nothing is cut off."""
 PATIENCE = 10.0
 """Seconds within which everything must be answered, on a machine that does other work, too."""
-UNREAD_PATIENCE = 40.0
-"""The same beside hundreds of clients that pipeline requests and read nothing: see docs/reliability.md."""
 LIMIT = 25.0
 """Seconds within which a service must end."""
 
@@ -56,7 +53,7 @@ class Subject(NamedTuple):
     """Two models of the same users and items in files, and the first of them served."""
 
     files: tuple[Path, Path]
-    served: Served
+    served: Loaded
 
 
 def prepare(folder: Path) -> Subject:
@@ -66,7 +63,7 @@ def prepare(folder: Path) -> Subject:
         model.save(folder / "first")
         other = model.user_factors[::-1], model.item_factors, model.rival_factors
         SAD.from_factors(*other, users=model.users, items=model.items).save(folder / "second")
-        return Subject((folder / "first", folder / "second"), loaded(ServeSettings(str(folder / "first"))))
+        return Subject((folder / "first", folder / "second"), load_warm(ServeSettings(str(folder / "first"))))
 
 
 @contextmanager
@@ -107,9 +104,9 @@ def until(holds: Any, what: str, seconds: float = PATIENCE) -> None:
         time.sleep(0.02)
 
 
-def ask(port: int, path: str, question: Any = None, patience: float = PATIENCE) -> tuple[int, Any]:
+def ask(port: int, path: str, question: Any = None) -> tuple[int, Any]:
     """Ask and return status and answer."""
-    client = http.client.HTTPConnection("127.0.0.1", port, timeout=patience)
+    client = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
     try:
         body = None if question is None else json.dumps(question)
         client.request("GET" if body is None else "POST", path, body, {"Content-Type": "application/json"})
@@ -194,7 +191,7 @@ def _unread(subject: Subject, rng: Random, folder: Path) -> None:
         ended = time.monotonic() + 2 * STALL
         while time.monotonic() < ended:
             for path in ("/v1/describe", "/readyz"):
-                status, answer = ask(port, path, patience=UNREAD_PATIENCE)
+                status, answer = ask(port, path)
                 check(status == 200, f"others are answered: {status} {answer}")
         until(lambda: not service.connections, f"{len(clients)} clients that read nothing are cut off")
         until(lambda: service._at_once == 0, "nothing is counted any more")

@@ -17,7 +17,7 @@ from campaigns._subjects import clicks
 from campaigns._trials import Campaign, Outcome, Random, in_fork, main, quiet_warnings, tree
 from campaigns._works import results, works
 from sadrec import SAD
-from sadrec._files import fingerprint
+from sadrec._core.files import fingerprint
 
 
 class Subject(NamedTuple):

@@ -10,7 +10,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -136,10 +135,8 @@ def _alone() -> Any:
     """Run this program again, in a namespace."""
     if reason := _namespace.reason_against():
         return reason
-    with tempfile.TemporaryDirectory() as folder:
-        command = _namespace.alone(sys.executable, "-m", "campaigns.recommend_all", *sys.argv[1:])
-        environment = {**_namespace.environment(folder), **_PATIENT}
-        return subprocess.run(command, env=environment, check=False).returncode
+    patient = ("env", *(f"{name}={value}" for name, value in _PATIENT.items()))
+    return _namespace.run(*patient, sys.executable, "-m", "campaigns.recommend_all", *sys.argv[1:]).returncode
 
 
 if __name__ == "__main__":

@@ -15,13 +15,12 @@ from campaigns._mutations import damaged, lying
 from campaigns._subjects import fitted
 from campaigns._trials import Campaign, Outcome, Random, main, quiet_warnings
 from sadrec import Comparisons
+from sadrec.serving import Keys, ServeSettings, new_key
 from sadrec.serving.catalogue import catalogue
 from sadrec.serving.events import EventLog
-from sadrec.serving.keys import Keys, new_key
+from sadrec.serving.loaded import Loaded
 from sadrec.serving.metrics import Metrics
-from sadrec.serving.served import Served
-from sadrec.serving.settings import ServeSettings
-from sadrec.serving.store import Store, loaded
+from sadrec.serving.reload import Reloader, load_warm
 
 STRANGERS = [f"sadrec_{number}" for number in range(50)] + ["", " ", "0" * 64, "#"]
 
@@ -34,7 +33,7 @@ class Subject(NamedTuple):
     log: bytes
     tables: dict[str, bytes]
     model: bytes
-    served: Served
+    served: Loaded
 
 
 def prepare(folder: Path) -> Subject:
@@ -42,7 +41,7 @@ def prepare(folder: Path) -> Subject:
     with quiet_warnings():
         model = fitted("sad")
         model.save(folder / "model")
-        served = loaded(ServeSettings(str(folder / "model")))
+        served = load_warm(ServeSettings(str(folder / "model")))
     keys = [new_key(folder / "keys", f"person {number} é") for number in range(3)]
     log = EventLog(folder / "log.jsonl")
     log.append([_event(f"user {number % 5}", number) for number in range(20)])
@@ -125,7 +124,7 @@ def _exchange(subject: Subject, rng: Random, folder: Path) -> Outcome:
     model, items = folder / "model", folder / "items.csv"
     model.write_bytes(subject.model)
     items.write_bytes(subject.tables[".csv"])
-    store = Store(ServeSettings(str(model), items=str(items)), Metrics(), subject.served)
+    store = Reloader(ServeSettings(str(model), items=str(items)), Metrics(), subject.served)
     store._seen = store.signature()
     if rng.random() < 0.5:
         model.write_bytes((damaged if rng.random() < 0.5 else lying)(subject.model, rng))

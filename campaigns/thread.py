@@ -19,7 +19,7 @@ import numpy as np
 from campaigns._subjects import MODELS, answers, clicks, fitted, said
 from campaigns._trials import Campaign, Outcome, Random, in_fork, main, quiet_warnings
 from sadrec import BPR, SAD, Interactions
-from sadrec._files import fingerprint
+from sadrec._core.files import fingerprint
 from sadrec.posterior import GibbsSAD
 
 

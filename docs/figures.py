@@ -192,10 +192,10 @@ def shrinkage() -> str:
 
 
 def cost() -> str:
-    """Draw the time of an update over the number of factors, from what docs/speed.md says was printed."""
+    """Draw the time of an update over the number of factors, from docs/results/speed/README.md."""
     found = re.findall(
         r"^(\S+), k = (\d+), 2 thread\(s\): million updates/s\n((?:  .*\n)+)",
-        (DOCS / "speed.md").read_text(),
+        (DOCS / "results/speed/README.md").read_text(),
         re.MULTILINE,
     )
     curves: dict[tuple[str, str], list[tuple[int, float]]] = {}

@@ -5,16 +5,15 @@ from pathlib import Path
 from typing import Any
 
 from sadrec import SAD
-from sadrec._settings import KINDS, Span, declared, members
+from sadrec._core.settings import KINDS, Span, declared, members
 from sadrec.posterior import GibbsSAD
 
 PAGE = Path(__file__).with_suffix(".md")
 HEAD = """# Settings
 
-Every setting of the models, as declared in the code. "data" as the default means that `fit` decides by the data:
-[What SAD() does, and why](defaults.md). `model.settings` tells what was used, `model.settings.origins` where each value
-came from. On the command line a setting is an option of the same name, such as `--negative-candidates`; `--advanced`
-takes a mapping in JSON. A setting that solver or loss has no use for is refused; no other setting chooses them.
+The default "data" means that `fit` decides by the data: [what SAD() does, and why](defaults.md). `model.settings` has
+the values that were used, `model.settings.origins` where each came from. On the command line a setting is an option, as
+`--negative-candidates`; `--advanced` takes a mapping in JSON. A setting that solver or loss cannot use is refused.
 """
 
 

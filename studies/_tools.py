@@ -17,27 +17,26 @@ import numpy as np
 import polars as pl
 
 from sadrec import SAD, Comparisons, Interactions
-from sadrec._check import whole
-from sadrec._files import fingerprint, plain, write_whole
-from sadrec._progress import Bar
-from sadrec._record import CheckpointError, Records, locked
+from sadrec._core.check import whole
+from sadrec._core.files import fingerprint, plain, write_whole
+from sadrec._core.progress import Bar
+from sadrec._core.record import CheckpointError, Records, locked
 from sadrec.cli.output import resumable
 from sadrec.evaluation.pictures import COLOURS, new_figure
 from sadrec.evaluation.plan import check_held_out
 from sadrec.evaluation.protocol import Source, source_of
 from sadrec.evaluation.tables import render
 from sadrec.models.fitting import settings_for
-from sadrec.training.lift import lift
 
 __all__ = [
     "COLOURS",
+    "Bar",
     "Record",
     "Source",
     "Unit",
     "check_held_out",
     "digest",
     "fingerprint",
-    "lift",
     "markdown_table",
     "new_figure",
     "paired",
@@ -115,9 +114,14 @@ def _results(folder: Path, units: Sequence[Unit], workers: int) -> Iterator[tupl
             yield place, _result(folder, unit)
         return
     # Spawned: a fork of a process with threads may hang.
-    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=_ignore_interrupts)
+    pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"))
     try:
-        tasks = {pool.submit(_result, folder, unit): place for place, unit in enumerate(units)}
+        # Processes inherit the mask: Ctrl-C is left to the parent, which lets them finish what they are writing.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            tasks = {pool.submit(_result, folder, unit): place for place, unit in enumerate(units)}
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         for task in as_completed(tasks):
             yield tasks[task], task.result()
     finally:
@@ -136,11 +140,6 @@ def _result(folder: Path, unit: Unit) -> Record:
     result: Record = plain(unit.compute())
     records.write(unit.name, result)
     return result
-
-
-def _ignore_interrupts() -> None:
-    """Leave Ctrl-C to the parent, which lets this process finish what it is writing."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def settings_of(model: Any, data: Any) -> Record:

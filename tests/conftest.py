@@ -15,7 +15,7 @@ import pytest
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 
-from sadrec import _kernel
+from sadrec._core import kernel as _kernel
 
 # A busy machine and a first compilation are no failures.
 hypothesis.settings.register_profile("sadrec", deadline=None)

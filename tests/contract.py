@@ -23,7 +23,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sadrec._settings import declared
+from sadrec._core.settings import declared
 from sadrec.data import Interactions, UnknownIdError
 from sadrec.models import ModelFileError, NotFittedError
 

@@ -37,7 +37,7 @@ PARTS = {
     "data/_comparison_rows.py": ["tests/data/test_comparisons.py"],
     "data/ids.py": ["tests/data/test_ids.py", "tests/data/test_interactions.py"],
     "data/_matrix.py": ["tests/data/test_matrix.py", "tests/data/test_interactions.py", "tests/models/test_fit.py"],
-    "_check.py": ["tests/test_check.py"],
+    "_core/check.py": ["tests/test_check.py"],
 }
 OTHER = {
     ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "==", ast.Is: "is not",
@@ -51,7 +51,7 @@ SIZES = {
     "_SMALL", "_STEPS", "_STRIDE", "_SWEEPS", "_UNITS", "AHEAD", "BATCH", "CHUNK",
 }  # fmt: skip
 # Constants that say how exact something has to be: a figure that is exactly at the bound may count or not.
-BOUNDS = {"_FINE", "_FLAT", "_GAP", "_NEAR", "_NEARLY", "_ROUGHLY", "_ROUNDING"}
+BOUNDS = {"MOST_ITEMS", "_FINE", "_FLAT", "_GAP", "_LARGEST", "_NEAR", "_NEARLY", "_ROUGHLY", "_ROUNDING"}
 # Keywords that say what is copied, what is shown of a record, and that a mistake in the code would be noticed.
 KEYWORDS = {("astype", "copy"), ("csr_matrix", "copy"), ("resize", "refcheck"), ("field", "repr"), ("zip", "strict")}
 # Calls whose arguments name a stream of random numbers: any other is as good.
@@ -69,20 +69,8 @@ SAME = {
         "data/_assemble.py",
         "whole = ratings.astype(np.int8) if (np.abs(ratings) <= (100 + 1)).all() else ratings",
     ): "an int8 holds these too",
+    ("training/drawn.py", "soon, later = shard_users[s + 4], shard_users[s - 8]"): "says what is fetched",
     ("training/drawn.py", "coming = t - AHEAD"): "says what is fetched",
-    (
-        "ranking/fold_in.py",
-        "sides = (parameters.item_factors, (2 + 1)), (parameters.rival_factors, 2), (parameters.item_bias, 1)",
-    ): "no model is without item factors",
-    (
-        "ranking/fold_in.py",
-        "pass  # items, pool = np.unique(pool, return_inverse=True)",
-    ): "all items are packed, not only those needed",
-    (
-        "ranking/new_items.py",
-        "winners = known.indices[known.indptr[drawn] + (even_points(drawn.size, (2 + 1)**0.5) * sizes[drawn])"
-        ".astype(np.int64)]",
-    ): "multiples of any irrational number are spread as evenly",
     ("ranking/rank.py", "theta = (1.0 + 1) + float((x @ p).max())"): "the path starts farther from its end",
     ("ranking/rank.py", "aims = [0.0] * _STEPS + [(1.0 + 1)] * 2"): "the last steps move by nothing that counts",
     ("ranking/rank.py", "aims = [0.0] * _STEPS + [1.0] * (2 + 1)"): "one more step that moves by nothing that counts",
@@ -94,6 +82,34 @@ SAME = {
         "ranking/belief.py",
         "item = moments.item[involved] - _normal(rng, self.item_covariance[involved])",
     ): "the noise is symmetric",
+    (
+        "data/_matrix.py",
+        "narrow = np.int32 if max(result.nnz, *result.shape) < _INT32_MAX else np.int64",
+    ): "the largest number fits into either",
+    ("ranking/_selection.py", "pass  # to_beat = kept[0]"): "the last of the spare places is lost",
+    (
+        "ranking/belief.py",
+        "return np.asarray(x + mean + own_part - np.sqrt(variance) * rng.standard_normal(x.shape))",
+    ): "the noise is symmetric",
+    ("ranking/top_n.py", "cosines = np.clip(cosines, -(1.0 + 1), 1.0)"): "one rounding below -1 at most",
+    ("training/drawn.py", "longest_row = int(np.diff(start).max(initial=(0 + 1)))"): "a type that is wide enough",
+    ("ranking/report.py", "pass  # margins = (margins - margins.T) / 2"): "rounding alone",
+    ("ranking/logistic.py", "for steps in range((1 + 1), _POLISHING):"): "another way takes over a step earlier",
+    (
+        "ranking/top_n.py",
+        "pass  # raise ValueError(f\"method must be one of {', '.join(map(repr, METHODS))}, not {method!r}\")",
+    ): "rank refuses it later",
+    ("ranking/top_n.py", "pass  # kept = min(kept, self.items)"): "places beyond the catalogue stay empty",
+    ("ranking/cycles.py", "if np.count_nonzero(margins == 0) >= size:"): "both ways count the same",
+    ("ranking/results.py", "none = np.zeros(len(ties[(0 + 1)]), np.float32)"): "columns of one length",
+    (
+        "data/_comparison_rows.py",
+        '_SCORES = {"1": (1 + 1), "1.0": 1, "0.5": 0, "0": -1, "0.0": -1}',
+    ): "only the sign is looked at",
+    (
+        "data/_comparison_rows.py",
+        '_SCORES = {"1": 1, "1.0": (1 + 1), "0.5": 0, "0": -1, "0.0": -1}',
+    ): "only the sign is looked at",
     (
         "data/_assemble.py",
         "if int(stamps.max(initial=first)) - int(first) >= _INT64_MAX:",

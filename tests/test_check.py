@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sadrec import _check
+from sadrec._core import check as _check
 
 YES = [
     (_check.whole, 0, {}),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from sadrec._files import read_arrays, write_arrays
+from sadrec._core.files import read_arrays, write_arrays
 
 ARRAYS = {
     "wide": np.arange(6.0).reshape(2, 3),
@@ -41,7 +41,7 @@ def test_the_same_content_in_another_order_is_the_same_bytes(tmp_path):
 WRITES = """
 import pathlib, resource, signal, sys
 import numpy as np
-from sadrec import _files
+from sadrec._core import files as _files
 
 def kill(event, arguments):
     if event == sys.argv[2]:

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from sadrec import SAD, Comparisons, Interactions
-from sadrec._files import save_figure
+from sadrec._core.files import save_figure
 from sadrec.cli import main
 from sadrec.data import Simulation
 from sadrec.evaluation import Popularity, compare, tune
@@ -221,7 +221,7 @@ def test_a_record_that_holds_something_else_counts_as_not_there(pairs, tmp_path,
             Popularity(), pairs, metric="accuracy", space=[{}], sampler="grid", path=tmp_path, show_progress=False
         ).score
 
-    from sadrec._record import Records
+    from sadrec._core.record import Records
 
     score = search()
     (path,) = tmp_path.glob("*.trial")

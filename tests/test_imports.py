@@ -1,7 +1,9 @@
 """What is imported when: a start should not pay for what it does not use."""
 
+import ast
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -27,3 +29,45 @@ def test_the_public_names_are_there_all_the_same():
     assert loaded_by("from sadrec import SAD, BPR, Interactions, Comparisons, data, models; SAD.fit; data.load")
     with pytest.raises(AttributeError, match="no attribute 'SAT'"):
         sadrec.SAT  # noqa: B018
+
+
+GUESTS = ("cluster", "serving", "integrations", "evaluation", "cli")
+GUEST_FILES = [path for guest in GUESTS for path in sorted((Path(sadrec.__file__).parent / guest).rglob("*.py"))]
+OF_OTHERS = {"_asdict", "_fields", "_replace", "_exit", "_serve", "_start_asgi_task"}
+"""Names of named tuples, of `os` and of uvicorn."""
+
+
+def private_names(source, guest):
+    """Return the private names that a module of a guest takes from elsewhere: of modules, and of objects."""
+    names = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[:2] not in (
+            ["sadrec", guest],
+            ["sadrec", "_core"],
+        ):
+            parts = [*(node.module or "").split("."), *(alias.name for alias in node.names)]
+            names += [part for part in parts if part.startswith("_") and not part.endswith("__")]
+        elif isinstance(node, ast.Attribute) and not (
+            isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+        ):
+            names += [node.attr] if node.attr.startswith("_") and not node.attr.endswith("__") else []
+    return [name for name in names if name not in OF_OTHERS]
+
+
+@pytest.mark.parametrize("path", GUEST_FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_guests_use_no_private_name(path):
+    guest = path.relative_to(Path(sadrec.__file__).parent).parts[0]
+    assert not private_names(path.read_text(), guest)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "model._state",
+        "f(model)._rows()",
+        "from sadrec.data._assemble import arrange",
+        "from sadrec.models.sad import _best",
+    ],
+)
+def test_private_names_are_noticed(source):
+    assert private_names(source, "serving")

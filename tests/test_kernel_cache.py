@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import sadrec
-from sadrec import _kernel
-from sadrec._kernel import CheckedFiles
+from sadrec._core import kernel as _kernel
+from sadrec._core.kernel import CheckedFiles
 
 
 def test_the_digest_follows_what_a_file_imports(tmp_path, monkeypatch):
@@ -34,7 +34,7 @@ def call(folder: Path, **variables: str) -> str:
     """Run g of outer.py, which calls f of inner.py, in a process of its own; print g(1) and how often it compiled."""
     code = (
         "import sys; from pathlib import Path; sys.path.insert(0, sys.argv[1])\n"
-        "from sadrec import _kernel; _kernel._PACKAGE = Path(sys.argv[1])\n"
+        "from sadrec._core import kernel as _kernel; _kernel._PACKAGE = Path(sys.argv[1])\n"
         "from sadrec_outer import g; print(g(1), sum(g.stats.cache_misses.values()))\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(sadrec.__file__).parents[1]), **variables}
@@ -46,11 +46,11 @@ def call(folder: Path, **variables: str) -> str:
 
 # The folder stands for the package: the import that is never run says where the callee would be in it.
 OUTER = (
-    "from sadrec._kernel import kernel\nfrom sadrec_inner import f\n"
+    "from sadrec._core.kernel import kernel\nfrom sadrec_inner import f\n"
     "if False:\n    from sadrec.sadrec_inner import f\n"
     "@kernel\ndef g(x):\n    return f(x)\n"
 )
-INNER = "from sadrec._kernel import kernel\n@kernel\ndef f(x):\n    return x + {}\n"
+INNER = "from sadrec._core.kernel import kernel\n@kernel\ndef f(x):\n    return x + {}\n"
 
 
 def clone(folder: Path, added: int) -> Path:
@@ -124,11 +124,11 @@ def test_kernels_work_where_nothing_can_be_written(tmp_path, monkeypatch, caplog
     monkeypatch.setattr(_kernel, "_Cache", nowhere)
     _kernel._say_once.cache_clear()
     assert _kernel.kernel(lambda x: x + 1)(1) == 2
-    assert "compiled anew" in caplog.text
+    assert "compiled again" in caplog.text
 
 
 SUMS = """
-from sadrec._kernel import kernel
+from sadrec._core.kernel import kernel
 
 @kernel
 def inner(values, means, mean):

@@ -10,17 +10,14 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 
-from sadrec import SAD, Comparisons, Interactions, _memory
-from sadrec._memory import available, need
+from sadrec import SAD, Comparisons, Interactions
+from sadrec._core import memory as _memory
+from sadrec._core.memory import available, need
 from sadrec.cli.ask import write_all
 from sadrec.evaluation import EASE, grid_points
 from sadrec.models.base import ModelFileError
 from sadrec.models.fitting import settings_for
 from sadrec.posterior import GibbsSAD
-from sadrec.ranking import Parameters
-from sadrec.ranking.fold_in import fold_in
-from sadrec.ranking.pairs import margins
-from sadrec.ranking.tournament import tournament
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +37,11 @@ def games():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"factors": 2_000_000_000}, r"factors=2000000000 takes \d+\.\d GiB: the fit needs .* are free: lower factors"),
+        (
+            {"factors": 2_000_000_000, "loss": "pairwise"},
+            r"factors=2000000000 takes \d+\.\d GiB: the fit needs .* are free: lower factors",
+        ),
+        ({"factors": 2_000_000_000}, r"factors=2000000000 takes \d+\.\d TiB: the fit needs .* are free: lower factors"),
         ({"factors": 10**15}, r"factors=1000000000000000 takes .* TiB"),
         (
             {"loss": "pairwise", "negative_candidates": 10**9},
@@ -82,14 +83,6 @@ def test_answers_that_do_not_fit_are_refused(model, monkeypatch):
     with pytest.raises(ValueError, match=r"a grid of 1,000,000,000,000 points needs"):
         grid_points({str(name): list(range(10)) for name in range(12)})
     monkeypatch.setattr(_memory, "_SMALL", 0)
-    monkeypatch.setattr(_memory, "available", lambda: 1000)
-    parameters = Parameters(np.ones((2, 3)), np.ones((40, 3)))
-    with pytest.raises(ValueError, match=r"the margins of 40 items against 40 rivals needs 25.0 KiB"):
-        margins(parameters, 0, None, None)
-    with pytest.raises(ValueError, match="a tournament of 40 items needs"):
-        tournament(parameters, 0, None)
-    with pytest.raises(ValueError, match="folding in 1 liked items against 39 negatives each"):
-        fold_in(parameters, [0])
     with pytest.raises(ValueError, match="EASE with 3 items needs 216 bytes of memory"):
         monkeypatch.setattr(_memory, "available", lambda: 100)
         EASE().fit(np.eye(3), show_progress=False)
@@ -109,7 +102,7 @@ def test_files_that_ask_for_much_are_refused(model, tmp_path, data):
 
 
 def test_a_file_of_empty_factors_of_endless_length_is_refused(tmp_path):
-    from sadrec._files import read_arrays, write_arrays
+    from sadrec._core.files import read_arrays, write_arrays
 
     SAD.from_factors(np.ones((1, 2)), np.ones((1, 2))).save(tmp_path / "m.sad")
     tensors, header = read_arrays(tmp_path / "m.sad", "a model", verify=True)
@@ -167,7 +160,7 @@ def test_a_fit_under_a_limit_is_refused_in_words():
         size = int(open("/proc/self/statm").read().split()[0]) * 4096
         resource.setrlimit(resource.RLIMIT_AS, (size + 2**27, size + 2**27))
         try:
-            SAD(factors=200_000, iterations=1, num_threads=1).fit(matrix, show_progress=False)
+            SAD(factors=200_000, loss="pairwise", iterations=1, num_threads=1).fit(matrix, show_progress=False)
         except ValueError as error:
             print(error)
         SAD(factors=8, iterations=1, num_threads=1).fit(matrix, show_progress=False)
@@ -180,8 +173,7 @@ def test_a_fit_under_a_limit_is_refused_in_words():
 def test_an_estimate_of_a_fit_is_near_what_it_takes():
     import tracemalloc
 
-    from sadrec.training.dataset import training_data
-    from sadrec.training.size import bytes_needed
+    from sadrec.training.dataset import bytes_needed, training_data
 
     rng = np.random.default_rng(0)
     keys = np.unique(rng.integers(4000 * 1000, size=300_000))

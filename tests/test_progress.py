@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tqdm.auto import tqdm
 
-from sadrec._progress import Bar, alone
+from sadrec._core.progress import Bar, alone
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no fork")
 
@@ -40,7 +40,7 @@ def test_a_fork_that_was_killed_while_it_drew_a_bar_holds_up_nobody(tmp_path):
 def test_a_fork_waits_for_no_thread_of_its_parent():
     code = """
 import os, signal, threading
-from sadrec._progress import Bar
+from sadrec._core.progress import Bar
 held = threading.Event()
 def hold():
     with Bar.get_lock():
@@ -68,5 +68,5 @@ def test_bars_are_those_of_tqdm(capsys):
 
 def test_all_bars_of_the_library_are_such_bars():
     sources = Path(sys.modules["sadrec"].__path__[0]).rglob("*.py")
-    plain = [path.name for path in sources if "from tqdm import" in path.read_text() and path.name != "_progress.py"]
+    plain = [path.name for path in sources if "from tqdm import" in path.read_text() and path.name != "progress.py"]
     assert plain == []

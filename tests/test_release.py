@@ -1,6 +1,7 @@
 """What a release needs agrees with itself."""
 
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -33,3 +34,12 @@ def test_extras_that_others_name_are_there():
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     for name in re.findall(r"sadrec\[([a-z,]+)\]", str(extras)):
         assert set(name.split(",")) <= set(extras)
+
+
+def test_every_public_name_is_in_the_reference():
+    pages = "".join(path.read_text() for path in (ROOT / "docs" / "api").glob("*.md"))
+    listed = set(re.findall(r"\.\. (?:auto\w+|py:data):: ([\w.]+)", pages))
+    names = {name.rpartition(".")[2] for name in listed}
+    for package in ("data", "features", "models", "evaluation", "posterior", "serving", "cluster"):
+        missing = [name for name in import_module(f"sadrec.{package}").__all__ if name[0] != "_" and name not in names]
+        assert not missing, f"sadrec.{package}: {missing}"

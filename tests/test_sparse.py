@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from sadrec import SAD, Interactions
-from sadrec._sparse import as_csr
+from sadrec._core.sparse import as_csr
 
 
 def a_matrix(kind="csr"):

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from sadrec.models import BPR, SAD
     from sadrec.posterior import GibbsSAD
 
-__version__ = "0.2.0"
+__version__ = "0.1.0"
 
 __all__ = ["BPR", "SAD", "Comparisons", "GibbsSAD", "Interactions", "Items", "__version__"]
 

@@ -15,14 +15,16 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-
-from filelock import FileLock
+from typing import TYPE_CHECKING
 
 from sadrec.data.datasets.download import cache_folder
 from studies.baselines import rankfm_source
 from studies.baselines.catalogue import BASELINES, find
 from studies.baselines.errors import BaselineError, RegistryUnreachableError
 from studies.baselines.processes import run_logged, tail
+
+if TYPE_CHECKING:
+    from filelock import FileLock
 
 logger = logging.getLogger(__name__)
 
@@ -233,7 +235,12 @@ def _root() -> Path:
     return cache_folder().resolve() / "baselines"
 
 
-def _locked(environment: Environment) -> FileLock:
+def _locked(environment: Environment) -> "FileLock":
+    try:
+        from filelock import FileLock
+    except ImportError as error:
+        raise BaselineError("environments of baselines need filelock: pip install filelock") from error
+
     _root().mkdir(parents=True, exist_ok=True)
     return FileLock(_root() / f"{environment.name}.lock")
 

@@ -4,15 +4,14 @@ from pathlib import Path
 
 import click
 
-from studies._options import Study, data_option, output_option, quick_option, quiet_option
-from studies._tools import resumable
+from studies._options import listed, study
 
 
-@click.command("comparisons", cls=Study)
-@data_option
-@output_option("comparisons-study")
-@click.option("--sets", help="Only these data sets, with commas between them.  [default: all that are there]")
-@click.option("--models", "model_names", help="Only these models, with commas between them.  [default: nine of them]")
+@study("comparisons")
+@click.option(
+    "--sets", callback=listed, help="Only these data sets, with commas between them.  [default: all that are there]"
+)
+@click.option("--models", callback=listed, help="Only these models, with commas between them.  [default: nine of them]")
 @click.option("--seeds", default="0,1,2", show_default=True, help="Seeds of the splits, with commas between them.")
 @click.option(
     "--by",
@@ -23,20 +22,18 @@ from studies._tools import resumable
 )
 @click.option("--finished", is_flag=True, help="Fit nothing: print what is done.")
 @click.option("--verdicts", is_flag=True, help="Print instead what compare_with_bpr says of each set.")
-@quick_option
-@quiet_option
 def comparisons_command(
     data_folder: Path | None,
     output: Path,
-    sets: str | None,
-    model_names: str | None,
+    sets: list[str],
+    models: list[str],
     seeds: str,
     by: str,
     finished: bool,
     verdicts: bool,
     quick: bool,
     quiet: bool,
-) -> None:
+) -> Path | str:
     """Predict held-out comparisons: coin, Bradley-Terry, blade-chest, BPR, SAD, GibbsSAD.
 
     Every folder of the data folder, or of a folder in it, that holds a comparisons.parquet is a data set. Interrupted
@@ -48,39 +45,31 @@ def comparisons_command(
 
     if data_folder is None:
         raise click.UsageError("name the folder that holds the comparisons: --data FOLDER, or set SADREC_DATA")
-    chosen_sets = _listed(sets)
     most = 2000 if quick else None
-    with resumable(output):
-        if verdicts:
-            verdicts_study(output, data_folder, sets=chosen_sets, most=most, show_progress=not quiet)
-            click.echo((output / "verdicts.md").read_text())
-            return
-        chosen = _listed(model_names) or list(USUAL)
-        for name in chosen:
-            if name not in MODELS:
-                raise click.BadParameter(f"{name!r} is none of {', '.join(MODELS)}", param_hint="--models")
-        ways: tuple[By, ...] = ("row", "pairing")
-        comparisons_study(
-            output,
-            data_folder,
-            sets=chosen_sets,
-            models=[name for name in MODELS if name in chosen],
-            seeds=[0] if quick else _whole_numbers(seeds),
-            by=[way for way in ways if by in (way, "both")],
-            most=most,
-            finished=finished,
-            show_progress=not quiet,
-        )
-    click.echo((output / "report.md").read_text())
-    click.echo(f"Report: {output / 'report.md'}")
-
-
-def _listed(text: str | None) -> list[str]:
-    return [part.strip() for part in (text or "").split(",") if part.strip()]
+    if verdicts:
+        verdicts_study(output, data_folder, sets=sets, most=most, show_progress=not quiet)
+        return (output / "verdicts.md").read_text()
+    chosen = models or list(USUAL)
+    for name in chosen:
+        if name not in MODELS:
+            raise click.BadParameter(f"{name!r} is none of {', '.join(MODELS)}", param_hint="--models")
+    ways: tuple[By, ...] = ("row", "pairing")
+    comparisons_study(
+        output,
+        data_folder,
+        sets=sets,
+        models=[name for name in MODELS if name in chosen],
+        seeds=[0] if quick else _whole_numbers(seeds),
+        by=[way for way in ways if by in (way, "both")],
+        most=most,
+        finished=finished,
+        show_progress=not quiet,
+    )
+    return output / "report.md"
 
 
 def _whole_numbers(text: str) -> list[int]:
-    parts = _listed(text)
+    parts = listed(None, None, text)
     if not parts or not all(part.isdigit() for part in parts):
         raise click.BadParameter(f"whole numbers with commas between them, not {text!r}", param_hint="--seeds")
     return [int(part) for part in parts]

@@ -23,8 +23,8 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from sadrec import Comparisons
-from studies._options import Study, data_option, output_option, quick_option, quiet_option
-from studies._tools import Record, Unit, digest, markdown_table, resumable, run, write_whole
+from studies._options import listed, study
+from studies._tools import Record, Unit, digest, markdown_table, run, write_whole
 from studies.comparisons.baselines import Doubles, Predict, log_loss, weights_of
 from studies.comparisons.models import Parts, best, losses
 from studies.comparisons.study import find_sets, parts_of
@@ -259,20 +259,16 @@ def _table(table: Mapping[tuple[str, str], Loss]) -> str:
     return markdown_table(header, [[name, *(cell(name, title) for title in header[1:])] for name in names], range(1, 7))
 
 
-@click.command("alternatives", cls=Study)
-@data_option
-@output_option("comparisons-study")
-@click.option("--sets", default="", help="Only these data sets, with commas between them.  [default: all there are]")
-@quick_option
-@quiet_option
-def alternatives_command(data_folder: Path | None, output: Path, sets: str, quick: bool, quiet: bool) -> None:
+@study("comparisons")
+@click.option(
+    "--sets", callback=listed, help="Only these data sets, with commas between them.  [default: all there are]"
+)
+def alternatives_command(data_folder: Path | None, output: Path, sets: list[str], quick: bool, quiet: bool) -> Path:
     """Compare ways to write the model: log loss less that of l2 on tau - 1, tau >= 0."""
     if data_folder is None:
         raise click.UsageError("name the folder that holds the comparisons: --data FOLDER, or set SADREC_DATA")
-    chosen = [name.strip() for name in sets.split(",") if name.strip()]
-    with resumable(output):
-        alternatives_study(output, data_folder, sets=chosen, most=1000 if quick else None, show_progress=not quiet)
-    click.echo((output / "alternatives.md").read_text())
+    alternatives_study(output, data_folder, sets=sets, most=1000 if quick else None, show_progress=not quiet)
+    return output / "alternatives.md"
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import numpy as np
 
 from sadrec import SAD, Comparisons
 from sadrec.evaluation import evaluate_comparisons
-from studies._options import Study, data_option
+from studies._options import study
 from studies._tools import markdown_table
 from studies.comparisons.baselines import bradley_terry, fit_scores, weights_of
 from studies.comparisons.study import find_sets
@@ -37,8 +37,7 @@ def row_of(train: Comparisons, test: Comparisons, threads: int) -> list[float]:
     return [bt, result["log_loss"], constant, result["outcome_log_loss"], seconds]
 
 
-@click.command("ties", cls=Study)
-@data_option
+@study("ties")
 @click.option("--sets", default="llmfao", show_default=True, help="Data sets, with commas between them.")
 @click.option("--file", "path", type=click.Path(exists=True, path_type=Path), help="A file of comparisons instead.")
 @click.option("--by", type=click.Choice(["row", "pairing"]), default="row", show_default=True, help="What is held out.")

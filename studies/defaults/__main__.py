@@ -7,17 +7,7 @@ import click
 import numpy as np
 
 from sadrec import Interactions
-from studies._options import (
-    MOVIELENS,
-    Study,
-    data_option,
-    load_ratings,
-    output_option,
-    quick_option,
-    quiet_option,
-    threads_option,
-)
-from studies._tools import resumable
+from studies._options import MOVIELENS, load_ratings, study
 from studies.top_n.published import load_gowalla
 
 FOOD = "food-com-loo00"
@@ -55,23 +45,18 @@ def load_training(name: str, data_folder: Path | None) -> Interactions:
         return load_ratings(name, data_folder).split(test=0.2, seed=0)[0]
     if name == "gowalla":
         return load_gowalla(data_folder).train
-    from sadrec.data import load_split
+    from studies._published import load_split
 
     if data_folder is None or not (data_folder / name).is_dir():
         raise click.UsageError(f"{name} cannot be fetched: put it into a folder and name that folder, --data FOLDER")
     return load_split(data_folder / name)[0]
 
 
-@click.command("defaults", cls=Study)
-@data_option
-@output_option("defaults-study")
+@study("defaults")
 @click.option("--name", "names", multiple=True, type=click.Choice(TRAINING), help="Only this data set.")
 @click.option(
     "--change", "changes", multiple=True, help="Only this change to the defaults; may be given several times."
 )
-@quick_option
-@threads_option
-@quiet_option
 def defaults_command(
     data_folder: Path | None,
     output: Path,
@@ -80,7 +65,7 @@ def defaults_command(
     quick: bool,
     num_threads: int,
     quiet: bool,
-) -> None:
+) -> Path:
     """Compare the defaults of SAD with alternatives, on validation data.
 
     Interrupted with Ctrl-C or killed, the same command continues.
@@ -91,16 +76,9 @@ def defaults_command(
         raise click.UsageError(f"there is no change {odd[0]!r}: there are {', '.join(CANDIDATES)}")
     kept = ("default settings", *changes) if changes else list(CANDIDATES)[: 2 if quick else None]
     data = {name: load_training(name, data_folder) for name in names or (TRAINING[1:2] if quick else TRAINING)}
-    with resumable(output):
-        study = defaults_study(
-            output,
-            data,
-            candidates={name: CANDIDATES[name] for name in kept},
-            num_threads=num_threads,
-            show_progress=not quiet,
-        )
-    click.echo(study.report.read_text())
-    click.echo(f"Report: {study.report}")
+    candidates = {name: CANDIDATES[name] for name in kept}
+    done = defaults_study(output, data, candidates=candidates, num_threads=num_threads, show_progress=not quiet)
+    return done.report
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ from studies._tools import (
     Record,
     Unit,
     digest,
-    lift,
     markdown_table,
     run,
     settings_of,
@@ -119,7 +118,7 @@ def defaults_study(
             for setting, value in ((name, used[name]) for name in FOLLOWING)
         )
         pieces.append(f"## {name}\n\n{train!r}. `SAD()` takes {shown}.\n\n{table}")
-        overview.append(_overview(name, lift(parts[0].matrix), used, rows))
+        overview.append(_overview(name, used, rows))
     report = folder / "report.md"
     table = markdown_table(_OVERVIEW, overview, numbers=range(1, len(_OVERVIEW)))
     write_whole(report, "\n".join([_INTRODUCTION, table + "\n", *pieces]))
@@ -133,19 +132,17 @@ those of lists from the whole catalogue; m1, m2 and unequal_accuracy are measure
 items. `SAD: ...` is `SAD()` with that one change. The best of them is that by ndcg@20.
 """
 
-_OVERVIEW = ("", "lift", "loss", "Popularity", "EASE", "SAD()", "best change", "SAD() / best", "which")
+_OVERVIEW = ("", "factors", "length", "Popularity", "EASE", "SAD()", "best change", "SAD() / best", "which")
 
 
-def _overview(
-    name: str, personal: float, used: Mapping[str, Any], rows: Sequence[tuple[str, Mapping[str, float | None]]]
-) -> list[str]:
+def _overview(name: str, used: Mapping[str, Any], rows: Sequence[tuple[str, Mapping[str, float | None]]]) -> list[str]:
     """Return one line of the first table: ndcg@20 of the default settings beside that of the best change."""
     ndcg = {title: figures["ndcg@20"] or 0.0 for title, figures in rows}
     ours = {title: value for title, value in ndcg.items() if title.startswith("SAD")}
     best = max(ours, key=lambda title: ours[title])
     shown = [f"{ndcg[title]:.4f}" if title in ndcg else "" for title in ("Popularity", "EASE", "SAD()", best)]
     share = ndcg["SAD()"] / max(ndcg[best], 1e-12)
-    return [name, f"{personal:.2f}", str(used["loss"]), *shown, f"{share:.3f}", best.removeprefix("SAD: ")]
+    return [name, str(used["factors"]), str(used["length"]), *shown, f"{share:.3f}", best.removeprefix("SAD: ")]
 
 
 def _unit(name: str, model: Any, parts: Sequence[Interactions]) -> Unit:

@@ -4,15 +4,13 @@ from pathlib import Path
 
 import click
 
-from studies._options import Study, data_option, quick_option
+from studies._options import study
 
 
-@click.command("leaderboards", cls=Study)
+@study("leaderboards")
 @click.argument("question", type=click.Choice(["coverage", "questions", "table"]))
 @click.option("--arenas", type=click.IntRange(min=1), help="Arenas to simulate.  [default: 100; 12 for questions]")
-@data_option
-@quick_option
-def leaderboards_command(question: str, arenas: int | None, data_folder: Path | None, quick: bool) -> None:
+def leaderboards_command(question: str, arenas: int | None, data_folder: Path | None, quick: bool) -> str:
     """Print a table about leaderboards.
 
     "coverage": how often intervals hold the truth of simulated arenas. "questions": how many comparisons chosen pairs
@@ -26,10 +24,9 @@ def leaderboards_command(question: str, arenas: int | None, data_folder: Path | 
         click.echo(line, err=True)
 
     if question == "table":
-        click.echo(table(data_folder, quick, report))
-        return
+        return table(data_folder, quick, report)
     count = arenas or {"coverage": 100, "questions": 12}[question]
-    click.echo({"coverage": coverage, "questions": questions}[question](3 if quick else count, report))
+    return {"coverage": coverage, "questions": questions}[question](3 if quick else count, report)
 
 
 if __name__ == "__main__":

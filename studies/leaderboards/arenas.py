@@ -13,11 +13,18 @@ ARENAS: dict[str, tuple[int, int, float, int | None]] = {
     "20 items, 400 games": (20, 400, 0.0, None),
     "20 items, 400 games, cycles": (20, 400, 1.0, None),
     "20 items, 4,000 games, cycles": (20, 4000, 1.0, None),
+    "40 items, 600 games": (40, 600, 0.0, None),
+    "40 items, 600 games, weak cycles": (40, 600, 0.5, None),
+    "60 items, 1,500 games": (60, 1500, 0.0, None),
+    "60 items, 1,500 games, weak cycles": (60, 1500, 0.5, None),
     "40 items, 2,000 games": (40, 2000, 0.0, None),
     "40 items, 2,000 games, cycles": (40, 2000, 1.0, None),
     "40 items, 2,000 games, near items only": (40, 2000, 0.0, 3),
 }
 """Items, games, the size of what runs in cycles, and how near in the list items are that meet."""
+
+NORMAL_90 = 1.645
+"""Deviations on each side of the mean that hold 90 % of a normal distribution."""
 
 
 def truth(items: int, cyclic: float, seed: int, spread: float = 1.0) -> NDArray[Any]:
@@ -40,26 +47,43 @@ def fitted(sides: NDArray[Any], items: int) -> SAD:
 
 
 def coverage(count: int, report: Callable[[str], None]) -> str:
-    """Return a table of how often 90 % intervals hold the true strength and the true rank."""
-    lines = ["| simulated | strengths held | ranks held | mean width of a rank interval |", "|---|---|---|---|"]
+    """Return a table of how often 90 % intervals hold true strengths, ranks, and margins of pairs."""
+    header = (
+        "simulated",
+        "strengths held",
+        "ranks held",
+        "mean width of a rank interval",
+        "pairs that met",
+        "other pairs",
+    )
+    lines = [f"| {' | '.join(header)} |", "|---" * len(header) + "|"]
     for name, (items, games, cyclic, near) in ARENAS.items():
-        rows = []
+        rows: list[Any] = []
+        pairs: tuple[list[bool], list[bool]] = [], []
         for seed in range(count):
             margins, rng = truth(items, cyclic, seed), np.random.default_rng((seed, 1))
             one, other = np.triu_indices(items, 1)
             if near is not None:
                 one, other = (side[other - one <= near] for side in (one, other))
             pair = rng.integers(len(one), size=games)
-            table = fitted(play(margins, one[pair], other[pair], rng), items).leaderboard().sort("item")
+            model = fitted(play(margins, one[pair], other[pair], rng), items)
+            table = model.leaderboard().sort("item")
             strength = margins.mean(axis=1)
             rank = (-strength).argsort().argsort() + 1
             held = [
                 ((table[low].to_numpy() <= true) & (true <= table[high].to_numpy())).mean()
                 for low, high, true in (("lower", "upper", strength), ("rank_lower", "rank_upper", rank))
             ]
+            every = np.triu_indices(items, 1)
+            off = np.abs(model.preference(0, *every) - margins[every]) / model.deviation(0, *every)
+            met = np.zeros((items, items), np.bool_)
+            met[one[pair], other[pair]] = True
+            for side, of_side in zip(pairs, (met[every], ~met[every]), strict=True):
+                side.extend(off[of_side] < NORMAL_90)
             rows.append([*held, (table["rank_upper"] - table["rank_lower"] + 1).to_numpy().mean()])
         strengths, ranks, width = np.mean(rows, axis=0)
-        lines.append(f"| {name} | {strengths:.0%} | {ranks:.0%} | {width:.1f} |")
+        of_pairs = " | ".join(f"{np.mean(side):.0%}" if side else "-" for side in pairs)
+        lines.append(f"| {name} | {strengths:.0%} | {ranks:.0%} | {width:.1f} | {of_pairs} |")
         report(lines[-1])
     return "\n".join(lines)
 

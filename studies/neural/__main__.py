@@ -4,20 +4,15 @@ from pathlib import Path
 
 import click
 
-from studies._options import Study, data_option, output_option, quick_option, quiet_option
-from studies._tools import resumable
+from studies._options import listed, study
 
 
-@click.command("neural", cls=Study)
-@data_option
-@output_option("neural-study")
-@click.option("--sets", help="Only these data sets, with commas between them.  [default: all]")
+@study("neural")
+@click.option("--sets", callback=listed, help="Only these data sets, with commas between them.  [default: all]")
 @click.option("--seeds", type=click.IntRange(1, 100), default=3, show_default=True, help="Random splits.")
-@quick_option
-@quiet_option
 def neural_command(
-    data_folder: Path | None, output: Path, sets: str | None, seeds: int, quick: bool, quiet: bool
-) -> None:
+    data_folder: Path | None, output: Path, sets: list[str], seeds: int, quick: bool, quiet: bool
+) -> str:
     """Train an anti-symmetric network whose linear part is SAD, and compare it with SAD() on the same splits.
 
     It needs PyTorch: python -m studies.baselines install neural. Interrupted with Ctrl-C or killed, the same command
@@ -26,20 +21,17 @@ def neural_command(
     from studies.baselines import BaselineError
     from studies.neural.study import LISTS, SETS, neural_study
 
-    chosen = [part.strip() for part in (sets or "").split(",") if part.strip()]
     try:
-        with resumable(output):
-            page = neural_study(
-                output,
-                data_folder,
-                sets=chosen or (*SETS, LISTS),
-                seeds=[0] if quick else list(range(seeds)),
-                most=2000 if quick else None,
-                show_progress=not quiet,
-            )
+        return neural_study(
+            output,
+            data_folder,
+            sets=sets or (*SETS, LISTS),
+            seeds=[0] if quick else list(range(seeds)),
+            most=2000 if quick else None,
+            show_progress=not quiet,
+        )
     except BaselineError as error:
         raise click.ClickException(str(error)) from None
-    click.echo(page)
 
 
 if __name__ == "__main__":

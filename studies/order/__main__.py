@@ -4,29 +4,14 @@ from pathlib import Path
 
 import click
 
-from studies._options import (
-    MOVIELENS,
-    Study,
-    data_option,
-    load_ratings,
-    output_option,
-    quick_option,
-    quiet_option,
-    threads_option,
-)
-from studies._tools import resumable
+from studies._options import MOVIELENS, load_ratings, study
 
 
-@click.command("order", cls=Study)
-@data_option
-@output_option("order-study")
+@study("order")
 @click.option("--splits", type=click.IntRange(min=1), help="Splits for the chosen model.  [default: 3]")
-@quick_option
-@threads_option
-@quiet_option
 def order_command(
     data_folder: Path | None, output: Path, splits: int | None, quick: bool, num_threads: int, quiet: bool
-) -> None:
+) -> Path:
     """Learn the order inside ratings: what it gains and what it costs.
 
     MovieLens 1M (100K when quick), one item of each user left out, a curve over the share of ordered pairs. Interrupted
@@ -35,19 +20,17 @@ def order_command(
     from studies.order.study import CANDIDATES, SETTINGS, SHARES, order_study
 
     data = load_ratings(MOVIELENS[1] if quick else MOVIELENS[0], data_folder)
-    with resumable(output):
-        study = order_study(
-            output,
-            data,
-            shares=(0.0, 0.4) if quick else SHARES,
-            candidates=CANDIDATES[:2] if quick else CANDIDATES,
-            settings={**SETTINGS, "factors": 16, "iterations": 10} if quick else SETTINGS,
-            splits=splits or (1 if quick else 3),
-            num_threads=num_threads,
-            show_progress=not quiet,
-        )
-    click.echo(study.report.read_text())
-    click.echo(f"Report: {study.report}")
+    done = order_study(
+        output,
+        data,
+        shares=(0.0, 0.4) if quick else SHARES,
+        candidates=CANDIDATES[:2] if quick else CANDIDATES,
+        settings={**SETTINGS, "factors": 16, "iterations": 10} if quick else SETTINGS,
+        splits=splits or (1 if quick else 3),
+        num_threads=num_threads,
+        show_progress=not quiet,
+    )
+    return done.report
 
 
 if __name__ == "__main__":

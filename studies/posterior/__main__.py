@@ -4,18 +4,13 @@ from pathlib import Path
 
 import click
 
-from studies._options import Study, data_option, output_option, quick_option, quiet_option
-from studies._tools import resumable
+from studies._options import study
 from studies.posterior.study import PARTS, Length, posterior_study
 
 
-@click.command("posterior", cls=Study)
-@data_option
-@output_option("posterior-study")
+@study("posterior")
 @click.option("--only", "parts", multiple=True, type=click.Choice(PARTS), help="Only this part; may be given again.")
-@quick_option
-@quiet_option
-def posterior_command(data_folder: Path | None, output: Path, parts: tuple[str, ...], quick: bool, quiet: bool) -> None:
+def posterior_command(data_folder: Path | None, output: Path, parts: tuple[str, ...], quick: bool, quiet: bool) -> Path:
     """Check the Gibbs sampler: agreement of chains, coverage, calibration, agreement with SGD, choice of prior.
 
     The authors' simulation and the sets of comparisons are read from --data; without it the former is simulated anew
@@ -23,10 +18,7 @@ def posterior_command(data_folder: Path | None, output: Path, parts: tuple[str, 
     """
     quickly = Length(draws=100, warmup=50, data_sets=2, priors=1, factors=(1,), real=1)
     length = quickly if quick else Length()
-    with resumable(output):
-        report = posterior_study(output, data_folder, parts=parts or PARTS, length=length, show_progress=not quiet)
-    click.echo(report.read_text())
-    click.echo(f"Report: {report}")
+    return posterior_study(output, data_folder, parts=parts or PARTS, length=length, show_progress=not quiet)
 
 
 if __name__ == "__main__":

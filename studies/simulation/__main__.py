@@ -5,25 +5,21 @@ from pathlib import Path
 
 import click
 
-from studies._options import Study, output_option, quiet_option
-from studies._tools import resumable
+from studies._options import study
 
 ALL_MISSING = tuple(range(0, 100, 10))
 QUICK_SEEDS, QUICK_MISSING = 2, (0, 50, 80)
 
 
-@click.command("simulation", cls=Study)
+@study("simulation")
 @click.option("--seeds", type=click.IntRange(min=1), help="How many seeds.  [default: 20]")
-@output_option("simulation-study")
 @click.option("--missing", metavar="LIST", help="Percentages left out, e.g. 0,50,80.  [default: 0,10,...,90]")
 @click.option(
     "--authors-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="The authors' raw.npz; by default authors-sim2/raw.npz in the folder that SADREC_DATA names, if it is there.",
 )
-@click.option("--quick", is_flag=True, help="By default two seeds, and 0, 50 and 80 percent missing.")
 @click.option("--workers", type=click.IntRange(min=0), default=0, help="Processes; 0 means one per core.")
-@quiet_option
 def simulation_command(
     seeds: int | None,
     output: Path,
@@ -42,21 +38,20 @@ def simulation_command(
     from studies.simulation.study import simulation_study
 
     shares = (QUICK_MISSING if quick else ALL_MISSING) if missing is None else parse_missing(missing)
-    with resumable(output):
-        study = simulation_study(
-            output,
-            seeds=seeds or (QUICK_SEEDS if quick else 20),
-            missing=shares,
-            authors_file=authors_file or find_authors_file(),
-            workers=workers,
-            show_progress=not quiet,
-        )
-    for claim in study.claims:
+    done = simulation_study(
+        output,
+        seeds=seeds or (QUICK_SEEDS if quick else 20),
+        missing=shares,
+        authors_file=authors_file or find_authors_file(),
+        workers=workers,
+        show_progress=not quiet,
+    )
+    for claim in done.claims:
         click.echo(claim.text)
         for setting, verdict in claim.verdicts.items():
             mark = {True: "holds", False: "does not hold", None: "not run"}[verdict.holds]
             click.echo(f"  {setting:<6} {mark}: {verdict.numbers}")
-    click.echo(f"Report: {study.report}")
+    click.echo(f"Report: {done.report}")
 
 
 def parse_missing(text: str) -> tuple[int, ...]:

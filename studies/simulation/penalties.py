@@ -11,7 +11,7 @@ from tqdm import tqdm
 
 from sadrec import SAD
 from sadrec.data import simulate
-from studies._options import Study, quiet_option
+from studies._options import study
 from studies._tools import markdown_table, whole
 from studies.simulation.fits import preferences, sparsity
 
@@ -87,9 +87,8 @@ def penalties_study(seeds: int = 6, missing: tuple[int, ...] = MISSING, show_pro
     return pl.DataFrame(rows).group_by(columns, maintain_order=True).mean()
 
 
-@click.command("penalties", cls=Study)
+@study("penalties")
 @click.option("--seeds", type=click.IntRange(min=1), default=6, show_default=True, help="How many simulated truths.")
-@quiet_option
 def penalties_command(seeds: int, quiet: bool) -> None:
     """Measure how the penalties should follow the number of comparisons.
 

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from studies._options import Study, output_option, quiet_option
-from studies._tools import resumable
+from studies._options import study
 
 if TYPE_CHECKING:
     from studies.table.study import Limits
 
 
-@click.command("table", cls=Study)
+@study("table")
 @click.option("--dataset", default="movielens-100k", show_default=True, metavar="NAME|PATH",
               help="movielens-1m, movielens-100k, food-com, netflix, or a file or folder of interactions.")  # fmt: skip
 @click.option("--path", type=click.Path(exists=True, path_type=Path), help="The original files of a named data set.")
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
 @click.option("--set", "given", multiple=True, metavar="MODEL.SETTING=VALUE",
               help="A setting that is not searched over, e.g. svd.cells=sampled.")  # fmt: skip
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
-@output_option("table-study")
-@quiet_option
 def table_command(
     dataset: str,
     path: Path | None,
@@ -52,33 +49,34 @@ def table_command(
     """Compare SAD with its baselines the way the paper does, and write it down.
 
     Settings are chosen on a validation set inside the training part, every model is fitted on every leave-one-out set,
-    and the Markdown report shows the paper's figures beside ours. A baseline that
+    and the Markdown report shows the paper's figures and ours. A baseline that
     fails or runs out of time is a row that says so. Interrupted or killed, the same command continues.
     """
+    from studies._tools import new_figure
     from studies.baselines import BASELINES
     from studies.table.data import load_study_data
     from studies.table.report import write_report
     from studies.table.study import BUDGETS, SPLITS, TRIALS, table_study
 
-    with resumable(output):
-        data = load_study_data(dataset, path, output / "data")
-        click.echo(f"{data.title}: {data.interactions!r}", err=True)
-        if data.selection:
-            click.echo(f"Selected: {data.selection}.", err=True)
-        study = table_study(
-            data,
-            output,
-            baselines=_names(baselines) or list(BASELINES),
-            factors=factors or (64, 500),
-            splits=parse_limits(splits, SPLITS.usual, "--splits"),
-            trials=parse_limits(trials, TRIALS.usual, "--trials"),
-            budgets=parse_limits(budget, BUDGETS.usual, "--budget"),
-            given=parse_given(given),
-            seed=seed,
-            show_progress=not quiet,
-        )
-    report = write_report(study, output, _command())
-    click.echo(study.comparison.table(measures=["mean_margin", "match", "match_per_user", "m1", "m2"]))
+    new_figure(1, 1)  # say now, not after minutes, that matplotlib is missing
+    data = load_study_data(dataset, path, output / "data")
+    click.echo(f"{data.title}: {data.interactions!r}", err=True)
+    if data.selection:
+        click.echo(f"Selected: {data.selection}.", err=True)
+    done = table_study(
+        data,
+        output,
+        baselines=_names(baselines) or list(BASELINES),
+        factors=factors or (64, 500),
+        splits=parse_limits(splits, SPLITS.usual, "--splits"),
+        trials=parse_limits(trials, TRIALS.usual, "--trials"),
+        budgets=parse_limits(budget, BUDGETS.usual, "--budget"),
+        given=parse_given(given),
+        seed=seed,
+        show_progress=not quiet,
+    )
+    report = write_report(done, output, _command())
+    click.echo(done.comparison.table(measures=["mean_margin", "match", "match_per_user", "m1", "m2"]))
     click.echo(f"Report: {report}")
 
 

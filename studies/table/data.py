@@ -13,9 +13,11 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from sadrec.data import Interactions, load, load_split
+from sadrec.data import Interactions, load
 from sadrec.data.datasets import is_parquet_folder, parquet_folder
+from studies._published import load_split
 from studies._tools import write_whole
+from studies.table.netflix import load_netflix
 
 Split = tuple[Interactions, Interactions]
 TITLES = {
@@ -103,7 +105,10 @@ def load_study_data(dataset: str, path: str | Path | None = None, keep: str | Pa
         return _from_path(dataset)
     place = _prepared(dataset) if path is None else Path(path).expanduser()
     prepared = place is not None and is_parquet_folder(place)
-    data = _kept(dataset, place, Path(keep)) if place and keep and not prepared else load(dataset, place)
+    if dataset != "netflix":
+        data = load(dataset, place)
+    else:
+        data = _kept(dataset, place, Path(keep)) if place and keep and not prepared else load_netflix(place)
     published = None
     if dataset == "food-com" and place is not None and _has_split(place):
         published = load_split(place)
@@ -118,15 +123,13 @@ def load_study_data(dataset: str, path: str | Path | None = None, keep: str | Pa
 
 def _kept(dataset: str, place: Path, folder: Path) -> Interactions:
     """Load a data set, from what was kept of it where that is of the same files."""
-    if dataset != "netflix":
-        return load(dataset, place)
     files = sorted(place.rglob("*")) if place.is_dir() else [place]
     facts = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.is_file()]
     source = json.dumps({"files": facts, "selection": SELECTIONS[dataset]})
     note = folder / "source.json"
     if is_parquet_folder(folder) and note.is_file() and note.read_text() == source:
         return parquet_folder(folder)
-    data = load(dataset, place)
+    data = load_netflix(place)
     note.unlink(missing_ok=True)  # written last: without it nothing here is used
     titles = data.item_titles if data.item_titles is not None else [""] * data.shape[1]
     tables = {"items": pl.DataFrame({"item": data.items, "title": titles}), "ratings": data.to_frame()}

@@ -4,25 +4,13 @@ from pathlib import Path
 
 import click
 
-from studies._options import (
-    MOVIELENS,
-    Study,
-    data_option,
-    load_ratings,
-    output_option,
-    quick_option,
-    quiet_option,
-    threads_option,
-)
-from studies._tools import resumable
+from studies._options import MOVIELENS, load_ratings, study
 
 # Trials of each model: a fit to the smaller data takes a tenth of the time.
 TRIALS = {"movielens-1m": 12, "movielens-100k": 30, "gowalla": 4}
 
 
-@click.command("top-n", cls=Study)
-@data_option
-@output_option("top-n-study")
+@study("top-n")
 @click.option(
     "--dataset",
     "--name",
@@ -38,9 +26,6 @@ TRIALS = {"movielens-1m": 12, "movielens-100k": 30, "gowalla": 4}
     help="Settings each model tries.  [default: 12 on 1M, 30 on 100K, 4 on gowalla]",
 )
 @click.option("--seeds", type=click.IntRange(min=1), help="Random splits.  [default: 3; 1 on gowalla]")
-@quick_option
-@threads_option
-@quiet_option
 def top_n_command(
     data_folder: Path | None,
     output: Path,
@@ -66,21 +51,20 @@ def top_n_command(
         spaces, start = OF_SETS[name]
         published = name == "gowalla"
         data = load_gowalla(data_folder) if published else load_ratings(name, data_folder)
-        with resumable(output):
-            study = top_n_study(
-                output,
-                data,
-                name,
-                models=models or tuple(TITLES),
-                trials=trials or (2 if quick else TRIALS[name]),
-                seeds=seeds or (1 if quick or published else 3),
-                spaces=spaces,
-                start=start,
-                num_threads=num_threads,
-                show_progress=not quiet,
-            )
-        click.echo(study.report.read_text())
-        click.echo(f"Report: {study.report}")
+        done = top_n_study(
+            output,
+            data,
+            name,
+            models=models or tuple(TITLES),
+            trials=trials or (2 if quick else TRIALS[name]),
+            seeds=seeds or (1 if quick or published else 3),
+            spaces=spaces,
+            start=start,
+            num_threads=num_threads,
+            show_progress=not quiet,
+        )
+        click.echo(done.report.read_text())
+        click.echo(f"Report: {done.report}")
 
 
 if __name__ == "__main__":

@@ -12,22 +12,25 @@ import click
 
 from sadrec import SAD
 from sadrec.evaluation import evaluate, evaluate_top_n
-from studies._options import MOVIELENS, Study, data_option, load_ratings, threads_option
+from studies._options import MOVIELENS, load_ratings, study
 from studies._tools import markdown_table
 
 SETTINGS: Mapping[str, Mapping[str, Any]] = {
     "default settings": {},
     "negatives as drawn": {"loss": "pairwise", "negative_candidates": 1, "regularization": 0.005, "user_balance": 0.0},
-    "bias, user_balance 0.3, l2 0.011": {"bias": True, "user_balance": 0.3, "regularization": 0.011},
+    "bias, user_balance 0.3, l2 0.011": {
+        "loss": "pairwise",
+        "bias": True,
+        "user_balance": 0.3,
+        "regularization": 0.011,
+    },
     "order_share 0.05": {"order_share": 0.05},
 }
 """What is compared, by name."""
 
 
-@click.command("two-questions", cls=Study)
-@data_option
+@study("two-questions")
 @click.option("--dataset", type=click.Choice(MOVIELENS), default="movielens-1m", show_default=True)
-@threads_option
 def two_questions_command(data_folder: Path | None, dataset: str, num_threads: int) -> None:
     """Measure lists and the paper's recommendation measures for the same settings."""
     data = load_ratings(dataset, data_folder)

@@ -10,7 +10,7 @@ import pytest
 from campaigns import _trials
 from campaigns._mutations import damaged, forged, lying
 from campaigns._trials import Campaign, Outcome, in_fork, run
-from sadrec._files import read_arrays, write_arrays
+from sadrec._core.files import read_arrays, write_arrays
 
 
 def campaign(trial, **options):

@@ -39,9 +39,7 @@ def test_a_file_of_which_the_model_knows_nothing_is_refused_by_name(tmp_path):
     (tmp_path / "other.csv").write_text("user,item,rating\n999,7,3\n")
     files = ["--train", str(tmp_path / "train.csv"), "--test", str(tmp_path / "other.csv")]
     result = CliRunner().invoke(evaluate_command, [str(tmp_path / "m.sad"), *files])
-    assert "other.csv holds nothing of users and items that the model knows: its users are such as 999" in str(
-        result.exception
-    )
+    assert "other.csv has no users and items of the model: its users are such as 999" in str(result.exception)
 
 
 def test_a_model_is_not_judged_by_what_it_was_fitted_on(tmp_path):

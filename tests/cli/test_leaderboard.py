@@ -39,7 +39,16 @@ def test_a_file_of_votes_becomes_a_table_in_one_command(games):
     first = next(line for line in output.splitlines() if line.strip().startswith("1 "))
     assert first.split()[1] == "ann"
     assert re.search(r"rank +item +strength +interval +ranks +won +tied +lost +unexplained", output)
-    assert "No order explains" in output
+    assert "No ranking explains" in output
+
+
+def test_questions_about_one_source_speak_of_matches(games, tmp_path):
+    model = tmp_path / "games.sad"
+    SAD(random_state=0).fit(Comparisons.read(games, show_progress=False), show_progress=False).save(model)
+    question = CliRunner().invoke(main, ["prefer", str(model), "ivy", "ann"]).output
+    assert question.startswith("ann beats ivy with probability")
+    assert "strongest items" in CliRunner().invoke(main, ["cycles", str(model)]).output
+    assert "did you mean 'ann'?" in CliRunner().invoke(main, ["prefer", str(model), "ivy", "Ann"]).output
 
 
 def test_the_table_is_the_models(games, tmp_path):

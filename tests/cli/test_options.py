@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from sadrec import BPR, SAD, Interactions
-from sadrec._settings import declared
+from sadrec._core.settings import declared
 from sadrec.cli import COMMANDS, main
 from sadrec.cli.options import spelled
 from sadrec.posterior import GibbsSAD
@@ -111,7 +111,7 @@ def test_weights_on_the_command_line_are_those_of_fit(odd):
     fitted(odd / "w.csv", *COLUMNS, "--weight", "w", "--validation", 0.2)
     frame.with_columns(w=-pl.col("w")).write_csv(odd / "w.csv")
     refusal = ask("fit", odd / "w.csv", "-o", odd / "x.sad", *COLUMNS, "--weight", "w", code=1).output
-    assert "--weight w: " in refusal and "a weight is -2, and weights must not be negative" in refusal
+    assert "w.csv: line 3 has the weight -1" in refusal and "weights must be finite and not negative" in refusal
 
 
 def test_dislikes_on_the_command_line_are_those_of_fit(odd):

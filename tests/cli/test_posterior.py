@@ -36,7 +36,7 @@ def test_a_cycle_is_shown(games):
 
 
 def test_json_holds_everything(games):
-    result = run(games, *COLUMNS, *QUICK, "--json", "--for", "ann")
+    result = run(games, *COLUMNS, *QUICK, "--json", "--judge", "ann")
     report = json.loads(result.output)
     assert {row["item"] for row in report["ranking"]} == {"rock", "paper", "scissors"}
     assert report["cycles"][0]["probability"] > 0.9
@@ -65,7 +65,7 @@ def test_interactions_are_recognised(tmp_path):
     ("arguments", "message"),
     [
         (["--factors", "0"], "factors must be"),
-        (["--for", "bob"], "unknown user"),
+        (["--judge", "bob"], "unknown user"),
         (["--item", "won"], "--item does not go with comparisons"),
         (["--user-scale", "wide"], "neither a number"),
         (["--level", "2"], "level must be"),
@@ -80,7 +80,7 @@ def test_errors_are_one_line(games, arguments, message):
     assert "Traceback" not in result.output
 
 
-@pytest.mark.parametrize("arguments", [["--for", "bob"], ["--level", "2"], ["--least", "7"]])
+@pytest.mark.parametrize("arguments", [["--judge", "bob"], ["--level", "2"], ["--least", "7"]])
 def test_what_cannot_be_answered_is_refused_before_the_sampling(games, tmp_path, arguments):
     result = run(games, *COLUMNS, *QUICK, "-o", str(tmp_path / "games.posterior"), *arguments)
     assert result.exit_code != 0
@@ -91,9 +91,9 @@ def test_a_user_may_be_a_date(tmp_path):
     path = tmp_path / "days.parquet"
     days = [date(2024, 5, 31), date(2024, 6, 1)]
     pl.DataFrame({"user": days, "winner": ["a", "b"], "loser": ["b", "c"]}).write_parquet(path)
-    result = run(str(path), *QUICK, "--for", "2024-06-01")
+    result = run(str(path), *QUICK, "--judge", "2024-06-01")
     assert result.exit_code == 0, result.output
-    assert "is not a date" in run(str(path), *QUICK, "--for", "tomorrow").output
+    assert "is not a date" in run(str(path), *QUICK, "--judge", "tomorrow").output
 
 
 def test_ctrl_c_shows_what_the_draws_so_far_say(games, monkeypatch, interrupt_after):
@@ -141,7 +141,7 @@ def test_its_settings_are_tuned_and_taken(games, tmp_path):
     ("content", "message"),
     [
         ('{"model": "sad", "settings": {}}', "does not hold the settings of GibbsSAD, but of 'sad'"),
-        ('{"learning_rate": 0.1}', "--learning-rate is no setting of GibbsSAD"),
+        ('{"learning_rate": 0.1}', "unknown setting 'learning_rate': GibbsSAD has factors"),
     ],
 )
 def test_settings_of_another_model_are_refused(games, tmp_path, content, message):

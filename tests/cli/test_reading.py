@@ -100,7 +100,7 @@ def test_fit_tells_the_settings_it_used_and_the_epoch_it_kept(write, tmp_path):
     data = write("user,item\n" + "".join(f"{u},{i}\n" for u in range(30) for i in range(u % 5, 20, 3)))
     fit = ("fit", data, "-o", tmp_path / "m.sad", "--factors", 2, "--iterations", 6)
     answer = json.loads(ask(*fit, "--json").stdout)
-    assert answer["settings"]["learning_rate"] == 0.05 and answer["epoch"] == 6
+    assert answer["settings"]["learning_rate"] == 0.15 and answer["epoch"] == 6
     answer = json.loads(ask(*fit, "--validation", 0.3, "--json").stdout)
     history = SAD.load(tmp_path / "m.sad").state.history
     best = max(range(len(history)), key=lambda epoch: history[epoch]["validation_log_likelihood"])

@@ -77,7 +77,7 @@ BAD = {
     "an item against itself": (b"user,winner,loser\n1,a,a\n", "1 of an item with itself"),
     "a third winner": (b"user,left,right,winner\n1,a,b,c\n", "neither left"),
     "a negative weight": (b"user,winner,loser,weight\n1,a,b,-1\n", "line 2 has the weight -1"),
-    "no loser": (b"user,winner\n1,a\n", "comparisons need a column of losers"),
+    "no loser": (b"user,winner\n1,a\n", "comparisons need columns winner and loser"),
 }
 
 
@@ -115,8 +115,8 @@ def test_data_that_teaches_nothing_gives_an_error_and_no_model(folder, content, 
         (["describe", "/dev/null"], 1, "it is not a file on a disk"),
         (["fit", "ratings.csv", "-o", "."], 2, "is a folder"),
         (["fit", "ratings.csv", "-o", "ratings.csv/m.sad"], 1, "ratings.csv"),
-        (["fit", "pairs.csv", "-o", "m.sad", "--user", "winner"], 1, "is named for the user and for the winner"),
-        (["fit", "ratings.csv", "-o", "m.sad", "--user", "item"], 1, "is named for the user and for the item"),
+        (["fit", "pairs.csv", "-o", "m.sad", "--user", "winner"], 1, "is given for the user and for the winner"),
+        (["fit", "ratings.csv", "-o", "m.sad", "--user", "item"], 1, "is given for the user and for the item"),
         (["fit", "ratings.csv", "-o", "m.sad", "--user", "who"], 1, "there is no column 'who'"),
         (["fit", "ratings.csv", "-o", "m.sad", "--learning-rate", "1e400"], 1, "learning_rate must be"),
         (["fit", "ratings.csv", "-o", "m.sad", "--factors", "-1"], 1, "factors must be"),
@@ -367,3 +367,43 @@ def test_the_demo_says_what_the_service_lacks_before_it_computes(folder, monkeyp
     monkeypatch.setitem(sys.modules, "orjson", None)  # as where it is not installed
     result = ask("demo", "--serve", code=1)
     assert "pip install 'sadrec[serve]'" in result.stderr and not result.stdout
+
+
+# -- the first hour of a new user --------------------------------------------------------------------------------------
+
+
+def test_a_misspelt_command_is_suggested():
+    assert refused("recomend", code=2) == "Error: No such command 'recomend'. Did you mean 'recommend'?"
+    assert refused("zzz", code=2) == "Error: No such command 'zzz'."
+
+
+@pytest.mark.parametrize("header", ["won,lst", "player,opponent,day,points"])
+def test_leaderboard_asks_for_columns_of_games_and_its_remedy_works(folder, header):
+    columns = header.split(",")
+    (folder / "games.csv").write_text(f"{header}\n" + f"{','.join('abcd'[: len(columns)])}\n" * 9)
+    line = refused("leaderboard", "games.csv", "--quiet")
+    assert line.startswith("Error: games.csv: comparisons need columns winner and loser")
+    assert "--winner COLUMN --loser COLUMN" in line and "user=" not in line
+    ask("leaderboard", "games.csv", "--quiet", "--winner", columns[0], "--loser", columns[1])
+    assert "leave out --kind interactions" in refused("leaderboard", "games.csv", "--kind", "interactions", code=2)
+
+
+def test_results_of_football_are_read(folder):
+    (folder / "games.csv").write_text("home,away,home_goals,away_goals\na,b,3,1\nb,a,2,2\na,c,1,0\n")
+    board = json.loads(ask("leaderboard", "games.csv", "--quiet", "--json").stdout)["leaderboard"]
+    assert [(row["item"], row["wins"], row["ties"]) for row in board if row["item"] == "a"] == [("a", 2, 1)]
+
+
+def test_compare_writes_no_progress_bar_into_a_log(folder):
+    run = subprocess.run(
+        [sys.executable, "-m", "sadrec", "compare", "pairs.csv", "--models", "sad", "--splits", "2"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "log_loss" in run.stdout and run.stderr == ""
+
+
+def test_the_list_of_commands_says_each_in_a_whole_sentence():
+    lines = ask("--help").stdout.split("Commands:\n")[1].splitlines()
+    assert len(lines) == 17 and [line for line in lines if not line.endswith(".") or "..." in line] == []

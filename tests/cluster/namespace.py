@@ -2,7 +2,6 @@
 
 import importlib
 import json
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -19,15 +18,7 @@ def inside(function, nodes, *arguments, seconds=1200):
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder) / "answer.json"
         command = [sys.executable, __file__, function, str(nodes), json.dumps(arguments), str(answer)]
-        done = subprocess.run(
-            _namespace.alone(*command),
-            capture_output=True,
-            text=True,
-            env=_namespace.environment(folder),
-            timeout=seconds,
-            cwd=folder,
-            check=False,
-        )
+        done = _namespace.run(*command, capture_output=True, timeout=seconds, cwd=folder)
         assert done.returncode == 0, f"{done.stdout[-4000:]}\n{done.stderr[-8000:]}"
         return json.loads(answer.read_text())
 

@@ -9,11 +9,11 @@ import polars as pl
 import scipy.sparse as sp
 from click.testing import CliRunner
 
-from campaigns.cluster import actors, gone
+from campaigns.cluster import actors, gone, same
 from sadrec import SAD, Comparisons, Interactions
 from sadrec.cli import main
 from sadrec.cluster import Ray
-from sadrec.models.export import Part, Question, Work
+from sadrec.models.export import ExportPart, ExportWork, ListRequest
 
 SMALL = {"factors": 6, "iterations": 3, "learning_rate": 0.1, "blocks": 5, "random_state": 3, "num_threads": 1}
 SMALL |= {"regularization": 0.01, "rival_regularization": 0.002, "loss": "pairwise"}
@@ -33,12 +33,6 @@ def written(folder, frame):
     for number, start in enumerate(range(0, len(frame), 700)):
         frame[start : start + 700].write_parquet(folder / f"part-{number}.parquet")
     return folder
-
-
-def same(one, other):
-    pairs = [(getattr(one, name), getattr(other, name)) for name in ("user_factors", "item_factors", "rival_factors")]
-    pairs += [] if one.item_bias is None else [(one.item_bias, other.item_bias)]
-    return all(np.array_equal(a, b) for a, b in pairs)
 
 
 def compared(read, count=300):
@@ -87,7 +81,8 @@ def fits(made, folder):
     result["recommend_all"] = parts[0] == parts[1] and len(parts[0]) > 3
     files = sorted(map(str, data.glob("*.parquet")))
     options = ["--factors", "6", "--iterations", "3", "--learning-rate", "0.1", "--blocks", "5", "--seed", "3"]
-    options += ["--regularization", "0.01", "--rival-regularization", "0.002", "--engine", "ray", "--workers", "2"]
+    options += ["--regularization", "0.01", "--rival-regularization", "0.002", "--loss", "pairwise"]
+    options += ["--engine", "ray", "--workers", "2"]
     call = CliRunner().invoke(main, ["fit", *files, "-o", f"{folder}/cli.sad", *options, "--quiet"])
     result["the command line"] = call.exit_code == 0 and same(SAD.load(folder / "cli.sad"), whole)
     shown = CliRunner().invoke(main, ["recommend", f"{folder}/cli.sad", "--user", "u7", "--json"])
@@ -136,7 +131,7 @@ def everybody(made, folder):
 
 def refused(folder):
     """Return what a worker says that cannot see the model."""
-    work, parts = Work(folder / "gone.sad", "", None, Question(3), folder), [Part(0, range(3))]
+    work, parts = ExportWork(folder / "gone.sad", "", None, ListRequest(3), folder), [ExportPart(0, range(3))]
     try:
         Ray(workers=1).write_parts(work, parts, print)
     except FileNotFoundError as error:

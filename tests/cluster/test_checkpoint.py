@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from sadrec._files import fingerprint
-from sadrec._record import CheckpointError
+from sadrec._core.files import fingerprint
 from sadrec.cluster.checkpoint import Saved, Shards, file_system, read_rows, write_rows
-from sadrec.cluster.worker import Rows
+from sadrec.cluster.worker import ParameterRows
+from sadrec.models import CheckpointError
 
 USERS, ITEMS, K = 11, 7, 3
 SETTINGS = SimpleNamespace(factors=K, learn_rivals=True, bias=True, adaptive=False)
@@ -25,21 +25,30 @@ def folder(request, tmp_path):
 def whole():
     rng = np.random.default_rng(0)
     users, items = rng.random((USERS, K), np.float32), rng.random((ITEMS, 2 * K), np.float32)
-    return Rows(users, items, rng.random(ITEMS, np.float32), None)
+    return ParameterRows(users, items, rng.random(ITEMS, np.float32), None)
 
 
 def part(rows, first_user, last_user, first_item, last_item):
     items = slice(first_item, last_item)
-    return Rows(rows.users[first_user:last_user], rows.items[items], rows.bias[items], None)
+    return ParameterRows(rows.users[first_user:last_user], rows.items[items], rows.bias[items], None)
 
 
 def save(shards, epoch, attempt=1):
     rows, bounds = whole(), [[0, 5, 0, 4], [5, 11, 4, 7]]
     names = [f"epoch-{epoch:06d}-{attempt:03d}-{worker:05d}.rows" for worker in range(2)]
-    sums = [write_rows(shards.folder, name, part(rows, *edge)) for name, edge in zip(names, bounds, strict=True)]
-    saved = Saved(shards.folder, epoch, ({"log_likelihood": -0.5},) * epoch, False, names, bounds, sums)
-    shards.write(saved)
-    return saved
+    sums = [write_rows(shards.place, name, part(rows, *edge)) for name, edge in zip(names, bounds, strict=True)]
+    values = {"epoch": epoch, "history": [{"log_likelihood": -0.5}] * epoch, "stopped": False}
+    shards.write(epoch, {**values, "names": names, "bounds": bounds, "checksums": sums}, {})
+    return Saved(shards.place, epoch, names, bounds, sums)
+
+
+def newest(shards):
+    """Return the newest checkpoint."""
+    return shards.newest(
+        lambda values, arrays: Saved(
+            shards.place, *(values[name] for name in ("epoch", "names", "bounds", "checksums"))
+        )
+    )
 
 
 def names_in(folder):
@@ -49,9 +58,9 @@ def names_in(folder):
 
 def test_another_number_of_workers_reads_what_was_written(folder):
     shards = Shards(folder, {"settings": {"seed": 1}})
-    assert shards.newest() is None
+    assert newest(shards) is None
     saved = save(shards, 3)
-    assert shards.newest() == saved
+    assert newest(shards) == saved
     for bounds in ([0, 4, 0, 2], [4, 8, 2, 5], [8, 11, 5, 7]):
         for ours, theirs in zip(read_rows(saved, bounds, SETTINGS), part(whole(), *bounds), strict=True):
             assert (ours is None and theirs is None) or np.array_equal(ours, theirs)
@@ -62,7 +71,7 @@ def test_shards_without_a_manifest_do_not_count_and_the_last_two_are_kept(folder
     for epoch in (1, 2, 3):
         save(shards, epoch)
     write_rows(folder, "epoch-000004-001-00000.rows", whole())  # the program was killed before the manifest
-    assert shards.newest().epoch == 3
+    assert newest(shards).epoch == 3
     assert not any("epoch-000001" in name for name in names_in(folder))
     assert any("epoch-000002" in name for name in names_in(folder))
 
@@ -70,7 +79,7 @@ def test_shards_without_a_manifest_do_not_count_and_the_last_two_are_kept(folder
 def test_a_checkpoint_of_another_fit_is_refused(folder):
     save(Shards(folder, {"settings": {"seed": 1}}), 1)
     with pytest.raises(CheckpointError, match=r"belongs to another run.*seed was 1 and is 2"):
-        Shards(folder, {"settings": {"seed": 2}}).newest()
+        newest(Shards(folder, {"settings": {"seed": 2}}))
 
 
 def test_the_file_of_a_late_worker_is_not_taken_for_that_of_the_manifest(folder):
@@ -121,7 +130,7 @@ def test_a_manifest_that_cannot_be_is_left_out_whatever_its_digest(tmp_path, cha
     content = {**json.loads(path.read_text()), **change}
     del content["digest"]
     path.write_text(json.dumps({**content, "digest": fingerprint(content)}))
-    assert shards.newest().epoch == 1
+    assert newest(shards).epoch == 1
     assert "epoch-000002.manifest is damaged; it is left out" in caplog.text
 
 
@@ -148,7 +157,7 @@ def test_a_folder_that_becomes_a_file_is_said_in_words(tmp_path):
     ):
         shutil.rmtree(tmp_path / "kept")
         (tmp_path / "kept").write_text("not a folder")
-        shards.newest()
+        newest(shards)
     for below in ("kept", "kept/below"):
         with pytest.raises(ValueError, match=r"kept' is a file, and a folder is needed"):
             write_rows(str(tmp_path / below), "epoch-000001-001-00000.rows", whole())

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from sadrec import SAD
-from sadrec._record import CheckpointError
 from sadrec.cluster import actors
 from sadrec.cluster.actors import Actors, Lost
 from sadrec.cluster.layout import REST
+from sadrec.models import CheckpointError
 from tests.cluster.local import Engine, Local, take_the_place_of_actors
 from tests.cluster.scenes import LONGER, same, table, written
 

@@ -8,31 +8,12 @@ import pytest
 from sadrec.cluster.scheduler import Scheduler
 from sadrec.training.factors import initial_factors
 from sadrec.training.given import Pairs
-from sadrec.training.settings import Settings
-from sadrec.training.trainer import Trainer, lasting
+from sadrec.training.loop import lasting
+from sadrec.training.trainer import Trainer
 from tests.cluster.test_shuffle import shared, table, weighed, written
+from tests.training import small
 
-SETTINGS = {
-    "factors": 6,
-    "iterations": 3,
-    "learning_rate": 0.1,
-    "regularization": 0.01,
-    "rival_regularization": 0.002,
-    "blocks": 5,
-    "seed": 3,
-    "schedule": "linear",
-    "init_scale": 0.1,
-    "learn_rivals": True,
-    "bias": True,
-    "negative_candidates": 2,
-    "order_share": 0.0,
-    "adaptive": False,
-    "user_balance": 0.0,
-    "negatives": 1,
-    "length": 0.0,
-    "solver": "sgd",
-    "loss": "pairwise",
-}
+SETTINGS = {"iterations": 3, "bias": True, "negative_candidates": 2}
 
 VARIANTS = {
     "pairwise": {},
@@ -78,15 +59,15 @@ def on_workers(folder, count, settings, weight=None, comparisons=None, threads=1
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_the_bits_are_those_of_one_machine(tmp_path, name, count):
     folder = written(tmp_path, table("text"))
-    settings = Settings(**{**SETTINGS, **VARIANTS[name]})
+    settings = small.settings(**{**SETTINGS, **VARIANTS[name]})
     weight = "trust" if "weights" in name else None
     data = weighed(folder, weight)
     comparisons = stated(data.shape) if "comparisons" in name else None
     data = replace(data, comparisons=comparisons)
     trainer = Trainer(first(data.shape, settings), settings, data.positives(settings), data.pair_sources(settings), 1)
-    expected = [trainer.train_epoch() for _ in range(trainer.epochs)]
+    expected = [trainer.train_epoch() for _ in range(trainer.total)]
     (users, items, bias, _), figures, _, dealt = on_workers(
-        folder, count, settings, weight, comparisons, epochs=trainer.epochs
+        folder, count, settings, weight, comparisons, epochs=trainer.total
     )
     assert np.array_equal(users, trainer.factors.users)
     assert np.array_equal(items, trainer.factors.items)
@@ -102,13 +83,13 @@ def test_the_bits_are_those_of_one_machine(tmp_path, name, count):
 
 
 def test_threads_inside_workers_change_no_bit(tmp_path):
-    folder, settings = written(tmp_path, table("text")), Settings(**SETTINGS)
+    folder, settings = written(tmp_path, table("text")), small.settings(**SETTINGS)
     one, two = (on_workers(folder, 2, settings, threads=threads)[0] for threads in (1, 3))
     assert all(np.array_equal(a, b) for a, b in zip(one[:3], two[:3], strict=True))
 
 
 def test_an_epoch_passes_every_block_to_every_worker(tmp_path):
-    settings = Settings(**{**SETTINGS, "blocks": 6})
+    settings = small.settings(**{**SETTINGS, "blocks": 6})
     _, _, scheduler, _ = on_workers(written(tmp_path, table("text")), 3, settings, epochs=2)
     blocks = sum(part.moved for part in scheduler.times)
     item, items = 4 * (2 * settings.factors + 1), len(set(table()["item"]))

@@ -4,10 +4,13 @@ import numpy as np
 import polars as pl
 import pytest
 
+from sadrec import SAD
 from sadrec.cluster.partition import partition
-from sadrec.data import Interactions
-from sadrec.data.parquet import ParquetFiles
+from sadrec.data import Interactions, ParquetFiles
+from sadrec.models.fitting import settings_for
+from sadrec.training import spectrum
 from sadrec.training.dataset import training_data
+from sadrec.training.spectrum import decompose
 from tests.cluster.local import Here
 
 NAMES = {
@@ -105,12 +108,21 @@ def weighed(folder, weight):
 
 
 @pytest.mark.parametrize("weight", [None, "trust"])
-def test_the_lift_of_workers_is_that_of_one_machine(tmp_path, weight):
+@pytest.mark.parametrize("most", [2_000_000, 1500])
+def test_the_sample_of_workers_is_that_of_one_machine(tmp_path, monkeypatch, weight, most):
+    monkeypatch.setattr(spectrum, "MOST_ENTRIES", most)
     folder = written(tmp_path, table(rows=3000))
     data = weighed(folder, weight)
+    settings = settings_for(SAD(4, advanced={"length": 2.0}), Interactions.from_csr(data.matrix))
+    expected = data.survey(settings, None, None, 1), decompose(data.sample(), 5)
     for count in (1, 2, 3):
         _, parts, _ = shared(folder, count, weight=weight)
-        wanted = parts[0].choose_sample(*(part.chosen() for part in parts))
-        wanted = wanted if count > 1 else (wanted,)
-        sent = [part.rows_of(users) for part, users in zip(parts, wanted, strict=True)]
-        assert parts[0].lift(*sent) == data.lift() != 0
+
+        def sent(parts=parts, count=count):
+            wanted = parts[0].choose_sample(*(part.chosen() for part in parts))
+            wanted = wanted if count > 1 else (wanted,)
+            return [part.rows_of(users) for part, users in zip(parts, wanted, strict=True)]
+
+        assert parts[0].survey(settings, None, None, 1, *sent()) == expected[0]
+        for ours, theirs in zip(parts[0].spectrum(5, *sent()), expected[1], strict=True):
+            np.testing.assert_array_equal(ours, theirs)

@@ -84,6 +84,9 @@ def test_a_list_holds_pairs_or_rankings() -> None:
     assert of_two.to_frame().rows() == [("ann", 1, 2), ("bob", 2, 3)]
     with pytest.raises(ValueError, match=r"a ranking has two items or more, not .1,."):
         Comparisons.from_pairs([(1,)])
+    for wrong in ([("ann", 1), ("bob", 2)], [("ann", "tea", 5)]):  # users and items
+        with pytest.raises(TypeError, match=r"holds \(winner, loser\), items of one type, not \('ann'"):
+            Comparisons.from_pairs(wrong)
 
 
 def test_a_matrix_of_wins_is_no_matrix_of_interactions() -> None:
@@ -152,7 +155,7 @@ def test_comparing_an_item_with_itself_is_said_once_and_left_out() -> None:
         ({"user": [None, 1], "winner": [1, 1], "loser": [2, 2]}, ValueError, "row 0 has no user"),
         ({"user": [1], "left": [1], "right": [2], "winner": [None]}, ValueError, "no comparison is left of 1"),
         ({"user": [], "winner": [], "loser": []}, ValueError, "no rows"),
-        ({"user": [1], "winner": [1]}, ValueError, "need a column of losers.*the columns are"),
+        ({"user": [1], "winner": [1]}, ValueError, "need columns winner and loser.*the columns are"),
         ({"who": [7], "winner": [1], "loser": [2]}, ValueError, "no column looks like the judge"),
         ({"user": [1], "winner": [1], "loser": [2], "weight": [-1.0]}, ValueError, "row 0 has the weight -1"),
         ({"user": [1], "winner": [1], "loser": [2], "weight": [np.nan]}, ValueError, "row 0 has the weight nan"),
@@ -189,7 +192,7 @@ def test_parquet_gives_the_comparisons(tmp_path: Path) -> None:
 
 def test_a_bad_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("alpha,beta\n1,2\n")
-    with pytest.raises(ValueError, match=r"a\.csv: no column looks like the winner"):
+    with pytest.raises(ValueError, match=r"a\.csv: comparisons need columns winner and loser"):
         Comparisons.read(tmp_path / "a.csv")
 
 

@@ -119,7 +119,8 @@ def test_dates_are_found_by_date_and_by_text_of_none() -> None:
         (["a"], None, "unknown|cannot look up"),
         (["a"], ["a", 3], "cannot look up"),
         ([], 3, "none is known"),
-        (["ab"], "abc", "unknown item 'abc'"),
+        (["ab"], "abc", "unknown item 'abc': did you mean 'ab'. the 1 known ones"),
+        (["ab", "cd"], "xyz", "unknown item 'xyz': the 2 known ones"),
     ],
 )
 def test_an_unknown_id_is_named_with_some_known_ones(known: list[object], asked: object, message: str) -> None:
@@ -163,3 +164,8 @@ def test_rows_are_named_and_no_row_by_what_means_nothing(values: object, nothing
     ids = Ids(values)
     named = ids.named(np.array([1, -1, 0]))
     np.testing.assert_array_equal(named, np.array([ids.array[1], nothing, ids.array[0]], ids.array.dtype))
+
+
+def test_ids_of_another_kind_have_no_row():
+    assert Ids(["a", "b"]).rows([1, 2]).tolist() == [-1, -1]
+    assert Ids(["a", "b"]).rows(np.array(["b", "c"])).tolist() == [1, -1]

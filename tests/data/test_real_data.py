@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sadrec.data import Comparisons, Simulation, load, load_split
+from sadrec.data import Comparisons, Simulation, load
 from sadrec.data.datasets import PUBLISHED
+from studies._published import load_split
 
 FOLDER = Path(os.environ.get("SADREC_DATA", ""))
 pytestmark = [

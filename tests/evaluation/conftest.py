@@ -1,5 +1,7 @@
 """Small models whose every number can be computed by hand, and small data."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
@@ -7,6 +9,7 @@ from scipy.sparse import csr_matrix
 from sadrec.data import Interactions
 from sadrec.data.ids import Ids
 from sadrec.ranking import Parameters
+from sadrec.ranking.belief import Point
 from sadrec.ranking.pairs import sigmoid
 
 
@@ -17,15 +20,16 @@ class FactorModel:
         rng = np.random.default_rng(seed)
         users, items = data.matrix.shape
         self.users, self.items = data.users, data.items
-        self.parameters = Parameters(
+        parameters = Parameters(
             rng.normal(0, scale, (users, factors)).astype(np.float32),
             rng.normal(0, 1, (items, factors)).astype(np.float32),
             rng.exponential(1, (items, factors)).astype(np.float32) if rivals else None,
             rng.normal(0, 1, items).astype(np.float32) if bias else None,
         )
+        self.state = SimpleNamespace(belief=Point(parameters))
 
     def tensor(self, row):
-        p = self.parameters
+        p = self.state.belief.parameters
         eta = p.item_factors.astype(float)
         tau = np.ones_like(eta) if p.rival_factors is None else p.rival_factors.astype(float)
         x = (eta * p.user_factors[row]) @ tau.T

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from sadrec import BPR, SAD, Comparisons
-from sadrec._files import read_arrays, write_arrays
+from sadrec._core.files import read_arrays, write_arrays
 from sadrec.evaluation import Popularity as PopularityOfItems
 from sadrec.evaluation.compare import compare
 from sadrec.evaluation.leave_one_out import evaluate

@@ -1,6 +1,7 @@
 """The paper's measures against a plain loop over users and pairs."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,12 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
+from sadrec import BPR, SAD
 from sadrec.data import Interactions
 from sadrec.evaluation.leave_one_out import MEASURES, evaluate
 from sadrec.evaluation.sampling import uniforms, unmet_items
 from sadrec.evaluation.top_n import evaluate_top_n
 from studies.baselines import Popularity
 
+VERBS = ("users", "items", "margins", "scores", "probability")
 PAPER = ("mean_margin", "match", "match_per_user", "unequal_accuracy", "m1", "m2")
 
 
@@ -102,11 +105,15 @@ def test_scaled_cut_when_fewer_than_a_hundred_items_are_left(make_ratings, facto
     assert result["m1"] == pytest.approx(by_hand(model.tensor, train, held_out, seed=0)["m1"], abs=1e-6)
 
 
-def test_the_protocol_gives_the_numbers_of_the_factors(make_ratings, factor_model):
+@pytest.mark.parametrize("kind", [SAD, BPR])
+def test_the_protocol_gives_the_numbers_of_the_factors(make_ratings, kind, monkeypatch):
     data = make_ratings(users=70, items=130)
     train, held_out = data.leave_one_out(seed=2)
-    model = factor_model(data)
-    fast, plain = evaluate(model, train, held_out), evaluate(model, train, held_out, factors=False)
+    model = kind(factors=3, iterations=3).fit(train, show_progress=False)
+    plain = evaluate(SimpleNamespace(**{name: getattr(model, name) for name in VERBS}), train, held_out)
+    for verb in VERBS[2:]:  # the factors of a point are asked at once, without them
+        monkeypatch.setattr(kind, verb, lambda *asked: pytest.fail("a verb was asked"))
+    fast = evaluate(model, train, held_out)
     for name in MEASURES:
         assert fast[name] == pytest.approx(plain[name], abs=1e-5), name
         assert fast.counts[name] == plain.counts[name]

@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from sadrec._settings import Span
+from sadrec._core.settings import Span
 from sadrec.data import Comparisons
 from sadrec.evaluation import tune as tune_function
 from sadrec.evaluation.leave_one_out import evaluate

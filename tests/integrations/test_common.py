@@ -6,10 +6,8 @@ import sys
 from importlib import import_module
 from importlib.util import find_spec
 
-import numpy as np
 import pytest
 
-from sadrec.data import Ids
 from sadrec.integrations import _common
 
 
@@ -46,11 +44,6 @@ def test_nothing_of_a_toolkit_is_loaded_before_it_is_asked_for():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() == "set()"
-
-
-def test_ids_of_another_kind_are_unknown():
-    assert _common.places(Ids(["a", "b"]), [1, 2]).tolist() == [-1, -1]
-    assert _common.places(Ids(["a", "b"]), np.array(["b", "c"])).tolist() == [1, -1]
 
 
 def test_a_model_that_there_is_not_is_named():

@@ -7,7 +7,7 @@ from sadrec import BPR, SAD, Comparisons
 from sadrec.evaluation import evaluate_comparisons
 from sadrec.models import ModelFileError
 from sadrec.models.fitting import settings_for
-from sadrec.training.variational import PRUNED, SWEEPS
+from sadrec.training.variational import OWN, SWEEPS
 
 
 def comparisons(users, winner, loser, n=None, m=None):
@@ -134,7 +134,7 @@ def test_a_fit_comes_back_from_a_file_with_its_uncertainty(tmp_path):
 
 
 def test_a_file_whose_uncertainty_does_not_fit_is_refused(tmp_path):
-    from sadrec._files import read_arrays, write_arrays
+    from sadrec._core.files import read_arrays, write_arrays
 
     model = SAD().fit(comparisons(*tournament()), show_progress=False)
     model.save(tmp_path / "m.sad")
@@ -292,8 +292,8 @@ def test_intervals_of_pairs_that_met_and_of_others_cover_the_truth(cycles):
         seen[winner, loser] = seen[loser, winner] = True
         met.append(seen[pairs])
     inside, met = np.concatenate(inside), np.concatenate(met)
-    assert 0.86 <= inside[met].mean() <= 0.98
-    assert 0.85 <= inside[~met].mean() <= 0.98
+    assert 0.86 <= inside[met].mean() <= 0.94
+    assert 0.86 <= inside[~met].mean() <= 0.94
 
 
 def check_pairs_agree(model, data):
@@ -393,7 +393,7 @@ def test_the_probability_of_a_cycle_counts_what_is_not_known_of_the_items():
         assert ring.probability < 0.8
 
 
-def test_a_short_fit_adds_the_later_factors_too():
+def test_a_short_fit_keeps_several_factors():
     rng = np.random.default_rng(0)
     eta = rng.standard_normal((2, 20, 2))
     first, second = rng.integers(20, size=(2, 3000))
@@ -403,7 +403,7 @@ def test_a_short_fit_adds_the_later_factors_too():
     data = comparisons(np.zeros(len(x), int), np.where(wins, first, second), np.where(wins, second, first))
     assert SAD(iterations=28).fit(data, show_progress=False).state.parameters.n_factors > 1
     impatient = SAD().fit(data, show_progress=False, validation=data, patience=1)
-    assert impatient.state.parameters.n_factors > 1 and len(impatient.state.history) > PRUNED[-1]
+    assert impatient.state.parameters.n_factors > 1 and len(impatient.state.history) > OWN
 
 
 def test_bpr_explains_everything_by_scores():
@@ -460,7 +460,7 @@ def test_settings_of_sgd_are_refused_by_the_variational_solver():
 
 
 def test_a_file_with_negative_variances_is_refused(tmp_path):
-    from sadrec._files import read_arrays, write_arrays
+    from sadrec._core.files import read_arrays, write_arrays
 
     model = SAD().fit(comparisons(*tournament()), show_progress=False)
     model.save(tmp_path / "m.sad")

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sadrec import BPR, SAD, Comparisons, Interactions
-from sadrec._files import read_arrays, write_arrays
+from sadrec._core.files import read_arrays, write_arrays
 from sadrec.models import ModelFileError
 
 IDS = {

@@ -313,7 +313,7 @@ def test_dislikes_lose_without_unseen_items_being_disliked():
     liked[:, :2] = False
     disliked = np.zeros_like(liked)
     disliked[:, 0] = rng.random(80) < 0.6  # many dislike item 0, nobody knows item 1
-    settings = {"factors": 4, "iterations": 60, "regularization": 0.01, "bias": True}
+    settings = {"factors": 4, "iterations": 60, "regularization": 0.01, "bias": True, "loss": "pairwise"}
     as_pairs = SAD(**settings).fit(liked.astype(float), dislikes=disliked.astype(float))
     assert as_pairs.probability(as_pairs.users, 1, 0).mean() > 0.65
     by_rating = SAD(**settings).fit(liked * 5.0 + disliked * 1.0, dislikes=2)
@@ -331,6 +331,22 @@ def test_dislikes_lose_without_unseen_items_being_disliked():
     for wrong in (True, float("nan")):
         with pytest.raises(ValueError, match=f"not {wrong}"):
             SAD().fit(liked * 5.0, dislikes=wrong)
+
+
+def test_disliked_items_lose_by_default_settings():
+    rng = np.random.default_rng(0)
+    own = (np.arange(200) % 2)[:, None] == np.arange(60) % 2
+    liked = rng.random((200, 60)) < 0.3 * own
+    disliked = (rng.random((200, 60)) < 0.3) & ~liked & (np.arange(60) < 20)  # of both groups: the first 20 items
+
+    def score(**given):
+        model = SAD().fit(liked.astype(float), **given)
+        assert model.settings.loss == "softmax"
+        margins = model.preference(model.users[:, None], model.items[None, :], 59)
+        unseen = own & ~liked & ~disliked
+        return margins[unseen & (np.arange(60) < 20)].mean() - margins[unseen & (np.arange(60) >= 20)].mean()
+
+    assert score(dislikes=disliked.astype(float)) < score() - 0.5
 
 
 def test_an_interrupted_model_knows_the_epochs_of_before_a_resume(tmp_path):

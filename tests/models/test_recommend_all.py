@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 
 from sadrec import BPR, SAD, Interactions
-from sadrec._record import CheckpointError
+from sadrec._core.record import CheckpointError
 from sadrec.data.ids import UnknownIdError
 from sadrec.models import export
 

@@ -57,9 +57,9 @@ def test_other_tables_are_interactions():
 
 
 def test_one_column_has_one_role():
-    with pytest.raises(ValueError, match="the column 'winner' is named for the user and for the winner"):
+    with pytest.raises(ValueError, match="the column 'winner' is given for the user and for the winner"):
         Comparisons.from_frame(GAMES, user="winner")
-    with pytest.raises(ValueError, match="the column 'item' is named for the user and for the item"):
+    with pytest.raises(ValueError, match="the column 'item' is given for the user and for the item"):
         Interactions.from_frame(pl.DataFrame({"user": [1], "item": [2]}), user="item")
 
 

@@ -11,7 +11,6 @@ from sadrec import BPR, SAD, Comparisons
 from sadrec.data.ids import Ids, UnknownIdError
 from sadrec.ranking.cycles import cyclic_triads, recommend_groups
 from sadrec.ranking.intransitivity import item_counter_effects
-from sadrec.ranking.new_items import fold_in_item
 from tests.contract import checkerboard
 
 
@@ -109,15 +108,6 @@ def test_a_new_user_is_recognised(fitted):
     with pytest.raises(ValueError, match="empty"):
         model.recommend_for([])
     assert len(model.recommend(None, N=5)[0]) == 5
-
-
-def test_a_new_item_is_placed_by_who_liked_it(fitted):
-    model, _, _ = fitted
-    state = model.state
-    new = fold_in_item(state.parameters, state.users.positions(model.users[:20:2]), state.liked)  # even users
-    even, odd = model.user_factors[30], model.user_factors[31]
-    average = model.item_factors.mean(axis=0)
-    assert even @ (new.item_factors - average) > odd @ (new.item_factors - average)
 
 
 def test_ranking_the_catalogue_agrees_with_recommending(fitted):

@@ -13,7 +13,7 @@ def settings():
     """A function that makes settings from the few that matter."""
 
     def make(**changes):
-        base = {"factors": 2, "draws": 1, "warmup": 0, "chains": 1, "thin": 1, "negatives": 1, "seed": 0}
+        base = {"factors": 2, "draws": 1, "warmup": 0, "chains": 1, "thin": 1, "negatives": 1, "random_state": 0}
         prior = {"user_scale": 1.0, "item_scale": 1.0, "rival_scale": 1.0, "user_mean": 0.0, "rival_mean": 1.0}
         prior["bias"] = False
         return GibbsSettings(**{**base, **prior, **changes})

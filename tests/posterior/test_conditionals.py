@@ -5,9 +5,9 @@ import pytest
 from scipy import stats
 from scipy.special import log_ndtr
 
-from sadrec.posterior.chain import Chain
 from sadrec.posterior.items import draw_items, draw_orthant, item_conditional
-from sadrec.posterior.layout import Clock, State
+from sadrec.posterior.layout import ChainState, Clock
+from sadrec.posterior.sampling import Chain
 from sadrec.posterior.triples import as_triples
 from sadrec.posterior.users import draw_users, log_scale_step
 from sadrec.training.given import Pairs
@@ -24,7 +24,7 @@ def small(users=2, items=4, factors=2, rows=40, seed=0, bias=False):
     if bias:
         eta = np.column_stack((eta, rng.normal(size=items)))
     of_bias = {"meetings": triples.meetings, "bias_centre": np.linspace(-1, 1, items)}
-    return triples, State(np.zeros(4, bool), np.ones(6), np.zeros(factors), xi, eta, tau, **of_bias)
+    return triples, ChainState(np.zeros(4, bool), np.ones(6), np.zeros(factors), xi, eta, tau, **of_bias)
 
 
 def extended(state):

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from sadrec.posterior.diagnostics import effective_size, r_hat, trace_plot
+from sadrec.posterior.diagnostics import effective_size, r_hat
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -56,10 +56,3 @@ def test_arviz_receives_preferences_with_their_names(posterior):
     crowd = posterior.to_arviz((None, "a", ["b", "c"])).posterior["preference"]
     assert crowd.coords["comparison"].values[1] == "everybody: a over c"
     np.testing.assert_allclose(crowd.values[..., 1].ravel(), posterior.preference_draws(None, "a", "c"))
-
-
-def test_a_trace_plot_has_a_line_per_chain(posterior, tmp_path):
-    x = posterior.preference_draws("up", "a", "b").reshape(posterior.drawn.chains, -1)
-    figure = trace_plot(x, "up: a over b", tmp_path / "trace.png")
-    assert len(figure.axes[0].lines) == 2
-    assert (tmp_path / "trace.png").stat().st_size > 1000

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from sadrec.posterior import GibbsSAD
 from sadrec.posterior.draws import Draws
-from sadrec.posterior.factors import aligned, closest_to_one, mean_factors
+from sadrec.posterior.mean_model import aligned, closest_to_one, mean_factors
 from sadrec.ranking.alignment import contribution_products, match
 
 
@@ -93,8 +93,8 @@ def apart(rng, draws=12, tau=None):
 
 
 def test_no_small_step_from_the_mean_model_comes_nearer_to_the_mean(monkeypatch):
-    monkeypatch.setattr("sadrec.posterior.factors.ENOUGH", 0.0)
-    monkeypatch.setattr("sadrec.posterior.factors.ROUNDS", 400)
+    monkeypatch.setattr("sadrec.posterior.mean_model.ENOUGH", 0.0)
+    monkeypatch.setattr("sadrec.posterior.mean_model.ROUNDS", 400)
     drawn = apart(np.random.default_rng(3))
     target = np.mean([tensor(*(array[d].astype(float) for array in drawn.flat())) for d in range(12)], axis=0)
     result, missed = mean_factors(drawn)

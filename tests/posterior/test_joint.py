@@ -10,7 +10,7 @@ import pytest
 from scipy.special import log_ndtr, ndtri_exp
 from scipy.stats import norm
 
-from sadrec.posterior.chain import Chain
+from sadrec.posterior.sampling import Chain
 from sadrec.posterior.triples import as_triples
 from sadrec.training.given import Pairs
 

@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from sadrec import SAD, Interactions
-from sadrec._files import read_arrays, write_arrays
+from sadrec._core.files import read_arrays, write_arrays
 from sadrec.models import ModelFileError
 from sadrec.posterior import GibbsSAD
 

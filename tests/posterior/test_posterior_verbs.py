@@ -15,7 +15,7 @@ def test_a_cycle_has_the_probability_that_all_its_steps_hold(posterior):
 
 def test_the_strengths_of_a_leaderboard_are_those_of_the_draws(posterior):
     table = posterior.leaderboard()
-    scores = 1.702 * posterior.drawn.scores(None, np.arange(5))
+    scores = 1.702 * posterior.drawn.averaged().scores(0, np.arange(5))
     np.testing.assert_allclose(np.sort(table["strength"]), np.sort(scores.mean(axis=0)), atol=1e-5)
     low = dict(zip(table["item"], table["lower"], strict=True))
     np.testing.assert_allclose([low[item] for item in posterior.items], np.quantile(scores, 0.05, axis=0), atol=1e-5)
@@ -25,7 +25,7 @@ def test_the_strengths_of_a_leaderboard_are_those_of_the_draws(posterior):
 def test_an_explanation_sums_to_the_posterior_mean(posterior):
     reason = posterior.explain("up", "a", "e")
     assert reason.margin == pytest.approx(posterior.preference("up", "a", "e"))
-    assert reason.contributions.sum() + reason.beside == pytest.approx(reason.margin)
+    assert reason.contributions.sum() + reason.pair_part == pytest.approx(reason.margin)
     assert reason.probability == posterior.probability("up", "a", "e")
 
 

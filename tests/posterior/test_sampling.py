@@ -7,11 +7,12 @@ import time
 import numpy as np
 import pytest
 
-from sadrec._files import read_arrays, write_arrays
-from sadrec._record import locked
+from sadrec._core.files import read_arrays, write_arrays
+from sadrec._core.record import locked
 from sadrec.data import simulate
 from sadrec.models import CheckpointError
 from sadrec.posterior import GibbsSAD, sampling
+from sadrec.training.loop import checkpoints_in
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +76,7 @@ def test_a_killed_run_continues_and_ends_with_the_same_bits(data, tmp_path, monk
         interrupt_after(patch, turns, Stop())
         with pytest.raises(Stop):
             quick().fit(data, show_progress=False, checkpoint=tmp_path, checkpoint_seconds=0)
-    assert len(list(tmp_path.glob("*.draws"))) == turns
+    assert len(checkpoints_in(tmp_path)) == 2
     same(whole, quick().fit(data, show_progress=False, checkpoint=tmp_path))
 
 
@@ -146,9 +147,15 @@ def test_more_draws_continue_a_finished_run(data, tmp_path):
     same(quick().fit(data, show_progress=False), quick().fit(data, show_progress=False, checkpoint=tmp_path))
 
 
+def test_fewer_draws_are_the_first_ones_of_a_finished_run(data, tmp_path):
+    whole = quick().fit(data, show_progress=False, checkpoint=tmp_path)
+    few = quick(draws=7).fit(data, show_progress=False, checkpoint=tmp_path)
+    np.testing.assert_array_equal(few.drawn.user, whole.drawn.user[:, :7])
+
+
 def test_a_damaged_checkpoint_is_made_again(data, tmp_path, caplog):
     whole = quick().fit(data, show_progress=False, checkpoint=tmp_path)
-    (part,) = tmp_path.glob("*.draws")
+    (part,) = checkpoints_in(tmp_path)
     part.write_bytes(part.read_bytes()[:-7])
     with caplog.at_level(logging.WARNING, "sadrec"):
         same(whole, quick().fit(data, show_progress=False, checkpoint=tmp_path))
@@ -181,21 +188,21 @@ def test_chains_that_disagree_are_reported(data, caplog):
 @pytest.mark.parametrize(
     ("name", "change"),
     [
-        ("xi", lambda array: array[:, :-1]),
-        ("tau", lambda array: array.astype(np.float32)),
-        ("eta", lambda array: np.full_like(array, np.inf)),
-        ("user", lambda array: np.full_like(array, np.nan)),
-        ("item", lambda array: array[:, :3]),
+        ("xi_0", lambda array: array[:-1]),
+        ("tau_1", lambda array: array.astype(np.float32)),
+        ("eta_0", lambda array: np.full_like(array, np.inf)),
+        ("user_draws_1", lambda array: np.full_like(array, np.nan)),
+        ("item_draws_0", lambda array: array[:3]),
     ],
 )
 def test_a_checkpoint_of_the_wrong_shape_type_or_numbers_is_made_again(data, tmp_path, caplog, name, change):
     whole = quick().fit(data, show_progress=False, checkpoint=tmp_path)
-    (part,) = tmp_path.glob("*.draws")
-    arrays, header = read_arrays(part, "draws")
+    (part,) = checkpoints_in(tmp_path)
+    arrays, header = read_arrays(part, "a checkpoint")
     write_arrays(part, {**{key: np.array(value) for key, value in arrays.items()}, name: change(arrays[name])}, header)
     with caplog.at_level(logging.WARNING, "sadrec"):
         same(whole, quick().fit(data, show_progress=False, checkpoint=tmp_path))
-    assert f"({name} " in caplog.text and "made again" in caplog.text
+    assert f": {name[:-2]} " in caplog.text and "cannot be used" in caplog.text
 
 
 def test_a_folder_that_another_run_uses_is_refused(data, tmp_path):
@@ -206,10 +213,10 @@ def test_a_folder_that_another_run_uses_is_refused(data, tmp_path):
 
 def test_draws_whose_prior_is_infinite_where_it_was_not_are_made_again(data, tmp_path):
     quick().fit(data, show_progress=False, checkpoint=tmp_path, checkpoint_seconds=1000)
-    (file,) = tmp_path.glob("*.draws")
-    arrays, header = read_arrays(file, "draws")
-    prior = np.array(arrays["prior"])
-    prior[0, 0] = np.inf
-    write_arrays(file, {**arrays, "prior": prior}, header)
+    (file,) = checkpoints_in(tmp_path)
+    arrays, header = read_arrays(file, "a checkpoint")
+    prior = np.array(arrays["prior_0"])
+    prior[0] = np.inf
+    write_arrays(file, {**arrays, "prior_0": prior}, header)
     more = quick(draws=14).fit(data, show_progress=False)
     same(more, quick(draws=14).fit(data, show_progress=False, checkpoint=tmp_path))

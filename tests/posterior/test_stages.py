@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
 
-from sadrec.posterior.bias import draw_bias_prior
-from sadrec.posterior.hyper import draw_prior
-from sadrec.posterior.layout import ByUser, Clock, State
-from sadrec.posterior.orbits import move_along_orbits
+from sadrec.posterior.layout import ByUser, ChainState, Clock
+from sadrec.posterior.prior import draw_bias_prior, draw_prior
+from sadrec.posterior.rescaling import rescale_factors
 
 REPLICATES, TURNS, FACTORS = 3000, 10, 2
 NOTHING, SCALES, MEANS = (False,) * 4, (True, True, True, False), (False, False, False, True)
@@ -25,7 +24,7 @@ def from_prior(rng, learn, mean, users, items):
     eta = rng.normal(0, scales[1], (items, FACTORS))
     tau = 1 + scales[2] * ndtri(rng.uniform(ndtr(-1 / scales[2]), 1, (items, FACTORS)))
     prior = np.array([scales[0] ** -2, scales[1] ** -2, 1.0, scales[2] ** -2])
-    return State(np.array(learn), prior, means, xi, eta, np.maximum(tau, 1e-12))
+    return ChainState(np.array(learn), prior, means, xi, eta, np.maximum(tau, 1e-12))
 
 
 def functions(state):
@@ -42,9 +41,9 @@ def functions(state):
 @pytest.mark.parametrize(
     ("stage", "learn", "users", "items", "mean"),
     [
-        (move_along_orbits, NOTHING, 3, 2, 0.6),
-        (move_along_orbits, MEANS, 1, 2, 0.0),
-        (move_along_orbits, ALL, 3, 2, 0.0),
+        (rescale_factors, NOTHING, 3, 2, 0.6),
+        (rescale_factors, MEANS, 1, 2, 0.0),
+        (rescale_factors, ALL, 3, 2, 0.0),
         (draw_prior, SCALES, 1, 2, 0.0),
         (draw_prior, SCALES, 3, 2, 0.6),
         (draw_prior, ALL, 1, 2, 0.0),
@@ -75,7 +74,7 @@ def test_moves_along_orbits_change_the_factors_and_no_preference():
 
     before, eta = preferences(), state.eta.copy()
     for turn in range(20):
-        move_along_orbits(Clock(1, 0, turn), state)
+        rescale_factors(Clock(1, 0, turn), state)
     np.testing.assert_allclose(preferences(), before, atol=1e-9)
     assert np.abs(state.eta - eta).max() > 0.1
 
@@ -91,7 +90,7 @@ def test_the_prior_of_the_bias_without_data_stays_what_it_is():
         eta = rng.normal(slope * meetings, scale, (1, 3)).T
         of_bias = {"meetings": meetings, "bias_centre": slope * meetings}
         one = np.empty((3, 0))
-        state = State(np.zeros(4, bool), prior, np.empty(0), one[:1], eta, one, **of_bias)
+        state = ChainState(np.zeros(4, bool), prior, np.empty(0), one[:1], eta, one, **of_bias)
 
         def found(state=state):
             bias, (weight, slope) = state.eta[:, 0], state.prior[4:]

@@ -3,8 +3,8 @@
 import numpy as np
 from scipy import stats
 
-from sadrec._kernel import kernel
-from sadrec._random import normal, uniform
+from sadrec._core.kernel import kernel
+from sadrec._core.random import normal, uniform
 from sadrec.posterior.layout import Clock, stream
 
 

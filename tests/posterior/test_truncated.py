@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from sadrec._kernel import kernel
-from sadrec._random import uniform
+from sadrec._core.kernel import kernel
+from sadrec._core.random import uniform
 from sadrec.posterior.truncated import log_normal_cdf, normal_quantile_lower, positive_normal
 
 

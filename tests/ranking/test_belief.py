@@ -103,7 +103,7 @@ def test_positions_that_do_not_exist_are_refused(belief, place, what, size):
     for wrong in (-1, size):
         asked = [[0], [1], [2]]
         asked[place] = [wrong]
-        with pytest.raises(IndexError, match=f"a {what} is at none of the positions 0 to {size - 1}"):
+        with pytest.raises(IndexError, match=f"positions of a {what} must be from 0 to {size - 1}"):
             belief.distribution(*asked)
         asked[place] = [size - 1]
         assert np.isfinite(belief.distribution(*asked)).all()
@@ -197,7 +197,7 @@ def test_a_point_answers_with_its_means(parameters):
     np.testing.assert_array_equal(point.log_odds(1, LEFT, RIGHT), preference(parameters, 1, LEFT, RIGHT))
     np.testing.assert_array_equal(point.probability(1, LEFT, RIGHT), probability(parameters, 1, LEFT, RIGHT))
     assert not point.has_variance and point.user_covariance_of(0) is None
-    with pytest.raises(ValueError, match="does not know how sure it is"):
+    with pytest.raises(ValueError, match="this fit has no uncertainty"):
         point.distribution(0, 1, 2)
     visitor = point.of_user(parameters.user_factors[2], np.eye(K))
     assert isinstance(point.of_user(parameters.user_factors[2]), Point) and isinstance(visitor, Visitor)

@@ -8,7 +8,6 @@ import pkgutil
 import pytest
 
 from sadrec import ranking
-from sadrec.ranking.fold_in import Pool
 from sadrec.ranking.top_n import ItemIndex
 
 MODULES = [
@@ -37,15 +36,11 @@ USUAL = {
     "largest": {5},
     "level": {0.9},
     "candidates": {1, 200},
-    "every": {1},
-    "scale": {1},
     "regularization": {0.01},
-    "rival_regularization": {0.001},
-    "pairs": {8192},
     "num_threads": {0},
     "near": {1e-9},
     "own_scale": {0},
-    "beside": {0},
+    "pair_part": {0},
     "has_bias": {False},
     "leave_out_liked": {True},
 }
@@ -53,7 +48,7 @@ USUAL = {
 
 def test_an_argument_that_is_not_given_is_the_same_everywhere():
     functions = [value for module in MODULES for value in vars(module).values() if inspect.isroutine(value)]
-    functions += [value for record in RECORDS | {ItemIndex, Pool} for value in (record, *vars(record).values())]
+    functions += [value for record in RECORDS | {ItemIndex} for value in (record, *vars(record).values())]
     for function in functions:
         if callable(function) and getattr(function, "__module__", "").startswith("sadrec.ranking"):
             for name, parameter in inspect.signature(function).parameters.items():

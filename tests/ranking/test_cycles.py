@@ -62,7 +62,7 @@ def test_rock_paper_scissors(rock_paper_scissors):
     assert list(cycle.margins) == [2, 3, 1]
     assert cycle.strength == 1
     np.testing.assert_allclose(cycle.probabilities, 1 / (1 + np.exp([-2, -3, -1])))
-    assert repr(cycle).splitlines()[-1].split() == ["paper", "beats", "rock", "by", "1", "(73", "%)"]
+    assert repr(cycle).splitlines()[-1].split() == ["paper", "beats", "rock", "by", "1", "(wins", "73", "%)"]
 
 
 def test_two_games_side_by_side_strongest_first():
@@ -194,7 +194,7 @@ def test_a_cycle_is_printed_step_by_step_with_what_is_known_of_it():
     known = Cycle(np.arange(4), path, steps, np.array([0.5, 0.25, 0.75]), 0.125)
     assert len(known) == 3 and repr(known).splitlines() == [
         "Cycle of strength 1 through 3 of 4 items (12 % sure that all steps hold)",
-        "  rock      beats  scissors  by 2      (50 %)",
-        "  scissors  beats  paper     by 3      (25 %)",
-        "  paper     beats  rock      by 1      (75 %)",
+        "  rock      beats  scissors  by 2      (wins 50 %)",
+        "  scissors  beats  paper     by 3      (wins 25 %)",
+        "  paper     beats  rock      by 1      (wins 75 %)",
     ]

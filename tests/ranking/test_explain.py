@@ -44,19 +44,6 @@ def test_influence_is_what_counting_an_item_more_does_to_the_margin(data, some_p
         assert influence == pytest.approx((at[1e-4] - at[-1e-4]) / 2e-4, abs=1e-4, rel=1e-3)
 
 
-def test_against_hard_negatives_all_influences_together_are_held_by_the_penalty():
-    rng = np.random.default_rng(0)
-    p = Parameters(rng.standard_normal((1, 3)), rng.standard_normal((400, 3)), rng.random((400, 3)) + 0.5)
-    liked = np.argsort(-p.item_factors[:, 0])[:12]
-    result = fold_in(p, liked, regularization=0.1, candidates=6)
-    # At the optimum the pulls of all pairs add up to 2 * penalty * xi, and C times that is how far they move it.
-    z = pair_design(p, np.array([0]), np.array([2]))[0][0]
-    together = 2 * 0.1 * liked.size * z @ result.covariance @ result.vector
-    hard, plain = (explain(p, result.vector, 0, 2, liked=liked, regularization=0.1, candidates=n) for n in (6, 1))
-    assert hard.influences.sum() == pytest.approx(together, rel=0.02)
-    assert plain.influences.sum() != pytest.approx(together, rel=0.1)
-
-
 def _arrays(p):
     return p.user_factors, p.item_factors, p.rival_factors, p.item_bias
 
@@ -109,7 +96,7 @@ def test_five_factors_are_named_unless_another_number_is_given():
 
 def test_an_explanation_by_features_names_the_three_columns_that_add_most():
     columns = (("new", 0.5), ("loud", 0.25), ("long", -0.125), ("red", 0.0625))
-    words = repr(Explanation("tea", "ale", np.array([1.5]), 1.75, by_features=0.6875, columns=columns, beside=0.25))
+    words = repr(Explanation("tea", "ale", np.array([1.5]), 1.75, by_features=0.6875, columns=columns, pair_part=0.25))
     assert words.splitlines() == [
         "tea over ale: margin 1.75 (85 %)",
         "  factors  0: +1.5",

@@ -8,8 +8,6 @@ from hypothesis import strategies as st
 from sadrec.ranking import Parameters
 from sadrec.ranking.cycles import cycles
 from sadrec.ranking.intransitivity import (
-    factor_intransitivity,
-    factor_shares,
     intransitivity,
     item_counter_effects,
 )
@@ -48,7 +46,7 @@ def test_margins_that_cancel_are_no_preferences():
     # Every margin of this user is 0, as a sum of terms that are not: what is left of the squares is rounding.
     eta, tau = np.array([[-2.0, -2.0], [-1.0, -2.0], [2.0, 2.0]]), np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]])
     p = Parameters(np.array([[2.0, -1.0]]), eta, tau, np.array([2.0, 0.0, -2.0]))
-    assert intransitivity(p, 0) == 0 and not factor_shares(p, 0).any()
+    assert intransitivity(p, 0) == 0
 
 
 @settings(deadline=None, max_examples=60)
@@ -72,22 +70,6 @@ def test_the_size_of_preferences_is_a_quadratic_form(data, some_parameters, brut
     form = (eta.T @ eta) * (tau.T @ tau) - (eta.T @ tau) * (tau.T @ eta)
     xi = p.user_factors[0].astype(np.float64)
     np.testing.assert_allclose(2 * xi @ form @ xi, (brute_force(without_bias, 0) ** 2).sum(), rtol=1e-9, atol=1e-9)
-
-
-@settings(deadline=None, max_examples=60)
-@given(data=st.data())
-def test_factors_share_it_out(data, some_parameters):
-    p = data.draw(some_parameters)
-    np.testing.assert_allclose(factor_shares(p, 0).sum(), intransitivity(p, 0), atol=1e-9)
-
-
-@settings(deadline=None, max_examples=60)
-@given(data=st.data())
-def test_a_factor_alone_has_the_share_of_a_user_with_that_factor_only(data, some_parameters):
-    p = data.draw(some_parameters)
-    plain = Parameters(p.user_factors, p.item_factors, p.rival_factors)
-    for h, share in enumerate(factor_intransitivity(p)):
-        np.testing.assert_allclose(share, intransitivity(plain, np.eye(p.n_factors)[h]), atol=1e-6)
 
 
 @settings(deadline=None, max_examples=60)
@@ -118,7 +100,6 @@ def test_bpr_has_exactly_none(seed, ones):
     p = Parameters(rng.standard_normal((5, 4)), eta, np.ones_like(eta) if ones else None, rng.standard_normal(20))
     assert not intransitivity(p).any()
     assert not item_counter_effects(p).size.any()
-    assert not factor_intransitivity(p).any()
 
 
 def test_rock_paper_scissors_is_nothing_but_a_cycle(rock_paper_scissors):
@@ -136,7 +117,6 @@ def test_it_can_be_positive_without_a_cycle():
 def test_a_user_without_preferences_has_no_intransitivity():
     p = Parameters(np.zeros((1, 2)), np.ones((3, 2)), np.arange(6.0).reshape(3, 2))
     assert intransitivity(p, 0) == 0.0
-    assert not factor_shares(p, 0).any()
 
 
 def test_the_strongest_items_come_first(rock_paper_scissors):

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import approx_fprime, minimize
+from scipy.optimize import approx_fprime
 from scipy.special import log_expit
 from sklearn.linear_model import LogisticRegression
 
 from sadrec.ranking import logistic
-from sadrec.ranking.logistic import curvature, gradient, maximise, maximise_sparse, objective
+from sadrec.ranking.logistic import curvature, gradient, maximise, objective
 
 
 def _problem(seed, pairs=12, size=3):
@@ -64,44 +64,6 @@ def test_no_pairs_leave_the_prior():
     np.testing.assert_allclose(result.covariance, np.diag([1.0, 0.25]))
 
 
-@settings(deadline=None, max_examples=40)
-@given(seed=st.integers(0, 2**32 - 1), weight=st.sampled_from([0.0, 0.3, 1.0, 30.0]))
-def test_no_step_improves_the_sparse_optimum(seed, weight):
-    design, offset, counts, penalty = _problem(seed, size=4)
-    penalty[2:] = 0.0
-    l1, lowest = np.array([0.0, 0.0, weight, weight]), np.array([-np.inf, -np.inf, -0.2, -0.2])
-
-    def total(v):
-        return objective(v, design, offset, counts, penalty) - l1 @ np.abs(v)
-
-    result = maximise_sparse(design, offset, counts, penalty, l1, lowest).vector
-    assert (result >= lowest).all()
-    for h in range(4):
-        for step in (1e-4, -1e-4):
-            moved = result.copy()
-            moved[h] = max(moved[h] + step, lowest[h])
-            assert total(moved) <= total(result) + 1e-12
-    started = minimize(
-        lambda v: -total(v), result, method="Nelder-Mead", bounds=[(None, None)] * 2 + [(-0.2, None)] * 2
-    )
-    assert -started.fun <= total(result) + 1e-9
-
-
-def test_a_large_l1_weight_puts_entries_exactly_on_zero():
-    design, offset, weight, penalty = _problem(0, size=4)
-    result = maximise_sparse(design, offset, weight, penalty, np.array([0, 0, 99.0, 99]), np.full(4, -np.inf))
-    assert (result.vector[2:] == 0).all()
-    assert result.vector[:2].all()
-
-
-def test_without_l1_it_is_the_smooth_optimum():
-    problem = _problem(1)
-    sparse = maximise_sparse(*problem, np.zeros(3), np.full(3, -np.inf))
-    smooth = maximise(*problem)
-    np.testing.assert_allclose(sparse.vector, smooth.vector, atol=1e-6)
-    np.testing.assert_allclose(sparse.covariance, smooth.covariance, atol=1e-6)
-
-
 @pytest.mark.parametrize("x", [-800.0, 800.0])
 def test_the_objective_never_overflows(x):
     value = objective(np.ones(1), np.array([[x]]), np.zeros(1), np.ones(1), np.zeros(1))
@@ -148,13 +110,4 @@ def test_a_rough_answer_is_polished_without_another_search(monkeypatch):
 
 def test_newton_needs_few_steps():
     for seed in range(5):
-        problem = _problem(seed)
-        sparse = maximise_sparse(*problem, np.zeros(3), np.full(3, -np.inf))
-        assert maximise(*problem).steps <= 6 and sparse.steps <= 6, (maximise(*problem).steps, sparse.steps)
-
-
-def test_entries_without_a_penalty_have_no_covariance():
-    design, offset, weight, penalty = _problem(0)
-    penalty[1] = 0.0
-    covariance = maximise_sparse(design, offset, weight, penalty, np.ones(3), np.full(3, -np.inf)).covariance
-    assert not covariance[1].any() and not covariance[:, 1].any() and covariance[0, 0] > 0
+        assert maximise(*_problem(seed)).steps <= 6

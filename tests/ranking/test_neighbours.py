@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sadrec.ranking import Parameters
+from sadrec.ranking.parameters import item_vectors
 from sadrec.ranking.top_n import similar_items, similar_users
-from sadrec.ranking.vectors import item_vectors
 
 
 def _cosines(vectors, query):

@@ -6,6 +6,7 @@ import pytest
 from scipy.stats import kendalltau
 
 from sadrec import SAD, Comparisons
+from sadrec.ranking.next_games import _greedy
 
 
 def games(pairs, margins, rng):
@@ -91,3 +92,21 @@ def test_every_judge_of_an_arena_is_asked_as_often():
 def test_what_a_batch_is_about_is_checked(model, about):
     with pytest.raises((ValueError, TypeError), match="about"):
         model.ask_next(N=3, about=about)
+
+
+def test_pairs_are_chosen_one_after_the_other_as_if_each_had_been_compared():
+    rng = np.random.default_rng(0)
+    root, other = rng.standard_normal((2, 5, 5))
+    covariance, doubt, chosen = root @ root.T, other @ other.T, []
+    curvature = rng.uniform(0.05, 0.25, (5, 5))
+    curvature = (curvature + curvature.T) / 2
+    left = covariance
+    for _ in range(6):
+        after = {}
+        for i, j in zip(*np.triu_indices(5, 1), strict=True):
+            between = np.eye(5)[i] - np.eye(5)[j]
+            after[i, j] = np.linalg.inv(np.linalg.inv(left) + curvature[i, j] * np.outer(between, between))
+        best = min(after.keys() - set(chosen), key=lambda pair: np.trace(doubt @ after[pair]))
+        chosen.append(best)
+        left = after[best]
+    assert list(zip(*_greedy(covariance, doubt, curvature, 6), strict=True)) == chosen

@@ -6,12 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sadrec.ranking import Parameters
+from sadrec.ranking import rank as rank_module
 from sadrec.ranking.belief import Gaussian, Point
 from sadrec.ranking.rank import (
     METHODS,
     maximal_lottery,
-    rank,
-    rank_by_belief,
     rank_centrality,
     rank_margins,
     rank_tournament,
@@ -19,6 +18,10 @@ from sadrec.ranking.rank import (
 from sadrec.ranking.tournament import tournament
 
 ROCK, PAPER, SCISSORS, AIR = range(4)
+
+
+def rank(model, *more, **named):
+    return rank_module.rank(Point(model) if isinstance(model, Parameters) else model, *more, **named)
 
 
 def _clean(x):
@@ -181,7 +184,7 @@ def test_a_method_for_margins_that_does_not_exist_is_refused():
 @pytest.mark.parametrize("method", ["margin", "wins", "markov", "nash"])
 @pytest.mark.parametrize("items", [None, [4, 2, 0, 5]])
 def test_parts_for_single_pairs_count_in_every_order(method, items, fitted):
-    result = rank_by_belief(fitted, 1, items, method)
+    result = rank(fitted, 1, items, method)
     x = fitted.margins(1, items, None if method == "margin" else items)
     expected = rank_margins(x, method, np.arange(6) if items is None else items)
     assert result.items.tolist() == expected.items.tolist()
@@ -190,7 +193,7 @@ def test_parts_for_single_pairs_count_in_every_order(method, items, fitted):
 
 
 def test_parts_for_single_pairs_count_against_a_reference_too(fitted):
-    result = rank_by_belief(fitted, 1, [4, 2, 0], reference=[1, 3], labels=list("abc"))
+    result = rank(fitted, 1, [4, 2, 0], reference=[1, 3], labels=list("abc"))
     expected = rank_margins(fitted.margins(1, [4, 2, 0], [1, 3]), "margin", list("abc"))
     assert result.items.tolist() == expected.items.tolist()
     np.testing.assert_array_equal(result.scores, expected.scores)

@@ -6,11 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
+from sadrec._core.types import METHODS
 from sadrec.ranking import Parameters
 from sadrec.ranking.belief import Gaussian, Point
-from sadrec.ranking.rank import METHODS, rank, rank_by_belief
+from sadrec.ranking.parameters import mean_margins
+from sadrec.ranking.rank import rank
 from sadrec.ranking.top_n import ItemIndex, best_of, recommend, similar_items, similar_users
-from sadrec.ranking.vectors import mean_margins
 
 
 @settings(deadline=None, max_examples=80)
@@ -38,7 +39,7 @@ def test_it_is_the_head_of_a_ranking_of_the_candidates(data, some_parameters):
         assert not set(result) & set(known)
         assert (np.diff(scores[user, :given_up]) <= 0).all()
         if wanted >= len(pool):
-            order = rank(p, user, short, way, liked=known)
+            order = rank(Point(p), user, short, way, liked=known)
             np.testing.assert_allclose(scores[user, :given_up], order.scores[:N], atol=1e-4)
 
 
@@ -145,7 +146,7 @@ def test_scores_of_their_own_count_in_every_order(opinionated, method):
     items, scores = recommend(opinionated, None, 4, method=method, liked=liked, candidates=6)
     for user in range(5):
         best = best_of(opinionated.scores(user), 6, seen=liked[[user]])[0][0]
-        order = rank_by_belief(opinionated, user, best, method, liked=liked[[user]].indices)
+        order = rank(opinionated, user, best, method, liked=liked[[user]].indices)
         assert items[user].tolist() == order.items[:4].tolist()
         np.testing.assert_allclose(scores[user], order.scores[:4], rtol=1e-6)
 

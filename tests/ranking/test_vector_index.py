@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from sadrec.ranking import Parameters
+from sadrec.ranking.parameters import duel_query, duel_vectors, item_vectors, user_vectors
 from sadrec.ranking.top_n import ItemIndex
-from sadrec.ranking.vectors import duel_query, duel_vectors, item_vectors, user_vectors
 
 hnswlib = pytest.importorskip("hnswlib", reason="needs a vector index: pip install hnswlib")
 

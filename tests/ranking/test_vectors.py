@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sadrec.ranking import Parameters
-from sadrec.ranking.vectors import duel_query, duel_vectors, item_vectors, mean_margins, user_vectors
+from sadrec.ranking.parameters import duel_query, duel_vectors, item_vectors, mean_margins, user_vectors
 
 
 @settings(deadline=None, max_examples=60)

@@ -47,11 +47,11 @@ def started(settings):
     from fastapi.testclient import TestClient
 
     from sadrec.serving import create_app
-    from sadrec.serving.store import loaded
+    from sadrec.serving.reload import load_warm
 
     def start(model="model.sad", **more):
         chosen = settings(model, **more)
-        served = loaded(chosen)
+        served = load_warm(chosen)
         service = create_app(chosen, served)
         client = TestClient(service)
         return SimpleNamespace(client=client, model=SAD.load(chosen.model), served=served, service=service)

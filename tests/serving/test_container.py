@@ -1,4 +1,4 @@
-"""What Dockerfile, compose.yaml and the unit of docs/serving.md say is what the package offers."""
+"""What Dockerfile, compose.yaml and sadrec.service say is what the package offers."""
 
 import http.server
 import re
@@ -13,13 +13,12 @@ import click
 import pytest
 
 from sadrec.cli.serve import serve_command
-from sadrec.serving import run
-from sadrec.serving.settings import ServeSettings
+from sadrec.serving import ServeSettings, supervisor
 
 yaml = pytest.importorskip("yaml")
 
 ROOT = Path(__file__).parents[2]
-LONGEST = ServeSettings("model.sad").drain_seconds + run.SLOWEST + run._HURRY
+LONGEST = ServeSettings("model.sad").drain_seconds + supervisor.SLOWEST + supervisor._HURRY
 """Seconds from SIGTERM to the end of the slowest worker."""
 
 
@@ -99,10 +98,10 @@ def test_the_image_runs_as_a_user_without_rights_who_owns_what_is_written(lines)
 def test_who_stops_it_waits_until_the_slowest_worker_has_ended(lines, service, understood):
     assert last(lines, "STOPSIGNAL") == "SIGTERM"
     assert int(service["stop_grace_period"].removesuffix("s")) >= LONGEST
-    page = (ROOT / "docs/serving.md").read_text()
-    for words in (r"--stop-timeout (\d+)", r"TimeoutStopSec=(\d+)"):
-        assert int(re.search(words, page)[1]) >= LONGEST
-    options = understood(shlex.split(re.search(r"ExecStart=(.*)", page)[1]))
+    page, unit = ((ROOT / name).read_text() for name in ("docs/serving.md", "sadrec.service"))
+    assert int(re.search(r"--stop-timeout (\d+)", page)[1]) >= LONGEST
+    assert int(re.search(r"TimeoutStopSec=(\d+)", unit)[1]) >= LONGEST
+    options = understood(shlex.split(re.search(r"ExecStart=(.*)", unit)[1]))
     assert options["model"] == "/srv/sadrec/model.sad" and options["workers"] == 2
 
 

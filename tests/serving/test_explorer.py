@@ -18,9 +18,7 @@ import sadrec.serving
 from sadrec import BPR, SAD, Comparisons
 from sadrec.cli.demo import _HOW, _WHAT
 from sadrec.data import simulate
-from sadrec.ranking.cycles import cyclic_triads
-from sadrec.ranking.slates import nemeses, spoilers
-from sadrec.serving.interview import contradictions_of
+from sadrec.ranking import contradictions, cyclic_triads, nemeses, places, spoilers
 
 EXPLORER = Path(sadrec.serving.__file__).parent / "explorer"
 ARENA = ("leaderboard", "matchups", "counters", "rings", "ask")
@@ -104,12 +102,12 @@ def serving(folder, model="model.sad", items="items.csv", **more):
     import uvicorn
 
     from sadrec.serving import ServeSettings, create_app
-    from sadrec.serving.store import loaded
+    from sadrec.serving.reload import load_warm
 
     paths = {name: str(folder / value) for name, value in more.items()}
     paths |= {} if items is None else {"items": str(folder / items)}
     settings = ServeSettings(str(folder / model), reload_seconds=0, **paths)
-    service = create_app(settings, loaded(settings))
+    service = create_app(settings, load_warm(settings))
     server = uvicorn.Server(uvicorn.Config(service, host="127.0.0.1", port=0, log_level="error"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
@@ -237,7 +235,7 @@ def test_titles_of_any_kind_are_shown_as_text(opened, browser, kitchen, size):
 
 
 def test_duels_show_the_numbers_of_the_library(opened, service, model):
-    from sadrec.serving.interview import places
+    from sadrec.serving.verbs.interviews import _RANKED
 
     page = opened(service)
     assert numbers(page, "bits")[0] > 0.5
@@ -253,9 +251,11 @@ def test_duels_show_the_numbers_of_the_library(opened, service, model):
     one, other = np.triu_indices(10, 1)
     sure = visitor.probability("visitor", ids[one], ids[other]).mean()
     assert numbers(page, "sure") == numbers(page, "taste_sure") == pytest.approx([sure])
-    spread = places(visitor, ids)
-    assert numbers(page, "place_lower") == spread["lower"] and numbers(page, "place_upper") == spread["upper"]
-    assert numbers(page, "first") == spread["first"][:1]
+    best, _ = visitor.recommend("visitor", N=_RANKED, filter_already_liked_items=False)
+    rows = (visitor.state.items.positions(some) for some in (ids, best))
+    lower, upper, first = map(np.ndarray.tolist, places(visitor.state.belief, *rows))
+    assert numbers(page, "place_lower") == lower and numbers(page, "place_upper") == upper
+    assert numbers(page, "first") == first[:1]
     assert numbers(page, "score") == pytest.approx(scores[:5].tolist())
     assert numbers(page, "taste_intransitivity") == pytest.approx([visitor.intransitivity("visitor")])
     pair = [
@@ -293,14 +293,14 @@ def test_a_ring_tells_how_often_a_step_is_answered_so_from_how_sure_its_directio
     assert numbers(page, "probability") == pytest.approx(chances.tolist())
     assert len(numbers(page, "cycle_probability")) == 1
     told = page.locator("main").inner_text()
-    assert "answered so in" in told and "sure that all steps point this way" in told and "at once" not in told
+    assert "preferred in" in told and "sure that all steps point this way" in told and "at once" not in told
     weakest = page.locator(".steps li").evaluate_all("all => all.findIndex(e => e.innerText.includes('weakest'))")
     assert weakest == chances.argmin()
     assert "known exactly" in page.locator("footer").inner_text()
 
 
 def test_a_ring_runs_through_an_item(opened, service, model):
-    from sadrec.ranking.cycles import cycle_through
+    from sadrec.ranking import cycle_through
 
     around = model.cycles(7)[0].path[1]
     page = opened(service, f"#/ring?user=7&item={around}")
@@ -361,7 +361,7 @@ def test_what_dethrones_a_winner_is_what_the_library_says(opened, service, model
         if found:
             break
     page = opened(service, f"#/slate?user={user}&items={json.dumps(best[:5])}")
-    titles = {one["item"]: one["title"] for one in service.store.current.items.entries}
+    titles = {one["item"]: one["title"] for one in service.reloader.current.items.entries}
     told = page.locator(".spoilers").inner_text()
     for one in found[:3]:
         assert titles[one.item] in told and titles[one.winner_with] in told
@@ -489,7 +489,7 @@ def test_the_list_changes_visibly_and_is_told(opened, service):
     page = opened(service, reduced_motion="no-preference")
     answer(page)
     assert page.locator(".moved").count() > 0
-    assert page.locator(".said[role=status]").inner_text().count(".") >= 2
+    assert page.locator(".status[role=status]").inner_text().count(".") >= 2
     still = opened(service)
     answer(still)
     assert still.evaluate("document.getAnimations().length") == 0
@@ -514,7 +514,8 @@ def test_contradictions_are_told_and_asked_again(opened, service, model):
     cycle = model.cycles(7)[0].path[:3].tolist()
     pairs = [[cycle[0], cycle[1]], [cycle[1], cycle[2]], [cycle[2], cycle[0]], [50, 51], [51, 50]]
     page = opened(service, f"#/duel?answers={json.dumps(pairs)}")
-    found = contradictions_of(model, said_by(model, pairs))
+    visitor = model.visitor(comparisons=said_by(model, pairs))
+    found = contradictions(visitor.state.belief, *visitor.state.items.positions(np.array(pairs)).T)
     assert page.locator(".doubts li").count() == len(found) == 2
     assert numbers(page, "contradiction") == pytest.approx([one.probability for one in found if len(one.path) > 2])
 
@@ -653,11 +654,30 @@ def test_every_panel_of_other_models(opened, kitchen, kind):
     with serving(kitchen, model, **more) as service:
         page = opened(service)
         answer(page, times=2)
-        for panel in PANELS:
-            page.goto(f"{service.address}/#/{panel}" + "?user=7" * (panel in ("ring", "slate", "worth")))
+        for panel in (*PANELS, "lists"):
+            page.goto(f"{service.address}/#/{panel}" + "?user=7" * (panel in ("ring", "slate", "worth", "lists")))
             ready(page, panel)
             assert page.get_by_role("alert").count() == 0, panel
             assert "NaN" not in page.locator("main").inner_text()
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_model_of_interactions_opens_with_lists_reasons_and_neighbours(opened, kitchen, size):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="pip install axe-playwright-python").Axe()
+    liked = np.random.default_rng(0).random((80, 60)) < 0.2
+    model = SAD(factors=6, iterations=5).fit(liked, show_progress=False)
+    model.save(kitchen / "liked.sad")
+    with serving(kitchen, "liked.sad") as service:
+        page = opened(service, "", size)
+        ids, scores = model.recommend(0, N=10)
+        assert numbers(page, "list_score") == pytest.approx(scores.tolist(), abs=1e-5)
+        page.locator(".panel-lists .steps button").nth(2).press("Enter")
+        page.wait_for_function("id => location.hash.includes('item=' + id)", arg=int(ids[2]))
+        ready(page, "lists")
+        assert numbers(page, "why_margin") == pytest.approx([model.preference(0, ids[2], ids[3])], abs=1e-5)
+        assert numbers(page, "cosine") == pytest.approx(model.similar_items(ids[2], 6)[1][1:].tolist(), abs=1e-5)
+        assert axe.run(page, options={"resultTypes": ["violations"]}).violations_count == 0
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 @pytest.mark.parametrize("items", [1, 2, 3])
@@ -693,13 +713,13 @@ def test_a_service_that_is_away_is_asked_again(opened, service):
 
 def test_a_model_that_is_exchanged_is_said_and_shown(opened, kitchen):
     from sadrec.serving import ServeSettings
-    from sadrec.serving.served import Served
+    from sadrec.serving.loaded import Loaded
 
     with serving(kitchen, twin="twin.sad", test="test.csv") as service:
         page = opened(service, "#/worth")
         before = numbers(page, "share_unexplained")
         other = ServeSettings(str(kitchen / "other.sad"), items=str(kitchen / "items.csv"))
-        service.store.current = Served.load(other)
+        service.reloader.current = Loaded.load(other)
         page.get_by_label("one user").check()
         page.locator(".who [role=combobox]").click()
         page.get_by_text("A new model is served").wait_for()
@@ -727,7 +747,7 @@ def test_a_model_without_cycles_says_so(opened, kitchen):
 
 
 def test_a_service_with_keys_asks_for_one(opened, kitchen, browser):
-    from sadrec.serving.keys import new_key
+    from sadrec.serving import new_key
 
     key = new_key(kitchen / "keys", "the explorer")
     with serving(kitchen, keys="keys") as service:
@@ -778,6 +798,30 @@ def test_a_model_of_comparisons_opens_with_its_leaderboard(opened, service, mode
     assert numbers(page, "strength") == pytest.approx(expected["strength"].to_list(), abs=1e-4)
     names = page.locator(".board th[scope=row]").all_inner_texts()
     assert len(names) == len(set(names)) == len(expected)
+
+
+TASTE = re.compile(r"\btaste|prefer|rather have|\busers?\b|\bperson|\bpeople|somebody", re.IGNORECASE)
+
+
+def test_a_model_of_matches_speaks_of_matches(opened, kitchen):
+    """One judge: decks that played each other. No panel has a word of taste."""
+    once = simulate("sim2", n=1, m=12, k=3, seed=3).comparisons
+    games = list(zip(once.winner_index.tolist(), once.loser_index.tolist(), strict=True))
+    SAD().fit(10 * games + 2 * [(loser, winner) for winner, loser in games], show_progress=False).save(
+        kitchen / "decks.sad"
+    )
+    with serving(kitchen, "decks.sad", None) as service:
+        page = opened(service, "#/duel")
+        assert page.get_by_role("link", name="Nemesis").count() == 0
+        answer(page, times=6)
+        page.get_by_role("button", name="Show the ranking").click()
+        for panel in PANELS:
+            if panel != "nemesis":
+                page.evaluate(
+                    "panel => { if (!location.hash.startsWith('#/' + panel)) location.hash = '#/' + panel; }", panel
+                )
+                ready(page, panel)
+                assert TASTE.findall(page.locator("body").inner_text()) == [], panel
 
 
 def test_the_leaderboard_is_sorted_and_searched(opened, service, model):
@@ -832,14 +876,12 @@ def test_a_page_in_one_file_works_alone(browser, page_file, size):
 
 
 def test_a_page_in_one_file_shows_ten_thousand_items(browser, tmp_path):
-    from sadrec.ranking.leaderboard import leaderboard
-    from sadrec.ranking.report import arena_report
-    from sadrec.serving.page import static_page
+    from sadrec.ranking import arena_report
+    from sadrec.serving import static_page
 
-    scores, every = np.random.default_rng(0).standard_normal((10_000, 1)), np.arange(10_000)
+    scores = np.random.default_rng(0).standard_normal((10_000, 1))
     belief = SAD.from_factors([[1.0]], scores).state.belief
-    table = leaderboard(belief, np.zeros(1, int), every, every)
-    report = arena_report(belief, np.zeros(1, int), every.astype(str), table, 0.9, None)
+    table, report = arena_report(belief, np.zeros(1, int), np.arange(10_000).astype(str), 0.9, None)
     (tmp_path / "page.html").write_text(static_page(report, "Ten thousand"))
     page = browser.new_page()
     page.goto((tmp_path / "page.html").as_uri())

@@ -132,7 +132,7 @@ def test_a_twin_without_a_test_says_that_nothing_was_tested(started):
 @pytest.mark.parametrize("stranger", ["nobody", 999])
 def test_a_test_of_strangers_is_refused(started, folder, stranger):
     (folder / "strangers.csv").write_text(f"user,winner,loser\n{stranger},1,2\n")
-    with pytest.raises(ValueError, match=r"strangers.csv': none of its comparisons"):
+    with pytest.raises(ValueError, match=r"strangers.csv': the model does not know"):
         started(test="strangers.csv")
 
 
@@ -149,7 +149,7 @@ def liked():
     [
         (SAD, {"loss": "softmax"}),
         (SAD, {"loss": "softmax", "bias": False}),
-        (SAD, {"negative_candidates": 8}),
+        (SAD, {"loss": "pairwise", "negative_candidates": 8}),
         (BPR, {}),
     ],
     ids=["softmax", "softmax without bias", "hard negatives", "T = 1"],

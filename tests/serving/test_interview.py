@@ -5,9 +5,10 @@ import pytest
 
 from sadrec import SAD, Comparisons
 from sadrec.data import simulate
+from sadrec.ranking import contradictions, surprises
 from sadrec.ranking.cycles import cycles
 from sadrec.ranking.tournament import Tournament
-from sadrec.serving.interview import contradictions_of, next_question, places, surprises, vector_covariance
+from sadrec.serving.interview import next_question
 
 
 @pytest.fixture(scope="module")
@@ -29,10 +30,17 @@ def said_by(model, pairs):
 
 def question(model, pairs, items=None):
     said = said_by(model, pairs)
-    found = [] if said is None else contradictions_of(model, said)
-    return next_question(
-        model.visitor(comparisons=said), "visitor", list(model.items) if items is None else items, said, found
-    )
+    items = list(model.items) if items is None else items
+    return next_question(model.visitor(comparisons=said), "visitor", items, said, contradictions_in(model, pairs))
+
+
+def contradictions_in(model, pairs):
+    """The contradictions in answers about items whose ids are their positions."""
+    return contradictions(belief_of(model, pairs), *np.array(pairs).T) if pairs else []
+
+
+def belief_of(model, pairs):
+    return model.visitor(comparisons=said_by(model, pairs)).state.belief
 
 
 def interviewed(model, taste, number):
@@ -96,8 +104,7 @@ def test_an_answer_against_the_others_is_asked_again_with_its_sides_exchanged(mo
     at = int(np.argmin(np.abs(chances - 0.97)))
     slip = (int(other[at]), int(one[at]))
     contrary = [*pairs[:6], slip, *pairs[6:]]
-    said = said_by(model, contrary)
-    assert surprises(model.visitor(comparisons=said), said).argmin() == 6
+    assert surprises(belief_of(model, contrary), *np.array(contrary).T).argmin() == 6
     asked = question(model, contrary)
     assert (asked.item, asked.rival, asked.reason) == (slip[1], slip[0], "surprise")
     assert {question(model, [*pairs, slip]).item, question(model, [*pairs, slip]).rival} != set(slip)  # it waits
@@ -107,11 +114,10 @@ def test_an_answer_against_the_others_is_asked_again_with_its_sides_exchanged(mo
 
 def test_a_surprise_is_what_the_other_answers_say(model, interview):
     pairs = interview[0]
-    said = said_by(model, pairs)
-    told = surprises(model.visitor(comparisons=said), said)
+    chances = surprises(belief_of(model, pairs), *np.array(pairs).T)
     for at in (0, 5, 11):
         rest = model.visitor(comparisons=said_by(model, pairs[:at] + pairs[at + 1 :]))
-        assert told[at] == pytest.approx(rest.probability("visitor", *pairs[at]), abs=0.1)
+        assert chances[at] == pytest.approx(rest.probability("visitor", *pairs[at]), abs=0.1)
 
 
 def test_an_open_cycle_is_asked_about_again(model):
@@ -119,7 +125,7 @@ def test_an_open_cycle_is_asked_about_again(model):
     for _ in range(200):
         a, b, c = rng.choice(60, 3, replace=False).tolist()
         pairs = [(a, b), (b, c), (c, a), (0, 59), (1, 58)]
-        (found, *_) = contradictions_of(model, said_by(model, pairs))
+        (found, *_) = contradictions_in(model, pairs)
         if 0.2 < found.probability < 0.8:
             break
     asked = question(model, pairs)
@@ -130,21 +136,9 @@ def test_nothing_is_left_to_ask_about_two_items(model):
     assert question(model, [(0, 1)], [0, 1]) is None
 
 
-def test_places_are_those_of_drawn_vectors(model):
-    visitor = model.visitor(comparisons=said_by(model, [(1, 4), (2, 5), (3, 6)]))
-    ids, _ = visitor.recommend("visitor", N=10)
-    found = places(visitor, ids)
-    assert all(1 <= low <= high <= 60 for low, high in zip(found["lower"], found["upper"], strict=True))
-    rng = np.random.default_rng(5)
-    drawn = rng.multivariate_normal(visitor.user_factors[0], vector_covariance(visitor), 4000)
-    first = (drawn @ visitor.item_vectors().T).argmax(axis=1)
-    shares = [(first == item).mean() for item in ids]
-    assert found["first"] == pytest.approx(shares, abs=0.05)
-
-
 def test_a_cycle_in_answers_is_found_as_the_tournament_of_answers_has_it(model):
     pairs = [(0, 1), (1, 2), (2, 0)]
-    (found,) = contradictions_of(model, said_by(model, pairs))
+    (found,) = contradictions_in(model, pairs)
     wins = np.zeros((3, 3))
     for winner, loser in pairs:
         wins[winner, loser], wins[loser, winner] = 1, -1

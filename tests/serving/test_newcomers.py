@@ -169,7 +169,7 @@ def test_new_items_that_cannot_be_placed_are_refused_in_words(films, new, words)
     ("who", "words"),
     [
         ({"user": 0, "features": {"age": 3}}, "give a user, or the features of a visitor"),
-        ({"features": {}}, "features is empty: nothing is known of this visitor"),
+        ({"features": {}}, "features is empty. Leave it out"),
         ({"features": []}, "features is empty"),
         ({"features": {"age": "old"}}, "features has 'age': 'old'"),
         ({"features": {"age": 10**30}}, "features of the user are too far from all that the fit has seen"),

@@ -162,11 +162,11 @@ def test_clients_that_ask_nothing_delay_no_end_and_those_in_flight_get_their_ans
 def test_a_request_that_never_arrives_is_ended_with_the_draining(settings):
     from types import SimpleNamespace
 
-    from sadrec.serving import worker
+    from sadrec.serving import server as servers
 
     ended = []
 
-    class Slow(worker.protocol_of(settings())):
+    class Slow(servers.protocol_of(settings())):
         def __init__(self):
             self._arriving, self.cycle = True, None
 
@@ -174,7 +174,7 @@ def test_a_request_that_never_arrives_is_ended_with_the_draining(settings):
             ended.append(self)
 
     async def drain():
-        server = worker.Server(uvicorn.Config("none"), None, settings(drain_seconds=0.1), SimpleNamespace())
+        server = servers.Server(uvicorn.Config("none"), None, settings(drain_seconds=0.1), SimpleNamespace())
         server.servers = []
         server.server_state.connections.add(Slow())
         await server._drain(last=False)
@@ -184,20 +184,23 @@ def test_a_request_that_never_arrives_is_ended_with_the_draining(settings):
 
 
 def test_a_worker_that_does_not_end_is_killed(settings, monkeypatch):
-    from sadrec.serving import run
+    from sadrec.serving import supervisor as supervisors
 
-    monkeypatch.setattr(run, "SLOWEST", 0)
-    monkeypatch.setattr(run, "_HURRY", 0)
-    supervisor = run.Supervisor(settings(drain_seconds=0.0), port=0)
-    try:
-        process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-        worker = run.Worker(process, 0, None)
+    monkeypatch.setattr(supervisors, "SLOWEST", 0)
+    monkeypatch.setattr(supervisors, "_HURRY", 0)
+    supervisor = supervisors.Supervisor(settings(drain_seconds=0.0), port=0)
+
+    async def outlived():
+        sleeping = sys.executable, "-c", "import time; time.sleep(600)"
+        worker = supervisors.WorkerProcess(0, True, await asyncio.create_subprocess_exec(*sleeping))
         supervisor.workers.append(worker)
-        supervisor._act()
-        assert process.poll() is None
-        worker.retired = time.monotonic() - 1
-        supervisor._act()
-        assert process.wait(PATIENCE) == -signal.SIGKILL
+        await asyncio.sleep(0.1)
+        assert worker.process.returncode is None
+        supervisor._end(worker, 0)
+        return await worker.process.wait()
+
+    try:
+        assert asyncio.run(outlived()) == -signal.SIGKILL
     finally:
         supervisor.socket.close()
         shutil.rmtree(supervisor.folder)
@@ -218,7 +221,7 @@ def test_a_worker_that_dies_is_replaced_and_figures_go_on(folder):
 
 
 def test_another_model_takes_the_place_in_all_workers(folder, tmp_path):
-    from sadrec._files import checksum_of, write_whole
+    from sadrec._core.files import checksum_of, write_whole
 
     path = tmp_path / "served.sad"
     write_whole(path, (folder / "model.sad").read_bytes())
@@ -228,6 +231,23 @@ def test_another_model_takes_the_place_in_all_workers(folder, tmp_path):
             write_whole(path, (folder / "other.sad").read_bytes())
             running.wait_until(lambda: running.models() == {checksum_of(folder / "other.sad"): 2.0})
         assert load.failures == [] and load.asked
+
+
+def test_a_replacement_that_cannot_load_leaves_the_old_worker_and_the_next_one_takes_its_place(folder, tmp_path):
+    from sadrec._core.files import write_whole
+
+    path = tmp_path / "served.sad"
+    write_whole(path, (folder / "model.sad").read_bytes())
+    with Running(str(path)) as running:
+        before = running.workers()
+        path.unlink()
+        running.process.send_signal(signal.SIGHUP)
+        running.wait_until(lambda: "the old one goes on" in running.said)
+        assert running.workers() >= before and running.ask("/v1/recommend?user=7")[0] == 200
+        write_whole(path, (folder / "model.sad").read_bytes())
+        running.process.send_signal(signal.SIGHUP)
+        running.wait_until(lambda: len(running.workers()) == 1 and not before & running.workers())
+        assert running.ask("/v1/recommend?user=7")[0] == 200
 
 
 def test_workers_end_when_the_process_that_started_them_is_killed(folder):
@@ -248,18 +268,18 @@ def test_workers_end_when_the_process_that_started_them_is_killed(folder):
 
 
 def test_no_library_of_a_worker_takes_more_threads_than_one(folder, monkeypatch):
-    from sadrec.serving import ServeSettings, run
+    from sadrec.serving import ServeSettings, supervisor
 
     class Started(Exception):
         pass
 
-    def start(*_, env, **__):
+    async def start(*_, env, **__):
         raise Started(env)
 
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "2")
-    monkeypatch.setattr(run.subprocess, "Popen", start)
+    monkeypatch.setattr(supervisor.asyncio, "create_subprocess_exec", start)
     with pytest.raises(Started) as caught:
-        run.Supervisor(ServeSettings(str(folder / "model.sad")), port=0).run()
+        supervisor.Supervisor(ServeSettings(str(folder / "model.sad")), port=0).run()
     monkeypatch.undo()
     program = (
         "import numpy, scipy.linalg, threadpoolctl\n"

@@ -16,15 +16,14 @@ import numpy as np
 import pytest
 
 from sadrec import SAD, Comparisons
-from sadrec._files import checksum_of
+from sadrec._core.files import checksum_of
 from sadrec.data import _text
-from sadrec.serving import questions, verbs
+from sadrec.serving import Keys, new_key, questions, verbs
 from sadrec.serving.events import EventLog
-from sadrec.serving.keys import Keys, new_key
+from sadrec.serving.loaded import Loaded
 from sadrec.serving.metrics import Metrics
-from sadrec.serving.served import Served
+from sadrec.serving.reload import Reloader, load_warm
 from sadrec.serving.settings import MOST_AT_ONCE, MOST_BODY, MOST_CONNECTIONS
-from sadrec.serving.store import Store, loaded
 
 
 # -- who is not known -------------------------------------------------------------------------------------------------
@@ -51,7 +50,7 @@ def test_an_unknown_user_comes_back_as_given(running, user):
     ("users", "given", "expected"), [([1.5, 2.5], "nan", "nan"), ([1.5, 2.5], "3.5", 3.5), (["1", "2"], "9", "9")]
 )
 def test_a_number_comes_back_as_a_number_where_ids_are_numbers(users, given, expected):
-    served = Served(SAD.from_factors(np.ones((2, 1)), np.ones((2, 1)), users=users), "digest")
+    served = Loaded(SAD.from_factors(np.ones((2, 1)), np.ones((2, 1)), users=users), "digest")
     asked = questions.Recommend(user=given, fallback="popular")
     assert verbs.recommend(served, asked)["user"] == expected
 
@@ -65,7 +64,7 @@ def test_an_unknown_item_is_named(running):
 def test_an_empty_list_is_no_silent_average_user(running, said):
     for verb, more in (("recommend", {}), ("visitor", {}), ("prefer", {"pairs": [{"item": 1, "rival": 2}]})):
         answer = running.client.post(f"/v1/{verb}", json={**said, **more})
-        assert answer.status_code == 422 and "is empty: nothing is known of this visitor" in answer.json()["error"]
+        assert answer.status_code == 422 and "is empty. Leave it out" in answer.json()["error"]
     answer = running.client.post("/v1/recommend", json={**said, "fallback": "popular", "N": 3}).json()
     assert answer["fallback"] == "popular" and answer["user"] == "everybody"
     assert [one["item"] for one in answer["items"]] == running.model.recommend(None, N=3)[0].tolist()
@@ -148,7 +147,7 @@ def test_who_asks_when_too_much_is_asked_already_is_told_to_wait(started):
     running.service._at_once = MOST_AT_ONCE
     answer = running.client.post("/v1/rank", json={"user": 7, "items": [1, 2]})
     assert answer.status_code == 503 and answer.headers["retry-after"] == "1"
-    assert "too much is asked at once" in answer.json()["error"]
+    assert "too many requests at once" in answer.json()["error"]
     assert running.client.get("/v1/recommend?user=7").status_code == 200  # takes no time
     assert [running.client.get(path).status_code for path in ("/livez", "/readyz", "/metrics")] == [200, 200, 200]
     running.service._at_once = 0
@@ -339,7 +338,7 @@ def test_a_service_that_is_ready_answers(started, monkeypatch):
 
 def test_a_draining_service_asks_its_clients_to_leave(started):
     running = started()
-    running.service.store.draining = True
+    running.service.reloader.draining = True
     assert running.client.get("/readyz").status_code == 503
     for path in ("/v1/recommend?user=7", "/v1/describe"):
         assert running.client.get(path).headers["connection"] == "close"
@@ -352,14 +351,14 @@ def test_the_page_may_load_nothing_foreign(running):
 
 
 def test_a_fault_is_an_answer_too(started, monkeypatch):
-    from sadrec.serving import verbs
+    from sadrec.serving.verbs import catalogue
 
     running = started()
 
     def fail(*_):
         raise RuntimeError("bug")
 
-    monkeypatch.setattr(verbs, "describe", fail)
+    monkeypatch.setattr(catalogue, "known_features", fail)
     answer = running.client.get("/v1/describe")
     assert answer.status_code == 500 and "bug" not in answer.text
     assert "sadrec_errors_total 1.0" in running.client.get("/metrics").text
@@ -383,7 +382,7 @@ def test_true_is_no_number(running):
     parts = running.service.app.openapi()["components"]["schemas"]
     for path, name in number_fields(running.service):
         verb = path.rsplit("/", 1)[1]
-        body = {"question": "Ask"}.get(verb, verb.capitalize())
+        body = {"question": "Ask", "visitor": "VisitorQuestion"}.get(verb, verb.capitalize())
         question = {field: needed[field] for field in parts[body].get("required", ())}
         assert running.client.post(path, json=question).status_code == 200, path
         for value in (True, False):
@@ -403,7 +402,7 @@ def test_a_changed_file_answers_and_a_damaged_one_does_not(folder, tmp_path):
 
     path = tmp_path / "served.sad"
     shutil.copy(folder / "model.sad", path)
-    store = Store(ServeSettings(str(path)), Metrics())
+    store = Reloader(ServeSettings(str(path)), Metrics())
     asyncio.run(store.load())
     first = store.current
     assert not asyncio.run(store.look()) and store.current is first
@@ -434,8 +433,8 @@ def test_a_pipe_in_the_place_of_the_model_leaves_the_old_one_and_is_said(folder,
 
     path = tmp_path / "served.sad"
     shutil.copy(folder / "model.sad", path)
-    service = create_app(ServeSettings(str(path)), loaded(ServeSettings(str(path))))
-    client, store = TestClient(service), service.store
+    service = create_app(ServeSettings(str(path)), load_warm(ServeSettings(str(path))))
+    client, store = TestClient(service), service.reloader
 
     def said():
         return client.get("/readyz").json()["problem"], "sadrec_files_unusable 1.0" in client.get("/metrics").text
@@ -455,14 +454,14 @@ def test_a_pipe_in_the_place_of_the_model_leaves_the_old_one_and_is_said(folder,
 
 
 def test_a_disk_that_does_not_answer_holds_up_nobody(folder, tmp_path, monkeypatch):
-    from sadrec.serving import ServeSettings, store
+    from sadrec.serving import ServeSettings, reload
 
     path, answers = tmp_path / "served.sad", threading.Event()
     shutil.copy(folder / "model.sad", path)
-    usual = store.loaded
-    current = Store(ServeSettings(str(path), reload_seconds=0.01), Metrics())
-    monkeypatch.setattr(store, "LOAD_SECONDS", 0.2)
-    monkeypatch.setattr(store, "loaded", lambda settings: answers.wait() and usual(settings))
+    usual = reload.load_warm
+    current = Reloader(ServeSettings(str(path), reload_seconds=0.01), Metrics())
+    monkeypatch.setattr(reload, "LOAD_SECONDS", 0.2)
+    monkeypatch.setattr(reload, "load_warm", lambda settings: answers.wait() and usual(settings))
 
     async def watched():
         watching, rounds = asyncio.create_task(current.watch()), 0
@@ -470,7 +469,7 @@ def test_a_disk_that_does_not_answer_holds_up_nobody(folder, tmp_path, monkeypat
             await asyncio.sleep(0.01)  # the loop goes on
             rounds += 1
         assert current.current is None and rounds > 5
-        monkeypatch.setattr(store, "LOAD_SECONDS", 60.0)
+        monkeypatch.setattr(reload, "LOAD_SECONDS", 60.0)
         answers.set()
         while current.current is None:
             await asyncio.sleep(0.01)
@@ -482,7 +481,7 @@ def test_a_disk_that_does_not_answer_holds_up_nobody(folder, tmp_path, monkeypat
 
 def test_whoever_looks_at_files_ends_when_the_service_does():
     """A cancellation that met the end of a look was lost, and the service waited for it."""
-    from sadrec.serving.store import again_and_again, aside
+    from sadrec.serving.reload import again_and_again, aside
 
     async def ended(delay):
         watching = asyncio.create_task(again_and_again(lambda: aside(lambda: None, 10), 0.0001))
@@ -511,11 +510,11 @@ def test_a_pipe_in_the_place_of_the_keys_allows_nobody(tmp_path):
 
 def test_what_goes_with_a_model_must_fit_it(settings):
     with pytest.raises(ValueError, match="is no twin: its T is not 1"):
-        loaded(settings(twin="other.sad"))
+        load_warm(settings(twin="other.sad"))
     with pytest.raises(ValueError, match="knows other users than the model"):
-        loaded(settings("clicks.sad", twin="twin.sad"))
+        load_warm(settings("clicks.sad", twin="twin.sad"))
     with pytest.raises(ValueError, match="needs a column of ids"):
-        loaded(settings(items="test.csv"))
+        load_warm(settings(items="test.csv"))
 
 
 # -- people's answers -------------------------------------------------------------------------------------------------
@@ -621,7 +620,7 @@ def test_answers_that_find_the_disk_full_are_refused_in_words_and_others_are_in_
 def test_a_log_that_nobody_reads_holds_up_no_process():
     """Tracebacks filled the pipe of the standard error; the worker waited, and had to be killed."""
     program = (
-        "import logging; from sadrec.serving.run import log_without_waiting; log_without_waiting()\n"
+        "import logging; from sadrec.serving.supervisor import log_without_waiting; log_without_waiting()\n"
         "for _ in range(1000): logging.error('x' * 5000)\n"
     )
     process = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE)
@@ -650,18 +649,17 @@ def test_a_table_of_items_that_cannot_be_used_is_told_in_one_line_with_its_name(
     monkeypatch.setattr(_text, "FREE", 1000)  # what any file may unpack to
     (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(ValueError, match=f"{name}: the table of items cannot be read") as caught:
-        loaded(settings(items=name))
+        load_warm(settings(items=name))
     assert "\n" not in str(caught.value)
 
 
 def test_a_packed_table_of_items_names_them(folder, settings):
     (folder / "packed.csv.gz").write_bytes(gzip.compress(b"item,title\n3,Soup\n", mtime=0))
-    assert loaded(settings(items="packed.csv.gz")).items.titles[3] == "Soup"
+    assert load_warm(settings(items="packed.csv.gz")).items.titles[3] == "Soup"
 
 
 def test_the_interface_says_how_a_key_is_sent(tmp_path):
-    from sadrec.serving import ServeSettings, create_app
-    from sadrec.serving.keys import new_key
+    from sadrec.serving import ServeSettings, create_app, new_key
 
     new_key(tmp_path / "keys", "ann")
     ways = {}

@@ -20,10 +20,10 @@ def start(settings):
     import uvicorn
 
     from sadrec.serving import create_app
-    from sadrec.serving.store import loaded
-    from sadrec.serving.worker import end_stalled, protocol_of
+    from sadrec.serving.reload import load_warm
+    from sadrec.serving.server import end_stalled, protocol_of
 
-    served, running = loaded(settings()), []
+    served, running = load_warm(settings()), []
 
     def begin(**more):
         chosen = settings(reload_seconds=0, **more)
@@ -143,13 +143,13 @@ def until(holds, seconds=30):
 
 def test_clients_that_read_nothing_are_cut_off_and_hold_up_nobody(start, monkeypatch, caplog):
     """260 of them, and all others were told for minutes that too much is asked at once."""
-    from sadrec.serving import service
+    from sadrec.serving import middleware
 
     running = start(stall_seconds=1.0)
     slow = [asking(running.port, 20, 4096) for _ in range(12)]
     until(lambda: running.service.stalled == len(slow) and not running.service._at_once)  # all wait for a reader
-    monkeypatch.setattr(service, "MOST_AT_ONCE", 4)
-    monkeypatch.setattr(service, "MOST_CONNECTIONS", 6)
+    monkeypatch.setattr(middleware, "MOST_AT_ONCE", 4)
+    monkeypatch.setattr(middleware, "MOST_CONNECTIONS", 6)
     for _ in range(5):
         with connected(running.port) as client:
             client.sendall(HEAD + BODY)
@@ -160,6 +160,21 @@ def test_clients_that_read_nothing_are_cut_off_and_hold_up_nobody(start, monkeyp
     for client in slow:
         client.close()
     assert not caplog.records  # what is left of their requests is given up without a fault
+
+
+def test_pipelined_requests_wait_until_the_answers_before_them_are_taken(start):
+    """Else a few hundred clients that read nothing kept a worker busy for ten seconds."""
+    running = start(stall_seconds=30.0)
+    margins = running.service.metrics.requests.labels("margins", "200")._value
+    before = margins.get()
+    with asking(running.port, 20, 4096) as client:
+        until(lambda: margins.get() > before)
+        time.sleep(0.5)
+        assert margins.get() - before <= 2
+        found = b""
+        while found.count(b"HTTP/1.1 200 OK") < 20 or not found.endswith(b"}"):
+            found += client.recv(65536)
+    assert margins.get() - before == 20
 
 
 def test_a_client_that_reads_slowly_gets_its_answers(start):

@@ -7,9 +7,7 @@ import polars as pl
 import pytest
 
 from sadrec import SAD, Comparisons
-from sadrec.ranking.cycles import cycle_through, cyclic_triads, recommend_groups
-from sadrec.ranking.slates import nemeses, spoilers
-from sadrec.serving.interview import contradictions_of
+from sadrec.ranking import contradictions, cycle_through, cyclic_triads, nemeses, recommend_groups, spoilers
 
 SAID = [(1, 2), (2, 3), (4, 1), (5, 9)]
 
@@ -165,7 +163,7 @@ def test_the_next_question(running, clicks):
     content = ask(clicks, "question", likes=[1, 2], items=items, N=3)
     assert content["source"] == "visitor" and len(content["questions"]) == 3
     refused = clicks.client.post("/v1/question", json={"user": 7})
-    assert refused.status_code == 422 and "how sure" in refused.json()["error"]
+    assert refused.status_code == 422 and "no uncertainty about its users" in refused.json()["error"]
 
 
 def test_all_about_a_visitor(running):
@@ -174,10 +172,11 @@ def test_all_about_a_visitor(running):
     model = running.model.visitor(comparisons=said(running.model, pairs))
     ids, _ = model.recommend("visitor", N=5)
     assert [one["item"] for one in content["items"]] == ids.tolist()
-    (found,) = contradictions_of(running.model, said(running.model, pairs))
+    winners, losers = (model.state.items.positions(list(side)) for side in zip(*pairs, strict=True))
+    (found,) = contradictions(model.state.belief, winners, losers)
     (shown,) = content["contradictions"]
-    assert [one["item"] for one in shown["path"]] == found.path.tolist() and shown["verdict"] == found.verdict
-    assert shown["probability"] == found.probability
+    assert [one["item"] for one in shown["path"]] == model.items[found.path].tolist()
+    assert shown["verdict"] == found.verdict and shown["probability"] == found.probability
     assert [one["probability"] for one in content["stated"]] == pytest.approx(
         [model.probability("visitor", *pair) for pair in pairs]
     )

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from sadrec import SAD
-from sadrec._files import read_arrays
+from sadrec._core.files import read_arrays
 from sadrec.data import simulate
 from studies.simulation import fits
 from studies.simulation.__main__ import find_authors_file, simulation_command

@@ -2,6 +2,7 @@
 
 import importlib
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -107,7 +108,7 @@ def test_every_row_runs_on_the_sets_it_was_given(study):
 
 
 def test_a_second_run_computes_nothing_again(study, data, folder, monkeypatch):
-    for work in ("compare._Work._done", "tune._Work._tried"):
+    for work in ("compare._SplitWork._done", "tune._TrialWork._tried"):
         module, kind, method = work.split(".")
         used = importlib.import_module(f"sadrec.evaluation.{module}")
         monkeypatch.setattr(getattr(used, kind), method, lambda *_: pytest.fail("fitted again"))
@@ -260,7 +261,7 @@ def test_what_was_selected_is_kept_while_the_files_are_the_same(netflix, tmp_pat
     first = load_study_data("netflix", netflix, tmp_path / "kept")
     from studies.table import data as module
 
-    monkeypatch.setattr(module, "load", lambda *given: pytest.fail("the original files were read again"))
+    monkeypatch.setattr(module, "load_netflix", lambda *given: pytest.fail("the original files were read again"))
     again = load_study_data("netflix", netflix, tmp_path / "kept")
     assert again.interactions.to_frame().equals(first.interactions.to_frame())
     assert again.interactions.item_titles.tolist() == first.interactions.item_titles.tolist()
@@ -268,3 +269,10 @@ def test_what_was_selected_is_kept_while_the_files_are_the_same(netflix, tmp_pat
     (netflix / "combined_data_1.txt").touch()
     with pytest.raises(pytest.fail.Exception, match="read again"):
         load_study_data("netflix", netflix, tmp_path / "kept")
+
+
+def test_missing_matplotlib_is_said_before_anything_is_fitted(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "sadrec._core.picture", None)  # cannot be imported, as without matplotlib
+    result = CliRunner().invoke(table_command, ["--dataset", "nothing-of-this-name", "-o", str(tmp_path / "o")])
+    assert result.exit_code == 1 and "pictures need matplotlib" in result.output
+    assert not (tmp_path / "o").exists()

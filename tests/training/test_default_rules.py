@@ -1,4 +1,4 @@
-"""Default settings for interactions: which loss, how strongly held, by the lift of the data."""
+"""Default settings for interactions: one learner, whose factors and length come from the data."""
 
 import numpy as np
 import polars as pl
@@ -6,9 +6,10 @@ import pytest
 import scipy.sparse as sp
 
 from sadrec import BPR, SAD, Comparisons, Interactions
-from sadrec._settings import checked
+from sadrec._core.settings import checked
 from sadrec.models.fitting import settings_for
-from sadrec.training.defaults import as_before, defaults
+from sadrec.training.defaults import SOFTMAX, defaults
+from sadrec.training.resolve import as_before
 
 
 def groups(inside, outside=0.0, users=600, items=300, seed=0):
@@ -28,17 +29,32 @@ def shared():
     return groups(0.1, 0.1)
 
 
-def test_where_taste_is_personal_interactions_meet_many_negatives_at_once(personal, shared):
-    settings = settings_for(SAD(), personal)
-    assert (settings.loss, settings.factors) == ("softmax", 128) and settings.length > 1
-    assert settings_for(SAD(), shared).loss == "pairwise"
-    assert settings_for(SAD(), shared).length == 0
-    for name in ("loss", "factors", "length", "user_balance", "negatives"):
-        assert settings.origins[name] == "data"
+@pytest.mark.parametrize("model", [SAD, BPR])
+def test_all_interactions_are_learnt_against_many_negatives(model, personal, shared):
+    for data in (personal, shared):
+        settings = settings_for(model(), data)
+        assert settings.loss == "softmax" and 64 <= settings.factors <= 384 and 1 < settings.length < 5
+        assert settings.origins["factors"] == settings.origins["length"] == "data"
+        for name in ("loss", "iterations", "learning_rate", "user_balance", "negatives", "bias"):
+            assert settings.origins[name] == "default" and (name == "loss" or getattr(settings, name) == SOFTMAX[name])
 
 
-def test_rules_are_those_of_bpr_too(personal):
-    assert settings_for(BPR(), personal).loss == "softmax"
+def test_what_is_given_is_not_looked_for(personal, monkeypatch):
+    def refuse(*arguments):
+        raise AssertionError("this was given")
+
+    short = {"length": 1.7}
+    with monkeypatch.context() as patch:
+        patch.setattr("sadrec.training.survey.factors_above_chance", refuse)
+        assert settings_for(SAD(factors=8), personal).origins["length"] == "data"
+    with monkeypatch.context() as patch:
+        patch.setattr("sadrec.training.survey._best_length", refuse)
+        settings = settings_for(SAD(advanced=short), personal)
+        assert (settings.origins["factors"], settings.length) == ("data", 1.7)
+    monkeypatch.setattr("sadrec.training.dataset.survey", refuse)
+    settings = settings_for(SAD(factors=8, advanced=short), personal)
+    assert settings.origins["factors"] == settings.origins["length"] == "given"
+    assert settings_for(SAD(loss="pairwise"), personal).factors == 64
 
 
 @pytest.mark.parametrize(
@@ -50,9 +66,8 @@ def test_rules_are_those_of_bpr_too(personal):
         {"advanced": {"adaptive": True}},
     ],
 )
-def test_no_other_setting_chooses_the_loss(personal, shared, given):
-    for data, loss in ((personal, "softmax"), (shared, "pairwise")):
-        assert settings_for(SAD(**given), data).loss == loss
+def test_no_other_setting_chooses_the_loss(personal, given):
+    assert settings_for(SAD(**given), personal).loss == "softmax"
 
 
 @pytest.mark.parametrize(
@@ -68,14 +83,14 @@ def test_a_setting_of_the_other_loss_is_refused_with_the_remedy(personal, given,
 
 
 def test_a_loss_is_taken_as_given(personal, shared):
-    assert settings_for(SAD(loss="pairwise"), personal).loss == "pairwise"
+    assert settings_for(SAD(loss="pairwise"), personal).length == 0
     assert settings_for(SAD(loss="softmax"), shared).length > 0.5
 
 
-def test_comparisons_beside_interactions_keep_the_pairwise_loss(personal):
+def test_comparisons_beside_interactions_are_learnt_with_them(personal):
     said = Comparisons.from_indices([0, 1], [0, 1], [1, 2], users=personal.users[:2], items=personal.items[:3])
     model = SAD(4, iterations=1).fit(personal, show_progress=False, comparisons=said)
-    assert model.settings.loss == "pairwise"
+    assert model.settings.loss == "softmax" and model.state.history[0]["updates"] > personal.matrix.nnz
 
 
 def test_a_fit_that_is_continued_keeps_loss_length_and_balance(personal):
@@ -109,44 +124,12 @@ def test_a_warm_start_keeps_the_loss_of_the_model_unless_another_is_asked_for(pe
     assert after(loss="pairwise").loss == "pairwise"
 
 
-def test_the_length_grows_with_the_catalogue_and_the_lift():
-    def length(items, lift):
-        return defaults("interactions", 1000, items, 50_000, lift, "softmax")["length"]
+def test_pairwise_the_more_is_known_of_each_user_and_item_the_harder_negatives_and_the_weaker_l2():
+    def rule(pairs):
+        values = defaults("interactions", 1_000, 500, pairs, "pairwise")
+        return values["negative_candidates"], round(values["regularization"], 4)
 
-    assert length(40_000, 3.0) > length(1_000, 3.0) > length(1_000, 0.7) > length(1_000, 0.0) > 0.5
-    assert length(1_000, 0.0) > length(1_000, -0.5) > length(1_000, -1.0) == length(1_000, -2.0)
-
-
-def test_with_many_negatives_users_count_more_equally_where_taste_is_personal_alone():
-    def balance(lift, pairs):
-        values = defaults("interactions", 3_000, 1_400, pairs, lift)
-        return values["loss"], values["user_balance"]
-
-    assert balance(0.1, 80_000) == ("softmax", 0.0)
-    assert balance(1.5, 80_000) == ("softmax", 0.5)
-    assert balance(0.1, 120_000) == ("pairwise", 0.3)
-
-
-def test_where_popularity_is_the_better_guess_l2_is_stronger():
-    def l2(lift):
-        return defaults("interactions", 17_000, 1_300, 130_000, lift)["regularization"]
-
-    assert l2(-0.5) == 1.5 * l2(0.0) == 1.5 * l2(1.0)
-
-
-@pytest.mark.parametrize(("pairs", "balance"), [(10_000, 0.0), (20_000, 0.3), (80_000, 0.3), (100_000, 0.1)])
-def test_users_count_more_equally_where_they_have_done_something(pairs, balance):
-    assert defaults("interactions", 1_000, 500, pairs, loss="pairwise")["user_balance"] == balance
-
-
-@pytest.mark.parametrize(("pairs", "loss"), [(9_000, "pairwise"), (20_000, "softmax"), (40_000, "pairwise")])
-def test_many_negatives_at_once_where_little_is_known_of_each_user_and_item(pairs, loss):
-    assert defaults("interactions", 1_000, 500, pairs)["loss"] == loss
-
-
-@pytest.mark.parametrize(("pairs", "bias"), [(20_000, True), (80_000, True), (100_000, False)])
-def test_there_is_no_bias_where_much_is_known_of_each_user_and_item(pairs, bias):
-    assert defaults("interactions", 1_000, 500, pairs)["bias"] is bias
+    assert [rule(pairs) for pairs in (9_000, 40_000, 80_000)] == [(1, 0.02), (3, 0.02), (6, 0.0164)]
 
 
 @pytest.mark.parametrize("users", [1, 2, 3, 9])
@@ -154,7 +137,8 @@ def test_tiny_data_has_settings(users):
     chosen = np.random.default_rng(0).random((users, 5)) < 0.5
     chosen[0, 0] = True
     data = Interactions.from_csr(sp.csr_matrix(chosen.astype(np.float32)))
-    assert settings_for(SAD(), data).loss == "pairwise"
+    model = SAD().fit(data, show_progress=False)
+    assert model.settings.factors == 64 and np.isfinite(model.user_factors).all()
 
 
 def test_where_nothing_meets_negatives_neither_loss_nor_length_is_used():
@@ -179,4 +163,4 @@ def test_vectors_of_free_length_get_a_rate_that_a_softmax_bears():
     data = Interactions.from_csr(dense)
     model = SAD(loss="softmax", factors=8, iterations=5, advanced={"length": 0}).fit(data, show_progress=False)
     assert model.settings.learning_rate == 0.05
-    assert settings_for(SAD(loss="softmax"), data).learning_rate == 0.3
+    assert settings_for(SAD(loss="softmax"), data).learning_rate == SOFTMAX["learning_rate"]

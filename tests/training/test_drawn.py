@@ -9,36 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from sadrec._random import nth_absent, stream_key
+from sadrec._core.random import nth_absent, stream_key
 from sadrec.training.drawn import deal, draw, hardest, place_dtype, room_for_triples
 from sadrec.training.factors import Factors
-from sadrec.training.settings import Settings
 from sadrec.training.trainer import Trainer
+from tests.training import small
 
 
 def make_settings(**changed):
-    values = {
-        "factors": 2,
-        "iterations": 1,
-        "learning_rate": 1e-6,
-        "regularization": 0.0,
-        "rival_regularization": 0.0,
-        "blocks": 1,
-        "seed": 0,
-        "schedule": "constant",
-        "init_scale": 0.1,
-        "learn_rivals": False,
-        "bias": True,
-        "negative_candidates": 1,
-        "order_share": 0.0,
-        "adaptive": False,
-        "user_balance": 0.0,
-        "negatives": 1,
-        "length": 0.0,
-        "solver": "sgd",
-        "loss": "pairwise",
-    }
-    return Settings(**{**values, **changed})
+    values = {"factors": 2, "iterations": 1, "learning_rate": 1e-6, "regularization": 0.0, "rival_regularization": 0.0}
+    values |= {"blocks": 1, "seed": 0, "schedule": "constant", "learn_rivals": False, "bias": True}
+    return small.settings(**{**values, **changed})
 
 
 def counting_trainer(matrix, weights=None, **changed):

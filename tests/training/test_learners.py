@@ -6,13 +6,11 @@ import numpy as np
 import pytest
 
 from sadrec.models.variational import believed
-from sadrec.training.checkpoint import Checkpoints
 from sadrec.training.given import Pairs
 from sadrec.training.layout import count
-from sadrec.training.learners import Learners
-from sadrec.training.leave_one_out import left_out_losses
+from sadrec.training.learners import Learners, Sweeps, left_out_losses
+from sadrec.training.loop import Checkpoints
 from sadrec.training.loop import run as run_step
-from sadrec.training.sweeps import Sweeps
 from sadrec.training.variational import SWEEPS, Variational
 
 

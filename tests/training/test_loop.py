@@ -10,17 +10,15 @@ import time
 import numpy as np
 import pytest
 
-from sadrec._files import fingerprint
-from sadrec._record import CheckpointError
-from sadrec.training.checkpoint import Checkpoints, checkpoints_in
-from sadrec.training.epochs import Epochs
+from sadrec._core.files import fingerprint
+from sadrec._core.record import CheckpointError
 from sadrec.training.factors import initial_factors
 from sadrec.training.given import Pairs
-from sadrec.training.loop import DivergedError
+from sadrec.training.loop import Checkpoints, DivergedError, checkpoints_in
 from sadrec.training.loop import run as run_step
 from sadrec.training.samplers import Stated
-from sadrec.training.settings import Settings
 from sadrec.training.trainer import Trainer
+from tests.training import small
 
 
 def pairs(seed, count=400):
@@ -36,38 +34,26 @@ def trainer(**changed):
     values = {
         "factors": 4,
         "iterations": 8,
-        "learning_rate": 0.1,
         "regularization": 0.001,
         "rival_regularization": 0.01,
         "blocks": 2,
         "seed": 1,
-        "schedule": "linear",
-        "init_scale": 0.1,
-        "learn_rivals": True,
-        "bias": True,
-        "negative_candidates": 1,
-        "order_share": 0.0,
-        "adaptive": False,
-        "user_balance": 0.0,
-        "negatives": 1,
-        "length": 0.0,
-        "solver": "sgd",
-        "loss": "pairwise",
     }
-    settings = Settings(**{**values, **changed})
+    settings = small.settings(**{**values, "bias": True, **changed})
     factors = initial_factors(10, 30, 4, 0.1, True, True, 1)
     return Trainer(factors, settings, None, [Stated(pairs(0))], 1)
 
 
 def run(work, validation=None, **options):
-    return run_step(Epochs(work, validation), **options)
+    work._validation = validation
+    return run_step(work, **options)
 
 
 def loaded(folder, like):
     """Return factors and epoch of the newest checkpoint that suits a trainer, or None."""
-    step = Epochs(Trainer(like.factors.copy(), like.settings))
+    step = Trainer(like.factors.copy(), like.settings)
     checkpoints = Checkpoints(folder, {})
-    return checkpoints.newest(lambda values, arrays: (step.load(values, arrays), (step.trainer.factors, step.done))[1])
+    return checkpoints.newest(lambda values, arrays: (step.load(values, arrays), (step.factors, step.done))[1])
 
 
 def bits(work):
@@ -163,7 +149,7 @@ def test_ctrl_c_leaves_the_last_whole_epoch_and_a_checkpoint(tmp_path, monkeypat
     original = work.train_epoch
 
     def interrupted(between):
-        if work.epoch == 3:
+        if work.done == 3:
             work.factors.users[:] = 99  # in the middle of the fourth epoch
             raise KeyboardInterrupt
         return original(between)
@@ -184,8 +170,8 @@ def test_a_resumed_run_ends_with_the_same_bits_and_history(tmp_path, adaptive, s
     held = pairs(7, 60)
     whole = trainer(adaptive=adaptive, iterations=24 if adaptive else 12)
     history = run(whole, validation=held)
-    if stop >= whole.epochs:
-        stop = whole.epochs - 1
+    if stop >= whole.total:
+        stop = whole.total - 1
     first = trainer(adaptive=adaptive, iterations=24 if adaptive else 12)
 
     class Killed(Exception):
@@ -346,7 +332,7 @@ def test_an_interrupt_while_the_snapshot_is_written_leaves_whole_epochs_everywhe
         with pytest.raises(KeyboardInterrupt):
             run(work, checkpoints=Checkpoints(tmp_path, {}, seconds=1000), history=history)
     done = (at - 1) // 3 - 1  # three arrays for each snapshot, the first of them before training
-    assert work.epoch == len(history) == done
+    assert work.done == len(history) == done
     if done:
         assert bits(work) == epochs[done]
         factors, epoch = loaded(tmp_path, work)
@@ -408,16 +394,16 @@ def test_ctrl_c_again_and_again_while_threads_are_at_work_saves_whole_epochs_onl
 
     def from_the_third_epoch_on(self, figures):
         kernel, arranged, cells = real(self, figures)
-        return (insist_and_change if self.epoch == 2 else kernel), arranged, cells
+        return (insist_and_change if self.done == 2 else kernel), arranged, cells
 
     def restore_slowly(self, snapshot):
         restore(self, snapshot)
         time.sleep(0.05)
 
-    restore = Epochs.restore
+    restore = Trainer.restore
     with monkeypatch.context() as patch:
         patch.setattr(Trainer, "_given_pairs", from_the_third_epoch_on)
-        patch.setattr(Epochs, "restore", restore_slowly)
+        patch.setattr(Trainer, "restore", restore_slowly)
         work = trainer()
         work._threads = 2
         with pytest.raises(KeyboardInterrupt):

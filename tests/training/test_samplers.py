@@ -87,6 +87,13 @@ def test_what_is_disliked_loses_to_what_is_liked_and_to_what_is_unknown():
     assert met == {0: {0, 1, 3, 4, 5}, 1: {0, 2, 3, 4, 5}, 2: {0, 1, 2, 3, 4}}
 
 
+def test_the_winners_over_dislikes_are_drawn_one_by_one():
+    weights = np.repeat(np.array([1, -1], np.int8), 10)  # 10 liked, 10 disliked, and 10 that the user does not know
+    source = Disliked((np.array([0, 20]), np.arange(20, dtype=np.int32)), weights, 30)
+    winners = np.concatenate([source.pairs(0, epoch).winner for epoch in range(100)]) % 10
+    assert abs(np.corrcoef(winners[:-1], winners[1:])[0, 1]) < 0.1
+
+
 def test_what_has_the_weight_0_is_known_and_neither_liked_nor_disliked():
     known, weights = rows(np.ones((3, 4))), np.array([1, 0, -1, 2, 0, 1, 1, -2, -1, 0, 0, 0], np.float32)
     source = Disliked(known, weights, 5)

@@ -7,13 +7,11 @@ import scipy.sparse as sp
 from sadrec import BPR, SAD, Interactions
 from sadrec.models.fitting import settings_for
 from sadrec.ranking.fold_in import fold_in
-from sadrec.training.dataset import training_data
+from sadrec.training.dataset import bytes_needed, training_data
 from sadrec.training.factors import initial_factors
-from sadrec.training.size import bytes_needed
-from sadrec.training.softmax import multiply, rounded, write_shares
+from sadrec.training.softmax import multiply, rounded, share_of, write_odds
 from sadrec.training.trainer import Trainer
-
-from .test_trainer import settings
+from tests.training.small import settings
 
 USERS, ITEMS, K = 4, 9, 5
 RATE = 1e-4
@@ -201,11 +199,13 @@ def test_products_are_those_of_numpy(shape, order):
 def test_exponentials_are_those_of_numpy():
     x = np.append(-np.linspace(0, 79.9, 1_000), (-80.1, -np.inf)).astype(np.float32)
     scale, margins = np.float32(1), x.copy()
-    total, likelihood = write_shares(np.negative(margins, out=margins), scale)
+    least, odds = write_odds(np.negative(margins, out=margins))
+    part, likelihood = share_of(np.float32(0), least, odds, scale)
+    margins, total = part * margins, part * odds
     expected = np.exp(x.astype(float)) * (x > -80)
     np.testing.assert_allclose(margins, expected / (1 + expected.sum()), rtol=1e-6)
     np.testing.assert_allclose((total, likelihood), (expected.sum(), 1) / (1 + expected.sum()), rtol=1e-6)
-    assert np.isnan(write_shares(np.array([np.nan, 1], np.float32), scale)[0])
+    assert np.isnan(write_odds(np.array([np.nan, 1], np.float32))[1])
 
 
 @pytest.mark.parametrize("model", [SAD, BPR])

@@ -1,45 +1,23 @@
 """Epochs: same bits for any number of threads, figures, adaptive weights."""
 
 import tracemalloc
+from dataclasses import fields
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from sadrec._core.settings import opened
 from sadrec.training import given
 from sadrec.training.defaults import default_blocks
 from sadrec.training.factors import initial_factors
 from sadrec.training.given import Pairs
 from sadrec.training.samplers import Ordered, Stated
-from sadrec.training.settings import Settings
+from sadrec.training.settings import Settings, TrainingSettings
 from sadrec.training.trainer import Trainer, adaptive_weights
+from tests.training.small import settings
 
 USERS, ITEMS = 90, 130
-
-
-def settings(**changed):
-    values = {
-        "factors": 6,
-        "iterations": 4,
-        "learning_rate": 0.1,
-        "regularization": 0.01,
-        "rival_regularization": 0.002,
-        "blocks": 5,
-        "seed": 3,
-        "schedule": "linear",
-        "init_scale": 0.1,
-        "learn_rivals": True,
-        "bias": False,
-        "negative_candidates": 1,
-        "order_share": 0.0,
-        "adaptive": False,
-        "user_balance": 0.0,
-        "negatives": 1,
-        "length": 0.0,
-        "solver": "sgd",
-        "loss": "pairwise",
-    }
-    return Settings(**{**values, **changed})
 
 
 def trainer(threads=1, stated=True, ordered=True, **changed):
@@ -58,6 +36,11 @@ def trainer(threads=1, stated=True, ordered=True, **changed):
     return Trainer(factors, chosen, positives, sources, threads)
 
 
+def test_resolved_settings_are_those_that_are_declared():
+    resolved = {entry.name for entry in fields(Settings)} - {"seed", "learn_rivals", "origins"}
+    assert resolved == {*opened(TrainingSettings)} - {"num_threads", "random_state"}
+
+
 @pytest.mark.parametrize(
     "changed",
     [
@@ -73,7 +56,7 @@ def test_the_same_bits_for_1_2_3_and_7_threads(changed):
     results = []
     for threads in (1, 2, 3, 7):
         work = trainer(threads, **changed)
-        likelihood = [work.train_epoch()["log_likelihood"] for _ in range(work.epochs)]
+        likelihood = [work.train_epoch()["log_likelihood"] for _ in range(work.total)]
         results.append(([array.tobytes() for array in work.factors.arrays], likelihood))
     assert all(result == results[0] for result in results)
 

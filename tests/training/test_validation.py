@@ -50,7 +50,7 @@ def test_validation_needs_little_memory_beside_the_data():
     keys = np.unique(rng.integers(4000 * 500, size=400_000))
     data = Interactions.from_csr(sp.csr_matrix((np.ones(len(keys), np.float32), (keys // 500, keys % 500))))
     train, held = data.split(test=0.5, seed=0)
-    model = SAD(factors=2, iterations=1, num_threads=1)
+    model = SAD(factors=2, iterations=1, num_threads=1, advanced={"length": 1.0})  # no survey of the data
     model.fit(train, show_progress=False, validation=held)  # compiles
     tracemalloc.start()
     model.fit(train, show_progress=False, validation=held)

@@ -7,23 +7,22 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from sadrec._moments import Beliefs, margin_distribution
-from sadrec._record import CheckpointError
-from sadrec.training import own_scores, variational
+from sadrec._core.moments import Beliefs, margin_distribution
+from sadrec._core.record import CheckpointError
+from sadrec.training import own_scores
 from sadrec.training.beliefs import (
     factor_variance,
     learnt_variance,
     parabola,
-    update_biases,
     update_items,
-    update_scores,
+    update_users,
     variance_of,
 )
-from sadrec.training.checkpoint import Checkpoints, checkpoints_in
 from sadrec.training.given import Pairs
 from sadrec.training.layout import Counts, count
+from sadrec.training.learners import Sweeps
+from sadrec.training.loop import Checkpoints, checkpoints_in
 from sadrec.training.loop import run as run_step
-from sadrec.training.sweeps import Sweeps
 from sadrec.training.variational import OWN, SWEEPS, Variational
 
 
@@ -144,33 +143,77 @@ def test_one_user_without_rivals_has_a_bias_alone():
     assert learner.beliefs.user.shape[1] == 1
 
 
-def test_items_without_rivals_get_what_the_whole_system_gives_them():
-    learner = solver(simulated(), 8, 40, 3, 0, rivals=False)
-    for _ in range(3):
-        learner.advance()
-    items, k = np.arange(40), 4
-    one, other = (updated(update, learner, items, k, False) for update in (update_scores, update_items))
-    for ours, theirs in zip(one, other, strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
-
-
-def updated(update, learner, items, k, *first):
-    mean, moment, share = np.empty((len(items), 2 * k)), np.empty((len(items), 2 * k, 2 * k)), np.empty(len(items))
-    update(
-        *first, items, mean, moment, share, learner.rows, learner._entries, learner.beliefs, learner._expected(), 0.5
+def told(moments, directions, sites, own, prior, mutual):
+    """Return mean and covariance of a normal distribution, its share, by sums over comparisons."""
+    curvature, slope, variance = sites.T
+    of_data = np.einsum("t,tpq->pq", curvature, moments)
+    linear = np.einsum("t,tp->p", slope, directions) + prior[0] * prior[1]
+    explained = np.maximum(np.einsum("tp,pq,tq->t", directions, own, directions), 0)
+    share = (curvature / (1 + mutual * curvature * np.maximum(variance - explained, 0))).sum() / curvature.sum()
+    return (
+        np.linalg.solve(of_data + np.diag(prior[1]), linear),
+        np.linalg.inv(share * of_data + np.diag(prior[1])),
+        share,
     )
-    return mean, moment, share
 
 
-@pytest.mark.parametrize("users", [1, 8])
-def test_a_bias_alone_gets_what_the_whole_system_gives_it(users):
-    learner = solver(simulated(users=users), users, 40, 0, 0)
+@pytest.mark.parametrize("rivals", [False, True])
+@pytest.mark.parametrize(("users", "factors"), [(1, 3), (8, 3), (8, 0)])
+def test_an_item_gets_what_its_comparisons_tell(users, factors, rivals):
+    learner = solver(simulated(users=users), users, 40, factors, 0, rivals=rivals)
     for _ in range(3):
         learner.advance()
-    items = np.flatnonzero(learner._met)
-    one, other = updated(update_biases, learner, items, 1), updated(update_items, learner, items, 1, False)
-    for ours, theirs in zip(one, other, strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
+    beliefs, rows, items, k = learner.beliefs, learner.rows, np.flatnonzero(learner._met), len(learner.prior[0])
+    learner._pack()
+    mean, moment, share = np.empty((len(items), 2 * k)), np.empty((len(items), 2 * k, 2 * k)), np.empty(len(items))
+    given = learner._entries, beliefs, learner._packed, learner._expected(), 0.5, 0.0
+    update_items(items, mean, moment, share, rows, *given)
+    prior = np.repeat([0.0, 1.0], k), np.concatenate((learner.prior.item_precision, learner.prior.rival_precision))
+    inside = 0
+    for at, i in enumerate(items):
+        t = np.flatnonzero((rows.item == i) | (rows.rival == i))
+        sign = np.where(rows.item[t] == i, 1.0, -1.0)
+        other = np.where(rows.item[t] == i, rows.rival[t], rows.item[t])
+        eta, tau = beliefs.item[other, :k], beliefs.item[other, k:]
+        user, square, of_other = (
+            beliefs.user[rows.user[t]],
+            beliefs.user_moment[rows.user[t]],
+            beliefs.item_moment[other],
+        )
+        upper = np.concatenate((of_other[:, k:, k:], -of_other[:, k:, :k]), axis=2)
+        lower = np.concatenate((-of_other[:, :k, k:], of_other[:, :k, :k]), axis=2)
+        moments = np.tile(square, (1, 2, 2)) * np.concatenate((upper, lower), axis=1)
+        sites = rows.sites[t] * np.stack((np.ones(len(t)), sign, np.ones(len(t))), axis=1)
+        own = beliefs.item_moment[i] - np.outer(beliefs.item[i], beliefs.item[i])
+        directions = np.hstack((user * tau, -user * eta))
+        solution, covariance, counted = told(moments, directions, sites, own, prior, 0.5)
+        assert share[at] == pytest.approx(counted, rel=1e-6)
+        assert moment[at] - np.outer(mean[at], mean[at]) == pytest.approx(covariance, rel=1e-5, abs=1e-6)
+        if solution[k:].min() >= 0:  # else the best place with tau >= 0
+            inside += 1
+            assert mean[at] == pytest.approx(solution, rel=1e-5, abs=1e-6)
+    assert inside > 10
+
+
+def test_a_user_gets_what_their_comparisons_tell():
+    learner = solver(simulated(), 8, 40, 3, 0)
+    for _ in range(3):
+        learner.advance()
+    before, rows, prior = [array.copy() for array in learner.beliefs], learner.rows, learner.prior
+    learner._pack()
+    update_users(0, 8, rows, learner.beliefs, learner._packed, learner._expected(), 0.5)
+    for u in range(8):
+        t = slice(*rows.start[[u, u + 1]])
+        pair = before[2][rows.item[t]], before[2][rows.rival[t]]
+        one, other = before[3][rows.item[t]], before[3][rows.rival[t]]
+        directions = pair[0][:, :4] * pair[1][:, 4:] - pair[1][:, :4] * pair[0][:, 4:]
+        moments = one[:, :4, :4] * other[:, 4:, 4:] + one[:, 4:, 4:] * other[:, :4, :4]
+        moments -= one[:, :4, 4:] * other[:, 4:, :4] + one[:, 4:, :4] * other[:, :4, 4:]
+        own = before[1][u] - np.outer(before[0][u], before[0][u])
+        mean, covariance, _ = told(moments, directions, rows.sites[t], own, prior[:2], 0.5)
+        assert learner.beliefs.user[u] == pytest.approx(mean, rel=1e-5, abs=1e-6)
+        found = learner.beliefs.user_moment[u] - np.outer(learner.beliefs.user[u], learner.beliefs.user[u])
+        assert found == pytest.approx(covariance, rel=1e-5, abs=1e-6)
 
 
 def test_priors_are_learnt_from_the_data():
@@ -244,8 +287,9 @@ def test_a_comparison_of_two_unknown_items_says_less_than_one_with_a_known_item(
     for _ in range(20):
         learner.advance()
     share, size = np.empty(6), learner.beliefs.item.shape[1]
-    given = learner.rows, learner._entries, learner.beliefs, learner._expected(), 1.0
-    update_items(True, np.arange(6), np.empty((6, size)), np.empty((6, size, size)), share, *given)
+    learner._pack()
+    given = learner.rows, learner._entries, learner.beliefs, learner._packed, learner._expected(), 1.0, 0.0
+    update_items(np.arange(6), np.empty((6, size)), np.empty((6, size, size)), share, *given)
     assert share[5] < share[3] < 1
 
 
@@ -375,7 +419,6 @@ def test_the_last_result_is_that_of_the_sweeps():
 
 def test_memory_for_each_different_comparison_is_bounded(monkeypatch):
     monkeypatch.setattr(own_scores, "_PART", 2048)
-    monkeypatch.setattr(variational, "_AT_ONCE", 2048)
     rng = np.random.default_rng(0)
     count, users, items = 60_000, 600, 2000
     sides = rng.integers(users, size=count), rng.integers(items, size=count), rng.integers(1, items, size=count)

@@ -1,15 +1,16 @@
-"""The same verbs on the command line: one command per verb, each loaded when it is asked for."""
+"""The same verbs on the command line: one command per verb, each loaded when it is used."""
 
 import importlib
 import os
 import sys
 import warnings
+from difflib import get_close_matches
 from typing import Any, cast
 
 import click
 
 import sadrec
-from sadrec._words import one_line
+from sadrec._core.words import one_line
 
 # The module of each command; a command costs its imports only when it is run.
 COMMANDS = {
@@ -46,8 +47,19 @@ class Verbs(click.Group):
             return None
         return cast(click.Command, getattr(importlib.import_module(f"sadrec.cli.{COMMANDS[name]}"), f"{name}_command"))
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; suggest one for a misspelt name."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            if not (near := get_close_matches(args[0], COMMANDS, 1)):
+                raise
+            raise click.UsageError(f"{error.message} Did you mean {near[0]!r}?", ctx) from None
+
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; what the user can mend is said in one line, without a traceback."""
+        """Run a command; show an error that the user can mend in one line, without a traceback."""
         usual = warnings.showwarning
 
         def show(message: Any, category: type[Warning], *where: Any, **rest: Any) -> None:
@@ -59,7 +71,7 @@ class Verbs(click.Group):
         try:
             with warnings.catch_warnings():
                 warnings.showwarning = show
-                warnings.simplefilter("default", UserWarning)  # with PYTHONWARNINGS=error, too, they are said
+                warnings.simplefilter("default", UserWarning)  # also with PYTHONWARNINGS=error
                 return super().invoke(ctx)
         except KeyboardInterrupt:
             click.echo("Interrupted.", err=True)
@@ -72,11 +84,11 @@ class Verbs(click.Group):
         except BaseException as error:  # a panic of compiled code is no Exception
             if os.environ.get("SADREC_DEBUG"):
                 raise
-            raise click.ClickException(said(error)) from error
+            raise click.ClickException(message_of(error)) from error
 
 
-def said(error: BaseException) -> str:
-    """Return in one line what an error says; one that no check has foreseen with its class."""
+def message_of(error: BaseException) -> str:
+    """Return the message of an error in one line; with its class where no check has foreseen it."""
     text = one_line(" ".join(str(error).split()))
     if isinstance(error, OSError) and error.strerror:
         return error.strerror if error.filename is None else one_line(f"{error.filename}: {error.strerror}")

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import click
 
-from sadrec._words import one_line, titled
+from sadrec._core.types import METHODS
+from sadrec._core.words import one_line, titled
 from sadrec.cli.options import (
     an_output,
     engine_options,
@@ -45,7 +45,7 @@ def pair_question(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def load(model: Path) -> Any:
-    """Load a model, whose numbers stay in the file, which is compared with its checksum."""
+    """Load a model, memory-mapped, after verifying its checksum."""
     from sadrec import SAD
 
     return SAD.load(model, mmap=True, verify=True)
@@ -81,8 +81,13 @@ def with_titles_column(
 
 
 def name_of(user: str | None) -> str:
-    """Return what to call a user in a sentence."""
+    """Return the user's name in a sentence."""
     return "everybody" if user is None else one_line(user)
+
+
+def is_contest(model: Any, user: str | None) -> bool:
+    """Whether a question is about matches of one judge, where items win and nobody prefers."""
+    return user is None and len(model.users) == 1 and model.state.results is not None
 
 
 def properties(thing: Any, *names: str) -> dict[str, Any]:
@@ -98,13 +103,13 @@ def properties(thing: Any, *names: str) -> dict[str, Any]:
               help="File for --all, .parquet or .csv; or a folder, written part by part and continued by the same "
               "command.")  # fmt: skip
 @number_option(10, "How many items.")
-@click.option("--method", type=click.Choice(["margin", "wins", "liked", "markov", "nash"]), default="margin",
+@click.option("--method", type=click.Choice(METHODS), default="margin",
               help="How the best candidates are ordered.")  # fmt: skip
 @click.option("--groups", is_flag=True, help="Show items that form a cycle together.")
 @click.option("--keep-seen", is_flag=True, help="Do not leave out what the user has seen.")
-@click.option("--users", type=click.Path(exists=True), help="Parquet file or folder of the users meant by --all.")
+@click.option("--users", type=click.Path(exists=True), help="Parquet file or folder with the users for --all.")
 @click.option("--exclude", type=click.Path(exists=True),
-              help="Parquet file or folder of what to leave out, in place of what was seen.")  # fmt: skip
+              help="Parquet file or folder with items to leave out by user, in place of seen items.")  # fmt: skip
 @engine_options
 @quiet_option
 @titles_option
@@ -125,7 +130,7 @@ def recommend_command(
     titles: Path | None,
     as_json: bool,
 ) -> None:
-    """Show the best items for a user, or write those for all users to a file or a folder."""
+    """Show the best items for a user, or write them for all users."""
     if everybody and user is not None:
         raise click.UsageError("give --user ID, or --all with -o FILE or FOLDER, not both")
     if everybody and output is None:
@@ -156,8 +161,8 @@ def recommend_command(
     if path is not None:
         count = len(fitted.users)
         if folder:
-            asked = {"users": users, "N": N, "exclude": exclude, "engine": engine, "method": method}
-            count = write_folder(fitted, path, quiet, filter_already_liked_items=not keep_seen, **asked)
+            choices = {"users": users, "N": N, "exclude": exclude, "engine": engine, "method": method}
+            count = write_folder(fitted, path, quiet, filter_already_liked_items=not keep_seen, **choices)
         else:
             write_all(fitted, path, N, method, keep_seen, named, quiet)
         if as_json:
@@ -167,7 +172,7 @@ def recommend_command(
         return
     who = parse_user(fitted.state.users, user)
     if groups:
-        from sadrec.ranking.cycles import recommend_groups
+        from sadrec.ranking import recommend_groups
 
         best, _ = fitted.recommend(who, N=max(N, 50))
         shown = recommend_groups(fitted.tournament(who, best), N)
@@ -189,12 +194,12 @@ def recommend_command(
         print_table(*with_titles_column(header, columns, 1, named))
 
 
-def write_folder(fitted: Any, output: Path, quiet: bool, **asked: Any) -> int:
+def write_folder(fitted: Any, output: Path, quiet: bool, **choices: Any) -> int:
     """Write the recommendations for all users, or some, part by part, and return how many users there were."""
-    from sadrec.models.export import read_manifest
+    from sadrec.models import read_manifest
 
     with resumable(output):
-        fitted.recommend_all(output=output, show_progress=not quiet, **asked)
+        fitted.recommend_all(output=output, show_progress=not quiet, **choices)
     manifest = read_manifest(output)
     return 0 if manifest is None else int(manifest["users"])
 
@@ -206,8 +211,8 @@ def write_all(
     import numpy as np
     import polars as pl
 
-    from sadrec._files import write_whole
-    from sadrec._progress import Bar
+    from sadrec._core.files import write_frame
+    from sadrec._core.progress import Bar
 
     N = min(N, len(fitted.items))
     with Bar(total=len(fitted.users), unit="user", desc="recommending", disable=quiet or None) as bar:
@@ -222,27 +227,22 @@ def write_all(
         named = pl.DataFrame({"item": fitted.items, "title": titled(fitted.items, titles)})
         frame = frame.join(named, on="item", how="left", maintain_order="left")
         frame = frame.select("user", "rank", "item", "title", "score")
-    content = BytesIO()  # what polars says of a full disk is no sentence
-    if output.suffix == ".csv":
-        frame.write_csv(content)
-    else:
-        frame.write_parquet(content)
-    write_whole(output, content.getvalue())
+    write_frame(output, frame)
 
 
 @click.command("cycles")
 @model_argument
 @user_option
 @number_option(50, "Favourites to look at.", least=2)
-@click.option("--minimum", type=click.FloatRange(min=0), default=0.0, help="The margin a win needs to count.")
-@click.option("--plot", type=an_output, help="Draw the strongest one to this file.")
+@click.option("--minimum", type=click.FloatRange(min=0), default=0.0, help="Ignore wins by a smaller margin.")
+@click.option("--plot", type=an_output, help="Draw the strongest cycle to this file.")
 @titles_option
 @json_option
 def cycles_command(
     model: Path, user: str | None, N: int, minimum: float, plot: Path | None, titles: Path | None, as_json: bool
 ) -> None:
     """Find where a user's taste runs in cycles."""
-    from sadrec.ranking.cycles import cyclic_triads
+    from sadrec.ranking import cyclic_triads
 
     if plot is not None:
         check_place_of_picture(plot)
@@ -264,10 +264,12 @@ def cycles_command(
             click.echo(str(cycle.named(named) if named else cycle))
         bar = f" of wins by more than {minimum:g}" if minimum else ""
         unexplained = f"{100 * share:.0f} %" if share >= 0.01 else "less than 1 %"
+        contest = is_contest(fitted, user)
+        among = "strongest items" if contest else f"favourites of {name_of(user)}"
         click.echo(
             f"{len(cycles) or 'no'} cycle{'s' * (len(cycles) != 1)}{bar} among the {min(N, len(fitted.items))} "
-            f"favourites of {name_of(user)}; {triads.count} of {triads.total} triples are cyclic; "
-            f"scores cannot explain {unexplained} of all preferences"
+            f"{among}; {triads.count} of {triads.total} triples are cyclic; scores cannot explain {unexplained} of all "
+            f"{'margins' if contest else 'preferences'}"
         )
         if any(cycle.probabilities.min() < EVEN for cycle in cycles):
             click.echo(
@@ -281,8 +283,8 @@ def draw_strongest(
     """Draw the strongest cycle and those around it, 20 items that can be read, to a file, whole or not at all."""
     import numpy as np
 
-    from sadrec._files import save_figure
-    from sadrec.ranking.plots import plot_tournament
+    from sadrec._core.files import save_figure
+    from sadrec.ranking import plot_tournament
 
     around, cycle = None, None
     if cycles:
@@ -297,14 +299,14 @@ def draw_strongest(
 @click.command("explain")
 @pair_question
 def explain_command(model: Path, user: str | None, item: str, rival: str, titles: Path | None, as_json: bool) -> None:
-    """Say why a user prefers ITEM to RIVAL, or does not."""
-    fitted, asked, named = load_and_parse(model, user, item, rival, titles)
-    reason = fitted.explain(**asked)
+    """Explain why a user prefers ITEM to RIVAL, or does not."""
+    fitted, triple, named = load_and_parse(model, user, item, rival, titles)
+    reason = fitted.explain(**triple)
     if as_json:
         content = properties(reason, "margin", "probability", "contributions")
         sides = {"for_item": reason.supporters(), "for_rival": reason.opponents()}
         ids = [reason.item, reason.rival, *(item for side in sides.values() for item, _ in side)]
-        print_json(with_titles({**asked, **content, **sides}, ids, named))
+        print_json(with_titles({**triple, **content, **sides}, ids, named))
     else:
         click.echo(str(reason.named(named) if named else reason))
 
@@ -313,13 +315,13 @@ def explain_command(model: Path, user: str | None, item: str, rival: str, titles
 @model_argument
 @click.option("--item", help="Id of an item.")
 @click.option("--user", help="Id of a user.")
-@number_option(10, "How many.")
+@number_option(10, "How many to show.")
 @titles_option
 @json_option
 def similar_command(
     model: Path, item: str | None, user: str | None, N: int, titles: Path | None, as_json: bool
 ) -> None:
-    """Show the items most like an item, or the users most like a user."""
+    """Show the most similar items, or users."""
     if (item is None) == (user is None):
         raise click.UsageError("give --item ID or --user ID")
     fitted = load(model)
@@ -337,24 +339,26 @@ def similar_command(
 @click.command("prefer")
 @pair_question
 def prefer_command(model: Path, user: str | None, item: str, rival: str, titles: Path | None, as_json: bool) -> None:
-    """Tell whether a user prefers ITEM to RIVAL, and how surely.
+    """Show whether a user prefers ITEM to RIVAL, and how surely.
 
     x is the preference, in log-odds. Models of comparisons also know its standard deviation, and the probability is
     nearer to one half the larger that is.
     """
-    fitted, asked, named = load_and_parse(model, user, item, rival, titles)
-    x, p, deviation = fitted.preference(**asked), fitted.probability(**asked), None
+    fitted, triple, named = load_and_parse(model, user, item, rival, titles)
+    x, p, deviation = fitted.preference(**triple), fitted.probability(**triple), None
     with suppress(ValueError):  # most fits do not know it
-        deviation = fitted.deviation(**asked)
+        deviation = fitted.deviation(**triple)
     if as_json:
-        content = {**asked, "preference": x, "probability": p, "deviation": deviation}
-        print_json(with_titles(content, (asked["item"], asked["rival"]), named))
+        content = {**triple, "preference": x, "probability": p, "deviation": deviation}
+        print_json(with_titles(content, (triple["item"], triple["rival"]), named))
         return
-    item, rival = (named.get(asked[side], given) for side, given in (("item", item), ("rival", rival)))
-    user, item, rival = name_of(user), one_line(item), one_line(rival)
+    item, rival = (named.get(triple[side], given) for side, given in (("item", item), ("rival", rival)))
+    contest, user, item, rival = is_contest(fitted, user), name_of(user), one_line(item), one_line(rival)
     sure = "" if deviation is None else f", standard deviation {deviation:.3f}"
     if p == 0.5:
-        click.echo(f"{user} is undecided between {item} and {rival} (x = {x:.3g}{sure})")
+        even = f"{item} and {rival} are even" if contest else f"{user} is undecided between {item} and {rival}"
+        click.echo(f"{even} (x = {x:.3g}{sure})")
     else:
         better, worse = (item, rival) if p > 0.5 else (rival, item)
-        click.echo(f"{user} prefers {better} to {worse} with probability {max(p, 1 - p):.3f} (x = {x:+.3f}{sure})")
+        winner = f"{better} beats {worse}" if contest else f"{user} prefers {better} to {worse}"
+        click.echo(f"{winner} with probability {max(p, 1 - p):.3f} (x = {x:+.3f}{sure})")

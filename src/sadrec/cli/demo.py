@@ -16,7 +16,7 @@ from sadrec.cli.output import print_table
 if TYPE_CHECKING:
     from sadrec import SAD
     from sadrec.data import Comparisons, Simulation
-    from sadrec.ranking.cycles import Cycle
+    from sadrec.ranking import Cycle
 
 PEOPLE, FACTORS, ANSWERS = 1_000, 4, 160
 _HOW = (
@@ -35,7 +35,7 @@ _WHAT = (
 @click.option("--serve", "serving", is_flag=True, help="Then serve the model, with its explorer for the browser.")
 @click.option("--port", type=click.IntRange(min=0, max=65535), default=8000, help="Port for --serve; 0: any free one.")
 def demo_command(seed: int, output: Path, serving: bool, port: int) -> None:
-    """Simulate people whose taste runs in cycles, and see which model notices."""
+    """Find cycles in the taste of simulated people, by two models."""
     if serving:
         from sadrec.cli.serve import check_packages
 
@@ -48,7 +48,7 @@ def demo_command(seed: int, output: Path, serving: bool, port: int) -> None:
     common = 1.0 if serving else 0.0  # on a page some dishes should be popular with everybody
     size = {"n": PEOPLE, "m": len(names), "k": FACTORS, "comparisons_per_user": ANSWERS}
     truth = simulate("sim2", **size, common=common, seed=seed)
-    known, asked = truth.comparisons.split(test=0.2, seed=seed)
+    train, held_out = truth.comparisons.split(test=0.2, seed=seed)
     click.secho("People whose taste runs in cycles", bold=True)
     click.echo(
         f"{PEOPLE:,} people were asked {len(truth.comparisons):,} times which of two dishes (of {len(names)}) they "
@@ -59,28 +59,28 @@ def demo_command(seed: int, output: Path, serving: bool, port: int) -> None:
         "BPR (a score per dish)": BPR(factors=FACTORS, random_state=seed),
     }
     for model in models.values():
-        model.fit(known)
+        model.fit(train)
     click.echo()
-    report_recovery(models, truth, asked)
+    report_recovery(models, truth, held_out)
     sad = models["SAD (rivals learnt)"]
     best = report_cycles(sad, truth, names)
-    picture = draw(models, truth, asked, best, names, output)
+    picture = draw(models, truth, held_out, best, names, output)
     click.echo(f"\n{time.perf_counter() - began:.0f} seconds in all." + (f" Picture: {picture}" if picture else ""))
     if serving:
-        serve_demo(models, asked, names, output, port)
+        serve_demo(models, held_out, names, output, port)
     else:
         click.echo(f"To see such people in a browser: {called()} demo --serve")
 
 
 def called() -> str:
-    """Return how to call this command again: by its name where that finds it, else by its path."""
+    """Return the command line of this program: its name if the shell finds it, else its path."""
     return "sadrec" if shutil.which("sadrec") else sys.argv[0]
 
 
 def serve_demo(
-    models: dict[str, "SAD"], asked: "Comparisons", names: NDArray[np.str_], folder: Path, port: int
+    models: dict[str, "SAD"], held_out: "Comparisons", names: NDArray[np.str_], folder: Path, port: int
 ) -> None:
-    """Write what the service needs to the folder, and run it until it is told to end."""
+    """Write model and titles to the folder, and run the service until it is stopped."""
     import polars as pl
 
     from sadrec.cli.serve import serve
@@ -90,17 +90,17 @@ def serve_demo(
     for path, fitted in zip((model, twin), models.values(), strict=True):
         fitted.save(path)
     pl.DataFrame({"item": np.arange(len(names)), "title": np.char.capitalize(names)}).write_csv(items)
-    asked.to_frame().write_csv(test)
+    held_out.to_frame().write_csv(test)
     raise SystemExit(
         serve(model, "127.0.0.1", port, 1, items=items, twin=twin, test=test, log=folder / "answers.jsonl")
     )
 
 
-def report_recovery(models: dict[str, "SAD"], truth: "Simulation", asked: "Comparisons") -> None:
-    """Print how well each model predicts the answers it has not seen, and the taste behind them."""
-    triple = asked.user_index, asked.winner_index, asked.loser_index
+def report_recovery(models: dict[str, "SAD"], truth: "Simulation", held_out: "Comparisons") -> None:
+    """Print how well each model predicts held-out answers and the true taste."""
+    triple = held_out.user_index, held_out.winner_index, held_out.loser_index
     x = truth.preference(*triple)
-    ids = asked.users[triple[0]], asked.items[triple[1]], asked.items[triple[2]]
+    ids = held_out.users[triple[0]], held_out.items[triple[1]], held_out.items[triple[2]]
     rows = []
     for name, model in models.items():
         correlation = np.corrcoef(x, model.preference(*ids))[0, 1]
@@ -141,7 +141,7 @@ def report_cycles(model: "SAD", truth: "Simulation", names: NDArray[np.str_]) ->
 def draw(
     models: dict[str, "SAD"],
     truth: "Simulation",
-    asked: "Comparisons",
+    held_out: "Comparisons",
     best: "tuple[Any, Cycle] | None",
     names: NDArray[np.str_],
     folder: Path,
@@ -152,18 +152,17 @@ def draw(
     except ImportError:
         click.echo("(pip install sadrec[plot] for a picture)")
         return None
-    from sadrec._files import save_figure
-    from sadrec.ranking.pairs import preference
-    from sadrec.ranking.plots import draw_cycle
+    from sadrec._core.files import save_figure
+    from sadrec.ranking import draw_cycle, preference
 
     # Asked about in the order of the menu, not of the answer, preferences are as often negative as positive.
-    first, second = np.minimum(asked.winner_index, asked.loser_index), np.maximum(asked.winner_index, asked.loser_index)
-    x = truth.preference(asked.user_index, first, second)
+    first, second = np.sort((held_out.winner_index, held_out.loser_index), axis=0)
+    x = truth.preference(held_out.user_index, first, second)
     figure = Figure(figsize=(14, 4.6), layout="constrained")
     axes = figure.subplots(1, 3)
     limit = float(np.quantile(np.abs(x), 0.995))
     for axis, (name, model) in zip(axes, models.items(), strict=False):
-        guess = preference(model.state.parameters, asked.user_index, first, second)
+        guess = preference(model.state.parameters, held_out.user_index, first, second)
         axis.hexbin(x, guess, gridsize=60, extent=(-limit, limit, -limit, limit), bins="log", cmap="Blues")
         axis.plot([-limit, limit], [-limit, limit], color="0.4", linewidth=0.8)
         axis.set(title=name, xlabel="true preference x", ylabel="estimate", xlim=(-limit, limit), ylim=(-limit, limit))

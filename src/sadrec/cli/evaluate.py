@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from sadrec._words import one_line
+from sadrec._core.words import one_line
 from sadrec.cli.options import (
     Reading,
     a_file,
@@ -25,15 +25,15 @@ from sadrec.cli.posterior import SUFFIX
 LIST_MEASURES = {"ndcg@10": 10, "recall@20": 20}
 COMPARISON_MEASURES = ("log_loss", "accuracy")
 PAPER_MEASURES = ("mean_margin", "match", "match_per_user", "m1", "m2")
-TOLD = "comparison.json"
-"""Says of which data and question the tables beside it are."""
+RECORD = "comparison.json"
+"""Name of the file that records the data and the question of the tables in its folder."""
 
 
 @click.command("evaluate")
 @model_argument
-@click.option("--train", type=a_file, help="What the model was fitted on; needed for interactions, and to check that "
-              "held-out comparisons were not trained on.")  # fmt: skip
-@click.option("--test", type=a_file, required=True, help="What was held out.")
+@click.option("--train", type=a_file, help="The training data. Needed for interactions, whose seen items are left out "
+              "of the test; of comparisons it shows whether held-out ones were trained on.")  # fmt: skip
+@click.option("--test", type=a_file, required=True, help="The held-out data.")
 @click.option("--top-n", type=click.IntRange(min=1), help="Judge lists of this length of all items instead.")
 @seed_option
 @reading_options
@@ -41,9 +41,9 @@ TOLD = "comparison.json"
 def evaluate_command(
     model: Path, train: Path | None, test: Path, top_n: int | None, seed: int, reading: Reading, as_json: bool
 ) -> None:
-    """Evaluate the fitted MODEL, or a saved posterior (NAME.posterior), on held-out interactions or comparisons.
+    """Evaluate a fitted MODEL on held-out data.
 
-    Users and items that the model does not know are left out, and counted.
+    MODEL is a model or a saved posterior (NAME.posterior). Unknown users and items are left out, and counted.
     """
     from sadrec import SAD, Comparisons
     from sadrec.data import DataWarning
@@ -86,61 +86,59 @@ def evaluate_command(
 
 
 def refuse_shared(train: Any, held_out: Any, train_name: str, name: str) -> None:
-    """Refuse held-out comparisons of which more are rows of ``train`` than by chance: people may say a thing twice.
+    """Raise if more held-out comparisons occur in ``train`` than repeated answers explain.
 
-    By chance, a row has its like in ``train`` as often as the rows of ``train`` have it among each other.
+    By chance, held-out rows repeat rows of ``train`` as often as the rows of ``train`` repeat each other.
     """
     import polars as pl
 
     columns = ["user", "winner", "loser"]
-    rows, asked = (data.decided.to_frame().select(columns) for data in (train, held_out))
-    counts = rows.group_by(columns).len()
-    repeated = counts.filter(pl.col("len") > 1)["len"].sum() / len(rows)
-    shared = asked.join(counts, on=columns, how="semi").height
-    chance = repeated + 3 * (repeated * (1 - repeated) / len(asked)) ** 0.5 + 0.05
-    if shared / len(asked) > chance:
+    train_rows, test_rows = (data.decided.to_frame().select(columns) for data in (train, held_out))
+    counts = train_rows.group_by(columns).len()
+    repeated = counts.filter(pl.col("len") > 1)["len"].sum() / len(train_rows)
+    shared = test_rows.join(counts, on=columns, how="semi").height
+    chance = repeated + 3 * (repeated * (1 - repeated) / len(test_rows)) ** 0.5 + 0.05
+    if shared / len(test_rows) > chance:
         raise ValueError(
-            f"{shared:,} of the {len(asked):,} comparisons in {name} are rows of {train_name}, where {repeated:.0%} of "
-            "rows occur more than once: hold them out before fitting"
+            f"{shared:,} of the {len(test_rows):,} comparisons in {name} are rows of {train_name}, where "
+            f"{repeated:.0%} of rows occur more than once: hold them out before fitting"
         )
 
 
-def positions_in(known: Any, ids: Any) -> Any:
+def rows_in(own: Any, ids: Any) -> Any:
     """Return the row of each id among those of a model, or -1; 7 and "7" are the same where one side is text."""
-    import numpy as np
+    from sadrec.data import Ids
 
-    if known.dtype.kind != ids.dtype.kind and "U" in (known.dtype.kind, ids.dtype.kind):
-        known, ids = known.astype(str), ids.astype(str)
-    order = np.argsort(known, kind="stable")
-    spot = np.minimum(np.searchsorted(known, ids, sorter=order), len(known) - 1)
-    return np.where(known[order[spot]] == ids, order[spot], -1)
+    if own.dtype.kind != ids.dtype.kind and "U" in (own.dtype.kind, ids.dtype.kind):
+        own, ids = own.astype(str), ids.astype(str)
+    return Ids(own).rows(ids)
 
 
 def in_ids_of(model: Any, data: Any, name: str = "the data") -> tuple[Any, int]:
-    """Return interactions or comparisons in the rows and columns of a model, and how many had to be left out."""
+    """Return interactions or comparisons in the rows and columns of a model, and the number of those left out."""
     import numpy as np
     from scipy.sparse import csr_matrix
 
     from sadrec import Comparisons, Interactions
 
-    users, items = positions_in(model.users, data.users), positions_in(model.items, data.items)
+    users, items = rows_in(model.users, data.users), rows_in(model.items, data.items)
     if isinstance(data, Comparisons):
         places = [users[data.user_index], items[data.winner_index], items[data.loser_index]]
         values = data.weight
     else:
         entries = data.matrix.tocoo()
         places, values = [users[entries.row], items[entries.col]], entries.data
-    known = np.all([place >= 0 for place in places], axis=0)
-    if not known.any():
+    inside = np.all([place >= 0 for place in places], axis=0)
+    if not inside.any():
         raise ValueError(
-            f"{name} holds nothing of users and items that the model knows: its users are such as "
+            f"{name} has no users and items of the model: its users are such as "
             f"{data.users[0].item()!r}, its items such as {data.items[0].item()!r}, those of the model "
             f"{model.users[0].item()!r} and {model.items[0].item()!r}"
         )
-    places, values = [place[known] for place in places], None if values is None else values[known]
-    left_out = int((~known).sum())
+    places, values = [place[inside] for place in places], None if values is None else values[inside]
+    left_out = int((~inside).sum())
     if isinstance(data, Comparisons):
-        tied = None if data.tied is None else data.tied[known]
+        tied = None if data.tied is None else data.tied[inside]
         aligned = Comparisons.from_indices(*places, users=model.users, items=model.items, weight=values, tied=tied)
         return aligned, left_out
     matrix = csr_matrix((values, tuple(places)), shape=(len(model.users), len(model.items)))
@@ -158,14 +156,14 @@ def in_ids_of(model: Any, data: Any, name: str = "the data") -> tuple[Any, int]:
     "--with-bpr",
     is_flag=True,
     help="Only SAD and BPR, the same model with all rival factors T at 1, and a sentence that says whether learning T "
-    "pays on this data; of more than 100,000 interactions those of some users are looked at.",
+    "pays on this data; of more than 100,000 interactions a sample of users is taken.",
 )
 @click.option(
     "--splits",
     type=click.IntRange(min=1),
     help="How many random splits.  [default: 5; with --with-bpr fewer when the result is clear early]",
 )
-@click.option("--factors", type=click.IntRange(min=1), help="Of models with factors.  [default: each model's own]")
+@click.option("--factors", type=click.IntRange(min=1), help="Number of factors.  [default: each model's own]")
 @click.option(
     "--top-n", type=click.IntRange(min=1), help="Length of the lists to judge.  [default: ndcg@10, recall@20]"
 )
@@ -195,16 +193,14 @@ def compare_command(
     reading: Reading,
     as_json: bool,
 ) -> None:
-    """Fit several models on random splits of FILE and compare them, with their default settings.
+    """Compare models on random splits of FILE.
 
     FILE holds interactions or comparisons, or is a folder with a ratings.parquet. A fifth of its rows is held out in
     each split. Interactions are judged by the best items of the whole catalogue, comparisons by log loss and accuracy.
     """
     from sadrec import Comparisons
-    from sadrec._files import write_whole
-    from sadrec.evaluation import compare, compare_with_bpr
-    from sadrec.evaluation._running import data_fingerprint
-    from sadrec.evaluation.tables import measure_of
+    from sadrec._core.files import write_whole
+    from sadrec.evaluation import compare, compare_with_bpr, data_fingerprint, measure_of
 
     for option, value in (("--models", models), ("--top-n", top_n), ("--paper", paper or None), ("--budget", budget)):
         if with_bpr and value is not None:
@@ -217,8 +213,8 @@ def compare_command(
         raise click.UsageError(f"{'--paper' if paper else '--top-n'} is for interactions, and {file} holds comparisons")
     compared = {}
     if not with_bpr:
-        asked = models or ("sad,bpr,popularity" if stated else "sad,bpr,ease,popularity")
-        compared = compared_models([name.strip() for name in asked.split(",") if name.strip()], factors)
+        names = models or ("sad,bpr,popularity" if stated else "sad,bpr,ease,popularity")
+        compared = compared_models([name.strip() for name in names.split(",") if name.strip()], factors)
     lists = not (stated or paper or with_bpr)
     measures = LIST_MEASURES if top_n is None else {f"{name}@{top_n}": top_n for name in ("ndcg", "recall")}
     about = {"data": data_fingerprint(data), "top_n": top_n, "paper": paper}
@@ -226,7 +222,7 @@ def compare_command(
     runs["show_progress"] = not quiet
     if output is not None:
         written = [output / name for name in ("table.md", "results.csv", "comparison.png")]
-        check_replacing(written, output / TOLD, about, overwrite)
+        check_replacing(written, output / RECORD, about, overwrite)
     verdict = None
     with resumable(output):
         if with_bpr:
@@ -240,10 +236,12 @@ def compare_command(
     shown = [name for name in wanted if name in result.measures]
     if output is not None:
         result.save(output)
-        write_whole(output / TOLD, json.dumps(about) + "\n")
+        write_whole(output / RECORD, json.dumps(about) + "\n")
     if as_json:
-        told = {} if verdict is None else {"advice": verdict.advice, "verdict": str(verdict)}
-        print_json({"splits": len({run.split for run in result.runs}), "summary": result.summary().to_dicts(), **told})
+        advice = {} if verdict is None else {"advice": verdict.advice, "verdict": str(verdict)}
+        print_json(
+            {"splits": len({run.split for run in result.runs}), "summary": result.summary().to_dicts(), **advice}
+        )
     elif verdict is not None:
         click.echo(f"{verdict.table()}\n\n{verdict}")
     else:
@@ -251,8 +249,8 @@ def compare_command(
         click.echo("\n".join(measure_of(name).meaning for name in shown))
     failed = [run for run in result.runs if run.status == "failed"]
     if failed:
-        said = "; ".join(dict.fromkeys(f"{run.model}: {one_line(run.message)}" for run in failed))
-        raise click.ClickException(f"{len(failed)} of {len(result.runs)} fits failed ({said})")
+        reasons = "; ".join(dict.fromkeys(f"{run.model}: {one_line(run.message)}" for run in failed))
+        raise click.ClickException(f"{len(failed)} of {len(result.runs)} fits failed ({reasons})")
 
 
 def compared_models(names: Sequence[str], factors: int | None) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """``sadrec export``: the vectors of a model for a vector index or a data base."""
 
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +16,11 @@ from sadrec.cli.output import check_place_of_table, print_json
 @click.option("--only", type=click.Choice(["items", "users"]), help="Leave out the other side.")
 @json_option
 def export_command(model: Path, vectors: Path, only: str | None, as_json: bool) -> None:
-    """Write vectors of items and users whose inner product is an item's mean margin, for a vector index.
+    """Write vectors of items and users for a vector index.
 
-    The table has a row per item and user: ``kind`` ("item" or "user"), ``id`` (as text) and ``vector``. The order of
-    the inner products is that of `sadrec recommend --keep-seen`. See docs/serving.md for pgvector, Qdrant and FAISS.
+    The inner product of a user's and an item's vector is the item's mean margin: its order is that of `sadrec
+    recommend --keep-seen`. The table has a row per item and user: ``kind`` ("item" or "user"), ``id`` (as text) and
+    ``vector``. See docs/serving.md for pgvector, Qdrant and FAISS.
     """
     if vectors.suffix not in (".parquet", ".pq"):
         raise click.UsageError(f"vectors are written as parquet: name the file {vectors.with_suffix('.parquet')}")
@@ -36,11 +36,11 @@ def export_command(model: Path, vectors: Path, only: str | None, as_json: bool) 
 
 
 def write_vectors(path: Path, sides: list[tuple[str, Any, Any]]) -> tuple[int, int]:
-    """Write vectors as a parquet file, whole or not at all; return how many there are, and how long they are."""
+    """Write vectors as a parquet file, whole or not at all; return their number and length."""
     import numpy as np
     import polars as pl
 
-    from sadrec._files import write_whole
+    from sadrec._core.files import write_frame
 
     frames = []
     for kind, ids, compute in sides:
@@ -54,7 +54,5 @@ def write_vectors(path: Path, sides: list[tuple[str, Any, Any]]) -> tuple[int, i
         }
         frames.append(pl.DataFrame(columns))
     table = pl.concat(frames)
-    content = BytesIO()  # what polars says of a full disk is no sentence
-    table.write_parquet(content)
-    write_whole(path, content.getvalue())
+    write_frame(path, table)
     return len(table), vectors.shape[1]

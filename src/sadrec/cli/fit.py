@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from sadrec._words import one_line
+from sadrec._core.words import one_line
 from sadrec.cli import options
 from sadrec.cli.output import check_place_of_model, overwrite_option, print_json, print_table, resumable
-from sadrec.training.settings import TrainingSettings
+from sadrec.models import TrainingSettings
 
 
 @click.command("describe")
@@ -18,9 +18,8 @@ from sadrec.training.settings import TrainingSettings
 @options.reading_options
 @options.json_option
 def describe_command(file: Path, reading: options.Reading, as_json: bool) -> None:
-    """Show what is in FILE: users, items, ratings, sparsity, how much each user did."""
-    columns: dict[str, str] = {}
-    data = reading.read(file, tell=columns.update)
+    """Show users, items, ratings and sparsity of FILE."""
+    data, columns = reading.read_with_columns(file)
     if as_json:
         print_json({**data.describe().as_dict(), "columns": columns})
     else:
@@ -36,12 +35,14 @@ def describe_command(file: Path, reading: options.Reading, as_json: bool) -> Non
 @click.option("--model", type=click.Choice(["sad", "bpr"]), help="Which model.  [default: sad]")
 @click.option("--settings", "settings_file", type=options.a_file, help="JSON file, such as `sadrec tune` writes.")
 @options.settings_options(TrainingSettings)
-@click.option("--dislikes", metavar="NUMBER|FILE", help="Ratings below a number, or a file of what people disliked.")
+@click.option(
+    "--dislikes", metavar="NUMBER|FILE", help="Ratings below this number, or a file of disliked interactions."
+)
 @options.features_options
 @click.option("--validation", type=options.a_share, help="Hold out this share and keep the best epoch.")
 @click.option("--patience", type=int, help="Stop when the held-out figure has not risen for this number of epochs.")
 @click.option("--checkpoint", type=options.a_folder,
-              help="Folder to resume from; by default OUTPUT.checkpoint, removed when it is done.")  # fmt: skip
+              help="Folder to resume from; by default OUTPUT.checkpoint, removed after the fit.")  # fmt: skip
 @options.engine_options
 @options.quiet_option
 @options.reading_options
@@ -74,10 +75,9 @@ def fit_command(
     from dataclasses import replace
 
     from sadrec import Interactions
-    from sadrec._record import discard
-    from sadrec.data import DataWarning
-    from sadrec.models import DivergedError
-    from sadrec.training.checkpoint import checkpoints_in
+    from sadrec._core.record import discard
+    from sadrec.data import NothingLearnt
+    from sadrec.models import DivergedError, checkpoints_in
 
     file, elsewhere = files[0], engine is not None
     estimator = new_model(model, settings, settings_file)
@@ -86,38 +86,30 @@ def fit_command(
     here["user-features"] = user_features
     if elsewhere and (refused := [name for name, value in here.items() if value is not None]):
         raise click.UsageError(f"--{refused[0]} does not go with --engine: it needs all data in one process")
-    data = reading.parquet(files, elsewhere)
+    data, weights = reading.read_to_learn(files, elsewhere)
     if elsewhere:
         engine = replace(engine, output=output)
-        if data is None:
-            raise click.UsageError(
-                f"{file} is not Parquet with interactions, which --engine has workers read: write it as Parquet, or "
-                "leave --engine out"
-            )
-    elif data is None:
-        data = reading.read(file)
     holds = "interactions" if elsewhere or isinstance(data, Interactions) else "comparisons"
     tuned = None if settings_file is None else settings_in(settings_file).get("kind", holds)
     if tuned not in (None, holds):
         raise click.UsageError(
             f"{settings_file} was tuned on {tuned}, and {file} holds {holds}: tune on such data first"
         )
-    weights: Any = None
-    more: dict[str, Any] = {}
+    extra: dict[str, Any] = {}
     if isinstance(data, Interactions):
-        weights, more = reading.weights(files), {"dislikes": read_dislikes(dislikes, reading)}
+        extra["dislikes"] = read_dislikes(dislikes, reading)
     elif not elsewhere and dislikes is not None:
         raise click.UsageError("--dislikes goes with interactions")
     tables = {"item": item_features, "user": user_features}
     if not elsewhere:
-        more |= options.read_features(tables, {"item": data.items, "user": data.users}, tags)
+        extra |= options.read_features(tables, {"item": data.items, "user": data.users}, tags)
     held_out = None
     if validation is not None:
         share = {"test": validation, "seed": estimator.random_state}
         data, held_out = data.split(**share)
         weights = None if weights is None else weights.split(**share)[0]
     if weights is not None:
-        more["weights"] = weights.matrix.data
+        extra["weights"] = weights.matrix.data
     folder = checkpoint or output.with_name(f"{output.name}.checkpoint")
     if not quiet and (there := checkpoints_in(folder)):
         click.echo(f"Going on from {there[0]}.", err=True)
@@ -129,7 +121,7 @@ def fit_command(
 
     try:
         with resumable(folder), warnings.catch_warnings():
-            warnings.filterwarnings("error", "nothing was learnt", DataWarning)
+            warnings.simplefilter("error", NothingLearnt)
             estimator.fit(
                 data,
                 callbacks=[note],
@@ -139,13 +131,13 @@ def fit_command(
                 checkpoint=folder,
                 checkpoint_seconds=0 if checkpoint else 5,
                 engine=engine,
-                **more,
+                **extra,
             )
-    except DataWarning as error:
+    except NothingLearnt as error:
         if checkpoint is None:
             discard(folder)
         raise ValueError(
-            f"{file}: {error}, so that no model is written: add people, or what they did not touch"
+            f"{file}: {error}; no model is written: add users, or items that some users did not touch"
         ) from None
     except DivergedError:
         if checkpoint is None:  # other settings could not use the folder
@@ -164,7 +156,8 @@ def fit_command(
         used = estimator.settings.as_dict() if estimator.settings is not None else None
         print_json({"model": str(output), "settings": used, "epoch": epoch, "figures": figures})
         return
-    click.echo(f"{type(estimator).__name__} with {estimator.user_factors.shape[1]} factors written to {output}")
+    count = estimator.user_factors.shape[1]
+    click.echo(f"{type(estimator).__name__} with {count} factor{'s' * (count != 1)} written to {output}")
     for what in ("item", "user"):
         side = getattr(estimator.state.features, what, None)
         if side is not None:
@@ -176,32 +169,36 @@ def fit_command(
 
 
 def new_model(name: str | None, settings: dict[str, Any], settings_file: Path | None = None) -> Any:
-    """Make a model that is not fitted; settings on the command line take the place of those in a file."""
+    """Make an unfitted model; settings on the command line override those in a file."""
     from sadrec import BPR, SAD
-    from sadrec._settings import checked, declared, opened
+    from sadrec._core.settings import checked, declared, opened
+    from sadrec.posterior import GibbsSAD
 
-    stored: dict[str, Any] = {}
+    kinds: dict[str, Any] = {"gibbssad": GibbsSAD} if name == "gibbs" else {"sad": SAD, "bpr": BPR}
+    stored: Any = {}
+    chosen = name if name in kinds else None
     if settings_file is not None:
         content = settings_in(settings_file)
-        stored = content.get("settings", content)
-        name = name or content.get("model")
-        if not isinstance(stored, dict) or name not in (None, "sad", "bpr"):
-            raise ValueError(f"{settings_file} does not hold the settings of SAD or BPR, but of {name!r}")
-    kind = BPR if name == "bpr" else SAD
-    for setting in {**stored, **settings}:
-        if setting not in {**declared(kind), **opened(kind)}:
-            if setting in declared(SAD):
-                raise click.UsageError(f"--{setting.replace('_', '-')} is for SAD: BPR has no rival factors")
-            raise ValueError(
-                f"{settings_file} names an unknown setting {setting!r}: known are {', '.join(declared(kind))}"
-            )
+        stored, written = content.get("settings", content), content.get("model")
+        if not isinstance(stored, dict) or written not in (None, *kinds):
+            classes = " or ".join(kind.__name__ for kind in kinds.values())
+            raise ValueError(f"{settings_file} does not hold the settings of {classes}, but of {written!r}")
+        chosen = chosen or written
+    kind = kinds[chosen or next(iter(kinds))]
+    settable = {**declared(kind), **opened(kind)}
+    if unknown := [name for name in settings if name not in settable]:
+        names = ", ".join(map(options.spelled, declared(kind)))
+        why = " (BPR has no rival factors)" if kind is BPR and unknown[0] in declared(SAD) else ""
+        raise click.UsageError(
+            f"{options.spelled(unknown[0])} is no setting of {kind.__name__}{why}, which has {names}"
+        )
     model = kind().set_params(**{**stored, **settings})
     checked(model)
     return model
 
 
 def settings_in(file: Path) -> dict[str, Any]:
-    """Return what a file of settings says."""
+    """Return the settings in a JSON file."""
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
@@ -212,7 +209,7 @@ def settings_in(file: Path) -> dict[str, Any]:
 
 
 def read_dislikes(dislikes: str | None, reading: options.Reading) -> Any:
-    """Return the number below which ratings are dislikes, or the interactions in a file of dislikes."""
+    """Return dislikes as ``fit`` takes them: the number that their ratings are below, or interactions from a file."""
     if dislikes is None:
         return None
     try:
@@ -225,7 +222,7 @@ def read_dislikes(dislikes: str | None, reading: options.Reading) -> Any:
 
 
 def kept_epoch(history: list[dict[str, float]], solver: str = "sgd") -> tuple[int, dict[str, float]]:
-    """Return which epoch the model is of, counted from 1, and its figures: of SGD with a validation set the best."""
+    """Return the epoch of the model (with validation the best, else the last), counted from 1, and its figures."""
     if not history:
         return 0, {}
     held_out = [figures.get("validation_log_likelihood") for figures in history]

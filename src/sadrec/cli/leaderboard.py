@@ -1,13 +1,12 @@
 """``sadrec leaderboard``: from a file of games or votes to a table of who is best, with intervals."""
 
 from collections.abc import Mapping
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import click
 
-from sadrec._words import one_line, titled
+from sadrec._core.words import one_line, titled
 from sadrec.cli import options
 from sadrec.cli.ask import load, with_titles
 from sadrec.cli.output import check_place_of_page, check_place_of_picture, check_place_of_table, print_json, print_table
@@ -16,7 +15,7 @@ COLUMNS = ("rank", "item", "strength", "lower", "upper", "rank_lower", "rank_upp
 
 
 def output_name(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
-    """Return where to write, a name that says in which form."""
+    """Return the path to write to; its ending decides the format."""
     if value is not None and value.suffix not in (".csv", ".parquet", ".md", ".html"):
         raise click.BadParameter(
             f"{value.name!r} ends in none of .csv, .parquet, .md and .html: {value.stem}.html is a page"
@@ -30,7 +29,7 @@ def output_name(ctx: click.Context, param: click.Parameter, value: Path | None) 
               help="Write all of it to this file: a table (.csv, .parquet, .md), or a page (.html).")  # fmt: skip
 @click.option("--plot", type=options.an_output, help="Draw the strongest items and their match-ups to this file.")
 @click.option("--judge", "judges", multiple=True, metavar="ID",
-              help="Whose leaderboard; can be repeated.  [default: the average of all]")  # fmt: skip
+              help="Rank for this judge; can be repeated.  [default: the average of all]")  # fmt: skip
 @click.option("--reference", multiple=True, metavar="ITEM",
               help="Measure strengths against this item; can be repeated.  [default: all items]")  # fmt: skip
 @click.option("--level", type=options.a_share, default=0.9, help="Probability content of the intervals.")
@@ -52,16 +51,14 @@ def leaderboard_command(
     reading: options.Reading,
     as_json: bool,
 ) -> None:
-    """Show who is best in FILE, how sure that is, and where no order holds.
+    """Rank the items of FILE, with intervals and cycles.
 
     FILE holds games or votes: winner and loser; or left, right and winner, with ties; or both sides and their scores,
     with or without a column of judges. Or it is a model of such a file.
     """
-    import numpy as np
     import polars as pl
 
-    from sadrec.ranking.leaderboard import leaderboard
-    from sadrec.ranking.report import arena_report
+    from sadrec.ranking import arena_report
 
     if plot is not None:
         check_place_of_picture(plot)
@@ -75,16 +72,14 @@ def leaderboard_command(
     named = options.read_titles(titles, state.items)
     who = [options.parse_id(state.users, text) for text in judges] or None
     against = [options.parse_item(state.items, text, named) for text in reference] or None
-    belief, every, ids = state.belief, np.arange(len(state.items)), state.items.array
-    judging, field = state.judges(who), None if against is None else state.items.several(against)
-    places = leaderboard(belief, judging, every, every, level, field=field, results=state.results)
-    report = arena_report(belief, judging, titled(ids, named), places, level, state.results)
+    ids, field = state.items.array, None if against is None else state.items.several(against)
+    places, report = arena_report(state.belief, state.judges(who), titled(ids, named), level, state.results, field)
     table = places.with_columns(pl.Series("item", ids[places["item"].to_numpy()]))
     if output is not None:
         _write(output, table, report, named, file)
     if plot is not None:
-        from sadrec._files import save_figure
-        from sadrec.ranking.plots import plot_leaderboard
+        from sadrec._core.files import save_figure
+        from sadrec.ranking import plot_leaderboard
 
         names = titled(table["item"].to_numpy(), named).tolist()
         save_figure(plot, plot_leaderboard(table, report["probability"], names), dpi=120)
@@ -109,8 +104,8 @@ def leaderboard_command(
 
 def _model(file: Path, reading: options.Reading, quiet: bool) -> Any:
     """Load a model, or fit one to a table of comparisons."""
-    from sadrec import SAD, Comparisons
-    from sadrec._files import kind_of
+    from sadrec import SAD
+    from sadrec._core.files import kind_of
 
     with file.open("rb") as opened:
         saved = kind_of(opened) is not None
@@ -118,17 +113,11 @@ def _model(file: Path, reading: options.Reading, quiet: bool) -> Any:
         if given := reading.options():
             raise click.UsageError(f"{given[0]} says how to read a table, but {file.name} is a model: leave it out")
         return load(file)
-    data = reading.read(file)
-    if not isinstance(data, Comparisons):
-        raise click.UsageError(
-            f"{file} has no columns of winners and losers: name them, as --winner COLUMN --loser COLUMN, or "
-            "--left COLUMN --right COLUMN --winner COLUMN"
-        )
-    return SAD(random_state=0).fit(data, show_progress=not quiet)
+    return SAD(random_state=0).fit(reading.comparisons(file), show_progress=not quiet)
 
 
 def _rows(table: Any, titles: Mapping[Any, str]) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
-    """Return what is printed, as texts."""
+    """Return the header and the rows of the printed table."""
     sure, counted = table["lower"].null_count() == 0, table["wins"].null_count() == 0
     header = (
         "rank",
@@ -150,8 +139,8 @@ def _rows(table: Any, titles: Mapping[Any, str]) -> tuple[tuple[str, ...], list[
 
 
 def _tell(report: dict[str, Any], names: Any) -> None:
-    """Say where no order holds."""
-    click.echo(f"\nNo order explains {report['unexplained']:.0%} of the margins, in squares.")
+    """Print how much no ranking explains, the most probable cycles, and the Nash mixture."""
+    click.echo(f"\nNo ranking explains {report['unexplained']:.0%} of the squared margins.")
     for cycle in report["cycles"][:5]:
         chain = " > ".join(one_line(names[item]) for item in [*cycle["path"], cycle["path"][0]])
         sure = "" if cycle["probability"] is None else f" ({cycle['probability']:.0%} sure)"
@@ -164,10 +153,10 @@ def _tell(report: dict[str, Any], names: Any) -> None:
 
 def _write(output: Path, table: Any, report: dict[str, Any], titles: Mapping[Any, str], file: Path) -> None:
     """Write a table or a page, whole or not at all."""
-    from sadrec._files import write_whole
+    from sadrec._core.files import write_frame, write_whole
 
     if output.suffix == ".html":
-        from sadrec.serving.page import static_page
+        from sadrec.serving import static_page
 
         write_whole(output, static_page(report, f"Leaderboard of {file.name}"))
         return
@@ -182,6 +171,4 @@ def _write(output: Path, table: Any, report: dict[str, Any], titles: Mapping[Any
     if titles:
         title = pl.Series("title", titled(table["item"].to_numpy(), titles).tolist(), dtype=pl.String)
         table = table.insert_column(table.columns.index("item") + 1, title)
-    content = BytesIO()
-    (table.write_csv if output.suffix == ".csv" else table.write_parquet)(content)
-    write_whole(output, content.getvalue())
+    write_frame(output, table)

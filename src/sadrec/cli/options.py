@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import click
 
-from sadrec import _settings
+from sadrec._core import settings as _settings
 from sadrec.cli.output import without_panics
 
 Command = Callable[..., Any]
@@ -20,7 +20,7 @@ Decorated = TypeVar("Decorated", bound=Command)
 
 
 class _File(click.Path):
-    """A file that is there. Click takes one in a folder that is closed to the user for one that is not there."""
+    """An existing file. Click reports a file in an unreadable folder as missing; this names the folder's error."""
 
     def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
         """Return the path, or say what is wrong with it."""
@@ -41,7 +41,7 @@ file_argument = click.argument("file", type=a_file)
 
 
 def _no_table(context: click.Context, _: click.Parameter, path: Path) -> Path:
-    """Refuse a table in the place of a model, and say what to type."""
+    """Raise if a table is given in place of a model; the error shows the command that makes one."""
     if path.is_dir():
         return path
     with path.open("rb") as file:
@@ -60,7 +60,9 @@ model_argument = click.argument("model", type=_File(exists=True, path_type=Path)
 user_option = click.option("--user", help="Id of the user.  [default: the only one, or the average of all]")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
 titles_option = click.option(
-    "--titles", type=a_file, help="Table of the items' titles (columns item, title), to show and to be asked by."
+    "--titles",
+    type=a_file,
+    help="Table of the items' titles (columns item, title). Output shows titles, and you can type them instead of ids.",
 )
 quiet_option = click.option("--quiet", is_flag=True, help="No progress bar.")
 seed_option = click.option("--seed", type=click.IntRange(min=0), default=0, help="Random seed.")
@@ -70,8 +72,8 @@ def engine_options(command: Command) -> Command:
     """Add the options that say where to compute; the command takes them as ``engine``, None for this process."""
     options = [
         click.option("--engine", type=click.Choice(["ray"]), help="Compute on a cluster of Ray."),
-        click.option("--address", help="Of the cluster, or auto; by default RAY_ADDRESS, or one started here."),
-        click.option("--workers", type=click.IntRange(min=1), help="How many workers of the cluster.  [default: 2]"),
+        click.option("--address", help="Address of the cluster, or auto.  [default: RAY_ADDRESS, or a new one]"),
+        click.option("--workers", type=click.IntRange(min=1), help="Number of workers.  [default: 2]"),
     ]
 
     @functools.wraps(command)
@@ -90,18 +92,18 @@ def engine_options(command: Command) -> Command:
 
 
 def number_option(default: int, help: str, least: int = 1) -> Callable[[Decorated], Decorated]:
-    """Return the option of how many items are meant."""
+    """Return the option ``-n``, the number of items."""
     kind = click.IntRange(min=least)
     return click.option("-n", "--number", "N", type=kind, default=default, help=help)
 
 
 def spelled(name: str) -> str:
-    """Return the option for a setting."""
+    """Return the command-line option of a setting, such as ``--learning-rate``."""
     return f"--{ {'random_state': 'seed', 'num_threads': 'threads'}.get(name, name).replace('_', '-') }"
 
 
 def parse_id(ids: Any, text: str) -> Any:
-    """Turn the text of an id into the kind of id there is."""
+    """Parse an id: text, or a whole number, a number or a date where the ids are such."""
     import numpy as np
 
     whole = (int, "whole number")
@@ -110,8 +112,8 @@ def parse_id(ids: Any, text: str) -> Any:
     try:
         return convert(text)
     except ValueError:
-        known = f", such as {ids.array[0]}" if len(ids) else ""
-        raise click.BadParameter(f"{text!r} is not a {name}, but the {ids.what}s are{known}") from None
+        example = f", such as {ids.array[0]}" if len(ids) else ""
+        raise click.BadParameter(f"{text!r} is not a {name}, but the {ids.what}s are{example}") from None
 
 
 def parse_user(ids: Any, text: str | None) -> Any:
@@ -134,11 +136,11 @@ def read_titles(path: Path | None, ids: Any) -> Mapping[Any, str]:
 
 def features_options(command: Command) -> Command:
     """Add the options that name tables of features, for :func:`read_features`."""
-    items = "Table of what is known of the items: a column of ids, and columns of features."
+    items = "Table of features of the items: a column of ids, and columns of features."
     tags = "Column of these tables with tags separated by |; can be repeated."
     options = [
         click.option("--item-features", type=a_file, help=items),
-        click.option("--user-features", type=a_file, help="The same of the users."),
+        click.option("--user-features", type=a_file, help="The same for the users."),
         click.option("--tags", multiple=True, metavar="COLUMN", help=tags),
     ]
     return _all(options, command)
@@ -148,8 +150,7 @@ def read_features(paths: Mapping[str, Path | None], ids: Mapping[str, Any], tags
     """Return the tables of features by the names that ``fit`` takes them by; their ids get the type of the data's."""
     import polars as pl
 
-    from sadrec.features import Features
-    from sadrec.features.table import id_column, read_table
+    from sadrec.features import Features, id_column, read_table
 
     given, left = {}, set(tags)
     for what, path in paths.items():
@@ -206,12 +207,12 @@ _OF = {
         *("user", "winner", "loser", "left", "right", "left_score", "right_score", "weight", "features", "ties"),
     ),
 }
-_MAY_BE_NONE = {"interactions": ("rating", "timestamp"), "comparisons": ("user", "weight")}
+_MAY_BE_NONE = {"interactions": ("rating", "timestamp", "weight"), "comparisons": ("user", "weight")}
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What the options say about how to read files; ``given`` are the other options that were given."""
+    """Options for reading files; ``given`` are the columns and roles that were named."""
 
     kind: str
     header: bool | None
@@ -225,44 +226,35 @@ class Reading:
         others = ["--kind"] * (self.kind != "auto") + ["--text-ids"] * self.text_ids
         return [*map(spelled, self.given), *others, *header]
 
-    def read(
-        self, file: Path, kind: str | None = None, tell: Callable[[Mapping[str, str]], object] | None = None
-    ) -> Any:
-        """Read interactions, or comparisons where the file has columns of winners and losers.
+    def read(self, file: Path, kind: str | None = None) -> Any:
+        """Read interactions, or comparisons where the file has columns of winners and losers."""
+        return self._read(file, kind or self.kind)[0]
 
-        A column of weights of interactions is not read here, see :meth:`weights`. ``tell`` is told the column that was
-        taken for each role.
+    def read_with_columns(self, file: Path) -> tuple[Any, Mapping[str, str]]:
+        """Read a file, and return the column of each role, too."""
+        data, _, columns = self._read(file, self.kind)
+        return data, columns
+
+    def read_to_learn(self, files: Sequence[Path], elsewhere: bool) -> tuple[Any, Any]:
+        """Return what a model learns from, and with a column of weights the interactions with weights as ratings.
+
+        Several files, or a folder, are Parquet with interactions; with ``elsewhere`` workers read them.
         """
-        return self._read(file, kind or self.kind, self.given, tell)
+        from sadrec.data import ParquetFiles, as_interactions, holds_interactions, with_weights
 
-    def parquet(self, files: Sequence[Path], elsewhere: bool, weigh: str | None = None) -> Any:
-        """Return interactions in several Parquet files or a folder, read unless that is done elsewhere.
-
-        None for a single file, unless it is Parquet with interactions and read elsewhere. ``weigh`` is a column that
-        takes the place of the ratings.
-        """
-        from sadrec.data._columns import holds_comparisons
-        from sadrec.data.interactions import as_interactions, weights_in
-        from sadrec.data.parquet import ParquetFiles, is_parquet
-        from sadrec.data.tables import Table
-
-        several = len(files) > 1 or files[0].is_dir()
-        if not several and (not elsewhere or not is_parquet(files[0]) or self.kind == "comparisons"):
-            return None
-        if not several:
-            with Table(files[0]) as table:
-                if self.kind == "auto" and holds_comparisons(table.columns or []):
-                    return None
-        if odd := next((path for path in files if path.is_file() and not is_parquet(path)), None):
-            raise click.UsageError(f"{odd} is not Parquet, and of several files all must be: give one file")
-        known = {name: value for name, value in self.given.items() if name in _OF["interactions"]}
-        if self.kind == "comparisons" or len(known) < len(self.given):
+        if elsewhere and (self.kind == "comparisons" or not all(map(holds_interactions, files))):
+            raise click.UsageError(
+                f"{files[0]} is not Parquet with interactions, which --engine has workers read: write it as Parquet, "
+                "or leave --engine out"
+            )
+        if not elsewhere and len(files) == 1 and not files[0].is_dir():
+            return self._read(files[0], self.kind, weigh=True)[:2]
+        if self.kind == "comparisons" or not set(self.given) <= set(_OF["interactions"]):
             raise click.UsageError("several files, or a folder, hold interactions: give one file")
-        columns: dict[str, Any] = {name: None if value == "none" else value for name, value in known.items()}
-        found = ParquetFiles(files, text_ids=self.text_ids, **columns)
+        parquet = ParquetFiles(files, text_ids=self.text_ids, **self._columns("interactions"))
         if elsewhere:
-            return found
-        return as_interactions(found) if weigh is None else weights_in(found, weigh)
+            return parquet, None
+        return (as_interactions(parquet), None) if parquet.weight is None else with_weights(parquet, parquet.weight)
 
     def interactions(self, file: Path) -> Any:
         """Read interactions."""
@@ -270,54 +262,42 @@ class Reading:
             raise click.UsageError("this command reads interactions: leave out --kind comparisons")
         return self.read(file, "interactions")
 
-    def weights(self, files: Sequence[Path]) -> Any:
-        """Return the weights of interactions, in place of ratings; None where no column is named."""
-        column = self.given.get("weight")
-        if column in (None, "none"):
-            return None
-        given = {**self.given, "rating": column, "allow_negative": True}
-        if given.get("duplicates") == "count":
-            given["duplicates"] = "sum"
-        try:
-            weights = self.parquet(files, elsewhere=False, weigh=column)
-            if weights is None:
-                weights = self._read(files[0], "interactions", given)
-            if (least := weights.matrix.data.min()) < 0:
-                raise ValueError(f"{files[0]}: a weight is {least:g}, and weights must not be negative")
-        except ValueError as error:
-            raise ValueError(f"--weight {column}: {error}") from None
-        return weights
+    def comparisons(self, file: Path) -> Any:
+        """Read comparisons."""
+        if self.kind == "interactions":
+            raise click.UsageError("this command reads comparisons: leave out --kind interactions")
+        return self.read(file, "comparisons")
 
-    def _read(
-        self,
-        file: Path,
-        kind: str,
-        given: dict[str, Any],
-        tell: Callable[[Mapping[str, str]], object] | None = None,
-    ) -> Any:
-        from sadrec import Comparisons, Interactions, _check
+    def _columns(self, kind: str) -> dict[str, Any]:
+        """Return what was said about columns, by the names that readers take it by; of a kind that has such columns."""
+        if unfit := [name for name in self.given if name not in _OF[kind]]:
+            fitting = ", ".join(name for name in _OF[kind] if name in _COLUMNS)
+            raise click.UsageError(f"{spelled(unfit[0])} does not go with {kind}; their columns are {fitting}")
+        return {
+            name: None if value == "none" and name in _MAY_BE_NONE[kind] else value
+            for name, value in self.given.items()
+        }
 
-        _check.room(_check.START)
-        from sadrec.data._columns import holds_comparisons
-        from sadrec.data.tables import Table
+    def _read(self, file: Path, kind: str, weigh: bool = False) -> tuple[Any, Any, Mapping[str, str]]:
+        """Return what a file holds, with ``weigh`` its weights, if any, and the column of each role."""
+        from sadrec import Comparisons, Interactions
+        from sadrec._core import check
+
+        check.room(check.START)
+        from sadrec.data import Table, holds_comparisons, with_weights
 
         with Table(file, self.header, self.text_ids, not self.quiet) as table:
             if kind == "auto":
-                named = (set(_OF["comparisons"]) - set(_OF["interactions"])) & set(given)
+                named = (set(_OF["comparisons"]) - set(_OF["interactions"])) & set(self.given)
                 kind = "comparisons" if named or holds_comparisons(table.columns or []) else "interactions"
-            if odd := [name for name in given if name not in _OF[kind]]:
-                fitting = ", ".join(name for name in _OF[kind] if name in _COLUMNS)
-                raise click.UsageError(f"{spelled(odd[0])} does not go with {kind}; their columns are {fitting}")
-            columns: dict[str, Any] = {
-                name: None if value == "none" and name in _MAY_BE_NONE[kind] else value for name, value in given.items()
-            }
-            if kind == "interactions":
-                columns.pop("weight", None)
+            columns = self._columns(kind)
+            weight = columns.pop("weight", None) if kind == "interactions" else None
             with without_panics() if table.is_parquet else nullcontext():
-                data = (Comparisons if kind == "comparisons" else Interactions).read(table, **columns)
-            if tell is not None:
-                tell(table.chosen)
-            return data
+                if kind == "comparisons":
+                    return Comparisons.read(table, **columns), None, table.chosen
+                if weigh and weight is not None:
+                    return *with_weights(table, weight, **columns), table.chosen
+                return Interactions.read(table, **columns), None, table.chosen
 
 
 def _listed(context: Any, option: Any, value: str | None) -> list[str] | None:
@@ -325,20 +305,20 @@ def _listed(context: Any, option: Any, value: str | None) -> list[str] | None:
 
 
 def reading_options(command: Command) -> Command:
-    """Add the options that say what a file holds and where; the command takes them as ``reading``."""
+    """Add the options for reading a file; the command takes them as ``reading``."""
     options = [
         click.option("--kind", type=click.Choice(["auto", *_OF]), default="auto",
                      help="What the file holds; auto looks for columns of winners and losers."),
         *(click.option(spelled(name), name, metavar="COLUMN", help=text) for name, text in _COLUMNS.items()),
         click.option("--features", metavar="COLUMNS", callback=_listed,
-                     help="Columns of numbers that should not count, with commas between them (comparisons)."),
+                     help="Columns of numbers to adjust for, separated by commas (comparisons)."),
         click.option("--header/--no-header", default=None, help="Whether the first line names the columns."),
         click.option("--text-ids", is_flag=True, help="Read ids as text even when they look like numbers."),
         click.option("--allow-negative", is_flag=True, default=None, help="Take negative ratings."),
         click.option("--duplicates", type=click.Choice(["last", "sum", "count", "max"]),
                      help="What to do with several rows of one user and item."),
         click.option("--ties", type=click.Choice(["keep", "drop", "split"]),
-                     help="What to do where nobody won.  [default: keep]"),
+                     help="What to do with ties.  [default: keep]"),
     ]  # fmt: skip
 
     @functools.wraps(command)
@@ -352,9 +332,9 @@ def reading_options(command: Command) -> Command:
 
 
 def _take(values: dict[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    """Take options out of what a command was called with; return those that were given."""
-    taken = {name: values.pop(name) for name in names}
-    return {name: value for name, value in taken.items() if value is not None}
+    """Pop options from the arguments of a command; return those that were given."""
+    values_taken = {name: values.pop(name) for name in names}
+    return {name: value for name, value in values_taken.items() if value is not None}
 
 
 def _all(options: Sequence[Callable[[Command], Command]], command: Command) -> Command:
@@ -367,7 +347,7 @@ def _all(options: Sequence[Callable[[Command], Command]], command: Command) -> C
 
 
 def settings_options(declaration: type) -> Callable[[Command], Command]:
-    """Add an option for each setting that a class declares; the command takes those given as ``settings``."""
+    """Add an option for each setting of a class; the command takes the given ones as ``settings``."""
     declared = _settings.declared(declaration)
 
     def add(command: Command) -> Command:
@@ -406,7 +386,7 @@ def mapping(text: str) -> Any:
 
 
 _TYPES = {
-    _settings.Group: click.types.FuncParamType(mapping),
+    _settings.SettingGroup: click.types.FuncParamType(mapping),
     _settings.Flag: click.BOOL, _settings.Number: click.FLOAT, _settings.Share: click.FLOAT,
     _settings.ZeroOr: click.FLOAT, _settings.Seed: click.IntRange(min=0), _settings.Threads: click.INT,
     _settings.Whole: click.INT,
@@ -414,7 +394,7 @@ _TYPES = {
 
 
 def value_type(rule: _settings.Rule) -> Any:
-    """Return the type of click that reads the value of a setting."""
+    """Return the click type of a setting."""
     if isinstance(rule, _settings.OneOf):
         return click.Choice(rule.choices)
     return _TYPES.get(type(rule)) or click.types.FuncParamType(number_or_learn)

@@ -1,4 +1,4 @@
-"""What commands print: a table for people, JSON for programs, and how to continue after Ctrl-C."""
+"""Output of commands: tables for people, JSON for programs, and how to continue after Ctrl-C."""
 
 import json
 import os
@@ -11,12 +11,12 @@ from typing import Any, NoReturn
 
 import click
 
-from sadrec._words import one_line
+from sadrec._core.words import one_line
 
 
 def print_json(value: Any) -> None:
     """Print a value as JSON."""
-    from sadrec._files import plain
+    from sadrec._core.files import plain
 
     click.echo(json.dumps(plain(value), indent=2, ensure_ascii=False))
 
@@ -37,13 +37,13 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
 overwrite_option = click.option("--overwrite", is_flag=True, help="Replace an output of other data or another kind.")
 
 
-def check_replacing(paths: Sequence[Path], told: Path, about: dict[str, Any], overwrite: bool) -> None:
-    """Refuse to write over files unless one of them, ``told``, is JSON that says the same about what they are of."""
+def check_replacing(paths: Sequence[Path], record: Path, about: dict[str, Any], overwrite: bool) -> None:
+    """Raise if outputs exist, unless the JSON file ``record`` says that they were made from the same inputs."""
     there = next((path for path in paths if path.exists()), None)
     if there is None or overwrite:
         return
     try:
-        content = json.loads(told.read_text(encoding="utf-8"))
+        content = json.loads(record.read_text(encoding="utf-8"))
         same = about.items() <= content.items()
     except (OSError, ValueError, AttributeError, TypeError, RecursionError):
         same = False
@@ -55,13 +55,13 @@ def check_replacing(paths: Sequence[Path], told: Path, about: dict[str, Any], ov
 
 
 def is_folder(output: str) -> bool:
-    """Tell whether the name of an output is that of a folder: one that is there, or one that ends as such."""
+    """Whether an output is a folder: an existing one, or a name that ends in a slash."""
     return output.endswith(("/", os.sep)) or Path(output).is_dir()
 
 
 def check_place_of_model(path: Path, overwrite: bool = False) -> None:
-    """Refuse to write a model over a file that is none of sadrec's: a table named by mistake would be lost."""
-    from sadrec._files import kind_of
+    """Raise if the output exists and is not a sadrec model: a table named by mistake would be lost."""
+    from sadrec._core.files import kind_of
 
     if path.is_dir():
         raise click.UsageError(f"{path} is a folder: name the file to write")
@@ -74,7 +74,7 @@ def check_place_of_model(path: Path, overwrite: bool = False) -> None:
 
 
 def check_place_of_table(path: Path, columns: Sequence[str]) -> None:
-    """Refuse to write a table over a file that is not an earlier one, with these columns."""
+    """Raise if the output exists and is not a table with these columns."""
     import polars as pl
 
     if not path.is_file() or not path.stat().st_size:
@@ -87,21 +87,26 @@ def check_place_of_table(path: Path, columns: Sequence[str]) -> None:
 
 
 def check_place_of_picture(path: Path) -> None:
-    """Refuse to draw over a file that is no picture."""
-    if path.is_file() and path.stat().st_size:
-        with path.open("rb") as file:
-            start = file.read(256).lstrip()
-        if not start.startswith((b"\x89PNG", b"%PDF", b"%!PS", b"<svg", b"<?xml", b"\xff\xd8", b"RIFF", b"II*", b"MM")):
-            _refuse_to_replace(path, "picture")
+    """Raise if the output exists and is not a picture."""
+    starts = b"\x89PNG", b"%PDF", b"%!PS", b"<svg", b"<?xml", b"\xff\xd8", b"RIFF", b"II*", b"MM"
+    if (start := _start_of(path)) and not start.lstrip().startswith(starts):
+        _refuse_to_replace(path, "picture")
 
 
 def check_place_of_page(path: Path) -> None:
-    """Refuse to write a leaderboard over a page, or a table in Markdown, that is none."""
-    if path.is_file() and path.stat().st_size:
-        start = path.read_bytes()[:4096]
-        known = b"<title>Leaderboard of " in start if path.suffix == ".html" else start.startswith(b"| rank | item |")
-        if not known:
-            _refuse_to_replace(path, "leaderboard")
+    """Raise if the output exists and is not a leaderboard in HTML or Markdown."""
+    start = _start_of(path)
+    is_ours = b"<title>Leaderboard of " in start if path.suffix == ".html" else start.startswith(b"| rank | item |")
+    if start and not is_ours:
+        _refuse_to_replace(path, "leaderboard")
+
+
+def _start_of(path: Path) -> bytes:
+    """Return the first bytes of a file; none where there is no file."""
+    if not path.is_file():
+        return b""
+    with path.open("rb") as file:
+        return file.read(4096)
 
 
 def _refuse_to_replace(path: Path, kind: str) -> NoReturn:
@@ -110,7 +115,7 @@ def _refuse_to_replace(path: Path, kind: str) -> NoReturn:
 
 @contextmanager
 def without_panics() -> Iterator[None]:
-    """Do not show what compiled code writes about its panics, past Python; they come as errors too."""
+    """Suppress what compiled code prints about its panics: they are raised as errors, too."""
     usual = sys.stderr
     usual.flush()
     kept = None
@@ -133,7 +138,7 @@ def without_panics() -> Iterator[None]:
 
 @contextmanager
 def resumable(output: Path | None) -> Iterator[None]:
-    """Turn Ctrl-C into a message that says how to continue; without a folder nothing is kept."""
+    """Turn Ctrl-C into a message that says how to continue, or, without a folder, that nothing was kept."""
     try:
         yield
     except KeyboardInterrupt:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sadrec import _check
-from sadrec._settings import checked, declared
-from sadrec._words import one_line, titled
+from sadrec._core import check
+from sadrec._core.words import one_line, titled
 from sadrec.cli import options
-from sadrec.cli.fit import settings_in
+from sadrec.cli.ask import with_titles
+from sadrec.cli.fit import new_model
 from sadrec.cli.output import check_place_of_model, overwrite_option, print_json, print_table
-from sadrec.posterior.settings import SamplerSettings
+from sadrec.posterior import SamplerSettings
 
 if TYPE_CHECKING:
     from sadrec.posterior import GibbsSAD
@@ -22,7 +22,7 @@ SUFFIX = ".posterior"
 
 
 def output_name(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
-    """Return where to save, a name by which the command will know the file again."""
+    """Return the path to save to, which must end in .posterior."""
     if value is not None and value.suffix != SUFFIX:
         raise click.BadParameter(f"the name must end in {SUFFIX}, as in {value.name}{SUFFIX}, not {value.name!r}")
     return value
@@ -31,12 +31,12 @@ def output_name(ctx: click.Context, param: click.Parameter, value: Path | None) 
 @click.command("posterior")
 @options.file_argument
 @click.option("-o", "--output", type=options.an_output, callback=output_name,
-              help=f"Save it, as NAME{SUFFIX}. An existing posterior is replaced after the sampling.")  # fmt: skip
+              help=f"File for the posterior, NAME{SUFFIX}; an existing one is replaced at the end.")  # fmt: skip
 @overwrite_option
 @click.option("--settings", "settings_file", type=options.a_file,
               help="JSON file, such as `sadrec tune --model gibbs` writes.")  # fmt: skip
 @options.settings_options(SamplerSettings)
-@click.option("--for", "asked", metavar="USER", help="Whose ranking and cycles; everybody's mean by default.")
+@click.option("--judge", metavar="ID", help="Rank for this judge.  [default: the average of all]")
 @options.number_option(20, "How many items to show.")
 @click.option("--level", type=float, default=0.9, help="Probability content of the intervals.")
 @click.option("--least", type=float, default=0.5, help="Smallest probability of a cycle to show.")
@@ -52,7 +52,7 @@ def posterior_command(
     overwrite: bool,
     settings_file: Path | None,
     settings: dict[str, Any],
-    asked: str | None,
+    judge: str | None,
     N: int,
     level: float,
     least: float,
@@ -62,7 +62,7 @@ def posterior_command(
     reading: options.Reading,
     as_json: bool,
 ) -> None:
-    """Show how sure the ranking in FILE is, and which cycles are real.
+    """Sample the posterior of FILE: ranks with intervals, cycles.
 
     FILE holds comparisons (user, winner, loser; or user, left, right, winner) or interactions (user, item); or it is a
     posterior that was saved before, whose name ends in .posterior. Interrupted with Ctrl-C or killed, the same command
@@ -79,13 +79,13 @@ def posterior_command(
         given += [*["--checkpoint"] * (checkpoint is not None), *reading.options()]
         if given:
             raise click.UsageError(f"{given[0]} says how to sample, but {file.name} is sampled already: leave it out")
-    # What is asked is checked before the sampling, which may take hours.
-    unfitted = new_sampler(settings, settings_file)
+    # The question is checked before the sampling, which may take hours.
+    unfitted = new_model("gibbs", settings, settings_file)
     data: Any = GibbsSAD.load(file) if saved else reading.read(file)
-    _check.share(level, "level", inside=True)
-    _check.share(least, "least")
+    check.share(level, "level", inside=True)
+    check.share(least, "least")
     users, items = (data.state.users, data.state.items) if saved else (data.user_ids, data.item_ids)
-    who = None if asked is None else options.parse_id(users, asked)
+    who = None if judge is None else options.parse_id(users, judge)
     if who is not None:
         users.positions(who)
     named = options.read_titles(titles, items)
@@ -95,29 +95,10 @@ def posterior_command(
     report = _report(model, who, N, level, least)
     if as_json:
         shown = [row["item"] for row in report["ranking"]] + [item for c in report["cycles"] for item in c["path"]]
-        told = {"titles": {str(item): named[item] for item in shown if item in named}} if named else {}
-        print_json({"file": str(file), "output": None if output is None else str(output), **report, **told})
+        content = {"file": str(file), "output": None if output is None else str(output), **report}
+        print_json(with_titles(content, shown, named))
     else:
-        _show(report, "everybody" if asked is None else asked, level, least, named)
-
-
-def new_sampler(settings: dict[str, Any], settings_file: Path | None = None) -> "GibbsSAD":
-    """Make a posterior that is not sampled; settings on the command line take the place of those in a file."""
-    from sadrec.posterior import GibbsSAD
-
-    stored: dict[str, Any] = {}
-    if settings_file is not None:
-        content = settings_in(settings_file)
-        stored = content.get("settings", content)
-        if not isinstance(stored, dict) or content.get("model", "gibbssad") != "gibbssad":
-            raise ValueError(f"{settings_file} does not hold the settings of GibbsSAD, but of {content.get('model')!r}")
-    for setting in {**stored, **settings}:
-        if setting not in declared(GibbsSAD):
-            known = ", ".join(map(options.spelled, declared(GibbsSAD)))
-            raise click.UsageError(f"{options.spelled(setting)} is no setting of GibbsSAD, which has {known}")
-    model = GibbsSAD(**{**stored, **settings})
-    checked(model)
-    return model
+        _show(report, "everybody" if judge is None else judge, level, least, named)
 
 
 def _fit(
@@ -127,9 +108,9 @@ def _fit(
     checkpoint: Path | None,
     quiet: bool,
 ) -> "GibbsSAD":
-    """Sample, with checkpoints where there is a folder for them."""
-    from sadrec._memory import size
-    from sadrec._record import discard
+    """Sample, with checkpoints if a folder is given."""
+    from sadrec._core.memory import size
+    from sadrec._core.record import discard
 
     if not quiet:
         need = model.memory(data)
@@ -160,9 +141,8 @@ def _fit(
 
 
 def _report(model: "GibbsSAD", user: Any, N: int, level: float, least: float) -> dict[str, Any]:
-    """Ask what the command shows."""
-    from sadrec.posterior.cycles import MOST_ITEMS
-    from sadrec.posterior.draws import SCALES
+    """Return the report that the command shows."""
+    from sadrec.posterior import MOST_ITEMS, SCALES
 
     ranking = model.ranking(user, level=level)
     best = ranking["item"].to_numpy()[:MOST_ITEMS]

@@ -15,13 +15,11 @@ from sadrec.cli.options import a_file, an_output, model_argument
     "--items", "--titles", type=a_file, help="Table of the items' titles and pictures: columns item, title, picture."
 )
 @click.option("--twin", type=a_file, help="A model with T = 1 (fit --model bpr) of the same data, to compare with.")
-@click.option("--test", type=a_file, help="Comparisons that neither model has learnt from.")
+@click.option("--test", type=a_file, help="Held-out comparisons, to judge model and twin by.")
 @click.option("--log", type=an_output, help="File to append people's answers to, for the next fit.")
+@click.option("--log-megabytes", type=click.IntRange(min=0), default=64, help="Rotate the log at this size; 0: never.")
 @click.option(
-    "--log-megabytes", type=click.IntRange(min=0), default=64, help="Put the file aside at this size; 0: never."
-)
-@click.option(
-    "--keys", type=a_file, help="File of hashed API keys, which `sadrec key` makes; without it none is asked for."
+    "--keys", type=a_file, help="File of hashed API keys, which `sadrec key` makes; without it no key is needed."
 )
 @click.option(
     "--cors", multiple=True, metavar="ORIGIN", help="An origin whose pages may ask from a browser; repeatable."
@@ -50,7 +48,7 @@ from sadrec.cli.options import a_file, an_output, model_argument
 @click.option("--mmap", is_flag=True, help="Leave the model in its file, shared by all workers. It may then only be "
               "replaced, as `sadrec fit` does, never written to.")  # fmt: skip
 def serve_command(model: Path, host: str, port: int, workers: int, **options: Any) -> None:
-    """Answer questions about MODEL over HTTP, and show its explorer in a browser.
+    """Serve MODEL over HTTP, with the explorer page.
 
     When the file of the model changes, the new one answers without a lost request. SIGHUP replaces the workers, SIGTERM
     ends them; neither loses a request.
@@ -59,7 +57,7 @@ def serve_command(model: Path, host: str, port: int, workers: int, **options: An
 
 
 def check_packages() -> None:
-    """Say what to install where a package that the service needs is missing."""
+    """Raise an error that says what to install if a package of the service is missing."""
     try:
         import fastapi  # noqa: F401
         import orjson  # noqa: F401
@@ -70,18 +68,17 @@ def check_packages() -> None:
 
 
 def serve(model: Path, host: str, port: int, workers: int, **options: Any) -> int:
-    """Run the service until it is told to end; return the exit code."""
-    from sadrec._files import checksum_of
+    """Run the service until it is stopped; return the exit code."""
+    from sadrec._core.files import checksum_of
 
     check_packages()
-    from sadrec.serving.run import Supervisor, log_without_waiting
-    from sadrec.serving.settings import ServeSettings
+    from sadrec.serving import ServeSettings, Supervisor, log_without_waiting
 
     checksum_of(model)
     paths = {name: None if value is None else str(value) for name, value in options.items() if isinstance(value, Path)}
     settings = ServeSettings(str(model), **{**options, **paths})
     if settings.keys is not None:
-        from sadrec.serving.keys import Keys
+        from sadrec.serving import Keys
 
         Keys(settings.keys)
     elif host not in ("127.0.0.1", "localhost", "::1"):
@@ -101,10 +98,10 @@ def serve(model: Path, host: str, port: int, workers: int, **options: Any) -> in
 @click.argument("file", type=an_output)
 @click.option("--name", required=True, help="Whose key it is, or what for.")
 def key_command(file: Path, name: str) -> None:
-    """Make an API key for `sadrec serve --keys FILE` and append its hash to FILE.
+    """Make an API key for `sadrec serve --keys FILE`.
 
-    The key is shown once and kept nowhere. To withdraw it, remove its line.
+    The key is shown once and stored nowhere; its hash is appended to FILE. To withdraw it, remove its line.
     """
-    from sadrec.serving.keys import new_key
+    from sadrec.serving import new_key
 
     click.echo(new_key(file, name))

@@ -1,8 +1,6 @@
 """``sadrec split``: a training and a test file, for ``sadrec fit`` and ``sadrec evaluate``."""
 
-from io import BytesIO
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -38,11 +36,12 @@ from sadrec.cli.output import check_place_of_table, print_json
 def split_command(
     file: Path, train: Path, test: Path, share: float, by: str, seed: int, quiet: bool, reading: Reading, as_json: bool
 ) -> None:
-    """Split the interactions or comparisons of FILE into a training and a test file.
+    """Split FILE into a training and a test file.
 
     Then: sadrec fit TRAIN -o m.sad, and sadrec evaluate m.sad --train TRAIN --test TEST.
     """
     from sadrec import Comparisons
+    from sadrec._core.files import write_frame
 
     for path in (train, test):
         if path.suffix not in (".csv", ".parquet"):
@@ -65,21 +64,9 @@ def split_command(
             raise ValueError(f"{path} would have no rows: {file} has {len(data):,} in all; change --share or --by")
         check_place_of_table(path, frame.columns)
     for path, frame in zip((train, test), frames, strict=True):
-        write_table(path, frame)
+        write_frame(path, frame)
     rows = {"train": len(frames[0]), "test": len(frames[1])}
     if as_json:
         print_json({"train": str(train), "test": str(test), "rows": rows})
     else:
         click.echo(f"{rows['train']:,} rows written to {train}, {rows['test']:,} to {test}")
-
-
-def write_table(path: Path, frame: Any) -> None:
-    """Write a frame as CSV or Parquet, by the ending of the path, whole or not at all."""
-    from sadrec._files import write_whole
-
-    content = BytesIO()
-    if path.suffix == ".csv":
-        frame.write_csv(content)
-    else:
-        frame.write_parquet(content)
-    write_whole(path, content.getvalue())

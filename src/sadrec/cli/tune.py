@@ -5,12 +5,11 @@ from typing import Any
 
 import click
 
-from sadrec import _settings
+from sadrec._core import settings as _settings
 from sadrec.cli import options
 from sadrec.cli.fit import new_model
 from sadrec.cli.output import check_replacing, overwrite_option, print_json, print_table, resumable
-from sadrec.cli.posterior import new_sampler
-from sadrec.training.settings import TrainingSettings
+from sadrec.models import TrainingSettings
 
 
 @click.command("tune")
@@ -22,8 +21,8 @@ from sadrec.training.settings import TrainingSettings
 @click.option("--sampler", type=click.Choice(["tpe", "random", "grid"]), default="tpe",
               help="tpe needs the extra `tune`; grid tries every combination of --try.")  # fmt: skip
 @click.option("--try", "tries", multiple=True, metavar="NAME=VALUES",
-              help="Values of a setting to try: factors=16,32 or regularization=0.001..0.1; may be repeated. By "
-              "default what the settings declare, but for those given by options.")  # fmt: skip
+              help="Values of a setting to try: factors=16,32 or regularization=0.001..0.1; may be repeated. "
+              "Default: the ranges in docs/settings.md.")  # fmt: skip
 @click.option("--trials", type=click.IntRange(min=1), help="How many settings to try in all.")
 @click.option("--metric", help="Such as ndcg@10, m1 or validation_log_likelihood; accuracy of comparisons.")
 @click.option("--folds", type=click.IntRange(min=1), default=1, help="Validation parts to average.")
@@ -51,19 +50,18 @@ def tune_command(
     as_json: bool,
     **search: Any,
 ) -> None:
-    """Choose the settings of a model on a validation part of FILE, and write them to OUTPUT.
+    """Choose settings of a model on a validation part of FILE.
 
     Hold out your test data before: FILE is what may be trained on. Interrupted with Ctrl-C or killed, the same command
     continues; finished trials are kept in OUTPUT.trials, so that a larger --trials adds to them.
     """
-    from sadrec.evaluation import tune
-    from sadrec.evaluation._running import data_fingerprint
+    from sadrec.evaluation import data_fingerprint, tune
 
-    estimator: Any = new_sampler(settings) if model == "gibbs" else new_model(model, settings)
+    estimator: Any = new_model(model, settings)
     space = tried(estimator, tries, sampler)
     data = reading.read(file)
-    told = {"data": data_fingerprint(data), "model": type(estimator).__name__.lower()}
-    check_replacing([output], output, told, overwrite)
+    about = {"data": data_fingerprint(data), "model": type(estimator).__name__.lower()}
+    check_replacing([output], output, about, overwrite)
     folder = output.with_name(f"{output.name}.trials")
     with resumable(folder):
         result = tune(
@@ -90,7 +88,7 @@ def tune_command(
 
 
 def tried(model: Any, tries: tuple[str, ...], sampler: str) -> dict[str, Any] | None:
-    """Return what to try: the values given, or None for what the settings declare that were not given.
+    """Return the search space: the given values, or None for the declared ranges.
 
     Examples
     --------
@@ -100,7 +98,7 @@ def tried(model: Any, tries: tuple[str, ...], sampler: str) -> dict[str, Any] | 
     >>> tried(SAD(), ("regularization=0.001..0.1",), "random")
     {'regularization': Span(low=0.001, high=0.1, log=True)}
     """
-    known = {options.spelled(name)[2:]: entry for name, entry in _settings.opened(model).items()}
+    spaces = {options.spelled(name)[2:]: entry for name, entry in _settings.opened(model).items()}
     if not tries:
         if sampler == "grid":
             raise click.UsageError("--sampler grid needs what to try: --try factors=16,32 --try bias=yes,no")
@@ -108,9 +106,9 @@ def tried(model: Any, tries: tuple[str, ...], sampler: str) -> dict[str, Any] | 
     space: dict[str, Any] = {}
     for text in tries:
         name, _, values = text.partition("=")
-        entry = known.get(name.replace("_", "-"))
+        entry = spaces.get(name.replace("_", "-"))
         if entry is None or not values:
-            raise click.UsageError(f"--try {text}: it must be NAME=VALUES, with one of {', '.join(known)}")
+            raise click.UsageError(f"--try {text}: it must be NAME=VALUES, with one of {', '.join(spaces)}")
         low, dots, high = values.partition("..")
         if dots:
             search = entry.metadata["search"]

@@ -1,4 +1,4 @@
-"""Beyond one machine: the same schedule on Ray (``pip install 'sadrec[ray]'``; docs/cluster.md)."""
+"""Training on a Ray cluster, by the schedule of one machine (``pip install 'sadrec[ray]'``; docs/cluster.md)."""
 
 from sadrec.cluster.engine import Ray
 

@@ -3,24 +3,42 @@
 import importlib
 import logging
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeVar
 
 from sadrec.cluster.shuffle import Shuffle
 from sadrec.cluster.worker import Worker
-from sadrec.training.given import Pairs
-from sadrec.training.settings import Settings
+from sadrec.training.engine import Pairs, Settings
 
 logger = logging.getLogger("sadrec")
 
+T = TypeVar("T")
 
+MOST_LOSSES = 5  # of workers, before an answer or an epoch
+FIRST_SECONDS = 120.0  # in which all workers must find a place at first
 _AGAIN = 2.0  # seconds to wait for a place for one worker less
 _LOOK = 2.0  # seconds after which to see whether workers that start still have their places
 
 
 class Lost(Exception):
-    """A worker, a node or what it held is gone; nothing is wrong with what was asked."""
+    """A worker, a node or its data is lost; the request itself is valid."""
+
+
+def repeated(attempt: Callable[[], T], after_loss: Callable[[], object], where: Callable[[], str]) -> T:
+    """Return the answer of an attempt, which is repeated after a loss, unless there were many."""
+    for losses in range(1, MOST_LOSSES + 2):
+        try:
+            return attempt()
+        except Lost as loss:
+            after_loss()
+            if losses > MOST_LOSSES:
+                raise RuntimeError(
+                    f"{losses} attempts {where()} lost a worker ({loss}): see the logs of Ray for what ended them"
+                ) from loss
+            logger.warning("%s, %s; trying again", loss, where())
+    raise AssertionError("an attempt ends with an answer or an error")
 
 
 def ray() -> Any:
@@ -35,7 +53,7 @@ def ray() -> Any:
 
 
 class Actor:
-    """What Ray calls: the data of a worker and, while a fit lasts, what trains on it.
+    """The actor of Ray: the data of a worker and, during a fit, its trainer.
 
     Arrays from Ray's store cannot be written to, and are shared by the actors of a node.
     """
@@ -45,7 +63,7 @@ class Actor:
         self.training: Worker
 
     def begin(self, settings: Settings, longest: int, scale: float, comparisons: Pairs | None) -> None:
-        """Be ready for a fit: see :class:`~sadrec.cluster.worker.Worker`."""
+        """Prepare a fit: see :class:`~sadrec.cluster.worker.Worker`."""
         self.training = Worker(self.data, settings, longest, scale, comparisons, self._threads)
 
     def call(self, name: str, *arguments: Any) -> Any:
@@ -53,7 +71,7 @@ class Actor:
         return attrgetter(name)(self)(*arguments)
 
     def where(self) -> tuple[str, int]:
-        """Return the node and the process that this is."""
+        """Return the node and the process of this actor."""
         return str(ray().get_runtime_context().get_node_id()), os.getpid()
 
 
@@ -61,7 +79,7 @@ class Actors:
     """Workers for a :class:`~sadrec.cluster.scheduler.Scheduler`, each an actor."""
 
     def __init__(self, count: int, threads: int, seconds: float, *, at_least: int) -> None:
-        """Start ``count`` workers, or as many as find a place in time; fewer than ``at_least`` raise a ValueError."""
+        """Start ``count`` workers, or fewer if the cluster lacks room after some seconds; raise below ``at_least``."""
         self._actors: list[Any] = []
         self._group: Any = None
         self.count = count
@@ -73,7 +91,7 @@ class Actors:
             raise
 
     def _reserve(self, threads: int, seconds: float, at_least: int) -> None:
-        """Have Ray set CPUs aside, on different nodes where it can."""
+        """Reserve CPUs, on different nodes if possible."""
         groups = importlib.import_module("ray.util.placement_group")
         for count in range(self.count, 0, -1):
             self._group = groups.placement_group([{"CPU": threads}] * count, strategy="SPREAD")
@@ -86,8 +104,8 @@ class Actors:
                 break
         free = ray().available_resources().get("CPU", 0)
         raise ValueError(
-            f"there is no place for {at_least} workers with threads={threads} each: {free:g} CPUs are free, after "
-            f"{seconds:g} s; lower workers or threads, or add nodes"
+            f"the cluster has no room for {at_least} workers with threads={threads} each, after {seconds:g} s: {free:g}"
+            " CPUs are free; lower workers or threads, or add nodes"
         )
 
     def _start(self, threads: int) -> None:
@@ -97,19 +115,19 @@ class Actors:
             place = strategies.PlacementGroupSchedulingStrategy(self._group, placement_group_bundle_index=number)
             options = {"num_cpus": threads, "max_restarts": 0, "scheduling_strategy": place}
             self._actors.append(remote.options(**options).remote(number, self.count, threads))
-        asked = [actor.where.remote() for actor in self._actors]
-        while len(ray().wait(asked, num_returns=len(asked), timeout=_LOOK)[0]) < len(asked):
+        answers = [actor.where.remote() for actor in self._actors]
+        while len(ray().wait(answers, num_returns=len(answers), timeout=_LOOK)[0]) < len(answers):
             self._check_places()
-        self.places: list[tuple[str, int]] = self.get(asked)
+        self.places: list[tuple[str, int]] = self.get(answers)
 
     def _check_places(self) -> None:
-        """Raise Lost where a node is gone that a worker was to start on: Ray would wait for another one for ever."""
+        """Raise Lost if a node on which a worker should start is gone: Ray would wait for it without end."""
         state = importlib.import_module("ray.util").placement_group_table(self._group)["state"]
         if state != "CREATED":
             raise Lost(f"a node was lost while workers started ({state.lower()} places)")
 
     def call(self, worker: int, method: str, *arguments: Any, returns: int = 1) -> Any:
-        """Have a worker do something after its earlier calls; return a reference, or ``returns`` of them, at once."""
+        """Call a worker's method after its earlier calls; return ``returns`` references without waiting."""
         return self._actors[worker].call.options(num_returns=returns).remote(method, *arguments)
 
     def get(self, references: list[Any]) -> list[Any]:
@@ -125,7 +143,7 @@ class Actors:
             raise cause from error
 
     def end(self) -> None:
-        """End all of them; they are gone already where this process has left the cluster."""
+        """End all workers; after this process has left the cluster they have ended already."""
         actors, group = self._actors, self._group
         self._actors, self._group = [], None
         if not ray().is_initialized():  # asked then, Ray would start a cluster
@@ -139,7 +157,7 @@ class Actors:
 
 
 def is_loss(error: BaseException) -> bool:
-    """Tell whether an error means that something is gone, and not that something is wrong."""
-    known = ray().exceptions
-    gone = (known.ObjectLostError, known.NodeDiedError, known.WorkerCrashedError)
-    return isinstance(error, gone) or (isinstance(error, known.RayActorError) and not error.actor_init_failed)
+    """Whether an error means that a worker, a node or an object was lost."""
+    errors = ray().exceptions
+    gone = (errors.ObjectLostError, errors.NodeDiedError, errors.WorkerCrashedError)
+    return isinstance(error, gone) or (isinstance(error, errors.RayActorError) and not error.actor_init_failed)

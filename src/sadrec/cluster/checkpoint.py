@@ -8,17 +8,17 @@ import logging
 import socket
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from sadrec._check import is_whole
-from sadrec._files import (
+from sadrec._core.check import is_whole
+from sadrec._core.files import (
     FileFormatError,
     checksum_of,
     fingerprint,
@@ -28,53 +28,53 @@ from sadrec._files import (
     write_arrays,
     write_whole,
 )
-from sadrec._record import CheckpointError, differences, locked
-from sadrec.cluster.parameters import Rows
-from sadrec.training.settings import Settings
-from sadrec.training.trainer import Figures
+from sadrec._core.record import Arrays, CheckpointError, differences, locked
+from sadrec.cluster.parameters import ParameterRows
+from sadrec.training.engine import Settings
 
 logger = logging.getLogger("sadrec")
 
 FORMAT = 1
 _KIND = "rows of a fit on a cluster"
+_VALUES = ("epoch", "history", "stopped", "names", "bounds", "checksums")
+"""What a manifest holds besides the identity of the fit."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Saved:
-    """What a manifest says: which files hold which rows, after which epoch."""
+    """The files of each part's rows, after an epoch."""
 
     folder: str
     epoch: int
-    history: tuple[Figures, ...]
-    stopped: bool
     names: list[str]
     bounds: list[list[int]]  # of each: first user, last, first item, last
-    checksums: list[str] = field(default_factory=list)
+    checksums: list[str]
 
 
 class Shards:
     """A folder with the checkpoints of one fit: the last two. One of another ``identity`` is refused."""
 
     def __init__(self, folder: str, identity: Mapping[str, Any], seconds: float = 0.0):
-        self.folder = folder
+        self.place = folder
         self._identity, self._seconds, self._last = plain(identity), seconds, time.monotonic()
 
     def held(self) -> AbstractContextManager[None]:
-        """Hold the folder for this process, where it is one of a disk: other systems of files know no locks."""
-        system, path = file_system(self.folder)
+        """Lock the folder for this process, if it is on a disk: other file systems have no locks."""
+        system, path = file_system(self.place)
         return locked(path) if _on_a_disk(system) else nullcontext()
 
     def due(self) -> bool:
-        """Tell whether it is time to write one."""
+        """Whether it is time to write a checkpoint."""
         return time.monotonic() - self._last >= self._seconds
 
-    def write(self, saved: Saved) -> None:
-        """Write the manifest: from now on the checkpoint is there. Remove all but the last two."""
-        system, path = file_system(self.folder)
-        content = plain({"format": FORMAT, "identity": self._identity, **asdict(saved)})
-        content.pop("folder")
+    def write(self, epoch: int, values: Mapping[str, Any], arrays: Arrays) -> None:
+        """Write the manifest, which completes the checkpoint, and remove all but the last two."""
+        system, path = file_system(self.place)
+        content = plain({"format": FORMAT, "identity": self._identity, **{name: values[name] for name in _VALUES}})
         content["digest"] = _digest(content)
-        name = f"epoch-{saved.epoch:06d}.manifest"
+        name = f"epoch-{epoch:06d}.manifest"
         if _on_a_disk(system):
             write_whole(f"{path}/{name}", json.dumps(content))
         else:
@@ -85,7 +85,7 @@ class Shards:
         kept: dict[str, list[str]] = {}
         for entry in reversed(self._manifests()):
             there = self._read(entry) if len(kept) < 2 else None
-            if there is not None and there["epoch"] <= saved.epoch:  # later ones were damaged, and are left behind
+            if there is not None and there["epoch"] <= epoch:  # later ones were damaged, and are left behind
                 kept[entry] = there["names"]
         wanted = {*kept, *(shard for names in kept.values() for shard in names)}
         for entry in system.ls(path, detail=False):
@@ -96,47 +96,48 @@ class Shards:
                 system.rm_file(entry)
         self._last = time.monotonic()
 
-    def newest(self, before: int | None = None) -> Saved | None:
-        """Return the newest checkpoint, of an epoch before one; None where there is none.
+    def newest(self, unpack: Callable[[dict[str, Any], Arrays], T]) -> T | None:
+        """Return what ``unpack`` makes of the newest checkpoint that it takes; None where there is none.
 
         A damaged one is said and left out; one of another fit raises a CheckpointError.
         """
         for name in reversed(self._manifests()):
             content = self._read(name)
-            if content is None or (before is not None and content["epoch"] >= before):
+            if content is None:
                 continue
             theirs = content.pop("identity")
             if theirs != self._identity:
                 different = ", ".join(differences(theirs, self._identity))
                 raise CheckpointError(
-                    f"{self.folder}/{name} belongs to another run ({different}): give another folder, or delete this "
+                    f"{self.place}/{name} belongs to another run ({different}): give another folder, or delete this "
                     "one to start anew"
                 )
-            content["history"] = tuple(content["history"])
-            del content["format"]
-            return Saved(folder=self.folder, **content)
+            try:
+                return unpack({**content, "best_epoch": 0}, {})
+            except CheckpointError as error:
+                logger.warning("%s; going on from the checkpoint before, where there is one", error)
         return None
 
     def _manifests(self) -> list[str]:
-        system, path = file_system(self.folder)
+        system, path = file_system(self.place)
         names = (str(entry).rsplit("/", 1)[-1] for entry in system.ls(path, detail=False))
         return sorted(name for name in names if name.startswith("epoch-") and name.endswith(".manifest"))
 
     def _read(self, name: str) -> dict[str, Any] | None:
-        """Return what a manifest says; None, and a word in the log, where it is damaged."""
-        system, path = file_system(self.folder)
+        """Return a manifest; if it is damaged, log that and return None."""
+        system, path = file_system(self.place)
         try:
             content = json.loads(system.cat_file(f"{path}/{name}"))
             whole = isinstance(content, dict) and content.pop("digest", None) == _digest(content)
             if whole and content.get("format") != FORMAT:
-                raise CheckpointError(f"{self.folder}/{name} is of another version of sadrec: give another folder")
+                raise CheckpointError(f"{self.place}/{name} is of another version of sadrec: give another folder")
             whole = whole and _is_manifest(content)
         except CheckpointError:
             raise
         except (ValueError, TypeError, RecursionError):
             whole = False
         if not whole:
-            logger.warning("%s/%s is damaged; it is left out", self.folder, name)
+            logger.warning("%s/%s is damaged; it is left out", self.place, name)
             return None
         return dict(content)
 
@@ -146,8 +147,8 @@ def _digest(content: Mapping[str, Any]) -> str:
 
 
 def _is_manifest(content: dict[str, Any]) -> bool:
-    """Tell whether all values are of the kinds that a manifest has, and its files follow each other in its folder."""
-    values: dict[str, Any] = {part.name: content.get(part.name) for part in fields(Saved) if part.name != "folder"}
+    """Whether all values have the types of a manifest, and its files are consecutive and in its folder."""
+    values: dict[str, Any] = {name: content.get(name) for name in _VALUES}
     if set(content) != {"format", "identity", *values}:
         return False
     epoch, history, names, sums = (values[name] for name in ("epoch", "history", "names", "checksums"))
@@ -168,7 +169,7 @@ def _is_manifest(content: dict[str, Any]) -> bool:
 
 
 def _on_a_disk(system: Any) -> bool:
-    """Tell whether a file system is that of this machine: there, files are written whole and no link is followed."""
+    """Whether a file system is local: there, files are written whole and no link is followed."""
     import fsspec
 
     return isinstance(system, fsspec.implementations.local.LocalFileSystem)
@@ -186,7 +187,7 @@ def file_system(folder: str) -> tuple[Any, str]:
     return system, str(path).rstrip("/")
 
 
-def write_rows(folder: str, name: str, rows: Rows) -> str:
+def write_rows(folder: str, name: str, rows: ParameterRows) -> str:
     """Write the rows of one worker and return their checksum."""
     system, path = file_system(folder)
     arrays = {part: array for part, array in rows._asdict().items() if array is not None}
@@ -200,14 +201,14 @@ def write_rows(folder: str, name: str, rows: Rows) -> str:
         return checksum_of(file)
 
 
-def read_rows(saved: Saved, bounds: Sequence[int], settings: Settings) -> Rows:
+def read_rows(saved: Saved, bounds: Sequence[int], settings: Settings) -> ParameterRows:
     """Return the rows of some users and items (the first, the last) from a checkpoint of however many workers.
 
     Damage, and what does not fit the settings, raises a CheckpointError.
     """
     first_user, last_user, first_item, last_item = bounds
     system, path = file_system(saved.folder)
-    found: dict[str, list[Any]] = {name: [] for name in Rows._fields}
+    pieces: dict[str, list[Any]] = {name: [] for name in ParameterRows._fields}
     with tempfile.TemporaryDirectory() as here:
         for name, edges, checksum in zip(saved.names, saved.bounds, saved.checksums, strict=True):
             users = slice(*(min(max(edge - edges[0], 0), edges[1] - edges[0]) for edge in (first_user, last_user)))
@@ -230,15 +231,15 @@ def read_rows(saved: Saved, bounds: Sequence[int], settings: Settings) -> Rows:
             except ValueError as error:
                 raise CheckpointError(f"{saved.folder}/{name} does not fit this fit ({error})") from None
             for part, array in arrays.items():
-                found[part].append(np.array(array[users if part == "users" else items]))
-    rows = Rows(*(np.concatenate(found[part]) if found[part] else None for part in Rows._fields))  # type: ignore[arg-type]
+                pieces[part].append(np.array(array[users if part == "users" else items]))
+    rows = ParameterRows(*(np.concatenate(pieces[part]) if pieces[part] else None for part in ParameterRows._fields))  # type: ignore[arg-type]
     if rows.users is None or len(rows.users) != last_user - first_user or len(rows.items) != last_item - first_item:
         raise CheckpointError(f"the checkpoint in {saved.folder} does not hold all users and items")
     return rows
 
 
 def _check_rows(arrays: Mapping[str, Any], users: int, items: int, settings: Settings) -> None:
-    """Refuse rows of other shapes and types, and numbers that training does not meet: kernels follow them."""
+    """Raise on rows of other shapes and types, and on numbers that kernels cannot take."""
     k = settings.factors
     shapes: dict[str, tuple[int, ...]] = {"users": (users, k), "items": (items, 2 * k if settings.learn_rivals else k)}
     shapes |= {"bias": (items,)} if settings.bias else {}

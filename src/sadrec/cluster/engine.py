@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sadrec import _check
+from sadrec._core import check
 from sadrec.cluster.actors import ray
 from sadrec.cluster.parts import write_parts
 from sadrec.cluster.shared import SharedData
-from sadrec.data import Comparisons
-from sadrec.data.parquet import ParquetFiles
-from sadrec.models.export import Part, Work, Written
+from sadrec.data import Comparisons, ParquetFiles
+from sadrec.models import ExportPart, ExportWork, Written
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class Ray:
         """Check the values."""
         for name in ("workers", "threads"):
             value = getattr(self, name)
-            if not _check.is_whole(value) or value < 1:
+            if not check.is_whole(value) or value < 1:
                 raise ValueError(f"{name} must be a whole number from 1, not {value!r}")
         if not 0 <= self.spare_seconds < math.inf:
             raise ValueError(f"spare_seconds must be a finite number from 0, not {self.spare_seconds!r}")
@@ -58,7 +57,7 @@ class Ray:
             raise ValueError(f"output must be a file that this system has mounted, not {str(self.output)!r}: mount it")
 
     def read(self, files: ParquetFiles, comparisons: Comparisons | None = None) -> SharedData:
-        """Have workers read files and share what is in them, and learn from comparisons beside."""
+        """Have workers read files and share their rows, to learn from them and from comparisons."""
         started = self._connect()
         try:
             return SharedData(self, files, comparisons, ends_cluster=started)
@@ -67,8 +66,8 @@ class Ray:
                 ray().shutdown()
             raise
 
-    def write_parts(self, work: Work, parts: Iterable[Part], done: Callable[[Written], object]) -> None:
-        """Have workers write the parts of ``SAD.recommend_all``, and call ``done`` for each that is there."""
+    def write_parts(self, work: ExportWork, parts: Iterable[ExportPart], done: Callable[[Written], object]) -> None:
+        """Have workers write the parts of ``SAD.recommend_all``, and call ``done`` after each."""
         started = self._connect()
         try:
             write_parts(work, parts, done, self.workers, self.threads)
@@ -77,7 +76,7 @@ class Ray:
                 ray().shutdown()
 
     def _connect(self) -> bool:
-        """Connect to the cluster; return whether it was started here, and is to be ended here."""
+        """Connect to the cluster; return whether it was started here, and must be ended here."""
         if ray().is_initialized():
             return False
         options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}

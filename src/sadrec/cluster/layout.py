@@ -1,4 +1,4 @@
-"""Who holds what: for every deal of users and items, which worker has which rows.
+"""The layout: for every deal of users and items, the worker of each row.
 
 Users are dealt into shards and items into blocks exactly as on one machine (:mod:`sadrec.training.drawn`,
 :mod:`sadrec.training.given`). Each worker has neighbouring shards, and of these users all rows. In a sub-epoch, a block
@@ -13,10 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec.training import schedule
-from sadrec.training.drawn import partition
-from sadrec.training.given import deal_round
-from sadrec.training.settings import Settings
+from sadrec.training.engine import Settings, deal_round, partition, schedule
 
 Owners = NDArray[np.int64]  # of each block: the worker that holds it
 
@@ -36,8 +33,8 @@ REST = Key("rest")
 
 
 @dataclass(frozen=True)
-class Layout:
-    """Users and items in the order in which they are dealt, and where shards of workers and blocks start in it."""
+class WorkerLayout:
+    """Users and items in the order of a deal, and the starts of shards and blocks in it."""
 
     user_order: NDArray[np.int32]
     user_bounds: NDArray[np.int64]  # (workers + 1)
@@ -47,12 +44,12 @@ class Layout:
 
     @cached_property
     def user_position(self) -> NDArray[np.int32]:
-        """Where each user is in the order."""
+        """Position of each user in the order."""
         return _inverse(self.user_order)
 
     @cached_property
     def item_position(self) -> NDArray[np.int32]:
-        """Where each item is in the order."""
+        """Position of each item in the order."""
         return _inverse(self.item_order)
 
     def worker_of_users(self, users: NDArray[np.int32]) -> NDArray[np.int64]:
@@ -78,25 +75,25 @@ def _inverse(order: NDArray[np.int32]) -> NDArray[np.int32]:
     return position
 
 
-def layout(key: Key, shape: tuple[int, int], settings: Settings, workers: int) -> Layout:
-    """Return who holds what in a deal, but for the rest layout."""
+def layout(key: Key, shape: tuple[int, int], settings: Settings, workers: int) -> WorkerLayout:
+    """Return the layout of a deal, other than the rest layout."""
     users, items = shape
     if key.kind == "drawn":
         cells = partition(users, items, settings.blocks, settings.seed, key.epoch)
         bounds = cells.shard_start[shard_bounds(settings.blocks, workers)]
-        return Layout(cells.shard_users, bounds, cells.block_items, cells.block_start, cells.shard_start)
+        return WorkerLayout(cells.shard_users, bounds, cells.block_items, cells.block_start, cells.shard_start)
     shards = given_shards(settings)
     _, shard_of, block_of = deal_round(users, items, shards, settings.seed, key.epoch, key.number)
     shard_start, block_start = _starts(shard_of, shards), _starts(block_of, 2 * shards)
     bounds = shard_start[shard_bounds(shards, workers)]
     orders = (np.argsort(part, kind="stable").astype(np.int32) for part in (shard_of, block_of))
-    return Layout(next(orders), bounds, next(orders), block_start, shard_start)
+    return WorkerLayout(next(orders), bounds, next(orders), block_start, shard_start)
 
 
-def rest_layout(users: Bounds, items: Bounds) -> Layout:
+def rest_layout(users: Bounds, items: Bounds) -> WorkerLayout:
     """Return the layout in which rows are in order: each worker has neighbouring users, and a block of items."""
     everyone, everything = (np.arange(bounds[-1], dtype=np.int32) for bounds in (users, items))
-    return Layout(everyone, users, everything, items, users)
+    return WorkerLayout(everyone, users, everything, items, users)
 
 
 def _starts(part_of: NDArray[Any], parts: int) -> NDArray[np.int64]:
@@ -121,7 +118,7 @@ def worker_of_shards(shards: int, workers: int) -> Owners:
 
 
 def owners(key: Key, cells: schedule.Cells, settings: Settings, workers: int) -> Owners:
-    """Return where each block is in a sub-epoch: with the shard that meets it."""
+    """Return the owner of each block in a sub-epoch: the worker of the shard that meets it."""
     if key.kind == "drawn":
         of_block = np.empty(settings.blocks, np.int64)
         of_block[cells[:, 2]] = worker_of_shards(settings.blocks, workers)[cells[:, 1]]

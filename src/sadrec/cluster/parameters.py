@@ -1,12 +1,12 @@
-"""Rows of parameters as workers send and keep them."""
+"""Rows of parameters, as workers send and store them."""
 
 from typing import NamedTuple
 
-from sadrec._types import Floats
+from sadrec._core.types import Floats
 
 
-class Rows(NamedTuple):
-    """Rows of parameters on their way: of users, of items, or of both."""
+class ParameterRows(NamedTuple):
+    """Rows of parameters in transit: of users, of items, or of both."""
 
     users: Floats | None
     items: Floats
@@ -15,5 +15,5 @@ class Rows(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """How many bytes of numbers there are."""
+        """Size of the arrays in bytes."""
         return sum(array.nbytes for array in self if array is not None)

@@ -1,4 +1,4 @@
-"""Partition files among workers: the program sees counts, some ids to cut by, and references to the rest."""
+"""Partition files among workers; the program gets counts, some ids to cut by, and references."""
 
 from typing import Any, NamedTuple
 
@@ -7,12 +7,11 @@ import numpy as np
 from sadrec.cluster.layout import Bounds
 from sadrec.cluster.scheduler import Workers
 from sadrec.cluster.shuffle import IdCounts, Received, RowsRead
-from sadrec.data.ids import IdArray
-from sadrec.data.parquet import ParquetFiles
+from sadrec.data import IdArray, ParquetFiles
 
 
 class Partitioned(NamedTuple):
-    """What the program knows of data that workers hold."""
+    """The program's view of data that workers hold."""
 
     bounds: tuple[Bounds, Bounds]
     interactions: int

@@ -1,4 +1,4 @@
-"""Recommendations for everybody on Ray: each part is a task, which any worker can do, and do again.
+"""Recommendations for everybody on Ray: each part is a task, which any worker can repeat.
 
 Tasks and not Ray Data: a part is two numbers in and a file out, so that there is nothing to stream between workers.
 """
@@ -11,20 +11,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from sadrec._files import checksum_of, read_arrays
-from sadrec.cluster.actors import is_loss, ray
-from sadrec.models.export import Lists, Part, Work, Written
-from sadrec.models.files import load_model, unpack_seen
+from sadrec._core.files import checksum_of, read_arrays
+from sadrec.cluster.actors import MOST_LOSSES, is_loss, ray
+from sadrec.models import ExportPart, ExportWork, Lists, Written, load_model, unpack_seen
 
 logger = logging.getLogger("sadrec")
 
-_MOST_LOSSES = 5  # of workers at one part
-
-_held: list[tuple[tuple[Work, int], Lists]] = []
-"""What this process has opened last, a model and what to leave out: the next part needs it too."""
+_held: list[tuple[tuple[ExportWork, int], Lists]] = []
+"""The files that this process opened last: the next part needs them, too."""
 
 
-def write_part(work: Work, part: Part, threads: int) -> Written:
+def write_part(work: ExportWork, part: ExportPart, threads: int) -> Written:
     """Write a part, in a worker."""
     from threadpoolctl import threadpool_limits
 
@@ -34,7 +31,7 @@ def write_part(work: Work, part: Part, threads: int) -> Written:
         return _held[0][1].write(part, work.folder)
 
 
-def _opened(work: Work, threads: int) -> Lists:
+def _opened(work: ExportWork, threads: int) -> Lists:
     """Map the files of some work into memory."""
     for path in (work.model, work.excluded, work.folder):
         if path is not None and not Path(path).exists():
@@ -53,9 +50,9 @@ def _opened(work: Work, threads: int) -> Lists:
 
 
 def write_parts(
-    work: Work, parts: Iterable[Part], done: Callable[[Written], object], workers: int, threads: int
+    work: ExportWork, parts: Iterable[ExportPart], done: Callable[[Written], object], workers: int, threads: int
 ) -> None:
-    """Have all parts written by as many workers, and call ``done`` for each; a part whose worker is lost is repeated.
+    """Have workers write all parts, and call ``done`` after each; a part whose worker is lost is repeated.
 
     An exception is raised, not tried again.
     """
@@ -64,9 +61,9 @@ def write_parts(
         raise ValueError(f"no node has threads={threads} CPUs, the largest has {most:g}: lower threads")
     task = ray().remote(num_cpus=threads, max_retries=0)(write_part)
     losses: Counter[int] = Counter()
-    running: dict[Any, Part] = {}
+    running: dict[Any, ExportPart] = {}
 
-    def start(part: Part) -> None:
+    def start(part: ExportPart) -> None:
         running[task.remote(work, part, threads)] = part
 
     try:
@@ -83,7 +80,10 @@ def write_parts(
 
 
 def _one_done(
-    running: dict[Any, Part], start: Callable[[Part], None], done: Callable[[Written], object], losses: Counter[int]
+    running: dict[Any, ExportPart],
+    start: Callable[[ExportPart], None],
+    done: Callable[[Written], object],
+    losses: Counter[int],
 ) -> None:
     """Wait until a part is written; start those again whose workers are lost."""
     while running:
@@ -98,7 +98,7 @@ def _one_done(
             if not is_loss(cause):
                 raise cause from error
             losses[part.number] += 1
-            if losses[part.number] > _MOST_LOSSES:
+            if losses[part.number] > MOST_LOSSES:
                 raise RuntimeError(
                     f"{losses[part.number]} workers were lost at {part.name} ({_first_line(cause)}): see the logs of "
                     "Ray for what ended them"

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from sadrec._kernel import kernel
-from sadrec._random import hashed
+from sadrec._core.kernel import kernel
+from sadrec._core.random import hashed
 
 
 @kernel
@@ -18,12 +18,12 @@ def row_starts(indptr: Any, users: Any) -> Any:
 
 
 @kernel
-def take_rows(indptr: Any, values: Any, users: Any, start: Any, taken: Any) -> None:
+def take_rows(indptr: Any, values: Any, users: Any, start: Any, out: Any) -> None:
     """Write the rows of users one after another."""
     for t in range(users.shape[0]):
         first = indptr[users[t]]
         for entry in range(start[t + 1] - start[t]):
-            taken[start[t] + entry] = values[first + entry]
+            out[start[t] + entry] = values[first + entry]
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""The scheduler: has workers train epoch after epoch by the schedule of one machine.
+"""The scheduler, which runs the epochs on workers, by the schedule of one machine.
 
 It holds no rows: it tells workers which cells to train and hands them references to what others send. Workers do not
 wait for each other but for the blocks that they need.
@@ -10,13 +10,10 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from sadrec._types import Doubles
+from sadrec._core.types import Doubles
 from sadrec.cluster.layout import REST, Key, Owners, given_shards, owners, worker_of_shards
 from sadrec.cluster.worker import Done, Size, Task
-from sadrec.training import schedule
-from sadrec.training.given import cells_of, rounds_of
-from sadrec.training.settings import Settings
-from sadrec.training.trainer import Figures, epoch_figures, rate_at
+from sadrec.training.engine import Figures, Settings, cells_of, epoch_figures, rate_at, rounds_of, schedule
 
 SLOW, HELD_UP, LONG = 1.5, 0.2, 1.0
 """A worker is named that trains this many times as long as the others, if these wait this share of their time and an
@@ -24,12 +21,12 @@ epoch takes at least this number of seconds."""
 
 
 class Workers(Protocol):
-    """Workers that are called, somewhere."""
+    """A group of workers that can be called."""
 
     count: int
 
     def call(self, worker: int, method: str, *arguments: Any, returns: int = 1) -> Any:
-        """Have a worker do something after its earlier calls; return a reference, or ``returns`` of them, at once."""
+        """Call a worker's method after its earlier calls; return ``returns`` references without waiting."""
         ...
 
     def get(self, references: list[Any]) -> list[Any]:
@@ -67,7 +64,7 @@ class Scheduler:
         self._shared = REST  # the last deal for which workers have sent each other interactions
         self._owners: Owners = np.arange(workers.count)
         self.times: list[Done] = []
-        """What workers said of the sub-epochs of the last epoch."""
+        """The workers' reports on the sub-epochs of the last epoch."""
         self.moved = 0
         """Bytes that workers got from others in the last epoch."""
 
@@ -91,7 +88,7 @@ class Scheduler:
                     keep(boundary)
                 del boundary  # its references keep rows in Ray's store
             if first:
-                self._tell("training.begin_epoch", epoch)
+                self.tell("training.begin_epoch", epoch)
                 first = False
             following = plan[position + 1] if position + 1 < len(plan) else None
             after = place
@@ -100,7 +97,7 @@ class Scheduler:
             answers += self._sub_epoch(key, cells, place, after, position / len(plan), epoch, coming)
             self._owners = place if following is None or following[0] != key else after
         done: list[Done] = self.workers.get(answers)
-        sizes: list[Size] = self.workers.get(self._tell("training.size"))
+        sizes: list[Size] = self.workers.get(self.tell("training.size"))
         self.times = done
         self.moved = sum(self.workers.get(received)) + sum(part.moved for part in done)
         figures = epoch_figures(self._cell_figures(epoch, done), rate_at(self.settings, epoch, 0.0), 1.0)
@@ -110,7 +107,7 @@ class Scheduler:
         return {**figures, **_figures_of(sizes, self.settings.learn_rivals)}
 
     def rest(self) -> None:
-        """Bring all rows into the rest layout, and wait until they are there.
+        """Move all rows into the rest layout, and wait for them.
 
         A worker that did not get what was sent to it would go on with the rows of before, as if they were in order.
         """
@@ -131,9 +128,9 @@ class Scheduler:
         if self._pairs:
             rounds = range(rounds_of(self._pairs, shards))
             parts.append([(Key("given", epoch, number), cells) for number in rounds for cells in sub_epochs])
-        taken = [iter(part) for part in parts]
+        streams = [iter(part) for part in parts]
         mixed = schedule.interleave(*([cells for _, cells in part] for part in parts))
-        return [next(taken[which]) for which, _ in mixed]
+        return [next(streams[which]) for which, _ in mixed]
 
     def _sub_epoch(
         self,
@@ -145,7 +142,7 @@ class Scheduler:
         epoch: int,
         coming: dict[int, Any],
     ) -> list[Any]:
-        """Tell all workers their part; ``coming`` are references to blocks on their way, and is brought up to date."""
+        """Send each worker its task; ``coming``, the references to blocks in transit, is updated."""
         rate, answers = rate_at(self.settings, epoch, through), []
         shards = self.settings.blocks if key.kind == "drawn" else given_shards(self.settings)
         doing = worker_of_shards(shards, self.workers.count)[cells[:, 1]]
@@ -188,7 +185,7 @@ class Scheduler:
         ]
 
     def _gather(self, boundary: Boundary) -> list[Any]:
-        """Have all workers take over what was sent to them."""
+        """Have all workers receive what was sent to them."""
         start, to = (boundary.start, boundary.start_owners), (boundary.key, boundary.owners)
         received = [
             self.workers.call(worker, "training.gather", *start, *to, *(sent[worker] for sent in boundary.pieces))
@@ -221,7 +218,8 @@ class Scheduler:
         """Return references as a list, where a single one is not."""
         return list(references) if self.workers.count > 1 else [references]
 
-    def _tell(self, method: str, *arguments: Any) -> list[Any]:
+    def tell(self, method: str, *arguments: Any) -> list[Any]:
+        """Call a method of all workers; return references without waiting."""
         return [self.workers.call(worker, method, *arguments) for worker in range(self.workers.count)]
 
     def _cell_figures(self, epoch: int, done: list[Done]) -> Doubles:

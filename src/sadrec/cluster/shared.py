@@ -1,22 +1,21 @@
-"""Data in files that workers read and share: what the program that calls ``fit`` holds of it."""
+"""Data in files that workers read and share, as the program that calls ``fit`` sees it."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from math import ceil
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from sadrec._files import Pieces, fingerprint
-from sadrec.cluster.actors import Actors, Lost, ray
+from sadrec._core.files import Pieces, fingerprint
+from sadrec.cluster.actors import FIRST_SECONDS, Actors, ray, repeated
+from sadrec.cluster.checkpoint import Shards
 from sadrec.cluster.partition import Partitioned, partition
-from sadrec.cluster.run import FIRST_SECONDS, MOST_LOSSES, Run
-from sadrec.cluster.scheduler import Scheduler
-from sadrec.data import Comparisons
-from sadrec.data.parquet import ParquetFiles
-from sadrec.training.engine import Course, Keep, Learnt
-from sadrec.training.given import Pairs
-from sadrec.training.settings import Kind, Settings
+from sadrec.cluster.run import Epochs
+from sadrec.cluster.scheduler import Scheduler, Workers
+from sadrec.data import Comparisons, ParquetFiles
+from sadrec.training.engine import Keep, Kind, Learnt, Pairs, Settings, Survey
 
 if TYPE_CHECKING:
     from sadrec.cluster.engine import Ray
@@ -39,7 +38,6 @@ class SharedData:
         self._engine, self._files, self._ends_cluster = engine, files, ends_cluster
         self._partitioned: Partitioned | None = None
         self._parts: list[Any] = []  # references to the data of each worker
-        self._settings: Settings
         self._comparisons: Pairs | None = None
         self._comparisons_there: Any = None  # a reference to them
         self._scale = 1.0
@@ -66,7 +64,7 @@ class SharedData:
 
     @property
     def partitioned(self) -> Partitioned:
-        """What this process knows of the data."""
+        """The program's view of the data."""
         if self._partitioned is None:
             raise ValueError("no file has been read")
         return self._partitioned
@@ -78,7 +76,7 @@ class SharedData:
 
     @property
     def triples(self) -> int:
-        """The number of interactions and comparisons; a comparison of weight k is k comparisons."""
+        """The number of interactions and comparisons; a comparison of weight k counts k times."""
         return self.partitioned.interactions + (0 if self._comparisons is None else ceil(self._comparisons.total))
 
     @property
@@ -93,7 +91,7 @@ class SharedData:
 
     @property
     def repeated(self) -> tuple[int, bool]:
-        """How many rows repeat a pair without anybody having said what becomes of them, and whether rows have times."""
+        """The number of rows that repeat a pair without a chosen rule, and whether rows have times."""
         return self.partitioned.repeated if self._files.duplicates is None else 0, self.partitioned.timed
 
     def fingerprint(self) -> str:
@@ -118,37 +116,27 @@ class SharedData:
         user, winner, loser = comparisons.user_index, comparisons.winner_index, comparisons.loser_index
         return Pairs(users[user], items[winner], items[loser], comparisons.weight)
 
-    def lift(self) -> float:
-        """Return how personal taste is; one worker finds out, from a sample of the rows."""
-
-        def sampled(workers: Actors) -> float:
-            counted = _tell(workers, "data.chosen")
-            sample = workers.call(0, "data.choose_sample", *counted, returns=workers.count)
-            sample = sample if workers.count > 1 else [sample]
-            sent = [workers.call(worker, "data.rows_of", users) for worker, users in enumerate(sample)]
-            return float(workers.get([workers.call(0, "data.lift", *sent)])[0])
-
-        return self._ask(sampled)
+    def survey(self, settings: Settings, factors: int | None, length: float | None, threads: int) -> Survey:
+        """Return the settings that the interactions suggest, computed by one worker from a sample of the rows."""
+        given = settings, factors, length, self._engine.threads
+        return self._ask(lambda workers: Survey(*workers.get([_from_sample(workers, "data.survey", *given)])[0]))
 
     # -- workers ------------------------------------------------------------------------------------------------------
 
     def _ask(self, question: Callable[[Actors], T]) -> T:
-        """Ask workers that hold the data, before they train; again where one is lost meanwhile."""
-        for attempt in range(1, MOST_LOSSES + 2):
-            try:
-                if not self._rests:
-                    first = self._partitioned is None and attempt == 1
-                    given = (FIRST_SECONDS, self._engine.workers) if first else (self._engine.spare_seconds, 1)
-                    self._start(self._engine.workers, *given)
-                return question(self._held[0])
-            except Lost as loss:
-                self._rests = False
-                if attempt > MOST_LOSSES:
-                    raise RuntimeError(
-                        f"{attempt} attempts at reading lost a worker ({loss}): see the logs of Ray for what ended them"
-                    ) from loss
-                logger.warning("%s; reading again", loss)
-        raise AssertionError("an attempt ends with an answer or an error")
+        """Query the workers that hold the data, before they train; retry after a loss."""
+
+        def attempt() -> T:
+            if not self._rests:
+                first = self._partitioned is None and not self._held
+                given = (FIRST_SECONDS, self._engine.workers) if first else (self._engine.spare_seconds, 1)
+                self._start(self._engine.workers, *given)
+            return question(self._held[0])
+
+        def after_loss() -> None:
+            self._rests = False
+
+        return repeated(attempt, after_loss, lambda: "at reading")
 
     def _start(self, count: int, seconds: float, at_least: int) -> None:
         """Start workers that hold the data: from Ray's store, or, where that has lost some of it, from the files."""
@@ -160,26 +148,30 @@ class SharedData:
         if len(parts) != workers.count:
             partitioned = partition(workers, self._files)
             if self._partitioned is not None and self._partitioned.digest != partitioned.digest:
-                raise ValueError("the files have changed since they were read: fit anew")
+                raise ValueError("the files have changed since they were read: fit again")
             self._partitioned, parts = partitioned, _tell(workers, "data.all_held")
         bounds = self.partitioned.bounds
         workers.get([workers.call(worker, "data.assign", held, bounds) for worker, held in enumerate(parts)])
         self._parts, self._rests = parts, True
 
-    def start(self, count: int, seconds: float, at_least: int) -> Actors:
-        """Return workers that hold the data, for a fit: those that have read it, or new ones."""
+    def start(self, settings: Settings, count: int, seconds: float, at_least: int) -> Actors:
+        """Return the workers for a fit: those that have read the data, or new ones."""
         if not self._rests:
             self._start(count, seconds, at_least)
         self._rests = False
         workers = self._held[0]
-        given = self._settings, self.partitioned.longest, self._scale, self._comparisons_there
+        given = settings, self.partitioned.longest, self._scale, self._comparisons_there
         workers.get(_tell(workers, "begin", *given))
         return workers
 
     # -- training -----------------------------------------------------------------------------------------------------
 
-    def train(self, settings: Settings, course: Course, keep: Keep) -> None:
-        """Train to the end, fill the history, and call ``keep`` with what was learnt while the workers hold it."""
+    def checkpoints(self, folder: str | Path, identity: Mapping[str, Any], seconds: float) -> Shards:
+        """Return the checkpoints of a fit in a folder that all nodes reach."""
+        return Shards(str(folder), identity, seconds)
+
+    def step(self, settings: Settings, folder: str | Path | None, keep: Keep) -> Epochs:
+        """Return the step that trains on the workers, with checkpoints in a folder; ``keep`` makes a state of it."""
         if settings.order_share:
             raise ValueError(
                 f"order_share={settings.order_share!r} needs all interactions in one process: leave order_share out, "
@@ -190,7 +182,6 @@ class SharedData:
                 f"workers={self._engine.workers} is more than blocks={settings.blocks}, and every worker needs a block "
                 "of items: lower workers or raise blocks"
             )
-        self._settings = settings
         if settings.user_balance:
             power = settings.user_balance
 
@@ -199,14 +190,19 @@ class SharedData:
                 return float(workers.get([workers.call(0, "data.balance_scale", power, *counted)])[0])
 
             self._scale = self._ask(scale)
-        Run(self._engine, self, settings, course, keep).to_the_end()
+        return Epochs(self._engine, self, settings, str(folder), keep)
+
+    def draw_first(self, workers: Workers, settings: Settings) -> None:
+        """Have workers hold the first factors."""
+        start = [_from_sample(workers, "data.spectrum", settings.factors)] if settings.loss == "softmax" else []
+        workers.get(_tell(workers, "training.draw_first", *start))
 
     def scheduler(self, workers: Actors, settings: Settings) -> Scheduler:
-        """Return what has workers train."""
+        """Return the scheduler of the workers."""
         return Scheduler(workers, settings, len(self._comparisons or ()))
 
-    def learnt(self) -> Learnt:
-        """Return what workers have learnt, whose rows are in the rest layout; large arrays come a piece at a time."""
+    def learnt(self, settings: Settings) -> Learnt:
+        """Return the result of workers in the rest layout; large arrays come a piece at a time."""
         workers = self._held[0]
         users = np.diff(self.partitioned.bounds[0]).tolist()
         ids, rows = workers.get(_tell(workers, "data.ids")), workers.get(_tell(workers, "training.items"))
@@ -228,13 +224,21 @@ class SharedData:
         return Learnt(
             np.concatenate([part[0] for part in ids]),
             np.concatenate([part[1] for part in ids]),
-            pieces("training.users", users, np.float32, rows[0].items.shape[1] // (1 + self._settings.learn_rivals)),
+            pieces("training.users", users, np.float32, settings.factors),
             np.concatenate([part.items for part in rows]),
             bias,
             indptr,
             pieces("data.items_of_interactions", interactions, np.int32),
             pieces("data.values_of_interactions", interactions, np.float32),
         )
+
+
+def _from_sample(workers: Any, method: str, *arguments: Any) -> Any:
+    """Have one worker compute something from the rows of sampled users; return a reference to it."""
+    wanted = workers.call(0, "data.choose_sample", *_tell(workers, "data.chosen"), returns=workers.count)
+    wanted = wanted if workers.count > 1 else [wanted]
+    sent = [workers.call(worker, "data.rows_of", users) for worker, users in enumerate(wanted)]
+    return workers.call(0, method, *arguments, *sent)
 
 
 def _tell(workers: Any, method: str, *arguments: Any) -> list[Any]:

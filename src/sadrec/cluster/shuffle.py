@@ -10,24 +10,29 @@ about as many interactions each, and neighbouring items: their ids, and what the
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sadrec._types import Floats
+from sadrec._core.types import Floats
 from sadrec.cluster import rows
 from sadrec.cluster.layout import Bounds
-from sadrec.data._assemble import Assembler, Chunk, arrange
-from sadrec.data.ids import IdArray
-from sadrec.data.parquet import ParquetFiles, Run
-from sadrec.training.dataset import balance_scale
-from sadrec.training.lift import lift_among, sampled
-from sadrec.training.samplers import marked
+from sadrec.data import Assembler, Chunk, IdArray, ParquetFiles, RowRange, arrange
+from sadrec.training.engine import (
+    Settings,
+    Spectrum,
+    Survey,
+    balance_scale,
+    choices,
+    decompose,
+    marked,
+    sample_users,
+    survey,
+)
 
 _SAMPLE = 256  # ids that each worker offers to cut by
 
 
 class RowsRead(NamedTuple):
-    """What a worker says of the rows that it read."""
+    """A worker's report on the rows that it read."""
 
     rows: int
     types: tuple[str, str, str | None]  # of the ids of users and of items, and of timestamps
@@ -37,14 +42,14 @@ class RowsRead(NamedTuple):
 
 
 class IdCounts(NamedTuple):
-    """How many users and items a worker has."""
+    """Numbers of users and items of a worker."""
 
     users: int
     items: int
 
 
 class Received(NamedTuple):
-    """What a worker says of the interactions of its users."""
+    """A worker's report on the interactions of its users."""
 
     interactions: int
     longest: int  # row
@@ -63,7 +68,7 @@ class Held(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """What some users did, one after another."""
+    """The interactions of some users, one after another."""
 
     lengths: NDArray[np.int32]
     items: NDArray[np.int32]
@@ -71,7 +76,7 @@ class Piece(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """How many bytes of numbers there are."""
+        """Size of the arrays in bytes."""
         return sum(array.nbytes for array in self if array is not None)
 
 
@@ -89,7 +94,7 @@ class Shuffle:
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
-    def read(self, files: ParquetFiles, runs: list[Run]) -> RowsRead:
+    def read(self, files: ParquetFiles, runs: list[RowRange]) -> RowsRead:
         """Read some rows."""
         self._files, self._read = files, files.read(runs)
         self._ids = self._read.ids()
@@ -140,7 +145,7 @@ class Shuffle:
         return tuple(joined) if self.workers > 1 else joined[0]
 
     def receive_rows(self, *pieces: Chunk) -> Received:
-        """Take over the rows of the users of this worker."""
+        """Receive the rows of the users of this worker."""
         first, last = self.bounds[0][self.number : self.number + 2].tolist()
         chunks = [{**piece, "user": piece["user"] - np.int32(first)} for piece in pieces if piece]
         weighted = [{**chunk, "rating": chunk.pop("weight")} for chunk in chunks if "weight" in chunk]
@@ -189,26 +194,31 @@ class Shuffle:
         return chosen(self.held.indptr, self.held.weights).astype(np.int32)
 
     def choose_sample(self, *chosen: NDArray[np.int32]) -> Any:
-        """Return, for each worker, whose rows the lift looks at; ``chosen`` is what all workers have counted."""
-        first, others, rng = sampled(np.concatenate(chosen))
-        wanted = np.concatenate([first, others])
-        self._sample = len(first), np.concatenate(chosen)[others], rng, self.worker_of(wanted)
-        pieces = [wanted[self._sample[3] == other] for other in range(self.workers)]
+        """Return, for each worker, the users in the sample of the survey; ``chosen`` are the counts of all workers."""
+        wanted = sample_users(np.concatenate(chosen))
+        self._sample = self.worker_of(wanted)
+        pieces = [wanted[self._sample == other] for other in range(self.workers)]
         return tuple(pieces) if self.workers > 1 else pieces[0]
 
     def rows_of(self, users: NDArray[np.int64]) -> Piece:
         """Return what some users of this worker did."""
         return self.piece((users - self.bounds[0][self.number]).astype(np.int32))
 
-    def lift(self, *pieces: Piece) -> float:
-        """Return how personal taste is, from the rows of the sampled users."""
-        count, chosen, rng, worker = self._sample
+    def survey(
+        self, settings: Settings, factors: int | None, length: float | None, threads: int, *pieces: Piece
+    ) -> Survey:
+        """Return the settings that the rows of the sampled users suggest."""
+        return survey(self._chosen(pieces), settings, factors, length, threads)
+
+    def spectrum(self, count: int, *pieces: Piece) -> Spectrum:
+        """Return the spectrum of the rows of the sampled users."""
+        return decompose(self._chosen(pieces), count)
+
+    def _chosen(self, pieces: tuple[Piece, ...]) -> Any:
+        """Return what the sampled users chose, a row each."""
+        indptr, indices, weights = together(self._sample, pieces)
         del self._sample
-        indptr, indices, weights = together(worker, pieces)
-        items = int(self.bounds[1][-1])
-        matrix = sp.csr_matrix((np.ones(len(indices), np.float32), indices, indptr), (len(worker), items))
-        places = np.arange(len(worker))
-        return lift_among(matrix, weights, places[:count], places[count:], chosen.astype(np.int64), rng)
+        return choices(indptr, indices, weights, int(self.bounds[1][-1]))
 
     def balance_scale(self, power: float, *chosen: NDArray[np.int32]) -> float:
         """Return what makes the mean weight of an interaction 1; ``chosen`` is what all workers have counted."""
@@ -233,16 +243,16 @@ class Shuffle:
         return np.searchsorted(self.bounds[0], users, side="right") - 1
 
     def piece(self, users: NDArray[np.int32]) -> Piece:
-        """Return what some users did, who are counted from the first of this worker."""
+        """Return the interactions of some users, numbered from the first of this worker."""
         start = rows.row_starts(self.held.indptr, users)
 
-        def taken(values: Any) -> Any:
+        def gathered(values: Any) -> Any:
             own = np.empty(start[-1], values.dtype)
             rows.take_rows(self.held.indptr, values, users, start, own)
             return own
 
-        weights = None if self.held.weights is None else taken(self.held.weights)
-        return Piece(np.diff(start).astype(np.int32), taken(self.held.indices), weights)
+        weights = None if self.held.weights is None else gathered(self.held.weights)
+        return Piece(np.diff(start).astype(np.int32), gathered(self.held.indices), weights)
 
 
 def together(

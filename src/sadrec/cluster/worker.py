@@ -13,17 +13,38 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec._types import Doubles, Floats
+from sadrec._core.types import Doubles, Floats
 from sadrec.cluster import checkpoint
-from sadrec.cluster.layout import REST, Key, Layout, Owners, given_shards, layout, rest_layout
-from sadrec.cluster.parameters import Rows
+from sadrec.cluster.layout import REST, Key, Owners, WorkerLayout, given_shards, layout, rest_layout
+from sadrec.cluster.parameters import ParameterRows
 from sadrec.cluster.shuffle import Piece, Shuffle, chosen, together
-from sadrec.training import schedule, softmax, trainer
-from sadrec.training.drawn import Deal, Partition, Positives, Spread, group
-from sadrec.training.factors import Factors, aligned, initial_rows
-from sadrec.training.given import Pairs, Room, Round, arrange, cells_of, read_only, rounds_of, train_given
-from sadrec.training.samplers import PairSource, Stated
-from sadrec.training.settings import Settings
+from sadrec.training.engine import (
+    Buffers,
+    Deal,
+    Factors,
+    Pairs,
+    PairSource,
+    Partition,
+    Positives,
+    Round,
+    Settings,
+    Spectrum,
+    Spread,
+    Stated,
+    aligned,
+    arrange,
+    cells_of,
+    group,
+    initial_rows,
+    read_only,
+    rounds_of,
+    schedule,
+    softmax,
+    start_items,
+    start_users,
+    train_given,
+    trainer,
+)
 
 
 class Task(NamedTuple):
@@ -37,7 +58,7 @@ class Task(NamedTuple):
 
 
 class Done(NamedTuple):
-    """What a worker says of its part of a sub-epoch."""
+    """A worker's report on its part of a sub-epoch."""
 
     number: int
     key: Key
@@ -74,7 +95,7 @@ class Worker:
         comparisons: Pairs | None,
         threads: int = 1,
     ) -> None:
-        """Take data; the longest row of any user, the factor of balanced weights, and the comparisons are of all."""
+        """Take the data of one worker; the longest row, the scale of weights and the comparisons are of all workers."""
         self.data, self.settings, self._threads = data, settings, threads
         self.number, self.workers = data.number, data.workers
         self.shape = int(data.bounds[0][-1]), int(data.bounds[1][-1])
@@ -84,10 +105,10 @@ class Worker:
         if comparisons is not None:  # kernels are compiled for arrays that can be written to
             arrays: Any = (None if array is None else np.array(array) for array in comparisons.arrays)
             self._sources.append(Stated(Pairs(*arrays)))
-        self._layouts: dict[Key, Layout] = {}
+        self._layouts: dict[Key, WorkerLayout] = {}
         self._dealt: tuple[Key, Deal] | None = None
         self._round: tuple[Key, Round] | None = None
-        self._room = Room()
+        self._room = Buffers()
         self._slots: dict[int, int] = {}  # of each block that is here: where its rows are
         self._factors: Factors
         self._l1_weights: Floats | None = None
@@ -98,33 +119,35 @@ class Worker:
 
     # -- what it holds ------------------------------------------------------------------------------------------------
 
-    def draw_first(self) -> None:
-        """Hold the first factors of the users and items of this worker."""
-        one = self.settings
+    def draw_first(self, spectrum: Spectrum | None = None) -> None:
+        """Hold the first factors of the users and items of this worker: small random ones, or from the spectrum."""
+        one, held = self.settings, self.data.held
         users, items = (slice(*own[self.number : self.number + 2].tolist()) for own in self.data.bounds)
-        factors = initial_rows(
-            self.shape, one.factors, one.init_scale, one.learn_rivals, one.bias, one.seed, users, items
-        )
-        self.hold(Rows(factors.users, factors.items, factors.bias, None))
+        scale = one.init_scale if spectrum is None else 0.0
+        factors = initial_rows(self.shape, one.factors, scale, one.learn_rivals, one.bias, one.seed, users, items)
+        if spectrum is not None:
+            start_items(factors, spectrum, items, one.length)
+            start_users(factors.users, spectrum, (held.indptr, held.indices, held.weights), one.length)
+        self.hold(ParameterRows(factors.users, factors.items, factors.bias, None))
 
     def users(self, start: int, stop: int) -> Floats:
         """Return the rows of some users of this worker, when all rows are in the rest layout."""
         return self._factors.users[start:stop]
 
-    def items(self) -> Rows:
+    def items(self) -> ParameterRows:
         """Return the rows of the items of this worker, when all rows are in the rest layout."""
-        return self._taken(None, self._rows_of(sorted(self._slots)))
+        return self._copies(None, self._rows_of(sorted(self._slots)))
 
     def write_checkpoint(self, folder: str, name: str) -> str:
         """Write all rows that are here to a file of a checkpoint, and return its checksum."""
         return checkpoint.write_rows(folder, name, self.held())
 
     def read_checkpoint(self, saved: checkpoint.Saved) -> None:
-        """Take over the rows of the rest layout from a checkpoint."""
+        """Read the rows of the rest layout from a checkpoint."""
         users, items = (own[self.number : self.number + 2].tolist() for own in self.data.bounds)
         self.hold(checkpoint.read_rows(saved, (*users, *items), self.settings))
 
-    def _layout(self, key: Key) -> Layout:
+    def _layout(self, key: Key) -> WorkerLayout:
         if key not in self._layouts:
             stale = [old for old in self._layouts if old not in (self._key, REST) and old.epoch < key.epoch]
             stale += [old for old in self._layouts if old.kind == key.kind == "given" and old != self._key]
@@ -149,12 +172,12 @@ class Worker:
         for other in range(self.workers):
             mine, own = np.flatnonzero(worker == other), np.flatnonzero(item_worker == other)
             mine, own = mine[np.argsort(position[mine])], own[np.argsort(item_position[own])]
-            pieces.append(self._taken(self._factors.users[mine], held[own]))
+            pieces.append(self._copies(self._factors.users[mine], held[own]))
         self._busy(began)
         return tuple(pieces) if self.workers > 1 else pieces[0]
 
-    def gather(self, start: Key, start_owners: Owners, to: Key, owners: Owners, *pieces: Rows) -> int:
-        """Take over the rows that are this worker's in a layout, a piece from every worker; return the bytes."""
+    def gather(self, start: Key, start_owners: Owners, to: Key, owners: Owners, *pieces: ParameterRows) -> int:
+        """Receive this worker's rows of a layout, a piece from every worker; return the bytes."""
         began, here, goal = time.perf_counter(), self._layout(start), self._layout(to)
         users = goal.users_of(self.number)
         sender = here.worker_of_users(users)
@@ -171,12 +194,12 @@ class Worker:
         self._busy(began)
         return sum(piece.nbytes for other, piece in enumerate(pieces) if other != self.number)
 
-    def held(self) -> Rows:
+    def held(self) -> ParameterRows:
         """Return all rows that are here, in the order of the layout."""
-        return self._taken(self._factors.users, self._rows_of(sorted(self._slots)))
+        return self._copies(self._factors.users, self._rows_of(sorted(self._slots)))
 
-    def hold(self, piece: Rows) -> None:
-        """Take over all rows that are this worker's in the rest layout."""
+    def hold(self, piece: ParameterRows) -> None:
+        """Receive all rows of this worker in the rest layout."""
         bounds = self._layout(REST).user_bounds
         self._make_room(REST, int(bounds[self.number + 1] - bounds[self.number]), [self.number], piece)
         if piece.users is not None:
@@ -184,7 +207,7 @@ class Worker:
         self._put(self._rows_of([self.number]), piece)
         self._key = REST
 
-    def _make_room(self, key: Key, users: int, blocks: list[int], like: Rows) -> None:
+    def _make_room(self, key: Key, users: int, blocks: list[int], like: ParameterRows) -> None:
         """Make room for this number of users and for blocks of items of another layout."""
         there = self._layout(key)
         self._slot_size = int(np.diff(there.block_start).max(initial=0))
@@ -199,7 +222,7 @@ class Worker:
             self._place(block, slot)
 
     def _place(self, block: int, slot: int) -> None:
-        """Say that a block is in a slot."""
+        """Record that a block is in a slot."""
         start, stop = self._layout(self._key).block_start[block : block + 2].tolist()
         self._slots[block] = slot
         self._local_rows[start:stop] = slot * self._slot_size + np.arange(stop - start)
@@ -210,17 +233,17 @@ class Worker:
         parts = [self._local_rows[start[block] : start[block + 1]] for block in blocks]
         return np.concatenate(parts) if parts else np.empty(0, np.int32)
 
-    def _taken(self, users: Floats | None, places: NDArray[np.int32]) -> Rows:
+    def _copies(self, users: Floats | None, places: NDArray[np.int32]) -> ParameterRows:
         """Return copies of rows of items."""
         bias, weights = self._factors.bias, self._l1_weights
-        return Rows(
+        return ParameterRows(
             users,
             self._factors.items[places],
             None if bias is None else bias[places],
             None if weights is None else weights[places],
         )
 
-    def _put(self, places: NDArray[np.int32], piece: Rows) -> None:
+    def _put(self, places: NDArray[np.int32], piece: ParameterRows) -> None:
         """Write rows of items."""
         self._factors.items[places] = piece.items
         if self._factors.bias is not None and piece.bias is not None:
@@ -231,14 +254,14 @@ class Worker:
     # -- what it does -------------------------------------------------------------------------------------------------
 
     def begin_epoch(self, epoch: int) -> None:
-        """Do what is done with all rows before an epoch."""
+        """Apply to all rows what precedes an epoch."""
         settings = self.settings
         if trainer.starts_second_phase(settings, epoch):
             self._l1_weights = trainer.adaptive_weights(self._factors)
         if settings.length and (epoch == 0 or self._sources):
             softmax.put_rows_to_length(self._factors, settings.length)
 
-    def train(self, task: Task, *arriving: Rows) -> Any:
+    def train(self, task: Task, *arriving: ParameterRows) -> Any:
         """Train the cells of a sub-epoch; return what was done, and the blocks that leave."""
         began = time.perf_counter()
         waiting = began - self._idle_since
@@ -252,14 +275,15 @@ class Worker:
             kernel, work, count = self._work(task, spread)
             figures = np.zeros((count, 3))
             if len(task.cells):
-                penalties = trainer.penalties_of(settings, self._l1_weights)
+                rests = trainer.rivals_rest(settings, task.key.epoch)
+                penalties = trainer.penalties_of(settings, self._l1_weights, rests=rests)
                 cells = np.array(task.cells)  # of Ray's store, which cannot be written to: another machine code
                 given = kernel, cells, work, self._factors, penalties, task.rate, figures
                 trainer.run_cells(*given, spread, self._threads)
         trained = time.perf_counter()
         leaving = []
         for block in task.leaving:
-            leaving.append(self._taken(None, self._rows_of([block])))
+            leaving.append(self._copies(None, self._rows_of([block])))
             del self._slots[block]
         self._idle_since = time.perf_counter()
         moving = ready - began + self._idle_since - trained
@@ -281,7 +305,7 @@ class Worker:
         return Size(_squares(users), _squares(items[:, :k]), bias, at_one, away_squares, *entries)
 
     def _work(self, task: Task, spread: Spread) -> tuple[Any, Any, int]:
-        """Return the kernel, what it works on, and how many cells there are in all."""
+        """Return the kernel, its arrays, and the number of cells."""
         if task.key.kind == "drawn":
             dealt = self._drawn(task.key, spread)._replace(block_items=self._local_rows)
             return *trainer.drawn_kernel(dealt, self.settings), self.settings.blocks**2
@@ -315,7 +339,7 @@ class Worker:
         return tuple(pieces) if self.workers > 1 else pieces[0]
 
     def take_positives(self, key: Key, *pieces: Piece) -> int:
-        """Take over the interactions of the users of this worker in a deal; return the bytes that others have sent."""
+        """Receive the interactions of this worker's users in a deal; return the bytes that others have sent."""
         users = self._layout(key).users_of(self.number)
         indptr, indices, weights = together(self.data.worker_of(users), pieces)
         of_users, power = None, self.settings.user_balance
@@ -368,7 +392,7 @@ class Worker:
             yield pool.map
 
     def _busy(self, began: float) -> None:
-        """Leave what took the time since then out of the waiting."""
+        """Count the time since then as work, not as waiting."""
         self._idle_since += time.perf_counter() - began
 
 

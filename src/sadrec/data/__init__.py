@@ -1,16 +1,20 @@
-"""What people did: interactions, comparisons, one reader, splits, named data sets, simulation."""
+"""Data: interactions, comparisons, one reader, splits, named data sets, simulation."""
 
 from typing import TYPE_CHECKING
 
-from sadrec._lazy import lazily
+from sadrec._core.lazy import lazily
 
 if TYPE_CHECKING:
-    from sadrec.data.comparisons import Comparisons, as_comparisons, as_feedback
-    from sadrec.data.datasets import load, load_split
-    from sadrec.data.ids import Ids, UnknownIdError, as_id_array
-    from sadrec.data.interactions import Interactions, as_interactions
+    from sadrec.data._assemble import Assembler, Chunk, arrange
+    from sadrec.data._columns import holds_comparisons
+    from sadrec.data.comparisons import Comparisons, as_comparisons, as_feedback, folds
+    from sadrec.data.datasets import load
+    from sadrec.data.ids import IdArray, Ids, UnknownIdError, as_id_array
+    from sadrec.data.interactions import Interactions, as_interactions, with_weights
     from sadrec.data.items import Items
+    from sadrec.data.parquet import ParquetFiles, RowRange, holds_interactions
     from sadrec.data.simulation import Simulation, simulate
+    from sadrec.data.tables import Table
 
 __all__ = [
     "Comparisons",
@@ -18,6 +22,7 @@ __all__ = [
     "Ids",
     "Interactions",
     "Items",
+    "NothingLearnt",
     "Simulation",
     "UnknownIdError",
     "as_comparisons",
@@ -25,7 +30,6 @@ __all__ = [
     "as_id_array",
     "as_interactions",
     "load",
-    "load_split",
     "simulate",
 ]
 
@@ -33,15 +37,23 @@ if not TYPE_CHECKING:
     __getattr__ = lazily(
         __name__,
         {
-            "comparisons": "Comparisons as_comparisons as_feedback",
-            "datasets": "load load_split",
-            "ids": "Ids UnknownIdError as_id_array",
-            "interactions": "Interactions as_interactions",
+            "_assemble": "Assembler Chunk arrange",
+            "_columns": "holds_comparisons",
+            "comparisons": "Comparisons as_comparisons as_feedback folds",
+            "datasets": "load",
+            "ids": "IdArray Ids UnknownIdError as_id_array",
+            "interactions": "Interactions as_interactions with_weights",
             "items": "Items",
+            "parquet": "ParquetFiles RowRange holds_interactions",
             "simulation": "Simulation simulate",
+            "tables": "Table",
         },
     )
 
 
 class DataWarning(UserWarning):
-    """Something in the data was put right, and how."""
+    """A warning that something in the data was corrected, and how."""
+
+
+class NothingLearnt(DataWarning):
+    """A warning that nothing was learnt: no user has both an item and one that they did not touch."""

@@ -1,20 +1,20 @@
-"""From batches of rows to the arrays of a sparse matrix or of comparisons, with few copies."""
+"""Assemble batches of rows into the arrays of a sparse matrix or of comparisons, with few copies."""
 
 from collections.abc import Iterator
+from copy import copy
 from typing import Any, Literal, get_args
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from sadrec import _check
-from sadrec._types import Floats
+from sadrec._core import check
+from sadrec._core.types import Floats, Integers
 from sadrec.data import _matrix
 from sadrec.data._columns import Where, after, first_true, row_of_frame
 from sadrec.data._vocabulary import Vocabulary
 from sadrec.data.ids import IdArray, Ids
 
-Rows = NDArray[np.int32]
 Chunk = dict[str, Any]
 Duplicates = Literal["last", "sum", "count", "max"]
 MODES: tuple[Duplicates, ...] = get_args(Duplicates)
@@ -27,7 +27,7 @@ _UNITS = (86_400_000_000, 86_400, 1_000_000, 1)
 
 
 class Assembler:
-    """Takes rows in batches, gives the matrix at the end.
+    """Collects rows in batches and builds the matrix at the end.
 
     While rows arrive it holds at most 12 bytes of each (20 with timestamps): 5 to 8 where there are no more than 65,536
     items and ratings are whole numbers, 1 to 4 more for times that are days or seconds. For a moment at the end, the
@@ -35,7 +35,7 @@ class Assembler:
     """
 
     def __init__(self, *, duplicates: Duplicates = "last", allow_negative: bool = False) -> None:
-        self._duplicates = _check.one_of(duplicates, "duplicates", MODES)
+        self._duplicates = check.one_of(duplicates, "duplicates", MODES)
         self._allow_negative = allow_negative
         self._users, self._items = Vocabulary("user"), Vocabulary("item")
         self._chunks: list[Chunk] = []
@@ -96,11 +96,11 @@ class Assembler:
         """The type of the timestamps, None where there are none."""
         return None if self._stamp_type is None else self._stamp_type.str
 
-    def ids(self) -> tuple[tuple[IdArray, Rows], tuple[IdArray, Rows]]:
+    def ids(self) -> tuple[tuple[IdArray, Integers], tuple[IdArray, Integers]]:
         """Return the ids of users and of items, sorted, and the place of each number in that order."""
         return self._users.finish(), self._items.finish()
 
-    def counts(self, *places: Rows) -> list[NDArray[np.int64]]:
+    def counts(self, *places: Integers) -> list[NDArray[np.int64]]:
         """Return how many rows each user and each item has, in the order of their ids; see :meth:`ids`."""
         counts = [np.zeros(len(place), np.int64) for place in places]
         for chunk in self._chunks:
@@ -108,8 +108,15 @@ class Assembler:
                 count += np.bincount(place[chunk[role]], minlength=len(place))
         return counts
 
-    def numbered(self, user_place: Rows, item_place: Rows) -> Iterator[Chunk]:
-        """Give the rows away, batch after batch in their order, with other numbers for users and items."""
+    def weights(self) -> "Assembler":
+        """Take the weights away, and return an assembler of the same rows that has them in place of ratings."""
+        other = copy(self)
+        other._chunks = [{**chunk, "rating": chunk.pop("weight")} for chunk in self._chunks]
+        other._duplicates = "sum" if self._duplicates == "count" else self._duplicates
+        return other
+
+    def numbered(self, user_place: Integers, item_place: Integers) -> Iterator[Chunk]:
+        """Yield and release the rows, batch by batch in order, with users and items renumbered."""
         self._chunks.reverse()
         while self._chunks:
             chunk = self._chunks.pop()
@@ -124,8 +131,8 @@ class Assembler:
 
 
 def arrange(
-    chunks: list[Chunk], users: int, duplicates: Duplicates, item_place: Rows | None = None
-) -> tuple[NDArray[np.int64], Rows, Floats, NDArray[np.int64] | None]:
+    chunks: list[Chunk], users: int, duplicates: Duplicates, item_place: Integers | None = None
+) -> tuple[NDArray[np.int64], Integers, Floats, NDArray[np.int64] | None]:
     """Sort rows by user and item and merge repeated pairs; the list of rows is emptied meanwhile.
 
     Returns where the rows of each user start, items (by their place, where one is given for each), ratings or ones,
@@ -181,7 +188,7 @@ def _packed_times(stamps: NDArray[np.int64]) -> dict[str, Any]:
 
 
 def as_ratings(column: pl.Series, where: Where, *, allow_negative: bool = False) -> NDArray[np.float32]:
-    """Bring a column of ratings to float32, refusing what cannot be a rating."""
+    """Convert a column of ratings to float32, or raise on a value that is not a rating."""
     if not (column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null)):
         raise TypeError(f"the ratings are of type {column.dtype}, not numbers: is this the right column?")
     if column.null_count():
@@ -209,14 +216,14 @@ def as_ratings(column: pl.Series, where: Where, *, allow_negative: bool = False)
 
 
 def as_weights(column: pl.Series, where: Where) -> Floats | None:
-    """Bring a column of weights to float32, refusing what cannot be one."""
+    """Convert a column of weights to float32, or raise on a value that is not a weight."""
     if not (column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null)):
         raise TypeError(f"the weights are of type {column.dtype}, not numbers: is this the right column?")
     return check_weight(column.cast(pl.Float32).to_numpy(), len(column), where)
 
 
 def as_timestamps(column: pl.Series, where: Where) -> NDArray[Any]:
-    """Bring a column of times to int64, float64 or datetime64."""
+    """Convert a column of times to int64, float64 or datetime64."""
     if column.dtype == pl.String:
         parsed = _parse_times(column)
     elif column.dtype.is_integer():
@@ -262,7 +269,7 @@ def _parse_times(column: pl.Series) -> pl.Series:
 
 
 def _finite(numbers: pl.Series) -> pl.Series:
-    """Put nothing in the place of what is no finite number."""
+    """Replace numbers that are not finite by null."""
     return numbers.set(~numbers.is_finite(), None)
 
 
@@ -273,10 +280,10 @@ def _ordered(values: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def check_weight(weight: Any, count: int, where: Where = row_of_frame) -> Floats | None:
-    """Bring weights to float32, refusing what cannot be one."""
+    """Convert weights to float32, or raise on a value that is not a weight."""
     if weight is None:
         return None
     array = np.array(weight)
     if array.shape != (count,):
         raise ValueError(f"{count} comparisons need as many weights, not an array of shape {array.shape}")
-    return _check.numbers(array, "weights", 0.0, lambda row: f"{where(row)} has the weight")
+    return check.numbers(array, "weights", 0.0, lambda row: f"{where(row)} has the weight")

@@ -1,4 +1,4 @@
-"""Finding the columns of a table, and taking them out of any kind of frame."""
+"""Find the columns of a table, and take them out of any kind of frame."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ AUTO = "auto"
 """Value of a column argument that means: look for the usual names."""
 
 WHOLE_NUMBER = r"^[ \t]*(0|-?[1-9][0-9]*)$"
-"""How ids are written that are numbers: of 007 and 7, which may be two people, the writing would be lost."""
+"""The form of ids that are read as numbers: 007 and 7 may be two ids, and stay text."""
 
 ALIASES: dict[str, tuple[str, ...]] = {
     "user": ("user", "userid", "uid", "customer", "customerid", "reviewerid", "member", "memberid",
@@ -30,11 +30,12 @@ ALIASES: dict[str, tuple[str, ...]] = {
               "rater", "raterid", "assessor", "performer"),
     "winner": ("winner", "winnerid", "label", "preferred", "chosen", "outcome", "result"),
     "loser": ("loser", "loserid", "rejected"),
-    "left": ("left", "leftid", "itema", "modela", "first", "a", "playera", "player1", "teama", "team1", "hometeam"),
+    "left": ("left", "leftid", "itema", "modela", "first", "a", "playera", "player1", "teama", "team1", "hometeam",
+             "home"),
     "right": ("right", "rightid", "itemb", "modelb", "second", "b", "playerb", "player2", "teamb", "team2",
-              "awayteam"),
-    "left_score": ("leftscore", "scorea", "score1", "homescore", "team1score", "player1score"),
-    "right_score": ("rightscore", "scoreb", "score2", "awayscore", "team2score", "player2score"),
+              "awayteam", "away"),
+    "left_score": ("leftscore", "scorea", "score1", "homescore", "homegoals", "team1score", "player1score"),
+    "right_score": ("rightscore", "scoreb", "score2", "awayscore", "awaygoals", "team2score", "player2score"),
     "weight": ("weight", "weights", "count", "counts"),
 }  # fmt: skip
 
@@ -128,7 +129,7 @@ def find_interactions(
 def find_comparisons(columns: list[str], wanted: dict[str, str | None], features: Sequence[str] = ()) -> dict[str, str]:
     """Find the columns for each role: winner and loser, or left, right and outcome, or left, right and their scores.
 
-    Where no column looks like that of the judges, one judge made all comparisons; a single other column is asked about.
+    Without a column of judges, one judge made all comparisons; a single column left over is an error that says so.
     """
     chosen = {
         "user": find_column(columns, wanted["user"], "judge", required=False),
@@ -145,12 +146,10 @@ def find_comparisons(columns: list[str], wanted: dict[str, str | None], features
     elif left and right and None not in scores:
         chosen |= {"left": left, "right": right, "left_score": scores[0], "right_score": scores[1]}
     else:
-        if winner is None and not (left and right):
-            find_column(columns, wanted["winner"], "winner")  # which says what to do
         raise ValueError(
-            "comparisons need a column of losers, or columns left and right with the winner or both scores; "
-            f"{listed(columns)}; rename them, or name them: Comparisons.from_frame(frame, loser=COLUMN), or "
-            "left=COLUMN and right=COLUMN"
+            "comparisons need columns winner and loser; or left, right and winner; or left, right and the scores of "
+            f"both; {listed(columns)}; rename them, or name them: Comparisons.from_frame(frame, winner=COLUMN, "
+            "loser=COLUMN), or --winner COLUMN --loser COLUMN"
         )
     others = set(columns) - set(chosen.values()) - {find_column(columns, AUTO, "timestamp", required=False)}
     if chosen["user"] is None and len(others) == 1:
@@ -159,7 +158,7 @@ def find_comparisons(columns: list[str], wanted: dict[str, str | None], features
 
 
 def holds_comparisons(names: Sequence[str]) -> bool:
-    """Tell by the names of its columns whether a table holds comparisons."""
+    """Whether a table holds comparisons, by the names of its columns."""
     if any(name.strip().lower() == "winner" for name in names):
         return True
     roles = ("winner", "loser", "left", "right", "left_score", "right_score")
@@ -173,7 +172,7 @@ def _one_role_each(chosen: dict[str, str | None]) -> dict[str, str]:
     roles: dict[str, str] = {}
     for role, name in chosen.items():
         if name is not None and (other := roles.setdefault(name, role)) != role:
-            raise ValueError(f"the column {name!r} is named for the {other} and for the {role}: name one of them anew")
+            raise ValueError(f"the column {name!r} is given for the {other} and for the {role}: give each its own")
     return {role: name for role, name in chosen.items() if name is not None}
 
 
@@ -208,8 +207,8 @@ def open_frame(frame: Any) -> Any:
         )
     opened = wrapped.collect() if isinstance(wrapped, nw.LazyFrame) else wrapped
     opened = _with_index(opened)
-    if odd := [name for name in opened.columns if not isinstance(name, str)]:
-        raise TypeError(f"the columns of a data frame need names that are text, not {odd[0]!r}: rename them")
+    if not_text := [name for name in opened.columns if not isinstance(name, str)]:
+        raise TypeError(f"the columns of a data frame need names that are text, not {not_text[0]!r}: rename them")
     return opened
 
 

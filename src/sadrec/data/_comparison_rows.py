@@ -1,4 +1,4 @@
-"""From batches of rows to the arrays of comparisons: who won, whatever way a table says it."""
+"""Assemble batches of rows into the arrays of comparisons, whichever way a table names the winner."""
 
 import logging
 import warnings
@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from sadrec import _check
-from sadrec._types import Floats
+from sadrec._core import check
+from sadrec._core.types import Floats
 from sadrec.data import DataWarning
 from sadrec.data._assemble import check_weight
 from sadrec.data._columns import Where, plain_name, row_of_frame
@@ -18,7 +18,7 @@ from sadrec.data.ids import Ids
 
 log = logging.getLogger(__name__)
 
-Ties = Literal["keep", "drop", "split"]
+TieRule = Literal["keep", "drop", "split"]
 _TEXT = (pl.String, pl.Categorical, pl.Enum)
 _LEFT = {"a", "left", "modela", "player1", "playera", "team1", "teama", "first", "home", "win"}
 _RIGHT = {"b", "right", "modelb", "player2", "playerb", "team2", "teamb", "second", "away", "loss"}
@@ -28,10 +28,10 @@ _SCORES = {"1": 1, "1.0": 1, "0.5": 0, "0": -1, "0.0": -1}
 
 
 class ComparisonRows:
-    """Takes rows in batches, gives the arrays of the comparisons at the end."""
+    """Collects rows in batches and builds the arrays of the comparisons at the end."""
 
-    def __init__(self, ties: Ties = "keep") -> None:
-        self._ties = _check.one_of(ties, "ties", get_args(Ties))
+    def __init__(self, ties: TieRule = "keep") -> None:
+        self._ties = check.one_of(ties, "ties", get_args(TieRule))
         self._users, self._items = Vocabulary("user"), Vocabulary("item")
         self._chunks: list[dict[str, Any]] = []
         self._with_itself, self._first_with_itself = 0, ""
@@ -116,13 +116,13 @@ def _results(columns: dict[str, pl.Series], where: Where) -> NDArray[np.int8]:
     if stated.dtype.is_float():
         stated = stated.fill_nan(None)
     text, (left, right) = _as_text(stated), map(_as_text, sides)
-    known = {
+    by_word = {
         **dict.fromkeys(_TIED, 0), **dict.fromkeys(_LEFT, 1), **dict.fromkeys(_RIGHT, -1),
         plain_name(sides[0].name): 1, plain_name(sides[1].name): -1,
     }  # fmt: skip
     values = text.unique().drop_nulls().to_list()
     of_left = _SCORES if sides[0].dtype in _TEXT else {}  # else a number is an item
-    meanings = {value: of_left.get(value, known.get(plain_name(value))) for value in values}
+    meanings = {value: of_left.get(value, by_word.get(plain_name(value))) for value in values}
     meaning = text.replace_strict(list(meanings), list(meanings.values()), default=None, return_dtype=pl.Float64)
     won_left, won_right = ((text == side).fill_null(False).to_numpy() for side in (left, right))
     named = np.where(won_left, 1.0, -1.0)
@@ -146,7 +146,7 @@ def _as_text(column: pl.Series) -> pl.Series:
 
 
 def _as_numbers(column: pl.Series, role: str, where: Where) -> Floats:
-    """Bring a column of scores or features to float32, refusing what is no number."""
+    """Convert a column of scores or features to float32, or raise on a value that is not a number."""
     if not (column.dtype.is_numeric() or column.dtype == pl.Boolean):
         raise TypeError(f"the {role} is of type {column.dtype}, not numbers: give a number for each value")
     values = np.array(column.cast(pl.Float32).fill_null(np.nan).to_numpy())

@@ -3,16 +3,15 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec._kernel import kernel
+from sadrec._core.kernel import kernel
+from sadrec._core.types import Integers, Positions
 
-Ints = NDArray[np.int32]
-Longs = NDArray[np.int64]
 LAST, SUM, COUNT, MAX = range(4)
 
 
 @kernel
 def number_ids(
-    slots: Longs, numbers: Ints, known: Longs, count: int, values: Longs, out: Ints, start: int
+    slots: Positions, numbers: Integers, stored: Positions, count: int, values: Positions, out: Integers, start: int
 ) -> tuple[int, int]:
     """Number ids from position ``start`` on, in the order in which they first occur.
 
@@ -29,18 +28,18 @@ def number_ids(
         while numbers[slot] >= 0 and slots[slot] != value:
             slot = (slot + 1) & mask
         if numbers[slot] < 0:
-            if count == known.shape[0]:
+            if count == stored.shape[0]:
                 return count, place
             slots[slot] = value
             numbers[slot] = count
-            known[count] = value
+            stored[count] = value
             count += 1
         out[place] = numbers[slot]
     return count, values.shape[0]
 
 
 @kernel
-def destinations(free: Longs, rows: Ints, out: Longs) -> None:
+def destinations(free: Positions, rows: Integers, out: Positions) -> None:
     """Give every entry the next free place of its row: one stable pass of a counting sort."""
     for entry in range(rows.shape[0]):
         row = rows[entry]
@@ -49,7 +48,7 @@ def destinations(free: Longs, rows: Ints, out: Longs) -> None:
 
 
 @kernel
-def sort_keys(keys: Longs, spare: Longs, size: int) -> None:
+def sort_keys(keys: Positions, spare: Positions, size: int) -> None:
     """Sort the first ``size`` keys: short runs by insertion, then merged.
 
     Loops throughout: numba takes seconds to compile its own sort, or copies of slices.
@@ -82,7 +81,7 @@ def sort_keys(keys: Longs, spare: Longs, size: int) -> None:
 
 
 @kernel
-def tidy_rows(starts: Longs, columns: Ints, values: NDArray[np.float32], stamps: Longs, mode: int) -> int:
+def tidy_rows(starts: Positions, columns: Integers, values: NDArray[np.float32], stamps: Positions, mode: int) -> int:
     """Sort each row by column and merge repeated columns, in place; return how many entries are left.
 
     ``stamps`` may be empty. ``starts`` is rewritten to the starts of the merged rows.
@@ -166,14 +165,14 @@ def draw_exactly(wanted: int, left: int, uniforms: NDArray[np.float64], out: NDA
 
 @kernel
 def merge_rows(
-    first_start: Longs,
-    first: Ints,
+    first_start: Positions,
+    first: Integers,
     first_values: NDArray[np.float32],
-    second_start: Longs,
-    second: Ints,
+    second_start: Positions,
+    second: Integers,
     second_values: NDArray[np.float32],
-    start: Longs,
-    columns: Ints,
+    start: Positions,
+    columns: Integers,
     values: NDArray[np.float32],
     of_first: NDArray[np.bool_],
     of_second: NDArray[np.bool_],

@@ -1,4 +1,4 @@
-"""Sparse matrices in the one form the package keeps: CSR, float32, sorted, no repeated entries."""
+"""Sparse matrices in canonical form: CSR, float32, sorted rows, no repeated entries."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sadrec._sparse import as_csr
+from sadrec._core.sparse import as_csr
 from sadrec.data.ids import IdArray, Ids
 
 _INT32_MAX = np.iinfo(np.int32).max
@@ -22,7 +22,7 @@ def make(data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], shape:
 
 
 def canonical(matrix: Any, *, allow_negative: bool = False) -> Any:
-    """Copy a matrix of any kind into our form; stored zeros stay, repeated entries are summed."""
+    """Copy a matrix of any kind into canonical form; stored zeros stay, repeated entries are summed."""
     result = as_csr(matrix, dtype=np.float32)
     if result.nnz == 0:
         raise ValueError(f"the matrix of shape {result.shape} has no entries")
@@ -55,10 +55,10 @@ def compressed(matrix: Any, rows: NDArray[Any], columns: NDArray[Any]) -> Any:
     return make(matrix.data.copy(), place[matrix.indices], indptr, (len(rows), len(columns)))
 
 
-def join_ids(known: IdArray | None, *more: IdArray) -> IdArray:
-    """Return the known ids followed by those of ``more`` that are new, in the order they come."""
-    result = known
-    for ids in more:
+def join_ids(first: IdArray | None, *others: IdArray) -> IdArray:
+    """Return the first ids followed by the new ones among the others, in order of appearance."""
+    result = first
+    for ids in others:
         if result is None:
             result = ids
         elif not np.array_equal(result, ids):
@@ -106,12 +106,12 @@ def enlarged(matrix: Any, users: int, items: int) -> Any:
 
 
 def drop_disliked(seen: Any) -> Any:
-    """Return what was seen without what was disliked."""
+    """Return the seen items without the disliked ones."""
     return seen if seen is None or not (seen.data < 0).any() else masked(seen, seen.data >= 0)
 
 
 def checked_seen(seen: Any, shape: tuple[int, int]) -> Any:
-    """Return what was seen as a CSR matrix of the right shape, or None."""
+    """Return the seen items as a CSR matrix of the right shape, or None."""
     if seen is None:
         return None
     matrix = as_csr(seen, "seen", np.float32)

@@ -1,8 +1,9 @@
-"""Text files in blocks of whole rows: plain, gzip or zstd; comma, tab, semicolon or ``::`` between fields."""
+"""Text files in blocks of whole rows, plain, gzip or zstd: fields between comma, tab, semicolon, ``::``; JSON lines."""
 
 import codecs
 import csv
 import gzip
+import json
 import os
 import re
 import sys
@@ -27,16 +28,16 @@ _OTHERS = {
     b"\xfe\xff": "UTF-16 text, not UTF-8: convert it first, e.g. with iconv",
     b"PK\x03\x04": "a zip archive: unpack it first, or use sadrec.data.load for a known data set",
 }
-"""What cannot be read, by its first bytes."""
+"""Unreadable kinds of files, by their first bytes."""
 _ROW_END = re.compile(rb'"[^"]*"|\n')
 _LONE_RETURN = re.compile(rb'"[^"]*"|(\r)(?!\n)')
 _QUOTE, _FEED, _RETURN = b'"\n\r'
 EXPANSION, FREE = "SADREC_MAX_EXPANSION", 2**28
-"""The variable that raises how many times its size a packed file may unpack to, and the bytes that any file may."""
+"""The environment variable for the largest ratio of unpacked to packed size of a file."""
 
 
-class Layout(NamedTuple):
-    """How the rows of a text file are written; without a header, it has no names of columns."""
+class TextFormat(NamedTuple):
+    """The layout of the rows of a text file; without a header, it has no names of columns."""
 
     separator: str
     columns: list[str] | None
@@ -119,7 +120,7 @@ def expansion_limit(size: int) -> int:
 
 
 def too_large(size: int, most: int) -> str:
-    """Say that a packed file unpacks to more than it may."""
+    """Return the error for a packed file that unpacks to more than the limit."""
     return (
         f"it has {size:,} bytes and unpacks to more than {most:,}, as files do that are made to fill a memory or a "
         f"disk: if you trust it, unpack it first, or set the variable {EXPANSION} to how many times its size it may be"
@@ -193,8 +194,8 @@ def _refuse_lone_return(block: bytes, line: int) -> None:
             )
 
 
-def look(line: bytes, header: bool | None) -> Layout:
-    """Tell how a file is written from its first row."""
+def look(line: bytes, header: bool | None) -> TextFormat:
+    """Return the layout of a file, by its first row."""
     text = _decoded(line).strip("\r\n")
     separator = next((mark for mark in _SEPARATORS if mark in text), ",")
     try:
@@ -206,7 +207,7 @@ def look(line: bytes, header: bool | None) -> Layout:
         header = not any(_is_number(field) for field in fields)
     if header and len(set(fields)) < len(fields):
         raise ValueError(f"it has two columns of the same name in its header: {fields}")
-    return Layout(separator, fields if header else None, len(fields))
+    return TextFormat(separator, fields if header else None, len(fields))
 
 
 def _decoded(line: bytes, cut: bool = False) -> str:
@@ -236,13 +237,13 @@ def may_lose_by_number(block: bytes, separator: str) -> bool:
     for start in range(0, len(letters), 2**17):  # a part that fits the processor's cache
         part = letters[start : start + 2**17 + 2]
         before, first, second = part[:-2], part[1:-1], part[2:]
-        odd = (first == zero) & (second - np.uint8(zero) < 10)
-        odd |= first == plus
-        odd |= (first == minus) & (second == zero)
-        if odd.any():
+        suspect = (first == zero) & (second - np.uint8(zero) < 10)
+        suspect |= first == plus
+        suspect |= (first == minus) & (second == zero)
+        if suspect.any():
             mask = (before == ord(separator[-1])) | (before == _FEED) | (before == _QUOTE)
             mask |= (before == ord(" ")) | (before == ord("\t"))
-            if (odd & mask).any():
+            if (suspect & mask).any():
                 return True
     return False
 
@@ -253,7 +254,7 @@ def first_line(error: BaseException) -> str:
 
 
 def parse(
-    block: bytes, layout: Layout, types: dict[int, pl.DataType], *, wrong_is_null: bool = False
+    block: bytes, layout: TextFormat, types: dict[int, pl.DataType], *, wrong_is_null: bool = False
 ) -> list[pl.Series]:
     """Read the fields numbered in ``types``, in that order; one of another type is an error, or null."""
     separator = layout.separator
@@ -268,3 +269,85 @@ def parse(
         block, has_header=False, separator=separator, columns=wanted, schema=schema, ignore_errors=wrong_is_null
     )
     return [frame.to_series(wanted.index(number)).slice(1) for number in types]
+
+
+# -- JSON lines: an object per line, such as the answers that ``sadrec serve --log`` keeps -----------------------------
+
+JSON_SUFFIXES = (".jsonl", ".ndjson")
+
+
+class JsonRows(NamedTuple):
+    """Some objects, and the number of the line of each."""
+
+    objects: list[dict[str, Any]]
+    lines: list[int]
+    damaged: list[int]  # numbers of lines that are no object
+
+
+def is_json_lines(name: str) -> bool:
+    """Whether a file holds JSON lines, compressed or not, by its name."""
+    return name.removesuffix(".gz").removesuffix(".zst").endswith(JSON_SUFFIXES)
+
+
+def json_blocks(file: IO[bytes], progress: Callable[[int], object] | None = None) -> Iterator[JsonRows]:
+    """Yield the objects of an opened file in blocks; rows that are appended meanwhile are ignored."""
+    held, line = b"", 0
+    for chunk in _json_chunks(file, progress):
+        *lines, held = (held + chunk).split(b"\n")
+        yield _json_rows(lines, line)
+        line += len(lines)
+    if held.strip():
+        yield _json_rows([held], line)
+
+
+def _json_chunks(file: IO[bytes], progress: Callable[[int], object] | None) -> Iterator[bytes]:
+    file.seek(0)
+    start = file.read(4)
+    if start[:2] == b"\x1f\x8b" or start == b"\x28\xb5\x2f\xfd":
+        yield from chunks(file, progress)
+        return
+    file.seek(0)
+    left = os.fstat(file.fileno()).st_size
+    while left and (chunk := file.read(min(left, BLOCK))):
+        left -= len(chunk)
+        if progress is not None:
+            progress(len(chunk))
+        yield chunk
+
+
+def _json_rows(lines: list[bytes], before: int) -> JsonRows:
+    rows = JsonRows([], [], [])
+    for number, text in enumerate(lines, before + 1):
+        if not text.strip():
+            continue
+        try:
+            parsed = json.loads(text)
+        except (ValueError, RecursionError):
+            parsed = None
+        if isinstance(parsed, dict):
+            rows.objects.append(parsed)
+            rows.lines.append(number)
+        else:
+            rows.damaged.append(number)
+    return rows
+
+
+def json_column(values: list[Any], number: bool) -> pl.Series | None:
+    """Return values of one key as a column: whole numbers, numbers or text; None where they are of several kinds.
+
+    With ``number`` the values must be numbers. A missing one is null.
+    """
+    kinds = {type(value) for value in values} - {type(None)}
+    if kinds <= {int}:
+        try:
+            return pl.Series(values, dtype=pl.Int64)
+        except (OverflowError, pl.exceptions.PolarsError):
+            return None
+    if kinds <= {int, float}:
+        return pl.Series(values, dtype=pl.Float64, strict=False)
+    return pl.Series(values, dtype=pl.String) if kinds == {str} and not number else None
+
+
+def json_text(values: list[Any]) -> pl.Series:
+    """Return values as text; a missing one is null."""
+    return pl.Series([None if value is None else str(value) for value in values], dtype=pl.String)

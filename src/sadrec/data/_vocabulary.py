@@ -49,7 +49,7 @@ class _Integers:
     """Numbers whole numbers of 64 bits with a hash table."""
 
     def __init__(self) -> None:
-        self._known = np.empty(0, dtype=np.int64)
+        self._ids = np.empty(0, dtype=np.int64)
         self._count = 0
         self._grow(2**12)
 
@@ -57,10 +57,10 @@ class _Integers:
         return self._count
 
     def _grow(self, slots: int) -> None:
-        ids = self._known[: self._count]
+        ids = self._ids[: self._count]
         self._slots = np.empty(slots, dtype=np.int64)
-        self._taken = np.full(slots, -1, dtype=np.int32)
-        self._known = np.empty(slots // 2, dtype=np.int64)
+        self._places = np.full(slots, -1, dtype=np.int32)
+        self._ids = np.empty(slots // 2, dtype=np.int64)
         self._count = 0
         if len(ids):
             self._add(ids, np.empty(len(ids), dtype=np.int32), 0)
@@ -70,7 +70,7 @@ class _Integers:
 
         values = values.view()
         values.flags.writeable = False  # always, or the kernel is compiled for both cases
-        self._count, stop = number_ids(self._slots, self._taken, self._known, self._count, values, out, start)
+        self._count, stop = number_ids(self._slots, self._places, self._ids, self._count, values, out, start)
         return stop
 
     def encode(self, values: NDArray[np.int64]) -> NDArray[np.int32]:
@@ -82,45 +82,45 @@ class _Integers:
         return out
 
     def ids(self) -> IdArray:
-        return self._known[: self._count].copy()
+        return self._ids[: self._count].copy()
 
 
 class _Text:
-    """Numbers text by its hash, checks each number against the text, and does without hashes if two are equal."""
+    """Numbers text by its hash, compares the text itself, and stops using hashes if two texts share one."""
 
     def __init__(self) -> None:
         self._hashes = _Integers()
-        self._known = pl.Series("id", [], dtype=pl.String)
+        self._ids = pl.Series("id", [], dtype=pl.String)
         self._by_join = False
 
     def encode(self, ids: pl.Series) -> NDArray[np.int32]:
         if not self._by_join:
-            before = len(self._known)
+            before = len(self._ids)
             numbers = self._hashes.encode(hash_text(ids))
             if len(self._hashes) > before:
                 new = np.flatnonzero(numbers >= before)
                 # New numbers rise by one from first occurrence to first occurrence.
                 first = new[np.diff(np.maximum.accumulate(numbers[new]), prepend=before - 1) > 0]
                 self._learn(ids.gather(first))
-            if (self._known.gather(numbers) == ids).all():
+            if (self._ids.gather(numbers) == ids).all():
                 return numbers
             self._by_join = True
-            self._known = self._known.head(before)
+            self._ids = self._ids.head(before)
         return self._join(ids)
 
     def _learn(self, ids: pl.Series) -> None:
         # Through a list, which copies the text: a selection of a series keeps all the text of its batch alive.
-        self._known = pl.concat([self._known, pl.Series("id", ids.to_list(), dtype=pl.String)], rechunk=True)
+        self._ids = pl.concat([self._ids, pl.Series("id", ids.to_list(), dtype=pl.String)], rechunk=True)
 
     def _join(self, ids: pl.Series) -> NDArray[np.int32]:
         rows = ids.alias("id").to_frame()
-        self._learn(rows.join(self._known.to_frame(), on="id", how="anti").unique()["id"])
-        known = pl.DataFrame({"id": self._known, "number": np.arange(len(self._known), dtype=np.int32)})
+        self._learn(rows.join(self._ids.to_frame(), on="id", how="anti").unique()["id"])
+        numbered = pl.DataFrame({"id": self._ids, "number": np.arange(len(self._ids), dtype=np.int32)})
         # A copy, so that no buffer of polars outlives its batch.
-        return np.array(rows.join(known, on="id", how="left", maintain_order="left")["number"].to_numpy())
+        return np.array(rows.join(numbered, on="id", how="left", maintain_order="left")["number"].to_numpy())
 
     def ids(self) -> IdArray:
-        return text_ids(self._known.to_list())
+        return text_ids(self._ids.to_list())
 
 
 def hash_text(ids: pl.Series) -> NDArray[np.int64]:
@@ -129,7 +129,7 @@ def hash_text(ids: pl.Series) -> NDArray[np.int64]:
 
 
 def plain_ids(column: pl.Series, what: str, where: Where) -> pl.Series:
-    """Bring a column of ids to the type in which ids of its kind are compared."""
+    """Convert a column of ids to the type in which ids of its kind are compared."""
     dtype = column.dtype
     if dtype == pl.Null and len(column) == 0:
         return column.cast(pl.Int64)

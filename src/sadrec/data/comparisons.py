@@ -12,17 +12,17 @@ import polars as pl
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sadrec import _check
-from sadrec._types import Floats
+from sadrec._core import check
+from sadrec._core.types import Floats
 from sadrec.data._assemble import check_weight
 from sadrec.data._columns import AUTO, find_comparisons, holds_comparisons, is_frame, open_frame, take_columns
-from sadrec.data._comparison_rows import ComparisonRows, Ties
+from sadrec.data._comparison_rows import ComparisonRows, TieRule
 from sadrec.data.describe import PairsDescription, quantiles
 from sadrec.data.ids import Ids, OfUsersAndItems, as_id_array
 from sadrec.data.interactions import Interactions, as_interactions
 from sadrec.data.parquet import is_several
 from sadrec.data.splits import deal, generator, hold_out_share
-from sadrec.data.tables import Table, opened
+from sadrec.data.tables import Table, naming, opened
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -77,7 +77,7 @@ class Comparisons(OfUsersAndItems):
             array, ids = getattr(self, name), self.user_ids if name == "user_index" else self.item_ids
             if array.ndim != 1 or array.dtype.kind not in "iu":
                 raise TypeError(f"{name} must be a one-dimensional array of whole numbers, not {array.dtype}")
-            checked = _check.positions(array, len(ids), name).astype(np.int32, copy=False)
+            checked = check.positions(array, len(ids), name).astype(np.int32, copy=False)
             object.__setattr__(self, name, checked)
         lengths = [len(getattr(self, name)) for name in indices]
         if len(set(lengths)) > 1:
@@ -95,7 +95,7 @@ class Comparisons(OfUsersAndItems):
         if self.features is not None:
             if self.features.shape != (len(self), len(names)) or len(set(names)) < len(names):
                 raise ValueError(f"features must be {len(self)} rows of one number for each name, {list(names)}")
-            object.__setattr__(self, "features", _check.numbers(self.features, "features", -np.inf))
+            object.__setattr__(self, "features", check.numbers(self.features, "features", -np.inf))
 
     def _arrays(self) -> tuple[NDArray[Any] | None, ...]:
         return self.user_index, self.winner_index, self.loser_index, self.weight, self.tied, self.features
@@ -116,7 +116,7 @@ class Comparisons(OfUsersAndItems):
         left_score: str | None = AUTO,
         right_score: str | None = AUTO,
         features: Sequence[str] = (),
-        ties: Ties = "keep",
+        ties: TieRule = "keep",
         header: bool | None = None,
         text_ids: bool = False,
         show_progress: bool = True,
@@ -150,7 +150,7 @@ class Comparisons(OfUsersAndItems):
             choose = partial(find_comparisons, wanted=wanted, features=features)
             names = ("user", "winner", "loser") if table.width == 3 else ("user", "left", "right", "winner")
             rows = table.read(choose, names, partial(ComparisonRows, ties))
-            with table.naming():
+            with naming(table.path):
                 return cls(**rows.finish(), feature_names=tuple(features))
 
     @classmethod
@@ -167,7 +167,7 @@ class Comparisons(OfUsersAndItems):
         left_score: str | None = AUTO,
         right_score: str | None = AUTO,
         features: Sequence[str] = (),
-        ties: Ties = "keep",
+        ties: TieRule = "keep",
     ) -> "Comparisons":
         """Take a data frame of pandas, polars, Arrow or any kind narwhals knows; arguments as in :meth:`read`."""
         wanted = {"user": user, "winner": winner, "loser": loser, "left": left, "right": right, "weight": weight}
@@ -202,6 +202,11 @@ class Comparisons(OfUsersAndItems):
         if not every:
             raise ValueError("there are no comparisons: the list has no pairs")
         rows, winners, losers = zip(*every, strict=True)
+        if len({isinstance(item, str) for item in (*winners, *losers)}) > 1:
+            raise TypeError(
+                f"a list of pairs holds (winner, loser), items of one type, not {rankings[0]!r}; give users with their "
+                "items as a data frame: polars.DataFrame(pairs, schema=['user', 'item'], orient='row')"
+            )
         judges = None if users is None else [users[row] for row in rows]
         columns = {"winner": winners, "loser": losers} | ({} if judges is None else {"user": judges})
         frame = pl.DataFrame({name: pl.Series(name, as_id_array(list(ids))) for name, ids in columns.items()})
@@ -315,13 +320,13 @@ class Comparisons(OfUsersAndItems):
         >>> len(train), len(test)
         (3, 1)
         """
-        if _check.one_of(by, "by", ("row", "pairing")) == "pairing":
-            known, group = np.unique(self.pairings(), return_inverse=True)
-            mask = hold_out_share(len(known), test, seed)[group]
+        if check.one_of(by, "by", ("row", "pairing")) == "pairing":
+            pairings, group = np.unique(self.pairings(), return_inverse=True)
+            mask = hold_out_share(len(pairings), test, seed)[group]
         elif self.weight is None:
             mask = hold_out_share(len(self), test, seed)
         else:
-            share = _check.share(test, "test", inside=True)
+            share = check.share(test, "test", inside=True)
             train, held_out = deal(self.weight, (1 - share, share), seed)
             return self._weighted(train), self._weighted(held_out)
         return self._part(~mask), self._part(mask)
@@ -351,7 +356,7 @@ class Comparisons(OfUsersAndItems):
         )
 
     def _weighted(self, weight: Floats) -> "Comparisons":
-        """Return the same with other weights, less those of weight 0."""
+        """Return the comparisons with other weights, without those of weight 0."""
         return replace(self, weight=weight)._part(weight > 0)
 
     def _part(self, mask: NDArray[np.bool_]) -> "Comparisons":
@@ -371,7 +376,7 @@ def folds(data: Comparisons, k: int, seed: int) -> list[tuple[Comparisons, Compa
 
 
 def as_comparisons(data: Any) -> Comparisons:
-    """Take comparisons in any form: themselves, a list of pairs, a data frame or a path."""
+    """Return ``Comparisons`` made of comparisons, a list of pairs, a data frame or a path."""
     if isinstance(data, Comparisons):
         return data
     if isinstance(data, (str, Path)):
@@ -387,7 +392,7 @@ def as_comparisons(data: Any) -> Comparisons:
 
 
 def as_feedback(data: Any) -> Interactions | Comparisons:
-    """Take what :func:`as_comparisons` or :func:`as_interactions` takes; a table with winners and losers: comparisons.
+    """Return comparisons if the data has winners and losers, else interactions.
 
     A list of tuples, or of lists of text, holds (winner, loser) or rankings. A matrix of wins is refused: as
     interactions it would be misread.
@@ -398,7 +403,7 @@ def as_feedback(data: Any) -> Interactions | Comparisons:
     >>> as_feedback(pl.DataFrame({"user": ["ann"], "winner": ["tea"], "loser": ["ale"]}))
     Comparisons(1 of 1 users over 2 items)
     """
-    if isinstance(data, Comparisons):
+    if isinstance(data, Comparisons | Interactions):
         return data
     if isinstance(data, (str, Path)):
         if is_several(data):  # Parquet with interactions
@@ -415,7 +420,7 @@ def as_feedback(data: Any) -> Interactions | Comparisons:
 
 
 def _is_list_of_pairs(data: Any) -> bool:
-    """Tell whether it is a list of tuples, or of lists that hold text, which no matrix does."""
+    """Whether the value is a list of tuples, or of lists of text (a matrix holds none)."""
     if not isinstance(data, (list, tuple)) or not data:
         return False
     return all(isinstance(row, tuple) or (isinstance(row, list) and row and isinstance(row[0], str)) for row in data)

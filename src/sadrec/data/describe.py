@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 
 class _Figures:
-    """Counts and how they are spread, as plain values and as text."""
+    """Counts and quantiles, as plain values and as text."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the figures as plain values, ready for JSON."""
@@ -37,7 +37,7 @@ def _cells(figures: _Figures | None) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Description(_Figures):
-    """How many users, items and ratings, how sparse, and how they are spread.
+    """Numbers of users, items and ratings, sparsity, and quantiles per user and item.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Description(_Figures):
 
 @dataclass(frozen=True)
 class PairsDescription(_Figures):
-    """How many users, items and comparisons, and how they are spread.
+    """Numbers of users, items and comparisons, and quantiles per user and item.
 
     Attributes
     ----------

@@ -3,6 +3,7 @@
 import datetime
 from collections.abc import Iterable
 from dataclasses import fields
+from difflib import get_close_matches
 from reprlib import repr as shortened
 from typing import Any, ClassVar, overload
 
@@ -16,17 +17,20 @@ MAX_ID_LENGTH = 256
 MAX_ID_BYTES = 8 * 2**30
 """Largest array of text ids, in bytes."""
 
+_COMPARED = 1_000
+"""The largest number of ids that an unknown one is compared with: the search for a similar id must stay fast."""
+
 _KINDS = "whole numbers, numbers, text or dates"
 _PLAIN = {"i": int, "U": str}
 _NAMES = {"i": "whole numbers", "u": "whole numbers", "f": "numbers", "U": "text", "M": "dates"}
 
 
 class UnknownIdError(ValueError):
-    """An id that the data or the model has never seen."""
+    """An id that is not in the data or the model."""
 
 
 def as_id_array(values: Any) -> IdArray:
-    """Bring ids in any sequence into a one-dimensional array of one of the kinds the package keeps.
+    """Convert a sequence of ids into a one-dimensional array of whole numbers, numbers, dates or text.
 
     Whole numbers become int64 (uint64 when they do not fit), other numbers float64, text fixed-width unicode,
     dates datetime64. Ids of mixed kinds, missing ids and text longer than :data:`MAX_ID_LENGTH` are refused.
@@ -105,7 +109,7 @@ def _whole_numbers(items: list[Any]) -> IdArray:
 
 
 def text_ids(items: list[str]) -> IdArray:
-    """Put text ids into a fixed-width array, refusing what such an array cannot hold."""
+    """Convert text ids into a fixed-width array, or raise on a text that such an array cannot hold."""
     longest = max(items, key=len, default="")
     _refuse_wide(len(longest), len(items), longest)
     array = np.array(items, dtype=np.str_)
@@ -232,6 +236,13 @@ class Ids:
             raise TypeError(f"{name} must be a sequence of ids, not {values!r}: put a single id into a list")
         return np.asarray(self.positions(values))
 
+    def distinct(self, values: Any, name: str = "items") -> NDArray[np.int64]:
+        """Return the rows of a sequence of ids, at least one and each once."""
+        rows = self.several(values, name)
+        if not rows.size or len(np.unique(rows)) < len(rows):
+            raise ValueError(f"{name} is empty or names an item twice: give distinct items")
+        return rows
+
     def named(self, rows: NDArray[np.int64]) -> IdArray:
         """Return the ids of some rows; for -1 an id that means nothing: -1 (0 if unsigned), NaN, NaT or ""."""
         ids = self._array[rows]
@@ -247,18 +258,26 @@ class Ids:
         return place if self._order is None else int(self._order[place])
 
     def known(self, ids: Any) -> NDArray[np.bool_]:
-        """Tell for each of a sequence of ids whether it is among these."""
+        """Return for each id whether it is among these."""
         return self._find(self._query(ids))[1]
+
+    def rows(self, ids: Any) -> NDArray[np.int64]:
+        """Return the row of each of a sequence of ids, -1 where it is not among these, of whatever type it is."""
+        try:
+            rows, present = self._find(self._query(ids))
+        except UnknownIdError:  # numbers here and text there
+            return np.full(len(ids), -1, np.int64)
+        return np.where(present, rows, -1)
 
     def _locate(self, ids: Any) -> NDArray[np.int64]:
         query = self._query(ids)
-        rows, known = self._find(query)
-        if not known.all():
-            self._refuse(query[int((~known).argmax())])
+        rows, present = self._find(query)
+        if not present.all():
+            self._refuse(query[int((~present).argmax())])
         return rows
 
     def _query(self, ids: Any) -> IdArray:
-        """Bring looked-up ids into an array that compares with ours."""
+        """Convert ids to look up into an array of the type of these."""
         try:
             query = as_id_array(ids)
         except (TypeError, ValueError) as error:
@@ -280,9 +299,9 @@ class Ids:
             possible = (converted == query) & ((converted < 0) == (query < 0))
             query = converted
         places = np.minimum(np.searchsorted(ours, query), len(self) - 1)
-        known = possible & (ours[places] == query)
+        present = possible & (ours[places] == query)
         rows = places if self._order is None else self._order[places]
-        return rows.astype(np.int64, copy=False), known
+        return rows.astype(np.int64, copy=False), present
 
     def _refuse(self, value: Any) -> None:
         hint = ""
@@ -290,8 +309,20 @@ class Ids:
         given = _NAMES.get(np.asarray(value).dtype.kind, type(value).__name__)
         if ours != given and {ours, given} != {"numbers", "whole numbers"}:
             hint = f" (ids here are {ours}, this is {given})"
-        known = f"the {len(self)} known ones are {self._examples()}" if len(self) else "none is known"
-        raise UnknownIdError(f"unknown {self.what} {_shown(value)}{hint}: {known}")
+        listing = f"the {len(self)} known ones are {self._examples()}" if len(self) else "none is known"
+        raise UnknownIdError(f"unknown {self.what} {_shown(value)}{hint}: {self._meant(value)}{listing}")
+
+    def _meant(self, value: Any) -> str:
+        """Return "did you mean ...? " with the most similar known text, or ""."""
+        if (
+            not isinstance(value, str)
+            or self._array.dtype.kind != "U"
+            or max(len(self) / _COMPARED, len(value) / 64) > 1
+        ):
+            return ""
+        folded = {str(one).casefold(): one for one in self._array.tolist()}
+        close = get_close_matches(value.casefold(), folded, n=1, cutoff=0.8)
+        return f"did you mean {_shown(folded[close[0]])}? " if close else ""
 
     def _examples(self) -> str:
         return ", ".join(map(_shown, self._array[:3])) + (", ..." if len(self) > 3 else "")

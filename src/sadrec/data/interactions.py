@@ -1,4 +1,4 @@
-"""What people did: who interacted with what, and how they rated it."""
+"""Interactions: which user interacted with which item, and how they rated it."""
 
 import warnings
 from collections.abc import Iterator, Mapping
@@ -12,21 +12,21 @@ import polars as pl
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sadrec import _check
-from sadrec._sparse import check as check_sparse
-from sadrec._sparse import check_values
+from sadrec._core import check
+from sadrec._core.sparse import check as check_sparse
+from sadrec._core.sparse import check_values
 from sadrec.data import DataWarning, _matrix, splits
 from sadrec.data._assemble import Assembler, Duplicates
-from sadrec.data._columns import AUTO, find_interactions, is_frame, open_frame, take_columns
+from sadrec.data._columns import AUTO, find_column, find_interactions, is_frame, open_frame, take_columns
 from sadrec.data.describe import Description, quantiles
 from sadrec.data.ids import Ids, OfUsersAndItems, as_id_array
 from sadrec.data.parquet import ParquetFiles, is_several
-from sadrec.data.tables import Table, opened
+from sadrec.data.tables import Table, naming, opened
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Interactions(OfUsersAndItems):
-    """Users, items, and a sparse matrix of what they did; immutable.
+    """Interactions of users with items, as a sparse matrix; immutable.
 
     Make one with :meth:`read` (a file), :meth:`from_frame` (a data frame) or :meth:`from_csr` (a matrix).
 
@@ -128,18 +128,18 @@ class Interactions(OfUsersAndItems):
         start = partial(Assembler, duplicates=duplicates or "last", allow_negative=allow_negative)
         with opened(path, header, text_ids, show_progress) as table:
             rows = table.read(choose, ("user", "item", "rating", "timestamp"), start)
-            with table.naming():
-                return cls._assembled(rows, said=duplicates is not None)
+            with naming(table.path):
+                return cls._assembled(rows, stated=duplicates is not None)
 
     @classmethod
     def _of_files(cls, files: ParquetFiles, show_progress: bool = True) -> "Interactions":
-        from sadrec._progress import Bar
+        from sadrec._core.progress import Bar
 
         shown = partial(Bar, desc="reading", delay=2, leave=False, unit="rows", unit_scale=True)
         total = sum(run.stop - run.start for run in files.runs)
         with shown(total=total, disable=None if show_progress else True) as bar:
             rows = files.read(progress=bar.update)
-        return cls._assembled(rows, said=files.duplicates is not None)
+        return cls._assembled(rows, stated=files.duplicates is not None)
 
     @classmethod
     def from_frame(
@@ -160,7 +160,7 @@ class Interactions(OfUsersAndItems):
             raise ValueError("the frame has no rows")
         rows = Assembler(duplicates=duplicates or "last", allow_negative=allow_negative)
         rows.add(take_columns(table, chosen))
-        return cls._assembled(rows, said=duplicates is not None)
+        return cls._assembled(rows, stated=duplicates is not None)
 
     @classmethod
     def from_csr(
@@ -183,18 +183,18 @@ class Interactions(OfUsersAndItems):
         canonical = _matrix.canonical(matrix, allow_negative=allow_negative)
         ids = []
         for what, given, count in (("user", users, canonical.shape[0]), ("item", items, canonical.shape[1])):
-            known = Ids(np.arange(count) if given is None else np.array(as_id_array(given)), what)
-            if len(known) != count:
-                raise ValueError(f"{len(known)} {what} ids are given for {count} {what}s of the matrix")
-            ids.append(known)
+            checked = Ids(np.arange(count) if given is None else np.array(as_id_array(given)), what)
+            if len(checked) != count:
+                raise ValueError(f"{len(checked)} {what} ids are given for {count} {what}s of the matrix")
+            ids.append(checked)
         has_ratings = bool((canonical.data != 1).any())
         return cls(canonical, ids[0], ids[1], None, has_ratings)
 
     @classmethod
-    def _assembled(cls, rows: Assembler, *, said: bool = False) -> "Interactions":
-        """Make interactions of rows; ``said`` is whether the caller said what becomes of repeated pairs."""
+    def _assembled(cls, rows: Assembler, *, stated: bool = False) -> "Interactions":
+        """Make interactions of rows; ``stated`` is whether the caller stated what becomes of repeated pairs."""
         data = cls(*rows.finish())
-        if (repeated := rows.rows - len(data)) and not said:
+        if (repeated := rows.rows - len(data)) and not stated:
             warn_of_repeated(repeated, timed=data.timestamps is not None)
         return data
 
@@ -325,7 +325,7 @@ class Interactions(OfUsersAndItems):
 
 
 def warn_of_repeated(rows: int, *, timed: bool) -> None:
-    """Say that rows repeat a pair, and what was kept."""
+    """Warn that rows repeat a pair of user and item, and which row was kept."""
     kept = "the latest of each" if timed else "the last row of each"
     warnings.warn(
         f"{rows:,} rows repeat a (user, item) pair: kept {kept}; "
@@ -339,11 +339,11 @@ def _selected(
     matrix: Any, min_per_user: int, min_per_item: int, top_users: int | None, *, until_stable: bool
 ) -> NDArray[np.bool_]:
     """Mask of the stored entries that remain; see ``Interactions.filter`` for the order of the steps."""
-    _check.whole(min_per_user, "min_per_user")
-    _check.whole(min_per_item, "min_per_item")
+    check.whole(min_per_user, "min_per_user")
+    check.whole(min_per_item, "min_per_item")
     sizes = np.diff(matrix.indptr)
     mask = np.ones(matrix.nnz, dtype=np.bool_)
-    if top_users is not None and _check.whole(top_users, "top_users", 1) < len(sizes):
+    if top_users is not None and check.whole(top_users, "top_users", 1) < len(sizes):
         chosen = np.zeros(len(sizes), dtype=np.bool_)
         chosen[np.argsort(-sizes, kind="stable")[:top_users]] = True
         mask = np.repeat(chosen, sizes)
@@ -367,32 +367,56 @@ def _selected(
     return mask
 
 
-def weights_in(data: Any, column: str) -> Interactions:
-    """Read a table again, with a column of weights in place of the ratings; repeated rows are merged as ratings are.
+def with_weights(
+    data: Any,
+    column: str,
+    user: str = AUTO,
+    item: str = AUTO,
+    rating: str | None = AUTO,
+    timestamp: str | None = AUTO,
+    *,
+    duplicates: Duplicates | None = None,
+    allow_negative: bool = False,
+) -> tuple[Interactions, Interactions]:
+    """Read a table once: its interactions, and the same with a column of weights in place of the ratings.
+
+    Weights of repeated rows are merged as ratings are, and summed where rows are counted.
 
     Examples
     --------
     >>> import polars as pl
-    >>> weights_in(pl.DataFrame({"user": [1, 1], "item": [5, 7], "trust": [0.5, 2]}), "trust").matrix.data
+    >>> with_weights(pl.DataFrame({"user": [1, 1], "item": [5, 7], "trust": [0.5, 2]}), "trust")[1].matrix.data
     array([0.5, 2. ], dtype=float32)
     """
-    reading: dict[str, Any] = {"rating": column, "allow_negative": True}  # the error for weights is another
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DataWarning)  # what is wrong with the rows was said before
-        if isinstance(data, ParquetFiles):
-            merged: Duplicates | None = "sum" if data.duplicates == "count" else data.duplicates
-            return Interactions._of_files(replace(data, **reading, duplicates=merged, weight=None))
-        if isinstance(data, (str, Path)):
-            return Interactions.read(data, **reading)
-        if is_frame(data):
-            return Interactions.from_frame(data, **reading)
-    raise TypeError(
-        f"weights={column!r} names a column, and {type(data).__name__} has none: give one weight for each interaction"
-    )
+
+    def choose(names: list[str]) -> dict[str, str]:
+        weight = {"weight": str(find_column(names, column, "weight"))}
+        return find_interactions(names, user, item, rating, timestamp) | weight
+
+    start = partial(Assembler, duplicates=duplicates or "last", allow_negative=allow_negative)
+    if isinstance(data, (str, Path)) and is_several(data):
+        data = ParquetFiles([data], user, item, rating, timestamp, duplicates, allow_negative)
+    if isinstance(data, ParquetFiles):
+        rows, duplicates = replace(data, weight=column).read(), data.duplicates
+    elif isinstance(data, (str, Path, Table)):
+        with opened(data) as table:
+            rows = table.read(choose, ("user", "item", "rating", "timestamp"), start)
+    elif is_frame(data):
+        frame = open_frame(data)
+        rows = start()
+        rows.add(take_columns(frame, choose(list(frame.columns))))
+    else:
+        raise TypeError(
+            f"weights={column!r} names a column, and {type(data).__name__} has none: give one weight for each "
+            "interaction"
+        )
+    weights = rows.weights()
+    stated = duplicates is not None
+    return Interactions._assembled(rows, stated=stated), Interactions._assembled(weights, stated=True)
 
 
 def as_interactions(data: Any) -> Interactions:
-    """Take interactions in any form: themselves, a data frame, a matrix (sparse or dense) or a path.
+    """Return ``Interactions`` made of interactions, a data frame, a matrix (sparse or dense) or a path.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What people call the items: titles, and pictures where there are some, by the items' ids."""
+"""Titles of items, and addresses of pictures, by the items' ids."""
 
 import datetime
 from collections.abc import Iterable, Iterator, Mapping
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from sadrec._words import one_line
+from sadrec._core.words import one_line
 from sadrec.data._columns import AUTO, find_column, first_true, open_frame, take_columns
 from sadrec.data._text import chunks
 from sadrec.data.ids import MAX_ID_LENGTH
@@ -68,7 +68,7 @@ class Items(Mapping[Any, str]):
         names = list(opened.columns)
         column = find_column(names, item, "item", required=False)
         column = column or next((name for name in names if name.strip().lower() == "id"), None)
-        chosen = {"title": _found(names, title, "title"), "picture": _found(names, picture, "picture")}
+        chosen = {"title": _column(names, title, "title"), "picture": _column(names, picture, "picture")}
         roles = {role: name for role, name in chosen.items() if name is not None}
         left = [name for name in names if name not in roles.values()]
         if column is None and len(left) == 1:
@@ -88,11 +88,11 @@ class Items(Mapping[Any, str]):
         twice = pl.DataFrame({"item": ids, **columns}).unique().get_column("item")
         if not twice.is_unique().all():
             raise ValueError(f"the id {twice.filter(twice.is_duplicated())[0]!r} has two different rows: keep one")
-        taken = {
+        fields = {
             f"{role}s": {one: text for one, text in zip(ids, texts.cast(pl.String).to_list(), strict=True) if text}
             for role, texts in columns.items()
         }
-        return cls(**taken)
+        return cls(**fields)
 
     def __getitem__(self, item: Any) -> str:
         return self._titles[_key(item)]
@@ -124,7 +124,7 @@ def _table(path: Path) -> pl.DataFrame:
     return pl.read_csv(content, separator="\t" if ".tsv" in path.suffixes else ",", infer_schema=False)
 
 
-def _found(names: list[str], wanted: str | None, role: str) -> str | None:
+def _column(names: list[str], wanted: str | None, role: str) -> str | None:
     if wanted != AUTO:
         return find_column(names, wanted, role)
     return next((name for name in names if name.strip().lower() in _USUAL[role]), None)

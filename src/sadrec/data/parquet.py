@@ -1,7 +1,6 @@
 """Parquet: one file, a folder or a pattern of them, read a batch at a time, as a whole or a run of rows at a time."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from glob import has_magic
@@ -11,16 +10,11 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from sadrec import _check
 from sadrec.data._assemble import Assembler, Duplicates
-from sadrec.data._columns import AUTO, Where, after, find_column, find_interactions, holds_comparisons, row_of_frame
+from sadrec.data._columns import AUTO, find_column, find_interactions, holds_comparisons
 from sadrec.data.ids import IdArray, as_id_array
-from sadrec.data.tables import parquet_errors
+from sadrec.data.tables import naming, parquet_batches, parquet_errors, parquet_length
 
-_ROWS = 2**22
-"""Rows of ids read at once."""
-_SLICE = 2**19
-"""Rows of interactions read at once."""
 _ENDINGS = (".parquet", ".pq")
 
 
@@ -33,10 +27,10 @@ def parquet_files(path: str | Path) -> list[Path]:
     if not path.is_dir():
         if path.is_file():
             return [path]
-        found = sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor)))) if has_magic(str(path)) else []
-        if not found:
+        matches = sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor)))) if has_magic(str(path)) else []
+        if not matches:
             raise FileNotFoundError(f"there is no file or folder {str(path)!r}")
-        return [file for entry in found for file in parquet_files(entry)]
+        return [file for entry in matches for file in parquet_files(entry)]
     inside = (file for ending in _ENDINGS for file in path.rglob(f"*{ending}"))
     files = sorted(file for file in inside if not any(part[0] in "._" for part in file.relative_to(path).parts))
     if not files:
@@ -45,7 +39,7 @@ def parquet_files(path: str | Path) -> list[Path]:
 
 
 def is_several(path: Any) -> bool:
-    """Tell whether a path means a folder with Parquet in it, or a pattern and no file of that very name."""
+    """Whether a path is a folder with Parquet, or a pattern that is not itself a file."""
     path = Path(path).expanduser()
     if path.is_dir():
         return any(next(path.rglob(f"*{ending}"), None) is not None for ending in _ENDINGS)
@@ -53,19 +47,19 @@ def is_several(path: Any) -> bool:
 
 
 def is_parquet(path: Any) -> bool:
-    """Tell by its name whether a path means Parquet: a folder, or a file or a pattern with such an ending."""
+    """Whether a path is Parquet by its name: a folder, or a file or pattern with such an ending."""
     return isinstance(path, str | Path) and (is_several(path) or Path(path).suffix in _ENDINGS)
 
 
 def holds_interactions(path: Any) -> bool:
-    """Tell whether a path means Parquet with interactions: anything but a file with winners and losers."""
+    """Whether a path is Parquet with interactions: not a file with winners and losers."""
     if not is_parquet(path) or not Path(path).is_file():
         return is_parquet(path)
     with naming(Path(path)), parquet_errors():
         return not holds_comparisons(list(pl.read_parquet_schema(path)))
 
 
-class Run(NamedTuple):
+class RowRange(NamedTuple):
     """Neighbouring rows of a file."""
 
     file: Path
@@ -109,65 +103,46 @@ class ParquetFiles:
         return chosen
 
     @cached_property
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[RowRange]:
         """All rows, a run for each file that has any."""
         runs = []
         for file in self.files:
-            with naming(file), parquet_errors():
-                rows = int(pl.scan_parquet(file).select(pl.len()).collect().item())
-            runs += [Run(file, 0, rows)] if rows else []
+            with naming(file):
+                rows = parquet_length(file)
+            runs += [RowRange(file, 0, rows)] if rows else []
         if not runs:
             raise ValueError(f"there are no rows in {', '.join(map(str, self.paths))}")
         return runs
 
-    def divided(self, parts: int) -> list[list[Run]]:
-        """Cut all rows into this number of parts of neighbours, as equal as can be."""
+    def divided(self, parts: int) -> list[list[RowRange]]:
+        """Split the rows into this number of parts of consecutive rows, as equal as possible."""
         total = sum(run.stop - run.start for run in self.runs)
         if total < parts:
             raise ValueError(f"{total} rows cannot be shared by {parts} workers: lower workers")
         edges = [total * part // parts for part in range(parts + 1)]
-        answer: list[list[Run]] = []
+        answer: list[list[RowRange]] = []
         for low, high in pairwise(edges):
             own, before = [], 0
             for file, start, stop in self.runs:
                 first, last = max(low - before, start), min(high - before, stop)
-                own += [Run(file, first, last)] if first < last else []
+                own += [RowRange(file, first, last)] if first < last else []
                 before += stop
             answer.append(own)
         return answer
 
-    def read(self, runs: Sequence[Run] | None = None, progress: Callable[[int], object] | None = None) -> Assembler:
+    def read(
+        self, runs: Sequence[RowRange] | None = None, progress: Callable[[int], object] | None = None
+    ) -> Assembler:
         """Read all rows, or some runs of them; ``progress`` is called with the number of rows read since."""
         rows = Assembler(duplicates=self.duplicates or "last", allow_negative=self.allow_negative)
+        as_text = ("user", "item") if self.text_ids else ()
         for run in self.runs if runs is None else runs:
             with naming(run.file):
-                for columns, where in self._batches(run):
+                for columns, where in parquet_batches(run.file, self.columns, run.start, run.stop, as_text):
                     rows.add(columns, where)
                     if progress is not None:
                         progress(len(columns["user"]))
         return rows
-
-    def _batches(self, run: Run) -> Iterator[tuple[dict[str, pl.Series], Where]]:
-        names = self.columns
-        scan = pl.scan_parquet(run.file).select(list(dict.fromkeys(names.values())))
-        for start in range(run.start, run.stop, _SLICE):
-            _check.room(_check.START)
-            with parquet_errors():
-                frame = scan.slice(start, min(_SLICE, run.stop - start)).collect()
-            columns = {role: frame[name] for role, name in names.items()}
-            if self.text_ids:
-                columns |= {role: columns[role].cast(pl.String) for role in ("user", "item")}
-            yield columns, after(row_of_frame, start)
-
-
-@contextmanager
-def naming(file: Path) -> Iterator[None]:
-    """Put the name of a file before what is wrong with its content."""
-    try:
-        yield
-    except (ValueError, TypeError) as error:
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"{file}: {error}") from None
 
 
 def id_batches(path: str | Path, roles: Sequence[str]) -> Iterator[list[IdArray]]:
@@ -175,11 +150,7 @@ def id_batches(path: str | Path, roles: Sequence[str]) -> Iterator[list[IdArray]
     for file in parquet_files(path):
         with naming(file):
             with parquet_errors():
-                scan = pl.scan_parquet(file)
-                names = scan.collect_schema().names()
-                rows = int(scan.select(pl.len()).collect().item())
-            columns = [str(find_column(names, AUTO, role)) for role in roles]
-            for start in range(0, rows, _ROWS):
-                with parquet_errors():
-                    frame = scan.select(columns).slice(start, _ROWS).collect()
-                yield [as_id_array(frame[column]) for column in columns]
+                names = list(pl.read_parquet_schema(file))
+            columns = {role: str(find_column(names, AUTO, role)) for role in roles}
+            for batch, _ in parquet_batches(file, columns, 0, parquet_length(file)):
+                yield [as_id_array(batch[role]) for role in roles]

@@ -10,8 +10,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec import _check
-from sadrec._types import Doubles
+from sadrec._core import check
+from sadrec._core.types import Doubles
 from sadrec.data.comparisons import Comparisons
 
 _DAMAGE = (
@@ -20,7 +20,7 @@ _DAMAGE = (
 )  # fmt: skip
 
 Scenario = Literal["sim1", "sim2"]
-Pairs = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
+DrawnPairs = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 """Rows of users and of the two items that each compares."""
 
 SHARE_OFF_ONE = 0.14
@@ -66,7 +66,7 @@ class Simulation:
 
     @cached_property
     def X(self) -> Doubles:
-        """The preferences of all users, (users, items, items); made when first asked for.
+        """The preferences of all users, (users, items, items), computed at the first access.
 
         Raises
         ------
@@ -123,9 +123,9 @@ class Simulation:
         one, other = np.triu_indices(items, 1)
         outcome = observed[:, one, other].ravel()
         user = np.repeat(np.arange(users, dtype=np.int32), len(one))
-        known = outcome != 0
-        pairs = user[known], np.tile(one, users)[known], np.tile(other, users)[known]
-        return cls(_compare(pairs, outcome[known] > 0, (users, items), missing, seed), xi, eta, tau)
+        decided = outcome != 0
+        pairs = user[decided], np.tile(one, users)[decided], np.tile(other, users)[decided]
+        return cls(_compare(pairs, outcome[decided] > 0, (users, items), missing, seed), xi, eta, tau)
 
 
 def simulate(
@@ -169,11 +169,11 @@ def simulate(
     >>> simulation.X.shape, float((simulation.rival_factors == 1).mean())
     ((20, 50, 50), 0.86)
     """
-    _check.one_of(scenario, "scenario", get_args(Scenario))
+    check.one_of(scenario, "scenario", get_args(Scenario))
     for name, value, least in (("n", n, 1), ("m", m, 2), ("k", k, 1)):
-        _check.whole(value, name, least)
+        check.whole(value, name, least)
     rng = _stream(seed, _TRUTH)
-    xi, eta = rng.random((n, k)) * 4 - 2 + _check.number(common, "common"), rng.random((m, k)) * 4 - 2
+    xi, eta = rng.random((n, k)) * 4 - 2 + check.number(common, "common"), rng.random((m, k)) * 4 - 2
     tau = np.ones((m, k))
     if scenario == "sim2":
         chosen = np.argsort(rng.random(m * k), kind="stable")[: round(SHARE_OFF_ONE * m * k)]
@@ -189,9 +189,9 @@ def simulate(
     return Simulation(_compare(pairs, won, (n, m), missing, seed), xi, eta, tau)
 
 
-def _draw_pairs(n: int, m: int, per_user: int | None, seed: int) -> Pairs:
+def _draw_pairs(n: int, m: int, per_user: int | None, seed: int) -> DrawnPairs:
     pairs = m * (m - 1) // 2
-    each = pairs if per_user is None else _check.whole(per_user, "comparisons_per_user", 1, pairs)
+    each = pairs if per_user is None else check.whole(per_user, "comparisons_per_user", 1, pairs)
     if n * each > MAX_COMPARISONS:
         raise ValueError(
             f"{n} users with {each:,} comparisons each are {n * each:,}, more than {MAX_COMPARISONS:,}: "
@@ -210,10 +210,12 @@ def _draw_pairs(n: int, m: int, per_user: int | None, seed: int) -> Pairs:
     return user, (drawn - other * (other - 1) // 2).astype(np.int32), other.astype(np.int32)
 
 
-def _compare(pairs: Pairs, won: NDArray[np.bool_], shape: tuple[int, int], missing: float, seed: int) -> Comparisons:
+def _compare(
+    pairs: DrawnPairs, won: NDArray[np.bool_], shape: tuple[int, int], missing: float, seed: int
+) -> Comparisons:
     """Make comparisons of the second and third of ``pairs`` by the users that come first, leaving a share out."""
     user, one, other = pairs
-    kept = len(user) - round(_check.share(missing, "missing") * len(user))
+    kept = len(user) - round(check.share(missing, "missing") * len(user))
     if kept == 0:
         raise ValueError(f"no comparison is left of {len(user)} with missing={missing}")
     if kept < len(user):
@@ -231,7 +233,7 @@ def _preference(xi: Doubles, eta: Doubles, tau: Doubles, user: Any, item: Any, r
 
 
 def _stream(seed: int, kind: int) -> np.random.Generator:
-    return np.random.Generator(np.random.PCG64(np.random.SeedSequence([_check.whole(seed, "seed"), kind])))
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence([check.whole(seed, "seed"), kind])))
 
 
 def _load(path: Path) -> dict[str, NDArray[Any]]:

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec import _check
+from sadrec._core import check
+from sadrec._core.types import Mask
 
-Mask = NDArray[np.bool_]
 _AT_ONCE = 2**20
 
 
@@ -47,7 +47,7 @@ def hold_out_share(count: int, test: float, seed: int) -> Mask:
     """Exactly ``round(test * count)`` of ``count`` entries, every such set equally likely."""
     from sadrec.data._kernels import draw_exactly
 
-    share = _check.share(test, "test", inside=True)
+    share = check.share(test, "test", inside=True)
     wanted = round(share * count)
     rng = generator(seed)
     mask = np.empty(count, dtype=np.bool_)
@@ -77,7 +77,7 @@ def deal(weight: NDArray[Any], shares: Any, seed: int) -> NDArray[np.float32]:
 def hold_out_from(timestamps: NDArray[Any], at: Any, test: float) -> Mask:
     """Everything from the time ``at`` on, or, where that is ``None``, the latest share ``test``."""
     if at is None:
-        share = _check.share(test, "test", inside=True)
+        share = check.share(test, "test", inside=True)
         wanted = round(share * len(timestamps))
         if wanted == 0:
             return np.zeros(len(timestamps), dtype=np.bool_)
@@ -103,7 +103,7 @@ def hold_out_from(timestamps: NDArray[Any], at: Any, test: float) -> Mask:
 def fold_masks(indptr: NDArray[Any], k: int, seed: int) -> Iterator[Mask]:
     """For each of ``k`` folds of the rows, whose sizes differ by at most one, the entries in those rows."""
     sizes = np.diff(indptr)
-    k = _check.whole(k, "k", 2, max(len(sizes), 2))
+    k = check.whole(k, "k", 2, max(len(sizes), 2))
     fold = np.empty(len(sizes), dtype=np.int64)
     fold[np.argsort(generator(seed).random(len(sizes)), kind="stable")] = np.arange(len(sizes)) % k
     for number in range(k):
@@ -111,5 +111,5 @@ def fold_masks(indptr: NDArray[Any], k: int, seed: int) -> Iterator[Mask]:
 
 
 def generator(seed: int) -> np.random.Generator:
-    """A generator that gives the same numbers wherever and whenever it runs."""
-    return np.random.Generator(np.random.PCG64(_check.whole(seed, "seed")))
+    """Return a random generator with the same numbers on every machine."""
+    return np.random.Generator(np.random.PCG64(check.whole(seed, "seed")))

@@ -8,7 +8,7 @@ import os
 import re
 import stat
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -16,9 +16,9 @@ from typing import Protocol, Self, TypeVar
 
 import polars as pl
 
-from sadrec import _check
-from sadrec._files import kind_of
-from sadrec.data import DataWarning, _json, _text
+from sadrec._core import check
+from sadrec._core.files import kind_of
+from sadrec.data import DataWarning, _text
 from sadrec.data._columns import WHOLE_NUMBER, Where, after, row_of_frame
 
 Columns = dict[str, pl.Series]
@@ -32,7 +32,7 @@ _SLICE = 2**19
 
 
 class Consumer(Protocol):
-    """What takes the rows of a table."""
+    """A receiver of the rows of a table."""
 
     rows: int
 
@@ -44,7 +44,7 @@ C = TypeVar("C", bound=Consumer)
 
 
 class _NotNumbers(Exception):
-    """What looked like whole numbers at first turns out to be text (ids) or to have decimals (times)."""
+    """A column read as whole numbers holds text (ids) or decimals (times)."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
@@ -71,8 +71,8 @@ class Table:
         self._header, self._text_ids, self._show_progress = header, text_ids, show_progress
         self.chosen: dict[str, str] = {}  # once it is read: the column for each role
         try:
-            with self.naming():
-                _check.room(_check.START)
+            with naming(self.path):
+                check.room(check.START)
                 self._look()
         except BaseException:
             self._file.close()
@@ -89,11 +89,11 @@ class Table:
             raise ValueError(f"it is not a table but {kind}: name the file of interactions or comparisons")
         self._file.seek(0)
         self.is_parquet = self._file.read(4) == b"PAR1" or self.path.suffix in (".parquet", ".pq")
-        self._is_json = not self.is_parquet and _json.is_json_lines(self.path.name)
-        self._layout = _text.Layout(",", None, 0)
+        self._is_json = not self.is_parquet and _text.is_json_lines(self.path.name)
+        self._layout = _text.TextFormat(",", None, 0)
         self._skip = 0
         if self._is_json:
-            first = next((rows for rows in _json.json_blocks(self._file) if rows.objects or rows.damaged), None)
+            first = next((rows for rows in _text.json_blocks(self._file) if rows.objects or rows.damaged), None)
             if first is None:
                 raise ValueError("it has no rows")
             if not first.objects:
@@ -125,29 +125,18 @@ class Table:
     def __exit__(self, *_: object) -> None:
         self._file.close()
 
-    @contextmanager
-    def naming(self) -> Iterator[None]:
-        """Put the name of the file before what is wrong with its content."""
-        try:
-            yield
-        except (ValueError, TypeError) as error:
-            if str(self.path) in str(error):
-                raise
-            kind = TypeError if isinstance(error, TypeError) else ValueError
-            raise kind(f"{self.path}: {error}") from None
-
     def read(
         self, choose: Callable[[list[str]], dict[str, str]], without_header: Sequence[str], start: Callable[[], C]
     ) -> C:
-        """Give all rows to a consumer, in batches, and return it.
+        """Pass all rows to a consumer, in batches, and return the consumer.
 
         ``choose`` takes the names of the columns, which are ``without_header`` where the file has none, and returns the
         name for each role. ``start`` makes a consumer: what was taken for numbers may turn out to be text late in the
         file, and then the file is read again, into a new consumer.
         """
-        from sadrec._progress import Bar
+        from sadrec._core.progress import Bar
 
-        with self.naming():
+        with naming(self.path):
             fields = self._choose(choose, without_header)
             as_text = {"user", "item"} if self._text_ids else set()
             batches = self._json_batches if self._is_json else self._text_batches
@@ -171,8 +160,8 @@ class Table:
             raise ValueError("it has no rows")
         names = self.columns
         if names is None:
-            more = (f"column {number}" for number in range(len(without_header) + 1, self.width + 1))
-            names = [*without_header, *more][: self.width]
+            unnamed = (f"column {number}" for number in range(len(without_header) + 1, self.width + 1))
+            names = [*without_header, *unnamed][: self.width]
         try:
             chosen = choose(names)
         except ValueError as error:
@@ -196,21 +185,13 @@ class Table:
         self, fields: dict[str, int], as_text: set[str], progress: Progress
     ) -> Iterator[tuple[Columns, Where]]:
         names = {role: (self.columns or [])[number] for role, number in fields.items()}
-        with parquet_errors():
-            scan = pl.scan_parquet(self.path).select(list(dict.fromkeys(names.values())))
-            rows = int(scan.select(pl.len()).collect().item())
+        rows = parquet_length(self.path)
         if 8 * rows * len(names) > (most := _text.expansion_limit(self._size)):
             raise ValueError(_text.too_large(self._size, most))
-        for start in range(0, rows, _SLICE):
-            _check.room(_check.START)
-            with parquet_errors():
-                frame = scan.slice(start, _SLICE).collect()
-            progress(self._size * len(frame) // rows)
-            columns = {role: frame[name] for role, name in names.items()}
-            for role, kind in _KINDS.items():
-                if role in columns and kind in as_text:
-                    columns[role] = columns[role].cast(pl.String)
-            yield columns, after(row_of_frame, start)
+        roles = {role for role, kind in _KINDS.items() if kind in as_text}
+        for columns, where in parquet_batches(self.path, names, 0, rows, roles):
+            progress(self._size * len(next(iter(columns.values()))) // rows)
+            yield columns, where
 
     # -- JSON lines ---------------------------------------------------------------------------------------------------
 
@@ -219,7 +200,7 @@ class Table:
     ) -> Iterator[tuple[Columns, Where]]:
         names = {role: (self.columns or [])[number] for role, number in fields.items()}
         damaged: list[int] = []
-        for rows in _json.json_blocks(self._file, progress):
+        for rows in _text.json_blocks(self._file, progress):
             damaged += rows.damaged
             if not rows.objects:
                 continue
@@ -229,14 +210,14 @@ class Table:
                 values = [one.get(name) for one in rows.objects]
                 kind = _KINDS.get(role)
                 if kind in as_text:
-                    columns[role] = _json.as_text(values)
+                    columns[role] = _text.json_text(values)
                     continue
-                found = _json.column(values, number=kind is None)
-                if found is None or (kind is not None and found.dtype == pl.String):
+                column = _text.json_column(values, number=kind is None)
+                if column is None or (kind is not None and column.dtype == pl.String):
                     if kind is None:
                         raise ValueError(f"near {where(0)}, {name!r} is not a number")
                     raise _NotNumbers(kind)
-                columns[role] = found
+                columns[role] = column
             yield columns, where
         if damaged:
             warnings.warn(
@@ -261,7 +242,7 @@ class Table:
             rows = _text.without_empty_lines(block)
             if not rows or rows.isspace():
                 continue
-            _check.room(16 * len(rows))
+            check.room(16 * len(rows))
             reader = _Block(rows, self._layout, fields, where)
             if not types:
                 types = _choose_types(reader.parse({}), as_text)
@@ -272,7 +253,7 @@ class Table:
                 self._warn_if_cut(rows, where)
 
     def _warn_if_cut(self, rows: bytes, where: Where) -> None:
-        """Say that the last row, which has no line end, has fewer fields than the others."""
+        """Warn if the last row, which has no line end, has fewer fields than the others."""
         last, _ = _text.end_of_last_row(rows)
         count = rows[last:].count(self._layout.separator.encode()) + 1
         if count < self._layout.width:
@@ -289,7 +270,7 @@ class Table:
 def opened(
     path: str | Path | Table, header: bool | None = None, text_ids: bool = False, show_progress: bool = True
 ) -> Iterator[Table]:
-    """Open a file for as long as the context lasts; one that is open already stays so."""
+    """Open a file for the duration of the context; leave an open one open."""
     if isinstance(path, Table):
         yield path
     else:
@@ -299,11 +280,45 @@ def opened(
 
 @contextmanager
 def parquet_errors() -> Iterator[None]:
-    """Say of a damaged parquet file that it is one."""
+    """Raise one error for every way in which a parquet file can be damaged."""
     try:
         yield
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise ValueError(f"it cannot be read as parquet ({_text.first_line(error)}): fetch it again") from None
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Put the name of a file before what is wrong with its content."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        if str(path) in str(error):
+            raise
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{path}: {error}") from None
+
+
+def parquet_length(path: Path) -> int:
+    """Return the number of rows of a parquet file."""
+    with parquet_errors():
+        return int(pl.scan_parquet(path).select(pl.len()).collect().item())
+
+
+def parquet_batches(
+    path: Path, names: Mapping[str, str], start: int, stop: int, as_text: Collection[str] = ()
+) -> Iterator[tuple[Columns, Where]]:
+    """Yield the columns of some rows of a parquet file, a batch at a time; those of roles in ``as_text`` as text."""
+    scan = pl.scan_parquet(path).select(list(dict.fromkeys(names.values())))
+    for first in range(start, stop, _SLICE):
+        check.room(check.START)
+        with parquet_errors():
+            frame = scan.slice(first, min(_SLICE, stop - first)).collect()
+        columns = {role: frame[name] for role, name in names.items()}
+        yield (
+            {role: field.cast(pl.String) if role in as_text else field for role, field in columns.items()},
+            after(row_of_frame, first),
+        )
 
 
 def _line_in(lines: list[int], row: int) -> str:
@@ -317,7 +332,7 @@ def _line_of(block: bytes, line: int, row: int) -> str:
 class _Block:
     """A block of rows of a text file, without empty lines."""
 
-    def __init__(self, rows: bytes, layout: _text.Layout, fields: dict[str, int], where: Where) -> None:
+    def __init__(self, rows: bytes, layout: _text.TextFormat, fields: dict[str, int], where: Where) -> None:
         self.rows, self.layout, self.fields, self.where = rows, layout, fields, where
 
     def parse(self, types: dict[str, pl.DataType]) -> Columns:
@@ -346,7 +361,7 @@ class _Block:
                 raise ValueError(f"{self.where(row)} has {count} fields, and the first line has {self.layout.width}")
 
     def _cast(self, types: dict[str, pl.DataType]) -> Columns:
-        """Bring fields to their types without the blanks around them; raise what is wrong with one that is not so."""
+        """Convert fields to their types, ignoring blanks around them; raise on the first that cannot be converted."""
         columns = self.parse({})
         for role, field in columns.items():
             wrong = field.is_not_null() & ~_is(field, types[role], role in _KINDS)
@@ -362,7 +377,7 @@ class _Block:
         return columns
 
     def refuse_lost_writing(self, types: dict[str, pl.DataType]) -> None:
-        """Ask for text where ids taken for numbers are not all written as numbers are."""
+        """Raise if ids read as numbers are not all written as numbers are, so that they are read as text."""
         for role, field in self.parse({}).items():
             if role in _KINDS and types[role] == pl.Int64 and not _fits(field, pl.Int64(), ids=True):
                 raise _NotNumbers(_KINDS[role])
@@ -393,7 +408,7 @@ def _fits(field: pl.Series, dtype: pl.DataType, ids: bool = False) -> bool:
 
 
 def _is(field: pl.Series, dtype: pl.DataType, ids: bool = False) -> pl.Series:
-    """Tell which fields are of a type; ids are numbers only if their writing is not lost: 007 and 7 may be two people.
+    """Return which fields are of a type; 007 is text, since 007 and 7 may be two ids.
 
     Blanks before a number are lost: they separate fields.
     """

@@ -1,6 +1,7 @@
-"""How good it is: protocols, metrics, comparison of many models, choice of settings, simple baselines."""
+"""Evaluation: protocols, metrics, comparison of models, tuning, simple baselines."""
 
-from sadrec._settings import Span
+from sadrec._core.settings import Span
+from sadrec.evaluation._running import data_fingerprint
 from sadrec.evaluation.baselines import EASE, Popularity
 from sadrec.evaluation.calibration import Calibration, calibration, plot_calibration
 from sadrec.evaluation.compare import compare
@@ -13,6 +14,7 @@ from sadrec.evaluation.proposals import grid_points
 from sadrec.evaluation.protocol import EvaluatedModel, HasMargins, HasProbability, HasScores, as_evaluated
 from sadrec.evaluation.result import Evaluation
 from sadrec.evaluation.significance import PairedTest, paired_test
+from sadrec.evaluation.tables import measure_of
 from sadrec.evaluation.top_n import evaluate_top_n
 from sadrec.evaluation.tune import PAPER_GRID, tune
 from sadrec.evaluation.tune_result import TuneResult

@@ -1,4 +1,4 @@
-"""What ``compare`` and ``tune`` share: a fit within a time limit, and finished work kept by key."""
+"""Shared by ``compare`` and ``tune``: a fit within a time limit, and finished work kept by key."""
 
 import logging
 import signal
@@ -12,13 +12,14 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from sadrec._files import fingerprint
-from sadrec._record import Arrays, Records
+from sadrec._core.files import fingerprint
+from sadrec._core.record import Arrays, Records
 from sadrec.data import Comparisons, Interactions
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+Data = Interactions | Comparisons
 
 
 class OutOfTimeError(RuntimeError):
@@ -55,14 +56,14 @@ def time_limit(seconds: float | None) -> Iterator[None]:
         raise OutOfTimeError(message)
 
 
-def data_fingerprint(*parts: Interactions | Comparisons) -> str:
+def data_fingerprint(*parts: Data) -> str:
     """Return a digest of ids, positions and values: the same for the same data, whenever it is read."""
     arrays: list[Any] = []
     for part in parts:
         arrays += [part.users, part.items]
         if isinstance(part, Comparisons):
             arrays += [part.user_index, part.winner_index, part.loser_index, part.weight]
-            arrays += [more for more in (part.tied, part.features) if more is not None]
+            arrays += [array for array in (part.tied, part.features) if array is not None]
         else:
             matrix = part.matrix
             arrays += [matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64), matrix.data]
@@ -76,7 +77,7 @@ class FinishedWork:
         self._records = None if folder is None else Records(folder, kind, {})
 
     def load(self, made: Callable[[dict[str, Any], Arrays], T], *about: Any) -> T | None:
-        """Return what ``made`` makes of the values and arrays of a finished piece, or None.
+        """Return ``made(values, arrays)`` of a finished piece, or None.
 
         One that is damaged, or of which nothing can be made, counts as not there.
         """
@@ -96,7 +97,7 @@ class FinishedWork:
 
 
 def worth_another_try(status: str, seconds: float, limit: float | None, retry: bool = True) -> bool:
-    """Whether a piece is computed again: it failed, or it ran out of time and there is more now."""
+    """Whether to repeat a piece of work: it failed, or it ran out of time and the limit is longer now."""
     if status == "out of time":
         return limit is None or limit > seconds
     return retry and status == "failed"

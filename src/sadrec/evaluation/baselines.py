@@ -1,4 +1,4 @@
-"""Baselines that need nothing else installed: popularity and EASE.
+"""Built-in baselines: popularity and EASE.
 
 Both give every item a score; a margin is a difference of scores. They are estimators like
 :class:`~sadrec.SAD`: the same settings, ids, ``fit``, ``save`` and ``load``.
@@ -10,18 +10,16 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sadrec._files import plain, read_arrays, write_arrays
-from sadrec._memory import need
-from sadrec._settings import Number, checked, setting
-from sadrec._types import Floats, Positions
+from sadrec._core.files import plain, read_arrays, write_arrays
+from sadrec._core.memory import need
+from sadrec._core.settings import Number, checked, setting
+from sadrec._core.types import Floats, Positions
 from sadrec.data import Comparisons, Ids, Interactions, as_feedback, as_interactions
 from sadrec.evaluation.plan import pattern
-from sadrec.models.base import Estimator, ModelFileError, documented
-from sadrec.models.files import pack_ids, pack_seen, refusing, unpack_ids, unpack_seen
+from sadrec.evaluation.protocol import Array
+from sadrec.models import Estimator, ModelFileError, documented, pack_ids, pack_seen, refusing, unpack_ids, unpack_seen
 
-Array = NDArray[Any]
 FORMAT = 1
 _ROWS = 1024  # of a matrix of items x items that are worked on at a time
 
@@ -32,7 +30,7 @@ class ScoreModel(Estimator):
     margins_are_differences: ClassVar[bool] = True
     """Lets an evaluation ask for the scores of many users at a time."""
     trained_on: ClassVar[str]
-    """What it learns from, as a phrase for a table."""
+    """The training data, as a phrase for a table."""
     _arrays: ClassVar[dict[str, tuple[str | None, ...]]]
     """The learnt arrays and their shapes: "users", "items", or None for any length."""
     user_ids: Ids
@@ -41,7 +39,7 @@ class ScoreModel(Estimator):
 
     @abstractmethod
     def _learn(self, data: Any) -> Interactions | Comparisons:
-        """Learn, and return the data; the values of interactions do not count, only that they are there."""
+        """Learn from which interactions exist, whatever their values, and return the data."""
 
     @abstractmethod
     def _scores(self, rows: Positions) -> Array:
@@ -100,7 +98,7 @@ class ScoreModel(Estimator):
 @documented
 @dataclass(eq=False, repr=False)
 class Popularity(ScoreModel):
-    """Everybody likes best what most people touched.
+    """A baseline that scores every item by the number of its users.
 
     The score of an item touched ``c`` times is ``log(c + 1)``, so a margin is the logarithm of how many times more
     popular one item is than the other. Of comparisons it is ``log(wins + 1) - log(losses + 1)``.
@@ -118,16 +116,16 @@ class Popularity(ScoreModel):
     _arrays: ClassVar = {"item_scores": ("items",)}
 
     def _learn(self, data: Any) -> Interactions | Comparisons:
-        known = as_feedback(data)
-        if isinstance(known, Comparisons):
-            decided = known.decided
+        feedback = as_feedback(data)
+        if isinstance(feedback, Comparisons):
+            decided = feedback.decided
             sides = (decided.winner_index, decided.loser_index)
-            wins, losses = (np.log1p(np.bincount(side, minlength=len(known.items))) for side in sides)
+            wins, losses = (np.log1p(np.bincount(side, minlength=len(feedback.items))) for side in sides)
             scores = wins - losses
         else:
-            scores = np.log1p(np.bincount(known.matrix.indices, minlength=len(known.items)))
+            scores = np.log1p(np.bincount(feedback.matrix.indices, minlength=len(feedback.items)))
         self.item_scores: Floats = scores.astype(np.float32)
-        return known
+        return feedback
 
     def _scores(self, rows: Positions) -> Array:
         return np.tile(self.item_scores, (len(rows), 1))
@@ -202,8 +200,8 @@ def _ease_weights(upper: Array) -> Floats:
         stop = min(start + _ROWS, len(upper))
         corner = np.triu(upper[start:stop, start:stop])
         weights[start:stop, start:stop] = (corner + np.triu(corner, 1).T) * scale[start:stop]
-        beside = upper[start:stop, stop:]
-        weights[start:stop, stop:] = beside * scale[stop:]
-        weights[stop:, start:stop] = beside.T * scale[start:stop]
+        block = upper[start:stop, stop:]
+        weights[start:stop, stop:] = block * scale[stop:]
+        weights[stop:, start:stop] = block.T * scale[start:stop]
     np.fill_diagonal(weights, 0)
     return weights

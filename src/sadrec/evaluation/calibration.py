@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from sadrec._types import Doubles
+from sadrec._core.types import Doubles
 from sadrec.data import Comparisons, Interactions
 from sadrec.evaluation.comparisons import margins_and_probabilities
 from sadrec.evaluation.plan import Plan
@@ -17,7 +17,6 @@ from sadrec.evaluation.protocol import HasProbability
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Kind = Literal["rated", "sampled"]
 _SUMS = 7
 
 
@@ -48,7 +47,7 @@ def calibration(
     train: Interactions | Comparisons,
     held_out: Interactions | Comparisons,
     *,
-    pairs: Kind = "rated",
+    pairs: Literal["rated", "sampled"] = "rated",
     bins: int = 10,
     seed: int = 0,
     num_threads: int = 0,
@@ -89,13 +88,13 @@ def calibration(
     else:
         plan = Plan(model, train, held_out, seed)
         sums = sum(plan.each(partial(_sums, plan, pairs, bins), num_threads), np.zeros((_SUMS, bins)))
-    weight, said, seen, count, seen2, cross, weight2 = sums
+    weight, forecast, seen, count, seen2, cross, weight2 = sums
     if not weight.sum():
         raise ValueError("no held-out pair has a known order: the ratings of every user are all alike")
     with np.errstate(invalid="ignore", divide="ignore"):
         observed = seen / weight
         spread = np.sqrt(np.maximum(seen2 - 2 * observed * cross + observed**2 * weight2, 0)) / weight
-        predicted = said / weight
+        predicted = forecast / weight
     edges = np.linspace(0.5, 1.0, bins + 1)
     frame = pl.DataFrame(
         {
@@ -112,15 +111,15 @@ def calibration(
     return Calibration(frame, gap)
 
 
-def _sums(plan: Plan, kind: Kind, bins: int, rows: NDArray[Any]) -> Doubles:
+def _sums(plan: Plan, kind: str, bins: int, rows: NDArray[Any]) -> Doubles:
     pairs, contest, owner = plan.compared(rows)
     if kind == "rated":
-        known = pairs.unequal
+        counted = pairs.unequal
         p, user, won = pairs.probability, owner[pairs.case], np.asarray(pairs.outcome > 0, dtype=np.float64)
     else:
         p, user = contest.probability, owner[contest.case]
-        known, won = np.ones(len(user), dtype=bool), np.ones(len(user))
-    return _binned(None if p is None else p[known], user[known], won[known], len(rows), bins)
+        counted, won = np.ones(len(user), dtype=bool), np.ones(len(user))
+    return _binned(None if p is None else p[counted], user[counted], won[counted], len(rows), bins)
 
 
 def _binned(p: NDArray[Any] | None, user: NDArray[Any], won: Doubles, users: int, bins: int) -> Doubles:
@@ -133,11 +132,13 @@ def _binned(p: NDArray[Any] | None, user: NDArray[Any], won: Doubles, users: int
     share = 1.0 / np.bincount(user, minlength=users)[user] if len(user) else np.empty(0)
     place = np.minimum(((sure - 0.5) * 2 * bins).astype(np.int64), bins - 1)
     cell, size = user * np.int64(bins) + place, users * bins
-    weight, said, seen, count = (
+    weight, forecast, seen, count = (
         np.bincount(cell, weights=values, minlength=size).reshape(-1, bins)
         for values in (share, share * sure, share * right, np.ones(len(cell)))
     )
-    return np.stack([x.sum(axis=0) for x in (weight, said, seen, count, seen * seen, seen * weight, weight * weight)])
+    return np.stack(
+        [x.sum(axis=0) for x in (weight, forecast, seen, count, seen * seen, seen * weight, weight * weight)]
+    )
 
 
 def plot_calibration(curves: dict[str, Calibration]) -> "Figure":

@@ -10,19 +10,18 @@ from typing import Any, Literal
 import numpy as np
 from tqdm.auto import tqdm
 
-from sadrec._files import plain
-from sadrec._progress import alone
-from sadrec._record import Arrays
+from sadrec._core.files import plain
+from sadrec._core.progress import alone
+from sadrec._core.record import Arrays
 from sadrec.data import Comparisons, Ids, Interactions, as_feedback
-from sadrec.evaluation._running import FinishedWork, data_fingerprint, failure, time_limit, worth_another_try
-from sadrec.evaluation.compare_result import CompareResult, Run
+from sadrec.evaluation._running import Data, FinishedWork, data_fingerprint, failure, time_limit, worth_another_try
+from sadrec.evaluation.compare_result import CompareResult, SplitRun
 from sadrec.evaluation.leave_one_out import evaluate
 from sadrec.evaluation.protocol import about, copied
 from sadrec.evaluation.result import Evaluation
 from sadrec.evaluation.top_n import evaluate_top_n
 
 Protocol = Literal["leave_one_out", "top_n", "comparisons"]
-Data = Interactions | Comparisons
 Split = tuple[Data, Data]
 Splits = int | Sequence[Split] | Sequence[Callable[[], Split]]
 
@@ -63,7 +62,7 @@ def compare(
         Split s is drawn with ``seed + s``, and so are its sampled items; every model gets the same.
     path
         A folder for results: one small file per (model, split), keyed by the data, the model's settings and the
-        protocol. What is there already is not computed again, so a killed comparison continues where it stopped.
+        protocol. Finished pieces are not computed again, so a killed comparison continues.
     budget, retry
         Seconds that a fit and its evaluation may take, for all models or by name, and whether what failed in an earlier
         run is tried again; what ran out of time is when the budget is larger than what it took.
@@ -111,16 +110,16 @@ def split_by_split(
     """Compare on one split after the other, and yield the result so far after each."""
     question = {"protocol": protocol} | ({"N": plain(N)} if protocol == "top_n" else {})
     finished = FinishedWork(path, "comparison")
-    runs: list[Run] = []
+    runs: list[SplitRun] = []
     kept: dict[tuple[str, int], Arrays] = {}
-    with alone(tqdm)(total=len(models) * len(pieces), disable=not show_progress, desc="compare") as bar:
+    with alone(tqdm)(total=len(models) * len(pieces), disable=None if show_progress else True, desc="compare") as bar:
         for number, make in enumerate(pieces):
             train, held_out = make()
             data_key = data_fingerprint(train, held_out)
             for name, model in models.items():
                 bar.set_postfix_str(f"{name}, split {number}")
                 limit = budget.get(name) if isinstance(budget, Mapping) else budget
-                work = _Work(name, number, train, held_out, protocol, N, seed + number, limit, per_user)
+                work = _SplitWork(name, number, train, held_out, protocol, N, seed + number, limit, per_user)
                 run, arrays = work.result(model, finished, (data_key, question), retry)
                 runs.append(run)
                 if "user_rows" in arrays:
@@ -130,7 +129,7 @@ def split_by_split(
 
 
 def _check_models(models: Mapping[str, Any], budget: float | Mapping[str, float] | None) -> None:
-    """Refuse what would otherwise be a row of errors, or pass unseen."""
+    """Raise on models that cannot be compared, before any is fitted."""
     if not isinstance(models, Mapping) or not all(isinstance(name, str) for name in models):
         raise TypeError(f"models must be given by name, as {{'name': model}}, not {models!r}")
     if not models:
@@ -146,7 +145,7 @@ def _check_models(models: Mapping[str, Any], budget: float | Mapping[str, float]
 def pieces_of(
     data: Any, splits: Splits, protocol: Protocol | None = None, test: float = 0.2, seed: int = 0
 ) -> tuple[list[Callable[[], Split]], Protocol]:
-    """Return functions that make the splits, and the protocol that suits them."""
+    """Return functions that make the splits, and their protocol."""
     if protocol not in (None, "leave_one_out", "top_n", "comparisons"):
         raise ValueError(f"protocol must be 'leave_one_out', 'top_n' or 'comparisons', got {protocol!r}")
     if isinstance(splits, int | np.integer):
@@ -183,7 +182,7 @@ def _given(split: Split) -> Split:
 
 
 @dataclass(frozen=True)
-class _Work:
+class _SplitWork:
     """One model on one split."""
 
     name: str
@@ -196,9 +195,9 @@ class _Work:
     limit: float | None
     per_user: bool
 
-    def result(self, model: Any, finished: FinishedWork, question: Any, retry: bool) -> tuple[Run, Arrays]:
-        """Return what is finished already, or do the work and keep it."""
-        run = Run(self.name, self.split, train_size=_size(self.train), test_size=_size(self.held_out))
+    def result(self, model: Any, finished: FinishedWork, question: Any, retry: bool) -> tuple[SplitRun, Arrays]:
+        """Return the stored result, or compute and store it."""
+        run = SplitRun(self.name, self.split, train_size=_size(self.train), test_size=_size(self.held_out))
         try:
             model = copied(model)
             run = replace(run, about=about(model))
@@ -208,15 +207,15 @@ class _Work:
         key = (self.name, run.about, question, self.seed, self.per_user)
         before = finished.load(self._from_record, *key)
         if before is not None:
-            known, arrays = before
-            if not worth_another_try(known.status, known.fit_seconds, self.limit, retry):
-                return known, arrays
+            earlier, arrays = before
+            if not worth_another_try(earlier.status, earlier.fit_seconds, self.limit, retry):
+                return earlier, arrays
         run, arrays = self._done(model, run)
         finished.save(*key, values=run.to_record(), arrays=arrays)
         return run, arrays
 
-    def _from_record(self, values: dict[str, Any], arrays: Arrays) -> tuple[Run, Arrays]:
-        """Return what a record holds, refusing arrays that are not a figure for each user or each held-out row."""
+    def _from_record(self, values: dict[str, Any], arrays: Arrays) -> tuple[SplitRun, Arrays]:
+        """Return the result in a record; raise if an array is not one figure for each user or each held-out row."""
         users = arrays.get("user_rows", np.empty(0, np.int64))
         if users.ndim != 1 or users.dtype.kind != "i":
             raise ValueError("its users are no positions")
@@ -226,9 +225,9 @@ class _Work:
         for name, array in arrays.items():
             if name != "user_rows" and (array.dtype != np.float32 or array.shape != (sizes[name.split(" ")[0]],)):
                 raise ValueError(f"{name!r} has the shape {array.shape} and the type {array.dtype}")
-        return Run.from_record(values), arrays
+        return SplitRun.from_record(values), arrays
 
-    def _done(self, model: Any, run: Run) -> tuple[Run, Arrays]:
+    def _done(self, model: Any, run: SplitRun) -> tuple[SplitRun, Arrays]:
         start = time.perf_counter()
         try:
             with time_limit(self.limit):

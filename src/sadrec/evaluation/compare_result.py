@@ -1,4 +1,4 @@
-"""What ``compare`` returns: tidy frame, summary, paired tests, tables, pictures."""
+"""The result of ``compare``: tidy frame, summary, paired tests, tables, pictures."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from sadrec._files import plain, write_whole
-from sadrec._record import Arrays
+from sadrec._core.files import plain, write_whole
+from sadrec._core.record import Arrays
 from sadrec.evaluation.significance import holm, paired_test
 from sadrec.evaluation.tables import render
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Run:
-    """One model on one split: what it is, how long it took, and its figures or why there are none."""
+class SplitRun:
+    """One model on one split: settings, seconds, and figures or an error."""
 
     model: str
     split: int
@@ -41,7 +41,7 @@ class Run:
         return dict(plain(asdict(self)))
 
     @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> "Run":
+    def from_record(cls, record: Mapping[str, Any]) -> "SplitRun":
         """Return the run that :meth:`to_record` wrote."""
         values = {entry.name: record[entry.name] for entry in fields(cls)}
         for name in ("figures", "errors"):
@@ -61,7 +61,7 @@ def _frame(rows: Sequence[tuple[Any, ...]], *columns: str) -> pl.DataFrame:
 
 
 class CompareResult:
-    """Models by splits by measures, and what follows from them.
+    """The result of ``compare``: figures by model, split and measure.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class CompareResult:
         evaluate_seconds, status, message. A run without figures has one row whose measure is null.
     """
 
-    def __init__(self, runs: Sequence[Run], per_user: Mapping[tuple[str, int], Arrays] | None = None) -> None:
+    def __init__(self, runs: Sequence[SplitRun], per_user: Mapping[tuple[str, int], Arrays] | None = None) -> None:
         self.runs = list(runs)
         self._per_user = dict(per_user or {})
         rows: list[tuple[Any, ...]] = []
@@ -105,7 +105,7 @@ class CompareResult:
         }
 
     def notes(self, model: str) -> str:
-        """Say what went wrong with a model, on how many splits; empty when nothing did."""
+        """Return the errors of a model with the number of splits; empty if there are none."""
         bad = [run for run in self.runs if run.model == model and run.status != "done"]
         if not bad:
             return ""
@@ -160,7 +160,7 @@ class CompareResult:
             model, measure, difference (``against`` minus model), error, low, high, p_t, p_wilcoxon, p_holm (of p_t,
             over the models), n.
         """
-        first = self._known(against or self.models[0])
+        first = self._existing(against or self.models[0])
         others = [model for model in self.models if model != first]
         rows: list[tuple[Any, ...]] = []
         for measure in self.measures if measures is None else measures:
@@ -178,11 +178,11 @@ class CompareResult:
     def per_user(self, model: str, measure: str) -> dict[Any, float]:
         """Return every user's figure, averaged over the splits in which the user has one."""
         values: dict[Any, list[float]] = {}
-        for split in dict.fromkeys(run.split for run in self.runs):
-            users, figures = self.of_split(model, split, measure)
-            for user, value in zip(users.tolist(), figures.tolist(), strict=True):
-                if value == value:
-                    values.setdefault(user, []).append(value)
+        for (name, _), arrays in self._per_user.items():
+            if name == model and f"of {measure}" in arrays:
+                for user, value in zip(arrays["users"].tolist(), arrays[f"of {measure}"].tolist(), strict=True):
+                    if value == value:
+                        values.setdefault(user, []).append(value)
         return {user: sum(figures) / len(figures) for user, figures in values.items()}
 
     def per_row(self, model: str, measure: str) -> dict[tuple[int, int], float]:
@@ -194,13 +194,6 @@ class CompareResult:
             for row, value in enumerate(arrays[f"row {measure}"].tolist())
             if value == value
         }
-
-    def of_split(self, model: str, split: int, measure: str) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return ids and figures of the users of one split; both empty when the model has none."""
-        arrays = self._per_user.get((model, split), {})
-        if f"of {measure}" not in arrays:
-            return np.empty(0), np.empty(0)
-        return arrays["users"], arrays[f"of {measure}"]
 
     def table(self, measures: Sequence[str] | None = None, caption: str | None = None) -> str:
         """Return mean ± standard deviation over splits in Markdown, the best mean in bold."""
@@ -233,7 +226,7 @@ class CompareResult:
         splits = len({run.split for run in self.runs})
         return f"CompareResult({len(self.models)} models, {splits} splits)\n{self.table()}"
 
-    def _known(self, model: str) -> str:
+    def _existing(self, model: str) -> str:
         if model not in self.models:
             raise ValueError(f"there is no model {model!r} here; there are {', '.join(self.models)}")
         return model

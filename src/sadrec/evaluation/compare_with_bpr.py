@@ -6,13 +6,9 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from sadrec import _check
-from sadrec._types import Doubles
-from sadrec.data import Comparisons, Interactions, as_feedback
-from sadrec.data.comparisons import folds
-from sadrec.data.ids import Ids
+from sadrec._core import check
+from sadrec.data import Comparisons, Interactions, as_feedback, folds
 from sadrec.evaluation.compare import pieces_of, split_by_split
 from sadrec.evaluation.compare_result import CompareResult
 from sadrec.evaluation.protocol import copied
@@ -23,10 +19,9 @@ from sadrec.evaluation.tables import markdown, measure_of
 _DECISIVE = ("match", "unequal_accuracy", "m1", "m2", "sampled_auc", "log_loss", "rated_log_loss")
 _OF_COMPARISONS = ("log_loss",)
 _SAD, _BPR = "SAD", "T = 1"
-_GAIN = "sampled_auc"
 
 MATTERS = {"log_loss": 0.005}
-"""How large a difference must be to count, beside being beyond chance: with many rows, next to nothing is."""
+"""The smallest difference that matters: with many rows, tiny ones are beyond chance."""
 SPLITS = 5
 MOST = 100_000
 """Most interactions that are compared on; this number takes less than a minute."""
@@ -41,7 +36,7 @@ Looking after every split and stopping at four errors hardly adds to the errors 
 
 @dataclass(frozen=True, repr=False)
 class BPRComparison:
-    """What learning T brings on this data; as text, one sentence to act on.
+    """The gain from learning T on this data; as text, one sentence of advice.
 
     Attributes
     ----------
@@ -53,12 +48,6 @@ class BPRComparison:
         p_holm (over the measures), p_users (paired over users).
     sparsity
         Share of T within 0.05 of 1, mean over splits.
-    items
-        One row per held-out item: item, title, users (held out for how many), difference (in the share of sampled items
-        it beats, for the users it was held out from), error, z; those that gain most surely first. Of many items some
-        gain by chance: under no difference one in forty has z above 2. Empty for comparisons.
-    users
-        One row per user: user, splits, difference in the same share, error, z; those that gain most surely first.
     comparison
         The comparison behind it all.
     """
@@ -66,14 +55,12 @@ class BPRComparison:
     advice: str
     tests: pl.DataFrame
     sparsity: float
-    items: pl.DataFrame
-    users: pl.DataFrame
     comparison: CompareResult
 
     def __repr__(self) -> str:
         splits = len({run.split for run in self.comparison.runs})
         better, worse = _decided(self.tests)
-        known = f"{100 * self.sparsity:.0f} % of T stayed within 0.05 of 1"
+        sparsity = f"{100 * self.sparsity:.0f} % of T stayed within 0.05 of 1"
         over = f"over {splits} split{'s' if splits > 1 else ''}"
         if self.advice == "learn":
             text = f"Learn T (use SAD): {over} it is better than T = 1 on {_listed(better)} and worse on no measure"
@@ -87,7 +74,7 @@ class BPRComparison:
             text = f"Keep T at 1 (use BPR, which is smaller and faster): {over} no measure differs beyond chance, or "
             text += "by enough to matter "
             text += f"(closest: {closest})"
-        return f"{text}; {known}."
+        return f"{text}; {sparsity}."
 
     def table(self) -> str:
         """Return the tests in Markdown."""
@@ -114,7 +101,7 @@ def compare_with_bpr(
     show_progress: bool = True,
     **settings: Any,
 ) -> BPRComparison:
-    """Find out whether learning T is worth it on this data.
+    """Compare SAD with BPR on this data, to decide whether learning T is worth it.
 
     SAD and BPR (SAD with T = 1) are fitted with the same settings on the same splits and evaluated on what was held
     out: one interaction of every user; or a fifth of the comparisons, by their log loss. There, T pays when the log
@@ -146,16 +133,16 @@ def compare_with_bpr(
     Returns
     -------
     BPRComparison
-        ``str()`` of it is one sentence; ``.table()``, ``.items``, ``.users`` and ``.comparison`` hold the reasons.
+        ``str()`` of it is one sentence; ``.table()`` and ``.comparison`` hold the reasons.
 
     Raises
     ------
     ValueError
         When a setting is unknown to both models, or one of the models failed on every split, with its reason.
     """
-    known = as_feedback(data)
+    feedback = as_feedback(data)
     if splits is not None:
-        _check.whole(splits, "splits", 2)
+        check.whole(splits, "splits", 2)
     if models is None:
         from sadrec.models import BPR, SAD
 
@@ -164,11 +151,11 @@ def compare_with_bpr(
         raise ValueError(f"models must be two, one that learns T and one with T = 1, not {len(models)}")
     pair = _with_settings(models, settings)
     if most is not None:
-        _check.whole(most, "most", 1)
-        known = known if isinstance(known, Comparisons) else _of_some_users(known, most, seed)
-    count, stated = splits or SPLITS, isinstance(known, Comparisons)
+        check.whole(most, "most", 1)
+        feedback = feedback if isinstance(feedback, Comparisons) else _of_some_users(feedback, most, seed)
+    count, stated = splits or SPLITS, isinstance(feedback, Comparisons)
     pieces, protocol = pieces_of(
-        known, folds(known, count, seed) if isinstance(known, Comparisons) else count, seed=seed
+        feedback, folds(feedback, count, seed) if isinstance(feedback, Comparisons) else count, seed=seed
     )
     for result in split_by_split(pair, pieces, protocol, seed=seed, path=path, show_progress=show_progress):
         if stated and splits is None and _is_clear(result):
@@ -179,24 +166,25 @@ def compare_with_bpr(
     tests = _tests(result, stated)
     better, worse = _decided(tests)
     advice = "learn" if len(better) and not len(worse) else "keep at 1"
-    items, users = _gains(result, known, count, seed)
     at_one = [run.sparsity for run in result.runs if run.model == _SAD and run.sparsity is not None]
     sparsity = float(np.mean(at_one or [np.nan]))
-    return BPRComparison(advice, tests, sparsity, items, users, result)
+    return BPRComparison(advice, tests, sparsity, result)
 
 
 def _with_settings(models: tuple[Any, Any], settings: dict[str, Any]) -> dict[str, Any]:
-    """Return both models with what each has of the settings; one that neither has is refused.
+    """Return both models with the settings that each has; raise on one that neither has.
 
     Left out of both, it would seem to make no difference.
     """
-    known = [set(copied(model).get_params()) for model in models]
+    names_of = [set(copied(model).get_params()) for model in models]
     for name in settings:
-        if name not in known[0] | known[1]:
-            raise ValueError(f"unknown setting {name!r}: the models have {', '.join(sorted(known[0] | known[1]))}")
+        if name not in names_of[0] | names_of[1]:
+            raise ValueError(
+                f"unknown setting {name!r}: the models have {', '.join(sorted(names_of[0] | names_of[1]))}"
+            )
     return {
         title: copied(model, **{name: value for name, value in settings.items() if name in names})
-        for title, model, names in zip((_SAD, _BPR), models, known, strict=True)
+        for title, model, names in zip((_SAD, _BPR), models, names_of, strict=True)
     }
 
 
@@ -206,7 +194,7 @@ def _of_some_users(data: Interactions, most: int, seed: int) -> Interactions:
 
 
 def _is_clear(result: CompareResult) -> bool:
-    """Tell whether what was held out so far says enough."""
+    """Whether the splits so far give a clear result."""
     (test,) = result.significance(_SAD, _OF_COMPARISONS, unit="rows").iter_rows(named=True)
     if test["n"] < FEWEST:
         return False
@@ -256,44 +244,3 @@ def _listed(tests: pl.DataFrame) -> str:
         change = f"{shown:+.1f} ± {error:.1f} points" if measure.share else f"{shown:+.2g} ± {error:.1g}"
         parts.append(f"{measure.name} ({change}, p = {row['p_holm']:.2g})")
     return ", ".join(parts)
-
-
-def _gains(
-    result: CompareResult, train: Interactions | Comparisons, splits: int, seed: int
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    rows, columns, differences = [], [], []
-    ids = Ids(train.users)
-    for split in range(splits):
-        if isinstance(train, Comparisons):
-            break
-        (users, ours), (others, theirs) = (result.of_split(name, split, _GAIN) for name in (_SAD, _BPR))
-        if not len(users) or not np.array_equal(users, others):
-            continue
-        _, held_out = train.leave_one_out(seed=seed + split)
-        at = np.asarray(ids.positions(users))
-        rows.append(at)
-        columns.append(held_out.matrix.indices[held_out.matrix.indptr[at]])
-        differences.append((ours - theirs).astype(np.float64))
-    difference = np.concatenate([np.empty(0), *differences])
-    nothing = np.empty(0, dtype=np.int64)
-    items = _gain_frame("item", "users", np.concatenate([nothing, *columns]), difference, train.items)
-    if isinstance(train, Interactions) and train.item_titles is not None:
-        titles = pl.DataFrame({"item": train.items, "title": train.item_titles})
-        items = items.join(titles, on="item", how="left", maintain_order="left")
-    return items, _gain_frame("user", "splits", np.concatenate([nothing, *rows]), difference, train.users)
-
-
-def _gain_frame(
-    name: str, count_name: str, where: NDArray[Any], difference: Doubles, ids: NDArray[Any]
-) -> pl.DataFrame:
-    """Average the differences of each user or item, those that gain most surely first."""
-    cases = pl.DataFrame({"at": where, "difference": difference}).filter(pl.col("difference").is_not_nan())
-    # One spread for all: that of two or three values says nothing.
-    spread = cases["difference"].std(ddof=0) or 0.0
-    error = spread / pl.col(count_name).cast(pl.Float64).sqrt()
-    count = pl.len().cast(pl.Int64).alias(count_name)
-    frame = cases.group_by("at", maintain_order=True).agg(count, pl.col("difference").mean())
-    frame = frame.with_columns(error.alias("error"), pl.Series(name, ids[frame["at"].to_numpy()]))
-    z = pl.col("difference") / pl.col("error") if spread else pl.lit(0.0)
-    columns = (name, count_name, "difference", "error", z.alias("z"))
-    return frame.select(columns).sort("z", name, descending=[True, False])

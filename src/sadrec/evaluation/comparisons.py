@@ -5,7 +5,7 @@ from inspect import signature
 
 import numpy as np
 
-from sadrec._types import Doubles
+from sadrec._core.types import Doubles
 from sadrec.data import Comparisons
 from sadrec.evaluation.metrics.pairs import FLOOR
 from sadrec.evaluation.protocol import HasProbability, source_of

@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec._types import Doubles
+from sadrec._core.types import Doubles
 from sadrec.data import Comparisons, Interactions
 from sadrec.evaluation.comparisons import evaluate_comparisons
 from sadrec.evaluation.metrics import pairs, sampled
-from sadrec.evaluation.metrics.pairs import Pairs, mean_by
+from sadrec.evaluation.metrics.pairs import RatedPairs, mean_by
 from sadrec.evaluation.metrics.sampled import Contest
 from sadrec.evaluation.plan import Plan
 from sadrec.evaluation.result import Evaluation, mean_and_error, median_and_error
 
 _RATED = (pairs.mean_margin, pairs.match, pairs.unequal_accuracy, pairs.rated_brier, pairs.rated_log_loss)
 _SAMPLED = (sampled.m1, sampled.m2, sampled.m_margin, sampled.sampled_auc, sampled.brier, sampled.log_loss)
-_PAIR_MEASURES: Mapping[str, Callable[[Pairs], Doubles]] = {measure.__name__: measure for measure in _RATED}
+_PAIR_MEASURES: Mapping[str, Callable[[RatedPairs], Doubles]] = {measure.__name__: measure for measure in _RATED}
 _CONTEST_MEASURES: Mapping[str, Callable[[Contest], Doubles]] = {measure.__name__: measure for measure in _SAMPLED}
 _OF_PROBABILITY = ("brier", "log_loss", "rated_brier", "rated_log_loss")
 _CONSISTENCY = ("mean_margin", "match", "match_per_user", "unequal_accuracy")
@@ -35,7 +35,6 @@ def evaluate(
     cut: int = 20,
     num_threads: int = 0,
     show_progress: bool = False,
-    factors: bool = True,
 ) -> Evaluation:
     """Evaluate a model on held-out interactions as the paper does, with its corrections; or on held-out comparisons.
 
@@ -61,8 +60,6 @@ def evaluate(
         Threads for models made of factor matrices; 0 means all cores. The result does not depend on it.
     show_progress
         Show a progress bar.
-    factors
-        Use ``model.parameters`` directly where there are some; without it the verbs of the protocol are used.
 
     Returns
     -------
@@ -93,7 +90,7 @@ def evaluate(
         if not isinstance(held_out, Comparisons) or not isinstance(train, Comparisons):
             raise TypeError("one part is interactions and the other comparisons; give the two parts of one split")
         return evaluate_comparisons(model, held_out)
-    plan = Plan(model, train, held_out, seed, sampled, cut, factors)
+    plan = Plan(model, train, held_out, seed, sampled, cut)
     parts = list(plan.each(partial(_measured, plan), num_threads, show_progress))
     per_user = {
         name: np.concatenate([part[name] for part in parts]) if parts else np.empty(0)
@@ -116,11 +113,11 @@ def _measured(plan: Plan, rows: NDArray[Any]) -> dict[str, Doubles]:
     rated, contest, user = plan.compared(rows)
     figures: dict[str, Doubles] = {}
     for name, measure in _PAIR_MEASURES.items():
-        known = plan.train.has_ratings and (name not in _OF_PROBABILITY or rated.probability is not None)
-        figures[name] = measure(rated) if known else np.full(rated.cases, np.nan)
+        defined = plan.train.has_ratings and (name not in _OF_PROBABILITY or rated.probability is not None)
+        figures[name] = measure(rated) if defined else np.full(rated.cases, np.nan)
     for name, rank in _CONTEST_MEASURES.items():
-        known = name not in _OF_PROBABILITY or contest.probability is not None
-        figures[name] = rank(contest) if known else np.full(contest.cases, np.nan)
+        defined = name not in _OF_PROBABILITY or contest.probability is not None
+        figures[name] = rank(contest) if defined else np.full(contest.cases, np.nan)
     if rated.cases == len(rows):
         return figures
     there = {name: ~np.isnan(values) for name, values in figures.items()}

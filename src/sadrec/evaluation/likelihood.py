@@ -1,10 +1,10 @@
-"""The log likelihood of "what a person met is preferred to what they did not"."""
+"""The log likelihood of the model's events: an interaction is preferred to a non-interaction of the same user."""
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec import _check
-from sadrec._types import Doubles
+from sadrec._core import check
+from sadrec._core.types import Doubles
 from sadrec.data import Interactions
 from sadrec.evaluation.metrics.pairs import FLOOR
 from sadrec.evaluation.plan import check_split, over_users, pattern, row_of
@@ -79,6 +79,6 @@ def log_likelihood(
         return total
 
     rows = np.flatnonzero(np.diff(data.matrix.indptr))
-    parts = list(over_users(sums, rows, _check.threads(num_threads) if source.concurrent else 1))
+    parts = list(over_users(sums, rows, check.threads(num_threads) if source.concurrent else 1))
     total, weight = np.sum(parts, axis=0) if parts else (np.nan, np.nan)
     return float(total / weight)

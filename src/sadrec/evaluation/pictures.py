@@ -18,7 +18,7 @@ COLOURS = ("#1f5fa8", "#c4501b", "#3a7d44", "#7a4fa3", "#8c6d1f", "#a33b5e", "#4
 def new_figure(width: float, height: float) -> "Figure":
     """Make an empty figure without touching matplotlib's global state."""
     try:
-        from sadrec._picture import Picture
+        from sadrec._core.picture import Picture
     except ImportError as error:
         raise ImportError("pictures need matplotlib: pip install 'sadrec[plot]'") from error
     return Picture(figsize=(width, height), layout="constrained")

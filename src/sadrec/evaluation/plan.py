@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from scipy import sparse
 from tqdm.auto import tqdm
 
-from sadrec import _check
-from sadrec._progress import alone
+from sadrec._core import check
+from sadrec._core.progress import alone
 from sadrec.data import Interactions
-from sadrec.evaluation.metrics.pairs import Pairs
+from sadrec.evaluation.metrics.pairs import RatedPairs
 from sadrec.evaluation.metrics.sampled import Contest
 from sadrec.evaluation.protocol import as_evaluated, positions, source_of
 from sadrec.evaluation.sampling import uniforms, unmet_items
@@ -34,7 +34,7 @@ def over_users(
     with (
         threadpool_limits(1, user_api="blas"),
         ThreadPoolExecutor(max(threads, 1)) as pool,
-        alone(tqdm)(total=len(blocks), desc="evaluate", disable=not show_progress, leave=False) as bar,
+        alone(tqdm)(total=len(blocks), desc="evaluate", disable=None if show_progress else True, leave=False) as bar,
     ):
         # One block at a time where there is one thread: all of them at once would be held in memory.
         results = map(work, blocks) if threads <= 1 or len(blocks) <= 1 else pool.map(work, blocks)
@@ -44,7 +44,7 @@ def over_users(
 
 
 def check_split(train: Interactions, test: Interactions) -> None:
-    """Refuse two parts that are not of one split."""
+    """Raise if two parts are not of one split."""
     for part in (train, test):
         if not isinstance(part, Interactions):
             raise TypeError(
@@ -64,7 +64,7 @@ def check_split(train: Interactions, test: Interactions) -> None:
 
 
 def check_held_out(train: Interactions, test: Interactions, model: object = None) -> sparse.csr_matrix:
-    """Refuse two parts that are not of one split or share interactions, and a model that has seen the test part.
+    """Raise if two parts are not of one split or share interactions, or if the model has seen the test part.
 
     Return the pattern of both parts together.
     """
@@ -75,15 +75,15 @@ def check_held_out(train: Interactions, test: Interactions, model: object = None
     given = as_evaluated(model) if hasattr(seen, "shape") else None
     if given is not None and seen.shape == (len(given.users), len(given.items)):
         users, items = positions(given, test)
-        known = sparse.csr_matrix(seen[users][:, items])
-        known.data = np.ones(known.nnz, np.float32)
+        fitted = sparse.csr_matrix(seen[users][:, items])
+        fitted.data = np.ones(fitted.nnz, np.float32)
         remedy = "fit it on the training part alone (are train and test the right way round?)"
-        _refuse_shared(known + pattern(test), test, "what the model was fitted on", remedy)
+        _refuse_shared(fitted + pattern(test), test, "what the model was fitted on", remedy)
     return met
 
 
 def _refuse_shared(both: sparse.csr_matrix, test: Interactions, where: str, remedy: str) -> None:
-    """Refuse held-out interactions that are somewhere else too; ``both`` counts where each one is."""
+    """Raise if held-out interactions are in another part too; ``both`` counts the parts of each."""
     if len(shared := np.flatnonzero(both.data > 1)):
         row = int(np.searchsorted(both.indptr, shared[0], side="right")) - 1
         user, item = test.users[row].item(), test.items[both.indices[shared[0]]].item()
@@ -107,7 +107,7 @@ def pattern(*parts: Interactions) -> sparse.csr_matrix:
 
 
 class Plan:
-    """Which items of a split are compared with which, for every user, and by which model."""
+    """The comparisons behind the paper's measures on one split, by one model."""
 
     def __init__(
         self,
@@ -117,12 +117,11 @@ class Plan:
         seed: int = 0,
         sampled: int = 100,
         cut: int = 20,
-        factors: bool = True,
     ) -> None:
         self.met = check_held_out(train, held_out, model)
         if sampled < 1 or not 0 < cut <= sampled:
             raise ValueError(f"need sampled >= 1 and 0 < cut <= sampled, got sampled={sampled} and cut={cut}")
-        self.source = source_of(model, train, factors=factors)
+        self.source = source_of(model, train)
         self.train, self.held_out, self.seed, self.sampled, self.cut = train, held_out, seed, sampled, cut
 
     @property
@@ -134,10 +133,10 @@ class Plan:
         self, work: Callable[[NDArray[np.int64]], R], num_threads: int = 0, show_progress: bool = False
     ) -> Iterator[R]:
         """Yield ``work(rows)`` for blocks of :attr:`rows`, in order."""
-        threads = _check.threads(num_threads) if self.source.concurrent else 1
+        threads = check.threads(num_threads) if self.source.concurrent else 1
         return over_users(work, self.rows, threads, show_progress=show_progress)
 
-    def compared(self, rows: NDArray[Any]) -> tuple[Pairs, Contest, NDArray[np.int64]]:
+    def compared(self, rows: NDArray[Any]) -> tuple[RatedPairs, Contest, NDArray[np.int64]]:
         """Compare every held-out item of the users in ``rows``; also say which of them each case belongs to."""
         block = self.source.block(rows)
         numbers = uniforms(self.seed, rows, self.sampled)
@@ -166,12 +165,12 @@ class Plan:
         return (*_joined(answers, self.cut, self.sampled), np.array(owner, dtype=np.int64))
 
 
-def _joined(answers: list[tuple[Any, ...]], cut: int, sampled: int) -> tuple[Pairs, Contest]:
+def _joined(answers: list[tuple[Any, ...]], cut: int, sampled: int) -> tuple[RatedPairs, Contest]:
     margin, outcome, over_others, wins, means, p_liked, p_others = zip(*answers, strict=True)
     cases = np.arange(len(answers))
     liked = np.array([len(part) for part in margin])
     offered = p_liked[0] is not None
-    pairs = Pairs(
+    pairs = RatedPairs(
         np.concatenate(margin),
         np.concatenate(outcome),
         np.repeat(cases, liked),

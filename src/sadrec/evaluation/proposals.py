@@ -1,4 +1,4 @@
-"""Which settings are tried: every point of a grid, points drawn at random, or those that Optuna's TPE asks for."""
+"""The settings to try: every point of a grid, random points, or those that Optuna's TPE proposes."""
 
 import itertools
 import math
@@ -9,9 +9,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from sadrec._memory import need
-from sadrec._settings import Span, opened, search_space
-from sadrec.evaluation.tune_result import Point, Trial
+from sadrec._core.memory import need
+from sadrec._core.settings import Span, opened, search_space
+from sadrec.evaluation.tune_result import SettingsPoint, Trial
 
 Sampler = Literal["grid", "random", "tpe"]
 Space = Mapping[str, Span | Sequence[Any]]
@@ -21,23 +21,23 @@ def proposals(
     model: Any,
     sampler: Sampler,
     space: Space | Sequence[Mapping[str, Any]],
-    start: list[Point],
+    start: list[SettingsPoint],
     trials: int | None,
     seed: int,
     better: int,
-) -> tuple[int, Callable[[Sequence[Trial]], Point]]:
+) -> tuple[int, Callable[[Sequence[Trial]], SettingsPoint]]:
     """Return how many points there are, and a function that gives the next of them.
 
     Which one it is depends on the seed and on the scores of the trials before, and on nothing else.
     """
-    known = {**model.get_params(), **(opened(model) if is_dataclass(model) else {})}
+    settings = {**model.get_params(), **(opened(model) if is_dataclass(model) else {})}
     points = [dict(point) for point in space] if isinstance(space, Sequence) else None
     chosen = dict(space) if isinstance(space, Mapping) else {}
     if not chosen and not points:
         raise ValueError("the space is empty; give values by setting, e.g. {'learning_rate': [0.01, 0.1]}")
     for name in [*chosen, *(name for point in [*start, *(points or [])] for name in point)]:
-        if name not in known:
-            raise ValueError(f"the model has no setting {name!r}; it has {', '.join(known)}")
+        if name not in settings:
+            raise ValueError(f"the model has no setting {name!r}; it has {', '.join(settings)}")
     if points is None and sampler == "grid":
         points = grid_points(chosen, trials, seed)
     if points is not None:
@@ -46,11 +46,11 @@ def proposals(
     for name, values in chosen.items():
         if not isinstance(values, Span):
             _listed(name, values)
-    more = _random(chosen, seed) if sampler == "random" else _tpe(chosen, seed, better)
-    return trials or 50, lambda done: start[len(done)] if len(done) < len(start) else more(done)
+    draw = _random(chosen, seed) if sampler == "random" else _tpe(chosen, seed, better)
+    return trials or 50, lambda done: start[len(done)] if len(done) < len(start) else draw(done)
 
 
-def default_space(model: Any, kind: str) -> tuple[list[Point], Space]:
+def default_space(model: Any, kind: str) -> tuple[list[SettingsPoint], Space]:
     """Return points to try first, and the space that the settings of a model declare for data of a kind.
 
     Where a setting decides whether others have an effect (the solver), its values without them are few points: they
@@ -58,7 +58,7 @@ def default_space(model: Any, kind: str) -> tuple[list[Point], Space]:
     """
     space = search_space(model, kind) if is_dataclass(model) else {}
     needs = {name: opened(model)[name].metadata["needs"] for name in space}
-    first: list[Point] = []
+    first: list[SettingsPoint] = []
     for deciding in dict.fromkeys(other for needed in needs.values() for other in needed):
         for value in space.pop(deciding, ()):
             with_effect = {name: tries for name, tries in space.items() if needs[name].get(deciding, value) == value}
@@ -76,7 +76,7 @@ def _listed(name: str, values: Any) -> list[Any]:
     return listed
 
 
-def grid_points(space: Mapping[str, Any], trials: int | None = None, seed: int = 0) -> list[Point]:
+def grid_points(space: Mapping[str, Any], trials: int | None = None, seed: int = 0) -> list[SettingsPoint]:
     """Return all combinations of values in order, or this number of them, drawn at random.
 
     Examples
@@ -97,10 +97,10 @@ def grid_points(space: Mapping[str, Any], trials: int | None = None, seed: int =
     return [points[index] for index in sorted(chosen.tolist())]
 
 
-def _random(space: Mapping[str, Any], seed: int) -> Callable[[Sequence[Trial]], Point]:
+def _random(space: Mapping[str, Any], seed: int) -> Callable[[Sequence[Trial]], SettingsPoint]:
     """Return a sampler whose n-th point depends on (seed, n) alone."""
 
-    def more(done: Sequence[Trial]) -> Point:
+    def next_point(done: Sequence[Trial]) -> SettingsPoint:
         rng = np.random.default_rng((seed, len(done)))
         point = {}
         for name, values in space.items():
@@ -115,19 +115,21 @@ def _random(space: Mapping[str, Any], seed: int) -> Callable[[Sequence[Trial]], 
                 point[name] = listed[int(rng.integers(len(listed)))]
         return point
 
-    return more
+    return next_point
 
 
 def _is_whole(span: Span) -> bool:
     return isinstance(span.low, int) and isinstance(span.high, int)
 
 
-def _tpe(space: Mapping[str, Any], seed: int, better: int) -> Callable[[Sequence[Trial]], Point]:
-    """Return a sampler that asks Optuna, telling it of all trials before; the n-th point is drawn with (seed, n)."""
+def _tpe(space: Mapping[str, Any], seed: int, better: int) -> Callable[[Sequence[Trial]], SettingsPoint]:
+    """Return a sampler by Optuna, which gets all earlier trials; the n-th point is drawn with (seed, n)."""
     try:
         import optuna
     except ImportError as error:
-        raise ImportError("TPE needs Optuna: pip install 'sadrec[tune]', or choose the sampler 'random'") from error
+        raise ImportError(
+            "TPE needs Optuna: pip install 'sadrec[tune]', or set sampler='random' (--sampler random)"
+        ) from error
     kinds = optuna.distributions
     distributions: dict[str, Any] = {}
     for name, values in space.items():
@@ -139,7 +141,7 @@ def _tpe(space: Mapping[str, Any], seed: int, better: int) -> Callable[[Sequence
             distributions[name] = kinds.FloatDistribution(values.low, values.high, log=values.log)
     verbosity = optuna.logging.get_verbosity()
 
-    def more(done: Sequence[Trial]) -> Point:
+    def next_point(done: Sequence[Trial]) -> SettingsPoint:
         optuna.logging.set_verbosity(optuna.logging.ERROR)
         try:
             # The plain sampler draws every setting on its own, and wastes trials where settings depend on each other.
@@ -153,16 +155,16 @@ def _tpe(space: Mapping[str, Any], seed: int, better: int) -> Callable[[Sequence
                 pruned = trial.status == "pruned"
                 state = optuna.trial.TrialState.PRUNED if pruned else optuna.trial.TrialState.COMPLETE
                 with suppress(ValueError):  # a start that lies outside the space
-                    known = optuna.trial.create_trial(
+                    earlier = optuna.trial.create_trial(
                         state=state,
                         value=None if pruned else trial.score,
                         params=dict(trial.settings),
                         distributions=distributions,
                         intermediate_values=dict(enumerate(trial.looks, 1)),
                     )
-                    study.add_trial(known)
+                    study.add_trial(earlier)
             return dict(study.ask(distributions).params)
         finally:
             optuna.logging.set_verbosity(verbosity)
 
-    return more
+    return next_point

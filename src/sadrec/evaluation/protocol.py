@@ -1,4 +1,4 @@
-"""What a model must offer to be evaluated, and to be fitted here, and its margins in rows and columns of the data.
+"""The protocols of models to evaluate, and their margins in rows and columns of the data.
 
 A fitted model is evaluated through ``margins(user, items, rivals)`` (an array items x rivals; above 0 the item is
 preferred) and ``scores(users)`` (an array users x ``model.items``; higher is better). One of the two is enough: margins
@@ -20,15 +20,14 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec._files import plain
-from sadrec._settings import opened
-from sadrec.data.ids import Ids
-from sadrec.ranking import Parameters
-from sadrec.ranking.pairs import sigmoid
+from sadrec._core.files import plain
+from sadrec._core.settings import opened
+from sadrec.data import Ids
+from sadrec.ranking import Parameters, sigmoid
 
 Array = NDArray[Any]
 # (position in the block, columns of items, columns of rivals) -> margins, items x rivals
-Block = Callable[[int, Array, Array], Array]
+MarginsOf = Callable[[int, Array, Array], Array]
 # The numbers in one block of margins (items x rivals).
 _BLOCK = 1 << 22
 
@@ -63,12 +62,12 @@ class HasScores(HasIds, Protocol):
 
 @runtime_checkable
 class EvaluatedModel(HasMargins, HasScores, Protocol):
-    """A model that has both: what every function of this folder takes."""
+    """A model with scores and margins: every function of this folder takes it."""
 
 
 @runtime_checkable
 class HasProbability(Protocol):
-    """A model that says how sure it is: ``probability`` broadcasts over ``item`` and ``rival``."""
+    """A model with probabilities: ``probability`` broadcasts over ``item`` and ``rival``."""
 
     def probability(self, user: Any, item: Any, rival: Any, /) -> Any:
         """Probability that ``user`` prefers ``item`` to ``rival``."""
@@ -106,7 +105,7 @@ class _WithScores:
 
 
 def as_evaluated(model: Any) -> EvaluatedModel:
-    """Give ``model`` whichever of ``margins`` and ``scores`` it lacks.
+    """Return the model with both ``margins`` and ``scores``, the missing one derived from the other.
 
     Examples
     --------
@@ -139,30 +138,30 @@ def as_evaluated(model: Any) -> EvaluatedModel:
 
 @dataclass(frozen=True)
 class Source:
-    """Margins of one model, asked for in rows and columns of the data.
+    """Margins of one model, by rows and columns of the data.
 
     ``block(rows)`` prepares the margins of some users; ``probability(row, items, rivals, margins)`` gives the
     probabilities of the same comparisons as ``margins``, or None when the model offers none.
     """
 
-    block: Callable[[Array], Block]
+    block: Callable[[Array], MarginsOf]
     probability: Callable[[int, Array, Array, Array], Array | None]
     concurrent: bool = False
     """Whether blocks may be worked on by several threads."""
 
 
-def source_of(model: object, data: HasIds, *, factors: bool = True) -> Source:
-    """Choose where the margins of ``model`` for the users and items of ``data`` come from.
+def source_of(model: object, data: HasIds) -> Source:
+    """Return the fastest source of the model's margins for the users and items of ``data``.
 
-    They come from ``model.parameters``, where there are some and ``factors`` allows it, or else from the verbs of the
-    protocol, which is slower and gives the same numbers.
+    They come from the factors of a model whose belief is a point, or else from the verbs of the protocol, which is
+    slower and gives the same numbers.
     """
     given = as_evaluated(model)
     users, items = positions(given, data)
-    parameters = getattr(model, "parameters", None)
+    belief = getattr(getattr(model, "state", None), "belief", None)
     probable = model if isinstance(model, HasProbability) else None
 
-    def asked(row: int, items: Array, rivals: Array, margins: Array) -> Array | None:
+    def by_model(row: int, items: Array, rivals: Array, margins: Array) -> Array | None:
         if probable is None:
             return None
         sides = data.items[items][:, None], data.items[rivals][None, :]
@@ -171,14 +170,14 @@ def source_of(model: object, data: HasIds, *, factors: bool = True) -> Source:
     def logistic(row: int, items: Array, rivals: Array, margins: Array) -> Array | None:
         return None if probable is None else sigmoid(margins)
 
-    if factors and isinstance(parameters, Parameters):
-        return Source(_by_factors(parameters, users, items), logistic, concurrent=True)
+    if belief is not None and not belief.has_variance and not belief.has_pairs:
+        return Source(_by_factors(belief.parameters, users, items), logistic, concurrent=True)
     if isinstance(model, HasMargins) and not getattr(model, "margins_are_differences", False):
-        return Source(_by_margins(model, data), asked)
-    return Source(_by_scores(model if isinstance(model, HasScores) else given, data.users, items), asked)
+        return Source(_by_margins(model, data), by_model)
+    return Source(_by_scores(model if isinstance(model, HasScores) else given, data.users, items), by_model)
 
 
-def _by_factors(parameters: Parameters, users: Array, items: Array) -> Callable[[Array], Block]:
+def _by_factors(parameters: Parameters, users: Array, items: Array) -> Callable[[Array], MarginsOf]:
     """Return margins by one matrix product per user, or differences of scores when T is all ones."""
     xi = parameters.extend_users(np.asarray(parameters.user_factors)[users])
     eta, tau = parameters.extend_items(items)
@@ -187,22 +186,22 @@ def _by_factors(parameters: Parameters, users: Array, items: Array) -> Callable[
     # x_uij = [xi*eta_i, xi*tau_i] . [tau_j, -eta_j]: a row of each per item, side by side.
     left, right = np.hstack([eta, tau]), np.hstack([tau, -eta])
 
-    def block(rows: Array) -> Block:
+    def block(rows: Array) -> MarginsOf:
         doubled = np.hstack([xi[rows], xi[rows]])
         return lambda position, items, rivals: np.asarray((left[items] * doubled[position]) @ right[rivals].T)
 
     return block
 
 
-def _by_scores(model: HasScores, users: Array, columns: Array) -> Callable[[Array], Block]:
-    """Return margins as differences of scores, which are asked for a block of users at a time."""
+def _by_scores(model: HasScores, users: Array, columns: Array) -> Callable[[Array], MarginsOf]:
+    """Return margins as differences of scores, computed for a block of users at a time."""
     return lambda rows: _differences(scores_of(model, users[rows], columns))
 
 
-def _by_margins(model: HasMargins, data: HasIds) -> Callable[[Array], Block]:
+def _by_margins(model: HasMargins, data: HasIds) -> Callable[[Array], MarginsOf]:
     """Return the model's own margins."""
 
-    def block(rows: Array) -> Block:
+    def block(rows: Array) -> MarginsOf:
         users = data.users[rows]
 
         def margins(position: int, items: Array, rivals: Array) -> Array:
@@ -228,7 +227,7 @@ def scores_of(model: HasScores, users: Array, columns: Array) -> Array:
     return scores if same else scores[:, columns]
 
 
-def _differences(scores: Array) -> Block:
+def _differences(scores: Array) -> MarginsOf:
     def margins(position: int, items: Array, rivals: Array) -> Array:
         row = scores[position]
         return np.asarray(row[items][:, None] - row[rivals][None, :])
@@ -241,11 +240,11 @@ def positions(model: EvaluatedModel, data: HasIds) -> tuple[Array, Array]:
     return _positions(model.users, data.users, "user"), _positions(model.items, data.items, "item")
 
 
-def _positions(known: Array, wanted: Array, kind: str) -> Array:
-    if len(known) == len(wanted) and np.array_equal(known, wanted):
+def _positions(ids: Array, wanted: Array, kind: str) -> Array:
+    if len(ids) == len(wanted) and np.array_equal(ids, wanted):
         return np.arange(len(wanted))
     try:
-        return np.asarray(Ids(known).positions(wanted))
+        return np.asarray(Ids(ids).positions(wanted))
     except ValueError as error:
         raise ValueError(
             f"the model does not know every {kind} of the data it is evaluated on: {error}. Fit it on the "
@@ -262,12 +261,12 @@ def copied(model: Any, **settings: Any) -> Any:
             f"cannot copy and fit {type(model).__name__}: a model needs fit(data, show_progress=...) and get_params(), "
             "which returns the arguments of its constructor"
         )
-    known = model.get_params()
-    names = {**known, **opened(model)} if is_dataclass(model) else known
+    params = model.get_params()
+    names = {**params, **opened(model)} if is_dataclass(model) else params
     for name in settings:
         if name not in names:
-            raise ValueError(f"the model has no setting {name!r}; it has {', '.join(known)}")
-    return model.clone(**settings) if hasattr(model, "clone") else type(model)(**{**known, **settings})
+            raise ValueError(f"the model has no setting {name!r}; it has {', '.join(params)}")
+    return model.clone(**settings) if hasattr(model, "clone") else type(model)(**{**params, **settings})
 
 
 def about(model: Any) -> dict[str, Any]:

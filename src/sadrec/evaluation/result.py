@@ -1,4 +1,4 @@
-"""What an evaluation returns: a mapping of figures that also knows their uncertainty."""
+"""The result of an evaluation: a mapping of figures with their standard errors."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -69,11 +69,11 @@ def mean_and_error(values: NDArray[np.float64]) -> tuple[float, float, int]:
     >>> mean_and_error(np.array([1.0, 3.0, np.nan]))
     (2.0, 1.0, 2)
     """
-    known = values[~np.isnan(values)]
-    if len(known) == 0:
+    valid = values[~np.isnan(values)]
+    if len(valid) == 0:
         return float("nan"), float("nan"), 0
-    error = float(known.std(ddof=1) / np.sqrt(len(known))) if len(known) > 1 else float("nan")
-    return float(known.mean()), error, len(known)
+    error = float(valid.std(ddof=1) / np.sqrt(len(valid))) if len(valid) > 1 else float("nan")
+    return float(valid.mean()), error, len(valid)
 
 
 def median_and_error(values: NDArray[np.float64]) -> tuple[float, float, int]:
@@ -85,10 +85,10 @@ def median_and_error(values: NDArray[np.float64]) -> tuple[float, float, int]:
     >>> median_and_error(np.array([0.0, 1.0, 5.0, np.nan]))[0]
     1.0
     """
-    known = np.sort(values[~np.isnan(values)])
-    n = len(known)
+    valid = np.sort(values[~np.isnan(values)])
+    n = len(valid)
     if n == 0:
         return float("nan"), float("nan"), 0
     low = max(int(np.round((n + 1) / 2 - 1.959964 * np.sqrt(n / 4))), 1)
-    error = float((known[n - low] - known[low - 1]) / (2 * 1.959964))
-    return float(np.median(known)), error, n
+    error = float((valid[n - low] - valid[low - 1]) / (2 * 1.959964))
+    return float(np.median(valid)), error, n

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec._kernel import kernel
-from sadrec._random import advance, hashed, nth_absent
-from sadrec._types import Doubles, Positions
+from sadrec._core.kernel import kernel
+from sadrec._core.random import advance, hashed, nth_absent
+from sadrec._core.types import Doubles, Positions
 
 # The functions behind the kernels take whole arrays.
 _hashed: Any = getattr(hashed, "py_func", hashed)

@@ -93,8 +93,8 @@ def holm(p_values: NDArray[Any]) -> NDArray[np.float64]:
     """
     p = np.asarray(p_values, dtype=np.float64)
     out = np.full(p.shape, np.nan)
-    known = np.flatnonzero(~np.isnan(p))
-    order = known[np.argsort(p[known], kind="stable")]
+    valid = np.flatnonzero(~np.isnan(p))
+    order = valid[np.argsort(p[valid], kind="stable")]
     scaled = p[order] * np.arange(len(order), 0, -1)
     out[order] = np.minimum(np.maximum.accumulate(scaled), 1.0)
     return out

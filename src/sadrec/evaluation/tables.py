@@ -1,4 +1,4 @@
-"""How measures are shown, and a summary of models by measures as Markdown."""
+"""The display of measures, and a summary of models by measures as Markdown."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,12 +21,12 @@ MEANINGS = {
     "m1": "How often fewer than 20 of 100 sampled items are preferred to the held-out item.",
     "m2": "The same, where items are ranked by how many of the user's items they beat.",
 }
-"""What a measure says, in one line."""
+"""Definitions of measures, in one line each."""
 
 
 @dataclass(frozen=True)
 class Measure:
-    """How one measure is shown; ``better`` is 1 when more is better, -1 when less is, 0 when neither."""
+    """The display of a measure; ``better`` is 1 if more is better, -1 if less is, else 0."""
 
     name: str
     share: bool = False  # shown in per cent
@@ -39,13 +39,13 @@ class Measure:
 
     @property
     def meaning(self) -> str:
-        """One line that says what it is, and whether more or less is better; empty where there is none."""
+        """The definition in one line, with whether more or less is better; empty for an unknown measure."""
         text = MEANINGS.get(self.name.partition("@")[0], "")
         return text and f"{self.name}: {text} {'More' if self.better > 0 else 'Less'} is better."
 
     @property
     def digits(self) -> int:
-        """How many decimals are shown."""
+        """Number of displayed decimals."""
         return 1 if self.share else 3
 
     def shown(self, value: float) -> float:

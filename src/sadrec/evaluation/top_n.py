@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec._types import Doubles
+from sadrec._core.types import Doubles
 from sadrec.data import Interactions
 from sadrec.evaluation.metrics import lists
 from sadrec.evaluation.metrics.lists import Hits

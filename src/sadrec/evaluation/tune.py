@@ -12,20 +12,18 @@ from typing import Any
 import numpy as np
 from tqdm.auto import tqdm
 
-from sadrec import _check
-from sadrec._files import plain
-from sadrec._progress import alone
+from sadrec._core import check
+from sadrec._core.files import plain
+from sadrec._core.progress import alone
 from sadrec.data import Comparisons, Interactions, as_feedback
-from sadrec.evaluation._running import FinishedWork, data_fingerprint, failure, time_limit, worth_another_try
+from sadrec.evaluation._running import Data, FinishedWork, data_fingerprint, failure, time_limit, worth_another_try
 from sadrec.evaluation.leave_one_out import MEASURES, evaluate
 from sadrec.evaluation.likelihood import log_likelihood
 from sadrec.evaluation.proposals import Sampler, Space, default_space, proposals
 from sadrec.evaluation.protocol import about, copied
 from sadrec.evaluation.tables import measure_of
 from sadrec.evaluation.top_n import TOP_N_MEASURES, evaluate_top_n
-from sadrec.evaluation.tune_result import Point, Rule, Trial, TuneResult, from_record
-
-Data = Interactions | Comparisons
+from sadrec.evaluation.tune_result import ChoiceRule, SettingsPoint, Trial, TuneResult, from_record
 
 PAPER_GRID: Mapping[str, Sequence[Any]] = {
     "learning_rate": (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1),
@@ -52,7 +50,7 @@ def tune(
     start: Sequence[Mapping[str, Any]] = (),
     folds: int = 1,
     test: float = 0.1,
-    rule: Rule = "best",
+    rule: ChoiceRule = "best",
     seed: int = 0,
     path: str | Path | None = None,
     budget: float | None = None,
@@ -119,12 +117,12 @@ def tune(
     """
     data = as_feedback(data)
     copied(model)
-    _check.one_of(sampler, "sampler", ("grid", "random", "tpe"))
-    _check.one_of(rule, "rule", ("best", "one_error"))
-    _check.whole(folds, "folds", 1, 1_000)
-    _check.whole(looks, "looks", 1, 10_000)
+    check.one_of(sampler, "sampler", ("grid", "random", "tpe"))
+    check.one_of(rule, "rule", ("best", "one_error"))
+    check.whole(folds, "folds", 1, 1_000)
+    check.whole(looks, "looks", 1, 10_000)
     if trials is not None:
-        _check.whole(trials, "trials", 1, 1_000_000)
+        check.whole(trials, "trials", 1, 1_000_000)
     for what, seconds in (("budget", budget), ("timeout", timeout)):
         if seconds is not None and not seconds > 0:
             raise ValueError(f"{what} must be above 0 seconds, or None for no limit, not {seconds!r}")
@@ -133,28 +131,31 @@ def tune(
         raise ValueError("the log likelihood of the training data can only overfit; tune 'validation_log_likelihood'")
     first = [dict(point) for point in start]
     if space is None:
-        more, space = default_space(model, "comparisons" if isinstance(data, Comparisons) else "interactions")
-        first += more
+        extra, space = default_space(model, "comparisons" if isinstance(data, Comparisons) else "interactions")
+        first += extra
     total, proposed = proposals(model, sampler, space, first, trials, seed, scorer.better)
     parts = [scorer.split(seed + fold) for fold in range(1 if scorer.name == "log_likelihood" else folds)]
-    work = _Work(model, scorer, parts, seed, budget, looks if prune else 0)
+    work = _TrialWork(model, scorer, parts, seed, budget, looks if prune else 0)
     finished = FinishedWork(path, "trial")
-    known = {"kind": "comparisons" if isinstance(data, Comparisons) else "interactions", "data": data_fingerprint(data)}
-    question = (known["data"], scorer.name, test, folds, seed)
+    about_data = {
+        "kind": "comparisons" if isinstance(data, Comparisons) else "interactions",
+        "data": data_fingerprint(data),
+    }
+    question = (about_data["data"], scorer.name, test, folds, seed)
     done: list[Trial] = []
     end = math.inf if timeout is None else time.perf_counter() + timeout
-    with alone(tqdm)(total=total, desc="tune", disable=not show_progress) as bar:
+    with alone(tqdm)(total=total, desc="tune", disable=None if show_progress else True) as bar:
         while len(done) < total and time.perf_counter() < end:
             done.append(work.result(proposed(done), done, finished, question))
             bar.update()
             scores = [scorer.better * trial.score for trial in done if trial.scores]
             if scores:
                 bar.set_postfix_str(f"best {scorer.name} {scorer.better * max(scores):.4f}")
-    return TuneResult(model, done, scorer.name, scorer.better, rule, known)
+    return TuneResult(model, done, scorer.name, scorer.better, rule, about_data)
 
 
 class Scorer:
-    """What settings are chosen by: how data is validated, the score computed, and which way is better."""
+    """The criterion of ``tune``: how data is split, the score, and which direction is better."""
 
     def __init__(self, name: str, data: Data, test: float = 0.1) -> None:
         self.name, self.data, self.test = name, data, test
@@ -173,7 +174,7 @@ class Scorer:
             raise ValueError(f"settings cannot be chosen by {name!r}: more of it is neither better nor worse")
 
     def split(self, seed: int) -> tuple[Data, Data]:
-        """Divide the data into what is fitted and what is looked at afterwards."""
+        """Split the data into a training and a validation part."""
         if self.name == "log_likelihood":
             return self.data, self.data
         if self.name in MEASURES and isinstance(self.data, Interactions):
@@ -195,7 +196,7 @@ class Scorer:
 
 
 @dataclass(frozen=True)
-class _Work:
+class _TrialWork:
     """Fits and scores one trial after the other."""
 
     model: Any
@@ -205,8 +206,8 @@ class _Work:
     budget: float | None
     looks: int
 
-    def result(self, settings: Point, before: Sequence[Trial], finished: FinishedWork, question: Any) -> Trial:
-        """Return a trial that is finished already, or do the work and keep it."""
+    def result(self, settings: SettingsPoint, before: Sequence[Trial], finished: FinishedWork, question: Any) -> Trial:
+        """Return the stored trial, or run and store it."""
         try:
             model = copied(self.model, **settings)
             described = about(model)
@@ -225,7 +226,7 @@ class _Work:
         finished.save(described, question, values=plain(asdict(trial)))
         return trial
 
-    def _tried(self, model: Any, settings: Point, others: Sequence[Trial]) -> Trial:
+    def _tried(self, model: Any, settings: SettingsPoint, others: Sequence[Trial]) -> Trial:
         start = time.perf_counter()
         scores, errors = [], []
         looks: list[float] = []
@@ -258,7 +259,7 @@ class _Work:
     def _looking(
         self, others: Sequence[Trial], looks: list[float], pruned: list[bool]
     ) -> Callable[[int, Any, Any], bool]:
-        """Return a callback that looks at the score a few times and stops a fit that is worse than the median."""
+        """Return a callback that computes the score a few times and stops a fit that is worse than the median."""
         train, held_out = self.parts[0]
         calls = 0
         points: set[int] = set()

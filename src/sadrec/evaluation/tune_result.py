@@ -10,11 +10,11 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 
-from sadrec._files import plain, write_whole
+from sadrec._core.files import plain, write_whole
 from sadrec.evaluation.protocol import copied
 
-Rule = Literal["best", "one_error"]
-Point = dict[str, Any]
+ChoiceRule = Literal["best", "one_error"]
+SettingsPoint = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class TuneResult:
         trials: Sequence[Trial],
         metric: str,
         better: int,
-        rule: Rule = "best",
+        rule: ChoiceRule = "best",
         about: Mapping[str, str] | None = None,
     ) -> None:
         self._given, self.trials, self.metric, self._better, self.rule = model, list(trials), metric, better, rule
@@ -109,7 +109,7 @@ class TuneResult:
         return f"TuneResult({len(self.trials)} trials by {self.metric}; best {self.score:.4f} with {self.settings})"
 
 
-def from_record(settings: Point, record: Mapping[str, Any], _: Any = None) -> Trial:
+def from_record(settings: SettingsPoint, record: Mapping[str, Any], _: Any = None) -> Trial:
     """Return the trial that a folder of results has kept."""
     values = {**record, "settings": settings}
     for name in ("scores", "looks"):

@@ -1,6 +1,7 @@
-"""What is known of items and users beside what happened: tables of features, and what they predict."""
+"""Features of items and users: tables, their encoding, and the regression of factors on them."""
 
-from sadrec.features.encoder import Encoder
-from sadrec.features.table import Features
+from sadrec.features.encoder import Encoder, Listed, Scaled
+from sadrec.features.predictor import Predictor
+from sadrec.features.table import Features, id_column, read_table
 
 __all__ = ["Encoder", "Features"]

@@ -1,4 +1,4 @@
-"""From a table of features to a matrix: learnt on the rows of the training data, then the same for every row."""
+"""Encode a table of features as a matrix: learnt on the rows of the training data, then the same for every row."""
 
 import logging
 import warnings
@@ -10,11 +10,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sadrec._check import outside
-from sadrec._types import Doubles
+from sadrec._core.check import outside
+from sadrec._core.types import Doubles
 from sadrec.data import DataWarning
 from sadrec.data.ids import Ids
-from sadrec.features.table import Block, Features, Numbers, Table, Words
+from sadrec.features.table import Features, FeatureTable, Numbers, Unnamed, Words
 
 logger = logging.getLogger("sadrec")
 
@@ -54,14 +54,14 @@ class Scaled:
 
 def _bends(part: Numbers, values: Doubles) -> Doubles:
     """Return where columns of standardised numbers bend: at deciles, where there are enough different ones."""
-    found = [np.empty((0, 2))]
+    bends = [np.empty((0, 2))]
     for column in range(values.shape[1] if part.bent else 0):
         own = values[:, column][~np.isnan(values[:, column])]
         if len(np.unique(own)) > BENDS:
             at = np.unique(np.quantile(own, np.arange(1, BENDS + 1) / (BENDS + 1)))
             at = at[(at > own.min()) & (at < own.max())]
-            found.append(np.column_stack((np.full(len(at), float(column)), at)))
-    return np.concatenate(found)
+            bends.append(np.column_stack((np.full(len(at), float(column)), at)))
+    return np.concatenate(bends)
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,10 +83,10 @@ class Listed:
     def encode(self, part: Words) -> Any:
         """Return the columns, CSR; unknown words have none."""
         place = {level: number for number, level in enumerate(part.levels)}
-        found = np.array([place.get(level, -1) for level in self.levels], np.int64)
+        level_of = np.array([place.get(level, -1) for level in self.levels], np.int64)
         if not len(part.levels):
             return sp.csr_matrix((part.rows.shape[0], len(self.levels)))
-        rows = sp.csr_matrix(part.rows[:, np.maximum(found, 0)] @ sp.diags_array(self.value * (found >= 0)))
+        rows = sp.csr_matrix(part.rows[:, np.maximum(level_of, 0)] @ sp.diags_array(self.value * (level_of >= 0)))
         rows.eliminate_zeros()
         return rows
 
@@ -104,7 +104,7 @@ class Chosen:
         """The names of the columns: their numbers."""
         return [str(column) for column in self.kept.tolist()]
 
-    def encode(self, part: Block) -> Any:
+    def encode(self, part: Unnamed) -> Any:
         """Return the columns, CSR."""
         if part.rows.shape[1] != self.width:
             raise ValueError(f"a matrix of features has {part.rows.shape[1]} columns, and the first had {self.width}")
@@ -116,7 +116,7 @@ Code = Scaled | Listed | Chosen
 
 @dataclass(frozen=True, eq=False)
 class Encoder:
-    """How a table becomes a matrix with a row for each id; what it was learnt from is not kept.
+    """Encodes tables of features as matrices with a row for each id; its training rows are not kept.
 
     Examples
     --------
@@ -136,11 +136,11 @@ class Encoder:
     codes: tuple[Code, ...]
 
     @staticmethod
-    def fit(table: Table, trained: Ids, minimum: int = 2) -> "Encoder":
+    def fit(table: FeatureTable, trained: Ids, minimum: int = 2) -> "Encoder":
         """Learn from the rows whose ids are ``trained``; columns that are the same in all of them are left out."""
         what = table.ids.what
-        known = np.flatnonzero(trained.known(table.ids.array))
-        if not len(known):
+        trained_rows = np.flatnonzero(trained.known(table.ids.array))
+        if not len(trained_rows):
             raise ValueError(
                 f"{what}_features names none of the {len(trained):,} {what}s of the data, such as "
                 f"{trained.array[0].item()!r}: it has ids such as {table.ids.array[0].item()!r}{table.source}"
@@ -149,7 +149,7 @@ class Encoder:
         dropped: list[str] = []
         for part in table.parts:
             if isinstance(part, Numbers):
-                values = part.values[known]
+                values = part.values[trained_rows]
                 count = np.maximum((~np.isnan(values)).sum(axis=0), 1)
                 most = np.fmax.reduce(np.abs(values), axis=0, initial=0.0)
                 unit = np.exp2(np.floor(np.log2(np.where(most > 0, most, 1.0))))  # no square overflows, nor vanishes
@@ -162,11 +162,11 @@ class Encoder:
                     mean, scale = mean[kept], scale[kept]
                     codes.append(Scaled(names, mean, scale, _bends(part, (values[:, kept] - mean) / scale)))
             else:
-                rows = part.rows[known]
+                rows = part.rows[trained_rows]
                 count = np.bincount(rows.indices, minlength=rows.shape[1])
                 if isinstance(part, Words):
                     _warn_of_numbers(part, what)
-                    chosen = np.flatnonzero((count >= minimum) & (count < len(known)))
+                    chosen = np.flatnonzero((count >= minimum) & (count < len(trained_rows)))
                     if len(chosen):
                         words = np.diff(rows[:, chosen].indptr)
                         value = float(words[words > 0].mean()) ** -0.5
@@ -174,17 +174,17 @@ class Encoder:
                     else:
                         dropped.append(part.name)
                 else:
-                    chosen = np.flatnonzero(count >= min(minimum, len(known)))
+                    chosen = np.flatnonzero(count >= min(minimum, len(trained_rows)))
                     if len(chosen):
                         size = float(np.sqrt(np.mean(rows.multiply(rows).sum(axis=1))))
                         codes.append(Chosen(rows.shape[1], chosen, size or 1.0))
         if dropped:
-            more = f" and {len(dropped) - _SHOWN} more" if len(dropped) > _SHOWN else ""
+            others = f" and {len(dropped) - _SHOWN} more" if len(dropped) > _SHOWN else ""
             logger.info(
                 "%s_features: %s%s left out: empty, the same for all in the training data, or different for each",
                 what,
                 ", ".join(map(repr, dropped[:_SHOWN])),
-                more,
+                others,
             )
         if not codes:
             raise ValueError(
@@ -198,20 +198,20 @@ class Encoder:
         """The names of the columns of the matrix."""
         return [name for code in self.codes for name in code.columns]
 
-    def encode(self, table: Table, *, partly: bool = False) -> Any:
+    def encode(self, table: FeatureTable, *, partly: bool = False) -> Any:
         """Return a CSR matrix with the rows of a table; ``partly`` takes columns that it lacks as not known."""
         rows = len(table.ids)
-        found = []
+        blocks = []
         for code in self.codes:
             part = self._part(code, table, partly)
             width = len(code.columns)
-            found.append(sp.csr_matrix((rows, width)) if part is None else code.encode(part))
-        return sp.csr_matrix(sp.hstack(found, format="csr"))
+            blocks.append(sp.csr_matrix((rows, width)) if part is None else code.encode(part))
+        return sp.csr_matrix(sp.hstack(blocks, format="csr"))
 
-    def _part(self, code: Code, table: Table, partly: bool) -> Any:
-        """Return the part of a table that a code is for; None where it has none."""
+    def _part(self, code: Code, table: FeatureTable, partly: bool) -> Any:
+        """Return the part of a table that a code encodes, or None."""
         if isinstance(code, Chosen):
-            blocks = [part for part in table.parts if isinstance(part, Block)]
+            blocks = [part for part in table.parts if isinstance(part, Unnamed)]
             if not blocks:
                 raise ValueError(f"{self.what}_features was a sparse matrix of {code.width} columns: give such rows")
             return blocks[0]
@@ -233,8 +233,8 @@ class Encoder:
                 own[name] = np.full(len(table.ids), np.nan)
         return Numbers(code.names, np.column_stack([own[name] for name in code.names]))  # in their order
 
-    def _refuse(self, name: str, table: Table) -> None:
-        there = [known for part in table.parts for known in _names(part)]
+    def _refuse(self, name: str, table: FeatureTable) -> None:
+        there = [column for part in table.parts for column in _names(part)]
         raise ValueError(
             f"{self.what}_features has no column {name!r} of the kind that the model was fitted with: give it, empty "
             f"where it is not known (there are {', '.join(map(repr, there[:20])) or 'none'})"
@@ -247,12 +247,12 @@ class Encoder:
             words = {code.name for code in self.codes if isinstance(code, Listed)}
             numbers = {column for code in self.codes if isinstance(code, Scaled) for column in code.names}
             for part in table.parts:
-                known = numbers if isinstance(part, Numbers) else words
+                allowed = numbers if isinstance(part, Numbers) else words
                 nothing = [column for column, value in values.items() if value is None]
-                if odd := [column for column in _names(part) if column not in known and column not in nothing]:
-                    given = f": {str(values[odd[0]])[:60]!r}" if odd[0] in values else ""  # else one of a list
+                if unknown := [column for column in _names(part) if column not in allowed and column not in nothing]:
+                    given = f": {str(values[unknown[0]])[:60]!r}" if unknown[0] in values else ""  # else one of a list
                     raise ValueError(
-                        f"{name} has {odd[0]!r}{given}, but the model knows the numbers {_listed(numbers)} and the "
+                        f"{name} has {unknown[0]!r}{given}, but the model knows the numbers {_listed(numbers)} and the "
                         f"categories or tags {_listed(words)}"
                     )
         return self.encode(table, partly=isinstance(values, Mapping))
@@ -308,13 +308,13 @@ class Encoder:
 
 
 def _warn_of_numbers(part: Words, what: str) -> None:
-    """Say that a column of text is numbers but for some words: one "n/a" makes categories of a column of years."""
+    """Warn that a column of text is mostly numbers: a single "n/a" turns a column of years into categories."""
     if np.diff(part.rows.indptr).max(initial=0) > 1:  # tags
         return
-    odd = [level for level in part.levels if not _is_number(level)]
-    if 0 < len(odd) <= len(part.levels) // 10:
+    texts = [level for level in part.levels if not _is_number(level)]
+    if 0 < len(texts) <= len(part.levels) // 10:
         warnings.warn(
-            f"{what}_features: most of the column {part.name!r} are numbers, and {odd[0]!r} is not, so that each of "
+            f"{what}_features: most of the column {part.name!r} are numbers, and {texts[0]!r} is not, so that each of "
             f"its {len(part.levels):,} values is a category: leave such cells empty to have numbers",
             DataWarning,
             stacklevel=2,

@@ -1,4 +1,4 @@
-"""What features predict of the users and of the items of a model, kept after a fit, and what they explain."""
+"""The fitted regression of factors on features, and how much of a margin it explains."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,12 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec._sparse import checked_csr
-from sadrec._types import Doubles, Floats
+from sadrec._core.sparse import checked_csr
+from sadrec._core.types import Doubles, Floats, Mask
 from sadrec.features.encoder import Encoder
 from sadrec.features.ridge import Linear
-
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +29,7 @@ class Predictor:
 
 @dataclass(frozen=True, eq=False)
 class ModelFeatures:
-    """What a model knows by features; None for a side that has none."""
+    """The predictors of a model, for items and for users; None for a side without features."""
 
     user: Predictor | None = None
     item: Predictor | None = None
@@ -54,7 +52,7 @@ def item_parts(predicted: Doubles, k: int, learn_rivals: bool, bias: bool, one: 
 
 
 def pack_features(features: ModelFeatures | None) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return what the header of a model's file says of features, and their arrays."""
+    """Return the header and the arrays that describe features in a model file."""
     header: dict[str, Any] = {}
     tensors: dict[str, NDArray[Any]] = {}
     for what in ("user", "item"):

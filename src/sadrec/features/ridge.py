@@ -1,4 +1,4 @@
-r"""What features predict: a weighted ridge regression with an intercept, for many targets at once.
+r"""Weighted ridge regression with an intercept, for many targets at once.
 
 :math:`\min_{W, c} \sum_i w_i |\theta_i - c - W' f_i|^2 + \lambda |W|^2`. With few columns the penalty of every group of
 targets is chosen by generalised cross-validation (Golub, Heath and Wahba, 1979), from one eigendecomposition that all
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from sadrec._types import Doubles
+from sadrec._core.types import Doubles
 
 FEW = 1024
 """Columns up to which the eigendecomposition is made."""

@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 import scipy.sparse as sp
 
-from sadrec._check import whole
-from sadrec._sparse import as_csr
-from sadrec._types import Doubles
+from sadrec._core.check import whole
+from sadrec._core.sparse import as_csr
+from sadrec._core.types import Doubles
 from sadrec.data._columns import AUTO, WHOLE_NUMBER, find_column, is_frame, open_frame, take_columns
 from sadrec.data.ids import Ids, as_id_array
 
@@ -32,33 +32,33 @@ class Words(NamedTuple):
     rows: Any  # CSR (rows, levels) of ones
 
 
-class Block(NamedTuple):
+class Unnamed(NamedTuple):
     """A sparse matrix, whose columns have no names."""
 
     rows: Any  # CSR
 
 
-Part = Numbers | Words | Block
+TablePart = Numbers | Words | Unnamed
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class FeatureTable:
     """Features by id, in parts; nothing is scaled yet."""
 
     ids: Ids
-    parts: list[Part]
+    parts: list[TablePart]
     column: str | None = None  # of a frame, that the ids are of
 
     @property
     def source(self) -> str:
-        """Where the ids are from, for an error."""
+        """The source of the ids, for errors."""
         if self.column is None:
             return ""
         return f" (the ids are taken from the column {self.column!r}: Features(table, id=...) names another)"
 
 
 class Features:
-    """A table of what is known of items, or of users, for ``fit(item_features=..., user_features=...)``.
+    """A table of features of items, or of users, for ``fit(item_features=..., user_features=...)``.
 
     ``fit`` takes whatever is taken here; make a ``Features`` of it to say more about the columns. Numbers and truth
     values are standardised, and what a column of many different numbers does may bend at its deciles; text is a
@@ -105,7 +105,7 @@ class Features:
     def __repr__(self) -> str:
         return f"Features({type(self._values).__name__})"
 
-    def table(self, ids: Any, what: str) -> Table:
+    def table(self, ids: Any, what: str) -> FeatureTable:
         """Return the table; ``ids`` are those of the data, ``what`` ("item" or "user") they name."""
         values = self._values
         name = f"{what}_features"
@@ -116,10 +116,10 @@ class Features:
         elif isinstance(values, tuple):
             if len(values) != 2:
                 raise TypeError(f"{name} as a tuple must be (ids, matrix), not {len(values)} values")
-            table = Table(Ids(as_id_array(values[0]), what), [_matrix(values[1], len(values[0]), name, "ids")])
+            table = FeatureTable(Ids(as_id_array(values[0]), what), [_matrix(values[1], len(values[0]), name, "ids")])
         elif sp.issparse(values) or isinstance(values, np.ndarray):
-            known = as_id_array(ids)
-            table = Table(Ids(known, what), [_matrix(values, len(known), name, f"{what}s of the data")])
+            data_ids = as_id_array(ids)
+            table = FeatureTable(Ids(data_ids, what), [_matrix(values, len(data_ids), name, f"{what}s of the data")])
         elif is_frame(values):
             table = self._of_frame(values, what)
         else:
@@ -131,7 +131,7 @@ class Features:
             raise ValueError(f"{name} has no rows: leave it out, or give a row for each {what} that is known")
         return table
 
-    def _of_frame(self, frame: Any, what: str) -> Table:
+    def _of_frame(self, frame: Any, what: str) -> FeatureTable:
         if getattr(getattr(frame, "index", None), "name", None) is not None:  # pandas: ids that were made the index
             frame = frame.reset_index()
         opened = open_frame(frame)
@@ -145,12 +145,12 @@ class Features:
             ids = Ids(as_id_array(given), what)
         except ValueError as error:
             raise ValueError(f"{what}_features, column {column!r}: {error}") from None
-        return Table(ids, self._parts(columns, what), column)
+        return FeatureTable(ids, self._parts(columns, what), column)
 
-    def _of_mapping(self, values: Mapping[Any, Any], what: str) -> Table:
+    def _of_mapping(self, values: Mapping[Any, Any], what: str) -> FeatureTable:
         ids, rows = list(values), list(values.values())
         if not ids:
-            return Table(Ids(np.empty(0, np.int64), what), [])
+            return FeatureTable(Ids(np.empty(0, np.int64), what), [])
         if all(isinstance(row, Mapping) for row in rows):
             names = list(dict.fromkeys(name for row in rows for name in row))
             columns = {str(name): _series(str(name), [row.get(name) for row in rows]) for name in names}
@@ -167,16 +167,16 @@ class Features:
                         f"{what}_features: a mapping goes from ids, and each needs a list of tags (text), or as many "
                         "numbers as all others; make a data frame of columns"
                     ) from None
-                return Table(Ids(as_id_array(ids), what), [_matrix(matrix, len(ids), f"{what}_features", "ids")])
-            return Table(Ids(as_id_array(ids), what), [_tags("tags", [list(row) for row in rows])])
+                return FeatureTable(Ids(as_id_array(ids), what), [_matrix(matrix, len(ids), f"{what}_features", "ids")])
+            return FeatureTable(Ids(as_id_array(ids), what), [_tags("tags", [list(row) for row in rows])])
         else:
             columns = {"value": _series("value", rows)}
-        return Table(Ids(as_id_array(ids), what), self._parts(columns, what))
+        return FeatureTable(Ids(as_id_array(ids), what), self._parts(columns, what))
 
-    def _parts(self, columns: dict[str, pl.Series], what: str) -> list[Part]:
-        if odd := [name for name in self._tags if name not in columns]:
-            raise ValueError(f"tags names {odd[0]!r}, no column of {what}_features: it has {', '.join(columns)}")
-        parts: list[Part] = []
+    def _parts(self, columns: dict[str, pl.Series], what: str) -> list[TablePart]:
+        if missing := [name for name in self._tags if name not in columns]:
+            raise ValueError(f"tags names {missing[0]!r}, no column of {what}_features: it has {', '.join(columns)}")
+        parts: list[TablePart] = []
         names, numbers = [], []
         for name, series in columns.items():
             kind = series.dtype
@@ -239,14 +239,14 @@ def id_column(names: list[str], what: str, id: str | None = None) -> str:
     """Return the column of ids: the one that is named, or that has a usual name, or the first."""
     if not names:
         raise ValueError(f"{what}_features has no columns: give one of ids and some of features")
-    found = find_column(names, AUTO if id is None else id, what, required=False)
+    column = find_column(names, AUTO if id is None else id, what, required=False)
     other = "user" if what == "item" else "item"
-    if found is None and find_column(names[:1], AUTO, other, required=False):
+    if column is None and find_column(names[:1], AUTO, other, required=False):
         raise ValueError(
             f"{what}_features has no column that looks like the {what}, and its first, {names[0]!r}, looks like the "
             f"{other}: give a table of {what}s, or name their column, Features(table, id=...)"
         )
-    return found or names[0]
+    return column or names[0]
 
 
 def _is_listed(value: Any) -> bool:
@@ -278,7 +278,7 @@ def _split(text: str | None, separator: str) -> list[str]:
     return [] if text is None else [part.strip() for part in text.split(separator) if part.strip()]
 
 
-def _lists(name: str, series: pl.Series, what: str) -> Part:
+def _lists(name: str, series: pl.Series, what: str) -> TablePart:
     values = series.to_list()
     flat = [entry for row in values if row is not None for entry in row]
     if all(isinstance(entry, str) or entry is None for entry in flat):
@@ -307,7 +307,7 @@ def _tags(name: str, rows: Sequence[Sequence[str]]) -> Words:
     return Words(name, words, sp.csr_matrix((np.ones(len(indices)), indices, start), shape=(len(rows), len(words))))
 
 
-def _matrix(matrix: Any, rows: int, name: str, whose: str) -> Part:
+def _matrix(matrix: Any, rows: int, name: str, whose: str) -> TablePart:
     if sp.issparse(matrix):
         result = as_csr(matrix, name, np.float64)
     else:
@@ -323,7 +323,7 @@ def _matrix(matrix: Any, rows: int, name: str, whose: str) -> Part:
             "order, or a pair (ids, matrix)"
         )
     if sp.issparse(result):
-        return Block(result)
+        return Unnamed(result)
     if np.isinf(result).any():
         raise ValueError(f"{name} holds numbers that are not finite: leave out what is not known, or give a mean")
     return Numbers([str(column) for column in range(result.shape[1])], result, False)

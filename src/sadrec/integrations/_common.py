@@ -1,4 +1,4 @@
-"""What the toolkits have in common: the check of a version, a model by its name, and the order of a method."""
+"""Shared by the toolkits: the check of a version, a model by its name, and the order of a method."""
 
 import re
 from collections.abc import Mapping
@@ -9,15 +9,13 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec._check import one_of, whole
-from sadrec._types import Positions
-from sadrec.data.ids import Ids, UnknownIdError
-from sadrec.ranking.rank import SlateMethod
+from sadrec._core.check import one_of, whole
+from sadrec._core.types import Positions, SlateMethod
 
 METHODS: tuple[SlateMethod, ...] = get_args(SlateMethod)
 """The orders of a list: by mean margin over the catalogue, or by what the best play against each other."""
 CANDIDATES = 200
-"""How many of the best by mean margin play each other, as in ``SAD.recommend``."""
+"""The number of best items by mean margin that play each other, as in ``SAD.recommend``."""
 _MODELS = {"SAD": "sadrec.models", "BPR": "sadrec.models", "GibbsSAD": "sadrec.posterior"}
 
 
@@ -25,12 +23,12 @@ def require(toolkit: str, package: str, oldest: str, below: str) -> None:
     """Raise an ImportError of one line unless a package is installed, of a version from ``oldest`` to ``below``."""
     wanted = f"{toolkit} {oldest} or newer, below {below}: pip install '{package}>={oldest},<{below}'"
     try:
-        found = version(package)
+        installed = version(package)
     except PackageNotFoundError:
         raise ImportError(f"this integration needs {wanted}", name=package) from None
-    if not _numbers(oldest) <= _numbers(found) < _numbers(below):
+    if not _numbers(oldest) <= _numbers(installed) < _numbers(below):
         raise ImportError(
-            f"{toolkit} {found} is installed, and this integration was tested with {wanted}", name=package
+            f"{toolkit} {installed} is installed, and this integration was tested with {wanted}", name=package
         )
 
 
@@ -45,20 +43,8 @@ def made(name: str, settings: Mapping[str, Any]) -> Any:
 
 
 def checked(method: Any, candidates: Any) -> tuple[SlateMethod, int]:
-    """Return a method and how many items it orders, or say what would be right."""
+    """Return a checked method and the number of items that it orders."""
     return one_of(method, "method", METHODS), whole(candidates, "candidates", least=1)
-
-
-def places(ids: Ids, asked: Any) -> Positions:
-    """Return the rows of some ids, -1 for those that are not known, also where none is of the right kind."""
-    try:
-        known = ids.known(asked)
-    except UnknownIdError:
-        return np.full(len(asked), -1, np.int64)
-    rows = np.full(len(known), -1, np.int64)
-    if known.any():
-        rows[known] = ids.positions(np.asarray(asked)[known])
-    return rows
 
 
 def ordered(model: Any, user: Any, best: Positions, method: SlateMethod, candidates: int) -> Positions:
@@ -76,6 +62,6 @@ def exchanged(scores: NDArray[Any], best: Positions, now: Positions) -> NDArray[
     >>> exchanged(np.array([3.0, 1.0, 2.0]), np.array([0, 2, 1]), np.array([2, 0, 1]))
     array([2., 1., 3.])
     """
-    anew = scores.copy()
-    anew[now] = scores[best]
-    return anew
+    answer = scores.copy()
+    answer[now] = scores[best]
+    return answer

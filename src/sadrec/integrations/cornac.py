@@ -5,10 +5,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from sadrec._core.types import SlateMethod
 from sadrec.data import Interactions
-from sadrec.integrations._common import CANDIDATES, checked, exchanged, ordered, places, require
+from sadrec.integrations._common import CANDIDATES, checked, exchanged, ordered, require
 from sadrec.models import SAD
-from sadrec.ranking.rank import SlateMethod
 
 require("Cornac", "cornac", "3.0", "4")
 
@@ -80,7 +80,7 @@ class SADRecommender(Recommender):  # type: ignore[misc]
             self.fitted = self.model.clone().fit(data, show_progress=self.verbose)
         else:
             self.fitted = self.model
-        self._users, self._items = places(self.fitted.state.users, users), places(self.fitted.state.items, items)
+        self._users, self._items = self.fitted.state.users.rows(users), self.fitted.state.items.rows(items)
         if not (self._users >= 0).any() or not (self._items >= 0).any():
             raise ValueError(
                 f"the fitted model knows no user or no item of the training set: its ids are such as "
@@ -110,14 +110,14 @@ class SADRecommender(Recommender):  # type: ignore[misc]
             answer: tuple[NDArray[Any], NDArray[Any]] = super().rank(user_idx, item_indices, k, **kwargs)
             return answer
         ranked, scores = super().rank(user_idx, item_indices, -1, **kwargs)
-        known = ranked[ranked < self.num_items]
-        best = known[self._items[known] >= 0]
+        trained = ranked[ranked < self.num_items]
+        best = trained[self._items[trained] >= 0]
         index_of = np.full(len(self.fitted.items), -1, np.int64)
         index_of[self._items[best]] = best
         user = self.fitted.users[self._users[user_idx]]
         now = index_of[ordered(self.fitted, user, self._items[best], self.method, self.candidates)]
-        asked = np.arange(self.num_items) if item_indices is None else np.asarray(item_indices)
+        wanted = np.arange(self.num_items) if item_indices is None else np.asarray(item_indices)
         where = np.full(max(self.total_items, self.num_items), -1, np.int64)
-        where[asked] = np.arange(len(asked))
+        where[wanted] = np.arange(len(wanted))
         rest = ranked[~np.isin(ranked, best)]
         return np.concatenate([now, rest]), exchanged(scores, where[best], where[now])

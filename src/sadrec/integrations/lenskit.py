@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from sadrec.data import Interactions
-from sadrec.integrations._common import CANDIDATES, checked, made, ordered, places, require
+from sadrec.integrations._common import CANDIDATES, checked, made, ordered, require
 
 require("LensKit", "lenskit", "2025.8", "2027")
 
@@ -19,7 +19,7 @@ from pydantic import BaseModel, Field  # noqa: E402
 __all__ = ["SADConfig", "SADRanker", "SADRankerConfig", "SADScorer", "sad_pipeline"]
 
 _FITS: "WeakKeyDictionary[Any, dict[str, Any]]" = WeakKeyDictionary()
-"""What was trained on a data set that is still there: a scorer and a ranker of the same settings share one fit."""
+"""Fits by data set, as long as that exists: a scorer and a ranker of the same settings share one fit."""
 
 
 class SADConfig(BaseModel):
@@ -41,18 +41,18 @@ class _Trained(Component, Trainable):  # type: ignore[misc]
     """A component that has a model of sadrec: one that it trains, or one that it was given."""
 
     config: SADConfig
-    _given = False
+    was_given = False
 
     @classmethod
     def of(cls, model: Any, **config: Any) -> Self:
         """Return a component of a fitted model, which ``train`` leaves as it is; ids are those of the data sets."""
         params = {name: value for name, value in model.get_params().items() if _plain(value)}
         component = cls(model=type(model).__name__, settings=params, **config)
-        component.fitted, component._given = model, True
+        component.fitted, component.was_given = model, True
         return component
 
     def is_trained(self) -> bool:
-        """Whether there is a model to ask."""
+        """Whether there is a fitted model."""
         return hasattr(self, "fitted")
 
     def train(self, data: Dataset, options: TrainingOptions | None = None) -> None:
@@ -62,7 +62,7 @@ class _Trained(Component, Trainable):  # type: ignore[misc]
         the options is used only where ``random_state`` is None.
         """
         options = TrainingOptions() if options is None else options
-        if self._given or (self.is_trained() and not options.retrain):
+        if self.was_given or (self.is_trained() and not options.retrain):
             return
         settings = dict(self.config.settings)
         if "random_state" in settings and settings["random_state"] is None:
@@ -73,15 +73,15 @@ class _Trained(Component, Trainable):  # type: ignore[misc]
             fits[key] = made(self.config.model, settings).fit(interactions(data), show_progress=False)
         self.fitted = fits[key]
 
-    def _asked(self, query: RecQuery) -> tuple[Any, Any]:
-        """Return the model that knows the user of a query, and the user's id; None for one who cannot be known."""
+    def _model_and_user(self, query: RecQuery) -> tuple[Any, Any]:
+        """Return the model with a vector of the query's user, and the user's id; None if there is no such vector."""
         model = self.fitted
-        if query.user_id is not None and places(model.state.users, [query.user_id])[0] >= 0:
+        if query.user_id is not None and model.state.users.rows([query.user_id])[0] >= 0:
             return model, query.user_id
         history = query.query_items
         if history is None or not len(history):
             return None, None
-        liked = places(model.state.items, history.ids())
+        liked = model.state.items.rows(history.ids())
         if not (liked >= 0).any():
             return None, None
         return model.visitor(model.items[liked[liked >= 0]]), "visitor"
@@ -103,10 +103,10 @@ class SADScorer(_Trained):
     def __call__(self, query: RecQuery, items: ItemList) -> ItemList:
         """Return the items with scores."""
         query = RecQuery.create(query)
-        model, user = self._asked(query)
+        model, user = self._model_and_user(query)
         scores = np.full(len(items), np.nan, np.float32)
         if model is not None:
-            columns = places(model.state.items, items.ids())
+            columns = model.state.items.rows(items.ids())
             scores[columns >= 0] = model.scores([user])[0][columns[columns >= 0]]
         return ItemList(items, scores=scores)
 
@@ -118,7 +118,7 @@ class SADRanker(_Trained):
     scores) "margin"; those behind keep the order of their scores. Scores and other fields stay; items without a score
     are left out. Users and items that the model does not know stay in the order of the scores.
 
-    It takes the query beside ``items`` and ``n``, to know the user: :func:`sad_pipeline` connects it.
+    It takes the query as well as ``items`` and ``n``, to know the user: :func:`sad_pipeline` connects it.
     """
 
     config: SADRankerConfig
@@ -132,14 +132,14 @@ class SADRanker(_Trained):
         method, candidates = checked(self.config.method, self.config.candidates)
         best = items.top_n()
         length = n if n is not None else self.config.n
-        model, user = (None, None) if method == "margin" else self._asked(RecQuery.create(query))
+        model, user = (None, None) if method == "margin" else self._model_and_user(RecQuery.create(query))
         if model is not None and len(best):
-            playing = places(model.state.items, best[np.arange(min(candidates, len(best)))].ids())
-            known = np.flatnonzero(playing >= 0)
-            now = ordered(model, user, playing[known], method, len(known))
-            place_of = dict(zip(playing[known].tolist(), known.tolist(), strict=True))
+            playing = model.state.items.rows(best[np.arange(min(candidates, len(best)))].ids())
+            present = np.flatnonzero(playing >= 0)
+            now = ordered(model, user, playing[present], method, len(present))
+            place_of = dict(zip(playing[present].tolist(), present.tolist(), strict=True))
             order = np.arange(len(best))
-            order[known] = [place_of[item] for item in now.tolist()]
+            order[present] = [place_of[item] for item in now.tolist()]
             best = ItemList(best[order], ordered=True, rank=np.arange(1, len(best) + 1))  # not the ranks of before
         return best if length is None or length < 0 else best[np.arange(min(length, len(best)))]
 
@@ -176,7 +176,7 @@ def sad_pipeline(
         chosen = {"model": model, "settings": settings or {}}
         scorer, ranker = SADScorer(**chosen), SADRanker(**chosen, **own)
     elif settings:
-        raise ValueError("settings are for a model that is to be trained: give its name, such as 'SAD', beside them")
+        raise ValueError("settings are for a model that is to be trained: give its name, such as 'SAD', with them")
     else:
         scorer, ranker = SADScorer.of(model), SADRanker.of(model, **own)
     builder = topn_pipeline(scorer, name=name).modify()

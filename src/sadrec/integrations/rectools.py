@@ -6,10 +6,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sadrec._core.types import SlateMethod
 from sadrec.data import Interactions
-from sadrec.integrations._common import CANDIDATES, checked, made, ordered, places, require
+from sadrec.integrations._common import CANDIDATES, checked, made, ordered, require
 from sadrec.models import SAD
-from sadrec.ranking.rank import SlateMethod
 
 require("RecTools", "rectools", "0.19", "0.20")
 
@@ -107,16 +107,18 @@ class SADModel(VectorModel):  # type: ignore[misc]
         self, user_ids: Any, dataset: Any, k: int, filter_viewed: bool, sorted_item_ids_to_recommend: Any
     ) -> Triplet:
         model, users = self.fitted, dataset.user_id_map.convert_to_external(user_ids)
-        columns = places(model.state.items, dataset.item_id_map.external_ids)  # the model's, by internal id
-        asked = np.arange(len(columns)) if sorted_item_ids_to_recommend is None else sorted_item_ids_to_recommend
-        allowed = columns[asked][columns[asked] >= 0]
+        columns = model.state.items.rows(dataset.item_id_map.external_ids)  # the model's, by internal id
+        wanted = np.arange(len(columns)) if sorted_item_ids_to_recommend is None else sorted_item_ids_to_recommend
+        allowed = columns[wanted][columns[wanted] >= 0]
         if not len(allowed):
             return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.float32)
         all_of_it = len(allowed) == len(model.items)
         seen = dataset.get_user_item_matrix(include_weights=False)[user_ids].tocoo()
-        known = columns[seen.col] >= 0
+        present = columns[seen.col] >= 0
         shape = len(user_ids), len(model.items)
-        viewed = sp.csr_matrix((np.ones(known.sum(), np.float32), (seen.row[known], columns[seen.col[known]])), shape)
+        viewed = sp.csr_matrix(
+            (np.ones(present.sum(), np.float32), (seen.row[present], columns[seen.col[present]])), shape
+        )
         length = min(k if self.method == "margin" else max(k, self.candidates), len(model.items))
         items, scores = model.recommend(
             users,
@@ -143,11 +145,11 @@ class SADModel(VectorModel):  # type: ignore[misc]
 
     def _get_users_factors(self, dataset: Any) -> Factors:
         model = self.fitted
-        return Factors(_rows(model.user_vectors(), places(model.state.users, dataset.user_id_map.external_ids)))
+        return Factors(_rows(model.user_vectors(), model.state.users.rows(dataset.user_id_map.external_ids)))
 
     def _get_items_factors(self, dataset: Any) -> Factors:
         model = self.fitted
-        return Factors(_rows(model.item_vectors(), places(model.state.items, dataset.item_id_map.external_ids)))
+        return Factors(_rows(model.item_vectors(), model.state.items.rows(dataset.item_id_map.external_ids)))
 
 
 class SADReranker(Reranker):  # type: ignore[misc]
@@ -176,15 +178,15 @@ class SADReranker(Reranker):  # type: ignore[misc]
         """Return how many of the user's candidates come after each."""
         model = self.model.fitted if isinstance(self.model, SADModel) else self.model
         scores = np.empty(len(candidates))
-        items = places(model.state.items, candidates[Columns.Item].to_numpy())
+        items = model.state.items.rows(candidates[Columns.Item].to_numpy())
         for user, rows in candidates.groupby(Columns.User, sort=False).indices.items():
-            known = rows[items[rows] >= 0] if places(model.state.users, [user])[0] >= 0 else rows[:0]
-            order = ordered(model, user, items[known], self.method, len(known))
-            if self.method == "margin" and len(known):
-                order = model.state.items.positions(model.rank(user, model.items[items[known]]).items)
-            row_of = dict(zip(items[known].tolist(), known.tolist(), strict=True))
+            present = rows[items[rows] >= 0] if model.state.users.rows([user])[0] >= 0 else rows[:0]
+            order = ordered(model, user, items[present], self.method, len(present))
+            if self.method == "margin" and len(present):
+                order = model.state.items.positions(model.rank(user, model.items[items[present]]).items)
+            row_of = dict(zip(items[present].tolist(), present.tolist(), strict=True))
             first = [row_of[item] for item in order.tolist()]
-            listed = np.concatenate([np.array(first, np.int64), rows[~np.isin(rows, known)]])
+            listed = np.concatenate([np.array(first, np.int64), rows[~np.isin(rows, present)]])
             scores[listed] = np.arange(len(listed))[::-1]
         return scores
 

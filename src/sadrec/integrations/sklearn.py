@@ -12,13 +12,12 @@ import polars as pl
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sadrec._check import one_of, seed, whole
-from sadrec.data import Interactions
-from sadrec.data.ids import as_id_array
+from sadrec._core.check import one_of, seed, whole
+from sadrec._core.types import SlateMethod
+from sadrec.data import Interactions, as_id_array
 from sadrec.evaluation import evaluate_top_n
-from sadrec.integrations._common import CANDIDATES, checked, exchanged, ordered, places, require
+from sadrec.integrations._common import CANDIDATES, checked, exchanged, ordered, require
 from sadrec.models import SAD, NotFittedError
-from sadrec.ranking.rank import SlateMethod
 
 require("scikit-learn", "scikit-learn", "1.5", "2")
 
@@ -69,7 +68,7 @@ class SADEstimator(BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def of(cls, model: Any, **parameters: Any) -> Self:
-        """Return an estimator of a model that is fitted on interactions, which can be asked at once."""
+        """Return a fitted estimator of a model that is fitted on interactions."""
         estimator = cls(model, **parameters)
         estimator.model_ = model
         return estimator
@@ -87,11 +86,11 @@ class SADEstimator(BaseEstimator):  # type: ignore[misc]
         """Return the mean margin over the catalogue for each row's user and item; NaN where one was not trained on."""
         users, items, _ = _columns(X)
         model = self._fitted()
-        rows, columns = places(model.state.users, users), places(model.state.items, items)
+        rows, columns = model.state.users.rows(users), model.state.items.rows(items)
         scores = np.full(len(users), np.nan)
-        known = (rows >= 0) & (columns >= 0)
-        for row in np.unique(rows[known]):
-            of_user = known & (rows == row)
+        present = (rows >= 0) & (columns >= 0)
+        for row in np.unique(rows[present]):
+            of_user = present & (rows == row)
             scores[of_user] = model.scores([model.users[row]])[0][columns[of_user]]
         return scores
 
@@ -113,17 +112,17 @@ class SADEstimator(BaseEstimator):  # type: ignore[misc]
         if model.state.seen is None:
             raise ValueError("score needs a model of interactions: this one was fitted on comparisons")
         train = Interactions(model.state.seen, model.state.users, model.state.items, None, False)
-        rows, columns = places(model.state.users, users), places(model.state.items, items)
-        known = (rows >= 0) & (columns >= 0)
-        held_out = sp.csr_matrix((np.ones(known.sum()), (rows[known], columns[known])), shape=train.matrix.shape)
+        rows, columns = model.state.users.rows(users), model.state.items.rows(items)
+        present = (rows >= 0) & (columns >= 0)
+        held_out = sp.csr_matrix((np.ones(present.sum()), (rows[present], columns[present])), shape=train.matrix.shape)
         new = (held_out - held_out.multiply(train.matrix != 0)).tocsr()
         new.eliminate_zeros()
         if not new.nnz:
             raise ValueError("no row is of a user and an item that were trained on: split with WithinUserKFold")
         new.data[:] = 1.0
         test = Interactions.from_csr(new, model.users, model.items)
-        asked = _InOrder(model, *checked(self.method, self.candidates))
-        return float(evaluate_top_n(asked, train, test, N=whole(self.N, "N", least=1))[self.measure])
+        ordered_model = _InOrder(model, *checked(self.method, self.candidates))
+        return float(evaluate_top_n(ordered_model, train, test, N=whole(self.N, "N", least=1))[self.measure])
 
     def _fitted(self) -> Any:
         if not hasattr(self, "model_"):

@@ -1,8 +1,32 @@
-"""What is learnt: SAD and BPR, their verbs and their files."""
+"""The models SAD and BPR, their verbs and their files."""
 
-from sadrec._record import CheckpointError
-from sadrec.models.base import ModelFileError, NotFittedError
-from sadrec.models.sad import BPR, SAD
-from sadrec.training.loop import DivergedError
+from typing import TYPE_CHECKING
+
+from sadrec._core.lazy import lazily
+
+if TYPE_CHECKING:
+    from sadrec._core.record import CheckpointError
+    from sadrec.models.base import Estimator, ModelFileError, NotFittedError, documented
+    from sadrec.models.export import ExportPart, ExportWork, Lists, Written, read_manifest
+    from sadrec.models.files import load_model, pack_ids, pack_seen, refusing, unpack_ids, unpack_seen
+    from sadrec.models.newcomers import known_features, with_rows
+    from sadrec.models.sad import BPR, SAD
+    from sadrec.training.loop import DivergedError, checkpoints_in
+    from sadrec.training.settings import TrainingSettings
 
 __all__ = ["BPR", "SAD", "CheckpointError", "DivergedError", "ModelFileError", "NotFittedError"]
+
+if not TYPE_CHECKING:
+    __getattr__ = lazily(
+        __name__,
+        {
+            "._core.record": "CheckpointError",
+            "base": "Estimator ModelFileError NotFittedError documented",
+            "export": "Lists ExportPart ExportWork Written read_manifest",
+            "files": "load_model pack_ids pack_seen refusing unpack_ids unpack_seen",
+            "newcomers": "known_features with_rows",
+            "sad": "BPR SAD",
+            ".training.loop": "DivergedError checkpoints_in",
+            ".training.settings": "TrainingSettings",
+        },
+    )

@@ -8,15 +8,15 @@ from dataclasses import MISSING
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
-from sadrec._files import FileFormatError
-from sadrec._settings import declared, described, members
+from sadrec._core.files import FileFormatError
+from sadrec._core.settings import declared, described, members
 from sadrec.data.ids import IdArray, Ids
 
 Model = TypeVar("Model")
 
 
 class NotFittedError(ValueError, AttributeError):
-    """A question was asked before ``fit``."""
+    """The model is not fitted yet."""
 
 
 class ModelFileError(FileFormatError):
@@ -27,7 +27,7 @@ class Estimator(ABC):
     """A model with settings, which learns from data and then answers questions about users and items by their ids.
 
     A model is a dataclass (``@dataclass(eq=False, repr=False)``) whose fields are its settings, each declared by
-    :func:`sadrec._settings.setting`; the decorator :func:`documented` lists them in its docstring.
+    :func:`sadrec._core.settings.setting`; the decorator :func:`documented` lists them in its docstring.
     """
 
     _learnt: ClassVar[tuple[str, ...]] = ("user_ids", "item_ids")
@@ -43,15 +43,15 @@ class Estimator(ABC):
     # -- settings -----------------------------------------------------------------------------------------------------
 
     def __new__(cls, *given: Any, **settings: Any) -> Self:
-        """Refuse settings that there are not; left to itself, the constructor would name a class that nobody knows."""
-        known = declared(cls)
+        """Refuse unknown settings; the error of Python's own would name an internal class."""
+        names = declared(cls)
         owner = next(kind for kind in cls.__mro__ if "__init__" in vars(kind))
         if "__dataclass_fields__" not in vars(owner):  # a constructor of its own
             return super().__new__(cls)
         for name in settings:
-            if name not in known:
+            if name not in names:
                 raise TypeError(unknown_setting(name, cls))
-        positional = [name for name, entry in known.items() if not entry.kw_only]
+        positional = [name for name, entry in names.items() if not entry.kw_only]
         if len(given) > len(positional):
             raise TypeError(
                 f"{cls.__name__} takes {' and '.join(positional) or 'nothing'} without a name, and {len(given)} values "
@@ -64,14 +64,14 @@ class Estimator(ABC):
         return {name: getattr(self, name) for name in declared(self)}
 
     def set_params(self, **settings: Any) -> Self:
-        """Change settings and return the model; they count from the next ``fit`` on.
+        """Change settings and return the model; the next ``fit`` uses them.
 
         Those in a mapping of settings (``advanced``) go by their own names as well.
         """
-        known = declared(self)
-        inside = {key: name for name, entry in known.items() for key in members(entry)}
+        names = declared(self)
+        inside = {key: name for name, entry in names.items() for key in members(entry)}
         for name in settings:
-            if name not in known and name not in inside:
+            if name not in names and name not in inside:
                 raise ValueError(unknown_setting(name, type(self)))
         for name, value in settings.items():
             if name in inside:
@@ -99,15 +99,15 @@ class Estimator(ABC):
 
     @property
     def is_fitted(self) -> bool:
-        """Whether there is something to ask."""
+        """Whether the model is fitted."""
         return self._learnt[0] in self.__dict__ or "_making" in self.__dict__
 
     def learn_when_asked(self, making: Callable[[], Any]) -> None:
-        """Have what is learnt made when a question first needs it, or a copy of the model is made."""
+        """Delay computing the state until a question, or a copy of the model, needs it."""
         self.__dict__["_making"] = making
 
     def forget(self) -> None:
-        """Be a model that is not fitted."""
+        """Drop the state: the model is unfitted afterwards."""
         for name in ("_making", *self._learnt):
             self.__dict__.pop(name, None)
 
@@ -155,17 +155,17 @@ class Estimator(ABC):
 
 
 def unknown_setting(name: str, cls: type) -> str:
-    """Say that a class has no such setting, and which it has."""
+    """Return the error message for an unknown setting: the nearest name, and all settings of the class."""
     for group, entry in declared(cls).items():
         if name in members(entry):
             return f"unknown setting {name!r}: {cls.__name__} takes it as {group}={{{name!r}: ...}}"
-    known = list(declared(cls))
-    near = difflib.get_close_matches(name, known, 1)
+    settings = list(declared(cls))
+    near = difflib.get_close_matches(name, settings, 1)
     meant = f"did you mean {near[0]!r}? " if near else ""
-    return f"unknown setting {name!r}: {meant}{cls.__name__} has {', '.join(known) or 'none'}"
+    return f"unknown setting {name!r}: {meant}{cls.__name__} has {', '.join(settings) or 'none'}"
 
 
 def documented(cls: type[Model]) -> type[Model]:
-    """Put the declared settings into the docstring of a class, where it says ``{settings}``."""
+    """Replace ``{settings}`` in the docstring of a class by its declared settings."""
     cls.__doc__ = inspect.cleandoc(cls.__doc__ or "").replace("{settings}", described(cls))
     return cls

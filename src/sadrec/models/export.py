@@ -1,4 +1,4 @@
-"""Recommendations for everybody: written to a folder part by part, and continued after whatever stopped them.
+"""Recommendations for everybody, written to a folder part by part, and resumable.
 
 The folder holds ``part-000000.parquet``, ... and, once all are there, ``_manifest.json``. While parts are missing, a
 record of each finished one is kept in ``.work``. A part is written whole or not at all, and its rows depend on nothing
@@ -20,16 +20,15 @@ import polars as pl
 import scipy.sparse as sp
 import xxhash
 
-from sadrec import _check
-from sadrec._files import FileFormatError, checksum_of, fingerprint, plain, write_arrays, write_whole
-from sadrec._record import CheckpointError, Records, differences, discard, locked
-from sadrec._types import Positions
+from sadrec._core import check
+from sadrec._core.files import FileFormatError, checksum_of, fingerprint, plain, write_arrays, write_whole
+from sadrec._core.record import CheckpointError, Records, differences, discard, locked
+from sadrec._core.types import METHODS, Method, Positions
 from sadrec.data import Interactions
 from sadrec.data.ids import Ids
 from sadrec.data.parquet import id_batches
 from sadrec.models.files import pack_seen
 from sadrec.models.state import State
-from sadrec.ranking.rank import METHODS, Method
 from sadrec.ranking.top_n import recommend
 
 logger = logging.getLogger("sadrec")
@@ -40,12 +39,10 @@ _KIND = "recommendations"
 _WORK = ".work"
 _PARTS, _LEAST_USERS, _MOST_USERS, _MOST_ROWS = 64, 2048, 65536, 2**20
 
-Progress = Callable[[int], object]
-
 
 @dataclass(frozen=True)
-class Question:
-    """What is asked of every user."""
+class ListRequest:
+    """The request: the same for every user."""
 
     N: int
     method: Method = "margin"
@@ -53,8 +50,8 @@ class Question:
     leave_out: bool = True
 
 
-class Part(NamedTuple):
-    """Some of the users: which part they are, and their positions."""
+class ExportPart(NamedTuple):
+    """A part of the users: its number, and their positions."""
 
     number: int
     users: range | Positions
@@ -66,7 +63,7 @@ class Part(NamedTuple):
 
 
 class Written(NamedTuple):
-    """A part that is there."""
+    """A finished part."""
 
     name: str
     users: int
@@ -75,49 +72,49 @@ class Written(NamedTuple):
     checksum: str
 
 
-class Work(NamedTuple):
-    """What a worker needs to know, wherever it runs: files that it can reach, and the question."""
+class ExportWork(NamedTuple):
+    """The work of a worker: files that it can reach, and the request."""
 
     model: Path
     checksum: str
     excluded: Path | None
-    question: Question
+    question: ListRequest
     folder: Path
 
 
 class PartEngine(Protocol):
-    """Writes parts somewhere else than in this process: ``sadrec.cluster.Ray`` does."""
+    """An engine that writes parts in other processes, such as ``sadrec.cluster.Ray``."""
 
-    def write_parts(self, work: Work, parts: Iterable[Part], done: Callable[[Written], object]) -> None:
-        """Have every part written by some worker, and call ``done`` when it is."""
+    def write_parts(self, work: ExportWork, parts: Iterable[ExportPart], done: Callable[[Written], object]) -> None:
+        """Have workers write every part, and call ``done`` after each."""
         ...
 
 
 class Lists:
     """The best items of any users, as rows (user, rank, item, score): the same in every process."""
 
-    def __init__(self, state: State, excluded: Any, question: Question, num_threads: int) -> None:
-        """Take a model and what to leave out for each of its users; None: what was seen in training."""
+    def __init__(self, state: State, excluded: Any, question: ListRequest, num_threads: int) -> None:
+        """Take a state and the items to leave out for each user (None: those seen in training)."""
         self._state, self._question, self._threads = state, question, num_threads
-        self._known = state.seen if excluded is None else excluded
+        self._excluded = state.seen if excluded is None else excluded
 
     @cached_property
     def _items(self) -> pl.Series:
         return pl.Series("item", self._state.items.array)
 
-    def of(self, users: range | Positions, progress: Progress | None = None) -> pl.DataFrame:
-        """Return the rows of some users; those of a user for whom nothing is left are none."""
-        asked, question = np.asarray(users, np.int64), self._question
-        known = self._known
-        if known is not None:
-            known = known[users.start : users.stop] if isinstance(users, range) else known[asked]
+    def of(self, users: range | Positions, progress: Callable[[int], object] | None = None) -> pl.DataFrame:
+        """Return the rows of some users; a user without items left has none."""
+        rows, question = np.asarray(users, np.int64), self._question
+        excluded = self._excluded
+        if excluded is not None:
+            excluded = excluded[users.start : users.stop] if isinstance(users, range) else excluded[rows]
         items, scores = recommend(
             self._state.belief,
-            asked,
+            rows,
             question.N,
             method=question.method,
             candidates=question.candidates,
-            liked=known,
+            liked=excluded,
             leave_out_liked=question.leave_out,
             index=self._state.index if self._state.belief.by_product else None,
             num_threads=self._threads,
@@ -125,11 +122,11 @@ class Lists:
         )
         real = items >= 0
         row, place = np.nonzero(real)
-        names = pl.Series("user", self._state.users.array[asked])
+        names = pl.Series("user", self._state.users.array[rows])
         columns = names.gather(row), pl.Series("rank", (place + 1).astype(np.int32)), self._items.gather(items[real])
         return pl.DataFrame([*columns, pl.Series("score", scores[real])])
 
-    def write(self, part: Part, folder: Path, progress: Progress | None = None) -> Written:
+    def write(self, part: ExportPart, folder: Path, progress: Callable[[int], object] | None = None) -> Written:
         """Write the file of a part, whole or not at all."""
         frame, content = self.of(part.users, progress), BytesIO()
         frame.write_parquet(content)
@@ -145,7 +142,7 @@ def recommend_everybody(
     *,
     users: Any,
     exclude: Any,
-    question: Question,
+    question: ListRequest,
     engine: PartEngine | None,
     output: str | Path,
     part_users: int | None,
@@ -156,18 +153,18 @@ def recommend_everybody(
 
     ``checksum`` tells the model from others, and ``save`` writes it to a file for workers in other processes.
     """
-    from sadrec._progress import Bar
+    from sadrec._core.progress import Bar
 
     question = _checked(question, len(state.items))
     if engine is not None and not hasattr(engine, "write_parts"):
         raise TypeError(f"engine must be None (this process) or sadrec.cluster.Ray(...), not {engine!r}")
-    asked = users_asked(state.users, users)
+    chosen = users_asked(state.users, users)
     excluded = None if exclude is None else exclusions(state, exclude)
-    size = _part_users(len(asked), question.N, part_users)
-    same = isinstance(asked, range)
+    size = _part_users(len(chosen), question.N, part_users)
+    same = isinstance(chosen, range)
     identity = {
         "model": checksum,
-        "users": len(asked) if same else fingerprint(asked),
+        "users": len(chosen) if same else fingerprint(chosen),
         "exclude": None if excluded is None else fingerprint(excluded.indptr.astype(np.int64), excluded.indices),
         "filter_already_liked_items": question.leave_out,
         "N": question.N,
@@ -176,11 +173,11 @@ def recommend_everybody(
         "part_users": size,
     }
     folder = Folder(output, identity)
-    starts = range(0, max(len(asked), 1), size)  # of no users, one part without rows
+    starts = range(0, max(len(chosen), 1), size)  # of no users, one part without rows
     with folder.held() as written:
-        parts = [Part(number, asked[start : start + size]) for number, start in enumerate(starts)]
+        parts = [ExportPart(number, chosen[start : start + size]) for number, start in enumerate(starts)]
         left = [part for part in parts if part.name not in written]
-        total, there = len(asked), sum(part.users for part in written.values())
+        total, there = len(chosen), sum(part.users for part in written.values())
         title = "recommending"
         with Bar(total=total, initial=there, unit="user", desc=title, disable=None if show_progress else True) as bar:
             if not left:
@@ -201,41 +198,41 @@ def recommend_everybody(
     return pl.scan_parquet([folder.path / part.name for part in parts])
 
 
-def _checked(question: Question, items: int) -> Question:
-    """Check the values; nobody gets more than there is."""
+def _checked(question: ListRequest, items: int) -> ListRequest:
+    """Check the values; N is at most the number of items."""
     if question.method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}, not {question.method!r}")
-    N, candidates = _check.whole(question.N, "N"), _check.whole(question.candidates, "candidates", least=1)
-    leave_out = _check.flag(question.leave_out, "filter_already_liked_items")
-    return Question(min(N, items), question.method, candidates, leave_out)
+    N, candidates = check.whole(question.N, "N"), check.whole(question.candidates, "candidates", least=1)
+    leave_out = check.flag(question.leave_out, "filter_already_liked_items")
+    return ListRequest(min(N, items), question.method, candidates, leave_out)
 
 
 def _part_users(users: int, N: int, given: int | None) -> int:
-    """Return how many users a part has: enough for work, few enough for memory, and not all in a few parts."""
+    """Return the number of users in a part: a 64th, within bounds for work and for memory."""
     if given is not None:
-        return _check.whole(given, "part_users", least=1)
+        return check.whole(given, "part_users", least=1)
     wanted = min(max(-(-users // _PARTS), _LEAST_USERS), _MOST_USERS)
     return max(min(wanted, _MOST_ROWS // max(N, 1)), 1)
 
 
-def users_asked(known: Ids, users: Any) -> range | Positions:
-    """Return the positions of the users asked about, each once and in order; unknown ones raise an UnknownIdError.
+def users_asked(all_users: Ids, users: Any) -> range | Positions:
+    """Return the positions of the requested users, each once and in order; unknown ones raise an UnknownIdError.
 
     ``users`` are ids, a path of Parquet with a column of users, or None for all.
     """
     if users is None:
-        return range(len(known))
-    asked = np.zeros(len(known), np.bool_)
+        return range(len(all_users))
+    chosen = np.zeros(len(all_users), np.bool_)
     if isinstance(users, str | Path):
         for (ids,) in id_batches(users, ["user"]):
-            asked[known.positions(ids)] = True
+            chosen[all_users.positions(ids)] = True
     else:
-        asked[known.positions(users)] = True
-    return range(len(known)) if asked.all() else np.flatnonzero(asked)
+        chosen[all_users.positions(users)] = True
+    return range(len(all_users)) if chosen.all() else np.flatnonzero(chosen)
 
 
 def exclusions(state: State, exclude: Any) -> Any:
-    """Return what to leave out, CSR (users x items); users and items that the model does not know do not matter."""
+    """Return the items to leave out, CSR (users x items); unknown users and items are ignored."""
     if isinstance(exclude, Interactions):
         entries = exclude.matrix.tocoo()
         pairs: Iterator[tuple[Any, Any]] = iter([(exclude.users[entries.row], exclude.items[entries.col])])
@@ -260,9 +257,9 @@ def exclusions(state: State, exclude: Any) -> Any:
 
 
 def _work(
-    state: State, checksum: str, save: Callable[[Path], object], excluded: Any, question: Question, folder: "Folder"
-) -> Work:
-    """Put what workers need into files; a model that was read from a file that is still there needs no other."""
+    state: State, checksum: str, save: Callable[[Path], object], excluded: Any, question: ListRequest, folder: "Folder"
+) -> ExportWork:
+    """Write the files that workers need; the model's own file is used if it still exists."""
     model = None
     if state.file is not None:
         try:
@@ -277,11 +274,11 @@ def _work(
     if excluded is not None:
         path = folder.work / "excluded"
         write_arrays(path, pack_seen(excluded), {"kind": "excluded", "shape": list(excluded.shape)})
-    return Work(model, checksum, path, question, folder.path)
+    return ExportWork(model, checksum, path, question, folder.path)
 
 
 class Folder:
-    """A folder of parts that belong to one question, which ``identity`` tells from others."""
+    """A folder of parts of one request, identified by ``identity``."""
 
     def __init__(self, path: str | Path, identity: Mapping[str, Any]) -> None:
         if "://" in str(path):
@@ -298,7 +295,7 @@ class Folder:
 
     @contextmanager
     def held(self) -> Iterator[dict[str, Written]]:
-        """Hold the folder for this process, and yield the parts that are there."""
+        """Lock the folder for this process, and yield the finished parts."""
         manifest = self._manifest()
         if manifest is None and not self.work.is_dir() and self.path.is_dir() and any(self.path.iterdir()):
             raise CheckpointError(
@@ -317,7 +314,7 @@ class Folder:
                 raise
 
     def keep(self, part: Written) -> None:
-        """Remember that a part is there."""
+        """Record a finished part."""
         file = self.path / part.name
         if not file.is_file() or file.stat().st_size != part.bytes:
             raise ValueError(
@@ -328,7 +325,7 @@ class Folder:
         self._written[part.name] = part
 
     def finish(self, names: list[str]) -> None:
-        """Write the manifest: from now on all is there."""
+        """Write the manifest, which marks the folder as complete."""
         parts = [self._written[name] for name in names]
         content = {
             "kind": _KIND,
@@ -341,57 +338,57 @@ class Folder:
         write_whole(self.path / MANIFEST, json.dumps(content, indent=1) + "\n")
 
     def tidy(self) -> None:
-        """Remove what is of no more use: records, and unfinished files of killed workers."""
+        """Remove records, and unfinished files of killed workers."""
         discard(self.work)
         for file in self.path.glob(".part-*.part"):
             file.unlink(missing_ok=True)
 
     def _manifest(self) -> dict[str, Any] | None:
-        """Return what the manifest says, None without one; one of another question raises a CheckpointError."""
+        """Return the manifest, or None; the manifest of another request raises a CheckpointError."""
         content = read_manifest(self.path)
         if content is not None and content["identity"] != self._identity:
             different = ", ".join(differences(content["identity"], self._identity))
             raise CheckpointError(
                 f"the folder {str(self.path)!r} holds the answers to another call ({different}): give another folder, "
-                "or delete this one to start anew"
+                "or delete this one to start again"
             )
         return content
 
     def _look(self, manifest: Mapping[str, Any] | None) -> None:
-        """Find the parts that are there and whole."""
+        """Find the parts that are finished and undamaged."""
         if manifest is not None:
-            found = [Written(**part) for part in manifest["parts"]]
+            parts = [Written(**part) for part in manifest["parts"]]
         else:
             names = (name for name in self._records.names() if name != "plan")
             records = (self._records.read(name) for name in names)
-            found = [Written(**record[0]) for record in records if record is not None]
-        for part in found:
+            parts = [Written(**record[0]) for record in records if record is not None]
+        for part in parts:
             file = self.path / part.name
             if file.is_file() and _file_checksum(file) == part.checksum:
                 self._written[part.name] = part
             else:
                 logger.warning("%s is missing or damaged, and is computed again", file)
-        if manifest is not None and len(self._written) < len(found):
+        if manifest is not None and len(self._written) < len(parts):
             (self.path / MANIFEST).unlink(missing_ok=True)  # what it says is not so any more
             for part in self._written.values():
                 self._records.write(Path(part.name).stem, part._asdict())
 
 
 def read_manifest(folder: Path) -> dict[str, Any] | None:
-    """Return what the manifest of a folder of recommendations says; None where there is none, or a damaged one."""
+    """Return the manifest of a folder of recommendations, or None if it is missing or damaged."""
     try:
         content = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         parts = [Written(**part) for part in content["parts"]]
         named = [part.name for part in parts]
         counts = [number for part in parts for number in (part.users, part.rows, part.bytes)]
-        if not all(map(_check.is_whole, counts)) or any(Path(name).name != name for name in named):
+        if not all(map(check.is_whole, counts)) or any(Path(name).name != name for name in named):
             raise ValueError("its parts are not files of this folder")
-        known = content["kind"] == _KIND and content["format"] == FORMAT and isinstance(content["identity"], dict)
+        valid = content["kind"] == _KIND and content["format"] == FORMAT and isinstance(content["identity"], dict)
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError, RecursionError):
-        known = False
-    if not known:
+        valid = False
+    if not valid:
         raise CheckpointError(
             f"{str(folder / MANIFEST)!r} is damaged, or not of this version of sadrec: give another folder"
         )

@@ -1,4 +1,4 @@
-"""A model as a file: factors, bias, ids and what was seen, without any code in it."""
+"""Model files: factors, bias, ids and seen items, without any code."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec._check import number
-from sadrec._files import (
+from sadrec._core.check import number
+from sadrec._core.files import (
     FileFormatError,
     Pieces,
     checksum_for,
@@ -20,7 +20,7 @@ from sadrec._files import (
     read_arrays,
     write_arrays,
 )
-from sadrec._sparse import check_starts, checked_csr
+from sadrec._core.sparse import check_starts, checked_csr
 from sadrec.data.ids import IdArray, Ids, text_ids
 from sadrec.features.predictor import pack_features, unpack_features
 from sadrec.models.base import ModelFileError
@@ -31,8 +31,8 @@ from sadrec.ranking.controls import Controls
 from sadrec.ranking.results import Results
 from sadrec.ranking.ties import Ties
 from sadrec.training.engine import Learnt
+from sadrec.training.loop import Figures
 from sadrec.training.settings import Settings
-from sadrec.training.trainer import Figures
 
 Tensors = dict[str, NDArray[Any]]
 
@@ -44,7 +44,7 @@ _ID_KINDS = {"i": "<i8", "u": "<u8", "f": "<f8", "M": "<i8"}
 
 
 def save_model(path: str | Path, state: State, class_name: str, params: Mapping[str, Any]) -> None:
-    """Write a model, whole or not at all: what it has learnt, its class and its settings as they were given."""
+    """Write a model, whole or not at all: its state, its class and its settings as given."""
     write_arrays(Path(path), *_content(state, class_name, params))
 
 
@@ -71,8 +71,8 @@ def _content(state: State, class_name: str, params: Mapping[str, Any]) -> tuple[
             header["controls"] = list(controls.names)
             tensors |= {"control_mean": controls.mean, "control_covariance": controls.covariance}
     if state.features is not None:
-        header["features"], more = pack_features(state.features)
-        tensors |= more
+        header["features"], of_features = pack_features(state.features)
+        tensors |= of_features
     if state.results is not None:
         tensors |= {f"results_{name}": array for name, array in state.results._asdict().items()}
     return {**tensors, **pack_seen(state.seen)}, header
@@ -86,7 +86,7 @@ def write_learnt(
     class_name: str,
     params: Mapping[str, Any],
 ) -> None:
-    """Write a model that other processes have learnt, a piece at a time."""
+    """Write a model that other processes hold, a piece at a time."""
     k, rows = settings.factors, learnt.item_rows
     tensors: dict[str, NDArray[Any] | Pieces] = {
         "user_factors": learnt.user_factors,
@@ -110,7 +110,7 @@ def _header(
     ids: Mapping[str, str],
     pairing_scale: float | None = None,
 ) -> dict[str, Any]:
-    """Return what the header of a model says; ``ids`` are the types of its ids."""
+    """Return the header of a model file; ``ids`` are the types of its ids."""
     return {
         "kind": "model",
         "format": FORMAT,
@@ -135,10 +135,10 @@ def _settled_header(header: Mapping[str, Any]) -> tuple[Settings | None, list[An
 
 
 def load_model(path: str | Path, mmap: bool, verify: bool) -> tuple[State, str, dict[str, Any]]:
-    """Return what a model has learnt, the name of its class and its settings as given, or raise a ModelFileError.
+    """Return the state of a model, the name of its class and its settings as given, or raise a ModelFileError.
 
     Shapes, types and what code would follow (offsets, positions) are checked in any case, what was seen in training
-    when it is first asked for; numbers are checked only where they are verified or copied to memory.
+    when it is first needed; numbers are checked only where they are verified or copied to memory.
     """
     with refusing(path, "a sadrec model"):
         tensors, header = read_arrays(Path(path), "a sadrec model", verify)
@@ -166,14 +166,14 @@ def load_model(path: str | Path, mmap: bool, verify: bool) -> tuple[State, str, 
         lazily = mmap and not verify
         belief = _belief(tensors, header, parameters, finite=verify or not mmap)
         features = unpack_features(header.get("features"), tensors, _targets(parameters), finite=verify or not mmap)
-        known = seen if lazily else seen()
+        seen_rows = seen if lazily else seen()
         results = unpack_results(tensors, shape, finite=verify or not mmap)
-        return State(belief, users, items, known, settings, history, features, file, results), name, params
+        return State(belief, users, items, seen_rows, settings, history, features, file, results), name, params
 
 
 @contextmanager
 def refusing(path: str | Path, kind: str) -> Iterator[None]:
-    """Turn whatever goes wrong while a file is read into a ModelFileError that names the file."""
+    """Turn any error while a file is read into a ModelFileError that names the file."""
     try:
         yield
     except ModelFileError:
@@ -207,17 +207,17 @@ def _arrays(tensors: Tensors, names: Sequence[str], finite: bool) -> Tensors:
 
 
 def _targets(parameters: Parameters) -> dict[str, tuple[int, int]]:
-    """Return how many users and items there are, and how many numbers features predict of each."""
+    """Return the numbers of users and items, and the number of targets that features predict of each."""
     k, learns, has_bias = parameters.n_factors, parameters.rival_factors is not None, parameters.item_bias is not None
     return {"user": (parameters.n_users, k), "item": (parameters.n_items, k * (1 + learns) + has_bias)}
 
 
 def _belief(tensors: Tensors, header: Mapping[str, Any], parameters: Parameters, finite: bool) -> Belief:
-    """Take out the covariances of the parameters, where there are some, and check that they fit the parameters."""
+    """Take out the covariances of the parameters, if any, and check that they fit the parameters."""
     if header.get("pairing_scale") is None:
         return Point(parameters)
     if parameters.item_bias is None:
-        raise ValueError("it knows how sure it is, but has no item_bias")
+        raise ValueError("it has covariances, but no item_bias")
     n, m, k = parameters.n_users, parameters.n_items, parameters.n_factors + 1
     pairings = tensors["pairings"]
     shapes = {"user_covariance": (n, k, k), "item_covariance": (m, 2 * k, 2 * k), "population": (4, k - 1)}
@@ -263,7 +263,7 @@ def _controls(tensors: Tensors, names: Any) -> Controls:
 
 
 def _ties(tensors: Tensors, numbers: Any, parameters: Parameters, finite: bool) -> Ties:
-    """Take out how often items tie."""
+    """Take out the parameters of ties."""
     common, slope = (number(value, "ties", -np.inf) for value in numbers)
     widths = _arrays(tensors, ("tie_item", "tie_user"), finite)
     item, user = widths["tie_item"], widths["tie_user"]
@@ -284,7 +284,7 @@ def pack_ids(name: str, ids: IdArray, tensors: Tensors) -> str:
 
 
 def unpack_ids(name: str, kind: str, tensors: Tensors, count: int) -> IdArray:
-    """Return the ids as they were."""
+    """Return the ids that were packed."""
     if kind == "text":
         blob, offsets = tensors[name].tobytes(), tensors[f"{name}_offsets"]
         check_starts(offsets, count, len(blob), f"the list of {name}", "id")
@@ -297,7 +297,7 @@ def unpack_ids(name: str, kind: str, tensors: Tensors, count: int) -> IdArray:
 
 
 def unpack_results(tensors: Tensors, shape: tuple[int, int], finite: bool) -> Results | None:
-    """Return how the comparisons ended, checked, or None."""
+    """Return the results of comparisons, checked, or None."""
     if "results_user" not in tensors:
         return None
     results = Results(*(tensors[f"results_{name}"].view(np.ndarray) for name in Results._fields))
@@ -314,14 +314,14 @@ def unpack_results(tensors: Tensors, shape: tuple[int, int], finite: bool) -> Re
 
 
 def pack_seen(seen: Any) -> Tensors:
-    """Return what was seen in training as arrays."""
+    """Return the items seen in training as arrays."""
     if seen is None:
         return {}
     return {"seen_indptr": seen.indptr.astype(np.int64), "seen_indices": seen.indices, "seen_data": seen.data}
 
 
 def unpack_seen(tensors: Tensors, shape: tuple[int, int]) -> Any:
-    """Return what was seen in training, checked, or None."""
+    """Return the items seen in training, checked, or None."""
     if "seen_indptr" not in tensors:
         return None
     indptr, indices, data = (tensors[f"seen_{part}"] for part in ("indptr", "indices", "data"))

@@ -1,21 +1,20 @@
-"""Fit a model: resolve the settings, train here or by an engine, and return the state that was learnt."""
+"""Fit a model: resolve the settings, train here or by an engine, and return the new state."""
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sadrec import _check
-from sadrec._files import fingerprint
-from sadrec._memory import give_back
-from sadrec._settings import checked
-from sadrec._types import Positions
-from sadrec.data import Comparisons, DataWarning, Interactions, as_feedback, as_interactions
+from sadrec._core import check
+from sadrec._core.files import fingerprint
+from sadrec._core.memory import give_back
+from sadrec._core.settings import checked
+from sadrec._core.types import Positions
+from sadrec.data import Comparisons, DataWarning, Interactions, NothingLearnt, as_feedback, as_interactions
 from sadrec.data._matrix import make
 from sadrec.data.ids import Ids
-from sadrec.data.interactions import warn_of_repeated, weights_in
+from sadrec.data.interactions import warn_of_repeated, with_weights
 from sadrec.data.parquet import ParquetFiles, holds_interactions
 from sadrec.models.files import load_model, write_learnt
 from sadrec.models.state import State
@@ -23,18 +22,15 @@ from sadrec.models.variational import ModelSweeps
 from sadrec.ranking import Parameters
 from sadrec.ranking.belief import Point
 from sadrec.ranking.results import Results
-from sadrec.training.checkpoint import Checkpoints
-from sadrec.training.dataset import TrainingData, training_data
-from sadrec.training.defaults import Described, as_before, resolve
-from sadrec.training.engine import Course, Engine, Learnt, refuse_elsewhere, refuse_features
-from sadrec.training.epochs import Epochs
+from sadrec.training.dataset import TrainingData, check_size, training_data
+from sadrec.training.engine import Engine, Learnt, refuse_elsewhere, refuse_features
 from sadrec.training.factors import Factors, initial_factors
-from sadrec.training.features import Prepared
+from sadrec.training.features import Prepared, prepare
 from sadrec.training.layout import count
-from sadrec.training.loop import Step, run
+from sadrec.training.loop import CheckpointFolder, Checkpoints, Figures, Step, run
+from sadrec.training.resolve import Described, as_before, resolve
 from sadrec.training.settings import Settings
-from sadrec.training.size import check_size
-from sadrec.training.trainer import Figures, Trainer
+from sadrec.training.trainer import Trainer
 
 if TYPE_CHECKING:
     from sadrec.models.sad import SAD
@@ -44,7 +40,7 @@ Callback = Callable[[int, Figures, Any], bool | None]
 
 @dataclass(frozen=True)
 class Options:
-    """How a fit runs: the arguments of ``fit`` that are neither data nor settings."""
+    """Options of a fit: the arguments of ``fit`` that are neither data nor settings."""
 
     show_progress: bool = True
     validation: Any = None
@@ -65,25 +61,25 @@ def _resolved(
     model: "SAD", data: Described, given: dict[str, Any], start: State | None = None, kept: dict[str, Any] | None = None
 ) -> Settings:
     before = None if start is None else start.settings
-    seed = _check.seed(model.random_state)
+    seed = check.seed(model.random_state)
     return resolve(given, data, model._learn_rivals, seed, start is not None, before, kept)
 
 
 def gathered(
     data: Any, comparisons: Comparisons | None, weights: Any, dislikes: Any, start: State | None
 ) -> TrainingData:
-    """Return the data to train on here, its users and items behind those of the state to start from."""
+    """Return the training data; its users and items follow those of the state to start from."""
     ids = () if start is None else (start.users.array, start.items.array)
     if dislikes is not None and not isinstance(dislikes, int | float):
         dislikes = as_interactions(dislikes)
     feedback = as_feedback(data)
     if isinstance(weights, str) and isinstance(feedback, Interactions):
-        weights = weights_in(data, weights).matrix.data
+        weights = with_weights(data, weights)[1].matrix.data
     return training_data(feedback, comparisons, weights, dislikes, *ids)
 
 
 def files_for(data: Any, weights: Any, here: Mapping[str, Any], tables: tuple[Any, Any]) -> ParquetFiles:
-    """Return the files that an engine trains on, refusing other data, tables of features, and what must be ``here``."""
+    """Return the files that an engine trains on; raise on data, features and options that only this process can use."""
     if not (isinstance(data, ParquetFiles) or holds_interactions(data)):
         raise ValueError(
             "an engine trains on interactions in Parquet, which its workers read: write the data to a folder "
@@ -107,14 +103,18 @@ def train(
     data: TrainingData,
     start: State | None,
     options: Options,
+    tables: tuple[Any, Any] = (None, None),
     settings_before: Settings | None = None,
     seen_before: Any = None,
-    features: Prepared | None = None,
 ) -> None:
-    """Train a model on data, from the state ``start`` where one is given, and put the result into ``model.state``."""
+    """Train a model on data, from the state ``start`` where one is given, and put the result into ``model.state``.
+
+    ``tables`` are the features of items and of users.
+    """
     given, filled = checked(model), None
-    whole = data
-    if features is not None:
+    features, whole, earlier = None, data, None if start is None else start.features
+    if earlier is not None or any(table is not None for table in tables):
+        features = prepare(data, *tables, earlier)
         data, whole = features.data, features.whole
     if start is not None:
         continued = start.parameters
@@ -124,7 +124,7 @@ def train(
         if settings_before is not None:
             given = {}  # they were for the data of the fit before
     settings = _resolved(model, data, given, start, filled)
-    threads, held_out = _check.threads(model.num_threads), None
+    threads, held_out = check.threads(model.num_threads), None
     if options.validation is not None:
         validation = as_feedback(options.validation)
         validation = validation if features is None else features.of_trained(validation)
@@ -155,10 +155,24 @@ def train(
         first = State(Point(_parameters(factors)), whole.users, whole.items, seen, settings, history, results=results)
         step = _epochs(data, first, factors, threads, held_out, features)
 
-    def after_epoch(epoch: int, figures: Figures) -> bool:
-        return bool(options.callbacks) and _call_back(model, options.callbacks, epoch, figures, step.learnt)
-
     give_back()  # what preparing took: some numbers for every user
+    _run(model, step, options, checkpoints, history, step.learnt)
+    _warn_of_nothing(history)
+
+
+def _run(
+    model: "SAD",
+    step: Step,
+    options: Options,
+    checkpoints: CheckpointFolder | None,
+    history: list[Figures],
+    learnt: Callable[[], State] | None = None,
+) -> None:
+    """Run a step to the end, and put what it has learnt into the model; callbacks get what ``learnt`` returns."""
+
+    def after_epoch(epoch: int, figures: Figures) -> bool:
+        return bool(options.callbacks) and _call_back(model, options.callbacks, epoch, figures, learnt)
+
     try:
         run(
             step,
@@ -178,12 +192,11 @@ def train(
         raise
     finally:
         step.close()
-    _warn_of_nothing(model.state.history)
 
 
 def _epochs(
     data: TrainingData, first: State, factors: Factors, threads: int, held_out: Any, features: Prepared | None
-) -> Epochs:
+) -> Trainer:
     """Return epochs of gradient ascent that start at ``factors``, and change them in place."""
     settings = first.settings
     assert settings is not None
@@ -197,14 +210,14 @@ def _epochs(
         return replace(first, belief=Point(_parameters(full)), stored_seen=seen, features=predicted)
 
     centre = None if features is None else features.centre
-    trainer = Trainer(factors, settings, data.positives(settings), data.pair_sources(settings), threads, centre)
-    return Epochs(trainer, held_out, learnt)
+    given = data.positives(settings), data.pair_sources(settings)
+    return Trainer(factors, settings, *given, threads, centre, held_out, learnt)
 
 
 def train_on_files(
     model: "SAD", engine: Engine, files: ParquetFiles, comparisons: Comparisons | None, options: Options
 ) -> None:
-    """Have an engine read files and train, and take over what it learns, or the file that it is written to."""
+    """Have an engine read files and train; return the state, or that of the file it has written."""
     shared = engine.read(files, comparisons)
     try:
         if shared.shape[1] < 2:
@@ -213,17 +226,19 @@ def train_on_files(
         refuse_elsewhere(settings, options.validation, options.patience)
         history: list[Figures] = []
 
-        def keep(learnt: Learnt) -> None:
+        def keep(learnt: Learnt) -> State:
             _warn_of_nothing(history)
             if engine.output is None:
-                model.state = _brought_here(learnt, settings, history)
-                return
+                return _brought_here(learnt, settings, history)
             params = {**model.get_params(), "random_state": settings.seed}
             write_learnt(engine.output, learnt, settings, history, type(model).__name__, params)
-            model.state = load_model(engine.output, mmap=True, verify=False)[0]
+            return load_model(engine.output, mmap=True, verify=False)[0]
 
         identity = {"class": type(model).__name__, "files": shared.fingerprint(), "settings": settings.identity()}
-        shared.train(settings, _course(model, identity, options, history), keep)
+        checkpoints = None
+        if options.checkpoint is not None:
+            checkpoints = shared.checkpoints(options.checkpoint, identity, options.checkpoint_seconds)
+        _run(model, shared.step(settings, options.checkpoint, keep), options, checkpoints, history)
     finally:
         shared.end()
     rows, timed = shared.repeated
@@ -232,7 +247,7 @@ def train_on_files(
 
 
 def _brought_here(learnt: Learnt, settings: Settings, history: list[Figures]) -> State:
-    """Return as a state what was learnt elsewhere."""
+    """Return the state that an engine has learnt."""
     k, rows = settings.factors, learnt.item_rows
     tau = rows[:, k:] if settings.learn_rivals else None
     parameters = Parameters(learnt.user_factors.whole(), rows[:, :k], tau, learnt.item_bias)
@@ -244,19 +259,6 @@ def _brought_here(learnt: Learnt, settings: Settings, history: list[Figures]) ->
     return State(Point(parameters), Ids(learnt.users, "user"), Ids(learnt.items, "item"), seen, settings, history)
 
 
-def _course(model: "SAD", identity: Mapping[str, Any], options: Options, history: list[Figures]) -> Course:
-    """Return how a fit elsewhere goes."""
-    return Course(
-        identity,
-        options.checkpoint,
-        options.checkpoint_seconds,
-        partial(_call_back, model, options.callbacks),
-        options.show_progress,
-        type(model).__name__,
-        history,
-    )
-
-
 def _call_back(
     model: "SAD",
     callbacks: Iterable[Callback],
@@ -264,7 +266,7 @@ def _call_back(
     figures: Figures,
     learnt: Callable[[], State] | None = None,
 ) -> bool:
-    """Call all of them with a model of what is learnt so far, and return whether one stops the fit.
+    """Call all callbacks with a model of the present state, and return whether one stops the fit.
 
     Its state is made when a callback asks for it, and is not there afterwards: training goes on in the same arrays.
     """
@@ -282,7 +284,7 @@ def _warn_of_nothing(history: list[Figures]) -> None:
     if history and not any(figures["updates"] for figures in history):
         warnings.warn(
             "nothing was learnt: no user has both an item (of a weight above 0) and one that they did not touch",
-            DataWarning,
+            NothingLearnt,
             stacklevel=4,
         )
 
@@ -296,20 +298,10 @@ def _checkpoints(
     options: Options,
     features: Prepared | None,
 ) -> Checkpoints | None:
-    """Return where checkpoints are kept, with all that the result depends on."""
+    """Return the folder of checkpoints, with the identity of the fit."""
     if options.checkpoint is None:
         return None
-    identity = _identity(model, data, settings, factors, held_out, options)
-    if features is not None:
-        identity["features"] = fingerprint(*features.arrays())
-    return Checkpoints(options.checkpoint, identity, options.checkpoint_seconds)
-
-
-def _identity(
-    model: "SAD", data: TrainingData, settings: Settings, factors: Factors | None, held_out: Any, options: Options
-) -> dict[str, Any]:
-    """Return all that the result depends on."""
-    return {
+    identity = {
         "class": type(model).__name__,
         "data": data.fingerprint(),
         "settings": settings.identity(),
@@ -317,10 +309,13 @@ def _identity(
         "validation": None if held_out is None else fingerprint(*held_out.arrays),
         "stopping": [options.patience, options.monitor],
     }
+    if features is not None:
+        identity["features"] = fingerprint(*features.arrays())
+    return Checkpoints(options.checkpoint, identity, options.checkpoint_seconds)
 
 
 def _results(data: TrainingData, before: State | None) -> Results | None:
-    """Return how the comparisons ended, those before included."""
+    """Return the results of the comparisons, with those of earlier fits."""
     earlier = None if before is None else before.results
     if data.comparisons is None:
         return earlier
@@ -337,19 +332,23 @@ def _parameters(factors: Factors) -> Parameters:
 def _first_factors(
     data: TrainingData, settings: Settings, start: State | None, kept: Positions | None = None
 ) -> Factors:
-    """Return the factors to start from: small random ones, behind those of the model to start from.
+    """Return the factors to start from: the spectrum of interactions, or small random ones; or those of a model first.
 
     ``kept`` are the items of the data among those of the model, in order, where some are left out.
     """
+    from_spectrum = start is None and settings.loss == "softmax"
     factors = initial_factors(
         len(data.users),
         len(data.items),
         settings.factors,
-        settings.init_scale,
+        0.0 if from_spectrum else settings.init_scale,
         settings.learn_rivals,
         settings.bias,
         settings.seed,
     )
+    if from_spectrum:
+        data.start(factors, settings.length)
+        return factors
     if start is None:
         factors.users[~data.users_with_data()] = 0  # nothing is known of them
         return factors

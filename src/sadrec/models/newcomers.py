@@ -1,22 +1,25 @@
-"""Users and items that the fit has not seen: placed by likes, comparisons or features."""
+"""New users and items: their vectors from likes, comparisons or features."""
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from sadrec._types import Doubles, Floats, Positions
+from sadrec._core.sparse import as_csr
+from sadrec._core.types import Doubles, Floats, Positions
 from sadrec.data import Comparisons
 from sadrec.data._matrix import drop_disliked, enlarged, join_ids
-from sadrec.data.ids import Ids
+from sadrec.data.ids import IdArray, Ids
 from sadrec.features import Features
 from sadrec.features.predictor import ModelFeatures, Predictor, item_parts
 from sadrec.models.state import State
 from sadrec.ranking.belief import Gaussian
-from sadrec.ranking.fold_in import FoldIn
 from sadrec.ranking.logistic import Estimate
 from sadrec.ranking.parameters import Parameters, average_user
+
+if TYPE_CHECKING:
+    from sadrec.models.sad import SAD
 
 
 class Placed(NamedTuple):
@@ -42,13 +45,13 @@ def visitor_state(state: State, name: Any, liked: Any, comparisons: Comparisons 
     belief = state.belief.of_user(placed.vector, placed.covariance)
     if comparisons is not None:
         belief = belief.with_answers(*_answers(state, comparisons))
-    known = None if state.features is None else ModelFeatures(item=state.features.item)
-    visitor = State(belief, Ids([name], "user"), state.items, seen, state.settings, state.history, known)
+    features = None if state.features is None else ModelFeatures(item=state.features.item)
+    visitor = State(belief, Ids([name], "user"), state.items, seen, state.settings, state.history, features)
     visitor.__dict__["index"] = state.index  # the same items
     return visitor
 
 
-def place(state: State, liked: Any, comparisons: Comparisons | None, features: Any) -> tuple[FoldIn, Positions]:
+def place(state: State, liked: Any, comparisons: Comparisons | None, features: Any) -> tuple[Estimate, Positions]:
     """Return the vector of a visitor, and the positions of what they liked, each once."""
     columns = np.empty(0, np.int64)
     if liked is not None and comparisons is not None:
@@ -63,12 +66,12 @@ def place(state: State, liked: Any, comparisons: Comparisons | None, features: A
             raise ValueError("the comparisons are of several users, and a vector belongs to one: give those of one")
         folded = state.visitors.from_comparisons(*_answers(state, comparisons))
     elif features is None:
-        raise ValueError("nothing is known of the visitor: give liked, comparisons or features")
+        raise ValueError("the visitor has no data: give liked, comparisons or features")
     if features is None:
         return folded, columns
     centre = predicted_user(state, features)
     if liked is comparisons is None:
-        return FoldIn(Estimate(centre, lambda: _own_population(state), 0), 0), columns
+        return Estimate(centre, lambda: _own_population(state), 0), columns
     answers = len(columns) if comparisons is None else len(comparisons)
     return state.visitors.held_to(centre, folded, answers, comparisons is not None), columns
 
@@ -91,17 +94,47 @@ def vectors_from(state: State, user_items: Any) -> Floats:
     return vectors
 
 
+def known_to(seen: Any, users: Positions, user_items: Any, items: int) -> Any:
+    """Return the users' seen items, CSR, from ``user_items`` or from training; None without any."""
+    if user_items is None:
+        return None if seen is None else seen[users]
+    if isinstance(user_items, int | np.integer):
+        raise TypeError(f"user_items must be a sparse matrix, not {user_items}: did you mean N={user_items}?")
+    given = as_csr(user_items, "user_items")
+    if given.shape != (len(users), items):
+        raise ValueError(
+            f"user_items must have a row for each of the {len(users)} users asked about and a column for each "
+            f"of the model's {items} items, not the shape {given.shape}"
+        )
+    return given
+
+
+def recommend_known(
+    model: "SAD", users: IdArray, user_items: Any, on_unknown: str, own: dict[str, Any], options: dict[str, Any]
+) -> tuple[IdArray, Floats]:
+    """Return lists of the users that a model knows; the others get popular items, or no rows."""
+    present = model.state.users.known(users)
+    liked = None if user_items is None else as_csr(user_items, "user_items")[present]
+    answers = model.recommend(users[present], liked, **own, **options)
+    if on_unknown == "skip":
+        return answers
+    popular = model.visitor().recommend(["visitor"], **options)
+    ids, scores = (np.repeat(other, len(present), axis=0) for other in popular)
+    ids[present], scores[present] = answers
+    return ids, scores
+
+
 # -- by features ------------------------------------------------------------------------------------------------------
 
 
 def predicted_user(state: State, features: Any) -> Doubles:
-    """Return the vector that features predict of a user."""
+    """Return a user's vector predicted from features."""
     predictor = known_features(state, "user")
     return np.asarray(_within(predictor.predict(predictor.encoder.encode_one(features)), "user")[0])
 
 
 def known_features(state: State, what: str) -> Predictor:
-    """Return what the features of items, or of users, predict."""
+    """Return the predictor of items, or of users; raise if the model has none."""
     return (state.features or ModelFeatures()).side(what)
 
 
@@ -124,7 +157,7 @@ def own_spread(state: State) -> Doubles:
 
 
 def added(state: State, what: str, values: Any) -> State:
-    """Return the state with new items, or users, that are known by their features alone."""
+    """Return the state with new items, or users, placed by their features alone."""
     predictor = known_features(state, what)
     features = values if isinstance(values, Features) else Features(values)
     table = features.table([], what)
@@ -135,9 +168,9 @@ def with_rows(state: State, what: str, new: Ids, rows: Any) -> State:
     """Return the state with new items, or users, whose features are encoded already."""
     predictor, features = known_features(state, what), state.features or ModelFeatures()
     ids = state.items if what == "item" else state.users
-    if (known := ids.known(new.array)).any():
+    if (present := ids.known(new.array)).any():
         raise ValueError(
-            f"the {what} {new.array[known.argmax()].item()!r} is known already: leave it out, or fit again"
+            f"the {what} {new.array[present.argmax()].item()!r} is known already: leave it out, or fit again"
         )
     predicted, count = _within(predictor.predict(rows), what), len(new)
     cold = np.append(predictor.cold, np.ones(count, np.bool_))
@@ -177,7 +210,7 @@ def _kind(parameters: Parameters) -> tuple[int, bool, bool]:
 
 
 def _within(predicted: Doubles, what: str) -> Doubles:
-    """Return what features predict, refusing what could not be computed with: margins multiply three such numbers."""
+    """Return predictions; raise if they are too large, since margins multiply three such numbers."""
     if not (np.abs(predicted) < 1e6).all():
         raise ValueError(f"features of the {what} are too far from all that the fit has seen: check their units")
     return predicted

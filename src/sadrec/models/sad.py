@@ -1,4 +1,4 @@
-"""SAD and BPR: learning, and every question that a fitted model answers.
+"""SAD and BPR: fitting, and every question that a fitted model answers.
 
 A verb turns ids into rows, asks a function of ``sadrec.ranking`` about ``state.belief``, and turns rows back to ids.
 """
@@ -13,17 +13,16 @@ import polars as pl
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from sadrec import _check
-from sadrec._settings import checked
-from sadrec._sparse import as_csr
-from sadrec._types import Floats, Positions
+from sadrec._core import check
+from sadrec._core.settings import checked
+from sadrec._core.types import Floats, Method, Positions
 from sadrec.data import Comparisons, as_feedback
 from sadrec.data._matrix import checked_seen, enlarged
 from sadrec.data.ids import IdArray, Ids, as_id_array, is_scalar_id
 from sadrec.features.predictor import explained_by_features
 from sadrec.models import fitting, newcomers
 from sadrec.models.base import Estimator, ModelFileError, documented
-from sadrec.models.export import PartEngine, Question, recommend_everybody
+from sadrec.models.export import ListRequest, PartEngine, recommend_everybody
 from sadrec.models.files import load_model, model_checksum, save_model
 from sadrec.models.fitting import Callback, Options
 from sadrec.models.state import NOTHING, State
@@ -34,15 +33,14 @@ from sadrec.ranking.explain import Explanation, explain
 from sadrec.ranking.intransitivity import intransitivity, share_of_margins
 from sadrec.ranking.leaderboard import leaderboard
 from sadrec.ranking.next_games import best_judges, next_games
+from sadrec.ranking.parameters import user_vectors
 from sadrec.ranking.questions import ask_next
-from sadrec.ranking.rank import LONGEST, Method, Ranking, rank_by_belief
+from sadrec.ranking.rank import LONGEST, Ranking, rank
 from sadrec.ranking.ties import Outcome
 from sadrec.ranking.top_n import recommend, similar_items, similar_users
 from sadrec.ranking.tournament import Tournament
-from sadrec.ranking.vectors import user_vectors
 from sadrec.training.dataset import training_data
 from sadrec.training.engine import Engine
-from sadrec.training.features import prepare
 from sadrec.training.settings import Settings, TrainingSettings
 
 Scored = tuple[IdArray, Floats]
@@ -55,7 +53,7 @@ class SAD(TrainingSettings, Estimator):
     ``x_uij = sum_h xi_uh (eta_ih tau_jh - eta_jh tau_ih) [+ b_i - b_j]`` and ``P(i over j) = sigmoid(x_uij)``. With
     tau = 1 it is BPR.
 
-    Settings left at None are resolved by the kind of data in ``fit``; :attr:`settings` holds what was used. A user is
+    Settings left at None follow the data in ``fit``; :attr:`settings` has the values that were used. A user is
     an id. ``user=None`` is the only user of the model, or the average of all.
 
     {settings}
@@ -76,7 +74,7 @@ class SAD(TrainingSettings, Estimator):
     _learnt = ("state",)
     _learn_rivals: ClassVar[bool] = True
     state: State
-    """What the last fit has learnt: belief, ids, what was seen, settings, history, features."""
+    """The result of the last fit: belief, ids, seen items, settings, history, features."""
 
     # -- learning -----------------------------------------------------------------------------------------------------
 
@@ -99,7 +97,7 @@ class SAD(TrainingSettings, Estimator):
         checkpoint_seconds: float = 0.0,
         engine: Engine | None = None,
     ) -> Self:
-        """Learn from what people did or said, and return the model.
+        """Fit the model to interactions or comparisons, and return it.
 
         Parameters
         ----------
@@ -109,16 +107,16 @@ class SAD(TrainingSettings, Estimator):
         show_progress
             Whether to show a progress bar on a terminal.
         comparisons
-            Comparisons to learn from beside interactions.
+            Comparisons to learn from together with interactions.
         weights
-            How much each interaction counts, in the order of ``data.matrix``; 0: known, so no negative, but not learnt.
+            The weight of each interaction, in the order of ``data.matrix``; 0: not a negative, and not trained on.
             Or, where ``data`` is a table or its path, the name of a column; repeated rows are merged as ratings are.
         dislikes
-            What people disliked: a number (ratings below it), or interactions of their own (skips, thumbs down). A
+            Dislikes: a number (ratings below it), or interactions of their own (skips, thumbs down). A
             disliked item loses to what the user likes and to what they do not know, and is never recommended to them.
         item_features, user_features
-            What is known of items and of users beside the data: a data frame with a column of ids, a mapping, a matrix,
-            or :class:`sadrec.features.Features` (docs/features.md). Their factors are then held to what the features
+            Features of items and of users: a data frame with a column of ids, a mapping, a matrix,
+            or :class:`sadrec.features.Features` (docs/features.md). Their factors then shrink to what the features
             predict in place of 0. Ids that only these tables have are known items and users without history.
         warm_start
             A fitted model to start from; users and items it does not know are appended to its own. Its loss and length
@@ -130,7 +128,7 @@ class SAD(TrainingSettings, Estimator):
         callbacks
             Called as ``f(epoch, figures, model)`` after each epoch; True stops the fit. ``model`` is a temporary one
             that holds what is learnt so far and can be asked during the call; ``copy.deepcopy`` keeps it for longer.
-            Whoever asks the model itself is answered as before the fit until that is over.
+            Until the fit is over, the model itself answers from the old fit.
         checkpoint, checkpoint_seconds
             A folder, and how often to write to it (0: after every epoch). Killed and run again with the same arguments,
             the fit continues from there and ends with the same bits as an undisturbed one.
@@ -142,7 +140,7 @@ class SAD(TrainingSettings, Estimator):
         Raises
         ------
         DivergedError
-            When the parameters leave the finite numbers; the model is left at the last good epoch.
+            When training diverges; the model is that of the last good epoch.
         """
         options = Options(
             show_progress, validation, patience, monitor, tuple(callbacks), checkpoint, checkpoint_seconds, engine
@@ -154,8 +152,7 @@ class SAD(TrainingSettings, Estimator):
             return self
         start = None if warm_start is None else warm_start.state
         new = fitting.gathered(data, comparisons, weights, dislikes, start)
-        features = prepare(new, item_features, user_features, None if start is None else start.features)
-        fitting.train(self, new, start, options, features=features)
+        fitting.train(self, new, start, options, (item_features, user_features))
         return self
 
     def partial_fit(
@@ -167,10 +164,10 @@ class SAD(TrainingSettings, Estimator):
         user_features: Any = None,
         **options: Any,
     ) -> Self:
-        """Continue from what the model has learnt, with new interactions or comparisons, by stochastic gradient ascent.
+        """Continue the fit with new interactions or comparisons, by stochastic gradient ascent.
 
-        A fit of comparisons by ``solver="variational"`` no longer knows afterwards how sure it is, and few new answers
-        weigh much: fit all comparisons anew where that is possible.
+        A fit of comparisons by ``solver="variational"`` loses its uncertainty, and few new answers
+        weigh much: fit all comparisons again if possible.
 
         Users and items the model does not know are appended. Only the new data is trained on, but what was seen before
         is not sampled as a negative and stays out of recommendations. On a model that was never fitted this is ``fit``,
@@ -196,10 +193,10 @@ class SAD(TrainingSettings, Estimator):
         """
         if not self.is_fitted:
             return self.fit(data, show_progress, item_features=item_features, user_features=user_features, **options)
-        taken = [entry.name for entry in fields(Options)]
-        if unknown := sorted(set(options) - set(taken)):
+        accepted = [entry.name for entry in fields(Options)]
+        if unknown := sorted(set(options) - set(accepted)):
             raise TypeError(
-                f"partial_fit does not take {unknown[0]!r} (it takes {', '.join(taken)}): give it to "
+                f"partial_fit does not take {unknown[0]!r} (it takes {', '.join(accepted)}): give it to "
                 "fit(..., warm_start=model)"
             )
         tables = {"item": item_features, "user": user_features}
@@ -216,9 +213,9 @@ class SAD(TrainingSettings, Estimator):
         seen = None
         if start.seen is not None:
             seen = enlarged(start.seen, len(new.users), len(new.items))
-            new = new.with_known(seen)
-        features = prepare(new, None, None, start.features)
-        fitting.train(self, new, start, Options(show_progress, **options), start.settings, seen, features)
+            new = new.with_ignored(seen)
+        before = {"settings_before": start.settings, "seen_before": seen}
+        fitting.train(self, new, start, Options(show_progress, **options), **before)
         return self
 
     # -- what was learnt ----------------------------------------------------------------------------------------------
@@ -277,29 +274,29 @@ class SAD(TrainingSettings, Estimator):
         >>> model.preference("ann", ["tea", "ale"], ["ale", "tea"])
         array([ 1.5, -1.5])
         """
-        belief, *triple = _triple(self.state, user, item, rival)
+        belief, *triple = self.state.triple(user, item, rival)
         return _plain(belief.mean(*triple))
 
     def probability(self, user: Any, item: Any, rival: Any, outcome: Outcome | None = None) -> Any:
         """Return the probability that a user prefers an item to a rival: ``sigmoid(x_uij)``.
 
-        Where the fit knows how sure it is (``solver="variational"``, the default for comparisons), it is
-        ``E[sigmoid(x_uij)]``: nearer to one half the less is known. Ids, as for :meth:`preference`.
+        With ``solver="variational"``, the default for comparisons, it is averaged over the uncertainty,
+        ``E[sigmoid(x_uij)]``: the larger that is, the nearer to one half. Ids, as for :meth:`preference`.
 
         ``outcome`` is "win", "loss" or "tie" of the item, which add up to 1, for a fit of comparisons with ties; None
-        is a win where it is no tie.
+        is a win, given that it is no tie.
         """
         if outcome is not None:
-            _check.one_of(outcome, "outcome", get_args(Outcome))
-        belief, *triple = _triple(self.state, user, item, rival)
+            check.one_of(outcome, "outcome", get_args(Outcome))
+        belief, *triple = self.state.triple(user, item, rival)
         return _plain(belief.outcome(*triple, outcome=outcome))
 
     def deviation(self, user: Any, item: Any, rival: Any) -> Any:
-        """Return the standard deviation of a margin: how little is known of it.
+        """Return the standard deviation of a margin.
 
-        Only fits with ``solver="variational"``, visitors and the sampler know it; others raise a ValueError.
+        Fits with ``solver="variational"``, visitors and the sampler have it; others raise a ValueError.
         """
-        belief, *triple = _triple(self.state, user, item, rival)
+        belief, *triple = self.state.triple(user, item, rival)
         return _plain(np.sqrt(belief.distribution(*triple)[1]))
 
     def margins(self, user: Any, items: Any, rivals: Any) -> NDArray[Any]:
@@ -308,7 +305,7 @@ class SAD(TrainingSettings, Estimator):
         Items and rivals are sequences of ids; None stands for the whole catalogue.
         """
         state, given = self.state, {"items": items, "rivals": rivals}
-        (belief, row), ids = _one(state, user), state.items
+        (belief, row), ids = state.one(user), state.items
         return belief.margins(row, *(None if side is None else ids.several(side, name) for name, side in given.items()))
 
     def scores(self, users: Any) -> NDArray[Any]:
@@ -324,9 +321,9 @@ class SAD(TrainingSettings, Estimator):
     def leaderboard(
         self, judges: Any = None, items: Any = None, level: float = 0.9, *, reference: Any = None
     ) -> pl.DataFrame:
-        """Return a table of who is best, with intervals, for the average judge, for one, or for several.
+        """Return a table of the items by strength, with intervals, for the average judge, for one, or for several.
 
-        Intervals come from joint draws of all strengths from the posterior. Where the fit does not know how sure it is
+        Intervals come from joint draws of all strengths from the posterior. Without uncertainty
         (``solver="sgd"``), they are null.
 
         Parameters
@@ -336,7 +333,7 @@ class SAD(TrainingSettings, Estimator):
         items
             Ids of the items to compare with each other; None for all.
         level
-            The probability that an interval holds what it is an interval of.
+            The probability content of the intervals.
         reference
             Ids of the rivals that strengths are measured against; None for the items themselves.
 
@@ -346,7 +343,7 @@ class SAD(TrainingSettings, Estimator):
             Best first: ``rank``; ``item``; ``strength``, the mean margin in log-odds, with ``lower`` and ``upper``;
             ``rank_lower`` and ``rank_upper``, between which the rank is; ``wins``, ``ties`` and ``losses`` by these
             judges among the items, null for a model that learnt from no comparisons; ``unexplained``, the share of the
-            item's margins over the others, in squares, that no scores explain.
+            item's squared margins over the others that no scores explain.
 
         Examples
         --------
@@ -358,14 +355,14 @@ class SAD(TrainingSettings, Estimator):
         [(1, 'a', 1, 2, 3.0, 1.0), (2, 'b', 1, 3, 2.0, 2.0), (3, 'c', 2, 3, 0.0, 2.0)]
         """
         state = self.state
-        rows = np.arange(len(state.items)) if items is None else _distinct(state.items, items)
+        rows = np.arange(len(state.items)) if items is None else state.items.distinct(items)
         return leaderboard(
             state.belief,
             state.judges(judges),
             rows,
             state.items.array[rows],
-            _check.share(level, "level", inside=True),
-            field=None if reference is None else _distinct(state.items, reference, "reference"),
+            check.share(level, "level", inside=True),
+            field=None if reference is None else state.items.distinct(reference, "reference"),
             results=state.results,
         )
 
@@ -382,10 +379,10 @@ class SAD(TrainingSettings, Estimator):
         [('tea', 0.5, 0.81...), ('ale', 0.18..., 0.5)]
         """
         state = self.state
-        rows = np.arange(len(state.items)) if items is None else _distinct(state.items, items)
+        rows = np.arange(len(state.items)) if items is None else state.items.distinct(items)
         if len(rows) > LONGEST:
             raise ValueError(f"a win matrix of {len(rows):,} items is too large to read: name {LONGEST:,} at most")
-        belief, row = _one(state, user)
+        belief, row = state.one(user)
         ids = state.items.array[rows]
         names = ids.astype(str).tolist()
         first = "item"
@@ -418,7 +415,7 @@ class SAD(TrainingSettings, Estimator):
         array([1., 1., 1.])
         """
         state = self.state
-        (belief, row), ids = _one(state, user), state.items
+        (belief, row), ids = state.one(user), state.items
         rows = None if items is None else ids.several(items)
         if reference is not None and method != "margin":
             raise ValueError(f"reference is what the method 'margin' averages over; leave it out for {method!r}")
@@ -431,26 +428,26 @@ class SAD(TrainingSettings, Estimator):
         if reference is not None:
             against = liked if against_liked else ids.several(reference, "reference")
         labels = ids.array if rows is None else ids.array[rows]
-        return rank_by_belief(belief, row, rows, method, liked=liked, reference=against, labels=labels)
+        return rank(belief, row, rows, method, liked=liked, reference=against, labels=labels)
 
     def tournament(self, user: Any = None, items: Any = None, N: int = 50) -> Tournament:
-        """Let items play each other for a user: the given ids, or the user's best N, seen or not.
+        """Return the tournament of items for a user: the given ids, or the user's best N, seen or not.
 
         The answer has ``items``, ``margins`` and the methods ``wins``, ``condorcet_winner``, ``smith_set``,
         ``components``.
         """
         state = self.state
-        belief, row = _one(state, user)
+        belief, row = state.one(user)
         rows = _players(state, belief, row, items, N, self.num_threads)
         return belief.tournament(row, rows, state.items.array[rows])
 
     def cycles(self, user: Any = None, N: int = 50, *, items: Any = None, minimum: float = 0.0) -> list[Cycle]:
-        """Find where a user's taste runs in a cycle among their best N items (seen or not), or among the given ones.
+        """Return the cycles in a user's taste among their best N items (seen or not), or among the given ones.
 
         A win counts from a margin of ``minimum`` on. There is a Cycle for each group of items that beat each other in
         cycles: ``members`` (ids), ``path`` (the strongest cycle, in order), ``margins`` and ``probabilities`` of its
         steps (:meth:`preference` and :meth:`probability`), ``strength`` (the weakest margin) and ``probability``, that
-        all steps hold at once, where the fit knows how sure it is. The largest ``probability * strength`` comes first.
+        all steps hold at once, if the fit has uncertainty. The largest ``probability * strength`` comes first.
 
         Examples
         --------
@@ -459,36 +456,36 @@ class SAD(TrainingSettings, Estimator):
         ...                         users=["ann"], items=["rock", "paper", "scissors"])
         >>> game.cycles("ann")
         [Cycle of strength 1 through 3 of 3 items
-          rock      beats  scissors  by 1      (73 %)
-          scissors  beats  paper     by 1      (73 %)
-          paper     beats  rock      by 1      (73 %)]
+          rock      beats  scissors  by 1      (wins 73 %)
+          scissors  beats  paper     by 1      (wins 73 %)
+          paper     beats  rock      by 1      (wins 73 %)]
         """
         state = self.state
-        (belief, row), ids = _one(state, user), state.items.array
-        found = probable_cycles(belief, row, _players(state, belief, row, items, N, self.num_threads), minimum)
-        return [replace(cycle, members=ids[cycle.members], path=ids[cycle.path]) for cycle in found]
+        (belief, row), ids = state.one(user), state.items.array
+        cycles = probable_cycles(belief, row, _players(state, belief, row, items, N, self.num_threads), minimum)
+        return [replace(cycle, members=ids[cycle.members], path=ids[cycle.path]) for cycle in cycles]
 
     def intransitivity(self, user: Any = None) -> Any:
         """Return the share of preferences that no scores can explain, 0 to 1, of one user or of several.
 
-        It is the curl of a user's preferences over the whole catalogue, in squares: 0 for BPR. It can be positive
+        It is the squared curl of a user's preferences over the whole catalogue: 0 for BPR. It can be positive
         without a single cycle in the signs: :func:`sadrec.ranking.cycles.cyclic_triads` counts those. Of several users,
         or of more than 2,000 items, it is that of the factors.
         """
         state = self.state
         if user is not None and not is_scalar_id(user):
             return intransitivity(state.parameters, state.users.positions(user))
-        belief, row = _one(state, user)
+        belief, row = state.one(user)
         if belief.has_pairs and len(state.items) <= LONGEST:
             every = np.arange(len(state.items))
             return share_of_margins(belief.tournament(row, every, every).margins)
         return float(intransitivity(belief.parameters, row))
 
     def explain(self, user: Any, item: Any, rival: Any) -> Explanation:
-        """Explain why a user prefers an item to a rival, or does not.
+        """Explain the preference of a user for an item over a rival: contributions that sum to it.
 
         ``contributions`` of the answer has one number per factor, and a last one for the bias if there is one; with
-        ``beside``, what the two items' own comparisons add, they sum to ``margin``, which is the preference;
+        ``pair_part``, what the two items' own comparisons add, they sum to ``margin``, which is the preference;
         ``probability`` is :meth:`probability`. ``supporters()`` and
         ``opponents()`` are the items the user was seen with that speak most for either side. For a model fitted with
         ``item_features``, ``by_features`` is what the margin would be by these alone, and ``columns`` what each adds.
@@ -502,27 +499,31 @@ class SAD(TrainingSettings, Estimator):
           factors  1: +2, 0: -1
         """
         state = self.state
-        (belief, row), ids = _one(state, user), state.items.array
+        (belief, row), ids = state.one(user), state.items.array
         pair = [state.items.one(one) for one in (item, rival)]
         liked = state.liked_by(row if belief is state.belief else None)
-        training = {"regularization": state.visitors.regularization, **state.visitors.sampling}
-        explanation = explain(belief.parameters, row, *pair, liked=liked if liked.size else None, **training)
+        penalty = state.visitors.regularization
+        explanation = explain(
+            belief.parameters, row, *pair, liked=liked if liked.size else None, regularization=penalty
+        )
         named: dict[str, Any] = {"item": ids[pair[0]], "rival": ids[pair[1]], "liked": ids[explanation.liked]}
         if state.features is not None and state.features.item is not None:
             p = belief.parameters
             learns = p.rival_factors is not None, p.item_bias is not None
             total, columns = explained_by_features(state.features.item, p.user_factors[row], pair[0], pair[1], *learns)
             named |= {"by_features": total, "columns": tuple(columns)}
-        beside, chance = float(belief.pair_part(row, *pair)[0]), float(belief.probability(row, *pair))
-        return replace(explanation, **named, beside=beside, margin=explanation.margin + beside, probability=chance)
+        pair_part, chance = float(belief.pair_part(row, *pair)[0]), float(belief.probability(row, *pair))
+        return replace(
+            explanation, **named, pair_part=pair_part, margin=explanation.margin + pair_part, probability=chance
+        )
 
     def ask_next(
         self, user: Any = None, items: Any = None, N: int = 1, *, about: Literal["margins", "ranking"] | int = "margins"
     ) -> pl.DataFrame:
-        """Return the pairs to ask a user, or the judges of an arena, about next: those whose answer tells the most.
+        """Return the next pairs to ask a user, or the judges of an arena, about: those whose answers tell most.
 
-        An answer tells much when the model is unsure because it does not know, not because the user is indifferent. It
-        takes a fit that knows how sure it is (``solver="variational"``), or a :meth:`visitor` of any model.
+        An answer tells much when the model is uncertain, not when the user is indifferent. It
+        takes a fit with uncertainty (``solver="variational"``), or a :meth:`visitor` of any model.
 
         Parameters
         ----------
@@ -542,8 +543,8 @@ class SAD(TrainingSettings, Estimator):
             Best first: ``item``, ``rival``, ``bits`` that the answer tells about the margin, and ``probability``, the
             chance that the item wins. For the ranking of the average of several users also ``judge``, whom to ask.
         """
-        state, N = self.state, _check.whole(N, "N", least=1)
-        (belief, row), ids = _one(state, user), state.items
+        state, N = self.state, check.whole(N, "N", least=1)
+        (belief, row), ids = state.one(user), state.items
         rows = np.arange(len(ids)) if items is None else np.unique(ids.several(items))
         if about == "margins":
             one, other, bits, chance = ask_next(belief, row, rows, N)
@@ -551,8 +552,8 @@ class SAD(TrainingSettings, Estimator):
                 {"item": ids.array[one], "rival": ids.array[other], "bits": bits, "probability": chance}
             )
         if isinstance(about, str) and about != "ranking":
-            raise ValueError(f"about must be 'margins', 'ranking' or how many of the best are meant, not {about!r}")
-        top = None if isinstance(about, str) else _check.whole(about, "about", least=1)
+            raise ValueError(f"about must be 'margins', 'ranking' or the number of best items, not {about!r}")
+        top = None if isinstance(about, str) else check.whole(about, "about", least=1)
         one, other = (rows[side] for side in next_games(state.belief, state.judges(user), rows, N, top, state.results))
         bits, chance = belief.information(row, one, other)
         answer = {"item": ids.array[one], "rival": ids.array[other], "bits": bits, "probability": chance}
@@ -589,11 +590,11 @@ class SAD(TrainingSettings, Estimator):
         N
             How many items.
         filter_items, items
-            Ids of items to leave out for everybody, or of the only ones to consider.
+            Ids of items to leave out for all users, or of the only ones to consider.
         recalculate_user
-            Compute the users' vectors anew from ``user_items``.
+            Compute the users' vectors from ``user_items``.
         on_unknown
-            What becomes of ids that the model does not know: "raise" an UnknownIdError, give them what is "popular", or
+            The treatment of unknown ids: "raise" an UnknownIdError, give them "popular" items, or
             "skip" them, which leaves out their rows. ``numpy.isin(ids, model.users)`` says which ids are known.
         method, candidates
             "margin" orders by the mean margin over the catalogue. The others take the best ``candidates`` by margin and
@@ -619,52 +620,35 @@ class SAD(TrainingSettings, Estimator):
                ['b']], dtype='<U1')
         """
         state, one = self.state, user is None or is_scalar_id(user)
-        if _check.one_of(on_unknown, "on_unknown", ("raise", "popular", "skip")) != "raise" and user is not None:
+        options: Any = {"N": N, "filter_items": filter_items, "items": items}
+        options |= {"method": method, "candidates": candidates, "progress": progress}
+        if check.one_of(on_unknown, "on_unknown", ("raise", "popular", "skip")) != "raise" and user is not None:
             given = as_id_array(np.atleast_1d(user) if one else user)
-            among = state.users.known(given)
-            if not among.all():
-                options: Any = {"N": N, "filter_items": filter_items, "items": items}
-                options |= {"method": method, "candidates": candidates}
-                answers = self.recommend(
-                    given[among],
-                    None if user_items is None else as_csr(user_items, "user_items")[among],
-                    filter_already_liked_items=filter_already_liked_items,
-                    recalculate_user=recalculate_user,
-                    progress=progress,
-                    **options,
-                )
-                if on_unknown == "popular":
-                    popular = self.visitor().recommend(["visitor"], **options)
-                    answers = _between(among, answers[0], popular[0]), _between(among, answers[1], popular[1])
-                return _finite_part(*answers) if one else answers
+            if not state.users.known(given).all():
+                own = {"filter_already_liked_items": filter_already_liked_items, "recalculate_user": recalculate_user}
+                answers = newcomers.recommend_known(self, given, user_items, on_unknown, own, options)
+                there = np.isfinite(answers[1])
+                return (answers[0][there], answers[1][there]) if one else answers
         plain = method == "margin" and not recalculate_user and user_items is items is filter_items is progress is None
         if one and plain:
-            belief, row = _one(state, user)
-            known = filter_already_liked_items and belief is state.belief
-            return _best(state, belief, row, N, state.seen_by(row) if known else NOTHING)
+            belief, row = state.one(user)
+            leave_out = filter_already_liked_items and belief is state.belief
+            return _best(state, belief, row, N, state.seen_by(row) if leave_out else NOTHING)
         if user is None:
-            return self.visitor(name="visitor").recommend(
-                "visitor",
-                N=N,
-                filter_items=filter_items,
-                items=items,
-                method=method,
-                candidates=candidates,
-                progress=progress,
-            )
+            return self.visitor().recommend("visitor", **options)
         users = np.atleast_1d(state.users.positions([user] if one else user))
-        known = known_to(state.seen, users, user_items, len(state.items))
-        if recalculate_user and known is None:
+        met = newcomers.known_to(state.seen, users, user_items, len(state.items))
+        if recalculate_user and met is None:
             raise ValueError("recalculate_user needs user_items: the model has seen no interactions")
         if items is not None and filter_items is not None:
             raise ValueError("give items (the only ones to consider) or filter_items (to leave out), not both")
         best, scores = recommend(
             state.belief,
-            newcomers.vectors_from(state, known) if recalculate_user else users,
-            min(_check.whole(N, "N"), len(state.items)) if one else N,
+            newcomers.vectors_from(state, met) if recalculate_user else users,
+            min(check.whole(N, "N"), len(state.items)) if one else N,
             method=method,
             candidates=candidates,
-            liked=known,
+            liked=met,
             leave_out_liked=filter_already_liked_items,
             allowed=None if items is None else state.items.positions(items),
             blocked=None if filter_items is None else state.items.positions(filter_items),
@@ -696,15 +680,15 @@ class SAD(TrainingSettings, Estimator):
         comparisons
             What they said they prefer, in place of likes: Comparisons of one user.
         features
-            What is known of them, as in ``{"age": 30, "country": "fr"}``, for a model fitted with ``user_features``.
+            Their features, as in ``{"age": 30, "country": "fr"}``, for a model fitted with ``user_features``.
         N, filter_items, items, method, candidates
             As for :meth:`recommend`.
         """
         state = self.state
         if method != "margin" or items is not None or filter_items is not None or not state.belief.by_product:
-            visitor = self.visitor(liked, comparisons, features=features)
-            options: Any = {"filter_items": filter_items, "items": items, "method": method, "candidates": candidates}
-            return visitor.recommend(visitor.users[0], N=N, **options)
+            return self.visitor(liked, comparisons, features=features).recommend(
+                "visitor", None, N, True, filter_items, False, items, method=method, candidates=candidates
+            )
         folded, columns = newcomers.place(state, liked, comparisons, features)
         return _best(state, state.belief, folded.vector.astype(np.float32), N, columns.astype(np.int32))
 
@@ -762,7 +746,7 @@ class SAD(TrainingSettings, Estimator):
         ...     model.recommend_all(N=2, output=folder, show_progress=False).collect().rows()
         [(0, 1, 'c', 1.0), (0, 2, 'a', 0.0), (1, 1, 'b', ...), (1, 2, 'c', ...)]
         """
-        question = Question(N, method, candidates, filter_already_liked_items)
+        question = ListRequest(N, method, candidates, filter_already_liked_items)
         state = self.state
         return recommend_everybody(
             state,
@@ -798,7 +782,7 @@ class SAD(TrainingSettings, Estimator):
         comparisons
             What they said they prefer, in place of likes: Comparisons of one user.
         features
-            What is known of them, as in ``{"age": 30, "country": "fr"}``, for a model fitted with ``user_features``:
+            Their features, as in ``{"age": 30, "country": "fr"}``, for a model fitted with ``user_features``:
             the vector is held to what they predict.
         name
             Their id.
@@ -824,7 +808,7 @@ class SAD(TrainingSettings, Estimator):
 
         ``filter_items`` are ids of items to leave out.
         """
-        state, N = self.state, _check.whole(N, "N")
+        state, N = self.state, check.whole(N, "N")
         blocked = np.unique([] if filter_items is None else state.items.several(filter_items, "filter_items"))
         nearest, cosines = similar_items(
             state.parameters, state.items.positions(item), N + len(blocked), num_threads=self.num_threads
@@ -923,7 +907,7 @@ class SAD(TrainingSettings, Estimator):
             Of a file that :meth:`save` wrote. ``SAD.load`` reads a BPR model too, and returns one. What is
             damaged, cut short, of another kind or of a newer version raises a ModelFileError.
         mmap
-            Leave the arrays in the file; the operating system reads a page when it is asked for.
+            Leave the arrays in the file; the operating system reads a page when it is used.
         verify
             Whether to compare the content with its checksum and to check that every number is finite, which reads all
             of it; None: unless ``mmap`` is given.
@@ -935,8 +919,8 @@ class SAD(TrainingSettings, Estimator):
             if not kind._learn_rivals and state.parameters.rival_factors is not None:
                 raise ValueError("BPR has no rival factors")
             model = kind()
-            known = model.get_params()
-            model.set_params(**{name: value for name, value in params.items() if name in known})
+            settings = model.get_params()
+            model.set_params(**{name: value for name, value in params.items() if name in settings})
             checked(model)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise ModelFileError(f"{str(path)!r} cannot be read as a sadrec model: {error}") from error
@@ -976,22 +960,9 @@ class BPR(SAD):
 
 def _finite(name: str, value: ArrayLike) -> Floats:
     """Return the array as float32, refusing what is not a finite number, and rival factors below 0."""
-    array = _check.numbers(value, name, 0.0 if name == "rival_factors" else -np.inf).view()
+    array = check.numbers(value, name, 0.0 if name == "rival_factors" else -np.inf).view()
     array.flags.writeable = False  # verbs may keep what they derive from it
     return array
-
-
-def _between(known: NDArray[np.bool_], rows: NDArray[Any], other: NDArray[Any]) -> Any:
-    """Return ``rows`` where users are known, and the one row of ``other`` elsewhere."""
-    together = np.repeat(other, len(known), axis=0)
-    together[known] = rows
-    return together
-
-
-def _finite_part(ids: IdArray, scores: Floats) -> Scored:
-    """Return the items of one row, or of none, that have a score."""
-    there = np.isfinite(scores)
-    return ids[there], scores[there]
 
 
 def _plain(values: NDArray[Any]) -> Any:
@@ -999,44 +970,8 @@ def _plain(values: NDArray[Any]) -> Any:
     return float(values) if values.ndim == 0 else values
 
 
-def known_to(seen: Any, users: Positions, user_items: Any, items: int) -> Any:
-    """Return what users know, CSR with a row for each, from ``user_items`` or what was seen; None: nothing."""
-    if user_items is None:
-        return None if seen is None else seen[users]
-    if isinstance(user_items, int | np.integer):
-        raise TypeError(f"user_items must be a sparse matrix, not {user_items}: did you mean N={user_items}?")
-    known = as_csr(user_items, "user_items")
-    if known.shape != (len(users), items):
-        raise ValueError(
-            f"user_items must have a row for each of the {len(users)} users asked about and a column for each "
-            f"of the model's {items} items, not the shape {known.shape}"
-        )
-    return known
-
-
 # -- ids --------------------------------------------------------------------------------------------------------------
 # A verb reads ``self.state`` once: another thread may fit the model meanwhile, and no answer mixes two fits.
-
-
-def _one(state: State, user: Any) -> tuple[Belief, int]:
-    """Return the belief that answers for one user, and the user's row in it; None is the only or average user."""
-    if user is not None:
-        return state.belief, state.users.one(user)
-    return (state.belief if len(state.users) == 1 else state.belief.average), 0
-
-
-def _triple(state: State, user: Any, item: Any, rival: Any) -> tuple[Belief, Any, Any, Any]:
-    """Return the belief that answers for users, and the rows of users, items and rivals, of any shape."""
-    belief, users = _one(state, None) if user is None else (state.belief, state.users.positions(user))
-    return belief, users, state.items.positions(item), state.items.positions(rival)
-
-
-def _distinct(ids: Ids, items: Any, name: str = "items") -> Positions:
-    """Return the rows of items, at least one and each once."""
-    rows = np.asarray(ids.several(items, name))
-    if not rows.size or len(np.unique(rows)) < len(rows):
-        raise ValueError(f"{name} is empty or names an item twice: give distinct items")
-    return rows
 
 
 def _players(state: State, belief: Belief, row: int, items: Any, N: int, num_threads: int) -> Positions:
@@ -1044,9 +979,7 @@ def _players(state: State, belief: Belief, row: int, items: Any, N: int, num_thr
     if items is not None:
         return state.items.several(items)
     index = state.index if belief.by_product else None
-    best, _ = recommend(
-        belief, [row], min(_check.whole(N, "N"), len(state.items)), index=index, num_threads=num_threads
-    )
+    best, _ = recommend(belief, [row], min(check.whole(N, "N"), len(state.items)), index=index, num_threads=num_threads)
     return np.asarray(best[0][best[0] >= 0])
 
 
@@ -1056,10 +989,10 @@ def _best(state: State, belief: Belief, user: Any, N: int, seen: Any) -> Scored:
         factors = belief.parameters.user_factors[user] if isinstance(user, int) else user
         query = np.ones(state.index.factors, np.float32)  # the last entry stands for the bias, if there is one
         query[: factors.size] = factors
-        best, scores = state.index.search_one(query, _check.whole(N, "N"), seen)
+        best, scores = state.index.search_one(query, check.whole(N, "N"), seen)
     else:
-        count, shape = min(_check.whole(N, "N"), len(state.items)), (1, len(state.items))
-        known = sp.csr_matrix((np.ones(len(seen), np.float32), seen, [0, len(seen)]), shape=shape)
-        (best,), (scores,) = recommend(belief, [user], count, liked=known)
+        count, shape = min(check.whole(N, "N"), len(state.items)), (1, len(state.items))
+        seen_row = sp.csr_matrix((np.ones(len(seen), np.float32), seen, [0, len(seen)]), shape=shape)
+        (best,), (scores,) = recommend(belief, [user], count, liked=seen_row)
         best, scores = best[best >= 0], scores[best >= 0]
     return state.items.array[best], scores

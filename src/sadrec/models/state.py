@@ -1,4 +1,4 @@
-"""What a model has learnt: frozen data, which a fit replaces as a whole, so that no answer mixes two fits."""
+"""The state of a fitted model: frozen data, replaced as a whole, so that no answer mixes two fits."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sadrec._types import Positions
+from sadrec._core.types import Positions
 from sadrec.data._matrix import drop_disliked
 from sadrec.data.ids import Ids
 from sadrec.features.predictor import ModelFeatures
@@ -16,8 +16,8 @@ from sadrec.ranking.belief import Belief
 from sadrec.ranking.results import Results
 from sadrec.ranking.top_n import ItemIndex
 from sadrec.ranking.visitors import Visitors
+from sadrec.training.loop import Figures
 from sadrec.training.settings import Settings
-from sadrec.training.trainer import Figures
 
 NOTHING = np.empty(0, np.int32)
 """The items of a user who has seen none."""
@@ -25,7 +25,7 @@ NOTHING = np.empty(0, np.int32)
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """What a model has learnt.
+    """The state of a fitted model.
 
     Attributes
     ----------
@@ -64,12 +64,12 @@ class State:
 
     @cached_property
     def seen(self) -> Any:
-        """What was seen in training, CSR (users x items), or None; below 0 where it was disliked."""
+        """Items seen in training, CSR (users x items), or None; below 0 where disliked."""
         return self.stored_seen() if callable(self.stored_seen) else self.stored_seen
 
     @cached_property
     def liked(self) -> Any:
-        """What was seen and not disliked, or None."""
+        """Seen items that were not disliked, CSR, or None."""
         return drop_disliked(self.seen)
 
     def judges(self, ids: Any) -> Positions | None:
@@ -77,6 +77,17 @@ class State:
         if ids is None:
             return np.zeros(1, np.int64) if len(self.users) == 1 else None
         return np.unique(np.atleast_1d(self.users.positions(ids)))
+
+    def one(self, user: Any) -> tuple[Belief, int]:
+        """Return the belief that answers for one user, and the user's row in it; None is the only or average user."""
+        if user is not None:
+            return self.belief, self.users.one(user)
+        return (self.belief if len(self.users) == 1 else self.belief.average), 0
+
+    def triple(self, user: Any, item: Any, rival: Any) -> tuple[Any, Any, Any, Any]:
+        """Return the belief that answers for users, and the rows of users, items and rivals, of any shape."""
+        belief, users = self.one(None) if user is None else (self.belief, self.users.positions(user))
+        return belief, users, self.items.positions(item), self.items.positions(rival)
 
     def liked_by(self, user: int | None) -> Positions:
         """Return the items that a user was seen with and did not dislike; none for the average user."""
@@ -91,7 +102,7 @@ class State:
 
     @cached_property
     def _seen_rows(self) -> tuple[Positions, Any]:
-        """Where the items that each user was seen with start, and these items, in order; empty where none are known."""
+        """The row starts and sorted items of :attr:`seen`; empty without it."""
         if self.seen is None:
             return np.empty(0, np.int64), NOTHING
         seen = self.seen if self.seen.has_sorted_indices else self.seen.sorted_indices()
@@ -104,16 +115,14 @@ class State:
 
     @cached_property
     def visitors(self) -> Visitors:
-        """Finds the vectors of visitors, with the penalties and negatives of the fit."""
+        """The solver for the vectors of visitors, with the penalties of the fit."""
         settings = self.settings
         if not isinstance(settings, Settings):
             return Visitors(self.belief)
         # Vectors of a fixed length had no penalty: with this one, those of visitors come out about as long.
         penalty = 0.2 / settings.length**4 if settings.length else settings.regularization
-        # Trained against many negatives at once, a visitor is found best among all of them (measured: docs/top_n.md).
-        sampling: dict[str, Any] = {"candidates": 1 if settings.loss == "softmax" else settings.negative_candidates}
         balance, power = (0.0, 0, 0.0), settings.user_balance
         if power and self.seen is not None:
             counts = np.diff(self.liked.indptr)
             balance = power, int(counts.sum()), float(counts @ np.maximum(counts, 1.0) ** -power)
-        return Visitors(self.belief, max(penalty, 1e-6), sampling, balance)
+        return Visitors(self.belief, max(penalty, 1e-6), balance)

@@ -1,4 +1,4 @@
-"""Fit comparisons by the variational solver: what it believes, as parameters and their uncertainty."""
+"""Fit comparisons by the variational solver, which gives parameters and their uncertainty."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from sadrec._types import Doubles, Floats
+from sadrec._core.types import Doubles, Floats
 from sadrec.features.ridge import on_one_thread
 from sadrec.models.state import State
 from sadrec.ranking import Parameters
@@ -20,12 +20,10 @@ from sadrec.training.factors import Factors
 from sadrec.training.features import Prepared
 from sadrec.training.given import Pairs
 from sadrec.training.layout import Counts, count
-from sadrec.training.learners import Learners
-from sadrec.training.leave_one_out import left_out_margins
+from sadrec.training.learners import Learners, Sweeps, left_out_margins
+from sadrec.training.loop import Figures
 from sadrec.training.settings import Settings
-from sadrec.training.sweeps import Sweeps
 from sadrec.training.ties import Outcomes, fit_widths
-from sadrec.training.trainer import Figures
 from sadrec.training.validation import HeldOut
 from sadrec.training.variational import Variational
 
@@ -137,7 +135,7 @@ def count_outcomes(pairs: Pairs, items: int) -> Counts:
 
 
 def fit_ties(belief: Belief, ties: Pairs, rows: Rows, margins: tuple[Doubles, Doubles]) -> Ties:
-    """Learn how often items tie, where each comparison's margin is that which the others tell.
+    """Fit the probability of ties, with each comparison's margin predicted from the others.
 
     ``margins`` are mean and variance of those of ``rows``, won and lost, with one such comparison left out.
     """
@@ -160,7 +158,7 @@ def believed(learner: Variational) -> Gaussian:
 
     There is at least one factor, all zeros where every factor was dropped.
     """
-    beliefs, prior, pairings = learner.beliefs, learner.prior, learner.pairings
+    beliefs, prior, pairings = learner.widened(), learner.prior, learner.pairings
     k = len(prior.user_mean)
     user, item = beliefs.user, beliefs.item
     covariances = [_covariance(user, beliefs.user_moment), _covariance(item, beliefs.item_moment)]
@@ -206,7 +204,7 @@ def _covariance(mean: Doubles, moment: Doubles) -> Floats:
 
 
 def _spaced(covariance: Floats) -> Floats:
-    """Return covariances with a row and a column of zeros behind each of theirs."""
+    """Return covariances with a row and a column of zeros appended."""
     rows, size, _ = covariance.shape
     wider = np.zeros((rows, 2 * size, 2 * size), np.float32)
     wider[:, ::2, ::2] = covariance
@@ -214,7 +212,7 @@ def _spaced(covariance: Floats) -> Floats:
 
 
 def _single(array: Any) -> Any:
-    """Return numbers in single precision that nobody can change; those of double precision are copied."""
+    """Return a read-only array in single precision; double precision is copied."""
     single = np.ascontiguousarray(array, np.float32)
     single.flags.writeable = False
     return single

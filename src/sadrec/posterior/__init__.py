@@ -1,19 +1,28 @@
-"""How sure we are: the Gibbs sampler and what is read off its draws."""
+"""The posterior: the Gibbs sampler, and quantities computed from its draws."""
 
 from typing import TYPE_CHECKING
 
-from sadrec._lazy import lazily
+from sadrec._core.lazy import lazily
 
 if TYPE_CHECKING:
-    from sadrec.posterior.cycles import CredibleCycle
+    from sadrec.posterior.belief import LOGIT_PER_PROBIT
+    from sadrec.posterior.cycles import MOST_ITEMS, CredibleCycle
     from sadrec.posterior.diagnostics import Diagnosis
+    from sadrec.posterior.draws import SCALES
     from sadrec.posterior.gibbs import GibbsSAD
-    from sadrec.posterior.sampling import SamplerError
+    from sadrec.posterior.settings import SamplerSettings
 
-__all__ = ["CredibleCycle", "Diagnosis", "GibbsSAD", "SamplerError"]
+__all__ = ["CredibleCycle", "Diagnosis", "GibbsSAD"]
 
 if not TYPE_CHECKING:
     __getattr__ = lazily(
         __name__,
-        {"cycles": "CredibleCycle", "diagnostics": "Diagnosis", "gibbs": "GibbsSAD", "sampling": "SamplerError"},
+        {
+            "belief": "LOGIT_PER_PROBIT",
+            "cycles": "MOST_ITEMS CredibleCycle",
+            "diagnostics": "Diagnosis",
+            "draws": "SCALES",
+            "gibbs": "GibbsSAD",
+            "settings": "SamplerSettings",
+        },
     )

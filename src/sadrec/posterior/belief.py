@@ -1,6 +1,8 @@
-"""A belief of draws: what the sampler knows of every margin."""
+"""Beliefs made of draws of the sampler."""
 
+import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -9,12 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import logit, ndtr
 
-from sadrec._types import Doubles, Floats, Positions
-from sadrec.posterior.draws import Draws, Quantity
-from sadrec.posterior.factors import aligned, mean_factors
+from sadrec._core.types import Doubles, Floats, Positions
+from sadrec.posterior.draws import Draws
 from sadrec.posterior.layout import ByUser
+from sadrec.posterior.mean_model import aligned, mean_factors
 from sadrec.ranking import Parameters
-from sadrec.ranking.alignment import Factors
+from sadrec.ranking.alignment import Matrices
 from sadrec.ranking.belief import Belief, entropy
 from sadrec.ranking.pairs import preference
 from sadrec.ranking.results import Results
@@ -22,8 +24,8 @@ from sadrec.ranking.tournament import Tournament
 
 LOGIT_PER_PROBIT = 1.702
 """Phi(x) and sigmoid(1.702 x) differ by less than 0.01 everywhere (Haley, 1952)."""
-_CHUNK = 1 << 23
-"""Draws of margins that are held at a time."""
+_CHUNK = 1 << 20
+"""Draws of margins that a thread holds at a time."""
 _INFORMED, _ALIGNED = 1000, 1000
 """Draws from which the information of answers is computed, and draws that are aligned, at most."""
 
@@ -44,7 +46,7 @@ class Drawn(Belief):
 
     @property
     def by_product(self) -> bool:
-        """No: the best items are searched among :meth:`scores`."""
+        """False: the best items are searched among :meth:`scores`."""
         return False
 
     @property
@@ -71,7 +73,7 @@ class Drawn(Belief):
         return in_log_odds(Parameters(xi, eta, tau, mean)), missed
 
     @cached_property
-    def aligned(self) -> Factors:
+    def aligned(self) -> Matrices:
         """Draws of xi, eta and tau, (draws, rows, factors), that can be compared from draw to draw.
 
         Factors are matched to those of the last draw, and each is written in that of its equivalent forms in which most
@@ -84,7 +86,7 @@ class Drawn(Belief):
 
     def mean(self, users: Any, items: Any, rivals: Any) -> Doubles:
         """Return the posterior means of margins."""
-        return LOGIT_PER_PROBIT * self._mean(users, items, rivals, "preference")
+        return self.summarised(lambda x: x.mean(axis=0), users, items, rivals)
 
     def distribution(self, users: Any, items: Any, rivals: Any) -> tuple[Doubles, Doubles]:
         """Return mean and variance of the draws of margins."""
@@ -93,7 +95,7 @@ class Drawn(Belief):
 
     def probability(self, users: Any, items: Any, rivals: Any) -> Doubles:
         """Return the posterior mean of ``Phi(x)``: the chance that the next answer will be the item."""
-        return self._mean(users, items, rivals, "probability")
+        return self.summarised(lambda x: ndtr(x / LOGIT_PER_PROBIT).mean(axis=0), users, items, rivals)
 
     def log_odds(self, users: Any, items: Any, rivals: Any) -> Doubles:
         """Return the log-odds of :meth:`probability`."""
@@ -101,7 +103,7 @@ class Drawn(Belief):
 
     def beats(self, users: Any, items: Any, rivals: Any) -> Doubles:
         """Return the probability that margins are above 0."""
-        return self._mean(users, items, rivals, "beats")
+        return self.summarised(lambda x: (x > 0).mean(axis=0), users, items, rivals)
 
     def draws(self, user: Any, items: Any, rivals: Any) -> Doubles:
         """Return the draws of margins, (draws, ...), chain after chain."""
@@ -110,34 +112,38 @@ class Drawn(Belief):
     def information(self, users: Any, items: Any, rivals: Any) -> tuple[Doubles, Doubles]:
         """Return ``H(mean p) - mean H(p)``, with p the draws of ``Phi(x)``, in bits, and the mean of p."""
 
-        def told(x: Doubles) -> Doubles:
+        def bits_of(x: Doubles) -> Doubles:
             p = ndtr(x / LOGIT_PER_PROBIT)
             chance = p.mean(axis=0)
             return np.stack((entropy(chance) - entropy(p).mean(axis=0), chance))
 
-        bits, chance = replace(self, drawn=self.drawn.at_most(_INFORMED)).summarised(told, users, items, rivals)
+        bits, chance = replace(self, drawn=self.drawn.at_most(_INFORMED)).summarised(bits_of, users, items, rivals)
         return bits, chance
 
     def summarised(self, summary: Callable[[Doubles], Doubles], users: Any, items: Any, rivals: Any) -> Doubles:
-        """Return numbers about draws of margins, (numbers, ...), while few draws are held at a time.
+        """Return summaries of the draws of margins, (summaries, ...) or one each, with few draws in memory at a time.
 
-        ``summary`` turns (draws, pairs) into (numbers, pairs).
+        ``summary`` turns (draws, pairs) into (numbers, pairs), or (pairs).
         """
-        if users is None:
-            return replace(self, drawn=self.drawn.averaged()).summarised(summary, 0, items, rivals)
         rows = np.broadcast_arrays(users, items, rivals)
         flat, step = [side.ravel() for side in rows], max(1, _CHUNK // len(self.drawn))
         starts = range(0, max(1, flat[0].size), step)
-        parts = [summary(self.draws(*(side[start : start + step] for side in flat))) for start in starts]
+
+        def part(start: int) -> Doubles:
+            return summary(self.draws(*(side[start : start + step] for side in flat)))
+
+        threads = min(self.num_threads or os.cpu_count() or 1, len(starts))
+        if threads == 1:
+            parts = [part(start) for start in starts]
+        else:
+            with ThreadPoolExecutor(threads) as pool:
+                parts = list(pool.map(part, starts))
         numbers = np.concatenate(parts, axis=-1)
-        return numbers.reshape(len(numbers), *rows[0].shape)
+        return np.asarray(numbers.reshape((*numbers.shape[:-1], *rows[0].shape)))
 
     def pair_part(self, users: Any, items: Any, rivals: Any) -> tuple[Any, Any]:
-        """Return what the mean margins have beyond those of :attr:`parameters`."""
+        """Return the mean margins minus those of :attr:`parameters`."""
         return self.mean(users, items, rivals) - preference(self.parameters, users, items, rivals), 0.0
-
-    def _mean(self, users: Any, items: Any, rivals: Any, of: Quantity) -> Doubles:
-        return self.drawn.mean(users, items, rivals, of, self.num_threads)
 
     # -- many items ---------------------------------------------------------------------------------------------------
 
@@ -148,7 +154,7 @@ class Drawn(Belief):
         return LOGIT_PER_PROBIT * self.drawn.margins(user, *sides)
 
     def tournament(self, user: Any, items: Positions, labels: ArrayLike) -> Tournament:
-        """Let items play each other for a user, by mean margins."""
+        """Return the tournament of items for a user, by mean margins."""
         x = self.margins(user, items, items)
         return Tournament(np.asarray(labels), (x - x.T) / 2)
 
@@ -157,7 +163,7 @@ class Drawn(Belief):
         return LOGIT_PER_PROBIT * self.drawn.mean_scores(np.atleast_1d(users))
 
     @cached_property
-    def average(self) -> Belief:
+    def average(self) -> "Drawn":
         """The belief about the average user, the mean of xi over all users."""
         return replace(self, drawn=self.drawn.averaged())
 

@@ -1,4 +1,4 @@
-"""Cycles in the draws: how probable each is, and how many there are. User None is the average user."""
+"""Cycles in the draws: how probable each is, and how many there are."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -7,15 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec._kernel import kernel
-from sadrec._types import Doubles, Positions
-from sadrec._words import titled
+from sadrec._core.kernel import kernel
+from sadrec._core.types import Doubles, Positions
+from sadrec._core.words import titled
 from sadrec.posterior.draws import Draws
 
-Words = NDArray[np.uint64]
-
 MOST_ITEMS = 400
-"""Most items among which all triads are looked at."""
+"""The largest number of items for counting all triads."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +39,7 @@ def ones(word: np.uint64) -> np.uint64:
 
 
 @kernel
-def count_triads(wins: Words, counts: NDArray[np.int32]) -> None:
+def count_triads(wins: NDArray[np.uint64], counts: NDArray[np.int32]) -> None:
     """Count, for all i < j < k, in how many draws i > j > k > i and in how many i < j < k < i: (triads, 2).
 
     Bit d of entry (i, j) of ``wins``, (items, items, words), says that i beats j in draw d.
@@ -60,9 +58,8 @@ def count_triads(wins: Words, counts: NDArray[np.int32]) -> None:
                 row += 1
 
 
-def packed_wins(draws: Draws, user: int | None, items: Positions) -> tuple[Words, Doubles]:
+def packed_wins(draws: Draws, user: int, items: Positions) -> tuple[NDArray[np.uint64], Doubles]:
     """Return who beats whom, a bit per draw, (items, items, words), and how often."""
-    draws, user = draws.of(user)
     words = -(-len(draws) // 64)
     packed, share = np.zeros((len(items), len(items), words * 8), np.uint8), np.zeros((len(items), len(items)))
     for place, item in enumerate(items):
@@ -73,20 +70,11 @@ def packed_wins(draws: Draws, user: int | None, items: Positions) -> tuple[Words
     return packed.view(np.uint64), share
 
 
-def cycle_probability(draws: Draws, user: int | None, path: Positions) -> float:
-    """Return the share of draws in which each item of a path beats the next, and the last the first."""
-    if len(path) < 3:
-        raise ValueError(f"a cycle has at least three items, not {len(path)}")
-    return float((draws.preference(user, path, np.roll(path, -1)) > 0).all(axis=1).mean())
-
-
-def credible_cycles(
-    draws: Draws, user: int | None, items: Positions, least: float, N: int | None
-) -> list[CredibleCycle]:
+def credible_cycles(draws: Draws, user: int, items: Positions, least: float, N: int | None) -> list[CredibleCycle]:
     """Return the cycles of three items, as rows, whose probability is at least ``least``, the most probable first."""
     size = len(items)
     if size > MOST_ITEMS:
-        raise ValueError(f"{size} items have too many triads: name at most {MOST_ITEMS} items, the best ones say")
+        raise ValueError(f"{size} items have too many triads: name at most {MOST_ITEMS} items, for example the best")
     if size < 3:
         return []
     wins, beats = packed_wins(draws, user, items)
@@ -107,12 +95,3 @@ def credible_cycles(
         CredibleCycle(tuple(items[triad].tolist()), float(probability[row]), float(weak))
         for triad, row, weak in zip(triads, chosen, weakest, strict=True)
     ]
-
-
-def cyclic_triad_counts(draws: Draws, user: int | None, items: Positions) -> Positions:
-    """Return the number of cycles of three among some items in every draw."""
-    draws, user = draws.of(user)
-    wins = np.stack([(draws.preference(user, item, items) > 0).sum(axis=1) for item in items], axis=1)
-    size = len(items)
-    # Every triad that is not a cycle has exactly one item that beats both others.
-    return np.asarray(size * (size - 1) * (size - 2) // 6 - (wins * (wins - 1) // 2).sum(axis=1))

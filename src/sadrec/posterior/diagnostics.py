@@ -1,15 +1,13 @@
-"""Whether the chains agree: R-hat and effective sample size, on preferences, which are identified."""
+"""Convergence: R-hat and effective sample size of preferences, which are identified."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 from scipy.stats import rankdata
 
-from sadrec._files import save_figure
-from sadrec._types import Doubles
+from sadrec._core.types import Doubles
 from sadrec.posterior.belief import LOGIT_PER_PROBIT
 from sadrec.posterior.draws import SCALES, Draws
 
@@ -73,7 +71,7 @@ def effective_size(draws: Doubles) -> Doubles:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """How well the chains agree on some preferences, one number for each."""
+    """R-hat and effective sample sizes of some preferences."""
 
     r_hat: Doubles  # 1 when chains cannot be told apart
     effective_size: Doubles  # how many independent draws the chains are worth
@@ -123,22 +121,3 @@ def to_arviz(draws: Draws, user: Any, item: Any, rival: Any, names: list[str]) -
         coords={"comparison": names, "part": list(SCALES[: draws.scales.shape[2]])},
         dims={"preference": ["comparison"], "probability": ["comparison"], "prior_scale": ["part"]},
     )
-
-
-def trace_plot(x: Doubles, title: str, path: str | Path | None) -> Any:
-    """Draw the chains of one preference, (chains, draws), sweep by sweep, and its distribution in each."""
-    try:
-        from sadrec._picture import Picture
-    except ImportError as error:
-        raise ImportError("trace_plot needs matplotlib: pip install 'sadrec[plot]'") from error
-    figure = Picture(figsize=(9, 3), layout="constrained")
-    left, right = figure.subplots(1, 2, sharey=True, width_ratios=(3, 1))
-    for number, chain in enumerate(x):
-        left.plot(chain, linewidth=0.5, label=f"chain {number}")
-        right.hist(chain, bins=40, density=True, histtype="step", orientation="horizontal")
-    left.set(xlabel="draw", ylabel="preference")
-    right.set(xlabel="density")
-    figure.suptitle(f"{title} (R-hat {float(r_hat(x[:, :, None])[0]):.3f})")
-    if path is not None:
-        save_figure(path, figure)
-    return figure

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn, Self
@@ -10,29 +9,30 @@ from typing import Any, NoReturn, Self
 import numpy as np
 import polars as pl
 
-from sadrec import _check
-from sadrec._files import fingerprint
-from sadrec._record import locked
-from sadrec._types import Doubles, Positions
+from sadrec._core import check
+from sadrec._core.files import fingerprint
+from sadrec._core.types import Doubles, Positions
 from sadrec.data import Interactions, as_feedback
 from sadrec.data.ids import Ids, is_scalar_id
 from sadrec.models.base import documented
 from sadrec.models.sad import SAD
 from sadrec.models.state import State
 from sadrec.posterior import cycles as drawn_cycles
-from sadrec.posterior import diagnostics, lists, predictive
+from sadrec.posterior import diagnostics, predictive
 from sadrec.posterior.belief import Drawn, in_log_odds
 from sadrec.posterior.draws import Draws
-from sadrec.posterior.files import DrawFiles, load_posterior, save_posterior
+from sadrec.posterior.files import load_posterior, save_posterior
 from sadrec.posterior.layout import ByUser
-from sadrec.posterior.sampling import bytes_needed, check_memory, sample
+from sadrec.posterior.sampling import Sampling, bytes_needed, check_memory
 from sadrec.posterior.settings import GibbsSettings, SamplerSettings, resolved
 from sadrec.posterior.triples import as_pairs, as_triples
 from sadrec.ranking import Parameters
 from sadrec.ranking.belief import Point
+from sadrec.ranking.leaderboard import leaderboard
 from sadrec.ranking.results import Results
 from sadrec.training.given import Pairs
 from sadrec.training.layout import count
+from sadrec.training.loop import Checkpoints, run
 
 logger = logging.getLogger("sadrec")
 
@@ -42,7 +42,7 @@ MISSED = 0.1
 
 @documented
 class GibbsSAD(SamplerSettings, SAD):  # type: ignore[misc]  # settings of its own, in place of SAD's
-    """The posterior of SAD, by Gibbs sampling: not one answer but how sure it is.
+    """The posterior of SAD by Gibbs sampling, with the uncertainty of every answer.
 
     ``x_uij = sum_h xi_uh (eta_ih tau_jh - eta_jh tau_ih) + b_i - b_j`` and ``P(i over j) = Phi(x_uij)``. Priors are
     independent: ``xi ~ N(user_mean, user_scale^2)``, ``eta ~ N(0, item_scale^2)``,
@@ -80,7 +80,7 @@ class GibbsSAD(SamplerSettings, SAD):  # type: ignore[misc]  # settings of its o
     # -- learning -----------------------------------------------------------------------------------------------------
 
     def memory(self, data: Any) -> dict[str, int]:
-        """Say beforehand how many bytes ``fit`` will take: "draws" for what it keeps, "running" beside that."""
+        """Estimate the bytes that ``fit`` will take: "draws" that it keeps, and "running" in addition."""
         data = as_feedback(data)
         settings = resolved(self)
         if isinstance(data, Interactions):
@@ -97,7 +97,7 @@ class GibbsSAD(SamplerSettings, SAD):  # type: ignore[misc]  # settings of its o
         checkpoint: str | Path | None = None,
         checkpoint_seconds: float = 30.0,
     ) -> Self:
-        """Sample the posterior given what people did or said, and return the object itself.
+        """Sample the posterior given interactions or comparisons, and return the model.
 
         Ctrl-C ends the run after the sweeps under way. The draws kept so far can then be used, and
         ``KeyboardInterrupt`` is raised.
@@ -115,39 +115,44 @@ class GibbsSAD(SamplerSettings, SAD):  # type: ignore[misc]  # settings of its o
         checkpoint_seconds
             Write a checkpoint at most so often.
         """
-        settings, threads = resolved(self), _check.threads(self.num_threads)
-        _check.number(checkpoint_seconds, "checkpoint_seconds")
+        settings, threads = resolved(self), check.threads(self.num_threads)
+        check.number(checkpoint_seconds, "checkpoint_seconds")
         data = as_feedback(data)
         shape = len(data.users), len(data.items)
         triples = as_triples(as_pairs(data, settings.negatives, settings.seed), *shape)
         if not len(triples):
             raise ValueError("all comparisons have the weight 0: there is nothing to learn from")
         check_memory(bytes_needed(settings, *shape, len(triples)))
-        files = None
+        checkpoints = None
         if checkpoint is not None:
             identity = {name: value for name, value in settings.as_dict().items() if name != "draws"}
             identity["data"] = fingerprint(data.users, data.items, *triples.by_user[1:])
-            files = DrawFiles(checkpoint, identity, checkpoint_seconds)
-        with nullcontext() if checkpoint is None else locked(checkpoint):
-            drawn, whole = sample(triples, settings, threads, files=files, show_progress=show_progress)
-        if len(drawn):
+            checkpoints = Checkpoints(checkpoint, identity, checkpoint_seconds)
+        step, interrupted = Sampling(triples, settings, threads), None
+        try:
+            run(step, checkpoints=checkpoints, show_progress=show_progress, title="sampling")
+        except KeyboardInterrupt as error:
+            interrupted = error
+        finally:
+            step.close()
+        if len(drawn := step.learnt()):
             seen = data.matrix if isinstance(data, Interactions) else None
             self._hold(drawn, triples.by_user, data.user_ids, data.item_ids, seen, settings)
-        if not whole:
-            raise KeyboardInterrupt
+        if interrupted is not None:
+            raise interrupted
         self._warn_if_apart()
         return self
 
     def _hold(self, drawn: Draws, observed: ByUser, users: Ids, items: Ids, seen: Any, settings: GibbsSettings) -> None:
-        """Take over what was learnt."""
-        belief, results = Drawn(drawn, observed, _check.threads(self.num_threads)), None
+        """Set the state to the result of a fit."""
+        belief, results = Drawn(drawn, observed, check.threads(self.num_threads)), None
         if seen is None:  # comparisons that were stated
             pairs = Pairs(observed.user, observed.winner, observed.loser, observed.root**2)
             results = Results.of(count(pairs, len(items)), None, len(items))
         self.state = State(belief, users, items, seen, settings, results=results)
 
     def _warn_if_apart(self) -> None:
-        """Say so when the chains do not agree."""
+        """Warn if the chains do not agree."""
         if self.drawn.chains > 1 and self.drawn.per_chain >= 4 and (share := self.diagnose(200).share_good) < 0.95:
             logger.warning(
                 "the chains do not agree yet: R-hat is above %s for %.0f %% of preferences (see diagnose()); raise "
@@ -161,7 +166,7 @@ class GibbsSAD(SamplerSettings, SAD):  # type: ignore[misc]  # settings of its o
         raise ValueError("draws are of all the data: fit all of it, old and new")
 
     @classmethod
-    def from_factors(cls, *given: Any, **more: Any) -> NoReturn:
+    def from_factors(cls, *given: Any, **options: Any) -> NoReturn:
         """Raise a ValueError: one set of parameters is no posterior."""
         raise ValueError("one set of parameters is no posterior: use SAD.from_factors")
 
@@ -187,17 +192,19 @@ class GibbsSAD(SamplerSettings, SAD):  # type: ignore[misc]  # settings of its o
 
     def preference_draws(self, user: Any, item: Any, rival: Any) -> Doubles:
         """Return draws of preferences in log-odds, (draws, ...), chain after chain; ids as for ``preference``."""
-        return self._belief.draws(*self._rows(user, item, rival))
+        belief, *rows = self.state.triple(user, item, rival)
+        return np.asarray(belief.draws(*rows))
 
     def probability_beats(self, user: Any, item: Any, rival: Any) -> Any:
-        """Return how sure it is that a user prefers an item to a rival at all: the probability that ``x_uij > 0``."""
-        share = self._belief.beats(*self._rows(user, item, rival))
+        """Return the probability that a user prefers an item to a rival at all: ``x_uij > 0``."""
+        belief, *rows = self.state.triple(user, item, rival)
+        share = belief.beats(*rows)
         return float(share) if share.ndim == 0 else share
 
     def interval(self, user: Any, item: Any, rival: Any, level: float = 0.9) -> tuple[Any, Any]:
-        """Return the lower and the upper end of the interval that holds a preference."""
-        ends = _ends(level)
-        low, high = self._belief.summarised(lambda x: np.quantile(x, ends, axis=0), *self._rows(user, item, rival))
+        """Return the ends of the credible interval of a preference."""
+        ends, (belief, *rows) = _ends(level), self.state.triple(user, item, rival)
+        low, high = belief.summarised(lambda x: np.quantile(x, ends, axis=0), *rows)
         return (float(low), float(high)) if low.ndim == 0 else (low, high)
 
     def ranking(self, user: Any = None, items: Any = None, level: float = 0.9) -> pl.DataFrame:
@@ -207,15 +214,33 @@ class GibbsSAD(SamplerSettings, SAD):  # type: ignore[misc]  # settings of its o
         -------
         polars.DataFrame
             Best first: ``item``; ``score``, the posterior mean of the mean margin, with ``score_lower`` and
-            ``score_upper``; ``rank``, with ``rank_lower`` and ``rank_upper``, the interval of the item's place among
-            the draws; ``best``, the probability that it comes first.
+            ``score_upper``; ``rank``, with ``rank_lower`` and ``rank_upper``, the shortest interval of the item's
+            place among the draws; ``best``, the probability that it comes first.
         """
         _ends(level)
-        return lists.ranking(self.drawn, self._user(user), self._distinct(items), self.items, level)
+        rows, (belief, row) = self._rows(items), self._one(user)
+        judge = np.array([row])
+        table = leaderboard(belief, judge, rows, np.arange(len(rows)), level)
+        first = belief.strengths(judge, rows, rows).argmax(axis=1)
+        order = table["item"].to_numpy()
+        best = np.bincount(first, minlength=len(rows)) / len(first)
+        return table.select(
+            "rank",
+            pl.Series("item", self.items[rows[order]]),
+            pl.col("strength").alias("score"),
+            pl.col("lower").alias("score_lower"),
+            pl.col("upper").alias("score_upper"),
+            "rank_lower",
+            "rank_upper",
+            pl.Series("best", best[order]),
+        )
 
     def cycle_probability(self, user: Any, items: Any) -> float:
         """Return the probability that a cycle is real: each item preferred to the next, and the last to the first."""
-        return drawn_cycles.cycle_probability(self.drawn, self._user(user), self._distinct(items))
+        (belief, row), path = self._one(user), self.state.items.distinct(items)
+        if len(path) < 3:
+            raise ValueError(f"a cycle has at least three items, not {len(path)}")
+        return belief.together(row, path, np.roll(path, -1))
 
     def credible_cycles(
         self, user: Any = None, items: Any = None, least: float = 0.5, N: int | None = 20
@@ -229,8 +254,9 @@ class GibbsSAD(SamplerSettings, SAD):  # type: ignore[misc]  # settings of its o
         least
             Smallest probability worth a mention.
         """
-        least, N = _check.share(least, "least"), None if N is None else _check.whole(N, "N", least=1)
-        credible = drawn_cycles.credible_cycles(self.drawn, self._user(user), self._distinct(items), least, N)
+        least, N = check.share(least, "least"), None if N is None else check.whole(N, "N", least=1)
+        belief, row = self._one(user)
+        credible = drawn_cycles.credible_cycles(belief.drawn, row, self._rows(items), least, N)
         return [replace(cycle, path=tuple(self.items[list(cycle.path)].tolist())) for cycle in credible]
 
     def rival_differs(self, item: Any, by: float = 0.5, factor: int | None = None) -> Any:
@@ -241,11 +267,11 @@ class GibbsSAD(SamplerSettings, SAD):  # type: ignore[misc]  # settings of its o
         form of the factor could only exchange for more of them. The probability that tau is exactly 1 is zero under a
         continuous prior, hence ``by``.
         """
-        _check.number(by, "by")
+        check.number(by, "by")
         rows, tau = self.state.items.positions(item), self._belief.aligned[2]
         differs = np.abs(tau[:, np.atleast_1d(rows)] - 1) > by
         if factor is not None:
-            differs = differs[:, :, [_check.whole(factor, "factor", most=tau.shape[2] - 1)]]
+            differs = differs[:, :, [check.whole(factor, "factor", most=tau.shape[2] - 1)]]
         share = differs.any(axis=2).mean(axis=0)
         return float(share[0]) if is_scalar_id(item) else share
 
@@ -285,7 +311,7 @@ class GibbsSAD(SamplerSettings, SAD):  # type: ignore[misc]  # settings of its o
             (equal ones counted half).
         """
         _ends(level)
-        draws = self.drawn.at_most(_check.whole(number, "number", least=1))
+        draws = self.drawn.at_most(check.whole(number, "number", least=1))
         return predictive.predictive_check(draws, self._belief.observed, statistics, seed, level)
 
     def to_arviz(self, pairs: Any = None, number: int = 200, seed: int = 0) -> Any:
@@ -302,13 +328,14 @@ class GibbsSAD(SamplerSettings, SAD):  # type: ignore[misc]  # settings of its o
         arviz.InferenceData
             With ``preference`` and ``probability``, (chain, draw, comparison), and ``prior_scale``.
         """
-        rows: tuple[Any, ...] = predictive.some_observed(self._belief.observed, number, seed)
+        belief, users = self._belief, self.users
+        rows: list[Any] = [*predictive.some_observed(belief.observed, number, seed)]
         if pairs is not None:
-            rows = self._rows(*pairs)
-        user, item, rival = np.broadcast_arrays(*(np.atleast_1d(0 if side is None else side) for side in rows))
-        who = np.full(len(user), "everybody") if rows[0] is None else self.users[user]
-        names = [f"{one}: {i} over {j}" for one, i, j in zip(who, self.items[item], self.items[rival], strict=True)]
-        return diagnostics.to_arviz(self.drawn, None if rows[0] is None else user, item, rival, names)
+            belief, *rows = self.state.triple(*pairs)
+            users = users if pairs[0] is not None else np.array(["everybody"])
+        user, item, rival = np.broadcast_arrays(*map(np.atleast_1d, rows))
+        of = zip(users[user], self.items[item], self.items[rival], strict=True)
+        return diagnostics.to_arviz(belief.drawn, user, item, rival, [f"{one}: {i} over {j}" for one, i, j in of])
 
     # -- models and files ---------------------------------------------------------------------------------------------
 
@@ -334,7 +361,7 @@ class GibbsSAD(SamplerSettings, SAD):  # type: ignore[misc]  # settings of its o
         A list of a draw taken at random is Thompson sampling: an item comes first as often as it is probably the best,
         so that what is uncertain gets tried.
         """
-        return self._model(in_log_odds(self.drawn[_check.whole(draw, "draw", most=len(self.drawn) - 1)]))
+        return self._model(in_log_odds(self.drawn[check.whole(draw, "draw", most=len(self.drawn) - 1)]))
 
     def _model(self, parameters: Parameters) -> SAD:
         return self._of(replace(self.state, belief=Point(parameters), settings=None))
@@ -348,8 +375,8 @@ class GibbsSAD(SamplerSettings, SAD):  # type: ignore[misc]  # settings of its o
     def save(self, path: str | Path) -> None:
         """Write draws, ids, settings and what was observed to a file; an old file stays until all is written."""
         state, belief = self.state, self._belief
-        known = belief.drawn, state.users, state.items, belief.observed, state.seen, self.settings
-        save_posterior(path, *known, self.num_threads)
+        parts = belief.drawn, state.users, state.items, belief.observed, state.seen, self.settings
+        save_posterior(path, *parts, self.num_threads)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:  # type: ignore[override]
@@ -365,24 +392,16 @@ class GibbsSAD(SamplerSettings, SAD):  # type: ignore[misc]  # settings of its o
 
     # -- ids ----------------------------------------------------------------------------------------------------------
 
-    def _user(self, user: Any) -> int | None:
-        return None if user is None else self.state.users.one(user)
+    def _one(self, user: Any) -> tuple[Drawn, int]:
+        """Return the belief that answers for one user, and the user's row in it; None is the average user."""
+        return (self._belief.average, 0) if user is None else (self._belief, self.state.users.one(user))
 
-    def _distinct(self, items: Any) -> Positions:
+    def _rows(self, items: Any) -> Positions:
         ids = self.state.items
-        rows = np.arange(len(ids)) if items is None else ids.several(items)
-        if len(np.unique(rows)) < len(rows):
-            raise ValueError("an item is named twice: give distinct items")
-        return rows
-
-    def _rows(self, user: Any, item: Any, rival: Any) -> tuple[Any, Any, Any]:
-        """Return the rows of users (None: the average user), items and rivals."""
-        state = self.state
-        users = None if user is None else state.users.positions(user)
-        return users, state.items.positions(item), state.items.positions(rival)
+        return np.arange(len(ids)) if items is None else ids.distinct(items)
 
 
 def _ends(level: float) -> tuple[float, float]:
-    """Return between which quantiles a share ``level`` lies, as much being left out on either side."""
-    tail = (1 - _check.share(level, "level", inside=True)) / 2
+    """Return the two quantiles of a central interval with probability ``level``."""
+    tail = (1 - check.share(level, "level", inside=True)) / 2
     return tail, 1 - tail

@@ -20,23 +20,22 @@ import math
 
 import numpy as np
 
-from sadrec._kernel import kernel
-from sadrec._linear import factorise, solve_lower, solve_upper
-from sadrec._random import normal, uniform
-from sadrec._types import Doubles
-from sadrec.posterior.layout import ByItem, Clock, State, stream
-from sadrec.posterior.products import BLOCK, add_products
+from sadrec._core.kernel import kernel
+from sadrec._core.linear import factorise, solve_lower, solve_upper
+from sadrec._core.random import normal, uniform
+from sadrec._core.types import Doubles
+from sadrec.posterior.layout import ByItem, ChainState, Clock, stream
 from sadrec.posterior.truncated import positive_normal
-from sadrec.posterior.users import fitted, log_scale_step
+from sadrec.posterior.users import BLOCK, add_products, fitted, log_scale_step
 
 RIVAL, RIVAL_COORDINATE, ITEM, ITEM_SCALE = 3, 4, 5, 6
 """Stages that draw random numbers, for the keys of their streams."""
 PASSES = 3
-"""How many times the coordinates of tau are gone through when it lies near the border of the orthant."""
+"""Number of passes over the coordinates of tau when it lies near the border of the orthant."""
 
 
 @kernel
-def gather_item(first: int, last: int, state: State, data: ByItem, features: Doubles) -> None:
+def gather_item(first: int, last: int, state: ChainState, data: ByItem, features: Doubles) -> None:
     """Put the features of entries first, ..., last - 1 (at most a block) into columns; zeros behind them."""
     factors, own = state.tau.shape[1], state.eta.shape[1]
     for b in range(last - first):
@@ -55,7 +54,7 @@ def gather_item(first: int, last: int, state: State, data: ByItem, features: Dou
 
 @kernel
 def item_conditional(
-    i: int, size: int, state: State, data: ByItem, residual: Doubles, precision: Doubles, linear: Doubles
+    i: int, size: int, state: ChainState, data: ByItem, residual: Doubles, precision: Doubles, linear: Doubles
 ) -> None:
     """Write ``sum a a'`` (lower triangle) and ``sum a (residual + a . theta)`` for an item, without the prior.
 
@@ -112,14 +111,14 @@ def draw_orthant(
 
 
 @kernel
-def others_part(e: int, state: State, data: ByItem) -> float:
+def others_part(e: int, state: ChainState, data: ByItem) -> float:
     """Return what the bias of the other item adds to the margin of an entry."""
     factors = state.tau.shape[1]
     return -np.float64(data.sign[e]) * state.eta[data.other[e], factors] if state.eta.shape[1] > factors else 0.0
 
 
 @kernel
-def draw_items(clock: Clock, state: State, data: ByItem, residual: Doubles) -> None:
+def draw_items(clock: Clock, state: ChainState, data: ByItem, residual: Doubles) -> None:
     """Draw (eta_i, tau_i) for every item in turn, keeping ``residual = z - x``.
 
     A precision of infinity for tau means that tau stays as it is (BPR).

@@ -5,13 +5,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec._kernel import kernel
-from sadrec._random import _GAMMA, _MIX1, _MIX2, hashed
-from sadrec._types import Doubles
+from sadrec._core.kernel import kernel
+from sadrec._core.random import _GAMMA, _MIX1, _MIX2, hashed
+from sadrec._core.types import Doubles, Integers
 
 
 class Clock(NamedTuple):
-    """When random numbers are drawn: with the stage and the row, this is all they depend on."""
+    """The clock of random numbers, which depend on it, the stage and the row alone."""
 
     seed: int
     chain: int
@@ -30,11 +30,11 @@ def stream(clock: Clock, stage: int) -> np.uint64:
 _NO_ITEMS: Doubles = np.empty(0)
 
 
-class State(NamedTuple):
-    """Where a chain stands.
+class ChainState(NamedTuple):
+    """The state of a chain for kernels.
 
     An item bias is a factor whose xi and tau are 1: it is the last column of eta, and the number of columns of tau is
-    that of the factors. Its mean is ``bias_centre`` (see bias.py).
+    that of the factors. Its mean is ``bias_centre`` (see prior.py).
     """
 
     learn: NDArray[np.bool_]  # whether the precisions of xi, eta and tau, and the means of xi, are learnt
@@ -53,9 +53,9 @@ class ByUser(NamedTuple):
     """Comparisons in the order of their users."""
 
     start: NDArray[np.int64]  # (users + 1): where those of each user begin
-    user: NDArray[np.int32]
-    winner: NDArray[np.int32]
-    loser: NDArray[np.int32]
+    user: Integers
+    winner: Integers
+    loser: Integers
     root: NDArray[np.float32]  # the square root of the precision of a comparison: 1 for a whole one
 
 
@@ -63,7 +63,7 @@ class ByItem(NamedTuple):
     """The same comparisons item by item, two entries for each."""
 
     start: NDArray[np.int64]  # (items + 1): where the entries of each item begin
-    row: NDArray[np.int32]  # of an entry: its comparison,
-    user: NDArray[np.int32]  # its user,
-    other: NDArray[np.int32]  # the other item,
+    row: Integers  # of an entry: its comparison,
+    user: Integers  # its user,
+    other: Integers  # the other item,
     sign: NDArray[np.float32]  # and the root of the comparison, with a minus where the item lost

@@ -1,4 +1,4 @@
-"""Posterior predictive checks: data simulated from the draws beside the data there is."""
+"""Posterior predictive checks: compare the data with data simulated from the draws."""
 
 from collections.abc import Callable, Mapping
 from itertools import pairwise
@@ -9,18 +9,17 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.special import log_ndtr, ndtr
 
-from sadrec._check import whole
-from sadrec._types import Doubles
+from sadrec._core.check import whole
+from sadrec._core.types import Doubles, Integers
 from sadrec.posterior.draws import Draws
 from sadrec.posterior.layout import ByUser
 from sadrec.ranking.pairs import preference
 
-Rows = NDArray[np.int32]
-Statistic = Callable[[Rows, Rows, Rows], float]
-_OfDraw = Callable[[Rows, Rows, Rows, Doubles], float]
+Statistic = Callable[[Integers, Integers, Integers], float]
+_OfDraw = Callable[[Integers, Integers, Integers, Doubles], float]
 
 MOST_WORK = 2 * 10**9
-"""How many products counting cycles in the data may take."""
+"""The largest number of products for counting cycles in the data."""
 
 
 _OF_DRAW: dict[str, _OfDraw] = {
@@ -31,7 +30,7 @@ _OF_DRAW: dict[str, _OfDraw] = {
 """The statistics that depend on the draw."""
 
 
-def some_observed(observed: ByUser, number: int | None, seed: int) -> tuple[Rows, Rows, Rows]:
+def some_observed(observed: ByUser, number: int | None, seed: int) -> tuple[Integers, Integers, Integers]:
     """Return rows (user, winner, loser) of comparisons that were learnt from: all, or a random choice."""
     rows = np.arange(len(observed.user))
     if number is not None and whole(number, "number", least=1) < len(rows):
@@ -79,10 +78,10 @@ def _row(actual: Doubles, replicated: Doubles, level: float) -> dict[str, float]
 def _of_data(users: int, items: int) -> dict[str, Statistic]:
     """Return the statistics of data alone, those that take too long left out."""
 
-    def item_spread(user: Rows, winner: Rows, loser: Rows) -> float:
+    def item_spread(user: Integers, winner: Integers, loser: Integers) -> float:
         return _spread(np.concatenate((winner, loser)), np.repeat([1.0, 0.0], len(winner)))
 
-    def user_cycles(user: Rows, winner: Rows, loser: Rows) -> float:
+    def user_cycles(user: Integers, winner: Integers, loser: Integers) -> float:
         ends = np.searchsorted(user, np.arange(users + 1))
         return sum(_cycles(winner[a:b], loser[a:b]) for a, b in pairwise(ends) if b - a >= 3)
 
@@ -94,13 +93,13 @@ def _of_data(users: int, items: int) -> dict[str, Statistic]:
     return statistics
 
 
-def _spread(rows: Rows, values: NDArray[Any]) -> float:
+def _spread(rows: Integers, values: NDArray[Any]) -> float:
     """Return the standard deviation of the mean values of rows."""
     count, total = np.bincount(rows), np.bincount(rows, weights=values)
     return float((total[count > 0] / count[count > 0]).std())
 
 
-def _cycles(winner: Rows, loser: Rows) -> float:
+def _cycles(winner: Integers, loser: Integers) -> float:
     """Count cycles of three items in the majority of some comparisons."""
     used, codes = np.unique(np.concatenate((winner, loser)), return_inverse=True)
     one, other = codes[: len(winner)], codes[len(winner) :]

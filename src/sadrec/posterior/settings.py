@@ -7,9 +7,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec._check import is_number
-from sadrec._settings import Flag, Number, Rule, Seed, Threads, Whole, checked, setting
-from sadrec._types import Doubles
+from sadrec._core.check import is_number
+from sadrec._core.settings import Flag, Number, Rule, Seed, Threads, Whole, checked, setting
+from sadrec._core.types import Doubles
 
 Scale = float | Literal["learn"]
 
@@ -87,31 +87,23 @@ class SamplerSettings:
     )
 
 
-@dataclass(frozen=True)
-class GibbsSettings:
-    """What a run of the sampler depends on, apart from the data; see :class:`SamplerSettings`."""
-
-    factors: int
-    draws: int
-    warmup: int
-    chains: int
-    thin: int
-    user_scale: Scale
-    item_scale: Scale
-    rival_scale: Scale
-    user_mean: Scale
-    rival_mean: float
-    bias: bool
-    negatives: int
-    seed: int
+@dataclass
+class GibbsSettings(SamplerSettings):
+    """Resolved settings of the sampler: checked, with a seed."""
 
     def __post_init__(self) -> None:
         if self.rival_scale == 0 and self.rival_mean == 0:
             raise ValueError("rival_scale=0 holds tau at rival_mean=0, where every preference is 0: set rival_mean=1")
 
     @property
+    def seed(self) -> int:
+        """The seed of all random numbers."""
+        assert isinstance(self.random_state, int)
+        return self.random_state
+
+    @property
     def sweeps(self) -> int:
-        """How many sweeps a chain makes."""
+        """Number of sweeps of a chain."""
         return self.warmup + self.draws * self.thin
 
     @property
@@ -121,7 +113,7 @@ class GibbsSettings:
         return np.array([value == "learn" for value in given])
 
     def prior(self) -> Doubles:
-        """Return what :class:`~sadrec.posterior.layout.State` has as prior; learnt scales start at 1, slopes at 0."""
+        """Return the prior of a ``ChainState`` (layout.py); learnt scales start at 1, slopes at 0."""
         user, item, rival = (
             1.0 if scale == "learn" else float(scale) for scale in (self.user_scale, self.item_scale, self.rival_scale)
         )
@@ -134,11 +126,10 @@ class GibbsSettings:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the settings as plain values, for a file."""
-        return asdict(self)
+        given = {**asdict(self), "seed": self.seed}
+        return {name: value for name, value in given.items() if name not in ("random_state", "num_threads")}
 
 
 def resolved(settings: SamplerSettings) -> GibbsSettings:
     """Return settings that were given, each checked by its rule, with a seed."""
-    given = checked(settings)
-    del given["num_threads"]
-    return GibbsSettings(seed=given.pop("random_state"), **given)
+    return GibbsSettings(**checked(settings))

@@ -1,4 +1,4 @@
-"""From data to what the sampler works on: comparisons sorted by user, with a list of those of every item.
+"""The data of the sampler: comparisons sorted by user, with a list of those of every item.
 
 Every interaction becomes comparisons with a few items that the user never touched.
 """
@@ -11,9 +11,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec._kernel import kernel
-from sadrec._random import nth_absent, uniform
-from sadrec._types import Doubles, Positions
+from sadrec._core.kernel import kernel
+from sadrec._core.random import nth_absent, uniform
+from sadrec._core.types import Doubles, Integers, Positions
 from sadrec.data import Comparisons, DataWarning, Interactions
 from sadrec.posterior.layout import ByItem, ByUser, Clock, stream
 from sadrec.training.given import Pairs, drawn_pairs
@@ -26,7 +26,7 @@ MOST_ROWS = 2**31 - 1
 
 
 @dataclass(frozen=True, eq=False)
-class Triples:
+class SortedComparisons:
     """Comparisons (user, winner, loser) sorted by user, winner, loser and precision, and the same item by item."""
 
     users: int
@@ -39,7 +39,7 @@ class Triples:
 
     @cached_property
     def meetings(self) -> Doubles:
-        """How many others every item met: see :func:`~sadrec.training.layout.log_meetings`."""
+        """The number of opponents of each item, in logarithms: see :func:`~sadrec.training.layout.log_meetings`."""
         count = np.zeros(self.items, np.int64)
         count_others(self.by_item, count)
         return log_meetings(count)
@@ -56,7 +56,7 @@ def count_others(data: ByItem, count: Positions) -> None:
                 count[i] += 1
 
 
-def as_triples(pairs: Pairs, users: int, items: int) -> Triples:
+def as_triples(pairs: Pairs, users: int, items: int) -> SortedComparisons:
     """Lay out comparisons for the sampler.
 
     A weight of 3 is three copies of a comparison. A fraction f of a comparison is one whose noise has the variance
@@ -94,13 +94,11 @@ def as_triples(pairs: Pairs, users: int, items: int) -> Triples:
     by_user = ByUser(laid.user_start, laid.user, laid.winner, laid.loser, root)
     sign = np.where(laid.won, root[laid.row], -root[laid.row])
     by_item = ByItem(laid.item_start, laid.row, laid.user[laid.row], laid.other, sign)
-    return Triples(users, items, by_user, by_item)
+    return SortedComparisons(users, items, by_user, by_item)
 
 
 NEGATIVE = 100
 """The stage of these draws, for the key of their stream."""
-
-Integers = NDArray[np.int32]
 
 
 @kernel

@@ -6,7 +6,7 @@ Nothing here loops until something happens: every draw is the inverse of a distr
 import math
 from typing import Any
 
-from sadrec._kernel import kernel
+from sadrec._core.kernel import kernel
 
 _ROOT_HALF = math.sqrt(0.5)
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)

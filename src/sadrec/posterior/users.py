@@ -17,16 +17,39 @@ import math
 
 import numpy as np
 
-from sadrec._kernel import kernel
-from sadrec._linear import factorise, solve_lower, solve_upper
-from sadrec._random import normal, uniform
-from sadrec._types import Doubles
-from sadrec.posterior.layout import ByUser, Clock, State, stream
-from sadrec.posterior.products import BLOCK, add_products
+from sadrec._core.kernel import kernel
+from sadrec._core.linear import factorise, solve_lower, solve_upper
+from sadrec._core.random import normal, uniform
+from sadrec._core.types import Doubles
+from sadrec.posterior.layout import ByUser, ChainState, Clock, stream
 from sadrec.posterior.truncated import positive_normal
 
 LATENT, USER, USER_SCALE = 0, 1, 2
 """Stages that draw random numbers, for the keys of their streams."""
+BLOCK = 64
+"""The number of observations gathered before their products are added up."""
+
+
+@kernel
+def add_products(features: Doubles, targets: Doubles, size: int, precision: Doubles, linear: Doubles) -> None:
+    """Add ``F F'`` to the lower triangle of ``precision`` and ``F y`` to ``linear``.
+
+    ``features`` holds one row of length :data:`BLOCK` per coefficient, so that every sum runs along contiguous numbers,
+    in registers; places past the last observation hold zeros.
+    """
+    for p in range(size):
+        left = features[p]
+        total = 0.0
+        for b in range(BLOCK):
+            total += left[b] * targets[b]
+        linear[p] += total
+        row = precision[p]
+        for q in range(p + 1):
+            right = features[q]
+            total = 0.0
+            for b in range(BLOCK):
+                total += left[b] * right[b]
+            row[q] += total
 
 
 @kernel
@@ -51,7 +74,7 @@ def log_scale_step(count: float, quadratic: float, linear: float, noise: float, 
 
 
 @kernel
-def gather_user(first: int, last: int, state: State, data: ByUser, features: Doubles) -> None:
+def gather_user(first: int, last: int, state: ChainState, data: ByUser, features: Doubles) -> None:
     """Put the features of comparisons first, ..., last - 1 (at most a block) into columns; zeros behind them."""
     factors, size = state.tau.shape[1], state.eta.shape[1]
     for b in range(last - first):
@@ -78,7 +101,7 @@ def fitted(features: Doubles, coefficients: Doubles, out: Doubles) -> None:
 
 @kernel
 def user_conditional(
-    u: int, key: np.uint64, state: State, data: ByUser, residual: Doubles, precision: Doubles, linear: Doubles
+    u: int, key: np.uint64, state: ChainState, data: ByUser, residual: Doubles, precision: Doubles, linear: Doubles
 ) -> float:
     """Draw z for the comparisons of a user into ``residual``; return ``sum z^2``.
 
@@ -106,7 +129,9 @@ def user_conditional(
 
 
 @kernel
-def draw_users(first_user: int, last_user: int, clock: Clock, state: State, data: ByUser, residual: Doubles) -> None:
+def draw_users(
+    first_user: int, last_user: int, clock: Clock, state: ChainState, data: ByUser, residual: Doubles
+) -> None:
     """Draw z and xi for users first, ..., last - 1, no others; ``residual`` becomes ``z - x`` for their comparisons."""
     factors, size = state.xi.shape[1], state.eta.shape[1]
     mean, weight = state.mean, state.prior[0]

@@ -1,11 +1,11 @@
-"""The compiled part of a top-N: keep the best few of a stream of scores, leaving out what was seen."""
+"""Compiled top-N selection: keep the best few of a stream of scores, without seen items."""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec._kernel import inlined, kernel
+from sadrec._core.kernel import inlined, kernel
 
 _STRIDE = 64
 """Scores are looked at this many at a time."""
@@ -13,7 +13,7 @@ _STRIDE = 64
 
 @inlined
 def _after(score: Any, item: Any, other_score: Any, other_item: Any) -> Any:
-    """Say whether an entry comes after another: a lower score, or the same score and a later item."""
+    """Whether an entry ranks after another: a lower score, or the same score and a later item."""
     return score < other_score or (score == other_score and item > other_item)
 
 
@@ -21,7 +21,7 @@ def _after(score: Any, item: Any, other_score: Any, other_item: Any) -> Any:
 def _sink(
     scores: NDArray[np.float32], items: NDArray[np.int64], hole: int, size: int, score: np.float32, item: int
 ) -> None:
-    """Put an entry at ``hole`` of a heap of ``size`` entries, the last of all at the root, or as deep as it must."""
+    """Sift an entry down from ``hole`` in a heap of ``size`` entries, whose root ranks last."""
     while True:
         child = 2 * hole + 1
         if child >= size:
@@ -39,7 +39,7 @@ def _sink(
 
 @kernel
 def _any_above(part: NDArray[np.float32], bound: np.float32) -> bool:
-    """Say whether any number is above a bound. Written to run in vector registers."""
+    """Whether any number is above a bound; compiles to vector instructions."""
     above = 0
     for c in range(part.shape[0]):
         above += part[c] > bound
@@ -57,7 +57,7 @@ def sweep(
     first: int,
     last: int,
 ) -> None:
-    """Look once at a tile of scores and keep, for rows first, ..., last - 1, the best met so far.
+    """Merge a tile of scores into the best entries so far of rows first, ..., last - 1.
 
     A score counts only if it beats the worst one kept, which almost none does, and only then is the item looked for
     among those seen: nothing is masked beforehand. ``tile`` holds scores of the items ``ids``, which ascend;
@@ -67,7 +67,7 @@ def sweep(
     size = scores.shape[1]
     for row in range(first, last):
         line = tile[row]
-        kept, known = scores[row], items[row]
+        kept, kept_items = scores[row], items[row]
         to_beat = kept[0]
         seen, end = seen_start[row], seen_start[row + 1]
         stop = end
@@ -87,7 +87,7 @@ def sweep(
                     while seen < end and seen_items[seen] < item:
                         seen += 1
                     if seen == end or seen_items[seen] != item:
-                        _sink(kept, known, 0, size, part[c], item)
+                        _sink(kept, kept_items, 0, size, part[c], item)
                         to_beat = kept[0]
 
 
@@ -110,10 +110,10 @@ def settle(
     size = scores.shape[1]
     mapped = places.shape[0] > 0
     for row in range(first, last):
-        kept, known = scores[row], items[row]
+        kept, kept_items = scores[row], items[row]
         query = queries[row]
         for entry in range(size):
-            item = known[entry]
+            item = kept_items[entry]
             if item >= 0:
                 vector = vectors[places[item] if mapped else item]
                 total = np.float32(0.0)
@@ -121,11 +121,11 @@ def settle(
                     total += query[h] * vector[h]
                 kept[entry] = total
         for entry in range(size // 2 - 1, -1, -1):
-            _sink(kept, known, entry, size, kept[entry], known[entry])
+            _sink(kept, kept_items, entry, size, kept[entry], kept_items[entry])
         for end in range(size - 1, 0, -1):
-            score, item = kept[end], known[end]
-            kept[end], known[end] = kept[0], known[0]
-            _sink(kept, known, 0, end, score, item)
+            score, item = kept[end], kept_items[end]
+            kept[end], kept_items[end] = kept[0], kept_items[0]
+            _sink(kept, kept_items, 0, end, score, item)
 
 
 @kernel

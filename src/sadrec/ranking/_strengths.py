@@ -3,7 +3,7 @@
 The solver believes in each item by itself, given the others. So what its belief leaves out is that a chain of games is
 less sure the longer it is. Here the scores of all items are uncertain together: a comparison of two of them is an edge
 of a graph, and its precision the curvature of its log likelihood. The precision of all scores is the Laplacian of that
-graph and the prior, as that of Bradley and Terry's scores is (Laplace's approximation). What a pair of items has beside
+graph and the prior, as that of Bradley and Terry's scores is (Laplace's approximation). What a pair of items has beyond
 its scores (its own margin, and the part of the factors that is no score) is normal and independent of other pairs:
 integrated out, it makes the edge less precise; and given the scores it is uncertain, too.
 """
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sadrec._types import Doubles, Positions
+from sadrec._core.types import Doubles, Positions
 from sadrec.ranking.pairs import sigmoid
 from sadrec.ranking.results import Results
 
@@ -26,7 +26,7 @@ MOST_ITEMS = 4000
 def strength_covariance(
     belief: "Gaussian", alone: Any, items: Positions, field: Positions, results: Results | None
 ) -> Doubles:
-    """Return the covariance of the strengths of items for one user or group, who is alone in ``alone``."""
+    """Return the covariance of the strengths of items, for the one user or group in ``alone``."""
     catalogue = alone.parameters.n_items
     mean, covariance = alone._item_side[0], alone.item_covariance.astype(np.float64)
     xi = np.concatenate(([1.0], alone.parameters.user_factors[0].astype(np.float64)))
@@ -64,22 +64,22 @@ def strength_covariance(
     answer[np.diag_indices(len(rows))] += left[np.ix_(rows, inside)].sum(axis=1) / len(inside) ** 2
     by_user = eta[items] * tau[field].mean(axis=0) - tau[items] * eta[field].mean(axis=0)
     answer += by_user @ alone.user_covariance[0] @ by_user.T
-    own = np.broadcast_to(alone._own(0, np.arange(catalogue))[1], catalogue)
+    own = np.broadcast_to(alone.own_scores(0, np.arange(catalogue))[1], catalogue)
     centred = np.zeros((len(items), catalogue))
     centred[np.arange(len(items)), items] = 1.0
     centred[:, field] -= 1.0 / len(field)
     return np.asarray(answer + (centred * own) @ centred.T)
 
 
-def _rest(belief: "Gaussian", items: Positions, beside: Doubles, covariance: Doubles) -> Doubles:
-    """Return the variance of the part of each margin that no scores have: (items, items)."""
-    squares = (beside[items, :, None] * beside[items, None, :]).reshape(len(items), -1)
+def _rest(belief: "Gaussian", items: Positions, multiplier: Doubles, covariance: Doubles) -> Doubles:
+    """Return the variance of the part of each margin beyond scores: (items, items)."""
+    squares = (multiplier[items, :, None] * multiplier[items, None, :]).reshape(len(items), -1)
     factors = covariance[items].reshape(len(items), -1) @ squares.T
     return np.asarray(np.maximum(factors + factors.T, 0.0) + belief.pairing_scale)
 
 
 def _curvature(belief: "Gaussian", results: Results, rest: Doubles, score_variance: Doubles) -> Doubles:
-    """Return what all judges' comparisons of two items tell about their margin, in precision: (items, items)."""
+    """Return the precision that all judges' comparisons of two items add to their margin: (items, items)."""
     user, item, rival = results.user, results.item, results.rival
     mean, variance = belief.distribution(user, item, rival)
     flatter = 1.0 / np.sqrt(1.0 + np.pi * variance / 8.0)

@@ -1,4 +1,4 @@
-"""Which factor of one model is which of another.
+"""Match the factors of one model to those of another.
 
 The factors of a model come in any order, and each pair (eta^h, tau^h) may be replaced by any other with the same wedge
 product ``eta^h tau^h' - tau^h eta^h'``. What a factor contributes to the preferences, xi^h times that wedge product,
@@ -7,14 +7,14 @@ depends on neither: factors are compared by the cosine of their contributions. A
 
 import numpy as np
 
-from sadrec._types import Doubles, Positions
+from sadrec._core.types import Doubles, Positions
 from sadrec.ranking.parameters import Parameters
 
-Factors = tuple[Doubles, Doubles, Doubles]
+Matrices = tuple[Doubles, Doubles, Doubles]
 """xi (users, factors), eta and tau (items, factors)."""
 
 
-def factors_of(parameters: Parameters) -> Factors:
+def factors_of(parameters: Parameters) -> Matrices:
     """Return xi, eta and tau in double precision, tau in full."""
     xi, eta = (np.asarray(side, np.float64) for side in (parameters.user_factors, parameters.item_factors))
     tau = parameters.rival_factors
@@ -26,19 +26,19 @@ def wedge_products(eta: Doubles, tau: Doubles, other_eta: Doubles, other_tau: Do
     return np.asarray(2 * ((eta.T @ other_eta) * (tau.T @ other_tau) - (eta.T @ other_tau) * (tau.T @ other_eta)))
 
 
-def contribution_products(one: Factors, other: Factors) -> Doubles:
+def contribution_products(one: Matrices, other: Matrices) -> Doubles:
     """Return the inner products of what factors contribute to X; their sum is the inner product of both X."""
     return np.asarray((one[0].T @ other[0]) * wedge_products(*one[1:], *other[1:]))
 
 
-def cosines(one: Factors, other: Factors) -> Doubles:
+def cosines(one: Matrices, other: Matrices) -> Doubles:
     """Return the cosines between what factors contribute to X, (factors, other factors); 0 where one is zero."""
     sizes = np.outer(*(np.diag(contribution_products(each, each)) for each in (one, other)))
     lengths = np.sqrt(np.maximum(sizes, 0.0))
     return np.divide(contribution_products(one, other), lengths, out=np.zeros_like(lengths), where=lengths > 0)
 
 
-def match(reference: Factors, other: Factors) -> tuple[Positions, Doubles]:
+def match(reference: Matrices, other: Matrices) -> tuple[Positions, Doubles]:
     """Return which factor of another model stands for each factor of the reference, and their cosines.
 
     The sum of the cosines is the largest possible.

@@ -1,4 +1,4 @@
-"""What is believed of every margin: its mean, its variance, the probability that the item wins.
+"""Beliefs about margins: mean, variance, and the probability that the item wins.
 
 There are three kinds of belief. A *point* knows means alone: stochastic gradient ascent leaves one. A *Gaussian* has a
 mean and a covariance for each user and each item: the variational solver leaves one, and a visitor always has one. The
@@ -16,16 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sadrec._memory import need
-from sadrec._types import Doubles, Floats, Positions
+from sadrec._core.memory import need
+from sadrec._core.types import Doubles, Floats, Positions
 from sadrec.ranking.controls import Controls
 from sadrec.ranking.logistic import curvature, maximise
 from sadrec.ranking.pairs import margins, preference, sigmoid
-from sadrec.ranking.parameters import Parameters, average_user
+from sadrec.ranking.parameters import Parameters, average_user, item_vectors, mean_margins, user_vectors
 from sadrec.ranking.results import Results
 from sadrec.ranking.ties import Outcome, Ties
 from sadrec.ranking.tournament import Tournament, tournament
-from sadrec.ranking.vectors import item_vectors, mean_margins, user_vectors
 
 _DRAWS = 4000
 """Draws from which the probability that several preferences hold at once is computed."""
@@ -45,7 +44,7 @@ class Belief:
     has_variance = True
     """Whether margins have a variance; only those of a point have none."""
     ties: Ties | None = None
-    """How often items tie; None where no comparison was a tie."""
+    """The probability of ties; None if no comparison was a tie."""
     controls: Controls | None = None
     """Coefficients of the features of comparisons; None where they had none."""
     has_pairs = False
@@ -76,7 +75,7 @@ class Belief:
 
     def log_odds(self, users: Any, items: Any, rivals: Any) -> Doubles:
         """Return the log-odds of :meth:`probability`."""
-        from sadrec._moments import moderated
+        from sadrec._core.moments import moderated
 
         return moderated(*self.distribution(users, items, rivals))
 
@@ -110,11 +109,15 @@ class Belief:
         return float((self.draws(user, items, rivals) > 0).all(axis=1).mean())
 
     def information(self, users: Any, items: Any, rivals: Any) -> tuple[Doubles, Doubles]:
-        """Return the bits that answers are expected to tell about margins, and the probability that the item wins."""
+        """Return the expected information of answers in bits, and the probability that the item wins."""
         return information(*self.distribution(users, items, rivals))
 
     def pair_part(self, users: Any, items: Any, rivals: Any) -> tuple[Any, Any]:
         """Return mean and variance of the parts of margins that no factors hold."""
+        return 0.0, 0.0
+
+    def own_scores(self, users: Any, items: Any) -> tuple[Any, Any]:
+        """Return mean and variance of the users' own scores of items, which their vectors do not give."""
         return 0.0, 0.0
 
     def margins(self, user: Any, items: ArrayLike | None, rivals: ArrayLike | None) -> NDArray[Any]:
@@ -127,7 +130,7 @@ class Belief:
         return x
 
     def tournament(self, user: Any, items: Positions, labels: ArrayLike) -> Tournament:
-        """Let items play each other for a user, by mean margins."""
+        """Return the tournament of items for a user, by mean margins."""
         game = tournament(self.parameters, user, items, labels)
         if not self.has_pairs:
             return game
@@ -151,12 +154,12 @@ class Belief:
         return np.asarray(user_vectors(self.parameters, users) @ self.item_vectors.T)
 
     def with_answers(self, winners: Positions, losers: Positions, weight: ArrayLike | None) -> "Belief":
-        """Return the belief about one user with what their comparisons tell beyond their vector."""
+        """Return the belief about one user, updated by their comparisons beyond their vector."""
         return self
 
     @property
     def user_profiles(self) -> NDArray[Any]:
-        """One vector per user, alike for users whose preferences are alike."""
+        """One vector per user; users with similar preferences have similar vectors."""
         return self.parameters.user_factors
 
     @cached_property
@@ -205,7 +208,7 @@ class Point(Belief):
     def distribution(self, users: Any, items: Any, rivals: Any) -> tuple[Doubles, Doubles]:
         """Raise a ValueError: a point has no variance."""
         raise ValueError(
-            "this fit does not know how sure it is: fit comparisons with solver='variational', ask about a "
+            "this fit has no uncertainty: fit comparisons with solver='variational', ask about a "
             "model.visitor(...), or fit a GibbsSAD"
         )
 
@@ -285,7 +288,7 @@ class Gaussian(Belief):
 
     def distribution(self, users: Any, items: Any, rivals: Any) -> tuple[Doubles, Doubles]:
         """Return mean and variance of margins."""
-        from sadrec._moments import margin_distribution  # numba is worth loading only now
+        from sadrec._core.moments import margin_distribution  # numba is worth loading only now
 
         user, item, rival = np.broadcast_arrays(*(np.asarray(side, np.int64) for side in (users, items, rivals)))
         for side, size, what in (
@@ -294,7 +297,7 @@ class Gaussian(Belief):
             (rival, self.parameters.n_items, "rival"),
         ):
             if side.size and not 0 <= side.min() <= side.max() < size:  # compiled code would read foreign memory
-                raise IndexError(f"a {what} is at none of the positions 0 to {size - 1}")
+                raise IndexError(f"positions of a {what} must be from 0 to {size - 1}")
         shape = user.shape
         who, first, second = (np.array(side.ravel()) for side in (user, item, rival))
         mean, variance = np.empty(user.size), np.empty(user.size)
@@ -311,22 +314,22 @@ class Gaussian(Belief):
         """Return mean and variance of pairings and own scores."""
         users, items, rivals = np.broadcast_arrays(users, items, rivals)
         mean, variance = self._pairing(items, rivals)
-        of_item, of_rival = (self._own(users, side) for side in (items, rivals))
+        of_item, of_rival = (self.own_scores(users, side) for side in (items, rivals))
         # In this order, exchanging item and rival changes the sign and nothing else.
         return mean + (of_item[0] - of_rival[0]), variance + (of_item[1] + of_rival[1])
 
     def _pairing(self, items: Any, rivals: Any) -> tuple[Any, Any]:
         """Return mean and variance of the own margins of items against rivals."""
-        from sadrec._moments import pairing_keys
+        from sadrec._core.moments import pairing_keys
 
-        known = self.pairings, self.pairing_mean, self.pairing_variance, self.pairing_scale
-        mean, variance = _look_up(pairing_keys(items, rivals, self.parameters.n_items), *known)
+        table = self.pairings, self.pairing_mean, self.pairing_variance, self.pairing_scale
+        mean, variance = _look_up(pairing_keys(items, rivals, self.parameters.n_items), *table)
         return np.where(items < rivals, 1, -1) * mean, variance
 
-    def _own(self, users: Any, items: Any) -> tuple[Any, Any]:
+    def own_scores(self, users: Any, items: Any) -> tuple[Any, Any]:
         """Return mean and variance of the own scores of items."""
-        known = self.own, self.own_mean, self.own_variance, self.own_scale
-        return _look_up(np.asarray(users, np.int64) * self.parameters.n_items + items, *known)
+        table = self.own, self.own_mean, self.own_variance, self.own_scale
+        return _look_up(np.asarray(users, np.int64) * self.parameters.n_items + items, *table)
 
     @cached_property
     def item_vectors(self) -> NDArray[Any]:
@@ -342,7 +345,7 @@ class Gaussian(Belief):
         scores = super().scores(users)
         if self.by_product:
             return scores
-        own, _ = self._own(np.reshape(users, (-1, 1)), np.arange(self.parameters.n_items))
+        own, _ = self.own_scores(np.reshape(users, (-1, 1)), np.arange(self.parameters.n_items))
         return np.asarray(scores + (own - own.mean(axis=1, keepdims=True)))
 
     def draws(self, user: Any, items: Positions, rivals: Positions) -> Doubles:
@@ -359,7 +362,7 @@ class Gaussian(Belief):
         eta, tau = np.split(item, 2, axis=-1)
         x = np.einsum("dh,dph->dp", xi, eta[:, one] * tau[:, other] - eta[:, other] * tau[:, one])
         mean, _ = self.pair_part(user, items, rivals)
-        variance, own_variance = self._pairing(items, rivals)[1], self._own(user, involved)[1]
+        variance, own_variance = self._pairing(items, rivals)[1], self.own_scores(user, involved)[1]
         own = np.sqrt(own_variance) * rng.standard_normal((_DRAWS, len(involved)))
         own_part = own[:, one] - own[:, other]
         return np.asarray(x + mean + own_part + np.sqrt(variance) * rng.standard_normal(x.shape))
@@ -402,7 +405,7 @@ class Gaussian(Belief):
         return alone.mean_margins(items, field) + normal_draws(covariance)
 
     def with_answers(self, winners: Positions, losers: Positions, weight: ArrayLike | None) -> "Gaussian":
-        """Return the belief about one user with the own scores that their comparisons tell of.
+        """Return the belief about one user with the own scores inferred from their comparisons.
 
         Where the fit has own scores, their mode is found with the factors held, by Newton's method. The variance of one
         is that with the others held, as in the fit.
@@ -419,9 +422,9 @@ class Gaussian(Belief):
         score = maximise(design, offset, weights, penalty).vector
         variance = 1 / np.diagonal(curvature(score, design, offset, weights, penalty))
         own: dict[str, Any] = {"own": items.astype(np.int64), "own_mean": score.astype(np.float32)}
-        known = replace(self, **own, own_variance=variance.astype(np.float32))
-        known.__dict__["_item_side"] = self._item_side  # the same items
-        return known
+        updated = replace(self, **own, own_variance=variance.astype(np.float32))
+        updated.__dict__["_item_side"] = self._item_side  # the same items
+        return updated
 
     @property
     def user_profiles(self) -> NDArray[Any]:
@@ -439,20 +442,20 @@ class Gaussian(Belief):
         return self.user_covariance[user, 1:, 1:].astype(np.float64)
 
     def with_users(self, parameters: Parameters) -> "Gaussian":
-        """Return the same with more users, the last ones of ``parameters``, known by their features only."""
-        more = np.zeros((parameters.n_users - len(self.user_covariance), *self.user_covariance.shape[1:]), np.float32)
-        more[:, 1:, 1:] = np.diag(self.population[1] ** 2)
-        covariance = np.concatenate((self.user_covariance, more))
+        """Return the belief with more users, the last ones of ``parameters``, which have features only."""
+        added = np.zeros((parameters.n_users - len(self.user_covariance), *self.user_covariance.shape[1:]), np.float32)
+        added[:, 1:, 1:] = np.diag(self.population[1] ** 2)
+        covariance = np.concatenate((self.user_covariance, added))
         return replace(self, parameters=parameters, user_covariance=covariance, ties=self._ties_of(parameters))
 
     def _ties_of(self, parameters: Parameters) -> Ties | None:
         return None if self.ties is None else self.ties.enlarged(parameters.n_users, parameters.n_items)
 
     def with_items(self, parameters: Parameters, bias_variance: float) -> "Gaussian":
-        """Return the same with more items, the last ones of ``parameters``, known by their features only."""
+        """Return the belief with more items, the last ones of ``parameters``, which have features only."""
         items = len(self.item_covariance)
         spread = np.concatenate(([bias_variance], self.population[2] ** 2, [0.0], self.population[3] ** 2))
-        more = np.tile(np.diag(spread).astype(np.float32), (parameters.n_items - items, 1, 1))
+        added = np.tile(np.diag(spread).astype(np.float32), (parameters.n_items - items, 1, 1))
 
         def moved(keys: NDArray[np.int64]) -> NDArray[np.int64]:  # a key counts in items
             return np.asarray(keys // items * parameters.n_items + keys % items)
@@ -460,7 +463,7 @@ class Gaussian(Belief):
         return replace(
             self,
             parameters=parameters,
-            item_covariance=np.concatenate((self.item_covariance, more)),
+            item_covariance=np.concatenate((self.item_covariance, added)),
             pairings=moved(self.pairings),
             own=moved(self.own),
             ties=self._ties_of(parameters),
@@ -468,7 +471,7 @@ class Gaussian(Belief):
 
     def _moments(self, users: NDArray[np.int64]) -> Any:
         """Return means and second moments of some users and of all items, as the kernel takes them."""
-        from sadrec._moments import Beliefs
+        from sadrec._core.moments import Beliefs
 
         xi = np.hstack((np.ones((len(users), 1)), self.parameters.user_factors[users]), dtype=np.float64)
         return Beliefs(xi, _moment(xi, self.user_covariance[users]), *self._item_side)
@@ -492,7 +495,7 @@ class Gaussian(Belief):
 
 
 def information(mean: ArrayLike, variance: ArrayLike) -> tuple[Doubles, Doubles]:
-    """Return the bits that an answer is expected to tell about margins, and the probability that the item wins.
+    """Return the expected information of an answer in bits, and the probability that the item wins.
 
     With ``x ~ N(mean, variance)`` and H the entropy of a yes or no: ``H(E sigmoid(x)) - E H(sigmoid(x))``.
 
@@ -530,13 +533,13 @@ def normal_draws(covariance: Doubles) -> Doubles:
 
 
 def _look_up(
-    keys: NDArray[np.int64], known: NDArray[np.int64], mean: Floats, variance: Floats, scale: float
+    keys: NDArray[np.int64], stored: NDArray[np.int64], mean: Floats, variance: Floats, scale: float
 ) -> tuple[Any, Any]:
     """Return mean and variance by key; 0 and ``scale`` for keys that are not among ``known``."""
-    if not len(known):
+    if not len(stored):
         return 0.0, scale
-    at = np.minimum(np.searchsorted(known, keys), len(known) - 1)
-    there = known[at] == keys
+    at = np.minimum(np.searchsorted(stored, keys), len(stored) - 1)
+    there = stored[at] == keys
     return np.where(there, mean[at], 0.0), np.where(there, variance[at], scale)
 
 

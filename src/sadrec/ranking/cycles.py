@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec._check import number, whole
-from sadrec._types import Doubles, Positions
-from sadrec._words import one_line, titled
+from sadrec._core.check import number, whole
+from sadrec._core.types import Doubles, Positions
+from sadrec._core.words import one_line, titled
 from sadrec.ranking.belief import Belief
 from sadrec.ranking.pairs import sigmoid
 from sadrec.ranking.tournament import Tournament, strong_components
@@ -35,9 +35,9 @@ class Cycle:
     --------
     >>> print(Cycle(np.arange(3), np.array(["rock", "scissors", "paper"]), np.array([2.0, 3.0, 1.0])))
     Cycle of strength 1 through 3 of 3 items
-      rock      beats  scissors  by 2     (88 %)
-      scissors  beats  paper     by 3     (95 %)
-      paper     beats  rock      by 1     (73 %)
+      rock      beats  scissors  by 2     (wins 88 %)
+      scissors  beats  paper     by 3     (wins 95 %)
+      paper     beats  rock      by 1     (wins 73 %)
     """
 
     members: NDArray[Any]
@@ -71,7 +71,7 @@ class Cycle:
             other = names[(step + 1) % len(names)]
             lines.append(
                 f"  {name:<{width}}  beats  {other:<{width}}  by {self.margins[step]:<6.3g}"
-                f" ({100 * self.probabilities[step]:.0f} %)"
+                f" (wins {100 * self.probabilities[step]:.0f} %)"
             )
         return "\n".join(lines)
 
@@ -202,7 +202,7 @@ def _shortest_way(beats: NDArray[np.bool_], start: int, end: int, longest: int) 
 
 @dataclass(frozen=True, eq=False)
 class CyclicTriads:
-    """How many triples of items are cycles.
+    """The number of triples of items that are cycles.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Why this item rather than that one: what each factor contributes, and which liked items support which side."""
+"""Explanations of preferences: contributions of factors, and the liked items that support each side."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sadrec._check import positions, whole
-from sadrec._types import Doubles, Positions
-from sadrec._words import one_line, titled
-from sadrec.ranking.fold_in import Pool, liked_pairs, pair_design
-from sadrec.ranking.logistic import check_regularization, curvature
+from sadrec._core.check import positions, whole
+from sadrec._core.types import Doubles, Positions
+from sadrec._core.words import one_line, titled
+from sadrec.ranking.fold_in import liked_pairs, pair_design
+from sadrec.ranking.logistic import Design, check_regularization, curvature
 from sadrec.ranking.pairs import contributions, sigmoid
 from sadrec.ranking.parameters import Parameters, User, item_positions, user_vector
 
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """Why a user prefers an item to a rival, or does not.
+    """An explanation of the preference of a user for an item over a rival.
 
     Attributes
     ----------
@@ -27,7 +27,7 @@ class Explanation:
     contributions
         One number per factor, and a last one for the bias if the model has one.
     margin
-        ``x_uij``: the sum of the contributions and of ``beside``.
+        ``x_uij``: the sum of the contributions and of ``pair_part``.
     has_bias
         Whether the last contribution is the bias.
     liked
@@ -40,7 +40,7 @@ class Explanation:
         What the margin would be by the features of item and rival alone; None for a model without.
     columns
         What each column of the features adds to that, with its name, largest first; they sum to ``by_features``.
-    beside
+    pair_part
         What the comparisons of these two items, and those of the user, add to the factors; 0 for a model without.
 
     Examples
@@ -62,7 +62,7 @@ class Explanation:
     probability: float = np.nan
     by_features: float | None = None
     columns: tuple[tuple[str, float], ...] = ()
-    beside: float = 0.0
+    pair_part: float = 0.0
 
     def __post_init__(self) -> None:
         if np.isnan(self.probability):
@@ -70,7 +70,7 @@ class Explanation:
 
     @property
     def bias(self) -> float:
-        """What the bias contributes; 0 for a model without."""
+        """The contribution of the bias; 0 for a model without one."""
         return float(self.contributions[-1]) if self.has_bias else 0.0
 
     def factors(self, N: int = 5) -> list[tuple[int, float]]:
@@ -102,8 +102,8 @@ class Explanation:
             lines.append("  factors  " + ", ".join(factors))
         if self.has_bias:
             lines.append(f"  bias {self.bias:+.3g}")
-        if self.beside:
-            lines.append(f"  own comparisons {self.beside:+.3g}")
+        if self.pair_part:
+            lines.append(f"  own comparisons {self.pair_part:+.3g}")
         if self.by_features is not None:
             shown = "".join(f", {one_line(name)} {value:+.3g}" for name, value in self.columns[:3])
             lines.append(f"  features {self.by_features:+.3g}, own {self.margin - self.by_features:+.3g}{shown}")
@@ -122,8 +122,6 @@ def explain(
     liked: ArrayLike | None = None,
     regularization: float = 0.01,
     negatives: int | None = None,
-    popularity: ArrayLike | None = None,
-    candidates: int = 1,
 ) -> Explanation:
     """Explain a preference by its factors and, where ``liked`` is given, by the items that the user liked.
 
@@ -141,28 +139,25 @@ def explain(
     xi = user_vector(parameters, user)
     i, j = (int(positions(value, parameters.n_items, name)) for value, name in ((item, "item"), (rival, "rival")))
     parts = contributions(parameters, xi, i, j)
-    known, influence = np.empty(0, np.int64), np.empty(0)
+    liked_items, influence = np.empty(0, np.int64), np.empty(0)
     if liked is not None:
-        known = np.unique(item_positions(parameters, liked, "liked"))
+        liked_items = np.unique(item_positions(parameters, liked, "liked"))
         check_regularization(regularization)
-        influence = np.zeros(known.size)
-        if 0 < known.size < parameters.n_items:
-            candidates = whole(candidates, "candidates", least=1)
-            winners, losers, each = liked_pairs(parameters, known, negatives, popularity, candidates)
-            if candidates > 1:
-                losers, *_ = Pool(parameters, winners, losers).hardest(xi.astype(np.float64))
+        influence = np.zeros(liked_items.size)
+        if 0 < liked_items.size < parameters.n_items:
+            winners, losers, each = liked_pairs(parameters, liked_items, negatives)
             pairs = pair_design(parameters, winners, losers)
             wanted = pair_design(parameters, np.array([i]), np.array([j]))[0][0]
             influence = _influences(xi.astype(np.float64), *pairs, wanted, each, regularization)
         order = np.argsort(-influence, kind="stable")
-        known, influence = known[order], influence[order]
-    return Explanation(i, j, parts, float(parts.sum()), parameters.item_bias is not None, known, influence)
+        liked_items, influence = liked_items[order], influence[order]
+    return Explanation(i, j, parts, float(parts.sum()), parameters.item_bias is not None, liked_items, influence)
 
 
 def _influences(
-    xi: Doubles, design: Doubles, offset: Doubles, wanted: Doubles, each: int, regularization: float
+    xi: Doubles, design: Design, offset: Doubles, wanted: Doubles, each: int, regularization: float
 ) -> Doubles:
-    """Return what one more count of each liked item, which has ``each`` pairs, does to the margin ``wanted . xi``."""
+    """Return the change of the margin ``wanted . xi`` if a liked item, which has ``each`` pairs, counted once more."""
     items = len(design) // each
     weight = np.full(len(design), 1.0 / each)
     shape = curvature(xi, design, offset, weight, np.full(xi.size, regularization * items))

@@ -1,4 +1,4 @@
-"""How much of a user's preferences no scores can explain.
+"""Intransitivity: the share of a user's preferences that no scores can explain.
 
 For a user, the margins X are the sum of a part that scores explain, ``s_i - s_j`` with s the mean margins, and a rest R
 that runs in cycles (the curl of the flow X). The two are orthogonal, so ``|R|^2 / |X|^2`` is the share of the
@@ -19,10 +19,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sadrec._check import whole
-from sadrec._types import Doubles
-from sadrec.ranking.parameters import Parameters, User, user_vector
-from sadrec.ranking.vectors import user_vectors
+from sadrec._core.check import whole
+from sadrec._core.types import Doubles
+from sadrec.ranking.parameters import Parameters, User, user_vector, user_vectors
 
 _ROUNDING = 1e-13
 
@@ -52,26 +51,6 @@ def share_of_margins(margins: Doubles) -> float:
     total = float((margins**2).sum())
     explained = 2 * len(margins) * float((margins.mean(axis=1) ** 2).sum())
     return max(1 - explained / total, 0.0) if total else 0.0
-
-
-def factor_shares(parameters: Parameters, user: User) -> Doubles:
-    """Split a user's intransitivity among the factors; one that cancels what others do is negative."""
-    xi = _vectors(parameters, user_vector(parameters, user))[0]
-    form, scores = _forms(parameters)
-    parts = xi[0] * (form @ xi[0])
-    total = _quadratic(form, xi)[0] + parameters.n_items * _quadratic(scores, xi)[0]
-    return _divide(parts, np.full(parts.shape, total))[: parameters.n_factors]
-
-
-def factor_intransitivity(parameters: Parameters) -> Doubles:
-    """Compute the share that no scores can explain for each factor alone, the same for every user.
-
-    One factor with positive rival factors never makes a cycle, whatever its share: it orders by eta / tau.
-    """
-    form, scores = _forms(parameters)
-    rest = np.diagonal(form)
-    total = rest + parameters.n_items * _quadratic(scores, np.eye(rest.size))
-    return _divide(rest, total)[: parameters.n_factors]
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +117,7 @@ def _vectors(parameters: Parameters, users: User | ArrayLike | None) -> tuple[Do
 
 
 def _quadratic(form: Doubles, vectors: Doubles) -> Doubles:
-    """Return v' form v for every row v, not less than 0; 0 where it is nothing but rounding of terms that cancel."""
+    """Return v' form v for every row v, at least 0; 0 where only rounding errors of cancelling terms are left."""
     value = np.einsum("uh,uh->u", vectors @ form, vectors)
     terms = np.einsum("uh,uh->u", np.abs(vectors) @ np.abs(form), np.abs(vectors))
     return np.where(value > _ROUNDING * terms, value, 0.0)

@@ -1,4 +1,4 @@
-"""A table of who is best, with intervals: strengths, ranks and results of items, for one judge, some, or all."""
+"""Leaderboards: strengths, ranks and results of items with intervals, for one judge, some, or all."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from sadrec._types import Doubles, Positions
+from sadrec._core.types import Doubles, Positions
 from sadrec.ranking.belief import Belief
 from sadrec.ranking.results import Results
 

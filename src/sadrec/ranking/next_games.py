@@ -1,14 +1,14 @@
-"""Which pairs to compare next, so that a ranking, or its top, gets surer: a batch, chosen greedily.
+"""Active selection of the pairs to compare next for a ranking, or its top: a batch, chosen greedily.
 
 The strengths of the items are normal, with a covariance S. A comparison of items i and j, whose margin has the
 curvature c, makes it ``S - k v v'`` with ``v = S (e_i - e_j)`` and ``k = c / (1 + c v_i - c v_j)``. Two items a and b
 stand in doubt by the density w_ab of their difference at 0: what a comparison is worth is how much it takes from the
-variances of all differences, weighted so. What their margin has beside the strengths makes a comparison tell less.
+variances of all differences, weighted so. The part of their margin beyond the strengths lowers the information.
 """
 
 import numpy as np
 
-from sadrec._types import Doubles, Positions
+from sadrec._core.types import Doubles, Positions
 from sadrec.ranking.belief import Belief
 from sadrec.ranking.pairs import sigmoid
 from sadrec.ranking.rank import LONGEST
@@ -18,7 +18,7 @@ from sadrec.ranking.results import Results
 def next_games(
     belief: Belief, users: Positions | None, items: Positions, N: int, top: int | None, results: Results | None
 ) -> tuple[Positions, Positions]:
-    """Return N different pairs whose comparisons together tell most about the ranking of items, or about its top.
+    """Return the N pairs whose comparisons together tell most about the ranking of items, or about its top.
 
     ``users``: as for :meth:`Belief.strengths`. Fewer pairs are returned where fewer exist.
     """
@@ -73,7 +73,7 @@ def _differences(matrix: Doubles) -> Doubles:
 
 
 def best_judges(belief: Belief, one: Positions, other: Positions) -> Positions:
-    """Return a judge for each pair: one whose answer tells most about the average judge, each for as many pairs.
+    """Return a judge for each pair, whose answer tells most about the average judge; each judge gets as many pairs.
 
     What is a judge's alone is noise there: it flattens the curvature of the margin.
     """

@@ -1,4 +1,4 @@
-"""One item against another: what a user prefers, by how much, and how surely.
+"""Preferences of users between pairs of items: margins and probabilities.
 
 ``x_uij = sum_h xi_uh (eta_ih tau_jh - eta_jh tau_ih) + b_i - b_j``
 """
@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sadrec._check import positions
-from sadrec._memory import need
-from sadrec._types import Doubles, Positions
+from sadrec._core.check import positions
+from sadrec._core.memory import need
+from sadrec._core.types import Doubles, Positions
 from sadrec.ranking.parameters import Parameters, User, is_vector, item_positions, user_vector
 
 _CHUNK = 1 << 20
-"""How many contributions are held at a time when many preferences are asked for."""
+"""The largest number of contributions held at a time."""
 
 
 def contributions(parameters: Parameters, user: User | ArrayLike, item: ArrayLike, rival: ArrayLike) -> Doubles:

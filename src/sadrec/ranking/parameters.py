@@ -1,23 +1,31 @@
-"""The parameters of a model, and what the functions of this folder accept as a user and as items."""
+"""The parameters of a model, the users and items that functions of this folder accept, and mean margins.
+
+The mean margin of an item against a set of rivals is linear in what the item is,
+
+``mean_j x_uij = xi . (eta_i * mean_J(tau) - tau_i * mean_J(eta)) + b_i - mean_J(b)``,
+
+so one inner product per item ranks a catalogue, and no two items tie by accident. Any index for nearest neighbours can
+serve such vectors.
+"""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sadrec._check import positions
-from sadrec._types import Doubles, Positions
+from sadrec._core.check import positions
+from sadrec._core.types import Doubles, Positions
 
-_CHUNK = 1 << 15
-"""Numbers gathered at a time: they stay near the processor."""
+_CHUNK, _BLOCK = 1 << 15, 4096
+"""Numbers gathered, and items worked on, at a time: they stay near the processor."""
 
 
 @dataclass(frozen=True, eq=False)
 class Parameters:
-    """What a preference is computed from: three factor matrices and, possibly, an item bias.
+    """The parameters of a model: three factor matrices and, possibly, an item bias.
 
     ``x_uij = sum_h xi_uh (eta_ih tau_jh - eta_jh tau_ih) + b_i - b_j``
 
@@ -93,7 +101,7 @@ class Parameters:
         return np.result_type(self.user_factors.dtype, self.item_factors.dtype, np.float32)
 
     def extended(self) -> "Parameters":
-        """Return the same preferences without special cases: rival factors in full, and the bias as a last factor.
+        """Return equal parameters without special cases: rival factors in full, the bias as the last factor.
 
         A bias is a factor with xi = 1 and tau = 1. Whatever holds for
         ``x_uij = sum_h xi_uh (eta_ih tau_jh - eta_jh tau_ih)`` then holds for every model.
@@ -139,27 +147,29 @@ class Parameters:
             return eta, tau
         return np.append(eta, mean(self.item_bias)), np.append(tau, 1.0)
 
-    def wedge(self, items: NDArray[Any], rivals: NDArray[Any]) -> Doubles:
+    def wedge(
+        self, items: NDArray[Any], rivals: NDArray[Any], precision: type[np.floating] = np.float64
+    ) -> NDArray[Any]:
         """Return ``eta_i tau_j - eta_j tau_i`` for pairs of positions, (pairs, factors), and last ``b_i - b_j``.
 
-        Its product with a user's vector, which has a 1 for the bias, is ``x_uij``. In double precision; exchanging
-        items and rivals changes the sign and nothing else, to the last bit. There is no last column without a bias.
+        Its product with a user's vector, which has a 1 for the bias, is ``x_uij``. Exchanging items and rivals changes
+        the sign and nothing else, in double precision to the last bit. There is no last column without a bias.
         """
         eta, tau, bias = self.item_factors, self.rival_factors, self.item_bias
         factors = self.n_factors
         # Products of doubles that hold floats are exact, and both sides of the difference are rounded alike whichever
         # item comes first.
-        parts = np.empty((len(items), factors + (bias is not None)))
+        parts = np.empty((len(items), factors + (bias is not None)), precision)
         step = max(1, _CHUNK // factors)
         for start in range(0, len(items), step):
             i, j, part = items[start : start + step], rivals[start : start + step], parts[start : start + step]
             if tau is None:
-                np.subtract(eta[i], eta[j], out=part[:, :factors], dtype=np.float64)
+                np.subtract(eta.take(i, 0), eta.take(j, 0), out=part[:, :factors], dtype=precision)
             else:
-                np.multiply(eta[i], tau[j], out=part[:, :factors], dtype=np.float64)
-                part[:, :factors] -= np.multiply(eta[j], tau[i], dtype=np.float64)
+                np.multiply(eta.take(i, 0), tau.take(j, 0), out=part[:, :factors], dtype=precision)
+                part[:, :factors] -= np.multiply(eta.take(j, 0), tau.take(i, 0), dtype=precision)
         if bias is not None:
-            np.subtract(bias[items], bias[rivals], out=parts[:, factors], dtype=np.float64)
+            np.subtract(bias[items], bias[rivals], out=parts[:, factors], dtype=precision)
         return parts
 
     def __repr__(self) -> str:
@@ -171,7 +181,7 @@ class Parameters:
 
 
 def average_user(parameters: Parameters) -> Doubles:
-    """Return the vector of a user without data: what the model expects, or the mean of all users."""
+    """Return the vector of a user without data: the prior mean, or the mean of all users."""
     if parameters.user_mean is not None:
         return parameters.user_mean.astype(np.float64)
     return np.asarray(parameters.user_factors.sum(axis=0, dtype=np.float64) / max(1, parameters.n_users))
@@ -182,7 +192,7 @@ User = int | np.integer[Any] | NDArray[Any] | Sequence[float]
 
 
 class HasItems(Protocol):
-    """What has items."""
+    """Anything with items."""
 
     @property
     def n_items(self) -> int:
@@ -200,7 +210,7 @@ def item_positions(parameters: HasItems, items: ArrayLike | None, name: str = "i
 
 
 def is_vector(user: object) -> bool:
-    """Say whether ``user`` is a vector of factors rather than a position or positions."""
+    """Whether ``user`` is a vector of factors, not a position or positions."""
     return np.asarray(user).dtype.kind == "f"
 
 
@@ -222,3 +232,108 @@ def user_vector(parameters: Parameters, user: User) -> NDArray[Any]:
     if not np.isfinite(vector).all():
         raise ValueError("a user's vector must be finite, but this one holds NaN or infinity")
     return vector
+
+
+# -- mean margins as inner products ----------------------------------------------------------------------------------
+
+
+def item_vectors(parameters: Parameters, rivals: ArrayLike | None = None) -> NDArray[Any]:
+    """Compute one vector per item whose inner product with a user's vector is the item's mean margin over ``rivals``.
+
+    By default rivals are the whole catalogue, the item itself included (its margin against itself is 0). A last column
+    stands for the bias if there is one: :func:`user_vectors` has a 1 there.
+
+    >>> model = Parameters(np.eye(2), np.array([[1.0, 0.0], [0.0, 3.0]]))
+    >>> user_vectors(model) @ item_vectors(model).T
+    array([[ 0.5, -0.5],
+           [-1.5,  1.5]])
+    """
+    mean_eta, mean_tau = (mean.astype(parameters.dtype) for mean in parameters.mean_items(_rivals(parameters, rivals)))
+    answer = np.empty((parameters.n_items, mean_eta.size), parameters.dtype)
+    for start in range(0, parameters.n_items, _BLOCK):
+        part = slice(start, start + _BLOCK)
+        eta, tau = parameters.extend_items(part)
+        np.multiply(eta, mean_tau, out=answer[part])
+        answer[part] -= tau * mean_eta
+    return answer
+
+
+def user_vectors(parameters: Parameters, users: ArrayLike | None = None) -> NDArray[Any]:
+    """Compute the vectors of users, given as positions or as vectors, that go with :func:`item_vectors`."""
+    if users is None:
+        vectors = parameters.user_factors
+    else:
+        given = np.asarray(users)
+        if given.dtype.kind == "f" and given.size:
+            if given.ndim != 2 or given.shape[1] != parameters.n_factors:
+                raise ValueError(
+                    f"users' vectors must be a matrix (users, {parameters.n_factors}), not of shape {given.shape}"
+                )
+            vectors = given
+        else:
+            vectors = parameters.user_factors[np.atleast_1d(positions(given, parameters.n_users, "users"))]
+    return np.ascontiguousarray(parameters.extend_users(vectors), parameters.dtype)
+
+
+def nearest_bpr(parameters: Parameters) -> Parameters:
+    """Return the parameters with T = 1 whose margins are nearest: of every margin, the part that scores explain.
+
+    >>> model = Parameters(np.eye(2), np.array([[1.0, 0.0], [0.0, 3.0]]), np.array([[1.0, 1.0], [1.0, 2.0]]))
+    >>> nearest_bpr(model).item_factors
+    array([[ 0.5, -1.5],
+           [-0.5,  1.5]])
+    """
+    k = parameters.n_factors
+    vectors = item_vectors(parameters)
+    bias = None if parameters.item_bias is None else vectors[:, k]
+    return replace(parameters, item_factors=vectors[:, :k], rival_factors=None, item_bias=bias)
+
+
+def duel_vectors(parameters: Parameters) -> NDArray[Any]:
+    """Compute one vector per item whose inner product with a :func:`duel_query` is a margin.
+
+    These do not depend on the rivals: one index serves every user against every opponent, or set of opponents. They are
+    (items, 2 factors): eta, then tau; for BPR (items, factors + 1): eta and a 1. A bias counts as a factor.
+
+    >>> model = Parameters(np.eye(2), np.array([[1.0, 0.0], [0.0, 3.0]]), np.array([[1.0, 1.0], [1.0, 2.0]]))
+    >>> duel_vectors(model) @ duel_query(model, 1, [0])
+    array([0., 3.])
+    """
+    eta, tau = parameters.extend_items()
+    return np.hstack([eta, tau if parameters.rival_factors is not None else tau[:, :1]]).astype(parameters.dtype)
+
+
+def duel_query(parameters: Parameters, user: User, rivals: ArrayLike | None) -> NDArray[Any]:
+    """Compute the vector whose product with row i of :func:`duel_vectors` is ``mean_j x_uij`` over some rivals."""
+    xi = parameters.extend_users(user_vector(parameters, user)[None, :])[0].astype(np.float64)
+    mean_eta, mean_tau = parameters.mean_items(_rivals(parameters, rivals))
+    against = -xi * mean_eta
+    parts = xi * mean_tau, against if parameters.rival_factors is not None else against.sum(keepdims=True)
+    return np.concatenate(parts).astype(parameters.dtype)
+
+
+def mean_margins(
+    parameters: Parameters, user: User, items: ArrayLike | None, rivals: ArrayLike | None = None
+) -> Doubles:
+    """Compute the mean margin of items against a set of rivals, in double precision."""
+    xi = parameters.extend_users(user_vector(parameters, user)[None, :])[0].astype(np.float64)
+    chosen = item_positions(parameters, items)
+    mean_eta, mean_tau = parameters.mean_items(_rivals(parameters, rivals))
+    strength, against = xi * mean_tau, xi * mean_eta
+    x = np.empty(chosen.size)
+    for start in range(0, chosen.size, _BLOCK):
+        part = slice(start, start + _BLOCK)
+        eta, tau = parameters.extend_items(chosen[part])
+        x[part] = eta @ strength
+        x[part] -= tau @ against if parameters.rival_factors is not None else against.sum()
+    return x
+
+
+def _rivals(parameters: Parameters, rivals: ArrayLike | None) -> Positions | None:
+    """Return positions of rivals, of which there must be one at least, or None for all."""
+    if rivals is None:
+        return None
+    j = item_positions(parameters, rivals, "rivals")
+    if not j.size:
+        raise ValueError("rivals is empty, but a mean margin needs at least one rival; None stands for all items")
+    return j

@@ -51,7 +51,7 @@ def plot_tournament(
         A matplotlib figure, attached to no window: save it with ``figure.savefig(path)``.
     """
     _needs_matplotlib()
-    from sadrec._picture import Picture
+    from sadrec._core.picture import Picture
 
     if not len(game):
         raise ValueError("the tournament has no items: there is nothing to draw")
@@ -83,7 +83,7 @@ def plot_leaderboard(table: "pl.DataFrame", probability: ArrayLike, names: Seque
     attached to no window: save it with ``figure.savefig(path)``.
     """
     _needs_matplotlib()
-    from sadrec._picture import Picture
+    from sadrec._core.picture import Picture
 
     chance = np.asarray(probability, np.float64)
     size = min(40, len(table), len(chance))
@@ -122,7 +122,7 @@ def plot_intransitivity(shares: ArrayLike, title: str | None = None) -> "Figure"
     attached to no window: save it with ``figure.savefig(path)``.
     """
     _needs_matplotlib()
-    from sadrec._picture import Picture
+    from sadrec._core.picture import Picture
 
     values = np.asarray(shares, np.float64).ravel()
     if not values.size or not ((values >= 0) & (values <= 1)).all():
@@ -217,6 +217,6 @@ def _short(text: str, longest: int = 34) -> str:
 
 
 def _needs_matplotlib() -> None:
-    """Say what to install where matplotlib is missing."""
+    """Raise an ImportError that says what to install where matplotlib is missing."""
     if importlib.util.find_spec("matplotlib") is None:
         raise ImportError('pictures need matplotlib: pip install "sadrec[plot]"')

@@ -1,4 +1,4 @@
-"""What to ask a person next, and what their answers say that contradict each other: noise, or a cycle.
+"""The next question to ask a person, and contradictions in their answers: noise, or a cycle.
 
 An answer tells much when the model is unsure because it does not know, not because the person is indifferent. With a
 margin ``x ~ N(mean, variance)`` the expected information of an answer about x is ``H(E sigmoid(x)) - E H(sigmoid(x))``
@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sadrec._types import Doubles, Positions
+from sadrec._core.types import Doubles, Positions
 from sadrec.ranking.belief import Belief
 from sadrec.ranking.cycles import best_cycle, cyclic_components
 from sadrec.ranking.parameters import item_positions
@@ -34,7 +34,7 @@ def ask_next(belief: Belief, user: Any, items: Positions, N: int) -> tuple[Posit
 
 @dataclass(frozen=True, eq=False)
 class Contradiction:
-    """Answers of one person that no order of the items fits.
+    """A contradiction: answers of one person that no order of the items fits.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Contradiction:
 
     @property
     def verdict(self) -> Literal["cycle", "noise"]:
-        """Whether the person's taste probably runs in this cycle, or an answer was probably a slip."""
+        """The likelier explanation: a real cycle in the person's taste, or a slip in an answer."""
         return "cycle" if self.probability >= 0.5 else "noise"
 
     @property
@@ -83,23 +83,23 @@ def contradictions(belief: Belief, winners: ArrayLike, losers: ArrayLike) -> lis
     """
     i, j = (item_positions(belief, side, name) for side, name in ((winners, "winners"), (losers, "losers")))
     items, places = np.unique(np.concatenate([i, j]), return_inverse=True)
-    said = np.zeros((items.size, items.size))
-    np.add.at(said, tuple(np.split(places, 2)), 1.0)
+    counts = np.zeros((items.size, items.size))
+    np.add.at(counts, tuple(np.split(places, 2)), 1.0)
     answer = []
-    for first, second in np.argwhere(np.triu((said > 0) & (said.T > 0))):
-        path = np.array([first, second] if said[first, second] >= said[second, first] else [second, first])
+    for first, second in np.argwhere(np.triu((counts > 0) & (counts.T > 0))):
+        path = np.array([first, second] if counts[first, second] >= counts[second, first] else [second, first])
         answer.append(_judged(belief, items[path]))
-    wins = np.where(said > said.T, 1.0, 0.0)
+    wins = np.where(counts > counts.T, 1.0, 0.0)
     for part in cyclic_components(wins):
         rows, columns = np.nonzero(wins[np.ix_(part, part)])
         strength = np.zeros((part.size, part.size))
         strength[rows, columns] = belief.probability(0, items[part[rows]], items[part[columns]])
         answer.append(_judged(belief, items[part[best_cycle(strength)]]))
-    return sorted(answer, key=lambda found: -found.probability)
+    return sorted(answer, key=lambda one: -one.probability)
 
 
 def _judged(belief: Belief, path: Positions) -> Contradiction:
-    """Tell how probable the steps of a cycle are, and all of them at once."""
+    """Return the contradiction of a path with the probabilities of its steps, and of all at once."""
     after = np.roll(path, -1)
     together = 0.0 if len(path) < 3 else belief.together(0, path, after)
     return Contradiction(path, belief.probability(0, path, after), together)

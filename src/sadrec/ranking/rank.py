@@ -1,27 +1,21 @@
-"""Putting items in an order for a user, in five ways, when the user's preferences need not have one."""
+"""Rankings of items for a user by five methods, also where preferences have no order."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sadrec._types import Doubles, Positions
-from sadrec._words import one_line, titled
+from sadrec._core.types import METHODS, Doubles, Method, SlateMethod
+from sadrec._core.words import one_line, titled
 from sadrec.ranking.belief import Belief
 from sadrec.ranking.pairs import sigmoid
-from sadrec.ranking.parameters import HasItems, Parameters, User, item_positions
-from sadrec.ranking.tournament import Tournament, count_wins, dominance_components, share_beaten, tournament
-from sadrec.ranking.vectors import mean_margins
-
-Method = Literal["margin", "wins", "liked", "markov", "nash"]
-SlateMethod = Literal["margin", "wins", "markov", "nash"]
-METHODS: tuple[str, ...] = get_args(Method)
-"""The names of the methods of :func:`rank`."""
+from sadrec.ranking.parameters import User, item_positions, mean_margins
+from sadrec.ranking.tournament import Tournament, count_wins, dominance_components, share_beaten
 
 LONGEST = 2000
-"""How many items the methods that solve a system of equations take."""
+"""The largest number of items for methods that solve a system of equations."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +59,7 @@ class Ranking:
 
 
 def rank(
-    parameters: Parameters,
+    belief: Belief,
     user: User,
     items: ArrayLike | None,
     method: Method = "margin",
@@ -87,40 +81,42 @@ def rank(
     ``"liked"`` that against ``liked``, for ``"markov"`` and ``"nash"`` the expected margin against an item drawn with
     the weights - and, after that, in the order they were given in.
 
-    >>> model = Parameters(np.eye(2), np.array([[1.0, 0.0], [0.0, 3.0], [2.0, 1.0]]))
+    >>> from sadrec.ranking import Parameters
+    >>> from sadrec.ranking.belief import Point
+    >>> model = Point(Parameters(np.eye(2), np.array([[1.0, 0.0], [0.0, 3.0], [2.0, 1.0]])))
     >>> rank(model, 0, [0, 1, 2], "wins")
     Ranking of 3 items by wins
       1.  2  2
       2.  0  1
       3.  1  0
     """
-    chosen = _distinct(parameters, items, method)
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}, not {method!r}")
+    chosen, parameters = item_positions(belief, items), belief.parameters
+    if np.unique(chosen).size != chosen.size:
+        raise ValueError("items holds the same item twice: give each item once")
     names = chosen if labels is None else np.asarray(labels)
     if len(names) != chosen.size:
         raise ValueError(f"labels must name each of the {chosen.size} items, but there are {len(names)}")
-    if method == "margin":
-        score = then = mean_margins(parameters, user, chosen, reference)
-    elif method == "wins":
-        score = count_wins(parameters, user, chosen)
-        then = mean_margins(parameters, user, chosen, chosen) if chosen.size else score
-    elif method == "liked":
-        rivals = _some(liked)
-        score = share_beaten(parameters, user, chosen, rivals)
+    if method in ("markov", "nash") and chosen.size > LONGEST:
+        raise ValueError(
+            f"method {method!r} is for short lists, of at most {LONGEST} items, not {chosen.size}: "
+            "take the best by 'margin' first"
+        )
+    if method == "margin" and reference is None:
+        then = mean_margins(parameters, user, chosen) if not belief.has_pairs else belief.scores(user)[0, chosen]
+        return _ranking(names, then, then, method)
+    if method == "margin" or method == "liked":
+        rivals = _some(liked) if method == "liked" else item_positions(belief, reference, "reference")
+        if belief.has_pairs:
+            return rank_margins(belief.margins(user, chosen, rivals), method, names)
         then = mean_margins(parameters, user, chosen, rivals)
-    else:
-        _check_length(chosen.size, method)
-        return rank_tournament(tournament(parameters, user, chosen, names), method)
-    return _ranking(names, score, then, method)
-
-
-def _distinct(catalogue: HasItems, items: ArrayLike | None, method: str) -> Positions:
-    """Return the positions of items, refusing one that is given twice and methods that do not exist."""
-    if method not in METHODS:
-        raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}, not {method!r}")
-    chosen = item_positions(catalogue, items)
-    if np.unique(chosen).size != chosen.size:
-        raise ValueError("items holds the same item twice: give each item once")
-    return chosen
+        score = then if method == "margin" else share_beaten(parameters, user, chosen, rivals)
+        return _ranking(names, score, then, method)
+    if method == "wins" and not belief.has_pairs:  # a tournament of the whole catalogue may be too large
+        then = mean_margins(parameters, user, chosen, chosen) if chosen.size else np.empty(0)
+        return _ranking(names, count_wins(parameters, user, chosen), then, method)
+    return rank_tournament(belief.tournament(user, chosen, names), method)
 
 
 def _some(liked: ArrayLike | None) -> NDArray[Any]:
@@ -132,32 +128,6 @@ def _some(liked: ArrayLike | None) -> NDArray[Any]:
             "give some as liked, or choose the method 'margin'"
         )
     return rivals
-
-
-def rank_by_belief(
-    belief: Belief,
-    user: User,
-    items: ArrayLike | None,
-    method: Method = "margin",
-    *,
-    liked: ArrayLike | None = None,
-    reference: ArrayLike | None = None,
-    labels: ArrayLike | None = None,
-) -> Ranking:
-    """Order items as :func:`rank` does, by mean margins that include the parts for single pairs of items."""
-    if not belief.has_pairs:
-        return rank(belief.parameters, user, items, method, liked=liked, reference=reference, labels=labels)
-    chosen = _distinct(belief, items, method)
-    names = chosen if labels is None else np.asarray(labels)
-    if method == "margin" and reference is None:
-        score = belief.scores(user)[0, chosen]
-        return _ranking(names, score, score, method)
-    if method == "margin" or method == "liked":
-        rivals = _some(liked) if method == "liked" else item_positions(belief, reference, "reference")
-        return rank_margins(belief.margins(user, chosen, rivals), method, names)
-    if method != "wins":
-        _check_length(chosen.size, method)
-    return rank_tournament(belief.tournament(user, chosen, names), method)
 
 
 def rank_tournament(game: Tournament, method: SlateMethod = "wins") -> Ranking:
@@ -192,15 +162,6 @@ def rank_margins(margins: Doubles, method: Method, labels: ArrayLike) -> Ranking
     mean = margins.mean(axis=1)
     score = mean if method == "margin" else (np.sign(margins).mean(axis=1) + 1) / 2
     return _ranking(names, score, mean, method)
-
-
-def _check_length(items: int, method: str) -> None:
-    """Refuse more items than a method takes."""
-    if items > LONGEST:
-        raise ValueError(
-            f"method {method!r} is for short lists, of at most {LONGEST} items, not {items}: "
-            "take the best by 'margin' first"
-        )
 
 
 def _ranking(names: NDArray[Any], score: Doubles, then: Doubles, method: str) -> Ranking:

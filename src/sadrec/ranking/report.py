@@ -1,4 +1,4 @@
-"""Everything that a page about an arena shows, as plain numbers: match-ups, cycles, Nash mixture, what to ask next."""
+"""The report behind a page about an arena, as plain numbers: match-ups, cycles, Nash mixture, next pairs."""
 
 from typing import Any
 
@@ -7,10 +7,11 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from sadrec._types import Positions
+from sadrec._core.types import Positions
 from sadrec.ranking.belief import Belief
 from sadrec.ranking.cycles import probable_cycles
 from sadrec.ranking.intransitivity import share_of_margins
+from sadrec.ranking.leaderboard import leaderboard
 from sadrec.ranking.next_games import next_games
 from sadrec.ranking.pairs import sigmoid
 from sadrec.ranking.rank import maximal_lottery
@@ -26,17 +27,19 @@ def arena_report(
     belief: Belief,
     users: Positions | None,
     names: NDArray[Any],
-    table: pl.DataFrame,
     level: float,
     results: Results | None,
-) -> dict[str, Any]:
-    """Return what a page about an arena shows; items are positions, and ``names`` what they are called.
+    field: Positions | None = None,
+) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """Return the leaderboard of all items, and the report for a page; items are positions, with these ``names``.
 
-    ``table`` is the leaderboard, whose items are positions; the report has its rows. ``items`` are the strongest ones,
-    to which all else is limited: ``probability``, ``lower``, ``upper`` and ``games`` of their match-ups (items, items);
+    ``field`` are the rivals that strengths are measured against. ``items`` are the strongest ones, to which all else is
+    limited: ``probability``, ``lower``, ``upper`` and ``games`` of their match-ups (items, items);
     ``cycles`` that are probable; ``nash``, the shares of the Nash mixture; ``ask``, pairs to compare next;
     ``unexplained``, the share of their margins that no scores explain.
     """
+    every = np.arange(len(names))
+    table = leaderboard(belief, users, every, every, level, field=field, results=results)
     best = table["item"].to_numpy()[:MOST]
     alone, row = (belief.average if users is None else belief.of_group(users)), 0
     margins = alone.margins(row, best, best)
@@ -77,7 +80,7 @@ def arena_report(
         for cycle in probable_cycles(alone, row, best)
         if cycle.probability is None or cycle.probability >= PROBABLE
     ]
-    return report
+    return table, report
 
 
 def _games(results: Results, users: Positions | None, items: Positions, count: int) -> NDArray[Any]:

@@ -1,11 +1,11 @@
-"""How the comparisons ended that a model was fitted to."""
+"""Results of the comparisons that a model was fitted to."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec._types import Doubles, Floats, Positions
+from sadrec._core.types import Doubles, Floats, Positions
 
 
 class Results(NamedTuple):
@@ -40,7 +40,7 @@ class Results(NamedTuple):
 
     @property
     def decided(self) -> Doubles:
-        """How often one of the two won."""
+        """Number of decided comparisons."""
         return np.asarray(self.wins + self.losses, np.float64)
 
     def by(self, users: Positions | None, among: Positions, count: int) -> "Results":

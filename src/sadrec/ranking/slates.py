@@ -1,4 +1,4 @@
-"""Slates: who wins among a few items, whose presence changes that, and what beats an item for how many users."""
+"""Slates: the winner among a few items, the items whose presence changes it, and what beats an item."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -6,21 +6,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sadrec._check import positions, whole
-from sadrec._types import Doubles, Positions
-from sadrec._words import one_line
-from sadrec.ranking.parameters import Parameters, item_positions
-from sadrec.ranking.rank import SlateMethod, rank_tournament
+from sadrec._core.check import positions, whole
+from sadrec._core.types import Doubles, Positions, SlateMethod
+from sadrec._core.words import one_line
+from sadrec.ranking.parameters import Parameters, item_positions, user_vectors
+from sadrec.ranking.rank import rank_tournament
 from sadrec.ranking.tournament import Tournament
-from sadrec.ranking.vectors import user_vectors
 
 _NUMBERS = 1 << 22
-"""How many margins are held at a time."""
+"""The largest number of margins held at a time."""
 
 
 @dataclass(frozen=True)
 class Spoiler:
-    """An item that takes the win from another without coming before it: with it on the slate a third item wins.
+    """An item that changes the winner without outranking it: with it on the slate a third item wins.
 
     >>> Spoiler("air", "rock", "paper")
     air lets paper win instead of rock
@@ -36,7 +35,7 @@ class Spoiler:
 
 
 def spoilers(game: Tournament, slate: int, method: SlateMethod = "wins") -> list[Spoiler]:
-    """Find the items that dethrone a winner which they do not themselves outrank.
+    """Find the items that dethrone a winner without outranking it.
 
     The first ``slate`` items of the tournament are on the slate, the others could be put there. Each item of the slate
     is taken out, and each other one put in, alone. A spoiler changes who wins, does not win itself, and comes after the
@@ -48,7 +47,7 @@ def spoilers(game: Tournament, slate: int, method: SlateMethod = "wins") -> list
     """
     slate = whole(slate, "slate", least=1, most=len(game))
     inside = list(range(slate))
-    found = []
+    answer = []
     for other in range(len(game)):
         without = [place for place in inside if place != other]
         if not without:
@@ -56,8 +55,8 @@ def spoilers(game: Tournament, slate: int, method: SlateMethod = "wins") -> list
         before = rank_tournament(_part(game, without), method).items[0]
         order = list(rank_tournament(_part(game, [*without, other]), method).items)
         if order[0] not in (before, other) and order.index(other) > order.index(before):
-            found.append(Spoiler(*game.items[[other, before, order[0]]].tolist()))
-    return found
+            answer.append(Spoiler(*game.items[[other, before, order[0]]].tolist()))
+    return answer
 
 
 def _part(game: Tournament, places: list[int]) -> Tournament:
@@ -67,7 +66,7 @@ def _part(game: Tournament, places: list[int]) -> Tournament:
 
 @dataclass(frozen=True, eq=False)
 class Nemeses:
-    """What beats an item head to head.
+    """The items that beat an item head to head.
 
     >>> Nemeses("rock", np.array(["paper"]), np.array([0.75]), np.array([1.5]), 20)
     what beats rock, of 20 users

@@ -1,11 +1,11 @@
-"""The probability of a tie: larger the less two items differ, and the wider the two and the judge are."""
+"""The probability of a tie: it falls with the margin, and rises with the widths of both items and the judge."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
-from sadrec._types import Doubles, Floats
+from sadrec._core.types import Doubles, Floats
 
 Outcome = Literal["win", "loss", "tie"]
 
@@ -33,8 +33,8 @@ class Ties:
 
     def enlarged(self, users: int, items: int) -> "Ties":
         """Return the same for more users and items, which are like the average."""
-        more = (np.zeros(users - len(self.user), np.float32), np.zeros(items - len(self.item), np.float32))
-        return replace(self, user=np.append(self.user, more[0]), item=np.append(self.item, more[1]))
+        zeros = (np.zeros(users - len(self.user), np.float32), np.zeros(items - len(self.item), np.float32))
+        return replace(self, user=np.append(self.user, zeros[0]), item=np.append(self.item, zeros[1]))
 
 
 def distance(mean: Any, variance: Any) -> Doubles:

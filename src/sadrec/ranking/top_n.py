@@ -1,4 +1,4 @@
-"""The best N items by inner product, for any number of users, without ever holding users x items; what is alike.
+"""The best N items by inner product, for any number of users in bounded memory; similar items and users.
 
 Scores are made a tile at a time by a matrix product and swept at once by a compiled kernel that keeps each user's best
 so far. What is needed besides the answer is one tile, whatever the number of users or items.
@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sadrec._check import positions, threads, whole
-from sadrec._memory import need
-from sadrec._sparse import as_csr
-from sadrec._types import Positions
+from sadrec._core.check import positions, threads, whole
+from sadrec._core.memory import need
+from sadrec._core.sparse import as_csr
+from sadrec._core.types import METHODS, Method, Positions
 from sadrec.ranking.belief import Belief
-from sadrec.ranking.parameters import Parameters, User, is_vector, user_vector
-from sadrec.ranking.rank import METHODS, Method, rank_by_belief
-from sadrec.ranking.vectors import item_vectors, user_vectors
+from sadrec.ranking.parameters import Parameters, User, is_vector, item_vectors, user_vector, user_vectors
+from sadrec.ranking.rank import rank
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -33,9 +32,9 @@ _ROWS, _COLUMNS = 512, 4096
 
 _NO_PLACES = np.empty(0, np.int64)
 _SPARE = 2
-"""How many more than N are kept until their scores are settled, so that rounding cannot push one out."""
+"""Entries kept in addition to N until exact scores are computed, so that rounding loses none."""
 _MORE = 16
-"""How many more than N, and an eighth of it, are kept by rough scores."""
+"""Entries kept by rough scores in addition to N and an eighth of it."""
 _CACHED, _FINE = 8 << 20, 1e-3
 """Bytes of vectors that are read fast; how large a unit may be, relative to the usual size of an entry."""
 
@@ -111,7 +110,7 @@ class ItemIndex:
         return rows, unit
 
     def _rough_error(self, query: NDArray[np.float32]) -> float:
-        """Return by how much a rough score and the exact one may differ, whatever the rows are.
+        """Return a bound on the difference of a rough score and the exact one.
 
         Rounding a row takes half a unit of each entry. Single precision is 2^-24, and an entry has up to 2^15 units:
         each of the two sums of products is wrong by up to 1/512 of a unit for each factor.
@@ -165,22 +164,22 @@ class ItemIndex:
         best_items = np.empty((rows, kept), np.int64)
         with ThreadPoolExecutor(num_threads) as pool:
             for start in range(0, users, rows):
-                asked = queries[start : start + rows]
-                block = slice(start, start + len(asked))
+                batch = queries[start : start + rows]
+                block = slice(start, start + len(batch))
                 marks = seen_start[start : block.stop + 1]
                 best_scores[:] = -np.inf
                 best_items[:] = -1
                 for left in range(0, candidates.size, columns):
                     ids = candidates[left : left + columns]
-                    np.matmul(asked, vectors[left : left + columns].T, out=tile[: len(asked), : ids.size])
+                    np.matmul(batch, vectors[left : left + columns].T, out=tile[: len(batch), : ids.size])
                     look = partial(sweep, tile, ids, marks, seen_items, best_scores, best_items)
-                    _share(pool, look, len(asked), num_threads)
-                finish = partial(settle, asked, vectors, places, best_scores, best_items)
-                _share(pool, finish, len(asked), num_threads)
-                items[block, :width] = best_items[: len(asked), :width]
-                scores[block, :width] = best_scores[: len(asked), :width]
+                    _share(pool, look, len(batch), num_threads)
+                finish = partial(settle, batch, vectors, places, best_scores, best_items)
+                _share(pool, finish, len(batch), num_threads)
+                items[block, :width] = best_items[: len(batch), :width]
+                scores[block, :width] = best_scores[: len(batch), :width]
                 if progress is not None:
-                    progress(len(asked))
+                    progress(len(batch))
         return items, scores
 
 
@@ -219,7 +218,7 @@ def _share(pool: ThreadPoolExecutor, work: Callable[[int, int], object], rows: i
 
 
 def _candidates(catalogue: int, allowed: ArrayLike | None, blocked: ArrayLike | None) -> tuple[Positions, Positions]:
-    """Return the items to consider, ascending, and where each is among them (empty if that is where it is)."""
+    """Return the allowed items, ascending, and the place of each item among them (empty for all items)."""
     if allowed is None and blocked is None:
         return np.arange(catalogue), np.empty(0, np.int64)
     wanted = np.full(catalogue, allowed is None)
@@ -276,39 +275,39 @@ def recommend(
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(map(repr, METHODS))}, not {method!r}")
     N, candidates = whole(N, "N"), whole(candidates, "candidates", least=1)
-    asked = np.arange(belief.n_users) if users is None else np.atleast_1d(np.asarray(users))
+    wanted = np.arange(belief.n_users) if users is None else np.atleast_1d(np.asarray(users))
     if liked is not None:
         liked = as_csr(liked, "liked")
-        if liked.shape != (len(asked), belief.n_items):
+        if liked.shape != (len(wanted), belief.n_items):
             raise ValueError(
                 f"liked must have a row per user asked about and a column per item, shape "
-                f"{(len(asked), belief.n_items)}, not {liked.shape}"
+                f"{(len(wanted), belief.n_items)}, not {liked.shape}"
             )
-    by_vectors = belief.by_product or is_vector(asked)
+    by_vectors = belief.by_product or is_vector(wanted)
     if by_vectors:
         index = index or ItemIndex(belief.item_vectors)
-    _check_answer(len(asked), N)
-    items = np.full((len(asked), N), -1, np.int64)
-    scores = np.full((len(asked), N), -np.inf, np.float32)
-    for start in range(0, len(asked), _BLOCK):
+    _check_answer(len(wanted), N)
+    items = np.full((len(wanted), N), -1, np.int64)
+    scores = np.full((len(wanted), N), -np.inf, np.float32)
+    for start in range(0, len(wanted), _BLOCK):
         block = slice(start, start + _BLOCK)
-        known = liked if liked is None or len(asked) <= _BLOCK else liked[block]
+        seen_rows = liked if liked is None or len(wanted) <= _BLOCK else liked[block]
         count = N if method == "margin" else max(N, min(candidates, belief.n_items))
-        choice: Any = {"seen": known if leave_out_liked else None, "allowed": allowed, "blocked": blocked}
+        choice: Any = {"seen": seen_rows if leave_out_liked else None, "allowed": allowed, "blocked": blocked}
         report = progress if method == "margin" else None
         if by_vectors and index is not None:
-            queries = user_vectors(belief.parameters, asked[block])
+            queries = user_vectors(belief.parameters, wanted[block])
             best, margins = index.search(queries, count, **choice, num_threads=num_threads, progress=report)
         else:
-            best, margins = _best_of_many(belief, asked[block], count, choice, report)
+            best, margins = _best_of_many(belief, wanted[block], count, choice, report)
         if method == "margin":
             items[block], scores[block] = best, margins
             continue
-        for row, user in enumerate(asked[block]):
-            met = _row(known, row) if method == "liked" else np.empty(0, np.int64)
+        for row, user in enumerate(wanted[block]):
+            met = _row(seen_rows, row) if method == "liked" else np.empty(0, np.int64)
             way: Method = "margin" if method == "liked" and not met.size else method
-            who, place = (belief.of_user(user), 0) if is_vector(asked) else (belief, user)
-            order = rank_by_belief(who, place, best[row][best[row] >= 0], way, liked=met)
+            who, place = (belief.of_user(user), 0) if is_vector(wanted) else (belief, user)
+            order = rank(who, place, best[row][best[row] >= 0], way, liked=met)
             width = min(N, len(order))
             items[start + row, :width] = order.items[:width]
             scores[start + row, :width] = order.scores[:width]
@@ -336,7 +335,7 @@ def _best_of_many(
 
 
 def _check_answer(users: int, N: int) -> None:
-    """Refuse an answer, of positions, scores and ids, that does not fit into memory."""
+    """Raise if an answer (positions, scores, ids) does not fit into memory."""
     need(24 * users * N, f"N={N} for {users:,} users", "lower N or ask about fewer users at a time")
 
 
@@ -352,9 +351,9 @@ def _row(liked: "csr_matrix | None", row: int) -> NDArray[Any]:
 def similar_items(parameters: Parameters, item: ArrayLike, N: int = 10, *, num_threads: int = 0) -> TopN:
     """Return the N items nearest to an item, or to each of several, and their cosines; the item itself is among them.
 
-    The vectors are those of :func:`~sadrec.ranking.vectors.item_vectors`, whose inner product with a user's vector is
-    the mean margin: items are alike if the same users prefer them to the catalogue. Equals come in order of position. A
-    vector of zeros has the cosine 0 with everything.
+    The vectors are those of :func:`~sadrec.ranking.parameters.item_vectors`, whose inner product with a user's vector
+    is the mean margin: items are alike if the same users prefer them to the catalogue. Equals come in order of
+    position. A vector of zeros has the cosine 0 with everything.
 
     >>> similar_items(Parameters(np.zeros((0, 1)), np.array([[3.0], [2.0], [-5.0]])), 1)
     (array([0, 1, 2]), array([ 1.,  1., -1.], dtype=float32))
@@ -381,9 +380,9 @@ def similar_users(
     return _nearest(vectors, positions(np.asarray(user), parameters.n_users, "user"), N, num_threads)
 
 
-def _nearest(vectors: NDArray[Any], asked: Positions, N: int, num_threads: int) -> TopN:
+def _nearest(vectors: NDArray[Any], rows: Positions, N: int, num_threads: int) -> TopN:
     """Return the nearest rows to some rows."""
-    return _search(vectors, vectors[np.atleast_1d(asked)], N, num_threads, single=asked.ndim == 0)
+    return _search(vectors, vectors[np.atleast_1d(rows)], N, num_threads, single=rows.ndim == 0)
 
 
 def _search(vectors: NDArray[Any], queries: NDArray[Any], N: int, num_threads: int, single: bool) -> TopN:

@@ -1,4 +1,4 @@
-"""Every item of a list against every other, for one user, and what follows from who beats whom.
+"""Tournaments: every item of a list against every other, for one user.
 
 Nothing here needs an order to exist: a win count always does, a winner over all sometimes, and the smallest set that
 beats every other item (the Smith set) always.
@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sadrec._memory import need
-from sadrec._types import Doubles, Positions
+from sadrec._core.memory import need
+from sadrec._core.types import Doubles, Positions
 from sadrec.ranking.parameters import Parameters, User, item_positions, user_vector
 
 _BLOCK = 1024
@@ -165,7 +165,7 @@ def strong_components(beats: NDArray[np.bool_]) -> Positions:
 
 
 class _Players:
-    """What is needed to let some items play each other, in double precision."""
+    """The factors of some items in double precision, to let them play each other."""
 
     def __init__(self, parameters: Parameters, user: User, items: Positions) -> None:
         xi = parameters.extend_users(user_vector(parameters, user)[None, :])

@@ -1,23 +1,22 @@
-"""Visitors: people the fit has not seen, placed by a few likes or comparisons, with their uncertainty."""
+"""Visitors: users who were not in the fit, with a vector from a few likes or comparisons, and its covariance."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sadrec._types import Doubles, Positions
+from sadrec._core.types import Doubles, Positions
 from sadrec.ranking.belief import Belief, Gaussian
-from sadrec.ranking.fold_in import FoldIn, Negatives, Side, fold_in, fold_in_comparisons, pack_small
+from sadrec.ranking.fold_in import fold_in, fold_in_comparisons
 from sadrec.ranking.logistic import Estimate
 from sadrec.ranking.parameters import average_user
 
 
 @dataclass(frozen=True, eq=False)
 class Visitors:
-    """Finds the vectors of visitors with the items of one fit, under the penalties of that fit.
+    """Computes the vectors of visitors, with the items and the penalties of one fit.
 
     Attributes
     ----------
@@ -25,8 +24,6 @@ class Visitors:
         Of the fit.
     regularization
         The l2 penalty of the fit, above 0.
-    sampling
-        How negatives were sampled, as :func:`~sadrec.ranking.fold_in.fold_in` takes it: popularity or candidates.
     balance
         The power by which users with many interactions count less, and over all users the number of interactions and
         the sum of their weights before scaling.
@@ -34,22 +31,20 @@ class Visitors:
 
     belief: Belief
     regularization: float = 0.01
-    sampling: Mapping[str, Any] = field(default_factory=dict)
     balance: tuple[float, int, float] = (0.0, 0, 0.0)
 
-    def from_likes(self, liked: Positions) -> FoldIn:
+    def from_likes(self, liked: Positions) -> Estimate:
         """Return the vector of a visitor who liked the items at some positions."""
         penalty = self.regularization / self._weight_of(len(liked))
-        prepared = {"spread": self._spread, "drawn": self._negatives, "packed": self._packed, **self.sampling}
-        return fold_in(self.belief.parameters, liked, regularization=penalty, **prepared)
+        return fold_in(self.belief.parameters, liked, regularization=penalty, spread=self._spread)
 
-    def from_comparisons(self, winners: Positions, losers: Positions, weight: ArrayLike | None) -> FoldIn:
+    def from_comparisons(self, winners: Positions, losers: Positions, weight: ArrayLike | None) -> Estimate:
         """Return the vector of a visitor who preferred the winners to the losers."""
         spread = self._user_deviation if self._spread is None else self._spread
         penalty: Any = {"regularization": self.regularization, "spread": spread}
         return fold_in_comparisons(self.belief.parameters, winners, losers, weight=weight, **penalty)
 
-    def held_to(self, centre: Doubles, visitor: FoldIn, answers: int, compared: bool) -> FoldIn:
+    def held_to(self, centre: Doubles, visitor: Estimate, answers: int, compared: bool) -> Estimate:
         """Return a visitor's vector held to ``centre``, the prediction of features, in place of 0 or the average user.
 
         It moves to first order: by its covariance times the change of the gradient, one step of Newton's method.
@@ -61,9 +56,9 @@ class Visitors:
             weight = 1.0 if compared else self._weight_of(answers)
             pull = 2 * self.regularization * answers / weight * centre
         vector = visitor.vector + visitor.covariance @ pull
-        return FoldIn(Estimate(vector, lambda: visitor.covariance, visitor.steps), visitor.pairs)
+        return replace(visitor, vector=vector)
 
-    def covariance(self, visitor: FoldIn, compared: bool) -> Doubles:
+    def covariance(self, visitor: Estimate, compared: bool) -> Doubles:
         """Return the covariance of a visitor's vector, who is one of the population, too."""
         covariance = visitor.covariance
         if compared or self._spread is not None:
@@ -92,16 +87,6 @@ class Visitors:
         """The standard deviation of the users' vectors in each factor; None with fewer than two users."""
         vectors = self.belief.parameters.user_factors
         return None if len(vectors) < 2 else np.asarray(vectors.std(axis=0, dtype=np.float64))
-
-    @cached_property
-    def _negatives(self) -> Negatives | None:
-        """Negatives that visitors meet, drawn once, where the catalogue is large."""
-        return Negatives.drawn_from(self.belief.parameters, **self.sampling)
-
-    @cached_property
-    def _packed(self) -> Side | None:
-        """The rows of the items, side by side, where the catalogue is small."""
-        return pack_small(self.belief.parameters)
 
     def _weight_of(self, liked: int) -> float:
         """Return the weight in training of an interaction of a user with ``liked`` of them."""

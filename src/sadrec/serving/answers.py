@@ -1,20 +1,20 @@
-"""What is answered, typed. The OpenAPI page is made of these classes and of those of the questions."""
+"""The types of answers. The OpenAPI page is made of these classes and of those of the questions."""
 
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from sadrec.ranking.rank import SlateMethod
+from sadrec._core.types import SlateMethod
 
 
-class Answer(BaseModel):
-    """The base of answers: each names the model that gave it."""
+class ModelAnswer(BaseModel):
+    """The base of answers, with the checksum of the model."""
 
     model: str = Field(description="The model's hash: the checksum in its file.")
 
 
 class Problem(BaseModel):
-    """What went wrong, and what to do."""
+    """An error: what is wrong, and the remedy."""
 
     error: str
     model: str | None = None
@@ -38,7 +38,7 @@ class ScoredItem(Item):
     )
 
 
-class RecommendAnswer(Answer):
+class RecommendAnswer(ModelAnswer):
     """The best items, best first."""
 
     user: Any
@@ -49,7 +49,7 @@ class RecommendAnswer(Answer):
     )
 
 
-class Group(BaseModel):
+class GroupAnswer(BaseModel):
     """Items to show together."""
 
     items: list[Item]
@@ -57,15 +57,15 @@ class Group(BaseModel):
     strength: float
 
 
-class GroupsAnswer(Answer):
+class GroupsAnswer(ModelAnswer):
     """Slates, best first."""
 
     user: Any
-    groups: list[Group]
+    groups: list[GroupAnswer]
 
 
 class Preference(BaseModel):
-    """By how much an item is preferred to a rival."""
+    """The preference for an item over a rival."""
 
     item: Any
     rival: Any
@@ -76,14 +76,14 @@ class Preference(BaseModel):
     interval: list[float] | None = None
 
 
-class PreferAnswer(Answer):
+class PreferAnswer(ModelAnswer):
     """Preferences, in the order of the pairs."""
 
     user: Any
     preferences: list[Preference]
 
 
-class MarginsAnswer(Answer):
+class MarginsAnswer(ModelAnswer):
     """Margins, a row per item and a column per rival."""
 
     user: Any
@@ -92,7 +92,7 @@ class MarginsAnswer(Answer):
     margins: list[list[float]]
 
 
-class RankAnswer(Answer):
+class RankAnswer(ModelAnswer):
     """Items, best first."""
 
     user: Any
@@ -101,14 +101,14 @@ class RankAnswer(Answer):
 
 
 class FactorPart(BaseModel):
-    """What a part of the model contributes to a margin."""
+    """The contribution of a part of the model to a margin."""
 
     factor: int | Literal["bias", "pair"] = Field(description="A factor, the bias, or what is about this pair alone.")
     contribution: float
     share: float = Field(description="Of the sum of all contributions without their signs; negative if it opposes.")
 
 
-class Step(BaseModel):
+class CycleStep(BaseModel):
     """A step of a cycle: the item beats the rival."""
 
     item: Any
@@ -119,13 +119,13 @@ class Step(BaseModel):
     factors: list[FactorPart]
 
 
-class Cycle(BaseModel):
+class CycleAnswer(BaseModel):
     """Items that beat each other in a cycle."""
 
     members: list[Any]
     path: list[Item]
     strength: float = Field(description="The smallest margin of its steps.")
-    steps: list[Step]
+    steps: list[CycleStep]
     probability: float | None = Field(
         None,
         description="How sure the model is that all steps point this way, where that is known; not how often answers "
@@ -133,7 +133,7 @@ class Cycle(BaseModel):
     )
 
 
-class CyclesAnswer(Answer):
+class CyclesAnswer(ModelAnswer):
     """Cycles, by probability times strength."""
 
     user: Any
@@ -141,7 +141,7 @@ class CyclesAnswer(Answer):
     intransitivity: float = Field(description="The share of the user's preferences that no scores explain.")
     cyclic_triads: int
     triads: int
-    cycles: list[Cycle]
+    cycles: list[CycleAnswer]
 
 
 class Vote(Item):
@@ -151,13 +151,13 @@ class Vote(Item):
 
 
 class FeaturePart(BaseModel):
-    """What a column of the features adds to a margin."""
+    """The contribution of a column of the features to a margin."""
 
     column: str
     contribution: float
 
 
-class ExplainAnswer(Answer):
+class ExplainAnswer(ModelAnswer):
     """Why an item rather than a rival: contributions that sum to the margin."""
 
     user: Any
@@ -179,7 +179,7 @@ class ExplainAnswer(Answer):
 
 
 class Neighbour(BaseModel):
-    """A user or an item that is alike."""
+    """A similar user or item."""
 
     id: Any
     title: str | None = None
@@ -187,15 +187,15 @@ class Neighbour(BaseModel):
     cosine: float
 
 
-class SimilarAnswer(Answer):
-    """What is alike, most first; what was asked about comes first."""
+class SimilarAnswer(ModelAnswer):
+    """Similar items or users, most similar first; the first is the one in the question."""
 
     of: Literal["item", "user"]
     id: Any
     neighbours: list[Neighbour]
 
 
-class NextQuestion(BaseModel):
+class QuestionAnswer(BaseModel):
     """A question worth asking."""
 
     item: Item
@@ -204,8 +204,8 @@ class NextQuestion(BaseModel):
     probability: float = Field(description="The chance that the item is preferred.")
 
 
-class InterviewQuestion(NextQuestion):
-    """What to ask next in an interview."""
+class InterviewAnswer(QuestionAnswer):
+    """The next question of an interview."""
 
     reason: Literal["new", "step", "cycle", "surprise"] = Field(
         description="The answer tells most; it tests a step of a probable cycle; or it is asked again, because the "
@@ -221,15 +221,15 @@ class PlacedItem(ScoredItem):
     first: float | None = Field(None, description="How sure the model is of the first place.")
 
 
-class AskAnswer(Answer):
+class AskAnswer(ModelAnswer):
     """Questions, the most informative first."""
 
     user: Any
-    source: Literal["posterior", "fit", "visitor"] = Field(description="What knows how sure it is.")
-    questions: list[NextQuestion]
+    source: Literal["posterior", "fit", "visitor"] = Field(description="The source of the uncertainty.")
+    questions: list[QuestionAnswer]
 
 
-class Contradiction(BaseModel):
+class ContradictionAnswer(BaseModel):
     """Answers that no order of the items fits."""
 
     path: list[Item]
@@ -239,7 +239,7 @@ class Contradiction(BaseModel):
     ask_again: list[Item]
 
 
-class Stated(BaseModel):
+class StatedAnswer(BaseModel):
     """An answer, and how probable it is given all of them."""
 
     winner: Any
@@ -248,19 +248,19 @@ class Stated(BaseModel):
     probability: float
 
 
-class VisitorAnswer(Answer):
-    """What is known of a visitor."""
+class VisitorAnswer(ModelAnswer):
+    """Everything about a visitor: list, next question, contradictions, cycle."""
 
     answers: int
     items: list[PlacedItem]
     sure: float = Field(
         description="Mean probability of one answer: that an item of the list is preferred to one further down."
     )
-    question: InterviewQuestion | None
-    stated: list[Stated]
-    contradictions: list[Contradiction]
+    question: InterviewAnswer | None
+    stated: list[StatedAnswer]
+    contradictions: list[ContradictionAnswer]
     intransitivity: float
-    strongest_cycle: Cycle | None
+    strongest_cycle: CycleAnswer | None
 
 
 class SlateRanking(BaseModel):
@@ -272,7 +272,7 @@ class SlateRanking(BaseModel):
     scores: list[float]
 
 
-class Spoiler(BaseModel):
+class SpoilerAnswer(BaseModel):
     """An item that dethrones a winner it does not itself outrank."""
 
     method: SlateMethod
@@ -282,8 +282,8 @@ class Spoiler(BaseModel):
     winner_with: Any
 
 
-class SlateAnswer(Answer):
-    """Who wins, by four methods."""
+class SlateAnswer(ModelAnswer):
+    """The winners of a slate, by four methods."""
 
     user: Any
     items: list[Item]
@@ -292,7 +292,7 @@ class SlateAnswer(Answer):
     rankings: list[SlateRanking]
     condorcet_winner: Any | None
     smith_set: list[Any]
-    spoilers: list[Spoiler]
+    spoilers: list[SpoilerAnswer]
 
 
 class Nemesis(Item):
@@ -304,8 +304,8 @@ class Nemesis(Item):
     place: int = Field(description="Its place by popularity, from 1.")
 
 
-class ArenaAnswer(Answer):
-    """Who is best, for the average judge; items are positions in ``item_names``."""
+class ArenaAnswer(ModelAnswer):
+    """A leaderboard for the average judge; items are positions in ``item_names``."""
 
     kind: Literal["contests", "taste"] = Field(description="Whether games were played, or people prefer.")
     level: float = Field(description="The probability content of intervals.")
@@ -322,8 +322,8 @@ class ArenaAnswer(Answer):
     unexplained: float
 
 
-class NemesisAnswer(Answer):
-    """What beats an item, for the most users first."""
+class NemesisAnswer(ModelAnswer):
+    """The items that beat an item, for the most users first."""
 
     item: Any
     title: str | None = None
@@ -347,7 +347,7 @@ class TwinPreference(BaseModel):
 
 
 class Tested(BaseModel):
-    """How well both predict comparisons that neither has learnt from."""
+    """How well model and twin predict held-out comparisons."""
 
     comparisons: int
     log_loss: float
@@ -358,7 +358,7 @@ class Tested(BaseModel):
     twin_accuracy: float
 
 
-class WorthAnswer(Answer):
+class WorthAnswer(ModelAnswer):
     """Whether learning T is worth it."""
 
     user: Any
@@ -373,14 +373,14 @@ class WorthAnswer(Answer):
     questions: list[TwinPreference]
 
 
-class SearchAnswer(Answer):
+class SearchAnswer(ModelAnswer):
     """Items that were found."""
 
     total: int = Field(description="How many there are.")
     items: list[Item]
 
 
-class ItemAnswer(Answer):
+class ItemAnswer(ModelAnswer):
     """One item."""
 
     item: Any
@@ -398,15 +398,15 @@ class UserRow(BaseModel):
     cold: bool = Field(False, description="Whether they are known by their features alone.")
 
 
-class UsersAnswer(Answer):
+class UsersAnswer(ModelAnswer):
     """Some users."""
 
     total: int
     users: list[UserRow]
 
 
-class EventsAnswer(Answer):
-    """How many answers were kept."""
+class EventsAnswer(ModelAnswer):
+    """The number of logged answers."""
 
     kept: int
 
@@ -419,8 +419,8 @@ class KnownFeatures(BaseModel):
     cold: int = Field(description="How many users or items are known by their features alone.")
 
 
-class DescribeAnswer(Answer):
-    """What is served."""
+class DescribeAnswer(ModelAnswer):
+    """The loaded model."""
 
     class_name: str
     users: int
@@ -443,7 +443,7 @@ class DescribeAnswer(Answer):
 
 
 class Health(BaseModel):
-    """Whether the process lives or is ready."""
+    """Health of the process: alive, or ready."""
 
     status: Literal["alive", "ready", "loading", "draining", "failing"]
     model: str | None = None

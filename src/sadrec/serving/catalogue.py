@@ -1,4 +1,4 @@
-"""What people call the items: titles and pictures from a table."""
+"""Titles and pictures of the items, from a table."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sadrec._types import Positions
-from sadrec.data.ids import Ids
+from sadrec._core.types import Positions
+from sadrec.data import Ids
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,25 +30,25 @@ class Catalogue:
         """Whether any item has a picture."""
         return any(self.pictures)
 
-    def joined(self, more: "Catalogue") -> "Catalogue":
+    def joined(self, others: "Catalogue") -> "Catalogue":
         """Return these items followed by others."""
-        both = [[*getattr(self, part), *getattr(more, part)] for part in self.__dataclass_fields__]
+        both = [[*getattr(self, part), *getattr(others, part)] for part in self.__dataclass_fields__]
         return Catalogue(*both)
 
     def search(self, query: str, order: Positions, N: int) -> tuple[int, list[int]]:
-        """Return how many items have a text in their title or id, and the first N in an order; beginnings first."""
+        """Return the number of items with a text in title or id, and the first N; matches at the start come first."""
         wanted = folded(query.strip())
         if not wanted:
             return len(self.ids), order[:N].tolist()
-        found = [place for place in order.tolist() if wanted in self.folded[place]]
-        found.sort(key=lambda place: not self.folded[place].startswith(wanted))
-        return len(found), found[:N]
+        hits = [place for place in order.tolist() if wanted in self.folded[place]]
+        hits.sort(key=lambda place: not self.folded[place].startswith(wanted))
+        return len(hits), hits[:N]
 
 
 def catalogue(item_ids: Ids, path: str | Path | None = None) -> Catalogue:
-    """Name the items by a table (csv, tsv or parquet) with a column of ids and columns of titles or pictures."""
-    from sadrec._files import plain
-    from sadrec.data.items import Items
+    """Read titles and pictures from a table (csv, tsv or parquet) with a column of ids."""
+    from sadrec._core.files import plain
+    from sadrec.data import Items
 
     ids = plain(item_ids.array)
     named = Items() if path is None else Items.read(path)
@@ -63,7 +63,7 @@ def catalogue(item_ids: Ids, path: str | Path | None = None) -> Catalogue:
 
 
 def folded(text: str) -> str:
-    """Return a text as it is searched: without case and without accents."""
+    """Return a text normalised for search: without case and accents."""
     if text.isascii():
         return text.lower()
     parts = unicodedata.normalize("NFKD", text.casefold())

@@ -1,4 +1,4 @@
-"""What people answered, appended to a file: one JSON line per answer, which ``sadrec fit`` reads as comparisons.
+"""The log of answers: one JSON line per answer, which ``sadrec fit`` reads as comparisons.
 
 Several workers append to the same file, one at a time. What was only written in part, since the disk is full, is taken
 back: a request is in the file with all its lines, or with none. A file that was moved away (by logrotate, or by another
@@ -16,11 +16,11 @@ from typing import Any
 
 import orjson
 
-from sadrec._files import open_regular
+from sadrec._core.files import open_regular
 
 
 class EventLog:
-    """A file of answers, to which lines are appended. At ``most_bytes`` it is put aside for a new one."""
+    """A log of answers, rotated at ``most_bytes``."""
 
     def __init__(self, path: str | Path, most_bytes: int = 0) -> None:
         self.path = Path(path)
@@ -32,7 +32,7 @@ class EventLog:
             self._reopen()
 
     def append(self, events: list[dict[str, Any]]) -> None:
-        """Append answers, all of them or, where the system raises an error, none."""
+        """Append answers: all of them, or none if the system raises an error."""
         lines = b"".join(orjson.dumps(event, option=orjson.OPT_APPEND_NEWLINE) for event in events)
         with self._lock:
             if self._moved():
@@ -87,7 +87,7 @@ class EventLog:
         return (there.st_dev, there.st_ino) != (ours.st_dev, ours.st_ino)
 
     def _put_aside(self) -> None:
-        """Rename the file, unless another worker just did, and begin a new one."""
+        """Rotate the file, unless another worker just did."""
         fcntl.flock(self._handle, fcntl.LOCK_EX)
         try:
             if not self._moved() and os.fstat(self._handle).st_size:

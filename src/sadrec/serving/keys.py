@@ -1,4 +1,4 @@
-"""API keys. A file holds their hashes, one line each: the hash, and whose key it is. The keys themselves are not kept.
+"""API keys. A file holds one line for each: the hash and the owner's name. The keys themselves are not stored.
 
 A key is 256 random bits, so that a plain SHA-256 of it cannot be guessed back.
 """
@@ -11,7 +11,7 @@ import re
 import secrets
 from pathlib import Path
 
-from sadrec._files import open_regular
+from sadrec._core.files import open_regular
 
 logger = logging.getLogger("sadrec.serving")
 
@@ -46,7 +46,7 @@ class Keys:
         self.read()
 
     def read(self) -> None:
-        """Read the file if it has changed. One that cannot be read allows nobody."""
+        """Read the file if it has changed; if it cannot be read, no key is allowed."""
         with os.fdopen(open_regular(self.path), encoding="utf-8", errors="replace") as file:  # names in any encoding
             status = os.fstat(file.fileno())
             signature = status.st_mtime_ns, status.st_size
@@ -64,7 +64,7 @@ class Keys:
         self._hashes, self._signature = hashes, signature
 
     def refresh(self) -> None:
-        """Read the file again; whatever is wrong with it, no key is allowed until it is mended."""
+        """Read the file again; on any error no key is allowed until the file is correct."""
         try:
             self.read()
         except (OSError, ValueError) as error:
@@ -78,7 +78,7 @@ class Keys:
 
     @staticmethod
     def given(headers: list[tuple[bytes, bytes]]) -> bytes:
-        """Return the key that the headers of a request hold, known or not; empty if they hold none."""
+        """Return the key in the headers of a request, valid or not; empty if there is none."""
         given = b""
         for name, value in headers:
             if name == b"x-api-key":
@@ -88,11 +88,11 @@ class Keys:
         return given.strip()
 
     def allow(self, headers: list[tuple[bytes, bytes]]) -> bool:
-        """Tell whether the headers of a request hold a key: ``Authorization: Bearer KEY`` or ``X-API-Key: KEY``."""
+        """Whether the headers of a request hold a valid key: ``Authorization: Bearer KEY`` or ``X-API-Key: KEY``."""
         digest = hashlib.sha256(self.given(headers)).hexdigest()
         allowed = False
-        for known in self._hashes:  # all of them, so that the time tells nothing
-            allowed |= hmac.compare_digest(known, digest)
+        for stored in self._hashes:  # all of them, so that the time tells nothing
+            allowed |= hmac.compare_digest(stored, digest)
         return allowed
 
 

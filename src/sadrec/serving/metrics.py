@@ -1,4 +1,4 @@
-"""Figures for Prometheus: latency per verb, requests, reloads, errors, and which model answers in how many workers."""
+"""Metrics for Prometheus: latency per verb, requests, reloads, errors, and the number of workers by model."""
 
 import os
 from collections import Counter as Count
@@ -10,7 +10,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, multiprocess
 from prometheus_client.core import GaugeMetricFamily
 
-from sadrec.serving.run import FOLDER, SLOT
+from sadrec.serving.supervisor import FOLDER, SLOT
 
 _BUCKETS = (0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 
@@ -18,7 +18,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Metrics:
-    """The figures of one worker; :meth:`page` shows those of all workers."""
+    """The metrics of one worker; :meth:`page` shows those of all workers."""
 
     def __init__(self) -> None:
         self.folder = os.environ.get(FOLDER)
@@ -26,6 +26,7 @@ class Metrics:
         self.seconds = Histogram(
             "sadrec_request_seconds", "Seconds per request.", ["verb"], buckets=_BUCKETS, registry=registry
         )
+        self.seconds.labels("recommend")  # makes the file of several workers now: later, the disk may be full
         self.requests = Counter(
             "sadrec_requests", "Requests by verb and status.", ["verb", "status"], registry=registry
         )
@@ -43,7 +44,7 @@ class Metrics:
         self._digest: str | None = None
 
     def model(self, digest: str) -> None:
-        """Note which model answers."""
+        """Record the model that answers."""
         self._digest = digest
         if self.folder:
             Path(self.folder, f"model_{os.environ.get(SLOT, '0')}").write_text(digest)
@@ -67,7 +68,7 @@ class Metrics:
 
 
 class _Models:
-    """How many workers answer with which model, as a registry of one figure."""
+    """The number of workers by model, as a registry of one metric."""
 
     def __init__(self, digests: Count[str]) -> None:
         self.digests = digests
@@ -80,7 +81,7 @@ class _Models:
 
 
 def take_slot() -> None:
-    """Count in the files of this worker's number, not in those of its process id: they would pile up."""
+    """Use metric files named by the worker's number: files named by process id would pile up."""
     if os.environ.get(FOLDER):
         from prometheus_client import values
 

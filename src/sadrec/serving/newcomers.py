@@ -1,4 +1,4 @@
-"""People and items that a model knows by their features alone, or that a question brings along."""
+"""Users and items with features alone, from the fit or from a question."""
 
 from collections.abc import Callable, Sequence
 from functools import wraps
@@ -8,27 +8,25 @@ from typing import Any, TypeVar
 import numpy as np
 import scipy.sparse as sp
 
-from sadrec.data.ids import Ids, UnknownIdError, as_id_array
-from sadrec.features.encoder import Listed, Scaled
-from sadrec.features.predictor import Predictor
-from sadrec.models.newcomers import known_features as known_features_of
-from sadrec.models.newcomers import with_rows
+from sadrec.data import Ids, UnknownIdError, as_id_array
+from sadrec.features import Listed, Predictor, Scaled
+from sadrec.models import known_features as known_features_of
+from sadrec.models import with_rows
 from sadrec.serving import questions
 from sadrec.serving.catalogue import catalogue
+from sadrec.serving.loaded import Json, Loaded
 from sadrec.serving.problems import Unanswerable, answered
-from sadrec.serving.served import Served
 
-Answer = dict[str, Any]
-Asked = TypeVar("Asked", bound=questions.WhoAndNew)
+Question = TypeVar("Question", bound=questions.WhoAndNew)
 
 _SHOWN = 100
 """Categories that are named as examples, at most."""
 _ONE = Lock()
-"""New items make a copy of the model for one question: of these there is one at a time."""
+"""New items make a copy of the model for one question, one copy at a time."""
 
 
-def known_features(predictor: Predictor | None) -> Answer | None:
-    """Tell what features of a side a model was fitted with; None if with none."""
+def known_features(predictor: Predictor | None) -> Json | None:
+    """Return the features of a side that a model was fitted with, or None."""
     if predictor is None:
         return None
     codes = predictor.encoder.codes
@@ -39,26 +37,26 @@ def known_features(predictor: Predictor | None) -> Answer | None:
     }
 
 
-def with_new_items(verb: Callable[[Served, Asked], Answer]) -> Callable[[Served, Asked], Answer]:
-    """Let a verb be asked about new items, too: it then answers from a copy of the model that knows them."""
+def with_new_items(verb: Callable[[Loaded, Question], Json]) -> Callable[[Loaded, Question], Json]:
+    """Add the new items of a question to a copy of the model, from which the verb answers."""
 
     @wraps(verb)
-    def ask(served: Served, asked: Asked) -> Answer:
-        if not asked.new_items:
-            return verb(served, asked)
+    def ask(loaded: Loaded, question: Question) -> Json:
+        if not question.new_items:
+            return verb(loaded, question)
         with _ONE:
-            return verb(joined(served, asked.new_items), asked)
+            return verb(joined(loaded, question.new_items), question)
 
     return ask
 
 
-def joined(served: Served, new: Sequence[questions.NewItem]) -> Served:
-    """Return what is served with more items, which are known by their features; nothing is learnt."""
-    model = served.model
+def joined(loaded: Loaded, new: Sequence[questions.ItemWithFeatures]) -> Loaded:
+    """Return the loaded model with new items, placed by their features."""
+    model = loaded.model
     encoder = answered(lambda: known_features_of(model.state, "item")).encoder
-    example = served.items.ids[0]
+    example = loaded.items.ids[0]
     try:
-        given = [served.item_id(one.item) for one in new]
+        given = [loaded.item_id(one.item) for one in new]
         ids = Ids(as_id_array(given), "item")
     except UnknownIdError:
         raise Unanswerable(f"new_items: the ids of this model are such as {example!r}: give new ones like it") from None
@@ -69,10 +67,10 @@ def joined(served: Served, new: Sequence[questions.NewItem]) -> Served:
     )
     larger = type(model)(**model.get_params())
     larger.state = answered(lambda: with_rows(model.state, "item", ids, rows))
-    named = served.items.joined(catalogue(ids))
-    return Served(larger, served.digest, items=named, log=served.log)
+    named = loaded.items.joined(catalogue(ids))
+    return Loaded(larger, loaded.digest, items=named, log=loaded.log)
 
 
 def cold(predictor: Predictor | None, row: Any) -> bool:
-    """Whether the user or item in a row of the model is known by features alone."""
+    """Whether the user or item in a row of the model has features alone."""
     return predictor is not None and bool(np.asarray(predictor.cold)[row])

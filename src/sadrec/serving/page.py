@@ -1,4 +1,4 @@
-"""A page about an arena in one file: the explorer's views with their report inside, without any service."""
+"""A page about an arena in one file: the explorer's views with the report inside, without a service."""
 
 import json
 import re

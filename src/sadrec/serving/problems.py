@@ -1,9 +1,9 @@
-"""Questions without an answer."""
+"""Errors of questions."""
 
 from collections.abc import Callable
 from typing import Any
 
-from sadrec.data.ids import UnknownIdError
+from sadrec.data import UnknownIdError
 
 
 class UnknownUserError(UnknownIdError):
@@ -11,22 +11,22 @@ class UnknownUserError(UnknownIdError):
 
 
 class Unanswerable(ValueError):
-    """A question that is well formed but has no answer in this model."""
+    """A well-formed question that this model cannot answer."""
 
 
-class NothingSaidError(Unanswerable):
-    """A visitor described by nothing."""
+class EmptyVisitorError(Unanswerable):
+    """A visitor with an empty list of likes, comparisons or features."""
 
 
 class NotKeptError(Exception):
-    """Answers of people that the log could not take."""
+    """Answers that could not be logged."""
 
 
 Errors = tuple[type[Exception], ...]
 
 
 def answered(ask: Callable[[], Any], refusals: Errors = (ValueError,)) -> Any:
-    """Ask, and turn what a verb refuses into a question without an answer."""
+    """Call a verb, and turn its errors into :class:`Unanswerable`."""
     try:
         return ask()
     except UnknownIdError:

@@ -1,4 +1,4 @@
-"""What is asked, typed. The OpenAPI page is made of these classes and of those of the answers."""
+"""The types of questions. The OpenAPI page is made of these classes and of those of the answers."""
 
 from typing import Annotated, Any, Literal
 
@@ -14,18 +14,18 @@ from pydantic import (
     model_validator,
 )
 
-from sadrec.ranking.rank import Method
+from sadrec._core.types import Method
 from sadrec.serving.settings import MOST_EVENTS, MOST_FEATURES, MOST_IDS, MOST_N, MOST_NEW, MOST_PLAYERS
 
-_Text = Annotated[StrictStr, Field(max_length=256)]
+ShortText = Annotated[StrictStr, Field(max_length=256)]
 _Whole = Annotated[StrictInt, Field(ge=-(2**63), lt=2**64)]
 _Number = Annotated[StrictFloat, Field(allow_inf_nan=False)]
-Id = _Whole | _Number | _Text
+Id = _Whole | _Number | ShortText
 """An id as the model has it: a whole number, a number, or text; dates as text."""
 
 
 def _no_truth(value: Any) -> Any:
-    """Refuse true and false, which Python takes for 1 and 0."""
+    """Raise on true and false, which Python takes for 1 and 0."""
     if isinstance(value, bool):
         raise ValueError(f"give a number, not {str(value).lower()}")
     return value
@@ -34,48 +34,49 @@ def _no_truth(value: Any) -> Any:
 Count = Annotated[int, BeforeValidator(_no_truth)]
 Real = Annotated[float, BeforeValidator(_no_truth)]
 
-Ids = Annotated[list[Id], Field(max_length=MOST_IDS)]
+ItemIds = Annotated[list[Id], Field(max_length=MOST_IDS)]
 Players = Annotated[list[Id], Field(max_length=MOST_PLAYERS)]
-Number = Annotated[Count, Field(ge=1, le=MOST_N, description="How many.")]
+HowMany = Annotated[Count, Field(ge=1, le=MOST_N, description="How many.")]
 Margin = Annotated[Real, Field(ge=0, le=1e6, description="The margin that a win needs to count.")]
 
-_Words = Annotated[list[_Text], Field(max_length=MOST_FEATURES)]
+_Tags = Annotated[list[ShortText], Field(max_length=MOST_FEATURES)]
 _Numbers = Annotated[list[_Whole | _Number], Field(max_length=MOST_FEATURES)]
-Features = (
+FeatureValues = (
     Annotated[
-        dict[_Text, StrictBool | _Whole | _Number | _Text | _Words | _Numbers | None], Field(max_length=MOST_FEATURES)
+        dict[ShortText, StrictBool | _Whole | _Number | ShortText | _Tags | _Numbers | None],
+        Field(max_length=MOST_FEATURES),
     ]
-    | _Words
+    | _Tags
     | _Numbers
 )
-"""What is known of a person or an item: names with values, or a list of tags, or a row of numbers."""
+"""Features of a person or an item: names with values, or a list of tags, or a row of numbers."""
 
 
-class Question(BaseModel):
-    """The base of questions: an unknown name in one is an error."""
+class Base(BaseModel):
+    """The base of questions; unknown names are errors."""
 
     model_config = ConfigDict(extra="forbid")
 
 
-class Comparison(Question):
-    """An answer of a person: which of two items they prefer."""
+class Comparison(Base):
+    """A comparison: which of two items a person prefers."""
 
     winner: Id
     loser: Id
 
 
-class Who(Question):
-    """About whom: a known user, or a visitor by what they liked or said; nobody named means the average user."""
+class Who(Base):
+    """The person: a known user, a visitor with likes, comparisons or features, or else the average user."""
 
     user: Id | None = Field(None, description="A user that the model knows.")
-    likes: Ids | None = Field(None, description="A visitor: ids of the items they like.")
+    likes: ItemIds | None = Field(None, description="A visitor: ids of the items they like.")
     comparisons: Annotated[list[Comparison], Field(max_length=MOST_IDS)] | None = Field(
-        None, description="A visitor: what they said they prefer."
+        None, description="A visitor: pairs of which they preferred one."
     )
-    features: Features | None = Field(
+    features: FeatureValues | None = Field(
         None,
-        description="A visitor: what is known of them, alone or beside likes or comparisons, for a model fitted with "
-        "user_features; /v1/describe names them. What is left out is not known.",
+        description="A visitor: their features, alone or with likes or comparisons, for a model fitted with "
+        "user_features; /v1/describe names the features. A feature that is left out counts as unknown.",
     )
 
     @model_validator(mode="after")
@@ -87,58 +88,65 @@ class Who(Question):
         return self
 
 
-class NewItem(Question):
+class ItemWithFeatures(Base):
     """An item that the model does not know, by its features."""
 
     item: Id = Field(description="A new id, of the kind that the model has.")
-    features: Features = Field(description="What is known of it; /v1/describe names what the model was fitted with.")
+    features: FeatureValues = Field(description="Its features; /v1/describe names those of the fit.")
 
 
 class WhoAndNew(Who):
-    """About whom, and new items that the question may name."""
+    """The person, and new items that the question may name."""
 
-    new_items: Annotated[list[NewItem], Field(max_length=MOST_NEW)] = Field(
+    new_items: Annotated[list[ItemWithFeatures], Field(max_length=MOST_NEW)] = Field(
         [], description="Items that the model does not know, for one fitted with item_features; nothing is kept."
     )
 
 
-class RecommendQuery(Question):
+class RecommendQuery(Base):
     """The parameters of ``GET /v1/recommend``."""
 
     user: Annotated[str, Field(max_length=256, description="Id of a user that the model knows.")]
-    N: Number = 10
+    N: HowMany = 10
     method: Method = "margin"
     keep_seen: bool = Field(False, description="Whether to list what the user has seen, too.")
-    exclude: Annotated[list[_Text], Field(max_length=MOST_IDS, description="Ids to leave out.")] = []
-    items: Annotated[list[_Text], Field(max_length=MOST_IDS, description="The only ids to consider.")] = []
+    exclude: Annotated[list[ShortText], Field(max_length=MOST_IDS, description="ItemIds to leave out.")] = []
+    items: Annotated[list[ShortText], Field(max_length=MOST_IDS, description="The only ids to consider.")] = []
     fallback: Literal["none", "popular"] = Field(
         "none", description="What an unknown user gets: an error, or what is popular."
     )
 
+    def question(self) -> "Recommend":
+        """Return the same question as ``POST /v1/recommend`` takes it."""
+        return _DEFAULTS.model_copy(update={**self.__dict__, "items": self.items or None})
+
 
 class Recommend(WhoAndNew):
-    """What to show."""
+    """A list for a person."""
 
-    N: Number = 10
+    N: HowMany = 10
     method: Method = Field("margin", description="How the best candidates are ordered.")
     candidates: Annotated[Count, Field(ge=1, le=MOST_PLAYERS)] = MOST_PLAYERS
     keep_seen: bool = Field(False, description="Whether to list what the user has seen or likes, too.")
-    exclude: Ids = Field([], description="Ids to leave out.")
-    items: Ids | None = Field(None, description="The only ids to consider.")
+    exclude: ItemIds = Field([], description="ItemIds to leave out.")
+    items: ItemIds | None = Field(None, description="The only ids to consider.")
     fallback: Literal["none", "popular"] = "none"
     intervals: bool = Field(False, description="Tell how sure the scores are, where that is known.")
+
+
+_DEFAULTS = Recommend.model_validate({})
 
 
 class Groups(WhoAndNew):
     """Slates: items that form a cycle are shown together."""
 
-    N: Number = 10
+    N: HowMany = 10
     candidates: Annotated[Count, Field(ge=1, le=MOST_PLAYERS)] = 50
     largest: Annotated[Count, Field(ge=1, le=MOST_PLAYERS)] = 5
     minimum: Margin = 0.0
 
 
-class Pair(Question):
+class Pair(Base):
     """An item and a rival."""
 
     item: Id
@@ -169,7 +177,7 @@ class Rank(WhoAndNew):
 class Cycles(WhoAndNew):
     """Cycles among the best N items, among given ones, or in the neighbourhood of an item."""
 
-    items: Players | None = Field(None, description="Ids to look among.")
+    items: Players | None = Field(None, description="ItemIds to look among.")
     item: Id | None = Field(None, description="Find the strongest cycle through this item, among those most like it.")
     N: Annotated[Count, Field(ge=2, le=MOST_PLAYERS, description="How many items to look among.")] = 50
     minimum: Margin = 0.0
@@ -190,30 +198,30 @@ class Explain(WhoAndNew):
     rival: Id
 
 
-class Similar(Question):
+class Similar(Base):
     """The parameters of ``GET /v1/similar``."""
 
     item: Annotated[str, Field(max_length=256)] | None = Field(None, description="Id of an item.")
     user: Annotated[str, Field(max_length=256)] | None = Field(None, description="Id of a user.")
-    N: Number = 10
+    N: HowMany = 10
 
 
 class Ask(Who):
-    """What to ask next."""
+    """The next questions for a person."""
 
-    items: Players | None = Field(None, description="Ids to choose from; by default some that suit the person.")
+    items: Players | None = Field(None, description="ItemIds to choose from; by default some that suit the person.")
     N: Annotated[Count, Field(ge=1, le=100)] = 1
 
 
-class Visitor(Who):
-    """All about a visitor at once: list, next question, contradictions, cycle."""
+class VisitorQuestion(Who):
+    """Everything about a visitor: list, next question, contradictions, cycle."""
 
     N: Annotated[Count, Field(ge=1, le=100)] = 10
-    items: Players | None = Field(None, description="Ids to ask about; by default some that suit the person.")
+    items: Players | None = Field(None, description="ItemIds to ask about; by default some that suit the person.")
 
 
 class Slate(WhoAndNew):
-    """Who wins among a few items, and whose presence changes that."""
+    """The winner among a few items, and the items whose presence changes it."""
 
     items: Annotated[list[Id], Field(min_length=2, max_length=30)]
     others: Annotated[list[Id], Field(max_length=30)] | None = Field(
@@ -221,11 +229,11 @@ class Slate(WhoAndNew):
     )
 
 
-class NemesisQuery(Question):
+class NemesisQuery(Base):
     """The parameters of ``GET /v1/nemesis``."""
 
     item: Annotated[str, Field(max_length=256, description="Id of an item.")]
-    N: Number = 10
+    N: HowMany = 10
 
 
 class Worth(Who):
@@ -243,36 +251,36 @@ class Worth(Who):
     ] = 10
 
 
-class SearchQuery(Question):
+class SearchQuery(Base):
     """The parameters of ``GET /v1/items``."""
 
     query: Annotated[str, Field(max_length=200, description="A part of the title, or an id; empty: all.")] = ""
-    N: Number = 20
+    N: HowMany = 20
 
 
-class UsersQuery(Question):
+class UsersQuery(Base):
     """The parameters of ``GET /v1/users``."""
 
     query: Annotated[str, Field(max_length=200, description="A part of the id; empty: all.")] = ""
     order: Literal["id", "intransitivity"] = Field("id", description="Whose preferences scores explain least, first.")
-    N: Number = 20
+    N: HowMany = 20
 
 
-class PopularQuery(Question):
+class PopularQuery(Base):
     """The parameters of ``GET /v1/popular``."""
 
-    N: Number = 10
+    N: HowMany = 10
 
 
-class Event(Question):
+class Event(Base):
     """A person's answer to a question: which of two items they prefer."""
 
-    user: Id = Field(description="Who said so: a user's id, or any name for a visitor.")
+    user: Id = Field(description="Who answered: a user's id, or any name for a visitor.")
     winner: Id
     loser: Id
 
 
-class Events(Question):
+class Events(Base):
     """Answers to keep for the next fit."""
 
     events: Annotated[list[Event], Field(min_length=1, max_length=MOST_EVENTS)]

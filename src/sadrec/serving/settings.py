@@ -1,4 +1,4 @@
-"""What a service is told when it starts, and the bounds of what can be asked."""
+"""Settings of the service, and the bounds of questions."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -30,7 +30,7 @@ MOST_HEAD = 1 << 16
 
 @dataclass(frozen=True)
 class ServeSettings:
-    """What ``sadrec serve`` is told.
+    """The settings of ``sadrec serve``.
 
     Attributes
     ----------

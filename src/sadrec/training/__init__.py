@@ -1,1 +1,1 @@
-"""How it is learnt: schedule, samplers, kernels, trainer, checkpoints."""
+"""Training: schedule, samplers, kernels, trainer, checkpoints."""

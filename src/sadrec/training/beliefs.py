@@ -1,4 +1,4 @@
-r"""What is believed of every parameter, and the stages that bring the beliefs into agreement with comparisons.
+r"""Beliefs about all parameters, and the stages that fit them to comparisons.
 
 Every user's vector and every item's pair of vectors has a normal distribution of its own (mean-field variational
 Bayes). With :math:`a = \eta_i \tau_j - \eta_j \tau_i` and :math:`x = \xi_u \cdot a`, users and items being independent,
@@ -23,14 +23,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec._kernel import inlined, kernel
-from sadrec._moments import Beliefs, pair_moment
-from sadrec._types import Doubles
+from sadrec._core.kernel import inlined, kernel
+from sadrec._core.moments import Beliefs
+from sadrec._core.types import Doubles
 
 HELD = 1e9
 """The precision of what does not move."""
 SMALL = 1e-3
 """The square that holds the variance of a factor above 0."""
+_DEVIATES = 0.25  # how likely pairs deviate from scores: the prior of their standard deviation has its mode at 0.5
 _FLATTEST = 1e-5
 _HALVINGS = 24  # of the interval in which the logarithm of a variance is looked for
 _PASSES = 10  # over the coordinates of an item's vectors, where tau would be below 0
@@ -61,7 +62,7 @@ class Rows(NamedTuple):
 
 
 class Entries(NamedTuple):
-    """The same rows item by item, two entries for each: first those in which the item has the lower position."""
+    """The same rows item by item, and for each by the other item; two entries for each row."""
 
     start: NDArray[np.int64]
     row: NDArray[np.int32]
@@ -69,8 +70,29 @@ class Entries(NamedTuple):
     lower: NDArray[np.bool_]  # whether the item has the lower position
 
 
+class Packed(NamedTuple):
+    """Lower triangles of second moments, each in a row, which processors add up many numbers at a time.
+
+    ``user_mean`` and ``item_mean`` are the moments of the means alone. The four rows of an item are those of eta and
+    eta, eta and tau, tau and eta, tau and tau. ``twice`` is 2 but for the diagonal: what a sum over all entries takes.
+    """
+
+    twice: Doubles
+    user: Doubles  # (users, k (k + 1) / 2)
+    user_mean: Doubles
+    item: Doubles  # (items, 4, k (k + 1) / 2)
+    item_mean: Doubles
+
+    @staticmethod
+    def empty(users: int, items: int, k: int) -> "Packed":
+        """Return room for moments of vectors of length k."""
+        row, column = np.tril_indices(k)
+        user, item = (users, len(row)), (items, 4, len(row))
+        return Packed(np.where(row == column, 1.0, 2.0), *map(np.empty, (user, user, item, item)))
+
+
 class Prior(NamedTuple):
-    """What is expected before any data, factor by factor: eta around 0, tau around 1, xi around its mean."""
+    """The prior, factor by factor: eta around 0, tau around 1, xi around its mean."""
 
     user_mean: Doubles
     user_precision: Doubles
@@ -79,7 +101,7 @@ class Prior(NamedTuple):
 
 
 class Expected(NamedTuple):
-    """A prior as the stages take it: with what features predict of every user and item, where there are some."""
+    """A prior with the predictions of features for every user and item, if any."""
 
     user_mean: Doubles
     user_precision: Doubles
@@ -91,7 +113,7 @@ class Expected(NamedTuple):
 
 @inlined
 def centre_of(centre: Any, row: int, h: int, common: float) -> Any:
-    """Return what is expected of an entry: by features, or in common."""
+    """Return the prior mean of a row: predicted by features, or common to all."""
     if centre is None:
         return common
     return centre[row, h]
@@ -114,15 +136,38 @@ def parabola(mean: float, variance: float, bound: bool, flattest: float) -> tupl
 
 
 @kernel
-def invert(matrix: Any, factor: Any, inverse: Any) -> None:
-    """Write the inverse of a positive definite matrix (its lower triangle is read)."""
-    n = matrix.shape[0]
-    for p in range(n):
+def decompose(matrix: Any, factor: Any) -> None:
+    """Write the Cholesky factor of a positive definite matrix (its lower triangle is read)."""
+    for p in range(matrix.shape[0]):
         for q in range(p + 1):
             total = matrix[p, q]
             for r in range(q):
                 total -= factor[p, r] * factor[q, r]
             factor[p, q] = sqrt(max(total, 1e-12)) if p == q else total / factor[q, q]
+
+
+@kernel
+def solve(matrix: Any, right: Any, factor: Any, solution: Any) -> None:
+    """Write the solution of a positive definite system."""
+    n = right.shape[0]
+    decompose(matrix, factor)
+    for p in range(n):
+        total = right[p]
+        for q in range(p):
+            total -= factor[p, q] * solution[q]
+        solution[p] = total / factor[p, p]
+    for p in range(n - 1, -1, -1):
+        total = solution[p]
+        for q in range(p + 1, n):
+            total -= factor[q, p] * solution[q]
+        solution[p] = total / factor[p, p]
+
+
+@kernel
+def invert(matrix: Any, factor: Any, inverse: Any) -> None:
+    """Write the inverse of a positive definite matrix (its lower triangle is read)."""
+    n = matrix.shape[0]
+    decompose(matrix, factor)
     # The rows of the inverse of the factor take its place.
     for p in range(n):
         diagonal = 1.0 / factor[p, p]
@@ -144,36 +189,8 @@ def invert(matrix: Any, factor: Any, inverse: Any) -> None:
 
 
 @kernel
-def believe(precision: Any, linear: Any, factor: Any, covariance: Any, mean: Any, moment: Any) -> None:
-    """Write mean and second moment of the normal distribution with this precision and precision times mean."""
-    n = linear.shape[0]
-    invert(precision, factor, covariance)
-    for p in range(n):
-        total = 0.0
-        for q in range(n):
-            total += covariance[p, q] * linear[q]
-        mean[p] = total
-    for p in range(n):
-        for q in range(n):
-            moment[p, q] = covariance[p, q] + mean[p] * mean[q]
-
-
-@kernel
-def variance_along(mean: Any, moment: Any, direction: Any) -> float:
-    """Return the variance of the product of a vector with a direction."""
-    square, product = 0.0, 0.0
-    for p in range(mean.shape[0]):
-        total, row = 0.0, moment[p]
-        for q in range(mean.shape[0]):
-            total += row[q] * direction[q]
-        square += total * direction[p]
-        product += mean[p] * direction[p]
-    return max(square - product * product, 0.0)
-
-
-@kernel
 def widen(precision: Any, prior: Any, share: float, factor: Any, covariance: Any, mean: Any, moment: Any) -> None:
-    """Write the second moment that goes with a share of the data's precision, the mean being what it is."""
+    """Write the second moment for a share of the data's precision, with the mean unchanged."""
     n = mean.shape[0]
     for p in range(n):
         for q in range(n):
@@ -189,7 +206,7 @@ def widen(precision: Any, prior: Any, share: float, factor: Any, covariance: Any
 def fit_parabolas(
     first: int, last: int, start: int, rows: Rows, offset: Any, more_variance: Any, bound: bool, step: float
 ) -> None:
-    """Fit the parabolas of rows first, ..., last - 1 to what is believed of their margins.
+    """Fit the parabolas of rows first, ..., last - 1 to the beliefs about their margins.
 
     ``offset`` and ``more_variance``, from row ``start`` on, are added to mean and variance by the factors. A loss is a
     win of the opposite margin: its parabola has the same curvature, and its slope is less by 1.
@@ -208,7 +225,7 @@ def fit_parabolas(
 
 @kernel
 def log_likelihood_of(first: int, last: int, start: int, rows: Rows, offset: Any, more_variance: Any) -> float:
-    """Return the log likelihood of rows first, ..., last - 1, averaged over what is not known; see fit_parabolas."""
+    """Return the expected log likelihood of rows first, ..., last - 1; see fit_parabolas."""
     total = 0.0
     for t in range(first, last):
         x = rows.mean[t] + offset[t - start]
@@ -217,64 +234,113 @@ def log_likelihood_of(first: int, last: int, start: int, rows: Rows, offset: Any
     return total
 
 
-@kernel
-def bias_margins(first: int, last: int, rows: Rows, bias: Any, variance: Any) -> None:
-    """Write mean and variance of the margins of rows first, ..., last - 1 where there is the bias alone."""
-    for t in range(first, last):
-        rows.mean[t] = bias[rows.item[t]] - bias[rows.rival[t]]
-        rows.variance[t] = variance[rows.item[t]] + variance[rows.rival[t]]
+@inlined
+def share_of(noise: float, variance: float, own: float) -> float:
+    """Return the share of a comparison's precision that one side gets, given the uncertainty of the other two.
 
-
-@kernel
-def share_of(noise: float, variance: float, mean: Any, moment: Any, direction: Any) -> float:
-    """Return how much of what a comparison tells counts for one side, given how little is known of the other two.
-
-    ``variance`` is that of the margin; ``direction`` is what the side is multiplied with.
+    ``variance`` is that of the margin, ``own`` what of it is the side's.
     """
-    return 1.0 / (1.0 + noise * max(variance - variance_along(mean, moment, direction), 0.0))
+    return 1.0 / (1.0 + noise * max(variance - max(own, 0.0), 0.0))
 
 
 @kernel
-def update_users(first: int, last: int, rows: Rows, beliefs: Beliefs, prior: Expected, mutual: float) -> None:
-    """Bring the beliefs of users first, ..., last - 1 into agreement with their comparisons.
+def pack_users(first: int, last: int, beliefs: Beliefs, packed: Packed) -> None:
+    """Pack what is believed of users first, ..., last - 1."""
+    k = beliefs.user.shape[1]
+    for u in range(first, last):
+        mean, moment, p = beliefs.user[u], beliefs.user_moment[u], 0
+        for h in range(k):
+            for g in range(h + 1):
+                packed.user[u, p] = moment[h, g]
+                packed.user_mean[u, p] = mean[h] * mean[g]
+                p += 1
+
+
+@kernel
+def pack_items(items: Any, beliefs: Beliefs, packed: Packed) -> None:
+    """Pack what is believed of some items."""
+    k = beliefs.user.shape[1]
+    for i in items:
+        mean, moment, p = beliefs.item[i], beliefs.item_moment[i], 0
+        for h in range(k):
+            for g in range(h + 1):
+                for block in range(4):
+                    row, column = h + k * (block // 2), g + k * (block % 2)
+                    packed.item[i, block, p] = moment[row, column]
+                    packed.item_mean[i, block, p] = mean[row] * mean[column]
+                p += 1
+
+
+@kernel
+def find_margins(first: int, last: int, rows: Rows, beliefs: Beliefs, packed: Packed) -> float:
+    """Write mean and variance of the margins of rows first, ..., last - 1; return the squares by which means moved."""
+    k, size, moved = beliefs.user.shape[1], packed.twice.shape[0], 0.0
+    for t in range(first, last):
+        u, i, j = rows.user[t], rows.item[t], rows.rival[t]
+        user, item, rival = beliefs.user[u], beliefs.item[i], beliefs.item[j]
+        mean, square = 0.0, 0.0
+        for h in range(k):
+            mean += user[h] * (item[h] * rival[k + h] - rival[h] * item[k + h])
+        moment, one, other = packed.user[u], packed.item[i], packed.item[j]
+        for p in range(size):
+            pair = one[0, p] * other[3, p] - one[1, p] * other[2, p]
+            square += packed.twice[p] * moment[p] * (pair - one[2, p] * other[1, p] + one[3, p] * other[0, p])
+        moved += rows.weight[t] * (mean - rows.mean[t]) ** 2
+        rows.mean[t], rows.variance[t] = mean, max(square - mean * mean, 0.0)
+    return moved
+
+
+@kernel
+def update_users(
+    first: int, last: int, rows: Rows, beliefs: Beliefs, packed: Packed, prior: Expected, mutual: float
+) -> None:
+    """Update the beliefs about users first, ..., last - 1, given their comparisons.
 
     ``mutual`` is how much of the variance of its other sides is noise in what a comparison tells of one.
     """
-    k = beliefs.user.shape[1]
-    precision, moment, factor = np.empty((k, k)), np.empty((k, k)), np.empty((k, k))
-    covariance, linear, direction = np.empty((k, k)), np.empty(k), np.empty(k)
+    k, size = beliefs.user.shape[1], packed.twice.shape[0]
+    precision, factor, covariance = np.empty((k, k)), np.empty((k, k)), np.empty((k, k))
+    linear, direction, total, unknown = np.empty(k), np.empty(k), np.empty(size), np.empty(size)
     for u in range(first, last):
         for h in range(k):
             linear[h] = prior.user_precision[h] * centre_of(prior.user_centre, u, h, prior.user_mean[h])
-            for g in range(k):
-                precision[h, g] = 0.0
-            precision[h, h] = prior.user_precision[h]
+        for p in range(size):
+            total[p] = 0.0
+            unknown[p] = packed.twice[p] * (packed.user[u, p] - packed.user_mean[u, p])
         whole, shared = 0.0, 0.0
         for t in range(rows.start[u], rows.start[u + 1]):
             i, j = rows.item[t], rows.rival[t]
             item, rival = beliefs.item[i], beliefs.item[j]
-            pair_moment(beliefs.item_moment[i], beliefs.item_moment[j], moment)
             curvature, slope, variance = rows.sites[t, 0], rows.sites[t, 1], rows.sites[t, 2]
+            one, other = packed.item[i], packed.item[j]
+            for p in range(size):
+                pair = one[0, p] * other[3, p] - one[1, p] * other[2, p]
+                total[p] += curvature * (pair - one[2, p] * other[1, p] + one[3, p] * other[0, p])
+            along, p = 0.0, 0
             for h in range(k):
                 direction[h] = item[h] * rival[k + h] - rival[h] * item[k + h]
-            whole += curvature
-            shared += curvature * share_of(
-                mutual * curvature, variance, beliefs.user[u], beliefs.user_moment[u], direction
-            )
-            for h in range(k):
                 linear[h] += slope * direction[h]
-                row, other = precision[h], moment[h]
-                for g in range(k):
-                    row[g] += curvature * other[g]
-        believe(precision, linear, factor, covariance, beliefs.user[u], beliefs.user_moment[u])
-        if whole > 0.0:
-            share = shared / whole
-            widen(precision, prior.user_precision, share, factor, covariance, beliefs.user[u], beliefs.user_moment[u])
+                of_row = 0.0
+                for g in range(h + 1):
+                    of_row += unknown[p + g] * direction[g]
+                along += of_row * direction[h]
+                p += h + 1
+            whole += curvature
+            shared += curvature * share_of(mutual * curvature, variance, along)
+        p = 0
+        for h in range(k):
+            for g in range(h + 1):
+                precision[h, g] = precision[g, h] = total[p]
+                p += 1
+            precision[h, h] += prior.user_precision[h]
+        solve(precision, linear, factor, beliefs.user[u])
+        share = shared / whole if whole > 0.0 else 1.0
+        widen(precision, prior.user_precision, share, factor, covariance, beliefs.user[u], beliefs.user_moment[u])
+    pack_users(first, last, beliefs, packed)
 
 
 @kernel
 def update_items(
-    same_users: bool,
     items: Any,
     mean: Any,
     moment: Any,
@@ -282,156 +348,78 @@ def update_items(
     rows: Rows,
     entries: Entries,
     beliefs: Beliefs,
+    packed: Packed,
     prior: Expected,
     mutual: float,
+    scale: float,
 ) -> None:
-    """Write what is to be believed of some items, given their comparisons and the present beliefs of all others.
+    """Write the new beliefs about some items, given their comparisons and the present beliefs about all others.
 
-    ``share`` is how much of the comparisons' curvature counts. ``same_users``: all users have the moments of the first
-    (there is but one), which saves a product per entry. ``mutual``: see :func:`update_users`.
+    ``share`` is how much of the comparisons' curvature counts; ``mutual``: see :func:`update_users`; ``scale`` is the
+    variance of the part of two items beyond the factors, as far as the rows' variance leaves it out. What is alike for
+    all rows of two items is computed once: entries of one other item stand together.
     """
-    k = beliefs.user.shape[1]
-    size = 2 * k
-    total, precision, factor = np.empty((size, size)), np.empty((size, size)), np.empty((size, size))
-    covariance, linear, direction = np.empty((size, size)), np.empty(size), np.empty(size)
+    k, size = beliefs.user.shape[1], packed.twice.shape[0]
+    precision, factor, covariance = np.empty((2 * k, 2 * k)), np.empty((2 * k, 2 * k)), np.empty((2 * k, 2 * k))
+    linear, total, unknown, by_user = np.empty(2 * k), np.empty((4, size)), np.empty((4, size)), np.empty(k)
+    seen, along = np.empty(size), np.empty(size)
     expected = np.concatenate((prior.item_precision, prior.rival_precision))
     for at in range(items.shape[0]):
         i = items[at]
         for h in range(k):
             linear[h] = prior.item_precision[h] * centre_of(prior.item_centre, i, h, 0.0)
             linear[k + h] = prior.rival_precision[h] * centre_of(prior.item_centre, i, k + h, 1.0)
-        for h in range(size):
-            for g in range(size):
-                total[h, g] = 0.0
+        for block in range(4):
+            for p in range(size):
+                total[block, p] = 0.0
+                unknown[block, p] = packed.item[i, block, p] - packed.item_mean[i, block, p]
         whole, shared = 0.0, 0.0
-        for e in range(entries.start[i], entries.start[i + 1]):
-            t, other = entries.row[e], entries.other[e]
-            u = 0 if same_users else rows.user[t]
-            curvature, slope, variance = rows.sites[t, 0], rows.sites[t, 1], rows.sites[t, 2]
-            slope *= 1.0 if entries.lower[e] else -1.0
-            whole += curvature
-            user, rival, rival_moment = beliefs.user[u], beliefs.item[other], beliefs.item_moment[other]
+        e, end = entries.start[i], entries.start[i + 1]
+        while e < end:
+            o, sign, of_pair = entries.other[e], 1.0 if entries.lower[e] else -1.0, 0.0
+            other = packed.item_mean[o]
+            for p in range(size):
+                seen[p] = 0.0
+                pair = unknown[0, p] * other[3, p] - unknown[1, p] * other[2, p]
+                along[p] = packed.twice[p] * (pair - unknown[2, p] * other[1, p] + unknown[3, p] * other[0, p])
             for h in range(k):
-                direction[h], direction[k + h] = user[h] * rival[k + h], -user[h] * rival[h]
-                linear[h] += slope * direction[h]
-                linear[k + h] += slope * direction[k + h]
-            noise = mutual * curvature
-            shared += curvature * share_of(noise, variance, beliefs.item[i], beliefs.item_moment[i], direction)
-            # The part of (tau, eta) is that of (eta, tau), mirrored.
-            if same_users:
+                by_user[h] = 0.0
+            while e < end and entries.other[e] == o:
+                t = entries.row[e]
+                u = rows.user[t]
+                curvature, slope, variance = rows.sites[t, 0], sign * rows.sites[t, 1], rows.sites[t, 2]
+                user, user_moment, user_mean = beliefs.user[u], packed.user[u], packed.user_mean[u]
+                spread = 0.0
+                for p in range(size):
+                    seen[p] += curvature * user_moment[p]
+                    spread += along[p] * user_mean[p]
                 for h in range(k):
-                    row, source, row_tau, source_tau = total[h], rival_moment[h], total[k + h], rival_moment[k + h]
-                    for g in range(size):
-                        row[g] += curvature * source[g]
-                    for g in range(k, size):
-                        row_tau[g] += curvature * source_tau[g]
-            else:
-                for h in range(k):
-                    weights = beliefs.user_moment[u, h]
-                    row, source, row_tau, source_tau = total[h], rival_moment[h], total[k + h], rival_moment[k + h]
-                    for g in range(k):
-                        weight = curvature * weights[g]
-                        row[g] += weight * source[g]
-                        row[k + g] += weight * source[k + g]
-                        row_tau[k + g] += weight * source_tau[k + g]
-        # The features of (eta_i, tau_i) are (tau_o, -eta_o).
-        for h in range(k):
-            for g in range(k):
-                weight = beliefs.user_moment[0, h, g] if same_users else 1.0
-                precision[h, g] = weight * total[k + h, k + g]
-                precision[h, k + g] = -weight * total[g, k + h]
-                precision[k + h, g] = -weight * total[h, k + g]
-                precision[k + h, k + g] = weight * total[h, g]
-        for h in range(size):
+                    by_user[h] += slope * user[h]
+                whole += curvature
+                of_pair += curvature * share_of(mutual * curvature, variance, spread)
+                e += 1
+            shared += of_pair / (1.0 + scale * of_pair)
+            other = packed.item[o]
+            for block in range(4):
+                for p in range(size):
+                    total[block, p] += seen[p] * other[3 - block, p]
+            for h in range(k):
+                linear[h] += by_user[h] * beliefs.item[o, k + h]
+                linear[k + h] -= by_user[h] * beliefs.item[o, h]
+        p = 0
+        for h in range(k):  # a margin depends on (eta, tau) of the item by (tau, -eta) of the other
+            for g in range(h + 1):
+                precision[h, g] = precision[g, h] = total[0, p]
+                precision[h, k + g] = precision[k + g, h] = -total[1, p]
+                precision[k + h, g] = precision[g, k + h] = -total[2, p]
+                precision[k + h, k + g] = precision[k + g, k + h] = total[3, p]
+                p += 1
+        for h in range(2 * k):
             precision[h, h] += expected[h]
-        believe(precision, linear, factor, covariance, mean[at], moment[at])
+        solve(precision, linear, factor, mean[at])
         keep_rivals_positive(precision, linear, mean[at])
         share[at] = shared / whole
         widen(precision, expected, share[at], factor, covariance, mean[at], moment[at])
-
-
-@kernel
-def update_scores(
-    same_users: bool,
-    items: Any,
-    mean: Any,
-    moment: Any,
-    share: Any,
-    rows: Rows,
-    entries: Entries,
-    beliefs: Beliefs,
-    prior: Expected,
-    mutual: float,
-) -> None:
-    """Do what :func:`update_items` does where every tau is 1, in a quarter of the time or less."""
-    k = beliefs.user.shape[1]
-    precision, factor, covariance = np.empty((k, k)), np.empty((k, k)), np.empty((k, k))
-    linear = np.empty(k)
-    for at in range(items.shape[0]):
-        i = items[at]
-        for h in range(k):
-            linear[h] = prior.item_precision[h] * centre_of(prior.item_centre, i, h, 0.0)
-            for g in range(k):
-                precision[h, g] = 0.0
-            precision[h, h] = prior.item_precision[h]
-        whole, shared = 0.0, 0.0
-        for e in range(entries.start[i], entries.start[i + 1]):
-            t, other = entries.row[e], entries.other[e]
-            u = 0 if same_users else rows.user[t]
-            curvature, slope, variance = rows.sites[t, 0], rows.sites[t, 1], rows.sites[t, 2]
-            slope *= 1.0 if entries.lower[e] else -1.0
-            whole += curvature
-            user, user_moment, rival = beliefs.user[u], beliefs.user_moment[u], beliefs.item[other]
-            noise, known = mutual * curvature, beliefs.item_moment[i, :k, :k]
-            shared += curvature * share_of(noise, variance, beliefs.item[i, :k], known, user)
-            for h in range(k):
-                row, source, score = precision[h], user_moment[h], 0.0
-                for g in range(k):
-                    row[g] += curvature * source[g]
-                    score += source[g] * rival[g]
-                linear[h] += slope * user[h] + curvature * score
-        own_mean, own_moment = mean[at, :k], moment[at, :k, :k]
-        believe(precision, linear, factor, covariance, own_mean, own_moment)
-        share[at] = shared / whole
-        widen(precision, prior.item_precision, share[at], factor, covariance, own_mean, own_moment)
-        for h in range(k):
-            mean[at, k + h] = 1.0
-            for g in range(k):
-                moment[at, h, k + g] = moment[at, k + g, h] = mean[at, h]
-                moment[at, k + h, k + g] = 1.0
-
-
-@kernel
-def update_biases(
-    items: Any,
-    mean: Any,
-    moment: Any,
-    share: Any,
-    rows: Rows,
-    entries: Entries,
-    beliefs: Beliefs,
-    prior: Expected,
-    mutual: float,
-) -> None:
-    """Do what :func:`update_items` does where there is the bias alone."""
-    bias, square = beliefs.item, beliefs.item_moment
-    for at in range(items.shape[0]):
-        i = items[at]
-        own = max(square[i, 0, 0] - bias[i, 0] * bias[i, 0], 0.0)
-        expected = prior.item_precision[0]
-        linear, whole, shared = expected * centre_of(prior.item_centre, i, 0, 0.0), 0.0, 0.0
-        for e in range(entries.start[i], entries.start[i + 1]):
-            t = entries.row[e]
-            curvature, slope = rows.sites[t, 0], rows.sites[t, 1]
-            linear += (slope if entries.lower[e] else -slope) + curvature * bias[entries.other[e], 0]
-            whole += curvature
-            shared += curvature / (1.0 + mutual * curvature * max(rows.sites[t, 2] - own, 0.0))
-        share[at] = shared / whole
-        score = linear / (expected + whole)
-        mean[at, 0], mean[at, 1] = score, 1.0
-        moment[at, 0, 0] = score * score + 1.0 / (expected + shared)
-        moment[at, 0, 1] = moment[at, 1, 0] = score
-        moment[at, 1, 1] = 1.0
 
 
 @kernel
@@ -455,13 +443,14 @@ def keep_rivals_positive(precision: Any, linear: Any, mean: Any) -> None:
 
 
 @kernel
-def learnt_variance(squares: float, count: float) -> float:
+def learnt_variance(squares: float, count: float, likely: float = 1.0) -> float:
     """Return the variance of ``count`` numbers around 0 with this sum of squares, under the prior of a scale.
 
-    The standard deviation has a Rayleigh distribution with its mode at 1 log-odds: a scale neither vanishes where there
-    is little data nor grows for ever where one side wins every comparison, and many numbers hardly feel it.
+    The standard deviation s has a density of ``s**likely exp(-s**2 / 2)``, by default a Rayleigh distribution, with its
+    mode at the root of ``likely`` log-odds: a scale neither vanishes where there is little data nor grows without bound
+    where one side wins every comparison, and it hardly changes many numbers.
     """
-    squares, count = squares + SMALL, count - 1.0
+    squares, count = squares + SMALL, count - likely
     root = sqrt(count * count + 4.0 * squares)
     return 2.0 * squares / (count + root) if count > 0.0 else 0.5 * (root - count)
 
@@ -482,8 +471,8 @@ def variance_of(information: Any, linear: Any) -> float:
     """Return the variance of numbers around 0 of which ``information`` and ``linear`` are known.
 
     That is the fixed point of MacKay (1992): the sum of squares of the means over the number of them that the data
-    determines, under the prior of :func:`learnt_variance`. Iterating may jump between a large and a small variance, so
-    it is found by bisection.
+    determines, under a prior that has nearly as much room for no such numbers (``_DEVIATES``): scores alone may explain
+    all. Iterating may jump between a large and a small variance, so it is found by bisection.
     """
     low, high = -18.0, 12.0  # logarithms
     for _ in range(_HALVINGS):
@@ -493,7 +482,7 @@ def variance_of(information: Any, linear: Any) -> float:
             precision = 1.0 / scale + information[c]
             squares += (linear[c] / precision) ** 2
             determined += information[c] / precision
-        if learnt_variance(squares, determined) > scale:
+        if learnt_variance(squares, determined, _DEVIATES) > scale:
             low = 0.5 * (low + high)
         else:
             high = 0.5 * (low + high)
@@ -501,7 +490,7 @@ def variance_of(information: Any, linear: Any) -> float:
 
 
 class Places(NamedTuple):
-    """Where the users' own scores of items stand: user by user, and for each by item."""
+    """Index of the users' own scores of items: user by user, then by item."""
 
     start: NDArray[np.int64]  # (users + 1): where those of each user begin
     item: NDArray[np.int32]  # of each row: the place of (user, item)
@@ -522,11 +511,11 @@ def find_places(rows: Rows, places: Places) -> None:
         count = last - first
         items[:count] = rows.item[first:last]
         items[count : 2 * count] = rows.rival[first:last]
-        known = np.unique(items[: 2 * count])
+        compared = np.unique(items[: 2 * count])
         for t in range(first, last):
-            places.item[t] = place + np.searchsorted(known, rows.item[t])
-            places.rival[t] = place + np.searchsorted(known, rows.rival[t])
-        place += known.shape[0]
+            places.item[t] = place + np.searchsorted(compared, rows.item[t])
+            places.rival[t] = place + np.searchsorted(compared, rows.rival[t])
+        place += compared.shape[0]
     places.start[rows.start.shape[0] - 1] = place
 
 
@@ -546,7 +535,7 @@ def own_variances(first: int, last: int, rows: Rows, places: Places, precision: 
 def update_own_scores(
     first: int, last: int, rows: Rows, places: Places, rest: Any, precision: float, mean: Any
 ) -> None:
-    """Write what users first, ..., last - 1 think of items beside the factors, one after the other.
+    """Update the own scores of users first, ..., last - 1, one score after the other.
 
     ``rest`` is what else the margins are made of, from that of their first comparison on.
     """

@@ -1,4 +1,4 @@
-"""What should not count: a coefficient for each feature of a comparison, such as who went first."""
+"""Coefficients of features of comparisons, such as who went first, which the ranking leaves out."""
 
 from typing import Any
 
@@ -7,13 +7,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.linalg import cg
 
-from sadrec._types import Doubles
+from sadrec._core.types import Doubles
 
 _TIGHT = 1e-6  # relative error of what scores make of a feature
 
 
 class Coefficients:
-    """What features of comparisons add to margins: coefficients around 0, a feature of usual size adding about 1.
+    """Coefficients of features of comparisons: normal around 0; a feature of usual size adds about 1 to the margin.
 
     ``features`` are in favour of the item of each row, (rows, features).
     """
@@ -25,7 +25,7 @@ class Coefficients:
         self.mean: Any = np.zeros(features.shape[1])
 
     def margins(self, rows: slice) -> Doubles:
-        """Return what the features add to the margins of rows."""
+        """Return the features' part of the margins of rows."""
         return np.asarray(self._features[rows] @ self.mean)
 
     def step(
@@ -35,22 +35,22 @@ class Coefficients:
 
         ``rest`` is the slope of each row where its margin is now, ``precision`` that of the prior of the scores.
         """
-        known, response = self._known(item, rival, curvature, precision)
-        more = np.linalg.solve(known, self._features.T @ rest - self.mean)
-        self.mean = self.mean + more
-        return np.asarray(-(response @ more))
+        information, response = self._information(item, rival, curvature, precision)
+        change = np.linalg.solve(information, self._features.T @ rest - self.mean)
+        self.mean = self.mean + change
+        return np.asarray(-(response @ change))
 
     def moments(
         self, item: NDArray[Any], rival: NDArray[Any], curvature: Doubles, precision: Doubles
     ) -> tuple[Doubles, Doubles]:
         """Return mean and covariance of the coefficients in the units of the features."""
-        known, _ = self._known(item, rival, curvature, precision)
-        return self.mean / self._size, np.linalg.inv(known) / np.outer(self._size, self._size)
+        information, _ = self._information(item, rival, curvature, precision)
+        return self.mean / self._size, np.linalg.inv(information) / np.outer(self._size, self._size)
 
-    def _known(
+    def _information(
         self, item: NDArray[Any], rival: NDArray[Any], curvature: Doubles, precision: Doubles
     ) -> tuple[Doubles, Doubles]:
-        """Return the precision of the coefficients, scores being unknown too, and what scores answer to each."""
+        """Return the precision of the coefficients with scores marginalised, and the response of scores to each."""
         items, f = len(precision), self._features
         weighted = curvature[:, None] * f
         by_item = np.stack([np.bincount(item, w, items) - np.bincount(rival, w, items) for w in weighted.T], axis=1)

@@ -1,4 +1,4 @@
-"""What a model is trained on: data of any kind, brought together over one list of users and one of items."""
+"""Training data of any kind, over one list of users and one of items."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -9,18 +9,21 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sadrec._check import numbers
-from sadrec._files import fingerprint
-from sadrec._sparse import as_csr
-from sadrec._types import Doubles, Floats
+from sadrec._core.check import numbers
+from sadrec._core.files import fingerprint
+from sadrec._core.memory import need, size
+from sadrec._core.sparse import as_csr
+from sadrec._core.types import Floats
 from sadrec.data import Comparisons, Interactions
 from sadrec.data._matrix import align_ids, join_ids, kernel_rows, make, merged
 from sadrec.data.ids import IdArray, Ids
-from sadrec.training.drawn import Positives
-from sadrec.training.given import Pairs
-from sadrec.training.lift import lift
-from sadrec.training.samplers import Disliked, Ordered, PairSource, Stated, marked
+from sadrec.training.drawn import CHUNK, Positives
+from sadrec.training.factors import Factors
+from sadrec.training.given import ROUND, Pairs, cells_of
+from sadrec.training.samplers import Disliked, Ordered, PairSource, Stated, balance, marked
 from sadrec.training.settings import Kind, Settings
+from sadrec.training.spectrum import choices, decompose, sample_users, start_items, start_users
+from sadrec.training.survey import Survey, survey
 from sadrec.training.validation import HeldOut
 
 Weights = Floats | NDArray[np.int8]
@@ -28,7 +31,7 @@ Weights = Floats | NDArray[np.int8]
 
 @dataclass(frozen=True)
 class TrainingData:
-    """What a model learns from, in rows and columns: everything but the parameters and the settings."""
+    """The data of a fit, in rows and columns."""
 
     users: Ids
     items: Ids
@@ -41,7 +44,7 @@ class TrainingData:
 
     @property
     def kind(self) -> Kind:
-        """What decides the default settings: interactions, where there are any."""
+        """The kind of data that decides default settings: interactions, if there are any."""
         return "comparisons" if self.matrix is None else "interactions"
 
     @property
@@ -69,13 +72,13 @@ class TrainingData:
             *(() if self.ties is None else self.ties.arrays),
         )
 
-    def with_known(self, known: Any) -> "TrainingData":
-        """Add entries with weight 0: never sampled as negatives, but not trained on. Those of the data come first."""
-        return self if self.matrix is None else self._merged(known)[0]
+    def with_ignored(self, ignored: Any) -> "TrainingData":
+        """Add entries with weight 0, which are neither sampled as negatives nor trained on; entries of the data win."""
+        return self if self.matrix is None else self._merged(ignored)[0]
 
-    def _merged(self, known: Any) -> tuple["TrainingData", NDArray[np.bool_]]:
-        """Add entries with weight 0, and tell which of all entries are among them."""
-        matrix, own, theirs = merged(self.matrix, known)
+    def _merged(self, ignored: Any) -> tuple["TrainingData", NDArray[np.bool_]]:
+        """Add entries with weight 0; return the data, and which of all entries are among them."""
+        matrix, own, theirs = merged(self.matrix, ignored)
         weights: Any = own.view(np.int8)
         if self.weights is not None:
             weights = np.zeros(matrix.nnz, self.weights.dtype)
@@ -83,7 +86,7 @@ class TrainingData:
         return replace(self, matrix=matrix, weights=weights), theirs
 
     def with_dislikes(self, dislikes: float | Interactions) -> "TrainingData":
-        """Set apart what people disliked: ratings below a number, or the entries of other interactions.
+        """Mark dislikes: ratings below a number, or the entries of other interactions.
 
         A disliked item is known and not trained on as something liked, even when it is among the interactions too.
         """
@@ -112,20 +115,20 @@ class TrainingData:
         return replace(data, weights=np.add(np.multiply(signs, -2, out=signs), 1, out=signs))
 
     def seen(self) -> Any:
-        """Return what was seen, with -1 for what was disliked; None where there are only comparisons."""
+        """Return the seen items, with -1 for disliked ones; None with comparisons alone."""
         if self.matrix is None or self.weights is None or not self.has_dislikes:
             return self.matrix
         values = np.where(self.weights < 0, np.float32(-1), self.matrix.data)
         return make(values, self.matrix.indices, self.matrix.indptr, self.matrix.shape)
 
     def users_with_data(self) -> NDArray[np.bool_]:
-        """Tell for each user whether anything is known of them."""
-        known = np.zeros(len(self.users), bool)
+        """Return which users have any data."""
+        present = np.zeros(len(self.users), bool)
         if self.matrix is not None:
-            known |= np.diff(self.matrix.indptr) > 0
+            present |= np.diff(self.matrix.indptr) > 0
         if self.comparisons is not None:
-            known[self.comparisons.user] = True
-        return known
+            present[self.comparisons.user] = True
+        return present
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -134,35 +137,53 @@ class TrainingData:
 
     @property
     def has_pairs(self) -> bool:
-        """Whether there is something that is trained on pair by pair: comparisons, or what was disliked."""
+        """Whether there are given pairs to train on: comparisons, or dislikes."""
         return self.comparisons is not None or self.has_dislikes
 
-    def lift(self) -> float:
-        """Return how personal taste is: see :func:`sadrec.training.lift.lift`."""
-        return lift(self.matrix, self.weights)
+    def survey(self, settings: Settings, factors: int | None, length: float | None, threads: int) -> Survey:
+        """Return the settings that the interactions suggest: see :func:`sadrec.training.survey.survey`."""
+        return survey(self.sample(), settings, factors, length, threads)
+
+    def start(self, factors: Factors, length: float) -> None:
+        """Write where factors start: at the spectrum of the interactions."""
+        spectrum, (indptr, indices) = decompose(self.sample(), factors.k), kernel_rows(self.matrix)
+        start_items(factors, spectrum, slice(None), length)
+        start_users(factors.users, spectrum, (indptr, indices, self.weights), length)
+
+    def sample(self) -> Any:
+        """Return what users chose, a row each; of much data those of some users."""
+        indptr, indices = kernel_rows(self.matrix)
+        lengths = np.diff(indptr) if self.weights is None else marked(indptr, self.weights)
+        users = sample_users(lengths)
+        rows = np.zeros(len(lengths), bool)
+        rows[users] = True
+        counts = np.diff(indptr)
+        kept = np.repeat(rows, counts)
+        starts = np.concatenate([[0], np.cumsum(counts[users])])
+        return choices(starts, indices[kept], None if self.weights is None else self.weights[kept], len(self.items))
 
     def positives(self, settings: Settings) -> Positives | None:
-        """Return what is trained against sampled negatives, if anything."""
+        """Return the interactions to train against sampled negatives, or None."""
         if self.matrix is None or settings.order_share == 1:
             return None
         return Positives(*kernel_rows(self.matrix), self.weights, self._user_weights(settings))
 
     def pair_sources(self, settings: Settings) -> list[PairSource]:
-        """Return where given pairs come from."""
+        """Return the sources of given pairs."""
         sources: list[PairSource] = [] if self.comparisons is None else [Stated(self.comparisons)]
         if self.matrix is None:
             return sources
         share = settings.order_share
-        known, items = kernel_rows(self.matrix), len(self.items)
+        rows, items = kernel_rows(self.matrix), len(self.items)
         if self.weights is not None and self.has_dislikes:
-            sources.append(Disliked(known, self.weights, items))
+            sources.append(Disliked(rows, self.weights, items))
         if share > 0:
             per_item = 1.0 if share == 1 else share / (1 - share)
-            sources.append(Ordered(known, self.matrix.data, per_item, self.ordered()))
+            sources.append(Ordered(rows, self.matrix.data, per_item, self.ordered()))
         return sources
 
     def ordered(self) -> NDArray[np.bool_] | None:
-        """Tell which interactions' order is learnt: those that count, and what was disliked; None: of all."""
+        """Return the interactions whose order is learnt: those that count, and dislikes; None for all."""
         return None if self.weights is None or self.weights.all() else np.asarray(self.weights != 0)
 
     def validation_pairs(self, data: Interactions | Comparisons, seed: int) -> Pairs | HeldOut:
@@ -173,8 +194,8 @@ class TrainingData:
                 raise ValueError("the validation set holds nothing to check the model on")
             return align_pairs(data, self.users, self.items)
         held_out = kernel_rows(align_ids(data, self.users, self.items))
-        known = held_out if self.matrix is None else kernel_rows(self.matrix)
-        validation = HeldOut(known, held_out, len(self.items), seed)
+        rows = held_out if self.matrix is None else kernel_rows(self.matrix)
+        validation = HeldOut(rows, held_out, len(self.items), seed)
         if not any(map(len, validation)):
             raise ValueError("the validation set holds nothing to check the model on")
         return validation
@@ -196,7 +217,7 @@ def training_data(
     users: IdArray | None = None,
     items: IdArray | None = None,
 ) -> TrainingData:
-    """Bring the data of one fit together: see ``SAD.fit``. ``users`` and ``items`` are ids that come first."""
+    """Return the training data of a fit: see ``SAD.fit``. ``users`` and ``items`` are ids that come first."""
     parts = [part for part in (data, comparisons, dislikes) if isinstance(part, Interactions | Comparisons)]
     all_users = Ids(join_ids(users, *(part.users for part in parts)), what="user")
     all_items = Ids(join_ids(items, *(part.items for part in parts)), what="item")
@@ -244,23 +265,8 @@ def align_pairs(data: Comparisons, users: Ids, items: Ids) -> Pairs:
     return Pairs(user, winner, loser, data.weight, data.features)
 
 
-def balance(counts: NDArray[Any], power: float) -> Doubles:
-    """Return what an interaction of each user weighs: ``counts ** -power``, times what makes their mean 1.
-
-    >>> balance(np.array([1, 4, 0]), 0.5)
-    array([1.66666667, 0.83333333, 1.66666667])
-    """
-    return np.asarray(np.maximum(counts, 1.0) ** -power * balance_scale(counts, power))
-
-
-def balance_scale(counts: NDArray[Any], power: float) -> float:
-    """Return what makes the mean weight of an interaction 1."""
-    raw = np.maximum(counts, 1.0) ** -power
-    return float(counts.sum() / max(float(counts @ raw), 1e-300)) if counts.any() else 1.0
-
-
 def _refuse_none_or_all(disliked: Any, of: int, dislikes: Any) -> None:
-    """Refuse dislikes that are none, or all there is."""
+    """Raise if no interaction is disliked, or all are."""
     if not disliked:
         raise ValueError(f"nothing is disliked: no rating lies below {dislikes!r}")
     if disliked == of:
@@ -281,3 +287,40 @@ def _checked_weights(weights: Any, data: Interactions) -> Floats:
             f"weights must be one per interaction, {data.matrix.nnz}, in the order of data.matrix, not {array.shape}"
         )
     return numbers(array, "weights", 0.0)
+
+
+# -- the memory of a fit besides its data, estimated from the settings before anything is allocated --------------------
+
+
+def check_size(data: TrainingData, settings: Settings, threads: int) -> None:
+    """Raise if a fit needs more memory than is free; the error names the setting that needs most of it."""
+    needed = bytes_needed(data, settings, threads)
+    name = max(needed, key=lambda part: needed[part])
+    total = f"{name}={getattr(settings, name)!r} takes {size(needed[name])}: the fit" if name != "data" else "the fit"
+    need(sum(needed.values()), total, f"lower {name}" if name != "data" else "fit a part of it")
+
+
+def bytes_needed(data: TrainingData, settings: Settings, threads: int) -> dict[str, int]:
+    """Return the peak memory of a fit in bytes: by setting, and for arrays besides the data."""
+    users, items, k = len(data.users), len(data.items), settings.factors
+    if settings.solver == "variational":
+        moments = (k + 1) ** 2 * (users + 4 * items)
+        rows = len(data.comparisons or ())  # at most: equal ones are counted; two learners hold them
+        return {"factors": 8 * moments + 3 * 4 * moments, "data": 230 * rows}
+    vectors = users + items * (3 if settings.learn_rivals and settings.adaptive else 2 if settings.learn_rivals else 1)
+    needed = {"factors": 4 * k * vectors, "blocks": 0, "negative_candidates": 0, "negatives": 0, "data": 0}
+    positives = data.positives(settings)
+    if positives is not None:
+        longest = int(np.diff(positives.indptr).max(initial=0))
+        needed["blocks"] += 4 * users * (settings.blocks + 1) + 48 * settings.blocks**2
+        if settings.loss == "softmax":  # all positives of a chunk share them
+            negatives, width = min(settings.negatives, items), (2 if settings.learn_rivals else 1) * k
+            larger = "factors" if width > negatives else "negatives"
+            needed[larger] += 4 * threads * (2 * CHUNK * (negatives + width) + 3 * negatives * width)
+        else:
+            needed["negative_candidates"] = 4 * threads * (CHUNK + longest) * settings.negative_candidates
+        needed["data"] += len(positives.indices) * (2 if positives.weights is None else 2 + positives.weights.itemsize)
+    if positives is None or data.has_pairs or settings.order_share > 0:
+        needed["blocks"] += 60 * cells_of(max(settings.blocks // 2, 1))
+        needed["data"] += 26 * min(ROUND, 100 * data.triples)
+    return needed

@@ -1,4 +1,4 @@
-"""Drawn negatives: what a user did, against something drawn from what they did not.
+"""Drawn negatives: an interaction of a user against items sampled from the user's others.
 
 Every epoch deals the users into shards and the items into as many blocks. A *cell* is one shard and one block:
 the positives of these users among these items, each against a negative drawn from the same block. Cells that run
@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec._kernel import claim, inlined, kernel, prefetch
-from sadrec._random import advance, below, hashed, nth_absent, stream_key
-from sadrec._types import Floats
+from sadrec._core.kernel import claim, inlined, kernel, prefetch
+from sadrec._core.random import advance, below, hashed, nth_absent, stream_key
+from sadrec._core.types import Floats
 from sadrec.training.factors import Factors
 from sadrec.training.step import Penalties, add_log, bias_of, likelihood_of, margin, update, weight_of
 
@@ -34,7 +34,7 @@ _PIECES = 32  # in which the users are dealt, each by a thread that is free
 
 
 class Positives(NamedTuple):
-    """What users did, row by row in CSR with sorted rows, and how much it counts."""
+    """Interactions to train on, in CSR with sorted rows, and their weights."""
 
     indptr: NDArray[np.int64]
     indices: NDArray[np.int32]
@@ -67,11 +67,11 @@ class Triples(NamedTuple):
     item: NDArray[np.int32]
     at: NDArray[np.int64]  # where the item lies among the positives
     negatives: NDArray[np.int32]  # (triples, candidates)
-    taken: NDArray[np.bool_]  # by place in the block; all False before and after drawing
+    own: NDArray[np.bool_]  # by place in the block; all False before and after drawing
 
 
 class Partition(NamedTuple):
-    """Which users are in which shard, and which items in which block: all that is random about a deal."""
+    """The random part of a deal: the shard of each user and the block of each item."""
 
     shard_users: NDArray[np.int32]
     shard_start: NDArray[np.int64]
@@ -127,8 +127,8 @@ def group(
 
     ``longest_row`` is that of the longest row there is anywhere, where these are not all rows; see :func:`deal`.
     """
-    known = Positives(*positives)
-    start, weights = known.indptr, known.weights
+    data = Positives(*positives)
+    start, weights = data.indptr, data.weights
     users, items, blocks = len(start) - 1, len(cells.block_items), len(cells.block_start) - 1
     block_of, place_of = np.empty(items, np.int32), np.empty(items, np.int32)
     block_of[cells.block_items] = np.repeat(np.arange(blocks, dtype=np.int32), np.diff(cells.block_start))
@@ -140,7 +140,7 @@ def group(
         longest_row = int(np.diff(start).max(initial=0))
     run_start = np.empty((users, blocks + 1), np.uint16 if longest_row < 2**16 else np.int32)
     dealt = None if weights is None else np.empty_like(weights)
-    rows = start, known.indices, weights
+    rows = start, data.indices, weights
     write = partial(group_by_block, rows, block_of, place_of, run_start, place, dealt)
     bounds = np.linspace(0, users, 1 + min(users, _PIECES)).astype(np.int64)
     longest = max(spread(write, bounds[:-1], bounds[1:]), default=0)
@@ -150,7 +150,7 @@ def group(
         run_start=run_start,
         place=place,
         weight=dealt,
-        user_weight=known.user_weights,
+        user_weight=data.user_weights,
         longest=longest,
         candidates=candidates,
         seed=np.uint64(seed),
@@ -216,7 +216,7 @@ def draw(s: int, stop: int, block: int, dealt: Deal, state: Any, triples: Triple
     were skipped.
     """
     shard_users, row_start, run_start, place = dealt.shard_users, dealt.row_start, dealt.run_start, dealt.place
-    users, items, at, negatives, taken = triples
+    users, items, at, negatives, own = triples
     block_items, weights, candidates = dealt.block_items, dealt.weight, dealt.candidates
     start = dealt.block_start[block]
     size = dealt.block_start[block + 1] - start
@@ -250,7 +250,7 @@ def draw(s: int, stop: int, block: int, dealt: Deal, state: Any, triples: Triple
         crowded = 2 * free < size
         if not crowded:
             for t in range(count):
-                taken[run[t]] = True
+                own[run[t]] = True
         for t in range(first, drawn):
             users[t] = u
             items[t] = block_items[start + place[at[t]]]
@@ -260,13 +260,13 @@ def draw(s: int, stop: int, block: int, dealt: Deal, state: Any, triples: Triple
                     negative = nth_absent(run, below(hashed(state), free))
                 else:
                     negative = below(hashed(state), size)
-                    while taken[negative]:
+                    while own[negative]:
                         state = advance(state)
                         negative = below(hashed(state), size)
                 negatives[t, candidate] = block_items[start + negative]
         if not crowded:
             for t in range(count):
-                taken[run[t]] = False
+                own[run[t]] = False
     return s, drawn, state, skipped
 
 
@@ -285,7 +285,7 @@ def hardest(xi: Any, items: Any, bias: Any, i: int, negatives: Any, l1: Any) -> 
 
 @kernel
 def fetch(row: Any) -> None:
-    """Have the processor fetch a row without waiting."""
+    """Prefetch a row."""
     for h in range(0, min(row.shape[0], _FETCHED), 16):  # 64 bytes
         prefetch(row, h)
 

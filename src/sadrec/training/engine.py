@@ -1,38 +1,39 @@
-"""What runs a fit somewhere else than in this process, with the same result."""
+"""Engines: a fit in other processes, with the same result."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, Protocol
 
-from sadrec._files import Pieces
-from sadrec._types import Floats, Positions
+from sadrec._core.files import Pieces
+from sadrec._core.types import Floats, Positions
 from sadrec.data import Comparisons
 from sadrec.data.ids import IdArray
 from sadrec.data.parquet import ParquetFiles
-from sadrec.training.defaults import Described
-from sadrec.training.settings import Settings
-from sadrec.training.trainer import Figures
-
-
-@dataclass(frozen=True)
-class Course:
-    """How a fit elsewhere goes, beside what it learns from: see :func:`sadrec.training.loop.run`.
-
-    ``identity`` is all that the result depends on, to know a checkpoint by; ``history`` is filled.
-    """
-
-    identity: Mapping[str, Any]
-    checkpoint: str | Path | None
-    checkpoint_seconds: float
-    after_epoch: Callable[[int, Figures], bool]
-    show_progress: bool
-    title: str
-    history: list[Figures]
+from sadrec.training import schedule, softmax, trainer
+from sadrec.training.drawn import Deal, Partition, Positives, Spread, group, partition
+from sadrec.training.factors import Factors, aligned, initial_rows
+from sadrec.training.given import (
+    Buffers,
+    Pairs,
+    Round,
+    arrange,
+    cells_of,
+    deal_round,
+    read_only,
+    rounds_of,
+    train_given,
+)
+from sadrec.training.loop import CheckpointFolder, Figures, Step, diverged
+from sadrec.training.resolve import Described
+from sadrec.training.samplers import PairSource, Stated, balance_scale, marked
+from sadrec.training.settings import Kind, Settings
+from sadrec.training.spectrum import Spectrum, choices, decompose, sample_users, start_items, start_users
+from sadrec.training.survey import Survey, survey
+from sadrec.training.trainer import epoch_figures, rate_at
 
 
 class Learnt(NamedTuple):
-    """What was learnt elsewhere: ids and items are here, and large arrays come a piece at a time."""
+    """The result of an engine: ids and items are here, and large arrays come a piece at a time."""
 
     users: IdArray
     items: IdArray
@@ -44,7 +45,8 @@ class Learnt(NamedTuple):
     seen_data: Pieces
 
 
-Keep = Callable[[Learnt], None]
+Keep = Callable[[Learnt], Any]
+"""Makes a state of what an engine has learnt."""
 
 
 class SharedFeedback(Described, Protocol):
@@ -52,24 +54,28 @@ class SharedFeedback(Described, Protocol):
 
     @property
     def repeated(self) -> tuple[int, bool]:
-        """How many rows repeat a pair without anybody having said what becomes of them, and whether rows have times."""
+        """The number of rows that repeat a pair without a chosen rule, and whether rows have times."""
         ...
 
     def fingerprint(self) -> str:
         """Return a digest of all of it."""
         ...
 
-    def train(self, settings: Settings, course: Course, keep: Keep) -> None:
-        """Train to the end, fill the history, and call ``keep`` with what was learnt; again where that is lost."""
+    def checkpoints(self, folder: str | Path, identity: Mapping[str, Any], seconds: float) -> CheckpointFolder:
+        """Return the checkpoints of a fit; one of another ``identity`` is refused, one is due after some seconds."""
+        ...
+
+    def step(self, settings: Settings, folder: str | Path | None, keep: Keep) -> Step:
+        """Return the step that trains on the workers, through losses of them; checkpoints are in a folder, if any."""
         ...
 
     def end(self) -> None:
-        """Let go of all of it."""
+        """Release the data and the workers."""
         ...
 
 
 class Engine(Protocol):
-    """Trains elsewhere: ``sadrec.cluster.Ray`` does."""
+    """Trains in other processes, such as ``sadrec.cluster.Ray``."""
 
     @property
     def output(self) -> str | Path | None:
@@ -77,7 +83,7 @@ class Engine(Protocol):
         ...
 
     def read(self, files: ParquetFiles, comparisons: Comparisons | None = None) -> SharedFeedback:
-        """Have files read by those who train, with comparisons beside of users and items in them."""
+        """Have the workers read files; comparisons must be about users and items in them."""
         ...
 
 
@@ -90,7 +96,7 @@ def refuse_features() -> NoReturn:
 
 
 def refuse_elsewhere(settings: Settings, validation: Any, patience: int | None, features: bool = False) -> None:
-    """Refuse what only this process can do."""
+    """Raise on options that need all data in this process."""
     if features:
         refuse_features()
     if settings.solver == "variational":

@@ -1,10 +1,10 @@
-"""The parameters as training holds them: an item's eta and tau side by side in memory."""
+"""The parameters in the layout of training: an item's eta and tau adjacent in memory."""
 
 from typing import NamedTuple
 
 import numpy as np
 
-from sadrec._types import Floats
+from sadrec._core.types import Floats
 
 CACHE_LINE = 64
 _CHUNK = 1 << 14  # rows drawn at a time that nobody wants
@@ -42,14 +42,14 @@ class Factors(NamedTuple):
         return Factors(self.users.copy(), self.items.copy(), None if self.bias is None else self.bias.copy())
 
     def assign(self, other: "Factors") -> None:
-        """Take over the values of ``other``, in place."""
+        """Copy the values of ``other``, in place."""
         self.users[:] = other.users
         self.items[:] = other.items
         if self.bias is not None and other.bias is not None:
             self.bias[:] = other.bias
 
     def finite(self) -> bool:
-        """Tell whether every parameter is a finite number."""
+        """Whether every parameter is a finite number."""
         # A sum is finite unless a term is not (or it overflows, which is divergence too), and needs no array of flags.
         with np.errstate(all="ignore"):
             return all(bool(np.isfinite(np.add.reduce(array, axis=None, dtype=np.float64))) for array in self.arrays)
@@ -79,7 +79,7 @@ def initial_rows(
     users: slice,
     items: slice,
 ) -> Factors:
-    """Return some rows of what :func:`initial_factors` draws, without holding the others.
+    """Return some rows of :func:`initial_factors`, without drawing the others.
 
     >>> whole, part = initial_factors(9, 4, 2, 0.1, True, False, 7), slice(3, 5)
     >>> np.array_equal(initial_rows((9, 4), 2, 0.1, True, False, 7, part, part).users, whole.users[part])

@@ -1,4 +1,4 @@
-"""The join of features with what is trained on, and the centres that training holds parameters to.
+"""Features joined with training data, and the centres that parameters shrink to.
 
 A row's factors are predicted + own. The prediction is a regression of the present factors on the features, and l2 holds
 the row to a share of it (``SHARE``). Centres change between epochs only and follow from the factors alone, so that
@@ -13,22 +13,21 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from sadrec._types import Doubles, Floats, Positions
+from sadrec._core.types import Doubles, Floats, Positions
 from sadrec.data import Interactions
 from sadrec.data._matrix import compressed, enlarged, join_ids
 from sadrec.data.ids import Ids
 from sadrec.features import Encoder, Features
 from sadrec.features.predictor import ModelFeatures, Predictor, item_parts
 from sadrec.features.ridge import Linear, Ridge
-from sadrec.features.table import Table
+from sadrec.features.table import FeatureTable
 from sadrec.training.dataset import TrainingData
 from sadrec.training.factors import Factors
 from sadrec.training.given import Pairs
+from sadrec.training.step import Centre
 
-Centre = tuple[Floats | None, Floats | None, Floats | None]
-"""What xi, eta and bias of each row are held to; None: to 0. Tau is held to 1."""
 SHARE = 0.5
-"""How far from 0 to the prediction the centres lie: the penalties are those that were chosen for 0."""
+"""The share of the prediction that is the centre: the penalties were chosen for centres at 0."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,13 +46,13 @@ class Prepared:
 
     @cached_property
     def _user(self) -> Ridge | None:
-        known = self.features.user
-        return None if known is None else Ridge.observed(known.rows, self.counts["user"])
+        encoded = self.features.user
+        return None if encoded is None else Ridge.observed(encoded.rows, self.counts["user"])
 
     @cached_property
     def _item(self) -> Ridge | None:
-        known = self.features.item
-        return None if known is None else Ridge.observed(known.rows[self.kept], self.counts["item"])
+        encoded = self.features.item
+        return None if encoded is None else Ridge.observed(encoded.rows[self.kept], self.counts["item"])
 
     def centre(self, factors: Factors) -> Centre:
         """Return the centres of the parameters for the present factors."""
@@ -79,8 +78,10 @@ class Prepared:
         """Return held-out data without the items that are left out of training."""
         if not isinstance(validation, Interactions) or len(self.data.items) == len(self.whole.items):
             return validation
-        known = self.data.items.known(validation.items)
-        return Interactions.from_csr(validation.matrix[:, known], users=validation.users, items=validation.items[known])
+        present = self.data.items.known(validation.items)
+        return Interactions.from_csr(
+            validation.matrix[:, present], users=validation.users, items=validation.items[present]
+        )
 
     def arrays(self) -> list[NDArray[Any]]:
         """Return all numbers that the result depends on, for an identity."""
@@ -128,12 +129,12 @@ def _shares(ridge: Ridge, targets: Doubles, groups: tuple[int, ...]) -> Floats:
 
 
 def _user_targets(factors: Factors) -> tuple[Doubles, tuple[int, ...]]:
-    """Return what the features of users are to predict, (n, k), and groups of columns with a penalty in common."""
+    """Return the targets of the users' features, (n, k), and groups of columns with a common penalty."""
     return factors.users.astype(np.float64), (factors.k,)
 
 
 def _item_targets(factors: Factors) -> tuple[Doubles, tuple[int, ...]]:
-    """Return what the features of items are to predict: eta, tau - 1 where rivals are learnt, and the bias."""
+    """Return the targets of the items' features: eta, tau - 1 if rivals are learnt, and the bias."""
     parts = [factors.items.astype(np.float64)]
     parts[0][:, factors.k :] -= 1
     groups = (factors.k,) * (factors.items.shape[1] // factors.k)
@@ -145,16 +146,14 @@ def _item_targets(factors: Factors) -> tuple[Doubles, tuple[int, ...]]:
 
 def prepare(
     data: TrainingData, item_features: Any, user_features: Any, before: ModelFeatures | None = None
-) -> Prepared | None:
-    """Bring features and data together; None where there are no features.
+) -> Prepared:
+    """Join features with training data.
 
     Features left out are those of the model that the fit starts from, ``before``, whose ids come first.
     """
     given = {"user": user_features, "item": item_features}
     past = {"user": None if before is None else before.user, "item": None if before is None else before.item}
-    if all(given[what] is None and past[what] is None for what in given):
-        return None
-    tables: dict[str, tuple[Table, int]] = {}
+    tables: dict[str, tuple[FeatureTable, int]] = {}
     ids = {"user": data.users, "item": data.items}
     for what, values in given.items():
         if values is not None:
@@ -178,8 +177,8 @@ def prepare(
             encoder = Encoder.fit(table, Ids(ids[what].array[history], what), minimum)
             sides[what] = _unfitted(encoder, _aligned(encoder.encode(table), table.ids, ids[what]), ~history)
         elif old is not None:
-            more = sp.csr_matrix((len(history) - old.rows.shape[0], old.rows.shape[1]))
-            sides[what] = _unfitted(old.encoder, sp.csr_matrix(sp.vstack((old.rows, more))), ~history)
+            empty = sp.csr_matrix((len(history) - old.rows.shape[0], old.rows.shape[1]))
+            sides[what] = _unfitted(old.encoder, sp.csr_matrix(sp.vstack((old.rows, empty))), ~history)
         else:
             sides[what] = None
     item = sides["item"]
@@ -203,9 +202,9 @@ def _unfitted(encoder: Encoder, rows: Any, cold: NDArray[np.bool_]) -> Predictor
 
 def _aligned(encoded: Any, table: Ids, ids: Ids) -> Any:
     """Return encoded rows in the order of ids; those that the table lacks are empty."""
-    known = table.known(ids.array)
-    place = np.asarray(table.positions(ids.array[known]))
-    choose = sp.csr_matrix((np.ones(len(place)), (np.flatnonzero(known), place)), shape=(len(ids), encoded.shape[0]))
+    present = table.known(ids.array)
+    place = np.asarray(table.positions(ids.array[present]))
+    choose = sp.csr_matrix((np.ones(len(place)), (np.flatnonzero(present), place)), shape=(len(ids), encoded.shape[0]))
     return sp.csr_matrix(choose @ encoded)
 
 

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec._kernel import kernel
-from sadrec._random import below, hashed, stream_key
+from sadrec._core.kernel import kernel
+from sadrec._core.random import below, hashed, stream_key
 from sadrec.training.drawn import AHEAD, claimed_cells, fetch
 from sadrec.training.factors import Factors
 from sadrec.training.schedule import matching_of, round_robin
@@ -26,7 +26,7 @@ from sadrec.training.step import Penalties, add_log, likelihood_of, update, weig
 
 @dataclass(frozen=True)
 class Pairs:
-    """Triples to be trained on: the user prefers the winner to the loser."""
+    """Triples to train on: the user prefers the winner to the loser."""
 
     user: NDArray[np.int32]
     winner: NDArray[np.int32]
@@ -48,8 +48,8 @@ class Pairs:
         arrays: tuple[NDArray[Any] | None, ...] = self.user, self.winner, self.loser, self.weight
         return arrays if self.features is None else (*arrays, self.features)
 
-    def every(self, first: int, step: int, room: "Room") -> "Pairs":
-        """Return every so-many-th triple from the first on."""
+    def every(self, first: int, step: int, room: "Buffers") -> "Pairs":
+        """Return every n-th triple, beginning with the first."""
         size = len(range(first, len(self), step))
         user, winner, loser = room.triples(size)
         for side, array in zip((user, winner, loser), (self.user, self.winner, self.loser), strict=True):
@@ -60,11 +60,11 @@ class Pairs:
         return Pairs(user, winner, loser, weight)
 
     @staticmethod
-    def concatenate(parts: "list[Pairs]", room: "Room | None" = None) -> "Pairs":
+    def concatenate(parts: "list[Pairs]", room: "Buffers | None" = None) -> "Pairs":
         """Join several sets of triples; a part without weights counts with 1."""
         if len(parts) == 1:
             return parts[0]
-        room, size = room or Room(), sum(map(len, parts))
+        room, size = room or Buffers(), sum(map(len, parts))
         weight = None
         if any(part.weight is not None for part in parts):
             ones = [np.broadcast_to(np.float32(1), len(part)) if part.weight is None else part.weight for part in parts]
@@ -76,17 +76,17 @@ class Pairs:
         return Pairs(user, winner, loser, weight)
 
 
-class Room:
-    """Arrays that are used again: what was asked for by a name before is overwritten.
+class Buffers:
+    """Reusable arrays: a request for a name overwrites the earlier array of that name.
 
-    What is freed and asked for anew, round after round, is not all given back to the system.
+    Memory that is freed and allocated again in every round is not all returned to the system.
     """
 
     def __init__(self) -> None:
         self._arrays: dict[str, NDArray[Any]] = {}
 
     def array(self, name: str, size: int, dtype: Any) -> NDArray[Any]:
-        """Return an array that holds anything."""
+        """Return an uninitialised array."""
         if name not in self._arrays or len(self._arrays[name]) < size or self._arrays[name].dtype != dtype:
             self._arrays.pop(name, None)  # before the new one is made
             self._arrays[name] = np.empty(size + size // 16, dtype)
@@ -98,9 +98,9 @@ class Room:
         return user, winner, loser
 
 
-def drawn_pairs(draw: Callable[..., int], most: int, *arguments: Any, room: Room | None = None) -> Pairs:
+def drawn_pairs(draw: Callable[..., int], most: int, *arguments: Any, room: Buffers | None = None) -> Pairs:
     """Return the triples that a kernel writes: called with ``arguments, user, winner, loser``, it returns how many."""
-    user, winner, loser = (room or Room()).triples(most)
+    user, winner, loser = (room or Buffers()).triples(most)
     count = draw(*arguments, user, winner, loser)
     return Pairs(user[:count], winner[:count], loser[:count])
 
@@ -117,7 +117,7 @@ class Round(NamedTuple):
 
 
 ROUND = 2**20
-"""So many pairs are drawn, arranged and trained on at once; where there are more, about half as many at a time."""
+"""Pairs that are drawn, arranged and trained on at once; of more pairs, about half as many at a time."""
 _PER_CELL = 64  # least pairs per cell; with fewer, handing out cells takes longer than training them
 
 
@@ -133,10 +133,17 @@ def cells_of(shards: int) -> int:
 
 
 def arrange(
-    pairs: Pairs, users: int, items: int, shards: int, seed: int, epoch: int, number: int = 0, room: Room | None = None
+    pairs: Pairs,
+    users: int,
+    items: int,
+    shards: int,
+    seed: int,
+    epoch: int,
+    number: int = 0,
+    room: Buffers | None = None,
 ) -> Round:
     """Deal users and items at random and group the pairs of a round of the epoch into cells."""
-    room = room or Room()
+    room = room or Buffers()
     rng, shard_of, block_of = deal_round(users, items, shards, seed, epoch, number)
     shuffled = room.array("shuffled", len(pairs), np.int32)
     shuffled[:1], shuffled[1:] = 0, 1

@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec._kernel import kernel
-from sadrec._moments import pairing_keys
-from sadrec._types import Doubles, Positions
+from sadrec._core.kernel import kernel
+from sadrec._core.moments import pairing_keys
+from sadrec._core.types import Doubles, Positions
 from sadrec.training.given import Pairs
 
 

@@ -1,21 +1,28 @@
-"""Learn comparisons with factors and without, and take what predicts comparisons better that it has not seen.
+"""Fit comparisons with and without factors, and keep the fit that predicts left-out comparisons better.
 
-Without factors there are scores, what two items that met have beside them, and the scores of single users. Where people
+Without factors there are scores, margins of single pairings, and the scores of single users. Where people
 differ item by item and not along a few directions, as the seasons of a league do, that predicts better; and it is all
 that a few comparisons can tell.
 """
 
-from collections.abc import Mapping
-from typing import Any
+import math
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
-from sadrec._memory import give_back
+from sadrec._core.memory import give_back
+from sadrec._core.moments import divided, moderated
+from sadrec._core.record import Arrays
+from sadrec._core.types import Doubles
 from sadrec.features.ridge import on_one_thread
 from sadrec.training.given import Pairs
 from sadrec.training.layout import Counts, count
-from sadrec.training.leave_one_out import left_out_losses
+from sadrec.training.loop import DivergedError, Figures
+from sadrec.training.own_scores import Part
 from sadrec.training.variational import Variational
 
 EVIDENCE = 10.0
@@ -60,7 +67,7 @@ class Learners:
 
     @property
     def last_stage(self) -> int:
-        """The sweep after which no part of the model comes or goes."""
+        """The last sweep that adds or removes a part of the model."""
         return self.learners[0].last_stage
 
     @property
@@ -70,14 +77,24 @@ class Learners:
 
     def advance(self) -> float:
         """Make a sweep of both; return the mean log likelihood of the comparisons by the first."""
+        gone = self._factors_are_gone
         with on_one_thread():  # else what NumPy adds up depends on how many others do so at the time
-            likelihood, *_ = [learner.advance() for learner in self.learners]
+            likelihood, *_ = [learner.advance() for learner in self.learners[gone:]]
+        if gone:
+            self.learners[0].sweep += 1
         give_back()
         return likelihood
 
+    @property
+    def _factors_are_gone(self) -> bool:
+        """Whether no factor carries anything: then the first learner has become what the other is from the start."""
+        return len(self.learners) > 1 and self.learners[0].beliefs.user.shape[1] == 1
+
     def chosen(self) -> tuple[Variational, list[float]]:
         """Return the learner to take, and the left-out log loss of each: the one with factors first."""
-        losses = [left_out_losses(learner) for learner in self.learners]
+        losses = [left_out_losses(learner) for learner in self.learners[self._factors_are_gone :]]
+        if self._factors_are_gone:
+            return self.learners[-1], 2 * [float(losses[0].sum()) / self.total]
         gain = losses[-1] - losses[0]
         needed = max(EVIDENCE, ERRORS * float(np.sqrt(len(gain)) * gain.std()))
         chosen = self.learners[0 if gain.sum() > (needed if self._one_user else -needed) else -1]
@@ -104,3 +121,115 @@ class Learners:
             steps.append(learner.checked(own, of_learner))
         for step in steps:  # all of them, or none: an older state is used where one is refused
             step()
+
+
+class Sweeps:
+    """Sweeps of a learner, or of several, as :class:`~sadrec.training.loop.Step` says; a sweep is never broken off."""
+
+    keeps: Literal["best", "last"] = "last"
+    judged = False
+
+    def __init__(self, learners: Learners | Variational, total: int):
+        self.learners, self.total = learners, total
+        self.ready = True
+
+    @property
+    def done(self) -> int:
+        """The number of sweeps done."""
+        return self.learners.sweep
+
+    @property
+    def settled(self) -> int:
+        """The sweep from which on no part of the model comes or goes."""
+        return self.learners.last_stage + 1
+
+    def advance(self, check: Callable[[], None]) -> Figures:
+        """Make a sweep and return its figures."""
+        start = time.perf_counter()
+        self.ready = False
+        likelihood = self.learners.advance()
+        if not math.isfinite(likelihood):
+            raise DivergedError(f"sweep {self.done} diverged: divide all weights by a common number")
+        self.ready = True
+        updates = self.learners.total
+        speed = updates / max(time.perf_counter() - start, 1e-9)
+        return {"log_likelihood": likelihood, "updates": updates, "updates_per_second": speed}
+
+    def judge(self) -> Figures:
+        """Return nothing: there is no held-out data."""
+        return {}
+
+    def snapshot(self) -> None:
+        """Return nothing: there is no way back, and none is needed."""
+
+    def restore(self, snapshot: Any) -> None:
+        """Do nothing: there are no snapshots."""
+
+    def record(self, snapshot: Any = None) -> tuple[dict[str, Any], Arrays]:
+        """Return what the next sweep depends on."""
+        return self.learners.state()
+
+    def load(self, values: dict[str, Any], arrays: Arrays) -> None:
+        """Go to where :meth:`record` was called."""
+        self.learners.restore(values, arrays)
+
+    def learnt(self, finished: bool = False) -> Any:
+        """Return nothing: the model is made from the learners' beliefs by the caller."""
+
+    def close(self) -> None:
+        """Do nothing: the threads are not those of this step."""
+
+
+# -- how well a learner predicts each comparison from all others, without fitting again -------------------------------
+#
+# Every row of counted comparisons enters the beliefs through a parabola, a normal factor. Dividing it out of the belief
+# about the row's margin (the cavity of expectation propagation) leaves what the other comparisons say of it; see
+# Vehtari et al., "Bayesian leave-one-out cross-validation approximations for Gaussian latent variable models" (2016).
+
+
+def left_out_losses(learner: Variational) -> Doubles:
+    """Return for each pair of items the log loss of its comparisons, in sum, each predicted from all others."""
+    losses = np.zeros(len(learner.pairings.mean))
+    for part in learner.parts:
+        for number, sign, *left in left_out(learner, part):
+            loss = number * np.logaddexp(0, -sign * moderated(*left))
+            losses += np.bincount(learner.rows.pairing[part.rows], loss, len(losses))
+    return losses
+
+
+def left_out_margins(learner: Variational) -> tuple[Doubles, Doubles]:
+    """Return mean and variance of the margin of each row, won and lost, when one such comparison is left out.
+
+    Both have two columns: of the row without one win, and without one loss.
+    """
+    parts: list[Any] = [left_out(learner, part) for part in learner.parts]
+    columns = [[np.concatenate([part[side][moment] for part in parts]) for side in (0, 1)] for moment in (2, 3)]
+    mean, variance = (np.stack(sides, axis=1) for sides in columns)
+    return mean, variance
+
+
+def left_out(learner: Variational, part: Part) -> list[tuple[Doubles, float, Doubles, Doubles]]:
+    """Return for wins and for losses of some rows: how many, the sign of the margin, and its mean and variance.
+
+    These are what is believed of the margin when one of the row's wins, or losses, is left out.
+    """
+    rows, at = learner.rows, part.rows
+    curvature, slope, weight, wins = (side[at] for side in (rows.curvature, rows.slope, rows.weight, rows.wins))
+    others = learner.beside_factors(part)  # parts of the margin, each with its own mean and variance
+    mean, variance = rows.mean[at] + learner.common_part(at), rows.variance[at]
+    whole = mean + sum(added for added, _ in others)
+    spread = variance + sum(added for _, added in others)
+    without = [divided(*other, curvature, slope - curvature * (whole - other[0])) for other in others]
+    elsewhere, unknown = (sum((side[which] for side in without), np.zeros(len(mean))) for which in (0, 1))
+    # What the row says of the factors is as uncertain as the other parts of the margin.
+    seen = curvature / (1 + curvature * unknown)
+    mean, variance = divided(mean, variance, seen, seen * (slope / curvature - elsewhere))
+    mean, variance = mean + elsewhere, variance + unknown
+    p = expit(moderated(whole, spread))
+    single = np.minimum(1.0, weight) / weight  # a row holds equal comparisons, of which one is left out
+    precision = 1 / variance + curvature * (1 - single)
+    sides = []
+    for number, sign, residual in ((wins, 1.0, 1 - p), (weight - wins, -1.0, -p)):
+        linear = mean / variance + slope - single * (curvature * whole + weight * residual)
+        sides.append((number, sign, linear / precision, 1 / precision))
+    return sides

@@ -1,28 +1,39 @@
-"""The one loop that learns: progress, callbacks, patience, checkpoints, Ctrl-C at a safe point, divergence."""
+"""The training loop: progress, callbacks, patience, checkpoints, Ctrl-C at a safe point, divergence.
+
+All random numbers are keyed by (seed, epoch, cell), so that a checkpoint holds the parameters and the number of the
+epoch; no generator has to be saved.
+"""
 
 import logging
 import math
+import signal
 import sys
-from collections.abc import Callable
-from contextlib import ExitStack
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol
+from pathlib import Path
+from types import FrameType
+from typing import Any, Literal, Protocol, TypeVar
 
-from sadrec._progress import Bar
-from sadrec._record import Arrays, locked
-from sadrec.training.checkpoint import Checkpoints
-from sadrec.training.interrupt import SafeInterrupt
+from sadrec._core.progress import Bar
+from sadrec._core.record import Arrays, Records, locked
 from sadrec.training.settings import Settings
-from sadrec.training.trainer import Figures, lasting
 
 logger = logging.getLogger("sadrec")
 
+T = TypeVar("T")
+Figures = dict[str, float]
+
+_PASSING = ("seconds", "updates_per_second", "training_share", "moving_share", "waiting_share", "moved_bytes")
+
 _BEST = "best_"
-"""What the names of the arrays of the best epoch begin with, in a checkpoint."""
+"""Prefix of the arrays of the best epoch in a checkpoint."""
 
 
 class DivergedError(ValueError):
-    """Training left the finite numbers; the parameters are back at the last good epoch."""
+    """Training diverged; the parameters are those of the last good epoch."""
 
 
 def diverged(settings: Settings, epoch: int) -> DivergedError:
@@ -35,7 +46,7 @@ def diverged(settings: Settings, epoch: int) -> DivergedError:
 
 
 class Step(Protocol):
-    """What learns: an epoch of gradient ascent, or a sweep of the variational solver, at a time."""
+    """A step of training: an epoch of gradient ascent, a sweep of the variational solver, or sweeps of the sampler."""
 
     @property
     def done(self) -> int:
@@ -48,8 +59,8 @@ class Step(Protocol):
         ...
 
     @property
-    def keeps(self) -> Literal["best", "last"]:
-        """Which epoch's parameters stay at the end, where held-out data tells the best."""
+    def keeps(self) -> Literal["best", "last", "draws"]:
+        """Which parameters stay at the end: of the best epoch on held-out data, of the last, or draws of all sweeps."""
         ...
 
     @property
@@ -87,11 +98,11 @@ class Step(Protocol):
         ...
 
     def record(self, snapshot: Any = None) -> tuple[dict[str, Any], Arrays]:
-        """Return what the next epoch depends on, now or at a snapshot: plain values and arrays."""
+        """Return the state that the next epoch depends on, now or at a snapshot: plain values and arrays."""
         ...
 
     def load(self, values: dict[str, Any], arrays: Arrays) -> None:
-        """Go to where :meth:`record` was called; raise a ValueError for what compiled code must not meet."""
+        """Restore what :meth:`record` returned; raise a ValueError for values that compiled code cannot take."""
         ...
 
     def learnt(self, finished: bool = False) -> Any:
@@ -99,13 +110,138 @@ class Step(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of threads and data, when no epoch follows."""
+        """Release threads and data; no epoch can follow."""
         ...
+
+
+# -- checkpoints ------------------------------------------------------------------------------------------------------
+
+
+class Checkpoints:
+    """A folder that holds the last two checkpoints of one training run, made when missing.
+
+    A checkpoint of another ``identity`` (settings, fingerprints of the data) is refused. One is due after
+    ``seconds``; 0 means after every epoch.
+    """
+
+    def __init__(self, folder: str | Path, identity: Mapping[str, Any], seconds: float = 0.0):
+        self._records = Records(folder, "checkpoint", identity)  # a folder that cannot be made is refused now
+        self._seconds = seconds
+        self._last = time.monotonic()
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the checkpoints."""
+        return self._records.folder
+
+    def held(self) -> AbstractContextManager[None]:
+        """Lock the folder for this process."""
+        return locked(self.folder)
+
+    def due(self) -> bool:
+        """Whether it is time to write a checkpoint."""
+        return time.monotonic() - self._last >= self._seconds
+
+    def write(self, epoch: int, values: Mapping[str, Any], arrays: Arrays) -> None:
+        """Write the state after an epoch, whole or not at all, then remove all but the last two."""
+        self._records.write(f"epoch-{epoch:06d}", values, arrays)
+        for old in self._names()[:-2]:
+            self._records.remove(old)
+        self._last = time.monotonic()
+
+    def newest(self, unpack: Callable[[dict[str, Any], Arrays], T]) -> T | None:
+        """Return what ``unpack`` makes of the newest checkpoint that it takes, or None when there is none.
+
+        What a kill left half-written is cleared away. A checkpoint of other data or settings raises a CheckpointError.
+        """
+        for part in self.folder.glob(".epoch-*.part"):
+            part.unlink(missing_ok=True)
+        for name in reversed(self._names()):
+            record = self._records.read(name)
+            if record is None:
+                continue
+            try:
+                return unpack(*record)
+            except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+                logger.warning("%r cannot be used, so that an older one is: %s", str(self._records.path(name)), error)
+        return None
+
+    def _names(self) -> list[str]:
+        """Return the names of the checkpoints, in the order of their epochs, which may have more than six digits."""
+        return sorted(self._records.names(), key=lambda name: (len(name), name))
+
+
+class CheckpointFolder(Protocol):
+    """The checkpoints of one run, of whatever kind: those above, or those that workers of a cluster write."""
+
+    def held(self) -> AbstractContextManager[None]:
+        """Lock the folder for this process."""
+        ...
+
+    def due(self) -> bool:
+        """Whether it is time to write a checkpoint."""
+        ...
+
+    def write(self, epoch: int, values: Mapping[str, Any], arrays: Arrays) -> None:
+        """Complete the checkpoint of an epoch, and remove all but the last two."""
+        ...
+
+    def newest(self, unpack: Callable[[dict[str, Any], Arrays], T]) -> T | None:
+        """Return what ``unpack`` makes of the newest checkpoint that it takes."""
+        ...
+
+
+def checkpoints_in(folder: Path) -> list[Path]:
+    """Return the checkpoints in a folder, the newest first; none where there is no folder."""
+    files = [*folder.glob("epoch-*.checkpoint"), *folder.glob("epoch-*.manifest")]  # of a fit here, or on a cluster
+    return sorted(files, reverse=True)
+
+
+# -- Ctrl-C -----------------------------------------------------------------------------------------------------------
+
+
+class SafeInterrupt:
+    """Ctrl-C at a safe point: not while threads are at work on the parameters or a file is half written.
+
+    While this is active, Ctrl-C is noted, and :meth:`check` raises KeyboardInterrupt where nothing can break.
+
+    A second Ctrl-C raises at once. Outside the main thread, or where the program has a handler of its own, nothing
+    is changed.
+    """
+
+    def __init__(self) -> None:
+        self._noted = False
+        self._active = False
+
+    def __enter__(self) -> "SafeInterrupt":
+        main = threading.current_thread() is threading.main_thread()
+        if main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, self._note)
+            self._active = True
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._active:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            self._active = False
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if self._noted:
+            raise KeyboardInterrupt
+        self._noted = True
+
+    def check(self) -> None:
+        """Raise KeyboardInterrupt if Ctrl-C was pressed."""
+        if self._noted:
+            raise KeyboardInterrupt
+
+
+# -- the loop ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Reached:
-    """What a run has reached, with a snapshot of its step; replaced as a whole, so that an interrupt breaks nothing."""
+    """The progress of a run, with a snapshot of its step; replaced as a whole, so that an interrupt is safe."""
 
     snapshot: Any
     history: tuple[Figures, ...] = ()
@@ -120,12 +256,12 @@ def run(
     after_epoch: Callable[[int, Figures], bool | None] | None = None,
     patience: int | None = None,
     monitor: str = "validation_log_likelihood",
-    checkpoints: Checkpoints | None = None,
+    checkpoints: CheckpointFolder | None = None,
     show_progress: bool = True,
     title: str = "training",
     history: list[Figures] | None = None,
 ) -> list[Figures]:
-    """Learn to the end and return the figures of every epoch, without timings.
+    """Run a step to the end, and return the figures of every epoch, without timings.
 
     Whatever ends the run - the last epoch, early stopping, a callback, Ctrl-C, divergence - the parameters are those of
     a whole epoch: the best one where the step keeps it and there is held-out data, else the last.
@@ -137,11 +273,12 @@ def run(
         raise ValueError(f"patience ({patience!r}) must be a whole number from 1 and needs a validation set to watch")
     with ExitStack() as stack:
         if checkpoints is not None:
-            stack.enter_context(locked(checkpoints.folder))
+            stack.enter_context(checkpoints.held())
         reached = _resumed(step, checkpoints)
         history = [] if history is None else history
         history[:] = reached.history
-        bar = stack.enter_context(progress(step.total, step.done, title, show_progress))
+        unit = "sweep" if step.keeps == "draws" else "epoch"
+        bar = stack.enter_context(progress(step.total, step.done, title, show_progress, unit))
         saved = step.done
 
         def save() -> None:
@@ -168,7 +305,7 @@ def run(
                     if checkpoints is not None and (checkpoints.due() or reached.stopped):
                         save()
                     bar.set_postfix_str(summary(figures), refresh=False)
-                    bar.update()
+                    bar.update(step.done - bar.n)
                     interrupt.check()
                 save()
         except BaseException:
@@ -177,7 +314,7 @@ def run(
                 if step.ready:  # else someone insisted while threads are still at work: what was saved must do
                     step.restore(reached.snapshot)
                     history[:] = reached.history
-                    if step.done == len(history):
+                    if step.keeps == "draws" or step.done == len(history):
                         save()
             raise
         finally:
@@ -197,7 +334,8 @@ def _after(step: Step, before: Reached, figures: Figures, monitor: str) -> Reach
     snapshot = step.snapshot()
     if better:
         best, best_epoch = snapshot if step.keeps == "best" else None, step.done
-    return Reached(snapshot, (*before.history, lasting(figures)), best, best_epoch)
+    history = () if step.keeps == "draws" else (*before.history, lasting(figures))
+    return Reached(snapshot, history, best, best_epoch)
 
 
 def _packed(step: Step, reached: Reached) -> tuple[dict[str, Any], Arrays]:
@@ -209,8 +347,8 @@ def _packed(step: Step, reached: Reached) -> tuple[dict[str, Any], Arrays]:
     return {**values, "epoch": step.done, **{name: getattr(reached, name) for name in names}}, arrays
 
 
-def _resumed(step: Step, checkpoints: Checkpoints | None) -> Reached:
-    """Put the step where the newest usable checkpoint is, if there is one, and return what was reached there."""
+def _resumed(step: Step, checkpoints: CheckpointFolder | None) -> Reached:
+    """Restore the newest usable checkpoint, if there is one, and return its progress."""
     first = step.snapshot()
 
     def unpack(values: dict[str, Any], arrays: Arrays) -> Reached:
@@ -220,7 +358,7 @@ def _resumed(step: Step, checkpoints: Checkpoints | None) -> Reached:
             for figures in values["history"]
         )
         best = {name.removeprefix(_BEST): array for name, array in arrays.items() if name.startswith(_BEST)}
-        if epoch != len(history) or not epoch:
+        if not epoch or len(history) != (0 if step.keeps == "draws" else epoch):
             raise ValueError(f"{len(history)} epochs of figures do not belong to epoch {epoch}")
         if not 0 <= best_epoch <= epoch or bool(best) != (best_epoch > 0 and step.keeps == "best"):
             raise ValueError(f"the best epoch is {best_epoch} of {epoch}")
@@ -242,14 +380,21 @@ def _resumed(step: Step, checkpoints: Checkpoints | None) -> Reached:
     return reached
 
 
-def progress(total: int, done: int, title: str, show: bool) -> Any:
+def progress(total: int, done: int, title: str, show: bool, unit: str = "epoch") -> Any:
     """Return a progress bar over epochs, which only a terminal shows."""
-    options: Any = {"unit": "epoch", "disable": None if show else True, "file": sys.stderr}
+    options: Any = {"unit": unit, "disable": None if show else True, "file": sys.stderr}
     return Bar(total=total, initial=done, desc=title, **options)
 
 
+def lasting(figures: Figures) -> Figures:
+    """Return the figures without how long the epoch took: what is the same whenever and wherever it is trained."""
+    return {name: value for name, value in figures.items() if name not in _PASSING}
+
+
 def summary(figures: Figures) -> str:
-    """Return the figures worth a place beside the bar."""
+    """Return the figures shown next to the progress bar."""
+    if "draws_per_chain" in figures:
+        return f"{figures['draws_per_chain']} draws per chain" if figures["draws_per_chain"] else "warming up"
     parts = [f"log likelihood {figures['log_likelihood']:.4f}"]
     if "validation_accuracy" in figures:
         parts.append(f"held out {figures['validation_accuracy']:.1%}")

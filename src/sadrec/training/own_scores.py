@@ -1,4 +1,4 @@
-"""What people think of items they compared beside what the factors say: a score of a user and an item alone."""
+"""Own scores: a number for a user and an item they compared, beyond what the factors give."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec._types import Doubles, Floats
+from sadrec._core.types import Doubles, Floats
 from sadrec.training.beliefs import Places, Rows, find_places, learnt_variance, own_variances, update_own_scores
 
 FIRST_SCALE = 0.1  # of the variance of pairings and own scores
-_PART = 131_072  # numbers that are computed, and added up, at once
+_PART = 16_384  # comparisons that are computed, and added up, at once; threads take these parts in turn
 
 
 class Part(NamedTuple):
@@ -38,7 +38,7 @@ def parts_of_users(rows: Rows) -> list[Part]:
 
 
 class OwnScores:
-    """What people think of items they compared, beside the factors: normal around 0, with a learnt variance."""
+    """Own scores of users for the items they compared: normal around 0, with a learnt variance."""
 
     def __init__(self, rows: Rows, items: int) -> None:
         count = len(rows.user)
@@ -102,15 +102,20 @@ class OwnScores:
         item, rival = (side[part.rows] - start for side in (self.places.item, self.places.rival))
         return np.asarray(variance[item] + variance[rival])
 
-    def update(self, parts: list[Part], rest: Callable[[slice], Doubles]) -> None:
-        """Set the scores to what the rest of the margins leaves unexplained, and learn their variance."""
+    def update(self, each: Callable[[Callable[[Part], float]], list[float]], rest: Callable[[slice], Doubles]) -> None:
+        """Fit the scores to the unexplained part of the margins, and learn their variance.
+
+        ``each`` calls a function with every part of the comparisons.
+        """
         self.scale = self.scale or FIRST_SCALE
-        self.precision, uncertain = 1.0 / self.scale, 0.0
-        for part in parts:
+        self.precision = 1.0 / self.scale
+
+        def update(part: Part) -> float:
             scores = self._rows, self.places, rest(part.rows), self.precision, self.mean
             update_own_scores(part.first, part.last, *scores)
-            uncertain += float(self.variances(part).sum())
-        determined = len(self.mean) - uncertain / self.scale
+            return float(self.variances(part).sum())
+
+        determined = len(self.mean) - sum(each(update)) / self.scale
         squares = float(self.mean @ self.mean)
         # By a factor of 4 at most: longer steps may jump between a large and a small variance.
         self.scale = min(max(learnt_variance(squares, determined), self.scale / 4), self.scale * 4)

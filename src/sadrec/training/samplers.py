@@ -1,4 +1,4 @@
-"""Where given pairs come from: sources that draw their triples anew every epoch.
+"""Sources of given pairs, which draw new triples every epoch.
 
 A source is anything with a ``count``, about how many triples an epoch has, and ``pairs(seed, epoch, part, parts)``.
 What that returns may depend on nothing else, so that an epoch can be repeated bit by bit. A new kind of feedback is a
@@ -12,19 +12,18 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec._kernel import kernel
-from sadrec._random import advance, below, hashed, nth_absent, stream_key
-from sadrec._types import Floats
+from sadrec._core.kernel import kernel
+from sadrec._core.random import advance, below, hashed, nth_absent, stream_key
+from sadrec._core.types import Doubles, Floats, Mask
 from sadrec.data._kernels import sort_keys
 from sadrec.training.drawn import place_dtype
-from sadrec.training.given import Pairs, Room, drawn_pairs
+from sadrec.training.given import Buffers, Pairs, drawn_pairs
 
-Rows = tuple[NDArray[Any], NDArray[Any]]
-Mask = NDArray[np.bool_]
+RowStarts = tuple[NDArray[Any], NDArray[Any]]
 
 
 class PairSource(Protocol):
-    """Something that yields the given pairs of an epoch."""
+    """A source of the given pairs of an epoch."""
 
     @property
     def count(self) -> int:
@@ -46,7 +45,7 @@ class Stated:
     """
 
     def __init__(self, pairs: Pairs):
-        self._pairs, self._room = pairs, Room()
+        self._pairs, self._room = pairs, Buffers()
         if pairs.total > MOST_VISITS:
             raise ValueError(
                 f"the weights add up to {pairs.total:.3g} comparisons, and an epoch visits {MOST_VISITS:,} at most: "
@@ -74,7 +73,7 @@ class Ordered:
     ``(indptr, indices)`` and the ratings; ``counts`` says which of them are learnt from, None: all.
     """
 
-    def __init__(self, rated: Rows, ratings: Floats, per_item: float, counts: Mask | None = None):
+    def __init__(self, rated: RowStarts, ratings: Floats, per_item: float, counts: Mask | None = None):
         indptr, indices = rated
         longest = int(np.diff(indptr).max(initial=0))
         start = np.zeros(len(indptr), np.int64)
@@ -82,7 +81,7 @@ class Ordered:
         place = np.empty(size, place_dtype(longest, blocks=1))
         sort_rows(indptr, ratings.view(np.int32), counts, start, place, longest)
         self._rows = start, place, indptr, indices, ratings
-        self._per_item, self._room = per_item, Room()
+        self._per_item, self._room = per_item, Buffers()
         self.count = int(per_item * size)
 
     def pairs(self, seed: int, epoch: int, part: int = 0, parts: int = 1) -> Pairs:
@@ -153,22 +152,22 @@ def draw_ordered(
 
 
 class Disliked:
-    """Pairs in which what a user disliked loses: to something they like, and to something they do not know.
+    """Pairs in which a disliked item loses: to a liked item, and to an unknown one.
 
     Every epoch draws, for each disliked item, one item that the user likes and one that is unknown to them, and both
     win. Unknown items are never taken for disliked ones. What each user knows (everything they touched) is given as
     ``(indptr, indices)`` with sorted rows; they like what has a weight above 0, and dislike what has one below.
     """
 
-    def __init__(self, known: Rows, weights: NDArray[Any], items: int):
-        self._rows = *known, weights
-        self._items, self._room = items, Room()
-        self._dislikes = marked(known[0], weights < 0)
+    def __init__(self, rows: RowStarts, weights: NDArray[Any], items: int):
+        self._rows = *rows, weights
+        self._items, self._room = items, Buffers()
+        self._dislikes = marked(rows[0], weights < 0)
         self.count = 2 * int(self._dislikes.sum())
 
     def pairs(self, seed: int, epoch: int, part: int = 0, parts: int = 1) -> Pairs:
         """Draw this epoch's pairs."""
-        most = self.count if parts == 1 else 2 * int(self._dislikes[part::parts].sum())
+        most = 2 * int(self._dislikes[part::parts].sum())
         longest = int(np.diff(self._rows[0]).max(initial=0))
         given = self._rows, longest, self._items, np.uint64(seed), epoch, part, parts
         return drawn_pairs(draw_over_disliked, most, *given, room=self._room)
@@ -229,3 +228,18 @@ def draw_over_disliked(
 def entries_of(start: NDArray[np.int64], part: int, parts: int) -> int:
     """Return how many entries a part of the rows has."""
     return int(np.sum(start[1 + part :: parts] - start[:-1][part::parts]))
+
+
+def balance(counts: NDArray[Any], power: float) -> Doubles:
+    """Return what an interaction of each user weighs: ``counts ** -power``, times what makes their mean 1.
+
+    >>> balance(np.array([1, 4, 0]), 0.5)
+    array([1.66666667, 0.83333333, 1.66666667])
+    """
+    return np.asarray(np.maximum(counts, 1.0) ** -power * balance_scale(counts, power))
+
+
+def balance_scale(counts: NDArray[Any], power: float) -> float:
+    """Return what makes the mean weight of an interaction 1."""
+    raw = np.maximum(counts, 1.0) ** -power
+    return float(counts.sum() / max(float(counts @ raw), 1e-300)) if counts.any() else 1.0

@@ -1,14 +1,25 @@
 """The settings of training, declared once."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import partial
-from types import SimpleNamespace
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 
-from sadrec._settings import Flag, Group, Number, OneOf, Seed, Share, Span, Threads, Whole, ZeroOr, opened, setting
+from sadrec._core.settings import (
+    Flag,
+    Number,
+    OneOf,
+    Seed,
+    SettingGroup,
+    Share,
+    Span,
+    Threads,
+    Whole,
+    ZeroOr,
+    opened,
+    setting,
+)
 
 Loss = Literal["pairwise", "softmax"]
 Kind = Literal["interactions", "comparisons"]
@@ -23,7 +34,7 @@ _PAIRWISE, _SOFTMAX = {"loss": "pairwise"}, {"loss": "softmax"}
 
 @dataclass
 class Advanced:
-    """The settings that few need, in the mapping ``advanced`` of :class:`TrainingSettings`."""
+    """Rarely used settings, in the mapping ``advanced`` of :class:`TrainingSettings`."""
 
     adaptive: bool = setting(
         False,
@@ -39,14 +50,17 @@ class Advanced:
         needs=_SGD,
     )
     init_scale: float | None = setting(
-        None, Number(most=100), "Standard deviation of the first factors. Rival factors start at 1.", needs=_SGD
+        None,
+        Number(most=100),
+        "Standard deviation of the first factors; with loss='softmax' they start at the spectrum of the data. Rival "
+        "factors start at 1.",
+        needs={**_SGD, **_PAIRWISE},
     )
     user_balance: float | None = setting(
         None,
         Share(),
-        "0 lets every interaction count the same, 1 lets every user count the same. In between, an interaction of a "
-        "user with n of them weighs n ** -user_balance (1 on average). Measures that are averaged over users, such as "
-        "nDCG, gain where users have done something (measured: docs/defaults.md).",
+        "An interaction of a user with n of them weighs n ** -user_balance (1 on average): at 0 every interaction "
+        "counts the same, at 1 every user.",
         search=(0.0, 0.15, 0.3, 0.45),
         kinds=_OF_INTERACTIONS,
     )
@@ -77,8 +91,9 @@ class TrainingSettings:
     factors: int | None = setting(
         None,
         Whole(1),
-        "The length k of the vectors. Left at None it is 64 (128 with loss='softmax'); the variational solver starts "
-        "with 8 (2 where there are few comparisons per user and item) and keeps those that the data supports.",
+        "The length k of the vectors. None: the number of singular values above those of chance, 64 to 384 (64 with "
+        "loss='pairwise'); the variational solver starts with 8 (2 where there are few comparisons per user and item) "
+        "and keeps those that the data supports.",
         search={"interactions": (32, 64, 128, 256), "comparisons": (2, 4, 8, 16)},
         positional=True,
     )
@@ -125,17 +140,16 @@ class TrainingSettings:
     solver: Solver | None = setting(
         None,
         OneOf("sgd", "variational"),
-        "How the parameters are learnt. 'variational' is for comparisons: it learns from them how much to shrink, and "
-        "knows how sure it is. 'sgd' takes the penalties that are given. Left at None, comparisons are learnt by "
-        "'variational' unless a fitted model is continued or there are too many users or items for it, and "
-        "interactions by 'sgd'. No other setting chooses it.",
+        "'variational' learns from comparisons how much to shrink, and how sure it is; 'sgd' takes the given "
+        "penalties. None: 'variational' for comparisons, unless a fitted model is continued or the data has too many "
+        "users or items; 'sgd' for interactions.",
         search={"comparisons": ("variational", "sgd")},
     )
     loss: Loss | None = setting(
         None,
         OneOf("pairwise", "softmax"),
         "What an interaction is trained against: 'pairwise', one sampled item, or 'softmax', many at once, each by its "
-        "share. Left at None, the data decides; no other setting chooses it.",
+        "share. None: 'softmax', or 'pairwise' where order_share is above 0.",
         search=("pairwise", "softmax"),
         kinds=_OF_INTERACTIONS,
         needs=_SGD,
@@ -158,26 +172,41 @@ class TrainingSettings:
         kinds=_OF_INTERACTIONS,
     )
     advanced: Mapping[str, Any] | None = setting(
-        None, Group(Advanced), "What few need, as in ``advanced={'schedule': 'constant'}``."
+        None, SettingGroup(Advanced), 'Rarely used settings in a mapping, such as {"schedule": "constant"}.'
     )
 
 
-class Settings(SimpleNamespace):
-    """Everything the result of training depends on, apart from the data; nothing is left to be decided.
+@dataclass(frozen=True)
+class Settings:
+    """Resolved settings: everything but the data that the result of training depends on.
 
-    The number of threads is not among them: it changes how long training takes and nothing else. There is an attribute
-    for every other setting that :class:`TrainingSettings` declares (those of ``advanced`` included), ``seed`` in place
-    of ``random_state``, ``learn_rivals``, and ``origins``: where each value came from, "given", "default", "data" (a
-    rule for data of this kind and size) or "not used".
+    The number of threads is not among them: it changes how long training takes and nothing else. ``origins`` says where
+    each value came from: "given", "default", "data" (a rule for data of this kind and size) or "not used".
     """
 
-    def __init__(self, *, origins: Mapping[str, str] | None = None, **values: Any) -> None:
-        """Take values that suit their rules; refuse those that do not fit together."""
-        super().__init__(**values, origins=dict(origins or {}))
-        if missing := sorted({*_RULES} - {*values}):
-            raise TypeError(f"there is no value for {missing[0]!r}")
-        if unknown := sorted({*values} - {*_RULES}):
-            raise TypeError(f"there is no setting {unknown[0]!r}")
+    factors: int
+    iterations: int
+    learning_rate: float
+    regularization: float
+    rival_regularization: float
+    blocks: int
+    seed: int
+    solver: Solver
+    loss: Loss
+    negative_candidates: int
+    bias: bool
+    order_share: float
+    adaptive: bool
+    schedule: str
+    init_scale: float
+    user_balance: float
+    negatives: int
+    length: float
+    learn_rivals: bool
+    origins: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+    def __post_init__(self) -> None:
+        """Raise on combinations of values that are not allowed."""
         if self.length and self.loss != "softmax":
             raise ValueError(f"length={self.length!r} is for loss='softmax': leave it out with loss={self.loss!r}")
         if MOST_ORDER_SHARE < self.order_share < 1:
@@ -198,15 +227,6 @@ class Settings(SimpleNamespace):
     def identity(self) -> dict[str, Any]:
         """Return what the result depends on: the values, wherever they came from."""
         return {name: value for name, value in vars(self).items() if name != "origins"}
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Settings) and self.identity() == other.identity()
-
-    __hash__ = None
-
-    def __reduce__(self) -> tuple[Any, tuple[()]]:
-        """Return what makes the same settings again: a copy, or another process reads them."""
-        return partial(Settings, **vars(self)), ()
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Settings":

@@ -1,4 +1,4 @@
-r"""Softmax over negatives: what a user did, against many things at once that they did not.
+r"""Softmax over negatives: an interaction of a user against many sampled items at once.
 
 For a positive ``(u, i)`` and its negatives ``j`` the step goes up the gradient of
 :math:`\log p = -\log (1 + \sum_j \exp(-x_{uij}))`: every negative moves by its share
@@ -8,9 +8,11 @@ The schedule is that of :mod:`sadrec.training.drawn`. In a cell, about 128 posit
 negatives if these are fewer, share negatives that are sampled from the block without repetition; those that a user
 knows do not count for this user. So the margins are a product of two matrices: with
 :math:`q = (-\xi \tau_i \,|\, \xi \eta_i)` for each positive and the row :math:`r = (\eta_j \,|\, \tau_j)` of each
-negative, :math:`x_{uij} = q \cdot r + b_i - b_j`. For BPR :math:`q = -\xi`, :math:`r = \eta_j`, and
-:math:`\xi \cdot \eta_i` is added. What the positives and the negatives move by are two more products, of the shares
-with :math:`r` and with :math:`q`.
+negative, :math:`x_{uij} = q \cdot r + b_i - b_j`. What the positives and the negatives move by are two more products,
+of the shares with :math:`r` and with :math:`q`.
+
+Where T is at 1, :math:`q = -\xi` and :math:`r = \eta_j`, and :math:`\xi \cdot \eta_i` is added: all positives of a user
+have one row of the products, as their shares of the negatives differ by a factor alone.
 
 l2 and l1 are paid as in the pairwise step: once per positive by the user and the item, and once in all by the
 negatives, each its part of it. With a length, the vectors xi of users and eta of items are put back to it after every
@@ -23,9 +25,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec._kernel import TILE_COLUMNS, TILE_ROWS, inlined, kernel, power_of_two, product_tile
-from sadrec._random import advance, below, hashed, stream_key
-from sadrec._types import Floats
+from sadrec._core.kernel import TILE_COLUMNS, TILE_ROWS, inlined, kernel, power_of_two, product_tile
+from sadrec._core.random import advance, below, hashed, stream_key
+from sadrec._core.types import Floats
 from sadrec.training.drawn import CHUNK, Deal, Triples, claimed_cells, draw, room_for_triples
 from sadrec.training.factors import Factors
 from sadrec.training.step import Penalties, add_log, bias_of, pull, pull_bias, weight_of
@@ -33,11 +35,12 @@ from sadrec.training.step import Penalties, add_log, bias_of, pull, pull_bias, w
 _ONE = np.float32(1.0)
 _ZERO = np.float32(0.0)
 _LIMIT = np.float32(80.0)
+_MOST = np.float32(3e38)
 _LEAST = np.float32(1e-35)  # likelihood, so that its logarithm is finite; sum of shares, so that its inverse is
 
 
 class Softmax(NamedTuple):
-    """What the cells of an epoch work on."""
+    """The arrays that the cells of an epoch work on."""
 
     dealt: Deal  # with no candidates: negatives are not drawn for each positive
     negatives: int  # shared by the positives of a chunk; at most a whole block
@@ -45,16 +48,18 @@ class Softmax(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Arrays for the products of a chunk, rounded up to whole tiles: what is beyond the chunk is not looked at."""
+    """Arrays for the products of a chunk, rounded up to whole tiles: entries beyond the chunk are ignored."""
 
     chosen: NDArray[np.int32]  # (negatives,): the items
-    queries: Floats  # (positives, width), q
+    row: NDArray[np.int32]  # (positives,): which row of the products is that of a positive
+    queries: Floats  # (rows, width), q
     negatives: Floats  # (negatives, width), r
     transposed: Floats  # (width, negatives)
-    shares: Floats  # (positives, negatives): margins, then learning rate times weight times share
-    pulled: Floats  # (positives, width): shares times r
+    shares: Floats  # (rows, negatives): margins, then learning rate times weight times share, of all its positives
+    pulled: Floats  # (rows, width): shares times r
     pushed: Floats  # (negatives, width): shares times q
     total: Floats  # (positives,): what the margins have in common, then the sum of the shares
+    part: Floats  # (positives,): the part of its row's shares that a positive has
     moved: Floats  # (negatives,): the sum of the shares of each
     held: Floats  # (negatives,): what part of l2 and l1 each pays, in all
 
@@ -65,12 +70,14 @@ def room_for_chunk(positives: int, negatives: int, width: int) -> Room:
     rows, columns, long = rounded(positives), rounded(negatives), rounded(width)
     return Room(
         np.zeros(negatives, np.int32),
+        np.zeros(positives, np.int32),
         np.zeros((rows, long), np.float32),
         np.zeros((columns, long), np.float32),
         np.zeros((width, columns), np.float32),
         np.zeros((rows, columns), np.float32),
         np.zeros((rows, long), np.float32),
         np.zeros((columns, long), np.float32),
+        np.zeros(positives, np.float32),
         np.zeros(positives, np.float32),
         np.zeros(negatives, np.float32),
         np.zeros(negatives, np.float32),
@@ -97,7 +104,7 @@ def multiply(left: Any, right: Any, rows: int, inner: int, product: Any) -> None
 
 @kernel
 def sample(order: Any, count: int, state: Any) -> Any:
-    """Bring a random part of ``order`` to its front, and return the next state of the random numbers."""
+    """Shuffle a random part of ``order`` to its front, and return the next state of the random numbers."""
     size = order.shape[0]
     for c in range(count):
         state = advance(state)
@@ -107,21 +114,30 @@ def sample(order: Any, count: int, state: Any) -> Any:
 
 
 @kernel
-def write_query(xi: Any, item: Any, query: Any, l1: Any) -> Any:
-    """Write q of a positive; return what its margins have in common, the bias aside."""
-    k = xi.shape[0]
-    if l1 is None:
-        own = _ZERO
-        for h in range(k):
-            own += xi[h] * item[h]
-            query[h] = -xi[h]
-        return own
-    eta, tau = item[:k], item[k:]
-    first, second = query[:k], query[k:]
-    for h in range(k):
-        first[h] = -xi[h] * tau[h]
-        second[h] = xi[h] * eta[h]
-    return _ZERO
+def write_queries(triples: Triples, first: int, last: int, factors: Factors, l1: Any, room: Room) -> int:
+    """Write q and what the margins of each positive have in common; return the number of rows."""
+    users, items, bias = factors
+    k, rows = users.shape[1], 0
+    for t in range(first, last):
+        u, i = triples.user[t], triples.item[t]
+        xi, eta, own = users[u], items[i][:k], _ZERO
+        if l1 is None:
+            for h in range(k):
+                own += xi[h] * eta[h]
+        if l1 is not None or t == first or u != triples.user[t - 1]:
+            query = room.queries[rows]
+            rows += 1
+            if l1 is None:
+                for h in range(k):
+                    query[h] = -xi[h]
+            else:
+                tau, of_eta, of_tau = items[i][k:], query[:k], query[k:]
+                for h in range(k):
+                    of_eta[h] = -xi[h] * tau[h]
+                    of_tau[h] = xi[h] * eta[h]
+        room.row[t - first] = rows - 1
+        room.total[t - first] = own + bias_of(bias, i)
+    return rows
 
 
 @inlined
@@ -141,36 +157,39 @@ def exp_of(x: Any) -> Any:
 
 
 @kernel
-def write_shares(shares: Any, scale: Any) -> Any:
-    """Turn margins into ``scale`` times each negative's share; return their sum, and the likelihood.
+def write_odds(margins: Any) -> Any:
+    """Turn margins into the odds of the negatives against the one of the least margin; return that, and their sum.
 
-    A margin of infinity is that of an item the user knows: its share is 0.
+    A margin of infinity is that of an item the user knows: its odds are 0.
     """
-    least = _ZERO
-    for c in range(shares.shape[0]):
-        least = min(least, shares[c])
-    total = _ZERO
-    for c in range(shares.shape[0]):
-        odds = exp_of(least - shares[c])
-        shares[c] = odds
+    least, total = _MOST, _ZERO
+    for c in range(margins.shape[0]):
+        least = min(least, margins[c])
+    for c in range(margins.shape[0]):
+        odds = exp_of(least - margins[c])
+        margins[c] = odds
         total += odds
-    own = exp_of(least)
-    part = scale / (own + total)
-    for c in range(shares.shape[0]):
-        shares[c] *= part
-    return total * part, max(own / (own + total), _LEAST)
+    return least, total
+
+
+@kernel
+def share_of(own: Any, least: Any, total: Any, scale: Any) -> Any:
+    """Return by what the odds are multiplied to be ``scale`` times the shares of a positive, and its likelihood."""
+    smallest = own + least
+    won, lost = exp_of(min(smallest, _ZERO)), exp_of(min(-smallest, _ZERO))
+    return scale * lost / (won + lost * total), max(won / (won + lost * total), _LEAST)
 
 
 @kernel
 def update_positive(
-    xi: Any, item: Any, pulled: Any, total: Any, decay: Any, rate: float, l1: Any, l1_weights: Any, i: int
+    xi: Any, item: Any, pulled: Any, part: Any, total: Any, decay: Any, rate: float, l1: Any, l1_weights: Any, i: int
 ) -> None:
     """Update the rows of the user and of the positive item."""
     k = xi.shape[0]
     if l1 is None:
         for h in range(k):
             x, a = xi[h], item[h]
-            xi[h] = decay * x + (total * a - pulled[h])
+            xi[h] = decay * x + (total * a - part * pulled[h])
             item[h] = decay * a + total * x
     else:
         eta, tau = item[:k], item[k:]
@@ -217,20 +236,21 @@ def move_bias(bias: Any, i: int, decay: Any, moved: Any) -> None:
 
 @kernel
 def put_to_length(vector: Any, length: float) -> None:
-    """Give a vector the length, unless that is 0; a vector of zeros stays as it is."""
+    """Scale a vector to a length, unless that is 0; a vector of zeros is unchanged."""
     if length > 0:
         square = _ZERO
         for h in range(vector.shape[0]):
             square += vector[h] * vector[h]
         if square > 0:
-            factor = np.float32(length) / np.float32(sqrt(square))
+            # Of an endless vector the length would hide that training diverged.
+            factor = np.float32(length) / np.float32(sqrt(square)) if square < np.inf else np.float32(np.nan)
             for h in range(vector.shape[0]):
                 vector[h] *= factor
 
 
 @kernel
 def put_rows_to_length(factors: Factors, length: float) -> None:
-    """Give all vectors of users and items the length."""
+    """Scale all vectors of users and items to the length."""
     rows, items, _ = factors
     k = rows.shape[1]
     for u in range(rows.shape[0]):
@@ -242,11 +262,11 @@ def put_rows_to_length(factors: Factors, length: float) -> None:
 @kernel
 def gather(items: Any, chosen: Any, room: Room) -> None:
     """Copy the rows of the negatives, as they are and transposed."""
-    count, width = chosen.shape[0], items.shape[1]
+    count, width = chosen.shape[0], room.transposed.shape[0]
     for start in range(0, count, TILE_COLUMNS):  # so that whole lines of the cache are written
         stop = min(start + TILE_COLUMNS, count)
         for c in range(start, stop):
-            room.negatives[c, :width] = items[chosen[c]]
+            room.negatives[c, :width] = items[chosen[c], :width]
         for h in range(width):
             for c in range(start, stop):
                 room.transposed[h, c] = room.negatives[c, h]
@@ -257,28 +277,39 @@ def write_all_shares(
     triples: Triples, first: int, last: int, block: int, slot: Any, work: Softmax, bias: Any, rate: float, room: Room
 ) -> float:
     """Turn the margins of some triples into shares, add these up by negative, and return the log likelihood."""
-    dealt, shares, chosen = work.dealt, room.shares, room.chosen
+    dealt, chosen = work.dealt, room.chosen
     room.moved[:] = 0
     room.held[:] = 0
-    total, product = 0.0, 1.0
-    for t in range(first, last):
-        u, margins = triples.user[t], shares[t - first, : chosen.shape[0]]
-        own = room.total[t - first] + bias_of(bias, triples.item[t])
+    likelihood, product, t = 0.0, 1.0, first
+    while t < last:
+        u, row = triples.user[t], room.row[t - first]
+        shares, row_first = room.shares[row, : chosen.shape[0]], t
         for c in range(chosen.shape[0]):
-            margins[c] += own - bias_of(bias, chosen[c])
+            shares[c] -= bias_of(bias, chosen[c])
         for place in range(dealt.run_start[u, block], dealt.run_start[u, block + 1]):
-            known = slot[dealt.place[dealt.row_start[u] + place]]
-            if known >= 0:
-                margins[known] = np.inf
-        weight = weight_of(dealt.weight, triples.at[t]) * weight_of(dealt.user_weight, u)
-        share_sum, likelihood = write_shares(margins, np.float32(rate) * weight)
-        total, product = add_log(total, product, likelihood)
-        room.total[t - first] = share_sum
-        part = _ONE / share_sum if share_sum > _LEAST else _ZERO
+            place_in_row = dealt.row_start[u] + place
+            at = slot[dealt.place[place_in_row]]
+            if at >= 0 and weight_of(dealt.weight, place_in_row) >= 0:  # a disliked item is a negative as any other
+                shares[at] = np.inf
+        least, odds = write_odds(shares)
+        all_parts, held = _ZERO, 0
+        while t < last and room.row[t - first] == row:
+            weight = weight_of(dealt.weight, triples.at[t]) * weight_of(dealt.user_weight, u)
+            part, own = share_of(room.total[t - first], least, odds, np.float32(rate) * weight)
+            likelihood, product = add_log(likelihood, product, own)
+            room.part[t - first], room.total[t - first] = part, part * odds
+            held += part * odds > _LEAST
+            all_parts += part
+            t += 1
+        inverse = _ZERO if all_parts <= _LEAST else _ONE / all_parts
+        for of_row in range(row_first, t):
+            room.part[of_row - first] *= inverse
+        penalty = np.float32(held) / odds if held else _ZERO
         for c in range(chosen.shape[0]):
-            room.moved[c] += margins[c]
-            room.held[c] += margins[c] * part
-    return total + log(product)
+            room.held[c] += shares[c] * penalty
+            shares[c] *= all_parts
+            room.moved[c] += shares[c]
+    return likelihood + log(product)
 
 
 @kernel
@@ -298,7 +329,8 @@ def update_chunk(
     decay = np.float32(1.0 - 2.0 * rate * penalties.l2)
     for t in range(first, last):
         xi, i, moved = rows[triples.user[t]], triples.item[t], room.total[t - first]
-        update_positive(xi, items[i], room.pulled[t - first], moved, decay, rate, l1, l1_weights, i)
+        pulled, part = room.pulled[room.row[t - first]], room.part[t - first]
+        update_positive(xi, items[i], pulled, part, moved, decay, rate, l1, l1_weights, i)
         pull(xi, penalties.user_centre, triples.user[t], decay)
         pull(items[i], penalties.item_centre, i, decay)
         put_to_length(xi, length)
@@ -322,6 +354,7 @@ def train_softmax(
     """Train cells against shared negatives; write (updates, skipped, log likelihood) of each."""
     rows, items, bias = factors
     dealt = work.dealt
+    width = rows.shape[1] if penalties.l1 is None else items.shape[1]  # where T is at 1, eta alone
     triples = room_for_triples(dealt)
     largest = dealt.block_start[1]  # no block is larger than the first
     order, slot = np.empty(largest, np.int32), np.full(largest, -1, np.int32)
@@ -334,7 +367,7 @@ def train_softmax(
             places[place] = place
         count = min(work.negatives, places.shape[0])
         chunk = min(CHUNK, count)  # else few negatives would take the steps of many positives at once
-        room = room_for_chunk(chunk + chunk // 2, count, items.shape[1])
+        room = room_for_chunk(chunk + chunk // 2, count, width)
         s, stop = dealt.shard_start[shard], dealt.shard_start[shard + 1]
         while s < stop:
             s, drawn, state, without = draw(s, stop, block, dealt, state, triples)
@@ -348,13 +381,11 @@ def train_softmax(
                     slot[places[c]] = c
                     room.chosen[c] = dealt.block_items[start + places[c]]
                 gather(items, room.chosen, room)
-                for t in range(first, last):
-                    xi, item, query = rows[triples.user[t]], items[triples.item[t]], room.queries[t - first]
-                    room.total[t - first] = write_query(xi, item, query, penalties.l1)
-                multiply(room.queries, room.transposed, last - first, items.shape[1], room.shares)
+                queries = write_queries(triples, first, last, factors, penalties.l1, room)
+                multiply(room.queries, room.transposed, queries, width, room.shares)
                 total += write_all_shares(triples, first, last, block, slot, work, bias, rate, room)
-                multiply(room.shares, room.negatives, last - first, count, room.pulled)
-                multiply(room.shares.T, room.queries, count, last - first, room.pushed)
+                multiply(room.shares, room.negatives, queries, count, room.pulled)
+                multiply(room.shares.T, room.queries, count, queries, room.pushed)
                 update_chunk(triples, first, last, factors, penalties, rate, work.length, room)
                 for c in range(count):
                     slot[places[c]] = -1

@@ -3,7 +3,7 @@ r"""The one step of stochastic gradient ascent, in two halves: user ``u`` prefer
 With :math:`x = \sum_h \xi_h (\eta_{ih} \tau_{jh} - \eta_{jh} \tau_{ih}) + b_i - b_j` and :math:`w = \sigma(-x)`,
 the step goes up the gradient of :math:`\log \sigma(x)` with l2 on xi, eta and b (``- 2 w2 theta``, as in the paper)
 and a proximal l1 step around 1 for tau, ``max(min(tau + s, 1), tau - s)``, which is then projected on ``tau >= 0``.
-With features, l2 holds rows to a centre of their own in place of 0: they move by ``2 w2 centre`` beside (:func:`pull`).
+With features, l2 holds rows to a centre of their own in place of 0: they also move by ``2 w2 centre`` (:func:`pull`).
 
 An item's row holds ``eta | tau`` side by side; for BPR it holds ``eta`` only. What a model does not have is ``None``,
 and the compiler removes the code for it in every function that gets it as an argument of its own: BPR's step never
@@ -15,13 +15,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sadrec._kernel import inlined, kernel
-from sadrec._types import Floats
+from sadrec._core.kernel import inlined, kernel
+from sadrec._core.types import Floats
 
 _ONE = np.float32(1.0)
 _ZERO = np.float32(0.0)
 # exp() in single precision neither overflows nor turns the likelihood into log(0) inside these limits.
 _LIMIT = np.float32(80.0)
+
+Centre = tuple[Floats | None, Floats | None, Floats | None]
+"""What features predict: where l2 holds users, items and the bias."""
 
 
 @kernel
@@ -41,7 +44,7 @@ def margin(xi: Any, first: Any, second: Any, l1: Any) -> Any:
 
 
 class Penalties(NamedTuple):
-    """What holds the parameters back."""
+    """The penalties of a step."""
 
     l2: float  # on xi, eta and the bias
     l1: float | None  # towards tau = 1; None for BPR, where tau stays at 1
@@ -109,7 +112,7 @@ def update(
 
 @inlined
 def pull(row: Any, centre: Any, at: int, decay: Any) -> None:
-    """Give a row back what the decay took of its centre, where it has one."""
+    """Undo the decay of a row towards 0 where it has a centre, so that it shrinks to the centre."""
     if centre is not None:
         own, share = centre[at], _ONE - decay
         for h in range(own.shape[0]):
@@ -118,7 +121,7 @@ def pull(row: Any, centre: Any, at: int, decay: Any) -> None:
 
 @inlined
 def pull_bias(bias: Any, centre: Any, i: int, decay: Any) -> None:
-    """Give the bias of an item back what the decay took of its centre, where it has one."""
+    """Undo the decay of an item's bias towards 0 where it has a centre."""
     if centre is not None:
         bias[i] += (_ONE - decay) * centre[i]
 

@@ -1,4 +1,4 @@
-"""How often two items tie: a width for each item and each judge, learnt when the margins are.
+"""The probability of a tie: a width for each item and each judge, fitted after the margins.
 
 Of a comparison that is decided, the margin says who wins. Whether it is decided depends on how far apart the two are:
 ``log P(tie) / P(decided) = c + w_i + w_j + w_u - s log(2 cosh(x / 2))``. With s = 1 that is the model of Davidson
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import expit
 
-from sadrec._types import Doubles
+from sadrec._core.types import Doubles
 from sadrec.training.beliefs import learnt_variance
 
 _ROUNDS = 6  # in which the variances of widths are learnt
@@ -69,7 +69,7 @@ class _Widths:
         return value + 0.5 * float(self.precision @ off**2), gradient
 
     def information(self, theta: Doubles) -> Doubles:
-        """Return what the rows tell of each entry of theta, the others being known."""
+        """Return the information of the rows about each entry of theta, given the others."""
         of, p = self.outcomes, self.probability(theta)
         of_row = (of.ties + of.decided) * p * (1 - p)
         return self.gathered(of_row, of_row * of.distance**2)
@@ -85,8 +85,8 @@ def fit_widths(outcomes: Outcomes, users: int, items: int) -> tuple[float, float
     theta, options = problem.start, {"maxiter": _STEPS}
     for _ in range(_ROUNDS):
         theta = minimize(problem.loss, theta, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
-        known = problem.information(theta)
-        determined = known / (known + problem.precision)
+        information = problem.information(theta)
+        determined = information / (information + problem.precision)
         parts = zip(*(problem.parts(values) for values in (theta, determined, problem.precision)), strict=True)
         for width, number, precision in parts:
             if len(width):

@@ -1,36 +1,36 @@
-"""The trainer: runs epochs of the schedules over the cells, on any number of threads, with the same bits."""
+"""Epochs of stochastic gradient ascent: schedules over the cells, on any number of threads, with the same bits."""
 
 import os
+import tempfile
 import time
+import weakref
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from itertools import repeat
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec._types import Doubles, Floats
+from sadrec._core.record import Arrays
+from sadrec._core.types import Doubles, Floats
 from sadrec.training import schedule
 from sadrec.training.drawn import Deal, Positives, Spread, deal, train_drawn
 from sadrec.training.factors import Factors
-from sadrec.training.features import Centre
-from sadrec.training.given import Pairs, Room, arrange, cells_of, rounds_of, train_given
-from sadrec.training.interrupt import join
+from sadrec.training.given import Buffers, Pairs, arrange, cells_of, rounds_of, train_given
+from sadrec.training.loop import Figures, diverged
 from sadrec.training.samplers import PairSource
 from sadrec.training.settings import Settings
 from sadrec.training.softmax import Softmax, put_rows_to_length, train_softmax
-from sadrec.training.step import Penalties
+from sadrec.training.step import Centre, Penalties
+from sadrec.training.validation import HeldOut, validation_figures
 
-Figures = dict[str, float]
 Work = Iterator[tuple[Any, Doubles]]  # what a kernel works on in one sub-epoch after another, and the figures it writes
-Part = tuple[Callable[..., None], Work, list[schedule.Cells]]
+CellWork = tuple[Callable[..., None], Work, list[schedule.Cells]]
 
 # Adaptive l1: an entry of tau is held to 1 by l1 / max(|tau - 1|, FLOOR)^GAMMA, at most CAP times l1, with l1 halved.
 ADAPTIVE_FLOOR, ADAPTIVE_GAMMA, ADAPTIVE_CAP, ADAPTIVE_SHARE = 0.02, 2.0, 50.0, 0.5
-
-_PASSING = ("seconds", "updates_per_second", "training_share", "moving_share", "waiting_share", "moved_bytes")
 
 _NO_CENTRE: Centre = (None, None, None)
 
@@ -38,13 +38,51 @@ _NO_CENTRE: Centre = (None, None, None)
 SPARSE = 0.05
 
 
+class Snapshot:
+    """A copy of factors in a nameless temporary file, which vanishes with the process; and the state of the trainer.
+
+    In memory it would double what the parameters take. Where nothing can be written it is held in memory after all.
+    """
+
+    def __init__(self, factors: Factors, epoch: int = 0, l1_weights: Floats | None = None):
+        self.epoch, self.l1_weights = epoch, l1_weights
+        self._copy: Factors | None = None
+        try:
+            self._file = tempfile.TemporaryFile(prefix="sadrec-")  # noqa: SIM115
+            weakref.finalize(self, _close, self._file)  # with the object, and without Python's warning that it was open
+            for array in factors.arrays:
+                self._file.write(array.data.cast("B"))
+            self._file.flush()
+        except OSError:
+            self._copy = factors.copy()
+
+    def put_into(self, factors: Factors) -> Factors:
+        """Write the copy into factors of the same shapes, in place, and return them."""
+        if self._copy is not None:
+            factors.assign(self._copy)
+            return factors
+        self._file.seek(0)
+        for array in factors.arrays:
+            self._file.readinto(array.data.cast("B"))
+        return factors
+
+
+def _close(file: Any) -> None:
+    """Close a file that is not needed any more, whatever could not be written to it."""
+    with suppress(OSError):
+        file.close()
+
+
 class Trainer:
-    """Stochastic gradient training, one epoch at a time; the factors are changed in place and usable after each.
+    """Epochs of gradient ascent, a :class:`~sadrec.training.loop.Step`, which change the factors in place.
 
     ``positives`` are trained against drawn negatives; one of weight 0 is known, so never drawn as a negative, but not
-    trained on. ``sources`` give pairs. ``centre`` gives what features predict. The number of threads does not change
-    the result.
+    trained on. ``sources`` give pairs. ``centre`` gives what features predict, ``make`` returns the state of a model.
+    The number of threads does not change the result.
     """
+
+    keeps: Literal["best", "last"] = "best"
+    settled = 0
 
     def __init__(
         self,
@@ -54,27 +92,80 @@ class Trainer:
         sources: list[PairSource] | None = None,
         num_threads: int = 0,
         centre: Callable[[Factors], Centre] | None = None,
+        validation: Pairs | HeldOut | None = None,
+        make: Callable[[bool], Any] = lambda finished: None,
     ):
         self.factors = factors
         self.settings = settings
-        self.epoch = 0
-        self.idle = True  # no thread is at work on the factors
+        self.done = 0
+        self.ready = True  # no thread is at work on the factors
         self.l1_weights: Floats | None = None
         self._positives = positives
         self._sources = sources or []
         self._centre = centre
         self._threads = num_threads or os.cpu_count() or 1
         self._place: NDArray[Any] | None = None
-        self._room = Room()
-
-    def free(self) -> None:
-        """Let go of everything but the factors, when no epoch is to follow."""
-        self._positives, self._sources, self._place, self._room, self._centre = None, [], None, Room(), None
+        self._room = Buffers() if sources else None
+        self._validation, self._make = validation, make
+        self._at_one = factors.tau is None or bool((factors.tau == 1).all())
 
     @property
-    def epochs(self) -> int:
+    def total(self) -> int:
         """The number of epochs in all."""
-        return int(self.settings.iterations)
+        return self.settings.iterations
+
+    @property
+    def judged(self) -> bool:
+        """Whether there is held-out data."""
+        return self._validation is not None
+
+    def advance(self, check: Callable[[], None]) -> Figures:
+        """Train one epoch and return its figures."""
+        figures = self.train_epoch(check)
+        if not self.factors.finite():
+            raise diverged(self.settings, self.done)
+        return figures
+
+    def judge(self) -> Figures:
+        """Return mean log likelihood and accuracy on the held-out data."""
+        return {} if self._validation is None else validation_figures(self.factors, self._validation)
+
+    def snapshot(self) -> Snapshot:
+        """Return a copy of the factors, out of memory."""
+        return Snapshot(self.factors, self.done, self.l1_weights)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go back to a snapshot."""
+        snapshot.put_into(self.factors)
+        self.done, self.l1_weights = snapshot.epoch, snapshot.l1_weights
+
+    def record(self, snapshot: Snapshot | None = None) -> tuple[dict[str, Any], Arrays]:
+        """Return the factors now, with the weights of adaptive training, or those of a snapshot alone."""
+        factors = self.factors if snapshot is None else snapshot.put_into(self.factors.copy())
+        weights = self.l1_weights if snapshot is None else None
+        arrays = {"users": factors.users, "items": factors.items, "bias": factors.bias, "l1_weights": weights}
+        return {}, {name: array for name, array in arrays.items() if array is not None}
+
+    def load(self, values: dict[str, Any], arrays: Arrays) -> None:
+        """Restore what :meth:`record` returned; raise on values that compiled code cannot take."""
+        like, weights = self.factors, arrays.get("l1_weights")
+        if weights is not None and weights.min(initial=0) < 0:
+            raise ValueError("some l1_weights are below 0")
+        bias = None if like.bias is None else _fitting(arrays["bias"], like.bias)
+        factors = Factors(_fitting(arrays["users"], like.users), _fitting(arrays["items"], like.items), bias)
+        weights = None if weights is None or like.tau is None else _fitting(weights, like.tau)
+        like.assign(factors)
+        self.done, self.l1_weights = int(values["epoch"]), weights
+
+    def learnt(self, finished: bool = False) -> Any:
+        """Return the state of a model; when it is finished, nothing is kept but the factors."""
+        if finished:
+            self.close()
+        return self._make(finished)
+
+    def close(self) -> None:
+        """Release everything but the factors."""
+        self._positives, self._sources, self._place, self._room, self._centre = None, [], None, None, None
 
     def train_epoch(self, between: Callable[[], None] = lambda: None) -> Figures:
         """Train one epoch and return its figures.
@@ -87,12 +178,13 @@ class Trainer:
         """
         began = time.perf_counter()
         centre = _NO_CENTRE if self._centre is None else self._centre(self.factors)
-        if starts_second_phase(self.settings, self.epoch):
+        if starts_second_phase(self.settings, self.done):
             self.l1_weights = adaptive_weights(self.factors)
-        if self.settings.length and (self.epoch == 0 or self._sources):  # given pairs leave the length free
+        if self.settings.length and (self.done == 0 or self._sources):  # given pairs leave the length free
             put_rows_to_length(self.factors, self.settings.length)
-        first_rate = rate_at(self.settings, self.epoch, 0.0)
-        penalties = penalties_of(self.settings, self.l1_weights, centre)
+        first_rate = rate_at(self.settings, self.done, 0.0)
+        rests = self._at_one and rivals_rest(self.settings, self.done)
+        penalties = penalties_of(self.settings, self.l1_weights, centre, rests)
         with self._workers() as spread:
             figures: list[Doubles] = []
             parts = [] if self._positives is None else [self._drawn_negatives(self._positives, spread, figures)]
@@ -101,24 +193,24 @@ class Trainer:
             for position, (which, cells) in enumerate(plan):
                 between()
                 kernel, work, _ = parts[which]
-                rate = rate_at(self.settings, self.epoch, position / len(plan))
+                rate = rate_at(self.settings, self.done, position / len(plan))
                 data, written = next(work)
                 run_cells(kernel, cells, data, self.factors, penalties, rate, written, spread, self._threads)
-        self.epoch += 1
+        self.done += 1
         seconds = time.perf_counter() - began
         return {**epoch_figures(np.concatenate(figures), first_rate, seconds), **size_of(self.factors)}
 
-    def _drawn_negatives(self, positives: Positives, spread: Spread, figures: list[Doubles]) -> Part:
+    def _drawn_negatives(self, positives: Positives, spread: Spread, figures: list[Doubles]) -> CellWork:
         """Deal the positives for this epoch; return the kernel, what it works on, and the sub-epochs."""
         settings = self.settings
-        how = settings.blocks, candidates_of(settings), settings.seed, self.epoch
+        how = settings.blocks, candidates_of(settings), settings.seed, self.done
         dealt = deal(positives, len(self.factors.items), *how, self._place, spread)
         self._place = dealt.place
         figures.append(np.zeros((settings.blocks**2, 3)))
         kernel, work = drawn_kernel(dealt, settings)
         return kernel, repeat((work, figures[-1])), schedule.drawn_negatives(settings.blocks)
 
-    def _given_pairs(self, figures: list[Doubles]) -> Part:
+    def _given_pairs(self, figures: list[Doubles]) -> CellWork:
         """Return the kernel of the given pairs, what it works on, and the sub-epochs of all rounds."""
         shards = max(self.settings.blocks // 2, 1)
         rounds = rounds_of(sum(source.count for source in self._sources), shards)
@@ -127,7 +219,7 @@ class Trainer:
 
     def _rounds(self, rounds: int, shards: int, sub_epochs: int, figures: list[Doubles]) -> Work:
         """Draw and arrange the given pairs of this epoch, round by round, each when the one before is done."""
-        factors, seed, epoch = self.factors, self.settings.seed, self.epoch
+        factors, seed, epoch = self.factors, self.settings.seed, self.done
         for number, part in enumerate(np.random.default_rng((seed, epoch, 2)).permutation(rounds).tolist()):
             drawn = [source.pairs(seed, epoch, part, rounds) for source in self._sources]
             pairs = Pairs.concatenate(drawn, self._room)
@@ -141,13 +233,22 @@ class Trainer:
         if self._threads == 1:
             yield map
             return
-        self.idle = False
+        self.ready = False
         pool = ThreadPoolExecutor(self._threads)
         try:
             yield pool.map
         finally:
             join(pool)
-            self.idle = True
+            self.ready = True
+
+
+def _fitting(array: Any, like: Floats) -> Floats:
+    """Return a copy in memory, refusing another shape or type and what is not a finite number."""
+    if array.dtype != like.dtype or array.shape != like.shape:
+        raise ValueError(f"{array.dtype} numbers of shape {array.shape} where {like.dtype} of {like.shape} are needed")
+    if not np.isfinite(array).all():
+        raise ValueError("some numbers are not finite")
+    return np.array(array)
 
 
 def run_cells(
@@ -161,7 +262,7 @@ def run_cells(
     spread: Spread,
     threads: int,
 ) -> None:
-    """Train the cells of a sub-epoch: every thread gets the same and takes on cell after cell, until none is left."""
+    """Train the cells of a sub-epoch: each thread claims cell after cell until none is left."""
     claimed = np.zeros(1, np.int64)  # how many cells some thread has taken on
     same = (cells, claimed, data, factors, penalties, rate, written)
     try:
@@ -173,18 +274,18 @@ def run_cells(
 
 def first_phase(settings: Settings) -> int:
     """Return the number of epochs of the first phase: adaptive training has two phases, the second no longer."""
-    epochs = int(settings.iterations)
+    epochs = settings.iterations
     return epochs - epochs // 2 if settings.adaptive and settings.learn_rivals else epochs
 
 
 def starts_second_phase(settings: Settings, epoch: int) -> bool:
-    """Tell whether an epoch is the first one of the second phase of adaptive training."""
-    return bool(epoch == first_phase(settings) < settings.iterations)
+    """Whether an epoch is the first of the second phase of adaptive training."""
+    return epoch == first_phase(settings) < settings.iterations
 
 
 def rate_at(settings: Settings, epoch: int, through: float) -> float:
     """Return the learning rate when this share of the epoch is done."""
-    rate = float(settings.learning_rate)
+    rate = settings.learning_rate
     if settings.schedule == "constant":
         return rate
     first = first_phase(settings)
@@ -192,9 +293,19 @@ def rate_at(settings: Settings, epoch: int, through: float) -> float:
     return rate * (1.0 - (epoch - begin + through) / max(end - begin, 1))
 
 
-def penalties_of(settings: Settings, l1_weights: Floats | None, centre: Centre = _NO_CENTRE) -> Penalties:
-    """Return the penalties of an epoch."""
-    if not settings.learn_rivals:
+def rivals_rest(settings: Settings, epoch: int) -> bool:
+    """Whether T stays at 1 in this epoch: with many negatives, for the first two thirds of the fit.
+
+    Until then products are half as wide. What vectors learn without T decides what T has to add.
+    """
+    return bool(settings.loss == "softmax" and not settings.adaptive and epoch < 2 * settings.iterations // 3)
+
+
+def penalties_of(
+    settings: Settings, l1_weights: Floats | None, centre: Centre = _NO_CENTRE, rests: bool = False
+) -> Penalties:
+    """Return the penalties of an epoch; ``rests`` says that T stays at 1."""
+    if rests or not settings.learn_rivals:
         return Penalties(settings.regularization, None, None, *centre)
     share = 1.0 if l1_weights is None else ADAPTIVE_SHARE
     return Penalties(settings.regularization, share * settings.rival_regularization, l1_weights, *centre)
@@ -202,13 +313,13 @@ def penalties_of(settings: Settings, l1_weights: Floats | None, centre: Centre =
 
 def candidates_of(settings: Settings) -> int:
     """Return how many negatives are drawn for each positive; with a softmax, positives share them."""
-    return 0 if settings.loss == "softmax" else int(settings.negative_candidates)
+    return 0 if settings.loss == "softmax" else settings.negative_candidates
 
 
 def drawn_kernel(dealt: Deal, settings: Settings) -> tuple[Callable[..., None], Any]:
     """Return the kernel that trains against drawn negatives, and what it works on."""
     if settings.loss == "softmax":
-        return train_softmax, Softmax(dealt, settings.negatives, float(settings.length))
+        return train_softmax, Softmax(dealt, settings.negatives, settings.length)
     return train_drawn, dealt
 
 
@@ -225,11 +336,6 @@ def epoch_figures(cells: Doubles, learning_rate: float, seconds: float) -> Figur
     }
 
 
-def lasting(figures: Figures) -> Figures:
-    """Return the figures without how long the epoch took: what is the same whenever and wherever it is trained."""
-    return {name: value for name, value in figures.items() if name not in _PASSING}
-
-
 def adaptive_weights(factors: Factors) -> Floats:
     """Return, from a first phase of training, how strongly each entry of tau is held to 1 in the second.
 
@@ -242,7 +348,7 @@ def adaptive_weights(factors: Factors) -> Floats:
 
 
 def size_of(factors: Factors) -> Figures:
-    """Return the figures that tell how large the parameters are."""
+    """Return the figures of the size of the parameters."""
 
     def root_mean_square(array: Floats) -> float:
         return float(np.sqrt(np.einsum("ij,ij->", array, array, dtype=np.float64) / max(array.size, 1)))
@@ -254,3 +360,16 @@ def size_of(factors: Factors) -> Figures:
         figures["sparsity"] = float(np.mean(away < SPARSE))
         figures["rival_spread"] = root_mean_square(away)
     return figures
+
+
+def join(pool: Executor) -> None:
+    """End a pool when no thread of it is at work any more, however often that is interrupted; then raise the last."""
+    interruption: BaseException | None = None
+    while True:
+        try:
+            pool.shutdown(wait=True, cancel_futures=True)
+            break
+        except BaseException as error:
+            interruption = error
+    if interruption is not None:
+        raise interruption

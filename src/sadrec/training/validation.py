@@ -1,4 +1,4 @@
-"""How well the model does on triples it is not trained on, epoch by epoch."""
+"""Validation figures on held-out triples, epoch by epoch."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec._kernel import kernel
-from sadrec._random import advance, below, hashed, nth_absent, stream_key
+from sadrec._core.kernel import kernel
+from sadrec._core.random import advance, below, hashed, nth_absent, stream_key
 from sadrec.training.factors import Factors
 from sadrec.training.given import Pairs, drawn_pairs
-from sadrec.training.samplers import Rows
+from sadrec.training.samplers import RowStarts
 from sadrec.training.step import margin
 
-# Negatives drawn for each held-out interaction: enough to compare epochs, cheap beside an epoch.
+# Negatives drawn for each held-out interaction: enough to compare epochs, and cheap compared with an epoch.
 NEGATIVES = 4
 _AT_ONCE = 2**16  # held-out interactions whose triples are drawn at once
 
@@ -24,16 +24,16 @@ class HeldOut:
     """Held-out interactions as triples against items that are not among what the user is known to have touched.
 
     What users touched in training and what is held out are given as ``(indptr, indices)`` with sorted rows. Going
-    through it yields the triples in parts, drawn anew each time, and the same each time for the same seed.
+    through it yields the triples in parts, drawn again each time, and the same each time for the same seed.
     """
 
-    def __init__(self, known: Rows, held_out: Rows, items: int, seed: int):
-        self._rows, self._items, self._seed = (known, held_out), items, seed
+    def __init__(self, seen: RowStarts, held_out: RowStarts, items: int, seed: int):
+        self._rows, self._items, self._seed = (seen, held_out), items, seed
         self._longest = sum(int(np.diff(start).max(initial=0)) for start, _ in self._rows)
 
     @property
     def arrays(self) -> tuple[NDArray[Any], ...]:
-        """What the triples depend on, beside the training data and the seed."""
+        """The held-out data that the triples depend on."""
         return self._rows[1]
 
     def __iter__(self) -> Iterator[Pairs]:
@@ -51,7 +51,7 @@ class HeldOut:
 
 @kernel
 def draw_unknown(
-    known: Any,
+    seen: Any,
     held_out: Any,
     first: int,
     last: int,
@@ -64,7 +64,7 @@ def draw_unknown(
     loser: Any,
 ) -> int:
     """Write ``negatives`` triples for each held-out interaction of some users and return how many there are."""
-    (known_start, known_items), (held_start, held) = known, held_out
+    (known_start, known_items), (held_start, held) = seen, held_out
     touched, count = np.empty(longest, np.int32), 0
     for u in range(first, last):
         if held_start[u] == held_start[u + 1]:
@@ -89,7 +89,7 @@ def draw_unknown(
 
 @kernel
 def join_rows(one: Any, other: Any, both: Any) -> int:
-    """Write what is in either of two sorted rows, in order and once, and return how much it is."""
+    """Merge two sorted rows without repetitions, and return the length."""
     i, j, size = 0, 0, 0
     while i < one.shape[0] or j < other.shape[0]:
         first = j == other.shape[0] or (i < one.shape[0] and one[i] <= other[j])

@@ -1,10 +1,10 @@
-"""Learn from comparisons how much to learn: beliefs about every parameter, and priors that the data sets.
+"""The variational solver: beliefs about every parameter of a model of comparisons, and priors learnt from the data.
 
 People shrink towards a population whose mean and spread are learnt, factor by factor; scores shrink towards what items
 have that met as many others (in sports, those who play more are better), and rival factors towards 1, by scales that
-are learnt, too. Where there is one user, one factor comes first, and the others, a sweep later, with smaller scores:
-all alike, they share what one could explain alone until none is worth keeping. A factor that the data does not support
-shrinks to nothing and is dropped; one that is the same for everybody, with rival factors of 1, becomes a part of the
+are learnt, too. Where there is one user, one factor starts with larger scores than the others: all alike, they share
+what one could explain alone until none is worth keeping. A factor that the data does not support shrinks to nothing and
+is dropped; one that is the same for everybody, with rival factors of 1, becomes a part of the
 item bias.
 
 What is left of two items that met often is a margin of their own (:class:`Pairings`): the games of one series are no
@@ -21,31 +21,31 @@ overshoot.
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec._memory import give_back
-from sadrec._moments import Beliefs, divided, margin_distribution, pairing_keys
-from sadrec._types import Doubles, Floats
+from sadrec._core.memory import give_back
+from sadrec._core.moments import Beliefs, divided, pairing_keys
+from sadrec._core.types import Doubles, Floats
 from sadrec.features.ridge import Ridge
 from sadrec.training.beliefs import (
     HELD,
     Entries,
     Expected,
+    Packed,
     Prior,
     Rows,
-    bias_margins,
     factor_variance,
+    find_margins,
     fit_parabolas,
     learnt_variance,
     log_likelihood_of,
-    update_biases,
+    pack_items,
+    pack_users,
     update_items,
-    update_scores,
     update_users,
     variance_of,
 )
@@ -54,12 +54,10 @@ from sadrec.training.layout import Counts, list_by_item, log_meetings, starts
 from sadrec.training.own_scores import FIRST_SCALE, OwnScores, Part, parts_of_users, slices
 
 SWEEPS = 80
-BOUNDED = 15  # sweeps whose parabolas are bounds
-SETTLED = 10  # sweeps before the priors are learnt; where factors come one after the other, as many as are bounded
-GROWN = 1  # sweeps with one factor, before the others come with smaller scores, where there is one user
+BOUNDED = 15  # sweeps whose parabolas are bounds; priors are learnt, and factors dropped, after them
 PAIRED = 30  # sweeps before pairings have margins of their own
-PRUNED = (30, 40, 50, 65)  # sweeps after which factors that carry nothing are dropped
 OWN = 65  # sweeps before users have scores of their own: the factors, which stay from then on, explain what they can
+QUIET = 1e-4  # root mean square of what a sweep moves margins by, below which nothing happens until the next stage
 MUTUAL = 0.5  # share of the others' variance that is noise: they depend on each other, so all of it is too much,
 # except in the sweeps before PAIRED, which look for what there is
 STEP = 0.5  # how far a parabola moves towards the one that fits, once it is no bound
@@ -67,19 +65,18 @@ LEAST = 0.03  # root mean square of a factor's part of the margins below which i
 STRAIGHT = 0.25  # spread of a factor's rival factors around 1 below which they are 1
 ALIKE = 0.1  # spread of users around their mean, as a share of it, below which they are all alike
 _SPREAD = 0.5  # of the first means
-_NEW_VARIANCE, _NEW_SPREAD = 0.3, 0.3  # of the scores of factors that come later: expected, and at first
+_LESS_VARIANCE, _LESS_SPREAD = 0.3, 0.3  # of the scores of all factors but one, of one user: expected, and at first
 _TREND = 0.25  # standard deviation of the scores' rise with the logarithm of how many others an item met
 _GROUP, _GROUPS = 32, 64  # items that are updated at once, where there are few; groups of them, where there are many
 _WORTH_SHARING = 2000  # comparisons of a group of items that threads share
-_AT_ONCE = 16_384  # comparisons whose parts by factor are added up at once
-_ROWS = 1024  # items whose covariances are changed at once
+_AT_ONCE = 256  # items whose covariances are changed at once
 _OF_ROWS = ("curvature", "slope", "mean", "variance")  # of a comparison, what the next sweep depends on
 _HOLD = 1e6  # times all weights: what holds a parameter whatever the data says
 
 
 @dataclass
 class Pairings:
-    """Margins of single pairings beside those of the factors: normal around 0, with a learnt variance."""
+    """Margins of single pairings beyond the factors: normal around 0, with a learnt variance."""
 
     mean: Any
     variance: Any
@@ -90,10 +87,7 @@ class Stages(NamedTuple):
     """After how many sweeps what happens; see the constants of these names. Fewer sweeps have the stages earlier."""
 
     bounded: int
-    settled: int
-    grown: int
     paired: int
-    pruned: tuple[int, ...]
     own: int
 
     @staticmethod
@@ -101,19 +95,19 @@ class Stages(NamedTuple):
         """Return the stages of a run of ``sweeps`` sweeps.
 
         >>> Stages.of(20)
-        Stages(bounded=4, settled=2, grown=1, paired=8, pruned=(8, 10, 12, 16), own=16)
+        Stages(bounded=4, paired=8, own=16)
         """
 
         def at(stage: int) -> int:
             return max(round(stage * min(sweeps / SWEEPS, 1.0)), 1)
 
-        return Stages(at(BOUNDED), at(SETTLED), at(GROWN), at(PAIRED), tuple(map(at, PRUNED)), at(OWN))
+        return Stages(*map(at, (BOUNDED, PAIRED, OWN)))
 
 
 class Variational:
     """Beliefs about the parameters of a model of comparisons, sweep after sweep.
 
-    ``factors`` is the length of the vectors beside the bias, once all have come; ``seed`` that of the first means,
+    ``factors`` is the first number of factors, without the bias; ``seed`` is that of the first means,
     which differ between items so that they can part. Rival factors are learnt or held at 1 (BPR). The result does not
     depend on the number of threads. ``sweeps`` is how many there will be. ``features`` are those of users and of
     items, CSR, or None: what they predict takes the place of the priors' means.
@@ -132,7 +126,7 @@ class Variational:
         sweeps: int = SWEEPS,
         features: tuple[Any, Any] = (None, None),
     ) -> None:
-        self._users, self.rivals, self._seed = users, rivals, seed
+        self._users, self.rivals = users, rivals
         self._threads, self._executor = 1 if executor is None else threads, executor
         user, item, rival, weight, wins, controls = counts
         self.controls = None if controls is None else Coefficients(controls, weight)
@@ -147,8 +141,11 @@ class Variational:
         ends = np.zeros(items + 1, np.int64)
         sides = np.empty(2 * len(user), np.int32), np.empty(2 * len(user), np.int32), np.empty(2 * len(user), np.bool_)
         self._entries = Entries(ends, *sides)
-        list_by_item(item, rival, ends[1:], *sides)
-        self._asked = np.diff(self.rows.start) > 0
+        order = np.argsort(pairing, kind="stable")
+        list_by_item(item[order], rival[order], ends[1:], *sides)
+        sides[0][:] = order[sides[0]]
+        del order
+        self._has_data = np.diff(self.rows.start) > 0
         self._met = np.diff(self._entries.start) > 0
         observed = np.diff(self.rows.start), np.diff(self._entries.start)
         self._user_side, self._item_side = (
@@ -162,28 +159,27 @@ class Variational:
         self.meetings = self._logarithms_of_meetings(keys, items)
         del keys
         self.parts = parts_of_users(self.rows)
+        self._packed = Packed.empty(0, 0, 0)
         rng = np.random.default_rng((seed, 8))
         if users == 1 and not rivals:
             factors = 0  # all would become a part of the bias
-        self._factors = factors
-        self._grows = users == 1
         self._stages = Stages.of(sweeps)
-        self._settled = self._stages.bounded if self._grows else self._stages.settled
-        k = 1 + (min(factors, 1) if self._grows else factors)
+        k = 1 + factors
+        less = (np.arange(k) > 1) & (users == 1)
         user_held, rival_held = self._held(k)
         xi = np.where(user_held, 1.0, _SPREAD * (1 + rng.standard_normal((users, k))))
-        eta = _SPREAD * rng.standard_normal((items, k))
+        eta = np.where(less, _LESS_SPREAD, _SPREAD) * rng.standard_normal((items, k))
         tau = np.where(rival_held, 1.0, np.abs(1 + _SPREAD * rng.standard_normal((items, k))))
         both = np.hstack((eta, tau))
         self.beliefs = Beliefs(xi, _outer(xi), both, _outer(both))
         self.prior = Prior(
             np.where(user_held, 1.0, _SPREAD),
             np.where(user_held, self._hold, 1.0),
-            np.ones(k),
+            np.where(less, 1 / _LESS_VARIANCE, 1.0),
             np.where(rival_held, self._hold, _SPREAD**-2),
         )
         self._order = rng.permutation(np.flatnonzero(self._met))
-        self.sweep = 0
+        self.sweep, self.likelihood, self.quiet = 0, 0.0, False
         self._find_centres()
         self._expect_of_unseen()
         self._find_margins()
@@ -212,11 +208,11 @@ class Variational:
 
     @property
     def last_stage(self) -> int:
-        """The sweep after which the model only gets better at what it has: no part of it comes or goes."""
-        return self._stages.own if self._users > 1 else self._stages.pruned[-1]
+        """The last sweep that adds or removes a part of the model."""
+        return self._stages.own
 
     def _held(self, k: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Tell for which factors xi is held at 1, and for which tau.
+        """Return for which factors xi is held at 1, and for which tau is.
 
         The first is the bias. One user is the population: nothing tells xi from eta then.
         """
@@ -235,31 +231,40 @@ class Variational:
     # -- a sweep ------------------------------------------------------------------------------------------------------
 
     def advance(self) -> float:
-        """Make a sweep; return the mean log likelihood of the comparisons, averaged over what is not known."""
+        """Make a sweep; return the mean expected log likelihood of the comparisons.
+
+        Where the last one of a stage moved nothing, those that are left of it have nothing to do.
+        """
         stages = self._stages
-        if self._grows and self.sweep == stages.grown:
-            self._grow()
-            self._find_margins()
+        self.quiet = self.quiet and self.sweep not in stages
+        if self.quiet:
+            self.sweep += 1
+            return self.likelihood
         bound, final = self.sweep < stages.bounded, self._users > 1 and self.sweep >= stages.own
         if final:
             self._learn_own_scores()
         self._fit_parabolas(bound, 1.0 if bound else STEP)
         if not final:
             self._find_centres()
+            self._pack()
             mutual = 1.0 if self.sweep < stages.paired else MUTUAL
             if self._users > 1 and len(self.prior.user_mean) > 1:  # the bias is the same for all
-                self._share(update_users, self._users, self.rows, self.beliefs, self._expected(), mutual)
+                self._update_users(mutual)
             self._update_items(mutual)
         self.sweep += 1
         if not final:
-            if self.sweep > self._settled:
+            learns = self.sweep > stages.bounded
+            if learns:
                 self._learn_prior()
-            if self.sweep in stages.pruned:
-                self._drop(self._move_to_bias() | self._idle())
-                self._find_centres()
+                dropped = self._idle()
+                if stages.paired <= self.sweep <= stages.own:
+                    dropped |= self._move_to_bias()
+                if dropped.any():
+                    self._drop(dropped)
+                    self._find_centres()
             self._expect_of_unseen()
-            self._find_margins()
-            if self.sweep > self._settled:
+            self.quiet = self._find_margins() < QUIET and learns
+            if learns:
                 self._update_trend()
             if self.controls is not None:
                 self._update_controls(self.controls)
@@ -267,8 +272,9 @@ class Variational:
             self._update_pairings()
         if self.own is not None:
             mean = self.rows.mean
-            self.own.update(self.parts, lambda rows: mean[rows] + self.common_part(rows) + self._pairing_part(rows))
-        return sum(map(self._log_likelihood, self.parts)) / self.total
+            self.own.update(self._each, lambda rows: mean[rows] + self.common_part(rows) + self._pairing_part(rows))
+        self.likelihood = sum(self._each(self._log_likelihood)) / self.total
+        return self.likelihood
 
     def rise(self, rows: slice) -> Doubles:
         """Return by how much more the items of rows met others than their rivals."""
@@ -288,7 +294,7 @@ class Variational:
         return 0.0 if self.own is None else self.own.margins(rows)
 
     def _offsets(self, part: Part) -> tuple[Doubles, Doubles]:
-        """Return what is added to mean and variance of the margins by the factors."""
+        """Return the mean and variance that are added to the margins by the factors."""
         rows = part.rows
         offset = self.common_part(rows) + self._pairing_part(rows) + self._own_part(rows)
         variance = self.pairings.variance[self.rows.pairing[rows]]
@@ -302,36 +308,63 @@ class Variational:
         parts = [(self.pairings.mean[at], self.pairings.variance[at])] if self.pairings.scale else []
         return parts if self.own is None else [*parts, *self.own.sides(part)]
 
+    def _each(self, stage: Callable[[Part], Any]) -> list[Any]:
+        """Return what a stage returns for every part of the comparisons, on all threads."""
+        return list((map if self._executor is None else self._executor.map)(stage, self.parts))
+
     def _fit_parabolas(self, bound: bool, step: float) -> None:
         """Fit the parabolas of all comparisons."""
-        for part in self.parts:
-            offset, variance = self._offsets(part)
-            bounds = part.rows.start, part.rows.stop
-            self._share(fit_parabolas, bounds, part.rows.start, self.rows, offset, variance, bound, step)
+
+        def fit(part: Part) -> None:
+            rows = part.rows
+            fit_parabolas(rows.start, rows.stop, rows.start, self.rows, *self._offsets(part), bound, step)
+
+        self._each(fit)
 
     def _log_likelihood(self, part: Part) -> float:
-        """Return the log likelihood of comparisons, averaged over what is not known."""
+        """Return the expected log likelihood of comparisons."""
         rows = part.rows
         return float(log_likelihood_of(rows.start, rows.stop, rows.start, self.rows, *self._offsets(part)))
 
-    def _learn_own_scores(self) -> OwnScores:
-        """From now on users have scores of their own, and the factors stay: what only they need is given up."""
+    def _learn_own_scores(self) -> None:
+        """Start to learn own scores of users, with the factors fixed from now on."""
         if self.own is None:
+            self.beliefs = self.widened()
+            self._find_margins()
             self._keep_factors()
             self.own = OwnScores(self.rows, len(self.beliefs.item))
-        return self.own
+
+    def widened(self) -> Beliefs:
+        """Return the beliefs with the covariances of items that all of what pairings have of their own makes.
+
+        While the factors move, a part of it counts (``MUTUAL``): they would shrink too far.
+        """
+        rows, beliefs = self.rows, self.beliefs
+        if not len(rows.sites) or not self.pairings.scale:  # the factors stay, or pairings have nothing of their own
+            return beliefs
+        rows.sites.T[:] = rows.curvature, rows.slope, rows.variance  # another sweep writes them anew
+        self._pack()
+        item_moment, width = beliefs.item_moment.copy(), beliefs.item.shape[1]
+        given = rows, self._entries, beliefs, self._packed, self._expected(), MUTUAL, self.pairings.scale
+        for start in range(0, len(self._order), _AT_ONCE):
+            items = self._order[start : start + _AT_ONCE]
+            mean, moment = np.empty((len(items), width)), np.empty((len(items), width, width))
+            update_items(items, mean, moment, np.empty(len(items)), *given)
+            item_moment[items] = moment - _outer(mean) + _outer(beliefs.item[items])
+        return beliefs._replace(item_moment=item_moment)
 
     def _keep_factors(self) -> None:
         self.rows = self.rows._replace(sites=np.empty((0, 3)))
-        self._entries = self._nothing_listed()
+        self._entries, self._packed = self._nothing_listed(), Packed.empty(0, 0, 0)
         give_back()
 
     def _nothing_listed(self) -> Entries:
         return Entries(self._entries.start, np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.bool_))
 
     def finish(self) -> None:
-        """Give up what only another sweep needs; what a model keeps is then in its precision."""
+        """Release what only another sweep needs, and convert the rest to the precision of a model."""
         nothing, none, pairings = np.empty(0), np.empty(0, np.int32), self.pairings
+        self.beliefs = self.widened()
         self.rows = self.rows._replace(slope=nothing, mean=nothing, variance=nothing, sites=np.empty((0, 3)))
         if self.own is not None:
             self.own.finish(self.parts, self.rows)
@@ -342,7 +375,7 @@ class Variational:
         self.rows = self.rows._replace(pairing=none)
         self._kept_keys["own"] = self.own_keys
         self.rows = self.rows._replace(item=none, rival=none)
-        self._entries = self._nothing_listed()
+        self._entries, self._packed = self._nothing_listed(), Packed.empty(0, 0, 0)
         if self.own is not None:
             self.own.release(self.rows)
         give_back()
@@ -354,26 +387,24 @@ class Variational:
         """
         rows, expected = self.rows, _TREND**-2
 
-        def risen(part: slice) -> float:
-            known = rows.mean[part] + self._pairing_part(part)
+        def risen(part: Part) -> tuple[float, float]:
+            at, rise = part.rows, self.rise(part.rows)
+            explained = rows.mean[at] + self._pairing_part(at)
             if self.controls is not None:
-                known = known + self.controls.margins(part)
-            rest = rows.slope[part] - rows.curvature[part] * known
-            return float(self.rise(part) @ rest)
+                explained = explained + self.controls.margins(at)
+            rest = rows.slope[at] - rows.curvature[at] * explained
+            return float(rise @ rest), float(rows.curvature[at] @ rise**2)
 
-        def determined(part: slice) -> float:
-            return float(rows.curvature[part] @ self.rise(part) ** 2)
-
-        count = len(rows.user)
-        self.trend = _summed(count, risen) / (expected + _summed(count, determined))
+        slope, determined = (sum(side) for side in zip(*self._each(risen), strict=True))
+        self.trend = slope / (expected + determined)
         precision, meetings = self.prior.item_precision[0], np.where(self._met, self.meetings, 0.0)
         scores = self.beliefs.item[:, 0]
         if self._item_centre is not None:
             scores = scores - self._item_centre[:, 0]
-        more = precision * float(meetings @ scores) - expected * self.trend
-        more /= precision * float(meetings @ meetings) + expected
-        self.trend += more
-        self._move_scores(-more * meetings)
+        change = precision * float(meetings @ scores) - expected * self.trend
+        change /= precision * float(meetings @ meetings) + expected
+        self.trend += change
+        self._move_scores(-change * meetings)
 
     def _update_controls(self, controls: Coefficients) -> None:
         """Learn what features of comparisons add, together with the scores."""
@@ -399,59 +430,65 @@ class Variational:
         moment[:, 0, :] += moved[:, None] * item
         item[:, 0] += moved
         moment[:, :, 0] += moved[:, None] * item
-        for part in slices(len(rows.user)):
-            rows.mean[part] += moved[rows.item[part]] - moved[rows.rival[part]]
 
-    def _share(self, stage: Callable[..., Any], among: int | tuple[int, int], *arguments: Any) -> None:
-        """Run a stage on ranges of users, items or rows, on all threads."""
-        first, last = among if isinstance(among, tuple) else (0, among)
-        if self._executor is None:
-            stage(first, last, *arguments)
-            return
-        bounds = np.linspace(first, last, 1 + 4 * self._threads).astype(np.int64)
-        list(self._executor.map(lambda first, last: stage(first, last, *arguments), bounds[:-1], bounds[1:]))
+        def move(part: Part) -> None:
+            at = part.rows
+            rows.mean[at] += moved[rows.item[at]] - moved[rows.rival[at]]
+
+        self._each(move)
+
+    def _pack(self) -> None:
+        """Pack what is believed of everybody."""
+        sizes = len(self.beliefs.user), len(self.beliefs.item), len(self.prior.user_mean)
+        if self._packed.user.shape[0] != sizes[0] or len(self._packed.twice) != sizes[2] * (sizes[2] + 1) // 2:
+            self._packed = Packed.empty(*sizes)
+        self._each(lambda part: pack_users(part.first, part.last, self.beliefs, self._packed))
+        pack_items(np.arange(sizes[1]), self.beliefs, self._packed)
+
+    def _update_users(self, mutual: float) -> None:
+        """Update users, who do not depend on each other."""
+        given = self.rows, self.beliefs, self._packed, self._expected(), mutual
+        self._each(lambda part: update_users(part.first, part.last, *given))
 
     def _update_items(self, mutual: float) -> None:
         """Update items in groups; those of a group see each other's old beliefs, so that threads may share them."""
         count = len(self._order)
         size = max(min(count // 16, _GROUP), count // _GROUPS, 1)
         beliefs, expected = self.beliefs, self._expected()
-        update: Any = partial(update_items if self.rivals else update_scores, self._users == 1)
-        if len(self.prior.user_mean) == 1:
-            update = update_biases
         worth_sharing = size * len(self._entries.row) > _WORTH_SHARING * count
         for start in range(0, count, size):
             group = self._order[start : start + size]
             mean = np.empty((len(group), beliefs.item.shape[1]))
             moment = np.empty((len(group), *beliefs.item_moment.shape[1:]))
-            share, given = np.empty(len(group)), (self.rows, self._entries, beliefs, expected, mutual)
+            share, given = (
+                np.empty(len(group)),
+                (self.rows, self._entries, beliefs, self._packed, expected, mutual, 0.0),
+            )
             if self._executor is None or not worth_sharing:
-                update(group, mean, moment, share, *given)
+                update_items(group, mean, moment, share, *given)
             else:
                 bounds = np.linspace(0, len(group), 1 + self._threads).astype(int)
                 parts = [(group[a:b], mean[a:b], moment[a:b], share[a:b], *given) for a, b in pairwise(bounds)]
-                list(self._executor.map(update, *zip(*parts, strict=True)))
+                list(self._executor.map(update_items, *zip(*parts, strict=True)))
             beliefs.item[group] = mean
             beliefs.item_moment[group] = moment
+            pack_items(group, beliefs, self._packed)
 
-    def _find_margins(self) -> None:
-        """Write mean and variance of the margins of all comparisons, by the factors alone."""
-        rows = self.rows
-        if len(self.prior.user_mean) == 1:  # the bias is the same for all
-            variance = self.beliefs.item_moment[:, 0, 0] - self.beliefs.item[:, 0] ** 2
-            self._share(bias_margins, len(rows.user), rows, self.beliefs.item[:, 0].copy(), np.maximum(variance, 0.0))
-            return
-        sides = rows.user, rows.item, rows.rival
-        self._share(margin_distribution, len(rows.user), *sides, self.beliefs, rows.mean, rows.variance)
+    def _find_margins(self) -> float:
+        """Write mean and variance of the margins of all comparisons by the factors; return how far they moved."""
+        self._pack()
+        given = self.rows, self.beliefs, self._packed
+        squares = self._each(lambda part: find_margins(part.rows.start, part.rows.stop, *given))
+        return float(np.sqrt(sum(squares) / self.total))
 
     def _update_pairings(self) -> None:
-        """Set the margins of pairings to what everything else leaves unexplained, and learn their variance.
+        """Fit the margins of pairings to the unexplained part, and learn their variance.
 
         Factors that are fitted to a row leave less of it unexplained than they would of a new one. So once they stay,
         the variance is that of what they leave when the row is taken out of them.
         """
         rows, pairings = self.rows, self.pairings
-        final = self.sweep > self._stages.pruned[-1]
+        final = self.sweep > self._stages.own
         information, linear = pairings.variance, pairings.mean  # until they are known, in the same place
         spread, left = (np.zeros(len(linear)) for _ in range(2)) if final else (information, linear)
         information[:], linear[:] = 0.0, 0.0
@@ -468,9 +505,9 @@ class Variational:
                 seen = curvature / (1 + curvature * (scale + unknown))
                 target = rows.slope[at] / curvature - own
                 mean, variance = divided(mean, rows.variance[at], seen, seen * target, left=1.0)
-                known = 1 / (1 / curvature + variance + unknown)
-                np.add.at(spread, pairing, known)
-                np.add.at(left, pairing, known * (target - mean))
+                precision = 1 / (1 / curvature + variance + unknown)
+                np.add.at(spread, pairing, precision)
+                np.add.at(left, pairing, precision * (target - mean))
         pairings.scale = variance_of(spread, left)
         pairings.variance += 1.0 / pairings.scale
         np.divide(1.0, pairings.variance, out=pairings.variance)
@@ -496,19 +533,19 @@ class Variational:
         user_mean: Any = self.prior.user_mean
         user_precision: Any = self.prior.user_precision
         if self._users > 1:
-            user, square = beliefs.user[self._asked], beliefs.user_moment[:, h, h][self._asked]
+            user, square = beliefs.user[self._has_data], beliefs.user_moment[:, h, h][self._has_data]
             user_mean = np.where(user_held, 1.0, user.mean(axis=0))
-            centre = user_mean if self._user_centre is None else self._user_centre[self._asked]
+            centre = user_mean if self._user_centre is None else self._user_centre[self._has_data]
             spread = _variance(square - 2 * user * centre + centre**2)
             user_precision = np.where(user_held, self._hold, 1.0 / _half_way(spread))
         rival_precision = np.where(rival_held, self._hold, 1.0 / tau)
         self.prior = Prior(user_mean, user_precision, 1.0 / _half_way(eta), rival_precision)
 
     def _find_centres(self) -> None:
-        """Find what the features predict, from what is believed; nothing before the priors are learnt."""
+        """Fit the predictions of features to the beliefs; nothing before the priors are learnt."""
         beliefs, k = self.beliefs, len(self.prior.user_mean)
         self._user_centre = self._item_centre = None
-        learns = self.sweep >= self._settled
+        learns = self.sweep >= self._stages.bounded
         user_held, rival_held = self._held(k)
         if self._user_side is not None:
             centre = np.tile(self.prior.user_mean, (len(beliefs.user), 1))
@@ -528,52 +565,19 @@ class Variational:
 
     # -- how many factors ---------------------------------------------------------------------------------------------
 
-    def _grow(self) -> None:
-        """Add the factors that come later, with scores near 0."""
-        beliefs, prior, k = self.beliefs, self.prior, len(self.prior.user_mean)
-        users, items, more = len(beliefs.user), len(beliefs.item), self._factors + 1 - k
-        if more <= 0:
-            return
-        rng = np.random.default_rng((self._seed, 9))
-        user_held, rival_held = (held[k:] for held in self._held(k + more))
-        user = np.where(user_held, 1.0, _SPREAD * (1 + rng.standard_normal((users, more))))
-        eta = _NEW_SPREAD * rng.standard_normal((items, more))
-        tau = np.where(rival_held, 1.0, np.abs(1 + _SPREAD * rng.standard_normal((items, more))))
-        first = np.concatenate((np.arange(k), k + more + np.arange(k)))
-
-        def grown(mean: Doubles, moment: Doubles, wider: Doubles, at: NDArray[np.int64]) -> Doubles:
-            result = _outer(wider)
-            result[:, at[:, None], at] += moment - _outer(mean)
-            return result
-
-        all_users = np.hstack((beliefs.user, user))
-        all_items = np.hstack((beliefs.item[:, :k], eta, beliefs.item[:, k:], tau))
-        user_moment = grown(beliefs.user, beliefs.user_moment, all_users, first[:k])
-        self.beliefs = Beliefs(
-            all_users, user_moment, all_items, grown(beliefs.item, beliefs.item_moment, all_items, first)
-        )
-        self.prior = Prior(
-            np.append(prior.user_mean, np.where(user_held, 1.0, _SPREAD)),
-            np.append(prior.user_precision, np.where(user_held, self._hold, 1.0)),
-            np.append(prior.item_precision, np.full(more, 1.0 / _NEW_VARIANCE)),
-            np.append(prior.rival_precision, np.where(rival_held, self._hold, _SPREAD**-2)),
-        )
-
     def _idle(self) -> NDArray[np.bool_]:
-        """Tell which factors carry nothing."""
-        beliefs, rows, k = self.beliefs, self.rows, len(self.prior.user_mean)
-        squares = np.zeros(k)
-        for start in range(0, len(rows.user), _AT_ONCE):
-            part = slice(start, start + _AT_ONCE)
-            item, rival = beliefs.item[rows.item[part]], beliefs.item[rows.rival[part]]
-            parts = beliefs.user[rows.user[part]] * (item[:, :k] * rival[:, k:] - rival[:, :k] * item[:, k:])
-            squares += rows.weight[part] @ parts**2
-        idle = np.sqrt(squares / self.total) < LEAST
+        """Return which factors are idle, by margins of an item and a rival drawn from all comparisons."""
+        beliefs, k = self.beliefs, len(self.prior.user_mean)
+        meetings = np.diff(self._entries.start)
+        eta, tau = beliefs.item[:, :k], beliefs.item[:, k:]
+        ends = [meetings @ product / meetings.sum() for product in (eta**2, tau**2, eta * tau)]
+        user = np.diff(self.rows.start) @ beliefs.user**2 / len(self.rows.user)
+        idle = np.sqrt(2 * user * (ends[0] * ends[1] - ends[2] ** 2)) < LEAST
         idle[0] = False
         return np.asarray(idle)
 
     def _move_to_bias(self) -> NDArray[np.bool_]:
-        """Add factors that are the same for everybody, and have rival factors of 1, to the bias; tell which."""
+        """Add factors that are equal for all users, with rival factors of 1, to the bias; return which."""
         prior, beliefs = self.prior, self.beliefs
         common = prior.rival_precision > STRAIGHT**-2
         common &= np.sqrt(prior.user_precision) * np.abs(prior.user_mean) > 1 / ALIKE
@@ -582,10 +586,10 @@ class Variational:
             at = np.concatenate(([0], np.flatnonzero(common)))
             weights = prior.user_mean[at]
             scores = beliefs.item[:, at] @ weights
-            for start in range(0, len(beliefs.item), _ROWS):
-                item, covariance = (array[start : start + _ROWS] for array in (beliefs.item, beliefs.item_moment))
+            for start in range(0, len(beliefs.item), _AT_ONCE):
+                item, covariance = (array[start : start + _AT_ONCE] for array in (beliefs.item, beliefs.item_moment))
                 covariance -= _outer(item)
-                item[:, 0] = scores[start : start + _ROWS]
+                item[:, 0] = scores[start : start + _AT_ONCE]
                 covariance[:, 0, :] = np.einsum("p,ipq->iq", weights, covariance[:, at, :])
                 covariance[:, :, 0] = np.einsum("p,iqp->iq", weights, covariance[:, :, at])
                 covariance += _outer(item)
@@ -594,29 +598,23 @@ class Variational:
 
     def _drop(self, dropped: NDArray[np.bool_]) -> None:
         """Go on without some factors."""
-        if dropped.any():
-            kept = np.flatnonzero(~dropped)
-            both = np.concatenate((kept, len(dropped) + kept))
-            self.beliefs = self.beliefs._replace(
-                user=np.ascontiguousarray(self.beliefs.user[:, kept]),
-                user_moment=np.ascontiguousarray(self.beliefs.user_moment[:, kept[:, None], kept]),
-            )
-            self.beliefs = self.beliefs._replace(
-                item=np.ascontiguousarray(self.beliefs.item[:, both]),
-                item_moment=np.ascontiguousarray(self.beliefs.item_moment[:, both[:, None], both]),
-            )
-            self.prior = Prior(*(values[kept] for values in self.prior))
+        kept, beliefs = np.flatnonzero(~dropped), self.beliefs
+        both = np.concatenate((kept, len(dropped) + kept))
+        users = beliefs.user[:, kept], beliefs.user_moment[:, kept[:, None], kept]
+        items = beliefs.item[:, both], beliefs.item_moment[:, both[:, None], both]
+        self.beliefs = Beliefs(*map(np.ascontiguousarray, (*users, *items)))
+        self.prior = Prior(*(values[kept] for values in self.prior))
 
     def _expect_of_unseen(self) -> None:
-        """Believe of users and items without comparisons what the prior says."""
+        """Set the beliefs about users and items without comparisons to the prior."""
         prior, k = self.prior, len(self.prior.user_mean)
         item = np.repeat([0.0, 1.0], k)[None] if self._item_centre is None else self._item_centre[~self._met]
         spread = np.diag(1.0 / np.concatenate((prior.item_precision, prior.rival_precision)))
         self.beliefs.item[~self._met] = item
         self.beliefs.item_moment[~self._met] = _outer(item) + spread
-        user = prior.user_mean[None] if self._user_centre is None else self._user_centre[~self._asked]
-        self.beliefs.user[~self._asked] = user
-        self.beliefs.user_moment[~self._asked] = _outer(user) + np.diag(1.0 / prior.user_precision)
+        user = prior.user_mean[None] if self._user_centre is None else self._user_centre[~self._has_data]
+        self.beliefs.user[~self._has_data] = user
+        self.beliefs.user_moment[~self._has_data] = _outer(user) + np.diag(1.0 / prior.user_precision)
 
     # -- checkpoints --------------------------------------------------------------------------------------------------
 
@@ -628,18 +626,19 @@ class Variational:
         arrays |= {"pairing_mean": pairings.mean, "pairing_variance": pairings.variance}
         if self.controls is not None:
             arrays["coefficients"] = self.controls.mean
-        values: dict[str, Any] = {"sweep": self.sweep, "trend": self.trend, "pairing_scale": pairings.scale}
+        values: dict[str, Any] = {name: getattr(self, name) for name in ("sweep", "quiet", "likelihood", "trend")}
+        values["pairing_scale"] = pairings.scale
         if own is not None:
             arrays["own_mean"] = own.mean
             values |= {"own_scale": own.scale, "own_precision": own.precision}
         return values, arrays
 
     def restore(self, values: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Go to a state that :meth:`state` gave, refusing arrays of other shapes or types and what is not finite."""
+        """Restore a state from :meth:`state`; raise on other shapes or types and on numbers that are not finite."""
         self.checked(values, arrays)()
 
     def checked(self, values: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Callable[[], None]:
-        """Return what goes to a state; one that is refused has changed nothing, and an older one can be used."""
+        """Return a function that restores a state; a state that is refused changes nothing."""
         k = len(arrays["prior_user_mean"])
         n, m, size = len(self.beliefs.user), len(self.beliefs.item), len(self.rows.user)
         shapes = {"user": (n, k), "user_moment": (n, k, k), "item": (m, 2 * k), "item_moment": (m, 2 * k, 2 * k)}
@@ -649,8 +648,8 @@ class Variational:
         if self.controls is not None:
             shapes["coefficients"] = self.controls.mean.shape
         sweep, own = int(values["sweep"]), None
-        numbers = {name: float(values[name]) for name in ("trend", "pairing_scale")}
-        if self._users > 1 and sweep > self._stages.own:
+        numbers = {name: float(values[name]) for name in ("trend", "pairing_scale", "likelihood")}
+        if "own_scale" in values:
             own = self.own or OwnScores(self.rows._replace(sites=np.empty((0, 3))), m)
             shapes["own_mean"] = own.mean.shape
             numbers |= {name: float(values[name]) for name in ("own_scale", "own_precision")}
@@ -670,7 +669,8 @@ class Variational:
                 raise ValueError(f"{name} is below 0")
 
         def go() -> None:
-            self.sweep, self.trend = sweep, numbers["trend"]
+            self.sweep, self.quiet = sweep, bool(values["quiet"])
+            self.trend, self.likelihood = numbers["trend"], numbers["likelihood"]
             self.beliefs = Beliefs(*(copies[name] for name in Beliefs._fields))
             self.prior = Prior(*(copies[f"prior_{name}"] for name in Prior._fields))
             for name in _OF_ROWS:
@@ -687,11 +687,6 @@ class Variational:
                 own.mean, own.scale, own.precision = copies["own_mean"], numbers["own_scale"], numbers["own_precision"]
 
         return go
-
-
-def _summed(count: int, of_part: Callable[[slice], float]) -> float:
-    """Return the sum of a function over slices of ``count`` numbers."""
-    return float(sum(map(of_part, slices(count))))
 
 
 def _variance(squares: Doubles, bias: bool = False) -> Doubles:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sadrec import Interactions
-from sadrec.evaluation.protocol import EvaluatedModel
+from sadrec.evaluation import EvaluatedModel
 from studies.baselines import make
 
 # Few factors, because two groups are one difference; enough steps for 1,536 cells.

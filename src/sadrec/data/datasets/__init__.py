@@ -6,26 +6,21 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import polars as pl
 
-from sadrec.data._columns import AUTO, Where, find_interactions
 from sadrec.data._text import first_line
-from sadrec.data.datasets import netflix
 from sadrec.data.datasets.archive import one_of_a_name, read_titles, unpacked
 from sadrec.data.datasets.download import DownloadError, cache_folder, fetch
 from sadrec.data.describe import Description
 from sadrec.data.interactions import Interactions
-from sadrec.data.tables import Table
 
-__all__ = ["PUBLISHED", "DownloadError", "cache_folder", "load", "load_split"]
+__all__ = ["PUBLISHED", "DownloadError", "cache_folder", "load"]
 
 log = logging.getLogger(__name__)
 
 PUBLISHED = {
     "movielens-1m": Description(6_040, 3_706, 1_000_209, 0.9553, (20, 23, 96, 556, 2_314)),
     "movielens-100k": Description(943, 1_682, 100_000, 1 - 100_000 / (943 * 1_682)),
-    "netflix": Description(10_000, 8_693, 1_044_318, 0.9880, (1, 6, 46, 400, 8_237)),
     "food-com": Description(17_482, 1_358, 145_431, 0.9939, (1, 1, 4, 30, 878)),
 }
 """The paper's table of properties; for MovieLens 100K the figures of its makers."""
@@ -78,11 +73,6 @@ DATASETS = {
         ("u.data",), ("u.item",), partial(_movielens, separator="|"),
         url=f"{_GROUPLENS}/ml-100k.zip", md5="0e33842e24a9c977be4e0107933c0723",
     ),
-    "netflix": _Dataset(
-        netflix.NEEDED, netflix.TITLES, netflix.netflix, ("n_users", "max_movie_id", "seed"),
-        by_hand="the Netflix Prize data (nf_prize_dataset.tar.gz at the Internet Archive, or "
-        "netflix-inc/netflix-prize-data at Kaggle), as it is or unpacked: mv_*.txt, or combined_data_*.txt",
-    ),
     "food-com": _Dataset(
         ("RAW_interactions.csv",), ("RAW_recipes.csv",), _food_com, ("top_users", "min_per_item"),
         by_hand="RAW_interactions.csv (shuyangli94/food-com-recipes-and-user-interactions at Kaggle)",
@@ -96,14 +86,13 @@ def load(name: str, path: str | Path | None = None, **selection: Any) -> Interac
     Parameters
     ----------
     name
-        "movielens-1m", "movielens-100k", "netflix" or "food-com".
+        "movielens-1m", "movielens-100k" or "food-com".
     path
         The original file, archive or folder, or a folder with ``ratings.parquet``. Without it the cache folder
-        (``SADREC_CACHE``, or the user's cache) is used, and MovieLens fetched into it; the other two cannot be fetched
+        (``SADREC_CACHE``, or the user's cache) is used, and MovieLens fetched into it; Food.com cannot be fetched
         without an account.
     **selection
-        "netflix": ``n_users=10_000`` drawn at random with ``seed=0``, ``max_movie_id=8_921``. "food-com":
-        ``top_users=20_000``, then recipes with ``min_per_item=50``. ``None`` for a limit takes all.
+        "food-com": ``top_users=20_000``, then recipes with ``min_per_item=50``. ``None`` for a limit takes all.
 
     Returns
     -------
@@ -116,7 +105,7 @@ def load(name: str, path: str | Path | None = None, **selection: Any) -> Interac
     >>> load("movielens-2m")
     Traceback (most recent call last):
         ...
-    ValueError: unknown data set 'movielens-2m': choose 'movielens-1m', 'movielens-100k', 'netflix' or 'food-com'
+    ValueError: unknown data set 'movielens-2m': choose 'movielens-1m', 'movielens-100k' or 'food-com'
     """
     if name not in DATASETS:
         *most, last = map(repr, DATASETS)
@@ -131,14 +120,10 @@ def load(name: str, path: str | Path | None = None, **selection: Any) -> Interac
             f"{name} cannot be fetched without an account: get {dataset.by_hand}, and put it into {place}, "
             "or pass its path"
         )
-    if odd := sorted(set(selection) - set(dataset.selection)):
-        known = " or ".join(map(repr, dataset.selection)) or "nothing"
-        raise TypeError(f"{name} is not selected by {odd[0]!r}: {known} can be given")
+    if foreign := sorted(set(selection) - set(dataset.selection)):
+        choices = " or ".join(map(repr, dataset.selection)) or "nothing"
+        raise TypeError(f"{name} is not selected by {foreign[0]!r}: {choices} can be given")
     if is_parquet_folder(place):
-        if selection and name == "netflix":
-            raise ValueError(
-                f"{place} holds a sample already ({', '.join(selection)} cannot be chosen): name the original"
-            )
         data = parquet_folder(place)
         if name == "food-com":
             data = data.filter(**{"top_users": 20_000, "min_per_item": 50, **selection})
@@ -148,10 +133,9 @@ def load(name: str, path: str | Path | None = None, **selection: Any) -> Interac
     if not selection:
         here, published = data.describe(), PUBLISHED[name]
         counts = {what: (getattr(here, what), getattr(published, what)) for what in ("users", "items", "ratings")}
-        said = ", ".join(f"{ours:,} {what} (published {theirs:,})" for what, (ours, theirs) in counts.items())
-        # A random sample differs from the published one.
-        same = name == "netflix" or all(ours == theirs for ours, theirs in counts.values())
-        log.log(logging.INFO if same else logging.WARNING, "%s: %s", name, said)
+        shown = ", ".join(f"{ours:,} {what} (published {theirs:,})" for what, (ours, theirs) in counts.items())
+        same = all(ours == theirs for ours, theirs in counts.values())
+        log.log(logging.INFO if same else logging.WARNING, "%s: %s", name, shown)
     return data
 
 
@@ -161,61 +145,9 @@ def is_parquet_folder(path: Path) -> bool:
 
 
 def parquet_folder(path: Path) -> Interactions:
-    """Read all ratings, whatever split they belong to, and the titles in ``items.parquet`` where it is there."""
+    """Read all ratings, whatever split they belong to, and the titles in ``items.parquet`` if it exists."""
     data = Interactions.read(path / "ratings.parquet")
     if (path / "items.parquet").is_file():
         items = pl.read_parquet(path / "items.parquet", columns=["item", "title"])
         data = data.with_titles(dict(items.select("item", pl.col("title").fill_null("")).iter_rows()))
     return data
-
-
-def load_split(path: str | Path, *, column: str = "split", train: str = "train") -> tuple[Interactions, Interactions]:
-    """Read interactions together with the split that was published with them.
-
-    Parameters
-    ----------
-    path
-        A file with columns user, item, rating and ``column``, or a folder with such a ``ratings.parquet``.
-    column
-        Name of the column that tells the part of each row.
-    train
-        Its value in rows to train on; all others are held out.
-
-    Returns
-    -------
-    train, held_out
-        Both with the users, items and shape of the whole.
-    """
-    path = Path(path).expanduser()
-    folder = path.is_dir()
-    data = parquet_folder(path) if folder else Interactions.read(path)
-
-    def choose(columns: list[str]) -> dict[str, str]:
-        if column not in columns:
-            raise ValueError(f"it has no column {column!r} to tell its parts; it has {', '.join(columns)}")
-        return {**find_interactions(columns, AUTO, AUTO, None, None), "part": column}
-
-    with Table(path / "ratings.parquet" if folder else path) as table:
-        rows = pl.concat(table.read(choose, (), _Rows).frames)
-    parts = rows["part"].unique().to_list()
-    if train not in parts:
-        raise ValueError(f"no row of {path} has {column} = {train!r}; there are {', '.join(map(repr, parts))}")
-    held = rows.filter(pl.col("part") != train)
-    width = data.shape[1]
-    starts = np.repeat(np.arange(data.shape[0]), np.diff(data.matrix.indptr)) * width
-    cells = data.user_ids.positions(held["user"]) * width + data.item_ids.positions(held["item"])
-    mask = np.zeros(len(data), dtype=np.bool_)
-    mask[np.searchsorted(starts + data.matrix.indices, cells)] = True
-    return data._divide(mask)
-
-
-class _Rows:
-    """Takes the rows as they are."""
-
-    def __init__(self) -> None:
-        self.frames: list[pl.DataFrame] = []
-        self.rows = 0
-
-    def add(self, columns: dict[str, pl.Series], where: Where) -> None:
-        self.frames.append(pl.DataFrame(columns).with_columns(pl.col("part").cast(pl.String)))
-        self.rows += len(columns["part"])

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import IO
 
-from sadrec._progress import Bar
+from sadrec._core.progress import Bar
 from sadrec.data._text import expansion_limit, too_large
 
 _ARCHIVE = re.compile(r"\.(zip|tar|tgz|tar\.\w+)$")
@@ -23,7 +23,7 @@ _DAMAGE = (zipfile.BadZipFile, tarfile.ReadError, gzip.BadGzipFile, zlib.error, 
 
 @contextmanager
 def unpacked(path: Path, needed: tuple[str, ...], also: tuple[str, ...] = ()) -> Iterator[list[list[Path]]]:
-    """Give the files that fit each pattern, sorted by name; those of an archive as copies in a temporary folder.
+    """Yield the files that match each pattern, sorted by name; files of an archive are copied to a temporary folder.
 
     At least one file fits one of ``needed``. An error about a copy names the archive instead of the temporary folder.
     """

@@ -1,4 +1,4 @@
-"""Fetching published files once: cached, checked, never left half-written, and continued after a failure.
+"""Download published files once: cached, verified, written whole, resumed after a failure.
 
 The last is why this is not left to pooch, which starts a broken download again.
 """
@@ -12,9 +12,8 @@ from functools import partial
 from http.client import HTTPException
 from pathlib import Path
 
-from platformdirs import user_cache_path
-
-from sadrec._progress import Bar
+from sadrec._core.folders import user_cache
+from sadrec._core.progress import Bar
 
 _CHUNK = 2**16
 _SECONDS = 30
@@ -27,7 +26,7 @@ class DownloadError(OSError):
 def cache_folder() -> Path:
     """Return the folder for fetched files: ``SADREC_CACHE``, or else the user's cache."""
     chosen = os.environ.get("SADREC_CACHE")
-    return Path(chosen).expanduser() if chosen else user_cache_path("sadrec", appauthor=False)
+    return Path(chosen).expanduser() if chosen else user_cache()
 
 
 def fetch(url: str, md5: str, *, folder: Path | None = None, progress: bool = True) -> Path:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec._types import Doubles
+from sadrec._core.types import Doubles
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Hits:
             return np.asarray(total / filled.sum(axis=1), dtype=np.float64)
 
     def exposure(self, n_items: int) -> NDArray[np.int64]:
-        """How often each item of the catalogue is recommended."""
+        """Number of recommendations of each item of the catalogue."""
         return np.bincount(self.items[self.items >= 0], minlength=n_items)
 
 

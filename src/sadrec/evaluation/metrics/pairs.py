@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec._types import Doubles
+from sadrec._core.types import Doubles
 
 # A probability of exactly 0 for what happened would make one pair decide the average of all.
 FLOOR = 1e-15
@@ -20,7 +20,7 @@ def mean_by(group: NDArray[Any], values: NDArray[Any], groups: int) -> Doubles:
 
 
 @dataclass(frozen=True)
-class Pairs:
+class RatedPairs:
     """Pairs (held-out item o, item j kept in training), grouped into cases: one case is one (user, o)."""
 
     margin: NDArray[Any]  # x_uoj
@@ -54,7 +54,7 @@ class Pairs:
         return np.where(self.outcome < 0, 1.0 - p, p)
 
 
-def mean_margin(pairs: Pairs) -> Doubles:
+def mean_margin(pairs: RatedPairs) -> Doubles:
     r"""Mean margin in the direction of the user's ratings, per case.
 
     .. math:: \frac{1}{|I_u| - 1} \sum_{j \in I_u, j \ne o} x_{uoj} 1(o \succ j) + x_{ujo} 1(j \succ o)
@@ -65,13 +65,13 @@ def mean_margin(pairs: Pairs) -> Doubles:
 
     Examples
     --------
-    >>> mean_margin(Pairs(np.array([2.0, -1.0, 5.0]), np.array([1, 1, 0]), np.zeros(3, int), 1))
+    >>> mean_margin(RatedPairs(np.array([2.0, -1.0, 5.0]), np.array([1, 1, 0]), np.zeros(3, int), 1))
     array([0.33333333])
     """
     return pairs.mean(pairs.oriented)
 
 
-def match(pairs: Pairs) -> Doubles:
+def match(pairs: RatedPairs) -> Doubles:
     r"""Share of all pairs ordered as the user's ratings order them, per case.
 
     .. math:: \frac{1}{|I_u| - 1} \sum_{j \in I_u, j \ne o} 1(x_{uoj} > 0) 1(o \succ j) + 1(x_{ujo} > 0) 1(j \succ o)
@@ -82,13 +82,13 @@ def match(pairs: Pairs) -> Doubles:
 
     Examples
     --------
-    >>> match(Pairs(np.array([2.0, -1.0, -4.0, 5.0]), np.array([1, 1, -1, 0]), np.zeros(4, int), 1))
+    >>> match(RatedPairs(np.array([2.0, -1.0, -4.0, 5.0]), np.array([1, 1, -1, 0]), np.zeros(4, int), 1))
     array([0.5])
     """
     return pairs.mean(pairs.oriented > 0)
 
 
-def unequal_accuracy(pairs: Pairs) -> Doubles:
+def unequal_accuracy(pairs: RatedPairs) -> Doubles:
     r"""Accuracy over the pairs whose ratings differ, per case; a case without one has none (NaN).
 
     .. math:: \frac{1}{|\{j: r_{uj} \ne r_{uo}\}|} \sum_{j: r_{uj} \ne r_{uo}}
@@ -99,14 +99,14 @@ def unequal_accuracy(pairs: Pairs) -> Doubles:
 
     Examples
     --------
-    >>> unequal_accuracy(Pairs(np.array([2.0, -1.0, 0.0, 5.0]), np.array([1, 1, -1, 0]), np.zeros(4, int), 1))
+    >>> unequal_accuracy(RatedPairs(np.array([2.0, -1.0, 0.0, 5.0]), np.array([1, 1, -1, 0]), np.zeros(4, int), 1))
     array([0.5])
     """
     oriented = pairs.oriented
     return pairs.mean((oriented > 0) + 0.5 * np.equal(oriented, 0), where=pairs.unequal)
 
 
-def rated_brier(pairs: Pairs) -> Doubles:
+def rated_brier(pairs: RatedPairs) -> Doubles:
     r"""Mean squared error of the probability given to what happened, over unequally rated pairs, per case.
 
     .. math:: \frac{1}{|\{j: r_{uj} \ne r_{uo}\}|} \sum_{j: r_{uj} \ne r_{uo}} (1 - p_{uj})^2
@@ -117,13 +117,13 @@ def rated_brier(pairs: Pairs) -> Doubles:
     Examples
     --------
     >>> p = np.array([0.5, 0.9])
-    >>> rated_brier(Pairs(np.array([0.0, 2.2]), np.array([1, 1]), np.zeros(2, int), 1, p)).round(3)
+    >>> rated_brier(RatedPairs(np.array([0.0, 2.2]), np.array([1, 1]), np.zeros(2, int), 1, p)).round(3)
     array([0.13])
     """
     return pairs.mean((1.0 - pairs.of_winner) ** 2, where=pairs.unequal)
 
 
-def rated_log_loss(pairs: Pairs) -> Doubles:
+def rated_log_loss(pairs: RatedPairs) -> Doubles:
     r"""Mean negative log probability of what happened, over unequally rated pairs, per case.
 
     .. math:: -\frac{1}{|\{j: r_{uj} \ne r_{uo}\}|} \sum_{j: r_{uj} \ne r_{uo}} \log p_{uj}
@@ -134,7 +134,7 @@ def rated_log_loss(pairs: Pairs) -> Doubles:
     Examples
     --------
     >>> p = np.array([0.5, 0.5])
-    >>> rated_log_loss(Pairs(np.zeros(2), np.array([1, -1]), np.zeros(2, int), 1, p)).round(4)
+    >>> rated_log_loss(RatedPairs(np.zeros(2), np.array([1, -1]), np.zeros(2, int), 1, p)).round(4)
     array([0.6931])
     """
     return pairs.mean(-np.log(np.maximum(pairs.of_winner, FLOOR)), where=pairs.unequal)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec._types import Doubles
+from sadrec._core.types import Doubles
 from sadrec.evaluation.metrics.pairs import FLOOR, mean_by
 
 
@@ -36,7 +36,7 @@ class Contest:
 
     @property
     def sampled(self) -> NDArray[np.int64]:
-        """How many items were sampled, per case."""
+        """Number of sampled items, per case."""
         return np.bincount(self.case, minlength=self.cases)
 
     def count(self, where: NDArray[np.bool_]) -> NDArray[np.int64]:

@@ -4,18 +4,20 @@ import { ask, listen } from "./api.js";
 import { arena, TITLES } from "./arena.js";
 import { duel } from "./duel.js";
 import { el, fresh, plural, show } from "./dom.js";
+import { lists } from "./lists.js";
 import { nemesis } from "./nemesis.js";
 import { ring } from "./ring.js";
 import { slate } from "./slate.js";
 import { fromHash, visitor } from "./state.js";
+import { speak, spoken } from "./words.js";
 import { worth } from "./worth.js";
 
-const PANELS = { duel, ring, slate, nemesis, worth };
-const NAMES = { duel: "This or that", ring: "Ring", slate: "Slate", nemesis: "Nemesis", worth: "Is it worth it?" };
+const PANELS = { duel, lists, ring, slate, nemesis, worth };
+const NAMES = { duel: "", lists: "Lists", ring: "Ring", slate: "Slate", nemesis: "Nemesis", worth: "Is it worth it?" };
 const tabs = document.querySelector(".tabs ul");
 const main = document.getElementById("panel");
 const notice = document.getElementById("notice");
-let known = Promise.resolve(); // until it is known what is served, no panel can be chosen
+let ready = Promise.resolve(); // no panel can be chosen before the model is described
 let current = null;
 let showing = null;
 let first = true;
@@ -38,9 +40,9 @@ for (const panel of Object.keys(TITLES)) {
 const say = (kind, ...words) => show(notice, el("p", { class: kind }, words));
 
 async function open() {
-  await known;
+  await ready;
   const { panel, values } = fromHash();
-  const chosen = Object.hasOwn(PANELS, panel) ? panel : contest ? "leaderboard" : "duel";
+  const chosen = Object.hasOwn(PANELS, panel) ? panel : contest ? "leaderboard" : "lists";
   showing?.abort();
   current?.stop();
   showing = new AbortController();
@@ -81,11 +83,11 @@ function failed(error) {
 
 function askForKey(refused) {
   return new Promise((done) => {
-    const [field, told] = [fresh("key"), fresh("told")];
+    const [field, hint] = [fresh("key"), fresh("hint")];
     const input = el("input", { id: field, type: "password", autocomplete: "off", required: true,
-      "aria-invalid": refused && "true", "aria-describedby": refused && told });
+      "aria-invalid": refused && "true", "aria-describedby": refused && hint });
     const form = el("form", { class: "key" }, el("label", { for: field }, "This service asks for an API key"), input, el("button", { type: "submit" }, "Use it"),
-      refused && el("p", { role: "alert", id: told }, "That key is not known."));
+      refused && el("p", { role: "alert", id: hint }, "That key is not known."));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       show(notice);
@@ -102,10 +104,10 @@ listen({
   away: () => say("away", "The service does not answer. This page keeps asking, and nothing you did is lost."),
   back: () => say("back", "The service is back."),
   changed: () => {
-    say("changed", "A new model is served since your last question. What you see is computed anew.");
+    say("changed", "A new model is served since your last question. What you see is computed again.");
     clearTimeout(renewed); // several workers may exchange it one after the other
     renewed = setTimeout(() => {
-      known = served();
+      ready = served();
       open();
     }, 300);
   },
@@ -115,10 +117,13 @@ listen({
 async function served() {
   const model = await ask("describe");
   contest = model.comparisons;
-  const names = contest ? [...Object.keys(TITLES), "ring", "slate", "nemesis", "worth", "duel"] : ["duel", "ring", "slate", "nemesis", "worth"];
+  const single = contest && model.users === 1;
+  speak(single ? "contests" : "taste");
+  NAMES.duel = spoken.duel.title;
+  const names = contest ? [...Object.keys(TITLES), "ring", "slate", ...(single ? [] : ["nemesis"]), "worth", "duel"] : ["lists", "duel", "ring", "slate", "nemesis", "worth"];
   show(tabs, names.map((panel) => el("li", {}, el("a", { href: `#/${panel}` }, NAMES[panel]))));
   show(document.getElementById("served"),
-    `${model.class_name}\u00a0· ${plural(model.users, "user")}\u00a0· ${plural(model.items, "item")}\u00a0· ${plural(model.factors, "factor")}\u00a0· `,
+    `${model.class_name}\u00a0· ${single ? "" : `${plural(model.users, "user")}\u00a0· `}${plural(model.items, "item")}\u00a0· ${plural(model.factors, "factor")}\u00a0· `,
     el("abbr", { title: `The checksum of the model's file: ${model.model}` }, String(model.model).slice(0, 8)));
   if (!model.rivals) say("changed", "This model has T = 1 (BPR): a score for every item. There are no cycles in it, and every panel says so.");
 }
@@ -131,5 +136,5 @@ addEventListener("unhandledrejection", (event) => {
     say("away", event.reason.message);
   }
 });
-known = served().catch((error) => say("away", error.message));
+ready = served().catch((error) => say("away", error.message));
 open();

@@ -39,12 +39,24 @@ const COLUMNS = [
   { key: "unexplained", shown: "Unexplained", of: (row) => -row.unexplained },
 ];
 
+/** The place of each item, and who shares one: the best rank that it may have, and no better than that of a stronger item. */
+function places(rows) {
+  const [place, shared, tied] = [new Map(), new Map(), new Set()];
+  let least = 1;
+  for (const row of [...rows].sort((one, other) => one.rank - other.rank)) {
+    least = Math.max(least, row.rank_lower ?? row.rank);
+    place.set(row.item, least);
+    shared.set(least, [...(shared.get(least) ?? []), row.item]);
+  }
+  for (const items of shared.values()) if (items.length > 1) for (const item of items) tied.add(item);
+  return [place, tied];
+}
+
 function leaderboard(report, words) {
   const rows = report.leaderboard;
   const sure = rows.length > 0 && rows[0].lower !== null;
   const counted = rows.length > 0 && rows[0].wins !== null;
-  const places = new Map();
-  if (sure) for (const row of rows) places.set(row.rank_lower, (places.get(row.rank_lower) ?? 0) + 1);
+  const [place, tied] = places(rows);
   const ends = rows.flatMap((row) => (sure ? [row.lower, row.upper] : [row.strength]));
   const [low, high] = ends.reduce(([a, b], end) => [Math.min(a, end), Math.max(b, end)], [0, 0]);
   const at = (value) => 4 + (192 * (value - low)) / (high - low || 1);
@@ -54,7 +66,7 @@ function leaderboard(report, words) {
   const field = fresh("search");
   const search = el("input", { id: field, type: "search", autocomplete: "off", on: { input: () => { most = SHOWN; draw(); } } });
   const body = el("tbody");
-  const more = el("p", { class: "tools" });
+  const tools = el("p", { class: "tools" });
   const heads = columns.map((column) => el("th", { scope: "col", "data-column": column.key }, el("button", {
     type: "button", class: "link", on: { click: () => { sorted = column.key; draw(); announce(`Sorted by ${column.shown}.`); } } }, column.shown)));
   heads.splice(3, 0, el("th", { scope: "col" }, "Interval"));
@@ -65,9 +77,8 @@ function leaderboard(report, words) {
     svg("circle", { cx: at(row.strength), cy: 8, r: 4 }));
 
   function line(row) {
-    const tied = sure && places.get(row.rank_lower) > 1;
     return el("tr", {},
-      el("td", { class: "rank" }, tied && [el("span", { "aria-hidden": "true" }, "="), hiddenWord("tied ")], sure ? whole(row.rank_lower) : whole(row.rank),
+      el("td", { class: "rank" }, tied.has(row.item) && [el("span", { "aria-hidden": "true" }, "="), hiddenWord("tied ")], whole(place.get(row.item)),
         sure && row.rank_upper > row.rank_lower && el("span", { class: "quiet" }, ` (${range(row.rank_lower, row.rank_upper)})`)),
       el("th", { scope: "row" }, label(report, row.item)),
       el("td", { class: "figure" }, number("strength", row.strength, signed(row.strength))),
@@ -89,16 +100,16 @@ function leaderboard(report, words) {
       else head.removeAttribute("aria-sort");
     }
     show(body, fitting.slice(0, most).map(line));
-    show(more, !fitting.length && "No item has this in its name.", fitting.length > most && el("button", {
+    show(tools, !fitting.length && "No item has this in its name.", fitting.length > most && el("button", {
       type: "button", on: { click: () => { most += SHOWN; draw(); } } }, `Show more (${whole(fitting.length - most)} are left)`));
   }
 
   draw();
   return el("div", { class: "panel-leaderboard" }, heading("Leaderboard", words.leaderboard),
     el("p", {}, el("label", { for: field }, "Find an item "), search),
-    el("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Leaderboard" }, el("table", { class: "board" }, el("thead", {}, el("tr", {}, heads)), body)), more,
+    el("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Leaderboard" }, el("table", { class: "board" }, el("thead", {}, el("tr", {}, heads)), body)), tools,
     el("p", { class: "quiet" }, "Strength is the mean margin over all items, in log-odds. ",
-      sure ? `An interval holds the true strength, or rank, with a probability of ${percent(report.level)}; items with = share the best rank that they may have. `
+      sure ? `An interval holds the true strength, or rank, with a probability of ${percent(report.level)}; items with = share a rank. `
         : "This model does not know how sure it is, so there are no intervals. ",
       `Unexplained is the share of an item's margins that no score explains: what it owes to single ${words.rival}s.`));
 }
@@ -115,7 +126,7 @@ function pairSentence(report, words, i, j) {
 
 function matchups(report, words) {
   const size = report.items.length;
-  const told = el("figcaption", { "aria-live": "polite" }, "Choose a cell: point at it, or use the arrow keys.");
+  const caption = el("figcaption", { "aria-live": "polite" }, "Choose a cell: point at it, or use the arrow keys.");
   const cell = 10;
   const chosen = svg("rect", { width: cell, height: cell, class: "chosen" });
   chosen.setAttribute("visibility", "hidden");
@@ -124,8 +135,8 @@ function matchups(report, words) {
     chosen.setAttribute("visibility", "visible");
     chosen.setAttribute("x", column * cell);
     chosen.setAttribute("y", row * cell);
-    if (row === column) show(told, label(report, report.items[row]));
-    else show(told, pairSentence(report, words, row, column));
+    if (row === column) show(caption, label(report, report.items[row]));
+    else show(caption, pairSentence(report, words, row, column));
   };
   const map = svg("svg", { viewBox: `0 0 ${size * cell} ${size * cell}`, class: "heat", role: "img", tabindex: "0",
     "aria-label": `Match-ups of the ${plural(size, "strongest item")}: rows against columns` });
@@ -155,7 +166,7 @@ function matchups(report, words) {
     tell();
   });
   return el("div", { class: "panel-matchups" }, heading("Match-ups", words.matchups),
-    el("figure", {}, map, told),
+    el("figure", {}, caption, map),
     el("p", { class: "quiet" }, `The row's chance against the column: warm if it is above one half, cool below. Rows and columns are in order of strength, ${size < report.leaderboard.length ? `of the ${size} strongest` : "of all items"}`,
       report.games ? `; a dot marks two that nobody has ${words.met}.` : ".", " What is warm below the diagonal goes against the order."));
 }
@@ -183,7 +194,7 @@ function counters(report, words, given) {
     const won = rivals.filter((rival) => chance(rival) > 0.5).sort((a, b) => chance(b) - chance(a));
     const lost = rivals.filter((rival) => chance(rival) < 0.5).sort((a, b) => chance(a) - chance(b));
     show(result, el("p", { class: "big" }, label(report, report.items[place])), el("div", { class: "split even" },
-      list(`What it ${words.beaten}`, place, lost, `It ${words.beaten} none of these.`), list(`What it ${words.beats}`, place, won, `It ${words.beats} none of these.`)));
+      list(words.beaten, place, lost, words.unbeaten), list(`What it ${words.beats}`, place, won, `It ${words.beats} none of these.`)));
   }
 
   draw(start);
@@ -200,7 +211,7 @@ function rings(report, words) {
       el("ol", { class: "ring-steps" }, cycle.path.map((item, step) => el("li", {}, label(report, item), ` ${words.beats} `, label(report, cycle.path[(step + 1) % cycle.path.length]),
         " ", number("step", cycle.probabilities[step], half(cycle.probabilities[step])))))))
       : el("p", { class: "big" }, "No ring is probable: an order fits."),
-    el("p", {}, "No order explains ", number("unexplained", report.unexplained, percent(report.unexplained)), " of the margins, in squares."),
+    el("p", {}, "No ranking explains ", number("unexplained", report.unexplained, percent(report.unexplained)), " of the squared margins."),
     report.nash.length > 1 && [el("h2", {}, "The mixture that nothing beats"),
       el("p", {}, "Choose at random with these shares, and no single item wins more than half against you (the Nash mixture)."),
       el("ol", { class: "counters" }, report.nash.slice().sort((one, other) => other.share - one.share).map((one) => el("li", {}, label(report, one.item), " ", number("share", one.share, percent(one.share)))))]);

@@ -36,8 +36,8 @@ export function remember(item) {
   if (item && item.item !== undefined) titles.set(keyOf(item.item), item);
   return item;
 }
-export const known = (id) => titles.get(keyOf(id));
-export const titleOf = (id) => known(id)?.title || String(id);
+export const entryOf = (id) => titles.get(keyOf(id));
+export const titleOf = (id) => entryOf(id)?.title || String(id);
 export const sameId = (one, other) => keyOf(one) === keyOf(other);
 
 /** The title of an item, isolated so that a title in another direction of writing does not turn the sentence. */
@@ -47,7 +47,7 @@ export function name(id) {
 }
 
 export function picture(id, kind = null) {
-  const source = known(id)?.picture;
+  const source = entryOf(id)?.picture;
   if (!source) return null;
   return el("img", { src: source, alt: "", class: kind, loading: "lazy", referrerpolicy: "no-referrer",
     on: { error: (event) => event.target.remove() } });
@@ -65,10 +65,10 @@ export function cut(text, most) {
 
 const minus = (text) => text.replace("-", "−");
 
-export function percent(value, more = 0) {
-  if (!more && value > 0.995 && value < 1) return "over 99\u202f%";
-  if (!more && value > 0 && value < 0.0005) return "under 0.1\u202f%";
-  return `${(100 * value).toFixed(more + (value > 0 && value < 0.01 ? 1 : 0))}\u202f%`;
+export function percent(value, extra = 0) {
+  if (!extra && value > 0.995 && value < 1) return "over 99\u202f%";
+  if (!extra && value > 0 && value < 0.0005) return "under 0.1\u202f%";
+  return `${(100 * value).toFixed(extra + (value > 0 && value < 0.01 ? 1 : 0))}\u202f%`;
 }
 /** How sure the model is, from draws: however many agree, it is never quite 0 or 1. */
 export const certainty = (value) => percent(Math.min(Math.max(value, 1e-4), 1 - 1e-4));
@@ -81,7 +81,7 @@ export function ordinal(place) {
   return `${whole(place)}${tail}`;
 }
 
-/** A number as people read it, with the number itself, and what it is, beside it. */
+/** A number as people read it, with the number itself, and what it is, in the markup. */
 export const number = (what, value, shown) => el("data", { value, "data-what": what }, shown);
 
 // -- small parts -------------------------------------------------------------------------------------------------

@@ -6,14 +6,13 @@ import {
 } from "./dom.js";
 import { ringPlot } from "./ringplot.js";
 import { about, pairs, replace, toHash, visitor } from "./state.js";
+import { spoken } from "./words.js";
 
 const [ENOUGH, SHOWN] = [20, 10];
 const LONGEST = 200;
 
 const REASONS = {
-  new: "Of all pairs, your answer to this one tells most.",
   step: "Your answers hint at a cycle, and this is the step of it that is least sure.",
-  cycle: "Asked again: your answers form a cycle here. Is it your taste, or was one a slip?",
   surprise: "Asked again: this answer does not fit your others. Nothing wrong with that.",
 };
 
@@ -29,16 +28,15 @@ export function duel(values) {
   const question = el("section", { class: "duel", "aria-labelledby": "which" });
   const list = el("ol", { class: "places" });
   const sure = el("p", { class: "sure" });
-  const said_ = el("p", { class: "said", role: "status" });
+  const message = el("p", { class: "status", role: "status" });
   const doubts = el("section", { "aria-live": "polite", class: "doubts" });
-  const taste = el("section", { class: "taste", "aria-label": "Your taste" });
+  const taste = el("section", { class: "taste", "aria-label": spoken.duel.end });
   const node = el("div", { class: "panel-duel" },
-    heading("This or that", `Choose between two items, again and again. The page asks what tells it most, learns from
-      every answer, and says how sure it is.`),
+    heading(spoken.duel.title, spoken.duel.lead),
     el("div", { class: "split" },
-      el("div", {}, question, said_, doubts),
+      el("div", {}, question, message, doubts),
       el("section", { class: "list", "aria-labelledby": "list" },
-        el("h2", { id: "list" }, "Your list so far"), sure, list)),
+        el("h2", { id: "list" }, spoken.duel.list), sure, list)),
     taste);
 
   const keep = () => {
@@ -73,10 +71,10 @@ export function duel(values) {
       const body = { ...about(answers), N: SHOWN };
       shown = await ask("visitor", { body, signal });
       if (skipped.length && shown.question) {
-        const asked = (one) => skipped.some(([a, b]) => sameId(a, one.item.item) && sameId(b, one.rival.item));
-        if (asked(shown.question)) {
-          const more = await ask("question", { body: { ...about(answers), N: Math.min(100, skipped.length + 1) }, signal });
-          shown.question = more.questions.find((one) => !asked(one)) ?? null;
+        const wasSkipped = (one) => skipped.some(([a, b]) => sameId(a, one.item.item) && sameId(b, one.rival.item));
+        if (wasSkipped(shown.question)) {
+          const batch = await ask("question", { body: { ...about(answers), N: Math.min(100, skipped.length + 1) }, signal });
+          shown.question = batch.questions.find((one) => !wasSkipped(one)) ?? null;
         }
       }
     } finally {
@@ -89,7 +87,7 @@ export function duel(values) {
     drawDoubts();
     if (ended || answers.length >= ENOUGH) drawTaste();
     else show(taste);
-    if (note) show(said_, note);
+    if (note) show(message, note);
   }
 
   function answer(winner, loser, chance) {
@@ -99,11 +97,11 @@ export function duel(values) {
     const first = [name(winner), " it is. Before you said so, the model gave that ", number("expected", chance, percent(chance)), "."];
     learn(first).then(() => {
       const best = shown.items[0];
-      if (best) said_.append(" ", name(best.item), " leads your list.");
+      if (best) message.append(" ", name(best.item), spoken.duel.leads);
       question.querySelector("button.card")?.focus({ preventScroll: true });
     }).catch((error) => {
       if (undoable()) takeBack();
-      if (error.name !== "AbortError") show(said_, error.message);
+      if (error.name !== "AbortError") show(message, error.message);
     });
   }
 
@@ -130,8 +128,8 @@ export function duel(values) {
     const next = shown.question;
     const done = answers.length;
     const count = el("p", { class: "count" }, done
-      ? [number("answers", done, plural(done, "answer")), done < ENOUGH ? ` of about ${ENOUGH}.` : "."]
-      : `About ${ENOUGH} answers are enough; from 5 on you can look at your taste.`,
+      ? [number("answers", done, plural(done, spoken.duel.answer, spoken.duel.answers)), done < ENOUGH ? ` of about ${ENOUGH}.` : "."]
+      : `About ${ENOUGH} ${spoken.duel.answers} are enough; from 5 on you can look at the outcome.`,
       logged && " This service keeps your answers, without a name, to learn from them, once you leave this panel; until then you can undo them.");
     const tools = el("div", { class: "tools" },
       next && el("button", { type: "button", on: { click: skip } }, "Neither, ask another"),
@@ -141,7 +139,7 @@ export function duel(values) {
         ended = true;
         drawTaste();
         taste.querySelector("h2").focus();
-      } } }, "Show my taste"));
+      } } }, spoken.duel.show));
     if (!next) {
       show(question, el("h2", { id: "which" }, "There is nothing left to ask"), count, tools);
       return;
@@ -150,12 +148,12 @@ export function duel(values) {
     const card = (item, rival, chance, key) => el("button", { type: "button", class: "card", "aria-keyshortcuts": key, "data-item": JSON.stringify(item),
       on: { click: () => answer(item, rival, chance) } }, picture(item), name(item));
     show(question,
-      el("h2", { id: "which" }, "Which would you rather have?"),
+      el("h2", { id: "which" }, spoken.duel.question),
       el("div", { class: "cards" },
         card(one, other, next.probability, "ArrowLeft"),
         el("span", { class: "or", "aria-hidden": "true" }, "or"),
         card(other, one, 1 - next.probability, "ArrowRight")),
-      el("p", { class: "why" }, REASONS[next.reason] ?? REASONS.new, " It is expected to tell ",
+      el("p", { class: "why" }, REASONS[next.reason] ?? spoken.duel[next.reason] ?? spoken.duel.new, " It is expected to tell ",
         number("bits", next.bits, decimal(next.bits)), " of at most 1 bit."),
       count, tools);
   }
@@ -176,8 +174,8 @@ export function duel(values) {
     }));
     previous = shown.items;
     show(sure, (answers.length
-      ? ["Asked about two items of this list you would choose the upper one in ", number("sure", shown.sure, percent(shown.sure)), " of the cases, on average."]
-      : ["Before the first answer this is the list of the average user."]));
+      ? [spoken.duel.sure, number("sure", shown.sure, percent(shown.sure)), spoken.duel.share]
+      : [spoken.duel.before]));
     if (calm()) return;
     for (const row of list.children) {
       const old = before.get(row.dataset.item);
@@ -201,8 +199,8 @@ export function duel(values) {
   }
 
   function drawDoubts() {
-    const found = shown.contradictions;
-    if (!found.length) {
+    const contradictions = shown.contradictions;
+    if (!contradictions.length) {
       show(doubts);
       return;
     }
@@ -211,7 +209,7 @@ export function duel(values) {
       noise: (p) => ["Noise, it seems: the model is only ", p, " sure that all steps point this way."],
       open: (p) => ["Noise or a cycle? The model is ", p, " sure that all steps point this way. The page asks again to find out."],
     };
-    show(doubts, el("h2", {}, "Where you contradict yourself"), el("ul", {}, found.map((one) => el("li", {},
+    show(doubts, el("h2", {}, "Where you contradict yourself"), el("ul", {}, contradictions.map((one) => el("li", {},
       chain(one.path.map((item) => item.item)),
       el("p", {}, one.path.length === 2 ? "You answered this both ways: noise, or you do not mind."
         : (verdict[one.verdict] ?? verdict.open)(number("contradiction", one.probability, certainty(one.probability))))))));
@@ -227,18 +225,18 @@ export function duel(values) {
     const top = shown.items.slice(0, 5);
     const first = top[0];
     const unexplained = shown.intransitivity;
-    show(taste, el("h2", { tabindex: "-1" }, "Your taste"),
+    show(taste, el("h2", { tabindex: "-1" }, spoken.duel.end),
       el("div", { class: "split even" },
         el("div", {},
           el("p", { class: "big" }, name(first.item)),
-          el("p", {}, "leads your list", first.first === undefined || first.first === null ? "" :
+          el("p", {}, spoken.duel.first, first.first === undefined || first.first === null ? "" :
             [", and the model is ", number("first", first.first, certainty(first.first)), " sure that nothing else belongs there"],
-            ". After ", plural(answers.length, "answer"), ", asked about two items of your list, you would choose the upper one in ",
-            number("taste_sure", shown.sure, percent(shown.sure)), " of the cases, on average."),
+            ". After ", plural(answers.length, spoken.duel.answer, spoken.duel.answers), ", ", spoken.duel.after,
+            number("taste_sure", shown.sure, percent(shown.sure)), spoken.duel.share),
           el("ol", { class: "top" }, top.map((one) => el("li", {}, pictured(one.item), " ",
             el("span", { class: "quiet" }, "mean margin ", number("score", one.score, decimal(one.score)))))),
           el("p", {}, number("taste_intransitivity", unexplained, percent(unexplained)),
-            " of your preferences cannot be explained by giving every item a score. ", bar(unexplained, "share")),
+            spoken.duel.unexplained, bar(unexplained, "share")),
           el("p", { class: "tools" },
             el("a", { class: "button", href: toHash("slate", { you: answers, items: top.map((one) => one.item) }) }, "Put the five on a slate"),
             el("a", { class: "button", href: toHash("ring", { you: answers }) }, "See the ring"),
@@ -249,7 +247,7 @@ export function duel(values) {
               : "Each item beats the next one on the ring, the last the first.",
               cycle.probability === null || cycle.probability === undefined ? "" :
                 [" The model is ", number("cycle_probability", cycle.probability, certainty(cycle.probability)), " sure that all steps point this way."])]
-          : [el("h3", {}, "No cycle"), el("p", {}, "Among your best items everything can be put in one order: a plain list says it all.")])));
+          : [el("h3", {}, "No cycle"), el("p", {}, "The best items can be put in one order: a plain list says it all.")])));
   }
 
   const keys = (event) => {

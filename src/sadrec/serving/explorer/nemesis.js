@@ -24,8 +24,8 @@ export function nemesis(values) {
       if (!popular.length) popular = (await ask(query("popular", { N: 6 }), { signal })).items.map((one) => one.item);
       // Unless an item is named, the first popular one that something beats; not all are tried.
       for (const one of item === undefined ? popular.slice(0, 3) : [item]) {
-        const found = await ask(query("nemesis", { item: one, N: 10 }), { signal });
-        if (!answer || found.nemeses[0]?.share > 0.5) answer = found;
+        const report = await ask(query("nemesis", { item: one, N: 10 }), { signal });
+        if (!answer || report.nemeses[0]?.share > 0.5) answer = report;
         if (answer.nemeses[0]?.share > 0.5) break;
       }
       item = answer.item;

@@ -2,11 +2,12 @@
 
 import { ask, query } from "./api.js";
 import { el, fresh, pictured, percent, plural, show } from "./dom.js";
+import { spoken, WORDS } from "./words.js";
 
 /** A field with suggestions that works with keys, a mouse and a screen reader (the ARIA combobox pattern). */
 export function combobox({ label, hint, search, render, pick, part, text = "" }) {
   const [field, list, help] = [fresh("field"), fresh("list"), fresh("hint")];
-  let found = [];
+  let matches = [];
   let at = -1;
   let asking = null;
 
@@ -33,7 +34,7 @@ export function combobox({ label, hint, search, render, pick, part, text = "" })
     }
   };
   const choose = (place) => {
-    const chosen = found[place];
+    const chosen = matches[place];
     close();
     if (chosen !== undefined) pick(chosen, input);
   };
@@ -41,18 +42,18 @@ export function combobox({ label, hint, search, render, pick, part, text = "" })
     asking?.abort();
     asking = new AbortController();
     try {
-      found = await search(input.value.trim(), asking.signal);
+      matches = await search(input.value.trim(), asking.signal);
     } catch (error) {
       if (error.name !== "AbortError") show(status, error.message);
       return;
     }
-    show(options, found.map((one, index) => el("li", {
+    show(options, matches.map((one, index) => el("li", {
       role: "option", id: fresh("option"), "aria-selected": "false",
       on: { pointerdown: (event) => event.preventDefault(), click: () => choose(index) },
     }, render(one))));
-    options.hidden = !found.length || document.activeElement !== input;
+    options.hidden = !matches.length || document.activeElement !== input;
     input.setAttribute("aria-expanded", String(!options.hidden));
-    show(status, found.length ? (hint ?? "") : "Nothing is called so.");
+    show(status, matches.length ? (hint ?? "") : "Nothing has this name.");
     at = -1;
   };
   let later = 0;
@@ -66,10 +67,10 @@ export function combobox({ label, hint, search, render, pick, part, text = "" })
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       event.preventDefault();
       if (options.hidden) open();
-      else mark((at + (event.key === "ArrowDown" ? 1 : found.length + (at < 0 ? 0 : -1))) % found.length);
+      else mark((at + (event.key === "ArrowDown" ? 1 : matches.length + (at < 0 ? 0 : -1))) % matches.length);
     } else if (event.key === "Enter") {
       event.preventDefault();
-      if (!options.hidden && found.length) choose(Math.max(at, 0));
+      if (!options.hidden && matches.length) choose(Math.max(at, 0));
       else open();
     } else if (event.key === "Escape" && !options.hidden) {
       event.preventDefault();
@@ -97,7 +98,7 @@ export function whoField(who, answers, pick) {
     return el("span", { class: "choice" }, input, el("label", { for: box }, label));
   };
   const user = combobox({
-    label: "User",
+    label: spoken.who.field,
     part: "who",
     hint: "Those whose preferences scores explain least come first.",
     text: who.user === undefined ? "" : String(who.user),
@@ -108,11 +109,11 @@ export function whoField(who, answers, pick) {
   user.hidden = who.user === undefined;
   const kind = who.user !== undefined ? "user" : who.you?.length ? "you" : "everybody";
   const set = el("fieldset", { class: "who" },
-    el("legend", {}, "Whose taste?"),
+    el("legend", {}, spoken.who.legend),
     el("div", { class: "choices" },
-      choice("everybody", "the average user", kind === "everybody"),
-      choice("user", "one user", kind === "user"),
-      choice("you", answers.length ? `you (${plural(answers.length, "answer")})` : "you", kind === "you",
+      choice("everybody", spoken.who.all, kind === "everybody"),
+      spoken !== WORDS.contests && choice("user", spoken.who.one, kind === "user"),
+      choice("you", answers.length ? `${spoken.who.own} (${plural(answers.length, spoken.duel.answer, spoken.duel.answers)})` : spoken.who.own, kind === "you",
         !answers.length && kind !== "you")),
     user);
   set.addEventListener("change", (event) => {
@@ -124,8 +125,8 @@ export function whoField(who, answers, pick) {
 }
 
 export const whose = (who) =>
-  who.user !== undefined ? `user ${who.user}` : who.you?.length ? "you" : "the average user";
+  who.user !== undefined ? `user ${who.user}` : who.you?.length ? spoken.who.own : spoken.who.of;
 
-/** "your preferences", or "the preferences of user 7". */
+/** "your preferences", "the preferences of user 7", or "the margins of all matches". */
 export const their = (who, what) =>
   who.user === undefined && who.you?.length ? `your ${what}` : `the ${what} of ${whose(who)}`;

@@ -1,6 +1,7 @@
 // A cycle as a ring: each item beats the next; the weakest step is dashed.
 
-import { cut, decimal, el, fresh, known, percent, svg, titleOf } from "./dom.js";
+import { cut, decimal, el, fresh, entryOf, percent, svg, titleOf } from "./dom.js";
+import { spoken } from "./words.js";
 
 const [HEIGHT, RADIUS, NODE] = [400, 132, 21];
 
@@ -9,14 +10,14 @@ export function ringPlot(cycle, { pick, chosen = -1 } = {}) {
   const [count, tip] = [cycle.path.length, fresh("tip")];
   const narrow = matchMedia("(max-width: 34rem)").matches;
   const high = narrow ? 20 : 16;
-  const width = narrow ? 520 : 600; // fourteen letters beside the ring
+  const width = narrow ? 520 : 600; // fourteen letters next to the ring
   const [x0, y0] = [width / 2, HEIGHT / 2];
   const angle = (place) => (2 * Math.PI * place) / count - Math.PI / 2;
   const at = (turn, radius) => [x0 + radius * Math.cos(turn), y0 + radius * Math.sin(turn)];
   const marker = (name) => svg("marker", { id: `${tip}-${name}`, class: `tip ${name}`, viewBox: "0 0 10 10", refX: 7, refY: 5,
     markerUnits: "userSpaceOnUse", markerWidth: 14, markerHeight: 14, orient: "auto-start-reverse" }, svg("path", { d: "M0 0 10 5 0 10z" }));
 
-  const words = cycle.steps.map((step) => `${titleOf(step.item)} beats ${titleOf(step.rival)} by ${decimal(step.margin)}, answered so in ${percent(step.probability)} of the cases`);
+  const words = cycle.steps.map((step) => `${titleOf(step.item)} ${spoken.beats} ${titleOf(step.rival)} by ${decimal(step.margin)}, ${spoken.cycle.step.join(percent(step.probability))}`);
   const plot = svg("svg", { viewBox: `0 0 ${width} ${HEIGHT}`, class: "ring", role: "img",
     "aria-label": `A cycle: ${words.join("; ")}.` }, svg("defs", {}, marker("plain"), marker("weak")));
 
@@ -56,7 +57,7 @@ export function ringPlot(cycle, { pick, chosen = -1 } = {}) {
 
 /** The picture of an item, round, under its number; nothing where there is none or it cannot be had. */
 function face(item, x, y, tip) {
-  const source = known(item)?.picture;
+  const source = entryOf(item)?.picture;
   if (!source) return null;
   const clip = fresh(tip);
   const frame = { x: x - NODE, y: y - NODE, width: 2 * NODE, height: 2 * NODE };

@@ -3,14 +3,15 @@
 import { ask, query } from "./api.js";
 import { announce, decimal, el, heading, hiddenWord, name, number, percent, pictured, redraw, sameId, show, titleOf } from "./dom.js";
 import { itemField, whoField, whose } from "./pick.js";
-import { asked, id, ids, pairs, replace, visitor } from "./state.js";
+import { person, id, ids, pairs, replace, visitor } from "./state.js";
+import { spoken } from "./words.js";
 
 const MOST = 12;
 
 const METHODS = {
-  margin: ["Mean margin", "by how much it beats the others, on average", (score, more) => decimal(score, 2 + more)],
-  wins: ["Wins", "how many of the others it beats", (score, more) => decimal(score, score % 1 ? 1 + more : 0)],
-  markov: ["Markov", "how often a walk that moves on to what is preferred is there", percent],
+  margin: ["Mean margin", "by how much it beats the others, on average", (score, extra) => decimal(score, 2 + extra)],
+  wins: ["Wins", "how many of the others it beats", (score, extra) => decimal(score, score % 1 ? 1 + extra : 0)],
+  markov: ["Markov", "", percent],
   nash: ["Nash", "how often to choose it so that nothing beats the choice", percent],
 };
 
@@ -19,7 +20,7 @@ const BY = { margin: "mean margin", wins: "wins", markov: "the Markov chain", na
 /** The winners of a ranking, several if they tie, and how its scores are shown: with as many digits as tell the winners from the rest. */
 function judged({ method, items, scores }) {
   const shown = METHODS[method][2];
-  const ties = (more) => scores.filter((score) => shown(score, more) === shown(scores[0], more)).length;
+  const ties = (extra) => scores.filter((score) => shown(score, extra) === shown(scores[0], extra)).length;
   const tied = ties(6);
   let digits = 0;
   while (ties(digits) > tied) digits += 1;
@@ -35,12 +36,12 @@ export function slate(values) {
 
   const controls = el("div", { class: "controls" });
   const chips = el("ul", { class: "chips", "aria-label": "Items on the slate" });
-  const said = el("p", { class: "said", role: "status" });
+  const status = el("p", { class: "status", role: "status" });
   const result = el("div", {});
   const node = el("div", { class: "panel-slate" },
     heading("Slate", `Put items on a slate and take them off. With scores the winner never depends on who else is there;
       with rivals it may, and four ways to choose a winner need not agree.`),
-    controls, chips, said, result);
+    controls, chips, status, result);
 
   async function again(change, signal, words) {
     change?.();
@@ -49,11 +50,11 @@ export function slate(values) {
     try {
       if (!given && !items.length) {
         // A slate to begin with: the strongest cycle among the best, or the best where there is none.
-        const found = await ask("cycles", { body: { ...asked(who), N: 30, most: 1, factors: 0 }, signal });
-        const first = found.cycles[0]?.path ?? (await ask("recommend", { body: { ...asked(who), N: 5, keep_seen: true }, signal })).items;
+        const rings = await ask("cycles", { body: { ...person(who), N: 30, most: 1, factors: 0 }, signal });
+        const first = rings.cycles[0]?.path ?? (await ask("recommend", { body: { ...person(who), N: 5, keep_seen: true }, signal })).items;
         items = first.slice(0, MOST).map((one) => one.item);
       }
-      if (items.length > 1) answer = await ask("slate", { body: { ...asked(who), items }, signal });
+      if (items.length > 1) answer = await ask("slate", { body: { ...person(who), items }, signal });
       else if (items.length) await ask(query("items", { query: String(items[0]), N: 20 }), { signal });
     } finally {
       result.removeAttribute("aria-busy");
@@ -63,12 +64,12 @@ export function slate(values) {
     drawControls();
     drawChips();
     draw(answer);
-    if (words) show(said, words);
+    if (words) show(status, words);
   }
 
   const put = (item) => {
-    if (items.some((one) => sameId(one, item))) show(said, name(item), " is on the slate already.");
-    else if (items.length >= MOST) show(said, `A slate holds ${MOST} items here: take one off first.`);
+    if (items.some((one) => sameId(one, item))) show(status, name(item), " is on the slate already.");
+    else if (items.length >= MOST) show(status, `A slate holds ${MOST} items here: take one off first.`);
     else again(() => { items = [...items, item]; }, undefined, [name(item), " is on the slate."]).then(() => controls.querySelector(".add input")?.focus());
   };
   const take = (item, place) => again(() => { items = items.filter((one) => !sameId(one, item)); }, undefined, [name(item), " is off the slate."])
@@ -86,7 +87,7 @@ export function slate(values) {
   function draw(answer) {
     if (!answer) {
       show(result, el("div", { class: "empty" }, el("h2", {}, items.length ? "One item wins against nobody" : "The slate is empty"),
-        el("p", {}, items.length ? "Put another one beside it." : "Put two items or more on it.")));
+        el("p", {}, items.length ? "Put another one next to it." : "Put two items or more on it.")));
       return;
     }
     const ways = answer.rankings.map(judged);
@@ -109,7 +110,7 @@ export function slate(values) {
   function table(answer, ways) {
     const order = answer.rankings[0].items;
     return el("div", {}, el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Scores by method" }, el("table", { class: "scores" },
-      el("caption", {}, `Who wins for ${whose(who)}`),
+      el("caption", {}, spoken.slate.who + whose(who)),
       el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "item"),
         answer.rankings.map((one) => el("th", { scope: "col" }, METHODS[one.method][0])))),
       el("tbody", {}, order.map((item) => el("tr", {}, el("th", { scope: "row" }, pictured(item)),
@@ -120,7 +121,7 @@ export function slate(values) {
             number(`slate_${one.method}`, one.scores[place], shown(one.scores[place])),
             wins && [el("span", { class: "crown", "aria-hidden": "true" }, " ★"), winners.length > 1 ? " tied" : hiddenWord(" wins")]);
         })))))),
-    el("dl", { class: "methods" }, answer.rankings.map((one) => el("div", {}, el("dt", {}, METHODS[one.method][0]), el("dd", {}, METHODS[one.method][1])))));
+    el("dl", { class: "methods" }, answer.rankings.map((one) => el("div", {}, el("dt", {}, METHODS[one.method][0]), el("dd", {}, METHODS[one.method][1] || spoken.slate.walk)))));
   }
 
   function spoilers(answer) {
@@ -132,7 +133,7 @@ export function slate(values) {
     }
     const section = el("section", { class: "spoilers", "aria-labelledby": "spoilers" }, el("h2", { id: "spoilers" }, "Who dethrones the winner without winning?"));
     if (!grouped.size) {
-      section.append(el("p", {}, "Nothing on this slate, and none of the ten best items beside it, changes the winner without outranking it."));
+      section.append(el("p", {}, "Nothing on this slate, and none of the ten best other items, changes the winner without outranking it."));
       return section;
     }
     section.append(el("ul", {}, [...grouped.values()].slice(0, 8).map((one) => el("li", {},
@@ -148,7 +149,7 @@ export function slate(values) {
   function matrix(answer) {
     return el("details", {}, el("summary", {}, "Head to head"),
       el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Head to head" }, el("table", { class: "matrix" },
-        el("caption", {}, "How often the item of the row is preferred to the item of the column"),
+        el("caption", {}, spoken.slate.head),
         el("thead", {}, el("tr", {}, el("td", {}), answer.items.map((one) => el("th", { scope: "col" }, name(one.item))))),
         el("tbody", {}, answer.items.map((one, row) => el("tr", {}, el("th", { scope: "row" }, name(one.item)),
           answer.items.map((_, column) => (row === column ? el("td", { class: "self" }, "·")

@@ -65,7 +65,7 @@ export const visitor = {
 export const about = (answers) => (answers.length ? { comparisons: answers.map(([winner, loser]) => ({ winner, loser })) } : {});
 
 /** Whom a question is about, as the service takes it: a user, you by your answers, or nobody: the average user. */
-export function asked(who) {
+export function person(who) {
   if (who.user !== undefined) return { user: who.user };
   return about(who.you ?? []);
 }

@@ -2,19 +2,57 @@
 
 export const WORDS = {
   contests: {
-    noun: "item", rival: "opponent", game: "match", games: "matches", beats: "beats", beaten: "loses to", wins: "Wins", met: "met", judge: "source",
+    rival: "opponent", game: "match", games: "matches", beats: "beats", beaten: "What beats it", unbeaten: "None of these beats it.", met: "met",
     leaderboard: "Who is strongest, and how sure that is.",
     matchups: "How often each wins against each opponent, the strongest first.",
     counters: "Whom it beats, and who beats it.",
     rings: "Items that beat each other in a ring: no order is right for them.",
     ask: "Which matches to play next, to be surer of the ranking.",
+    duel: {
+      title: "Who wins?", lead: "Say who wins, match by match. The page asks what tells it most, learns from every result, and says how sure it is.",
+      question: "Who wins this match?", list: "The ranking so far", before: "Before the first result this is the ranking of the model.",
+      sure: "Of two items of this list the upper one wins in ", share: " of the matches, on average.", leads: " leads the ranking.",
+      show: "Show the ranking", end: "Your ranking", first: "leads the ranking", after: "of two items of the list the upper one wins in ",
+      unexplained: " of the margins cannot be explained by giving every item a score. ",
+      new: "Of all matches, this one tells most.", cycle: "Asked again: your results form a cycle here. Is it so, or was one a slip?",
+      answer: "result", answers: "results",
+    },
+    cycle: {
+      lead: "A beats B, B beats C, and C beats A: no order can show that, a ring can. Each item beats the next one clockwise; the dashed step has the lowest win probability.",
+      step: ["won in ", " of the matches"], vary: "Single matches vary: each step shows how often it is won.", best: "strongest items", margins: "margins",
+      else: "Try other items.",
+    },
+    who: { legend: "By which results?", all: "all matches", one: "one source", own: "your results", field: "Source", of: "all matches" },
+    slate: { walk: "how often a walk that moves on to the winner is there", head: "How often the item of the row beats the item of the column", who: "Who wins by " },
+    worth: { all: "of all margins no score explains", mean: "what runs in cycles rather than along a scale", tested: "matches", duels: "of the matches end differently", among: "the strongest items" },
   },
   taste: {
-    noun: "item", rival: "other item", game: "comparison", games: "comparisons", beats: "is preferred to", beaten: "loses to", wins: "Preferred", met: "compared", judge: "person",
+    rival: "other item", game: "comparison", games: "comparisons", beats: "is preferred to", beaten: "What is preferred to it", unbeaten: "None of these is preferred to it.", met: "compared",
     leaderboard: "What people prefer, on average, and how sure that is.",
     matchups: "How often each is preferred to each other item, the most preferred first.",
     counters: "What it is preferred to, and what is preferred to it.",
     rings: "Items that are preferred to each other in a ring: no order is right for them.",
     ask: "Which pairs to ask people about next, to be surer of the ranking.",
+    duel: {
+      title: "This or that", lead: "Choose between two items, again and again. The page asks what tells it most, learns from every answer, and says how sure it is.",
+      question: "Which would you rather have?", list: "Your list so far", before: "Before the first answer this is the list of the average user.",
+      sure: "Of two items of this list you would choose the upper one in ", share: " of the cases, on average.", leads: " leads your list.",
+      show: "Show my taste", end: "Your taste", first: "leads your list", after: "of two items of your list you would choose the upper one in ",
+      unexplained: " of your preferences cannot be explained by giving every item a score. ",
+      new: "Of all pairs, your answer to this one tells most.", cycle: "Asked again: your answers form a cycle here. Is it your taste, or was one a slip?",
+      answer: "answer", answers: "answers",
+    },
+    cycle: {
+      lead: "A over B, B over C, and C over A: no list can show that, a ring can. Each item is preferred to the next one clockwise; the dashed step has the lowest win probability.",
+      step: ["preferred in ", " of the answers"], vary: "Single answers vary: each step shows how often it is preferred.", best: "best items", margins: "preferences",
+      else: "Try somebody else: users whose preferences scores explain least come first in the field above.",
+    },
+    who: { legend: "Whose taste?", all: "the average user", one: "one user", own: "you", field: "User", of: "the average user" },
+    slate: { walk: "how often a walk that moves on to what is preferred is there", head: "How often the item of the row is preferred to the item of the column", who: "Who wins for " },
+    worth: { all: "of all preferences no score explains", mean: "mean over the users: what runs in cycles rather than along a scale", tested: "answers", duels: "of the duels end differently", among: "the person's best items" },
   },
 };
+
+/** The words of the model that is served; panels read them when they draw. */
+export let spoken = WORDS.taste;
+export const speak = (kind) => { spoken = WORDS[kind]; };

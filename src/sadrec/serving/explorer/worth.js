@@ -1,9 +1,10 @@
-// Is it worth it? The model beside its twin with T = 1, on the same questions.
+// Is it worth it? The model and its twin with T = 1, on the same questions.
 
 import { ask } from "./api.js";
 import { announce, bar, decimal, el, heading, name, number, percent, redraw, show, signed, whole } from "./dom.js";
 import { their, whoField } from "./pick.js";
-import { asked, id, pairs, replace, visitor } from "./state.js";
+import { person, id, pairs, replace, visitor } from "./state.js";
+import { spoken } from "./words.js";
 
 const VERDICTS = { yes: "Yes, here it is.", no: "No, here it is not.", unknown: "Not known." };
 
@@ -23,7 +24,7 @@ export function worth(values) {
     let answer;
     try {
       const own = (who.you ?? []).slice(-10).map(([item, rival]) => ({ item, rival }));
-      answer = await ask("worth", { body: { ...asked(who), pairs: own, N: 6 }, signal });
+      answer = await ask("worth", { body: { ...person(who), pairs: own, N: 6 }, signal });
       answer.own = own.length;
     } finally {
       result.removeAttribute("aria-busy");
@@ -40,12 +41,12 @@ export function worth(values) {
       el("p", { class: `big verdict ${answer.verdict}` }, VERDICTS[answer.verdict]),
       el("p", { class: "words" }, answer.words.replace(/^(Yes|No)[.:,] /, "")),
       el("dl", { class: "facts" },
-        fact(number("share_unexplained", answer.share_unexplained, percent(answer.share_unexplained)), "of all preferences no score explains",
-          "mean over the users: what runs in cycles rather than along a scale", answer.share_unexplained),
-        fact(number("user_unexplained", answer.user_unexplained, percent(answer.user_unexplained)), `of ${their(who, "preferences")}`,
-          "the same share for one person", answer.user_unexplained),
-        fact(number("differ", answer.differ, percent(answer.differ)), "of the duels end differently",
-          `among the ${whole(answer.pairs)} pairs of the person's best items, put to ${twin}`, answer.differ)),
+        fact(number("share_unexplained", answer.share_unexplained, percent(answer.share_unexplained)), spoken.worth.all,
+          spoken.worth.mean, answer.share_unexplained),
+        fact(number("user_unexplained", answer.user_unexplained, percent(answer.user_unexplained)), `of ${their(who, spoken.cycle.margins)}`,
+          "the same share", answer.user_unexplained),
+        fact(number("differ", answer.differ, percent(answer.differ)), spoken.worth.duels,
+          `among ${whole(answer.pairs)} pairs of ${spoken.worth.among}, put to ${twin}`, answer.differ)),
       tested(answer), questions(answer, twin));
   }
 
@@ -57,12 +58,12 @@ export function worth(values) {
       return el("p", { class: "quiet" }, "No comparisons were kept back as a test (--test), so nothing here says which of the two predicts better.");
     }
     return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Test" }, el("table", { class: "test" },
-      el("caption", {}, "How well both predict ", number("comparisons", test.comparisons, whole(test.comparisons)), " answers that neither has seen"),
+      el("caption", {}, "How well both predict ", number("comparisons", test.comparisons, whole(test.comparisons)), ` ${spoken.worth.tested} that neither has seen`),
       el("thead", {}, el("tr", {}, el("td", {}), el("th", { scope: "col" }, "this model"), el("th", { scope: "col" }, "T = 1"))),
       el("tbody", {},
         el("tr", {}, el("th", { scope: "row" }, "log loss", el("span", { class: "quiet" }, "less is better; a coin has 0.693")),
           el("td", {}, number("log_loss", test.log_loss, decimal(test.log_loss, 3))), el("td", {}, number("twin_log_loss", test.twin_log_loss, decimal(test.twin_log_loss, 3)))),
-        el("tr", {}, el("th", { scope: "row" }, "right", el("span", { class: "quiet" }, "share of answers that had more than one half")),
+        el("tr", {}, el("th", { scope: "row" }, "right", el("span", { class: "quiet" }, "share of outcomes that had more than one half")),
           el("td", {}, number("accuracy", test.accuracy, percent(test.accuracy))), el("td", {}, number("twin_accuracy", test.twin_accuracy, percent(test.twin_accuracy)))),
         el("tr", {}, el("th", { scope: "row" }, "gain", el("span", { class: "quiet" }, "of log loss by learning T, with its standard error")),
           el("td", { colspan: "2" }, number("difference", test.difference, signed(test.difference, 4)), " ± ", number("error", test.error, decimal(test.error, 4)))))));
@@ -76,8 +77,8 @@ export function worth(values) {
         el("div", { class: "answers" },
           side("this model", one, one.probability, "probability"), side("T = 1", one, one.twin_probability, "twin_probability"))))));
     return [
-      part(answer.questions.slice(0, answer.own), "Your own answers", "You chose the first of each pair; both have learnt from that. The bar is the probability of the first."),
-      part(answer.questions.slice(answer.own), "Where they differ most", `Among ${their(who, "best items")}: different winners first, then the largest differences. The bar is the probability of the first; the twin is ${twin}.`)];
+      part(answer.questions.slice(0, answer.own), `Your own ${spoken.duel.answers}`, "You chose the first of each pair; both have learnt from that. The bar is the probability of the first."),
+      part(answer.questions.slice(answer.own), "Where they differ most", `Among ${their(who, spoken.cycle.best)}: different winners first, then the largest differences. The bar is the probability of the first; the twin is ${twin}.`)];
   }
 
   const side = (label, one, chance, what) => el("div", {}, el("span", { class: "who-says" }, label),

@@ -1,23 +1,22 @@
-"""What is served: the model, its items and users, and what is alike."""
+"""Verbs about the loaded model: its items and users, and similar ones."""
 
 import numpy as np
 
 import sadrec
 from sadrec.serving import questions
 from sadrec.serving.catalogue import folded
+from sadrec.serving.loaded import Json, Loaded
 from sadrec.serving.newcomers import cold, known_features
 from sadrec.serving.problems import Unanswerable
-from sadrec.serving.served import Served
-from sadrec.serving.verbs.person import Answer, known_items, known_user
+from sadrec.serving.verbs.person import known_items, known_user
 from sadrec.serving.verbs.twin import kind_of_twin
 
 
-def describe(served: Served) -> Answer:
-    """Tell what is served."""
-    model = served.model
+def describe(loaded: Loaded) -> Json:
+    """Describe the loaded model."""
+    model = loaded.model
     settings = model.settings
     return {
-        "model": served.digest,
         "class_name": type(model).__name__,
         "users": len(model.users),
         "items": len(model.items),
@@ -25,13 +24,13 @@ def describe(served: Served) -> Answer:
         "rivals": model.state.parameters.rival_factors is not None,
         "comparisons": model.state.results is not None,
         "knows_how_sure": model.state.belief.has_variance,
-        "posterior": served.posterior is not None,
-        "twin": kind_of_twin(served),
-        "titles": served.items.has_titles,
-        "pictures": served.items.has_pictures,
-        "log": served.log,
-        "user_example": served.plain(model.users[0]),
-        "item_example": served.items.ids[0],
+        "posterior": loaded.posterior is not None,
+        "twin": kind_of_twin(loaded),
+        "titles": loaded.items.has_titles,
+        "pictures": loaded.items.has_pictures,
+        "log": loaded.log,
+        "user_example": loaded.plain(model.users[0]),
+        "item_example": loaded.items.ids[0],
         "user_features": known_features(model.state.features.user if model.state.features else None),
         "item_features": known_features(model.state.features.item if model.state.features else None),
         "settings": None if settings is None else settings.as_dict(),
@@ -39,68 +38,66 @@ def describe(served: Served) -> Answer:
     }
 
 
-def arena(served: Served) -> Answer:
+def arena(loaded: Loaded) -> Json:
     """Return the leaderboard, the match-ups of the strongest items, cycles, and what to ask next."""
-    return {"model": served.digest, **served.arena}
+    return loaded.arena
 
 
-def similar(served: Served, asked: questions.Similar) -> Answer:
-    """Return what is alike to an item, or who to a user."""
-    if (asked.item is None) == (asked.user is None):
+def similar(loaded: Loaded, question: questions.Similar) -> Json:
+    """Return the items similar to an item, or the users similar to a user."""
+    if (question.item is None) == (question.user is None):
         raise Unanswerable("give the id of an item, or that of a user")
-    if asked.item is not None:
-        kind, (given,) = "item", known_items(served, [asked.item])
-        ids, cosines = served.model.similar_items(given, min(asked.N, len(served.items.ids)))
-        named = [{"title": entry["title"], "picture": entry["picture"]} for entry in served.entries(ids)]
+    if question.item is not None:
+        kind, (given,) = "item", known_items(loaded, [question.item])
+        ids, cosines = loaded.model.similar_items(given, min(question.N, len(loaded.items.ids)))
+        named = [{"title": entry["title"], "picture": entry["picture"]} for entry in loaded.entries(ids)]
     else:
-        kind, given = "user", known_user(served, asked.user)
-        ids, cosines = served.model.similar_users(given, min(asked.N, len(served.model.users)))
+        kind, given = "user", known_user(loaded, question.user)
+        ids, cosines = loaded.model.similar_users(given, min(question.N, len(loaded.model.users)))
         named = [{} for _ in ids]
-    rows = zip(served.plain(ids), named, cosines.tolist(), strict=True)
-    shown = served.entry(given)["item"] if kind == "item" else served.plain(given)
-    neighbours = [{"id": one, **more, "cosine": cosine} for one, more, cosine in rows]
-    return {"model": served.digest, "of": kind, "id": shown, "neighbours": neighbours}
+    rows = zip(loaded.plain(ids), named, cosines.tolist(), strict=True)
+    shown = loaded.entry(given)["item"] if kind == "item" else loaded.plain(given)
+    neighbours = [{"id": one, **about, "cosine": cosine} for one, about, cosine in rows]
+    return {"of": kind, "id": shown, "neighbours": neighbours}
 
 
-def search(served: Served, asked: questions.SearchQuery) -> Answer:
+def search(loaded: Loaded, question: questions.SearchQuery) -> Json:
     """Find items by title or id, popular ones first."""
-    total, places = served.items.search(asked.query, served.by_popularity, asked.N)
-    return {"model": served.digest, "total": total, "items": [served.items.entries[place] for place in places]}
+    total, places = loaded.items.search(question.query, loaded.by_popularity, question.N)
+    return {"total": total, "items": [loaded.items.entries[place] for place in places]}
 
 
-def item(served: Served, given: str) -> Answer:
+def item(loaded: Loaded, given: str) -> Json:
     """Return one item."""
-    (one,) = known_items(served, [given])
-    place = served.model.state.items.positions(one)
-    known = served.model.state.features
+    (one,) = known_items(loaded, [given])
+    place = loaded.model.state.items.positions(one)
+    features = loaded.model.state.features
     return {
-        "model": served.digest,
-        **served.entry(one),
-        "popularity": float(served.popularity[place]),
-        "cold": cold(known.item if known else None, place),
+        **loaded.entry(one),
+        "popularity": float(loaded.popularity[place]),
+        "cold": cold(features.item if features else None, place),
     }
 
 
-def users(served: Served, asked: questions.UsersQuery) -> Answer:
+def users(loaded: Loaded, question: questions.UsersQuery) -> Json:
     """Return some users."""
-    ids = served.model.users
+    ids = loaded.model.users
     order = np.arange(len(ids))
-    if asked.order == "intransitivity":
-        order = np.argsort(-served.intransitivity, kind="stable")
-    wanted = folded(asked.query.strip())
+    if question.order == "intransitivity":
+        order = np.argsort(-loaded.intransitivity, kind="stable")
+    wanted = folded(question.query.strip())
     if wanted:
         fits = np.array([wanted in folded(text) for text in ids.astype(str).tolist()])
         order = order[fits[order]]
-    known = served.model.state.features
+    features = loaded.model.state.features
     return {
-        "model": served.digest,
         "total": len(order),
         "users": [
             {
-                "user": served.plain(ids[row]),
-                "intransitivity": float(served.intransitivity[row]),
-                "cold": cold(known.user if known else None, row),
+                "user": loaded.plain(ids[row]),
+                "intransitivity": float(loaded.intransitivity[row]),
+                "cold": cold(features.user if features else None, row),
             }
-            for row in order[: asked.N].tolist()
+            for row in order[: question.N].tolist()
         ],
     }

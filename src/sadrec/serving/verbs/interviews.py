@@ -1,127 +1,116 @@
-"""What to ask a person next, and all about a visitor at once."""
+"""Verbs of interviews: the next question, and everything about a visitor."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from sadrec import SAD
-from sadrec.ranking.questions import Contradiction
-from sadrec.serving import interview, questions
+from sadrec.ranking import Contradiction, contradictions, places
+from sadrec.serving import questions
+from sadrec.serving.interview import next_question
+from sadrec.serving.loaded import Json, Loaded
 from sadrec.serving.problems import Unanswerable, answered
-from sadrec.serving.served import Served
 from sadrec.serving.verbs.lists import add_intervals
-from sadrec.serving.verbs.person import Answer, known_items, person, scored, shown, stated
-from sadrec.serving.verbs.tournaments import told_cycle
+from sadrec.serving.verbs.person import as_comparisons, known_items, person, scored, shown
+from sadrec.serving.verbs.tournaments import cycle_answer
 
-_ASKED = 60
+_CANDIDATES = 60
 """Items among which the next question is looked for."""
+_RANKED = 200
+"""Best items of a visitor among which places are counted."""
 
 
-def ask(served: Served, asked: questions.Ask) -> Answer:
+def question(loaded: Loaded, question: questions.Ask) -> Json:
     """Return the questions whose answers are expected to tell the most."""
-    model, user = person(served, asked)
-    items = _to_ask(served, model, user, asked.items)
-    posterior = served.posterior
-    source = "fit" if model is served.model else "visitor"
-    if posterior is not None and model is served.model and user in posterior.state.users:
+    model, user = person(loaded, question)
+    items = _candidates(loaded, model, user, question.items)
+    posterior = loaded.posterior
+    source = "fit" if model is loaded.model else "visitor"
+    if posterior is not None and model is loaded.model and user in posterior.state.users:
         source = "posterior"
-        questions = posterior.ask_next(user, items, asked.N)
+        rows = posterior.ask_next(user, items, question.N)
     elif not model.state.belief.has_variance:
         raise Unanswerable(
-            "the model does not know how sure it is of its users: start the service with --posterior, or POST what "
+            "the model has no uncertainty about its users: start the service with --posterior, or POST what "
             "the person likes, or comparisons, in place of user"
         )
     else:
-        questions = answered(lambda: model.ask_next(user, items, asked.N))
+        rows = answered(lambda: model.ask_next(user, items, question.N))
     return {
-        "model": served.digest,
-        "user": served.plain(user),
+        "user": loaded.plain(user),
         "source": source,
-        "questions": _questions(served, questions),
+        "questions": [_pair(loaded, row) for row in rows.iter_rows(named=True)],
     }
 
 
-def _to_ask(served: Served, model: SAD, user: Any, given: list[Any] | None) -> list[Any]:
+def _candidates(loaded: Loaded, model: SAD, user: Any, given: list[Any] | None) -> list[Any]:
     """Return the items to choose a question from: those given, or half the person's best and half popular ones."""
     if given is not None:
-        items = list(dict.fromkeys(known_items(served, given)))
+        items = list(dict.fromkeys(known_items(loaded, given)))
         if len(items) < 2:
             raise Unanswerable(f"a question needs two items, and {len(items)} are given")
         return items
-    best, _ = model.recommend(user, N=_ASKED // 2, filter_already_liked_items=False)
-    popular = served.model.items[served.by_popularity[:_ASKED]]
+    best, _ = model.recommend(user, N=_CANDIDATES // 2, filter_already_liked_items=False)
+    popular = loaded.model.items[loaded.by_popularity[:_CANDIDATES]]
     both = np.concatenate([best, popular[~np.isin(popular, best)]])
-    return list(both[:_ASKED])
+    return list(both[:_CANDIDATES])
 
 
-def _questions(served: Served, questions: Any) -> list[dict[str, Any]]:
-    return [
-        {
-            "item": served.entry(row["item"]),
-            "rival": served.entry(row["rival"]),
-            "bits": row["bits"],
-            "probability": row["probability"],
-        }
-        for row in questions.iter_rows(named=True)
-    ]
+def _pair(loaded: Loaded, row: Json) -> Json:
+    return {**row, "item": loaded.entry(row["item"]), "rival": loaded.entry(row["rival"])}
 
 
-def visitor(served: Served, asked: questions.Visitor) -> Answer:
-    """Tell all about a visitor at once."""
-    model, user = person(served, asked)
-    ids, scores = model.recommend(user, N=asked.N)
-    listed = scored(served.entries(ids), scores)
-    add_intervals(served, model, user, ids, listed)
-    if model is not served.model:
-        spread = interview.places(model, ids)
-        rows = zip(listed, spread["lower"], spread["upper"], spread["first"], strict=True)
-        for entry, lower, upper, first in rows:
-            entry |= {"place_lower": lower, "place_upper": upper, "first": first}
-    answers: list[dict[str, Any]] = []
-    found: list[Contradiction] = []
-    said = None
-    if asked.comparisons:
-        said = stated(served, asked.comparisons)
-        sides = said.items[said.winner_index], said.items[said.loser_index]
-        columns = (
-            *(shown(served, side) for side in sides),
-            model.preference(user, *sides),
-            model.probability(user, *sides),
+def visitor(loaded: Loaded, question: questions.VisitorQuestion) -> Json:
+    """Return everything about a visitor: list, next question, contradictions, cycle."""
+    model, user = person(loaded, question)
+    ids, scores = model.recommend(user, N=question.N)
+    listed = scored(loaded.entries(ids), scores)
+    add_intervals(loaded, model, user, ids, listed)
+    catalogue = model.state.items
+    if model is not loaded.model:
+        best, _ = model.recommend(user, N=_RANKED, filter_already_liked_items=False)
+        columns = map(
+            np.ndarray.tolist, places(model.state.belief, catalogue.positions(ids), catalogue.positions(best))
         )
-        names = ("winner", "loser", "margin", "probability")
-        answers = [dict(zip(names, map(served.plain, row), strict=True)) for row in zip(*columns, strict=True)]
-        found = interview.contradictions_of(served.model, said)
-    question = None
-    if len(served.items.ids) > 1 and model.state.belief.has_variance:
-        next_one = interview.next_question(model, user, _to_ask(served, model, user, asked.items), said, found)
-        if next_one is not None:
-            question = {
-                "item": served.entry(next_one.item),
-                "rival": served.entry(next_one.rival),
-                "bits": next_one.bits,
-                "probability": next_one.probability,
-                "reason": next_one.reason,
-            }
-    found_cycles = model.cycles(user, min(50, len(served.items.ids)))
+        for entry, lower, upper, first in zip(listed, *columns, strict=True):
+            entry |= {"place_lower": lower, "place_upper": upper, "first": first}
+    answers: list[Json] = []
+    contradicting: list[Contradiction] = []
+    comparisons = None
+    if question.comparisons:
+        comparisons = as_comparisons(loaded, question.comparisons)
+        sides = comparisons.items[comparisons.winner_index], comparisons.items[comparisons.loser_index]
+        judged = model.preference(user, *sides), model.probability(user, *sides)
+        rows = zip(*(shown(loaded, side) for side in sides), *map(np.ndarray.tolist, judged), strict=True)
+        answers = [dict(zip(("winner", "loser", "margin", "probability"), row, strict=True)) for row in rows]
+        contradicting = [
+            replace(one, path=model.items[one.path])
+            for one in contradictions(model.state.belief, *map(catalogue.positions, sides))
+        ]
+    next_one = None
+    if len(loaded.items.ids) > 1 and model.state.belief.has_variance:
+        items = _candidates(loaded, model, user, question.items)
+        next_one = next_question(model, user, items, comparisons, contradicting)
+    cycles = model.cycles(user, min(50, len(loaded.items.ids)))
     return {
-        "model": served.digest,
-        "answers": len(asked.comparisons or asked.likes or []),
+        "answers": len(question.comparisons or question.likes or []),
         "items": listed,
         "sure": _sureness(model, user, ids),
-        "question": question,
+        "question": None if next_one is None else _pair(loaded, vars(next_one)),
         "stated": answers,
         "contradictions": [
             {
-                "path": served.entries(one.path),
+                "path": loaded.entries(one.path),
                 "probabilities": one.probabilities.tolist(),
                 "probability": one.probability,
                 "verdict": one.verdict,
-                "ask_again": served.entries(list(one.ask_again)),
+                "ask_again": loaded.entries(list(one.ask_again)),
             }
-            for one in found
+            for one in contradicting
         ],
         "intransitivity": model.intransitivity(user),
-        "strongest_cycle": told_cycle(served, model, user, found_cycles[0], 3) if found_cycles else None,
+        "strongest_cycle": cycle_answer(loaded, model, user, cycles[0], 3) if cycles else None,
     }
 
 

@@ -1,116 +1,106 @@
-"""What to show: lists, slates of items that belong together, and what is popular."""
+"""Verbs of lists: recommendations, slates of items in a cycle, and popular items."""
 
 from typing import Any
 
 import numpy as np
 
 from sadrec import SAD
-from sadrec.ranking.cycles import recommend_groups
+from sadrec.ranking import recommend_groups
 from sadrec.serving import questions
+from sadrec.serving.loaded import EVERYBODY, Json, Loaded
 from sadrec.serving.newcomers import with_new_items
-from sadrec.serving.problems import NothingSaidError, Unanswerable, UnknownUserError
-from sadrec.serving.served import EVERYBODY, Served
+from sadrec.serving.problems import EmptyVisitorError, Unanswerable, UnknownUserError
 from sadrec.serving.settings import MOST_PLAYERS
-from sadrec.serving.verbs.person import Answer, covariance_of, known_items, person, scored, unknown_user
+from sadrec.serving.verbs.person import known_items, person, scored, unknown_user
 
 _NUMBERS = 1 << 23
-"""How many draws of scores are held at a time."""
+"""The largest number of draws of scores held at a time."""
 
 
 @with_new_items
-def recommend(served: Served, asked: questions.Recommend) -> Answer:
+def recommend(loaded: Loaded, question: questions.Recommend) -> Json:
     """Return the best items."""
     fallback = None
     try:
-        model, user = person(served, asked)
-    except (UnknownUserError, NothingSaidError):
-        if asked.fallback != "popular":
+        model, user = person(loaded, question)
+    except (UnknownUserError, EmptyVisitorError):
+        if question.fallback != "popular":
             raise
-        model, user, fallback = served.everybody, EVERYBODY, "popular"
-    named = unknown_user(served, asked.user) if fallback and asked.user is not None else user
-    if asked.items is not None and asked.exclude:
+        model, user, fallback = loaded.everybody, EVERYBODY, "popular"
+    named = unknown_user(loaded, question.user) if fallback and question.user is not None else user
+    if question.items is not None and question.exclude:
         raise Unanswerable("give items (the only ones to consider) or exclude (to leave out), not both")
-    allowed = None if asked.items is None else known_items(served, asked.items)
-    left_out = known_items(served, asked.exclude) or None
     ids, scores = model.recommend(
         user,
-        N=asked.N,
-        filter_already_liked_items=not asked.keep_seen,
-        filter_items=left_out,
-        items=allowed,
-        method=asked.method,
-        candidates=max(asked.N, asked.candidates) if asked.method == "margin" else asked.candidates,
+        N=question.N,
+        filter_already_liked_items=not question.keep_seen,
+        filter_items=known_items(loaded, question.exclude) if question.exclude else None,
+        items=None if question.items is None else known_items(loaded, question.items),
+        method=question.method,
+        candidates=question.candidates,
     )
-    listed = scored(served.entries(ids), scores)
-    if asked.intervals and asked.method == "margin":
-        add_intervals(served, model, user, ids, listed)
-    return _list(served, named, listed, asked.method, fallback)
+    listed = scored(loaded.entries(ids), scores)
+    if question.intervals and question.method == "margin":
+        add_intervals(loaded, model, user, ids, listed)
+    return _list(loaded, named, listed, question.method, fallback)
 
 
-def recommend_known(served: Served, given: str, N: int) -> Answer | None:
-    """Return what :func:`recommend` does for a user and a number alone, in less time; None for an unknown user."""
-    user = served.user_id(given)
-    if user not in served.model.state.users:
-        return None
-    ids, scores = served.model.recommend(user, N=N)
-    return _list(served, user, scored(served.entries(ids), scores))
+def recommend_by_query(loaded: Loaded, query: questions.RecommendQuery) -> Json:
+    """Return the best items for a known user."""
+    return recommend(loaded, query.question())
 
 
-def _list(
-    served: Served, user: Any, listed: list[dict[str, Any]], method: str = "margin", fallback: str | None = None
-) -> Answer:
+def _list(loaded: Loaded, user: Any, listed: list[Json], method: str = "margin", fallback: str | None = None) -> Json:
     return {
-        "model": served.digest,
-        "user": served.plain(user),
+        "user": loaded.plain(user),
         "method": method,
         "items": listed,
         "fallback": fallback,
     }
 
 
-def add_intervals(served: Served, model: SAD, user: Any, ids: Any, listed: list[dict[str, Any]]) -> None:
-    """Say how sure scores are: by the posterior, or by what is known of the person's vector."""
-    from sadrec.posterior.belief import LOGIT_PER_PROBIT
+def add_intervals(loaded: Loaded, model: SAD, user: Any, ids: Any, listed: list[Json]) -> None:
+    """Add intervals of scores, from the posterior or from the covariance of the person's vector."""
+    from sadrec.posterior import LOGIT_PER_PROBIT
 
     if not len(ids):
         return
-    posterior = served.posterior
-    if posterior is not None and model is served.model and user in posterior.state.users:
+    posterior, belief, rows = loaded.posterior, model.state.belief, model.state.items.positions(ids)
+    if posterior is not None and model is loaded.model and user in posterior.state.users:
         rows, row = posterior.state.items.positions(ids), posterior.state.users.one(user)
         every = np.arange(len(posterior.items))
         draws = posterior.drawn.at_most(max(1, min(500, _NUMBERS // len(every))))
         scores = LOGIT_PER_PROBIT * draws.scores(row, every)[:, rows]
         low, high = np.quantile(scores, (0.05, 0.95), axis=0)
-        for entry, one, two, spread in zip(listed, low, high, scores.std(axis=0), strict=True):
-            entry |= {"interval": [float(one), float(two)], "deviation": float(spread)}
-        return
-    covariance = covariance_of(model, user)
-    if covariance is None:
-        return
-    vectors = model.state.index.vectors[model.state.items.positions(ids), : len(covariance)].astype(np.float64)
-    spread = np.sqrt(np.maximum(np.einsum("ih,ih->i", vectors @ covariance, vectors), 0.0))
-    for entry, one in zip(listed, spread, strict=True):
-        centre = float(entry["score"])
-        entry |= {"deviation": float(one), "interval": [centre - 1.645 * float(one), centre + 1.645 * float(one)]}
+        deviation = scores.std(axis=0)
+    else:
+        covariance = belief.user_covariance_of(model.state.users.one(user))
+        if covariance is None:
+            return
+        vectors = model.state.index.vectors[rows, : len(covariance)].astype(np.float64)
+        deviation = np.sqrt(np.maximum(np.einsum("ih,ih->i", vectors @ covariance, vectors), 0.0))
+        centre = np.array([entry["score"] for entry in listed], np.float64)
+        low, high = centre - 1.645 * deviation, centre + 1.645 * deviation
+    for entry, interval, spread in zip(listed, np.column_stack((low, high)).tolist(), deviation.tolist(), strict=True):
+        entry |= {"interval": interval, "deviation": spread}
 
 
 @with_new_items
-def groups(served: Served, asked: questions.Groups) -> Answer:
+def groups(loaded: Loaded, question: questions.Groups) -> Json:
     """Return slates on which items that form a cycle are shown together."""
-    model, user = person(served, asked)
-    most, least = min(asked.N, MOST_PLAYERS), asked.minimum
-    best, _ = model.recommend(user, N=max(most, asked.candidates))
-    shown = recommend_groups(model.tournament(user, best), most, largest=asked.largest, minimum=least)
+    model, user = person(loaded, question)
+    most, least = min(question.N, MOST_PLAYERS), question.minimum
+    best, _ = model.recommend(user, N=max(most, question.candidates))
+    shown = recommend_groups(model.tournament(user, best), most, largest=question.largest, minimum=least)
     return {
-        "model": served.digest,
-        "user": served.plain(user),
+        "user": loaded.plain(user),
         "groups": [
-            {"items": served.entries(group.items), "wins": group.wins, "strength": group.strength} for group in shown
+            {"items": loaded.entries(group.items), "wins": group.wins, "strength": group.strength} for group in shown
         ],
     }
 
 
-def popular(served: Served, asked: questions.PopularQuery) -> Answer:
-    """Return what is popular by margin, over all users."""
-    ids, scores = served.model.recommend(None, N=asked.N)
-    return _list(served, EVERYBODY, scored(served.entries(ids), scores), fallback="popular")
+def popular(loaded: Loaded, question: questions.PopularQuery) -> Json:
+    """Return the popular items, by the mean margin of all users."""
+    ids, scores = loaded.model.recommend(None, N=question.N)
+    return _list(loaded, EVERYBODY, scored(loaded.entries(ids), scores), fallback="popular")

@@ -1,33 +1,33 @@
-"""One item against another: who wins, by how much, in what order, and why."""
+"""Verbs of pairs: preferences, margins, ranks, and explanations."""
 
 from typing import Any
 
 import numpy as np
 
-from sadrec._types import Doubles
+from sadrec._core.types import Doubles
 from sadrec.serving import questions
+from sadrec.serving.loaded import Json, Loaded
 from sadrec.serving.newcomers import with_new_items
 from sadrec.serving.problems import answered
-from sadrec.serving.served import Served
-from sadrec.serving.verbs.person import Answer, distinct, known_items, person, scored, shown
+from sadrec.serving.verbs.person import distinct, known_items, person, scored, shown
 
 _COLUMNS = 20
 """Columns of features that an explanation names, at most."""
 
 
 @with_new_items
-def prefer(served: Served, asked: questions.Prefer) -> Answer:
-    """Tell which of two items is preferred, for each pair, and how surely."""
-    model, user = person(served, asked)
-    items = np.array(known_items(served, [pair.item for pair in asked.pairs]))
-    rivals = np.array(known_items(served, [pair.rival for pair in asked.pairs]))
+def prefer(loaded: Loaded, question: questions.Prefer) -> Json:
+    """Return which of two items is preferred, for each pair, and how surely."""
+    model, user = person(loaded, question)
+    items = np.array(known_items(loaded, [pair.item for pair in question.pairs]))
+    rivals = np.array(known_items(loaded, [pair.rival for pair in question.pairs]))
     margins, chances = model.preference(user, items, rivals), model.probability(user, items, rivals)
     nothing: list[Any] = [None] * len(items)
     deviations, intervals = nothing, nothing
-    posterior = served.posterior
-    if posterior is not None and model is served.model and user in posterior.state.users:
+    posterior = loaded.posterior
+    if posterior is not None and model is loaded.model and user in posterior.state.users:
         draws = posterior.preference_draws(user, items, rivals)
-        tail = (1 - asked.level) / 2
+        tail = (1 - question.level) / 2
         intervals = np.quantile(draws, (tail, 1 - tail), axis=0).T.tolist()
         deviations, margins = draws.std(axis=0).tolist(), draws.mean(axis=0)
         chances = posterior.probability(user, items, rivals)
@@ -35,66 +35,63 @@ def prefer(served: Served, asked: questions.Prefer) -> Answer:
         from scipy.special import ndtri
 
         deviations = model.deviation(user, items, rivals).tolist()
-        reach = float(ndtri((1 + asked.level) / 2))
+        reach = float(ndtri((1 + question.level) / 2))
         intervals = [[x - reach * d, x + reach * d] for x, d in zip(margins.tolist(), deviations, strict=True)]
     ties = nothing if model.state.belief.ties is None else model.probability(user, items, rivals, "tie").tolist()
-    shared = served.plain(items), served.plain(rivals), margins.tolist(), chances.tolist()
+    shared = loaded.plain(items), loaded.plain(rivals), margins.tolist(), chances.tolist()
     columns = (*shared, ties, deviations, intervals)
     names = ("item", "rival", "margin", "probability", "tie_probability", "deviation", "interval")
     return {
-        "model": served.digest,
-        "user": served.plain(user),
+        "user": loaded.plain(user),
         "preferences": [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)],
     }
 
 
 @with_new_items
-def margins(served: Served, asked: questions.Margins) -> Answer:
+def margins(loaded: Loaded, question: questions.Margins) -> Json:
     """Return the margins of all of some items over all of some rivals."""
-    model, user = person(served, asked)
-    items, rivals = known_items(served, asked.items), known_items(served, asked.rivals)
+    model, user = person(loaded, question)
+    items, rivals = known_items(loaded, question.items), known_items(loaded, question.rivals)
     return {
-        "model": served.digest,
-        "user": served.plain(user),
-        "items": shown(served, items),
-        "rivals": shown(served, rivals),
+        "user": loaded.plain(user),
+        "items": shown(loaded, items),
+        "rivals": shown(loaded, rivals),
         "margins": model.margins(user, items, rivals).astype(np.float64).tolist(),
     }
 
 
 @with_new_items
-def rank(served: Served, asked: questions.Rank) -> Answer:
+def rank(loaded: Loaded, question: questions.Rank) -> Json:
     """Put items in an order."""
-    model, user = person(served, asked)
-    items = distinct(known_items(served, asked.items))
-    order = answered(lambda: model.rank(user, items, asked.method))
-    listed = scored(served.entries(order.items), order.scores)
-    return {"model": served.digest, "user": served.plain(user), "method": asked.method, "items": listed}
+    model, user = person(loaded, question)
+    items = distinct(known_items(loaded, question.items))
+    order = answered(lambda: model.rank(user, items, question.method))
+    listed = scored(loaded.entries(order.items), order.scores)
+    return {"user": loaded.plain(user), "method": question.method, "items": listed}
 
 
 @with_new_items
-def explain(served: Served, asked: questions.Explain) -> Answer:
-    """Say why an item rather than a rival."""
-    model, user = person(served, asked)
-    item, rival = known_items(served, [asked.item, asked.rival])
+def explain(loaded: Loaded, question: questions.Explain) -> Json:
+    """Explain the preference for an item over a rival."""
+    model, user = person(loaded, question)
+    item, rival = known_items(loaded, [question.item, question.rival])
     reason = answered(lambda: model.explain(user, item, rival))
     votes = [
         [
             {**entry, "influence": value}
-            for entry, (_, value) in zip(served.entries([i for i, _ in side]), side, strict=True)
+            for entry, (_, value) in zip(loaded.entries([i for i, _ in side]), side, strict=True)
         ]
         for side in (reason.supporters(), reason.opponents())
     ]
     return {
-        "model": served.digest,
-        "user": served.plain(user),
-        "item": served.entry(item)["item"],
-        "rival": served.entry(rival)["item"],
+        "user": loaded.plain(user),
+        "item": loaded.entry(item)["item"],
+        "rival": loaded.entry(rival)["item"],
         "margin": reason.margin,
         "probability": model.probability(user, item, rival),
         "contributions": reason.contributions.tolist(),
         "bias": reason.bias,
-        "factors": main_parts(reason.contributions, reason.has_bias, reason.beside, 5),
+        "factors": main_parts(reason.contributions, reason.has_bias, reason.pair_part, 5),
         "for_item": votes[0],
         "for_rival": votes[1],
         "by_features": reason.by_features,
@@ -102,10 +99,10 @@ def explain(served: Served, asked: questions.Explain) -> Answer:
     }
 
 
-def main_parts(contributions: Doubles, has_bias: bool, beside: float, most: int) -> list[dict[str, Any]]:
+def main_parts(contributions: Doubles, has_bias: bool, pair_part: float, most: int) -> list[Json]:
     """Return the parts of a margin that contribute most: factors, the bias, and what is about these two items alone."""
     names: list[Any] = [*range(len(contributions) - has_bias), *["bias"] * has_bias, "pair"]
-    parts = np.append(contributions, beside)
+    parts = np.append(contributions, pair_part)
     total = float(np.abs(parts).sum()) or 1.0
     return [
         {"factor": names[h], "contribution": float(parts[h]), "share": float(parts[h]) / total}

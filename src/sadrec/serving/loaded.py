@@ -1,0 +1,223 @@
+"""A loaded model with titles, posterior and twin. A reload makes a new object: no answer mixes two models."""
+
+import json
+import math
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from sadrec import BPR, SAD, Comparisons
+from sadrec._core.files import checksum_of
+from sadrec._core.types import Doubles, Positions
+from sadrec.data import Ids, UnknownIdError
+from sadrec.models import ModelFileError
+from sadrec.ranking import arena_report
+from sadrec.ranking import nearest_bpr as nearest_scores
+from sadrec.serving.catalogue import Catalogue, catalogue
+from sadrec.serving.settings import ServeSettings
+
+Json = dict[str, Any]
+"""A JSON object."""
+EVERYBODY = "everybody"
+"""The name of the average user."""
+VISITOR = "visitor"
+
+
+class Loaded:
+    """A loaded model with everything that its answers need."""
+
+    def __init__(
+        self,
+        model: SAD,
+        digest: str,
+        *,
+        posterior: Any = None,
+        items: Catalogue | None = None,
+        twin: SAD | None = None,
+        test: Comparisons | None = None,
+        log: bool = False,
+    ) -> None:
+        self.model, self.digest, self.posterior, self.given_twin, self.test = model, digest, posterior, twin, test
+        self.items = items or catalogue(model.state.items)
+        self.log = log
+        self.header = (b"x-model", digest.encode())
+
+    @classmethod
+    def load(cls, settings: ServeSettings) -> "Loaded":
+        """Load and verify a model with its tables; raise if a file is damaged or does not fit the others."""
+        digest = checksum_of(Path(settings.model))
+        model = SAD.load(settings.model, mmap=settings.mmap, verify=True)
+        if checksum_of(Path(settings.model)) != digest:
+            raise ModelFileError(f"{settings.model!r} was replaced while it was read: it is read again")
+        for ids in (model.state.users, model.state.items):
+            if not len(ids):
+                raise ValueError(f"{settings.model!r} knows no {ids.what}s: there is nothing to serve")
+        posterior = twin = test = None
+        if settings.posterior is not None:
+            from sadrec.posterior import GibbsSAD
+
+            posterior = GibbsSAD.load(settings.posterior)
+            _check_same(model.state.items, posterior.state.items, settings.posterior)
+        if settings.twin is not None:
+            twin = SAD.load(settings.twin)
+            if twin.state.parameters.rival_factors is not None:
+                raise ValueError(f"{settings.twin!r} is no twin: its T is not 1 (fit it with --model bpr)")
+            _check_same(model.state.items, twin.state.items, settings.twin)
+            _check_same(model.state.users, twin.state.users, settings.twin)
+        if settings.test is not None:
+            test = Comparisons.read(settings.test)
+            if not any(len(side) for side in known_part(model, test)):
+                raise ValueError(
+                    f"{settings.test!r}: the model does not know user, winner and loser of any comparison in it"
+                )
+        items = catalogue(model.state.items, settings.items)
+        log = settings.log is not None
+        return cls(model, digest, posterior=posterior, items=items, twin=twin, test=test, log=log)
+
+    # -- ids ----------------------------------------------------------------------------------------------------------
+
+    def user_id(self, given: Any) -> Any:
+        """Return a user's id as the model has it."""
+        return as_id(self.model.state.users, given)
+
+    def item_id(self, given: Any) -> Any:
+        """Return an item's id as the model has it."""
+        return as_id(self.model.state.items, given)
+
+    def item_ids(self, given: Sequence[Any]) -> list[Any]:
+        """Return items' ids as the model has them."""
+        return [self.item_id(one) for one in given]
+
+    @staticmethod
+    def plain(value: Any) -> Any:
+        """Return an id, or an array of them, as JSON holds it."""
+        if isinstance(value, np.ndarray | np.generic):
+            return value.astype(str).tolist() if value.dtype.kind == "M" else value.tolist()
+        return value
+
+    def entry(self, item: Any) -> dict[str, Any]:
+        """Return an item as answers hold it."""
+        return self.items.entries[int(self.model.state.items.positions(item))]
+
+    def entries(self, ids: Any) -> list[dict[str, Any]]:
+        """Return items as answers hold them."""
+        return (
+            [self.items.entries[place] for place in self.model.state.items.positions(ids).tolist()] if len(ids) else []
+        )
+
+    # -- what is computed once ----------------------------------------------------------------------------------------
+
+    @cached_property
+    def arena(self) -> dict[str, Any]:
+        """The report for the page about an arena, for the average judge."""
+        state = self.model.state
+        titles = zip(self.items.titles, self.items.ids, strict=True)
+        names = np.array([title or str(item) for title, item in titles], np.str_)
+        return arena_report(state.belief, state.judges(None), names, 0.9, state.results)[1]
+
+    @cached_property
+    def everybody(self) -> SAD:
+        """A model of the average user."""
+        return self.model.visitor(name=EVERYBODY)
+
+    @cached_property
+    def popularity(self) -> Doubles:
+        """The mean margin of every item over the catalogue, for the average user."""
+        return np.asarray(self.model.state.belief.average.scores([0])[0], np.float64)
+
+    @cached_property
+    def by_popularity(self) -> Positions:
+        """All items, the most popular first."""
+        return np.argsort(-self.popularity, kind="stable")
+
+    @cached_property
+    def popular_place(self) -> Positions:
+        """The place of every item among the popular ones, from 1."""
+        places = np.empty(len(self.by_popularity), np.int64)
+        places[self.by_popularity] = np.arange(1, len(places) + 1)
+        return places
+
+    @cached_property
+    def intransitivity(self) -> Doubles:
+        """The share of each user's preferences that no scores explain."""
+        return np.asarray(self.model.intransitivity(self.model.users))
+
+    @cached_property
+    def twin(self) -> SAD:
+        """A model with T = 1: the one that was given, or the nearest."""
+        return nearest_bpr(self.model) if self.given_twin is None else self.given_twin
+
+    @cached_property
+    def tested(self) -> dict[str, Any] | None:
+        """How well model and twin predict held-out comparisons; None without such comparisons."""
+        if self.test is None:
+            return None
+        user, winner, loser = known_part(self.model, self.test.decided)
+        ours, theirs = (np.clip(one.probability(user, winner, loser), 1e-12, 1.0) for one in (self.model, self.twin))
+        gain = np.log(ours) - np.log(theirs)
+        return {
+            "comparisons": len(user),
+            "log_loss": float(-np.log(ours).mean()),
+            "twin_log_loss": float(-np.log(theirs).mean()),
+            "difference": float(gain.mean()),
+            "error": float(gain.std(ddof=1) / math.sqrt(len(gain))) if len(gain) > 1 else 0.0,
+            "accuracy": float((ours > 0.5).mean()),
+            "twin_accuracy": float((theirs > 0.5).mean()),
+        }
+
+
+def nearest_bpr(model: SAD) -> BPR:
+    """Return the BPR model (T = 1) whose margins are nearest to a model's: the part that scores explain."""
+    scores, state = nearest_scores(model.state.parameters), model.state
+    factors = scores.user_factors, scores.item_factors, None, scores.item_bias
+    return BPR.from_factors(*factors, state.users.array, state.items.array, state.seen)
+
+
+def known_part(model: SAD, test: Comparisons) -> list[NDArray[Any]]:
+    """Return users, winners and losers of the comparisons whose ids the model has."""
+    sides = (test.users, test.user_index), (test.items, test.winner_index), (test.items, test.loser_index)
+    triples = [ids[rows] for ids, rows in sides]
+    indices = model.state.users, model.state.items, model.state.items
+    present = np.all([index.rows(side) >= 0 for index, side in zip(indices, triples, strict=True)], axis=0)
+    return [side[present] for side in triples]
+
+
+def as_id(ids: Ids, given: Any) -> Any:
+    """Convert an id to the type of the model's ids: numbers may come as text, and text as a number."""
+    kind = ids.array.dtype.kind
+    try:
+        if kind in "iu":
+            if isinstance(given, str) and "_" in given:  # Python takes 1_0 for 10
+                raise ValueError
+            value = int(given)
+            if isinstance(given, float) and value != given:
+                raise ValueError
+            if not -(2**63) <= value < 2**64:
+                raise ValueError
+            return value
+        if kind == "f":
+            return float(given)
+        if kind == "M":
+            return np.datetime64(str(given))
+        return str(given)
+    except (ValueError, TypeError, OverflowError):
+        examples = f"the {len(ids)} known ones are such as {Loaded.plain(ids.array[0])!r}"
+        raise UnknownIdError(f"unknown {ids.what} {str(given)[:60]!r}: {examples}") from None
+
+
+def _check_same(ours: Ids, theirs: Ids, path: str) -> None:
+    if len(ours) != len(theirs) or not ours.known(theirs.array).all():
+        raise ValueError(f"{path!r} knows other {ours.what}s than the model: fit both to the same data")
+
+
+def dumps(answer: Any) -> bytes:
+    """Write an answer as JSON."""
+    try:
+        return orjson.dumps(answer, option=orjson.OPT_SERIALIZE_NUMPY)
+    except orjson.JSONEncodeError:  # a whole number beyond 64 bits, or text that is no Unicode
+        return json.dumps(answer, default=Loaded.plain).encode("utf-8", "replace")

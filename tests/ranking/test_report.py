@@ -1,0 +1,43 @@
+"""The figures of a page about an arena."""
+
+import numpy as np
+import pytest
+
+from sadrec import SAD
+from sadrec.ranking.report import arena_report
+
+
+@pytest.fixture(scope="module")
+def belief():
+    rng = np.random.default_rng(0)
+    one, other = rng.integers(0, 6, 300), rng.integers(1, 6, 300)
+    other = (one + other) % 6
+    first = rng.random(300) < 1 / (1 + np.exp((one - other) / 2))  # the lower the number, the better
+    games = list(zip(np.where(first, one, other).tolist(), np.where(first, other, one).tolist(), strict=True))
+    return SAD().fit(games, show_progress=False).state.belief
+
+
+def figures(belief, level):
+    return arena_report(belief, None, np.arange(6).astype(str), level, None)[1]
+
+
+def test_intervals_hold_the_probability_and_grow_with_the_level(belief):
+    narrow, wide = (figures(belief, level) for level in (0.5, 0.95))
+    pairs = ~np.eye(6, dtype=bool)
+    low, lower, middle, upper, high = (
+        np.array(report[name])[pairs]
+        for report, name in [
+            (wide, "lower"),
+            (narrow, "lower"),
+            (narrow, "probability"),
+            (narrow, "upper"),
+            (wide, "upper"),
+        ]
+    )
+    assert (low < lower).all() and (lower < middle).all() and (middle < upper).all() and (upper < high).all()
+
+
+def test_both_sides_of_a_match_up_agree(belief):
+    report = figures(belief, 0.9)
+    assert np.allclose(np.array(report["lower"]) + np.array(report["upper"]).T, 1, atol=2e-4)
+    assert np.allclose(np.array(report["probability"]) + np.array(report["probability"]).T, 1, atol=2e-4)
