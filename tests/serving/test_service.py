@@ -358,7 +358,7 @@ def test_a_fault_is_an_answer_too(started, monkeypatch):
     def fail(*_):
         raise RuntimeError("bug")
 
-    monkeypatch.setattr(catalogue, "known_features", fail)
+    monkeypatch.setattr(catalogue, "kind_of_twin", fail)
     answer = running.client.get("/v1/describe")
     assert answer.status_code == 500 and "bug" not in answer.text
     assert "sadrec_errors_total 1.0" in running.client.get("/metrics").text

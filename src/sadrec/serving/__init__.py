@@ -4,12 +4,12 @@
 module            does
 ================  ===================================================================================================
 ``settings``      the settings of a service, and the bounds of questions
-``loaded``        a model ready to answer, with titles, posterior and twin; loaded, verified and warmed up
+``loaded``        a model ready to answer, with titles, posterior and twin; the users and items of questions in it
 ``reload``        the model that answers now, and its exchange when the file changes
 ``questions``     the types of questions, and ``answers`` those of answers: the OpenAPI page is made of them
 ``verbs``         from a question to an answer, one function per verb, listed in ``VERBS``
 ``interview``     which question an interview asks next
-``newcomers``     people and items that the model knows by their features; ``catalogue``, titles and search
+``catalogue``     titles, pictures and search
 ``problems``      questions without an answer
 ``routes``        the application (FastAPI), and ``middleware`` around it: keys, bounds, metrics, the quick path
 ``events``        people's answers, appended to a file that ``sadrec fit`` reads

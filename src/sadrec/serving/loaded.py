@@ -1,24 +1,32 @@
-"""A loaded model with titles, posterior and twin. A reload makes a new object: no answer mixes two models."""
+"""A loaded model with titles, posterior and twin, and the users and items of questions in it.
+
+A reload makes a new object: no answer mixes two models.
+"""
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
 import orjson
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sadrec import BPR, SAD, Comparisons
 from sadrec._core.files import checksum_of
 from sadrec._core.types import Doubles, Positions
-from sadrec.data import Ids, UnknownIdError
-from sadrec.models import ModelFileError
+from sadrec.data import Ids, UnknownIdError, as_id_array
+from sadrec.models import ModelFileError, known_features, with_rows
 from sadrec.ranking import arena_report
 from sadrec.ranking import nearest_bpr as nearest_scores
+from sadrec.serving import questions
 from sadrec.serving.catalogue import Catalogue, catalogue
+from sadrec.serving.problems import EmptyVisitorError, Unanswerable, UnknownUserError, answered
 from sadrec.serving.settings import ServeSettings
 
 Json = dict[str, Any]
@@ -26,6 +34,8 @@ Json = dict[str, Any]
 EVERYBODY = "everybody"
 """The name of the average user."""
 VISITOR = "visitor"
+_ONE = Lock()
+"""New items make a copy of the model for one question, one copy at a time."""
 
 
 class Loaded:
@@ -79,19 +89,112 @@ class Loaded:
         log = settings.log is not None
         return cls(model, digest, posterior=posterior, items=items, twin=twin, test=test, log=log)
 
-    # -- ids ----------------------------------------------------------------------------------------------------------
+    # -- users and items of questions ---------------------------------------------------------------------------------
 
-    def user_id(self, given: Any) -> Any:
-        """Return a user's id as the model has it."""
-        return as_id(self.model.state.users, given)
+    def user(self, given: Any) -> Any:
+        """Return a user's id as the model has it; the error for an unknown one names the remedy."""
+        ids = self.model.state.users
+        try:
+            user = as_id(ids, given)
+            ids.positions(user)
+        except UnknownIdError as error:
+            raise UnknownUserError(
+                f"{error}; for somebody new, POST likes or comparisons, and /v1/recommend also takes fallback=popular"
+            ) from None
+        return user
 
-    def item_id(self, given: Any) -> Any:
-        """Return an item's id as the model has it."""
-        return as_id(self.model.state.items, given)
+    def unknown_user(self, given: Any) -> Any:
+        """Return an unknown user's id as it was given: a URL holds text, also for a number."""
+        ids = self.model.state.users
+        if ids.array.dtype.kind not in "iuf":
+            return given
+        try:
+            number = as_id(ids, given)
+        except UnknownIdError:
+            return given
+        return number if math.isfinite(number) else given
 
-    def item_ids(self, given: Sequence[Any]) -> list[Any]:
-        """Return items' ids as the model has them."""
-        return [self.item_id(one) for one in given]
+    def some(self, given: Sequence[Any]) -> list[Any]:
+        """Return items' ids as the model has them; raise on unknown ones."""
+        ids = self.model.state.items
+        items = [as_id(ids, one) for one in given]
+        if items:
+            ids.positions(items)  # raises for an unknown one
+        return items
+
+    def distinct(self, given: Sequence[Any]) -> list[Any]:
+        """Return items' ids as the model has them; raise on unknown ones, and if one is given twice."""
+        items = self.some(given)
+        if len(set(items)) < len(items):
+            twice = next(one for one in items if items.count(one) > 1)
+            raise Unanswerable(f"item {twice!r} is given twice: give each item once")
+        return items
+
+    def person(self, who: questions.Who) -> tuple[SAD, Any]:
+        """Return the model that answers, and the person's id in it."""
+        if who.user is not None:
+            return self.model, self.user(who.user)
+        for name, given in (("likes", who.likes), ("comparisons", who.comparisons), ("features", who.features)):
+            if given is not None and not given:
+                raise EmptyVisitorError(
+                    f"{name} is empty. Leave it out to ask about the average user; "
+                    "/v1/recommend also takes fallback=popular"
+                )
+        if who.likes is None and who.comparisons is None and who.features is None:
+            return self.everybody, EVERYBODY
+        # a value of another type than the feature's is a TypeError
+        refusals = (ValueError,) if who.features is None else (ValueError, TypeError)
+        return answered(lambda: self.visitor(self.model, who), refusals), VISITOR
+
+    def visitor(self, model: SAD, who: questions.Who) -> SAD:
+        """Return the visitor of a question as a model of one user, by a model of these items."""
+        likes = None if who.likes is None else self.some(who.likes)
+        comparisons = None if who.comparisons is None else self.comparisons(who.comparisons)
+        return model.visitor(likes, comparisons, features=who.features, name=VISITOR)
+
+    def comparisons(self, given: Sequence[questions.Comparison]) -> Comparisons:
+        """Return a visitor's answers as comparisons."""
+        ids = self.model.state.items
+        winners, losers = (
+            ids.positions([as_id(ids, getattr(one, side)) for one in given]) for side in ("winner", "loser")
+        )
+        if (same := winners == losers).any():
+            item = self.items.ids[int(winners[same][0])]
+            raise Unanswerable(f"item {item!r} is compared with itself: give two different items")
+        # By rows of the items that occur, which are few.
+        items, rows = np.unique(np.concatenate([winners, losers]), return_inverse=True)
+        winner, loser = np.split(rows, 2)
+        zeros = np.zeros(len(winner), np.int32)
+        return Comparisons.from_indices(zeros, winner, loser, users=[VISITOR], items=ids.array[items])
+
+    @contextmanager
+    def joined(self, new: Sequence[questions.ItemWithFeatures]) -> Iterator["Loaded"]:
+        """Yield the loaded model with new items, placed by their features; itself if there are none."""
+        if not new:
+            yield self
+            return
+        with _ONE:
+            yield self._joined(new)
+
+    def _joined(self, new: Sequence[questions.ItemWithFeatures]) -> "Loaded":
+        model, items = self.model, self.model.state.items
+        encoder = answered(lambda: known_features(model.state, "item")).encoder
+        try:
+            ids = Ids(as_id_array([as_id(items, one.item) for one in new]), "item")
+        except UnknownIdError:
+            raise Unanswerable(
+                f"new_items: the ids of this model are such as {self.items.ids[0]!r}: give new ones like it"
+            ) from None
+        except ValueError as error:
+            raise Unanswerable(f"new_items: {error}") from None
+        rows = answered(
+            lambda: sp.csr_matrix(sp.vstack([encoder.encode_one(one.features) for one in new])), (ValueError, TypeError)
+        )
+        larger = type(model)(**model.get_params())
+        larger.state = answered(lambda: with_rows(model.state, "item", ids, rows))
+        return Loaded(larger, self.digest, items=self.items.joined(catalogue(ids)), log=self.log)
+
+    # -- ids as JSON holds them ---------------------------------------------------------------------------------------
 
     @staticmethod
     def plain(value: Any) -> Any:
@@ -106,9 +209,18 @@ class Loaded:
 
     def entries(self, ids: Any) -> list[dict[str, Any]]:
         """Return items as answers hold them."""
-        return (
-            [self.items.entries[place] for place in self.model.state.items.positions(ids).tolist()] if len(ids) else []
-        )
+        return [self.items.entries[place] for place in self._places(ids)]
+
+    def shown(self, ids: Any) -> list[Any]:
+        """Return items' ids as JSON holds them."""
+        return [self.items.ids[place] for place in self._places(ids)]
+
+    def scored(self, ids: Any, scores: Any) -> list[dict[str, Any]]:
+        """Return items with their scores, which are written with the digits of their precision."""
+        return [{**entry, "score": score} for entry, score in zip(self.entries(ids), scores, strict=True)]
+
+    def _places(self, ids: Any) -> list[int]:
+        return self.model.state.items.positions(ids).tolist() if len(ids) else []
 
     # -- what is computed once ----------------------------------------------------------------------------------------
 

@@ -100,7 +100,7 @@ class Service:
         now = round(time.time(), 3)
         lines = []
         for event in question.events:
-            winner, loser = (loaded.entry(loaded.item_id(side))["item"] for side in (event.winner, event.loser))
+            winner, loser = loaded.shown(loaded.some([event.winner, event.loser]))
             if winner == loser:
                 raise Unanswerable(f"item {winner!r} is compared with itself: give two different items")
             lines.append({"user": event.user, "winner": winner, "loser": loser, "time": now, "model": loaded.digest})

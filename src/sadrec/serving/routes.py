@@ -160,7 +160,7 @@ def _endpoint(verb: verbs.Verb) -> Callable[..., Response]:
 
     def ask(request: Request, **question: Any) -> Response:
         loaded = request.scope["loaded"]
-        return _answer(loaded, verb.ask(loaded, *question.values()))
+        return _answer(loaded, verb.answered(loaded, *question.values()))
 
     parameters = [Parameter("request", Parameter.KEYWORD_ONLY, annotation=Request)]
     if verb.question is not None:

@@ -27,6 +27,11 @@ class Verb(NamedTuple):
     ask: Callable[..., dict[str, Any]]
     summary: str
 
+    def answered(self, loaded: Loaded, *question: Any) -> dict[str, Any]:
+        """Return the answer to a question, by the model with the new items that the question names."""
+        with loaded.joined(getattr(question[0], "new_items", ()) if question else ()) as larger:
+            return self.ask(larger, *question)
+
 
 VERBS = (
     Verb("GET", "describe", None, answers.DescribeAnswer, describe, "What is served"),

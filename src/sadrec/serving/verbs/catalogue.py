@@ -1,21 +1,25 @@
 """Verbs about the loaded model: its items and users, and similar ones."""
 
+from typing import Any
+
 import numpy as np
 
 import sadrec
+from sadrec.features import Listed, Predictor, Scaled
 from sadrec.serving import questions
 from sadrec.serving.catalogue import folded
 from sadrec.serving.loaded import Json, Loaded
-from sadrec.serving.newcomers import cold, known_features
 from sadrec.serving.problems import Unanswerable
-from sadrec.serving.verbs.person import known_items, known_user
 from sadrec.serving.verbs.twin import kind_of_twin
+
+_SHOWN = 100
+"""Categories that are named as examples, at most."""
 
 
 def describe(loaded: Loaded) -> Json:
     """Describe the loaded model."""
     model = loaded.model
-    settings = model.settings
+    settings, features = model.settings, model.state.features
     return {
         "class_name": type(model).__name__,
         "users": len(model.users),
@@ -31,11 +35,28 @@ def describe(loaded: Loaded) -> Json:
         "log": loaded.log,
         "user_example": loaded.plain(model.users[0]),
         "item_example": loaded.items.ids[0],
-        "user_features": known_features(model.state.features.user if model.state.features else None),
-        "item_features": known_features(model.state.features.item if model.state.features else None),
+        "user_features": _about(features.user if features else None),
+        "item_features": _about(features.item if features else None),
         "settings": None if settings is None else settings.as_dict(),
         "version": sadrec.__version__,
     }
+
+
+def _about(predictor: Predictor | None) -> Json | None:
+    """Return the features of a side that a model was fitted with, or None."""
+    if predictor is None:
+        return None
+    codes = predictor.encoder.codes
+    return {
+        "numbers": [name for code in codes if isinstance(code, Scaled) for name in code.names],
+        "categories": {code.name: code.levels[:_SHOWN] for code in codes if isinstance(code, Listed)},
+        "cold": int(predictor.cold.sum()),
+    }
+
+
+def _cold(predictor: Predictor | None, row: Any) -> bool:
+    """Whether the user or item in a row of the model has features alone."""
+    return predictor is not None and bool(np.asarray(predictor.cold)[row])
 
 
 def arena(loaded: Loaded) -> Json:
@@ -48,11 +69,11 @@ def similar(loaded: Loaded, question: questions.Similar) -> Json:
     if (question.item is None) == (question.user is None):
         raise Unanswerable("give the id of an item, or that of a user")
     if question.item is not None:
-        kind, (given,) = "item", known_items(loaded, [question.item])
+        kind, (given,) = "item", loaded.some([question.item])
         ids, cosines = loaded.model.similar_items(given, min(question.N, len(loaded.items.ids)))
         named = [{"title": entry["title"], "picture": entry["picture"]} for entry in loaded.entries(ids)]
     else:
-        kind, given = "user", known_user(loaded, question.user)
+        kind, given = "user", loaded.user(question.user)
         ids, cosines = loaded.model.similar_users(given, min(question.N, len(loaded.model.users)))
         named = [{} for _ in ids]
     rows = zip(loaded.plain(ids), named, cosines.tolist(), strict=True)
@@ -69,13 +90,13 @@ def search(loaded: Loaded, question: questions.SearchQuery) -> Json:
 
 def item(loaded: Loaded, given: str) -> Json:
     """Return one item."""
-    (one,) = known_items(loaded, [given])
+    (one,) = loaded.some([given])
     place = loaded.model.state.items.positions(one)
     features = loaded.model.state.features
     return {
         **loaded.entry(one),
         "popularity": float(loaded.popularity[place]),
-        "cold": cold(features.item if features else None, place),
+        "cold": _cold(features.item if features else None, place),
     }
 
 
@@ -96,7 +117,7 @@ def users(loaded: Loaded, question: questions.UsersQuery) -> Json:
             {
                 "user": loaded.plain(ids[row]),
                 "intransitivity": float(loaded.intransitivity[row]),
-                "cold": cold(features.user if features else None, row),
+                "cold": _cold(features.user if features else None, row),
             }
             for row in order[: question.N].tolist()
         ],

@@ -12,7 +12,6 @@ from sadrec.serving.interview import next_question
 from sadrec.serving.loaded import Json, Loaded
 from sadrec.serving.problems import Unanswerable, answered
 from sadrec.serving.verbs.lists import add_intervals
-from sadrec.serving.verbs.person import as_comparisons, known_items, person, scored, shown
 from sadrec.serving.verbs.tournaments import cycle_answer
 
 _CANDIDATES = 60
@@ -23,7 +22,7 @@ _RANKED = 200
 
 def question(loaded: Loaded, question: questions.Ask) -> Json:
     """Return the questions whose answers are expected to tell the most."""
-    model, user = person(loaded, question)
+    model, user = loaded.person(question)
     items = _candidates(loaded, model, user, question.items)
     posterior = loaded.posterior
     source = "fit" if model is loaded.model else "visitor"
@@ -47,7 +46,7 @@ def question(loaded: Loaded, question: questions.Ask) -> Json:
 def _candidates(loaded: Loaded, model: SAD, user: Any, given: list[Any] | None) -> list[Any]:
     """Return the items to choose a question from: those given, or half the person's best and half popular ones."""
     if given is not None:
-        items = list(dict.fromkeys(known_items(loaded, given)))
+        items = list(dict.fromkeys(loaded.some(given)))
         if len(items) < 2:
             raise Unanswerable(f"a question needs two items, and {len(items)} are given")
         return items
@@ -63,9 +62,9 @@ def _pair(loaded: Loaded, row: Json) -> Json:
 
 def visitor(loaded: Loaded, question: questions.VisitorQuestion) -> Json:
     """Return everything about a visitor: list, next question, contradictions, cycle."""
-    model, user = person(loaded, question)
+    model, user = loaded.person(question)
     ids, scores = model.recommend(user, N=question.N)
-    listed = scored(loaded.entries(ids), scores)
+    listed = loaded.scored(ids, scores)
     add_intervals(loaded, model, user, ids, listed)
     catalogue = model.state.items
     if model is not loaded.model:
@@ -79,10 +78,10 @@ def visitor(loaded: Loaded, question: questions.VisitorQuestion) -> Json:
     contradicting: list[Contradiction] = []
     comparisons = None
     if question.comparisons:
-        comparisons = as_comparisons(loaded, question.comparisons)
+        comparisons = loaded.comparisons(question.comparisons)
         sides = comparisons.items[comparisons.winner_index], comparisons.items[comparisons.loser_index]
         judged = model.preference(user, *sides), model.probability(user, *sides)
-        rows = zip(*(shown(loaded, side) for side in sides), *map(np.ndarray.tolist, judged), strict=True)
+        rows = zip(*(loaded.shown(side) for side in sides), *map(np.ndarray.tolist, judged), strict=True)
         answers = [dict(zip(("winner", "loser", "margin", "probability"), row, strict=True)) for row in rows]
         contradicting = [
             replace(one, path=model.items[one.path])

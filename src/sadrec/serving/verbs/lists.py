@@ -8,38 +8,35 @@ from sadrec import SAD
 from sadrec.ranking import recommend_groups
 from sadrec.serving import questions
 from sadrec.serving.loaded import EVERYBODY, Json, Loaded
-from sadrec.serving.newcomers import with_new_items
 from sadrec.serving.problems import EmptyVisitorError, Unanswerable, UnknownUserError
 from sadrec.serving.settings import MOST_PLAYERS
-from sadrec.serving.verbs.person import known_items, person, scored, unknown_user
 
 _NUMBERS = 1 << 23
 """The largest number of draws of scores held at a time."""
 
 
-@with_new_items
 def recommend(loaded: Loaded, question: questions.Recommend) -> Json:
     """Return the best items."""
     fallback = None
     try:
-        model, user = person(loaded, question)
+        model, user = loaded.person(question)
     except (UnknownUserError, EmptyVisitorError):
         if question.fallback != "popular":
             raise
         model, user, fallback = loaded.everybody, EVERYBODY, "popular"
-    named = unknown_user(loaded, question.user) if fallback and question.user is not None else user
+    named = loaded.unknown_user(question.user) if fallback and question.user is not None else user
     if question.items is not None and question.exclude:
         raise Unanswerable("give items (the only ones to consider) or exclude (to leave out), not both")
     ids, scores = model.recommend(
         user,
         N=question.N,
         filter_already_liked_items=not question.keep_seen,
-        filter_items=known_items(loaded, question.exclude) if question.exclude else None,
-        items=None if question.items is None else known_items(loaded, question.items),
+        filter_items=loaded.some(question.exclude) if question.exclude else None,
+        items=None if question.items is None else loaded.some(question.items),
         method=question.method,
         candidates=question.candidates,
     )
-    listed = scored(loaded.entries(ids), scores)
+    listed = loaded.scored(ids, scores)
     if question.intervals and question.method == "margin":
         add_intervals(loaded, model, user, ids, listed)
     return _list(loaded, named, listed, question.method, fallback)
@@ -85,10 +82,9 @@ def add_intervals(loaded: Loaded, model: SAD, user: Any, ids: Any, listed: list[
         entry |= {"interval": interval, "deviation": spread}
 
 
-@with_new_items
 def groups(loaded: Loaded, question: questions.Groups) -> Json:
     """Return slates on which items that form a cycle are shown together."""
-    model, user = person(loaded, question)
+    model, user = loaded.person(question)
     most, least = min(question.N, MOST_PLAYERS), question.minimum
     best, _ = model.recommend(user, N=max(most, question.candidates))
     shown = recommend_groups(model.tournament(user, best), most, largest=question.largest, minimum=least)
@@ -103,4 +99,4 @@ def groups(loaded: Loaded, question: questions.Groups) -> Json:
 def popular(loaded: Loaded, question: questions.PopularQuery) -> Json:
     """Return the popular items, by the mean margin of all users."""
     ids, scores = loaded.model.recommend(None, N=question.N)
-    return _list(loaded, EVERYBODY, scored(loaded.entries(ids), scores), fallback="popular")
+    return _list(loaded, EVERYBODY, loaded.scored(ids, scores), fallback="popular")

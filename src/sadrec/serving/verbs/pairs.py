@@ -7,20 +7,17 @@ import numpy as np
 from sadrec._core.types import Doubles
 from sadrec.serving import questions
 from sadrec.serving.loaded import Json, Loaded
-from sadrec.serving.newcomers import with_new_items
 from sadrec.serving.problems import answered
-from sadrec.serving.verbs.person import distinct, known_items, person, scored, shown
 
 _COLUMNS = 20
 """Columns of features that an explanation names, at most."""
 
 
-@with_new_items
 def prefer(loaded: Loaded, question: questions.Prefer) -> Json:
     """Return which of two items is preferred, for each pair, and how surely."""
-    model, user = person(loaded, question)
-    items = np.array(known_items(loaded, [pair.item for pair in question.pairs]))
-    rivals = np.array(known_items(loaded, [pair.rival for pair in question.pairs]))
+    model, user = loaded.person(question)
+    items = np.array(loaded.some([pair.item for pair in question.pairs]))
+    rivals = np.array(loaded.some([pair.rival for pair in question.pairs]))
     margins, chances = model.preference(user, items, rivals), model.probability(user, items, rivals)
     nothing: list[Any] = [None] * len(items)
     deviations, intervals = nothing, nothing
@@ -47,34 +44,31 @@ def prefer(loaded: Loaded, question: questions.Prefer) -> Json:
     }
 
 
-@with_new_items
 def margins(loaded: Loaded, question: questions.Margins) -> Json:
     """Return the margins of all of some items over all of some rivals."""
-    model, user = person(loaded, question)
-    items, rivals = known_items(loaded, question.items), known_items(loaded, question.rivals)
+    model, user = loaded.person(question)
+    items, rivals = loaded.some(question.items), loaded.some(question.rivals)
     return {
         "user": loaded.plain(user),
-        "items": shown(loaded, items),
-        "rivals": shown(loaded, rivals),
+        "items": loaded.shown(items),
+        "rivals": loaded.shown(rivals),
         "margins": model.margins(user, items, rivals).astype(np.float64).tolist(),
     }
 
 
-@with_new_items
 def rank(loaded: Loaded, question: questions.Rank) -> Json:
     """Put items in an order."""
-    model, user = person(loaded, question)
-    items = distinct(known_items(loaded, question.items))
+    model, user = loaded.person(question)
+    items = loaded.distinct(question.items)
     order = answered(lambda: model.rank(user, items, question.method))
-    listed = scored(loaded.entries(order.items), order.scores)
+    listed = loaded.scored(order.items, order.scores)
     return {"user": loaded.plain(user), "method": question.method, "items": listed}
 
 
-@with_new_items
 def explain(loaded: Loaded, question: questions.Explain) -> Json:
     """Explain the preference for an item over a rival."""
-    model, user = person(loaded, question)
-    item, rival = known_items(loaded, [question.item, question.rival])
+    model, user = loaded.person(question)
+    item, rival = loaded.some([question.item, question.rival])
     reason = answered(lambda: model.explain(user, item, rival))
     votes = [
         [

@@ -20,23 +20,20 @@ from sadrec.ranking import (
 )
 from sadrec.serving import questions
 from sadrec.serving.loaded import Json, Loaded
-from sadrec.serving.newcomers import with_new_items
 from sadrec.serving.settings import MOST_USERS
 from sadrec.serving.verbs.pairs import main_parts
-from sadrec.serving.verbs.person import distinct, known_items, person, shown
 
 _SLATE: tuple[SlateMethod, ...] = ("margin", "wins", "markov", "nash")
 
 
-@with_new_items
 def cycles(loaded: Loaded, question: questions.Cycles) -> Json:
     """Find cycles: among a person's best items, given ones, or around an item."""
-    model, user = person(loaded, question)
+    model, user = loaded.person(question)
     among: Any = None
     if question.items is not None:
-        among = distinct(known_items(loaded, question.items))
+        among = loaded.distinct(question.items)
     elif question.item is not None:
-        (centre,) = known_items(loaded, [question.item])
+        (centre,) = loaded.some([question.item])
         among = loaded.model.similar_items(centre, min(question.N, len(loaded.items.ids)))[0]
         among = list(dict.fromkeys([*among.tolist(), centre])) if among.dtype.kind != "M" else among
     if question.item is None:
@@ -77,7 +74,7 @@ def cycle_answer(loaded: Loaded, model: SAD, user: Any, cycle: Cycle, factors: i
     weakest = int(np.lexsort((cycle.margins, chances))[0])
     ids = loaded.items.ids
     return {
-        "members": shown(loaded, cycle.members),
+        "members": loaded.shown(cycle.members),
         "path": loaded.entries(cycle.path),
         "strength": cycle.strength,
         "steps": [
@@ -95,16 +92,15 @@ def cycle_answer(loaded: Loaded, model: SAD, user: Any, cycle: Cycle, factors: i
     }
 
 
-@with_new_items
 def slate(loaded: Loaded, question: questions.Slate) -> Json:
     """Return the winner among a few items by four methods, and the items whose presence changes it."""
-    model, user = person(loaded, question)
-    items = distinct(known_items(loaded, question.items))
+    model, user = loaded.person(question)
+    items = loaded.distinct(question.items)
     if question.others is None:
         best, _ = model.recommend(user, N=len(items) + 10, filter_already_liked_items=False)
         others = [one for one in best.tolist() if one not in items][:10] if best.dtype.kind != "M" else []
     else:
-        others = [one for one in dict.fromkeys(known_items(loaded, question.others)) if one not in items]
+        others = [one for one in dict.fromkeys(loaded.some(question.others)) if one not in items]
     game = model.tournament(user, items)
     winner = game.condorcet_winner()
     rankings = [rank_tournament(game, method) for method in _SLATE]
@@ -147,7 +143,7 @@ def _pair_chances(model: SAD, user: Any, items: NDArray[Any]) -> list[list[float
 
 def nemesis(loaded: Loaded, question: questions.NemesisQuery) -> Json:
     """Return the items that beat an item head to head, and the share of users for whom each does."""
-    (item,) = known_items(loaded, [question.item])
+    (item,) = loaded.some([question.item])
     count = len(loaded.model.users)
     users = np.linspace(0, count - 1, min(count, MOST_USERS)).astype(np.int64)  # evenly over all
     row = loaded.model.state.items.one(item)

@@ -10,7 +10,6 @@ from sadrec._core.types import Doubles
 from sadrec.serving import questions
 from sadrec.serving.loaded import VISITOR, Json, Loaded, nearest_bpr
 from sadrec.serving.problems import Unanswerable
-from sadrec.serving.verbs.person import history_of, known_items, known_user, person
 
 _PLAYED = 30
 """Best items whose pairs are put to model and twin."""
@@ -18,7 +17,7 @@ _PLAYED = 30
 
 def worth(loaded: Loaded, question: questions.Worth) -> Json:
     """Compare the answers of the model and of its twin with T = 1, with a verdict whether learning T is worth it."""
-    model, user = person(loaded, question)
+    model, user = loaded.person(question)
     twin, twin_user = person_of_twin(loaded, question, model)
     best, _ = model.recommend(user, N=_PLAYED, filter_already_liked_items=False)
     one, other = (best[side] for side in np.triu_indices(len(best), 1))
@@ -26,8 +25,8 @@ def worth(loaded: Loaded, question: questions.Worth) -> Json:
     differ = np.sign(ours) != np.sign(theirs)
     ours_chance, theirs_chance = (_chances(who, name, one, other) for who, name in ((model, user), (twin, twin_user)))
     first = np.lexsort((-np.abs(ours_chance - theirs_chance), ~differ))[: question.N]
-    items = np.array([*known_items(loaded, [pair.item for pair in question.pairs]), *one[first]], model.items.dtype)
-    rivals = np.array([*known_items(loaded, [pair.rival for pair in question.pairs]), *other[first]], model.items.dtype)
+    items = np.array([*loaded.some([pair.item for pair in question.pairs]), *one[first]], model.items.dtype)
+    rivals = np.array([*loaded.some([pair.rival for pair in question.pairs]), *other[first]], model.items.dtype)
     share = float(loaded.intransitivity.mean())
     verdict, words = _verdict(loaded, share, float(differ.mean()) if len(differ) else 0.0)
     return {
@@ -52,12 +51,12 @@ def kind_of_twin(loaded: Loaded) -> str:
 def person_of_twin(loaded: Loaded, who: questions.Who, model: SAD) -> tuple[SAD, Any]:
     """Return the twin that answers about the same person, and the person's id in it."""
     if who.user is not None:
-        return loaded.twin, known_user(loaded, who.user)
+        return loaded.twin, loaded.user(who.user)
     if loaded.given_twin is None:
         return nearest_bpr(model), model.users[0]
     if who.features is not None and (loaded.twin.state.features is None or loaded.twin.state.features.user is None):
         raise Unanswerable("the twin was fitted without user_features: leave features out, or fit it with them")
-    return loaded.twin.visitor(*history_of(loaded, who), features=who.features, name=VISITOR), VISITOR
+    return loaded.visitor(loaded.twin, who), VISITOR
 
 
 def _margins(model: SAD, user: Any, items: Any, rivals: Any) -> Doubles:
