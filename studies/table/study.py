@@ -143,7 +143,7 @@ def table_study(
             log.info("%s: trying %d settings", model.name, len(points))
             searches[model.name] = tune(
                 model.make({}), train, metric=CHOSEN_BY, sampler="grid", space=points, rule="one_error", seed=seed,
-                path=runs, budget=budgets.of(model), prune=False, show_progress=show_progress,
+                path=runs, budget=budgets.of(model), show_progress=show_progress,
             )  # fmt: skip
         settings[model.title] = _chosen(searches.get(model.name), points)
     found: list[Any] = []

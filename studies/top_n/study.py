@@ -156,7 +156,6 @@ def top_n_study(
             test=0.125,
             seed=1,
             path=folder / "runs",
-            prune=False,
             show_progress=show_progress,
         )
         try:

@@ -1,4 +1,4 @@
-"""Tuning: finds what is better, prunes by epoch, goes on after a kill, and sees training data only."""
+"""Tuning: finds what is better, goes on after a kill, and sees training data only."""
 
 import builtins
 import itertools
@@ -21,10 +21,9 @@ from sadrec.ranking.pairs import sigmoid
 
 
 class Learner:
-    """Popularity, blurred by how far ``rate`` is from 0.1; takes callbacks as SAD does."""
+    """Popularity, blurred by how far ``rate`` is from 0.1."""
 
     fits = 0
-    epochs = 0
     seen = ()
 
     def __init__(self, rate=0.1, iterations=10, num_threads=0):
@@ -33,7 +32,7 @@ class Learner:
     def get_params(self):
         return {"rate": self.rate, "iterations": self.iterations, "num_threads": self.num_threads}
 
-    def fit(self, train, show_progress=True, callbacks=()):
+    def fit(self, train, show_progress=True):
         Learner.fits += 1
         Learner.seen = (*Learner.seen, train.matrix.nnz)
         if self.rate == 0.5:
@@ -42,10 +41,6 @@ class Learner:
         counts = np.log1p(np.bincount(train.matrix.indices, minlength=len(train.items)))
         noise = np.random.default_rng(0).normal(size=len(train.items))
         self._table = counts + 3 * abs(np.log(self.rate / 0.1)) * noise
-        for epoch in range(self.iterations):
-            Learner.epochs += 1
-            if any(callback(epoch, {}, self) for callback in callbacks):
-                break
         return self
 
     def scores(self, users):
@@ -54,7 +49,7 @@ class Learner:
 
 @pytest.fixture
 def data(make_ratings):
-    Learner.fits = Learner.epochs = 0
+    Learner.fits = 0
     Learner.seen = ()
     return make_ratings(users=60, items=120, share=0.2, popular=True)
 
@@ -63,7 +58,7 @@ SPACE = {"rate": Span(0.01, 1.0, log=True), "iterations": (10, 20)}
 
 
 def test_the_best_of_the_trials_is_returned_with_its_validation_score(data):
-    result = tune(Learner(), data, trials=12, metric="ndcg@5", space=SPACE, prune=False, show_progress=False)
+    result = tune(Learner(), data, trials=12, metric="ndcg@5", space=SPACE, show_progress=False)
     assert len(result.trials) == 12
     assert result.score == result.frame["score"].max()
     train, held_out = data.split(test=0.1, seed=0)
@@ -89,22 +84,6 @@ def test_only_training_data_is_seen_and_a_part_is_kept_for_validation(data):
     assert max(Learner.seen) == pytest.approx(0.75 * data.matrix.nnz, abs=1)
 
 
-def test_hopeless_trials_are_stopped_by_epoch(data):
-    start = [{"rate": 0.1, "iterations": 20}] * 1 + [{"rate": 0.1 + 0.001 * i, "iterations": 20} for i in range(1, 6)]
-    start += [{"rate": 0.99, "iterations": 20}]
-    result = tune(Learner(), data, trials=7, metric="ndcg@10", space=SPACE, start=start, show_progress=False)
-    last = result.frame.row(6, named=True)
-    assert last["status"] == "pruned"
-    assert last["score"] is None
-    assert Learner.epochs < 7 * 20
-    assert len(result.trials) == 7
-
-
-def test_without_pruning_every_epoch_is_run(data):
-    tune(Learner(), data, trials=4, space={"rate": Span(0.01, 1.0)}, prune=False, show_progress=False)
-    assert Learner.epochs == 40
-
-
 @pytest.mark.parametrize("sampler", ["tpe", "random"])
 def test_what_is_finished_is_not_computed_again_and_other_data_starts_anew(data, make_ratings, tmp_path, sampler):
     options = {"metric": "ndcg@5", "space": SPACE, "path": tmp_path / "new", "sampler": sampler, "show_progress": False}
@@ -124,10 +103,10 @@ def test_what_is_finished_is_not_computed_again_and_other_data_starts_anew(data,
 def test_an_interrupted_trial_is_not_counted_and_the_others_are_kept(data, tmp_path, monkeypatch):
     learn = Learner.fit
 
-    def dies(self, train, show_progress=True, callbacks=()):
+    def dies(self, train, show_progress=True):
         if Learner.fits == 2:
             raise KeyboardInterrupt
-        return learn(self, train, show_progress, callbacks)
+        return learn(self, train, show_progress)
 
     options = {"trials": 4, "metric": "ndcg@5", "space": SPACE, "path": tmp_path, "show_progress": False}
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
@@ -188,7 +167,7 @@ def test_when_nothing_could_be_scored_the_reason_is_said(data):
 def test_no_further_trial_is_started_after_the_timeout(data, monkeypatch):
     clock = itertools.count()
     monkeypatch.setattr(time, "perf_counter", lambda: float(next(clock)))
-    result = tune(Learner(), data, trials=50, space=SPACE, timeout=20.0, prune=False, show_progress=False)
+    result = tune(Learner(), data, trials=50, space=SPACE, timeout=20.0, show_progress=False)
     assert 1 <= len(result.trials) < 20
 
 
@@ -266,17 +245,11 @@ def test_comparisons_are_tuned_by_their_held_out_log_loss(sampler):
         tune(SAD(), games, metric="ndcg@10")
 
 
-def test_the_real_model_is_tuned_with_pruning_by_its_callbacks(data):
+def test_the_real_model_is_tuned(data):
     from sadrec import SAD
 
-    result = tune(
-        SAD(factors=4, num_threads=1),
-        data,
-        trials=2,
-        metric="ndcg@10",
-        space={"iterations": Span(4, 6)},
-        show_progress=False,
-    )
+    space = {"iterations": Span(4, 6)}
+    result = tune(SAD(factors=4, num_threads=1), data, trials=2, metric="ndcg@10", space=space, show_progress=False)
     assert 4 <= result.settings["iterations"] <= 6
 
 
@@ -291,7 +264,7 @@ def test_bad_input_is_refused(data):
         tune(Learner(), data, space={})
     with pytest.raises(ValueError, match="can only overfit"):
         tune(Learner(), data, metric="log_likelihood", space=SPACE)
-    for bad in ({"trials": 0}, {"trials": 1.5}, {"folds": 0}, {"folds": 10**400}, {"looks": 0}):
+    for bad in ({"trials": 0}, {"trials": 1.5}, {"folds": 0}, {"folds": 10**400}):
         with pytest.raises(ValueError, match=f"{next(iter(bad))} must be a whole number, from 1 to 1000*, not"):
             tune(Learner(), data, space=SPACE, **bad)
     for bad in ({"timeout": -1.0}, {"budget": 0}):

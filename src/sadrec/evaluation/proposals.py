@@ -150,19 +150,11 @@ def _tpe(space: Mapping[str, Any], seed: int, better: int) -> Callable[[Sequence
                 sampler=optuna.samplers.TPESampler(multivariate=True, seed=seed + len(done)),
             )
             for trial in done:
-                if set(trial.settings) != set(space) or trial.status not in ("done", "pruned"):
+                if set(trial.settings) != set(space) or trial.status != "done":
                     continue  # the sampler learns from points of its own space only
-                pruned = trial.status == "pruned"
-                state = optuna.trial.TrialState.PRUNED if pruned else optuna.trial.TrialState.COMPLETE
                 with suppress(ValueError):  # a start that lies outside the space
-                    earlier = optuna.trial.create_trial(
-                        state=state,
-                        value=None if pruned else trial.score,
-                        params=dict(trial.settings),
-                        distributions=distributions,
-                        intermediate_values=dict(enumerate(trial.looks, 1)),
-                    )
-                    study.add_trial(earlier)
+                    given = {"params": dict(trial.settings), "distributions": distributions}
+                    study.add_trial(optuna.trial.create_trial(value=trial.score, **given))
             return dict(study.ask(distributions).params)
         finally:
             optuna.logging.set_verbosity(verbosity)

@@ -1,9 +1,8 @@
 """Choosing settings on a validation part of the training data: by grid, at random, or with Optuna's TPE."""
 
-import inspect
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -35,8 +34,6 @@ PAPER_GRID: Mapping[str, Sequence[Any]] = {
 
 _LIKELIHOODS = ("log_likelihood", "validation_log_likelihood")
 _OF_COMPARISONS = ("log_loss", "accuracy", "brier", "mean_margin")
-# The number of other trials from which on a trial is pruned against them.
-_ENOUGH = 5
 
 
 def tune(
@@ -55,8 +52,6 @@ def tune(
     path: str | Path | None = None,
     budget: float | None = None,
     timeout: float | None = None,
-    prune: bool = True,
-    looks: int = 4,
     show_progress: bool = True,
 ) -> TuneResult:
     """Try settings of a model and choose among them, without ever seeing test data.
@@ -100,9 +95,6 @@ def tune(
         result; another model, other data or another metric may use the same folder.
     budget, timeout
         Seconds that one trial may take, and after which no further trial is started.
-    prune, looks
-        Stop a trial early when it is worse than the median of the others at one of ``looks``
-        points, evenly spread over its epochs; needs a model whose ``fit`` takes ``callbacks``.
     show_progress
         Show a progress bar.
 
@@ -120,7 +112,6 @@ def tune(
     check.one_of(sampler, "sampler", ("grid", "random", "tpe"))
     check.one_of(rule, "rule", ("best", "one_error"))
     check.whole(folds, "folds", 1, 1_000)
-    check.whole(looks, "looks", 1, 10_000)
     if trials is not None:
         check.whole(trials, "trials", 1, 1_000_000)
     for what, seconds in (("budget", budget), ("timeout", timeout)):
@@ -135,7 +126,7 @@ def tune(
         first += extra
     total, proposed = proposals(model, sampler, space, first, trials, seed, scorer.better)
     parts = [scorer.split(seed + fold) for fold in range(1 if scorer.name == "log_likelihood" else folds)]
-    work = _TrialWork(model, scorer, parts, seed, budget, looks if prune else 0)
+    work = _TrialWork(model, scorer, parts, seed, budget)
     finished = FinishedWork(path, "trial")
     about_data = {
         "kind": "comparisons" if isinstance(data, Comparisons) else "interactions",
@@ -146,7 +137,7 @@ def tune(
     end = math.inf if timeout is None else time.perf_counter() + timeout
     with alone(tqdm)(total=total, desc="tune", disable=None if show_progress else True) as bar:
         while len(done) < total and time.perf_counter() < end:
-            done.append(work.result(proposed(done), done, finished, question))
+            done.append(work.result(proposed(done), finished, question))
             bar.update()
             scores = [scorer.better * trial.score for trial in done if trial.scores]
             if scores:
@@ -204,9 +195,8 @@ class _TrialWork:
     parts: Sequence[tuple[Data, Data]]
     seed: int
     budget: float | None
-    looks: int
 
-    def result(self, settings: SettingsPoint, before: Sequence[Trial], finished: FinishedWork, question: Any) -> Trial:
+    def result(self, settings: SettingsPoint, finished: FinishedWork, question: Any) -> Trial:
         """Return the stored trial, or run and store it."""
         try:
             model = copied(self.model, **settings)
@@ -216,33 +206,21 @@ class _TrialWork:
             return Trial(settings, status=status, message=message)
         described["settings"].pop("num_threads", None)  # the result does not depend on it
         trial = finished.load(partial(from_record, settings), described, question)
-        if trial is not None:
-            again = trial.status == "pruned" and not self.looks
-            if not again and not worth_another_try(trial.status, trial.seconds, self.budget, retry=False):
-                return trial
-        # A trial is compared with those of the same settings, not with another solver in the middle of its work.
-        others = [trial for trial in before if trial.status == "done" and trial.settings.keys() == settings.keys()]
-        trial = self._tried(model, settings, others)
+        if trial is not None and not worth_another_try(trial.status, trial.seconds, self.budget, retry=False):
+            return trial
+        trial = self._tried(model, settings)
         finished.save(described, question, values=plain(asdict(trial)))
         return trial
 
-    def _tried(self, model: Any, settings: SettingsPoint, others: Sequence[Trial]) -> Trial:
+    def _tried(self, model: Any, settings: SettingsPoint) -> Trial:
         start = time.perf_counter()
         scores, errors = [], []
-        looks: list[float] = []
         status, message = "done", ""
         try:
             with time_limit(self.budget):
                 for fold, (train, held_out) in enumerate(self.parts):
                     fitted = model if fold == 0 else copied(model)
-                    options: dict[str, Any] = {}
-                    pruned: list[bool] = []
-                    if fold == 0 and self.looks and "callbacks" in inspect.signature(model.fit).parameters:
-                        options["callbacks"] = [self._looking(others, looks, pruned)]
-                    fitted.fit(train, show_progress=False, **options)
-                    if pruned:
-                        status = "pruned"
-                        break
+                    fitted.fit(train, show_progress=False)
                     score, error = self.scorer.score(fitted, train, held_out, self.seed + fold)
                     if not math.isfinite(score):
                         raise ValueError(f"{self.scorer.name} is not defined on the validation split")
@@ -252,35 +230,6 @@ class _TrialWork:
             status, message = failure(error, f"trial with {settings}")
         seconds = time.perf_counter() - start
         if status != "done":
-            return Trial(settings, (), math.nan, seconds, status, message, tuple(looks))
+            return Trial(settings, (), math.nan, seconds, status, message)
         spread = float(np.std(scores, ddof=1) / np.sqrt(len(scores))) if len(scores) > 1 else errors[0]
-        return Trial(settings, tuple(scores), spread, seconds, looks=tuple(looks))
-
-    def _looking(
-        self, others: Sequence[Trial], looks: list[float], pruned: list[bool]
-    ) -> Callable[[int, Any, Any], bool]:
-        """Return a callback that computes the score a few times and stops a fit that is worse than the median."""
-        train, held_out = self.parts[0]
-        calls = 0
-        points: set[int] = set()
-
-        def look(epoch: int, figures: Any, model: Any) -> bool:
-            # Epochs are counted here: some models count them from 0, others from 1.
-            nonlocal calls
-            calls += 1
-            if calls == 1:
-                given = getattr(model, "iterations", None)
-                used = getattr(getattr(model, "settings", None), "iterations", None)
-                epochs = int((used if given is None else given) or 0)
-                points.update(round(epochs * place / (self.looks + 1)) for place in range(1, self.looks + 1))
-                points.discard(epochs)
-            if calls not in points:
-                return False
-            looks.append(self.scorer.score(model, train, held_out, self.seed)[0])
-            rest = [trial.looks[len(looks) - 1] for trial in others if len(trial.looks) >= len(looks)]
-            better = self.scorer.better
-            if len(rest) >= _ENOUGH and len(looks) > 1 and better * looks[-1] < better * float(np.median(rest)):
-                pruned.append(True)
-            return bool(pruned)
-
-        return look
+        return Trial(settings, tuple(scores), spread, seconds)

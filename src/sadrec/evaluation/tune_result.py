@@ -21,7 +21,7 @@ SettingsPoint = dict[str, Any]
 class Trial:
     """One point of the space: its settings, its score on every fold, or why there is none.
 
-    ``status`` is "done", "pruned", "failed" or "out of time"; ``looks`` are the scores in the course of the first fit.
+    ``status`` is "done", "failed" or "out of time".
     """
 
     settings: Mapping[str, Any]
@@ -30,7 +30,6 @@ class Trial:
     seconds: float = 0.0
     status: str = "done"
     message: str = ""
-    looks: tuple[float, ...] = ()
 
     @property
     def score(self) -> float:
@@ -112,8 +111,7 @@ class TuneResult:
 def from_record(settings: SettingsPoint, record: Mapping[str, Any], _: Any = None) -> Trial:
     """Return the trial that a folder of results has kept."""
     values = {**record, "settings": settings}
-    for name in ("scores", "looks"):
-        values[name] = tuple(math.nan if value is None else float(value) for value in record[name])
+    values["scores"] = tuple(math.nan if value is None else float(value) for value in record["scores"])
     values["error"] = math.nan if record["error"] is None else float(record["error"])
     values["seconds"] = float(record["seconds"])
     return Trial(**values)
