@@ -15,7 +15,6 @@ from click.testing import CliRunner
 from sadrec import SAD, Comparisons, Interactions
 from sadrec._core.files import save_figure
 from sadrec.cli import main
-from sadrec.data import Simulation
 from sadrec.evaluation import Popularity, compare, tune
 from sadrec.models import ModelFileError
 from sadrec.posterior import GibbsSAD
@@ -227,25 +226,6 @@ def test_a_record_that_holds_something_else_counts_as_not_there(pairs, tmp_path,
     (path,) = tmp_path.glob("*.trial")
     Records(tmp_path, "trial", {}).write(path.stem, {"scores": "many"})
     assert search() == score and "does not hold what it should" in caplog.text
-
-
-@pytest.mark.parametrize("compressed", [False, True])
-def test_a_damaged_simulation_is_refused_in_words(tmp_path, compressed):
-    stated = np.broadcast_to(np.triu(np.ones((6, 6)), 1) - np.tril(np.ones((6, 6)), -1), (4, 6, 6))
-    arrays = {"XI0": np.ones((2, 4)), "H0": np.ones((2, 6)), "T0": np.ones((2, 6)), "Obs0": stated}
-    save = np.savez_compressed if compressed else np.savez
-    save(tmp_path / "whole.npz", **arrays)
-    whole = (tmp_path / "whole.npz").read_bytes()
-    rng = np.random.default_rng(0)
-    for _ in range(200):
-        damaged = bytearray(whole)
-        start = int(rng.integers(len(damaged)))
-        damaged[start : start + int(rng.integers(12))] = rng.bytes(int(rng.integers(8)))
-        (tmp_path / "a.npz").write_bytes(damaged)
-        try:
-            Simulation.from_npz(tmp_path / "a.npz")
-        except ValueError as error:
-            assert "a.npz" in str(error)
 
 
 @pytest.mark.parametrize("setting", ["learning_rate", "regularization", "order_share", "random_state"])

@@ -17,6 +17,7 @@ from sadrec.data import Simulation, simulate
 from sadrec.posterior import GibbsSAD
 from sadrec.posterior.belief import LOGIT_PER_PROBIT
 from studies._tools import Record, Unit, markdown_table, run, write_whole
+from studies.simulation.authors import read_simulation
 
 PAPER: Mapping[str, Any] = {"user_scale": 1.0, "item_scale": 1.0, "rival_scale": 1.0, "user_mean": 0.0, "bias": False}
 PRIORS: Mapping[str, Mapping[str, Any]] = {
@@ -61,7 +62,7 @@ class Length:
 def sim2(source: str, missing: float, data_folder: Path | None) -> Simulation:
     """Return the authors' simulation, or one of our own by number."""
     if source == "authors" and data_folder is not None:
-        return Simulation.from_npz(data_folder / "authors-sim2" / "raw.npz", missing=missing)
+        return read_simulation(data_folder / "authors-sim2" / "raw.npz", missing=missing)
     return simulate("sim2", missing=missing, seed=0 if source == "authors" else int(source))
 
 

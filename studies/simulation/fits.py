@@ -17,6 +17,7 @@ from sadrec.ranking import Parameters
 from sadrec.ranking.alignment import factors_of
 from studies._tools import Record, Unit, digest, fingerprint, settings_of
 from studies.simulation.alignment import HasFactors, align
+from studies.simulation.authors import read_simulation
 
 log = logging.getLogger("sadrec")
 
@@ -79,7 +80,7 @@ class Piece:
         if self.scenario == "authors":
             if self.authors_file is None:
                 raise ValueError("the scenario 'authors' needs the authors' .npz file: pass authors_file")
-            return Simulation.from_npz(self.authors_file, missing=share, seed=self.seed)
+            return read_simulation(self.authors_file, missing=share, seed=self.seed)
         if self.scenario not in SCENARIOS:
             raise ValueError(f"scenario must be one of {', '.join(SCENARIOS)}, not {self.scenario!r}")
         return simulate("sim1" if self.scenario == "sim1" else "sim2", missing=share, seed=self.seed)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import polars as pl
 
-from sadrec.data import Simulation
 from studies._tools import Record, new_figure, run, whole, write_whole
+from studies.simulation.authors import read_simulation
 from studies.simulation.claims import Claim, check_claims
 from studies.simulation.figures import draw_figures
 from studies.simulation.fits import MODELS, Piece, unit
@@ -72,7 +72,7 @@ def simulation_study(
     scenarios: dict[str, Path | None] = {"sim1": None, "sim2": None}
     if authors_file is not None:
         scenarios["authors"] = Path(authors_file).absolute()
-        Simulation.from_npz(authors_file)
+        read_simulation(authors_file)
     folder = Path(folder)
     pieces = [
         Piece(scenario, share, seed, file)

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sadrec.data import Comparisons, Simulation, load
+from sadrec.data import Comparisons, load
 from sadrec.data.datasets import PUBLISHED
 from studies._published import load_split
 
@@ -58,15 +58,3 @@ def test_titles_of_movielens_are_attached() -> None:
 def test_comparisons_have_their_counts(folder: str, judges: int, items: int, comparisons: int) -> None:
     pairs = Comparisons.read(FOLDER / folder / "comparisons.parquet", ties="drop")
     assert (len(pairs.users), len(pairs.items), len(pairs)) == (judges, items, comparisons)
-
-
-def test_the_authors_simulation_is_their_truth_and_their_observations() -> None:
-    path = FOLDER / "authors-sim2" / "raw.npz"
-    truth = Simulation.from_npz(path)
-    with np.load(path) as arrays:
-        assert np.allclose(truth.X, arrays["X0"])
-        pairs = truth.comparisons
-        assert (arrays["Obs0"][pairs.user_index, pairs.winner_index, pairs.loser_index] == 1).all()
-    assert len(pairs) == 24_500
-    assert (truth.rival_factors == 1).mean() == 0.86
-    assert round(float(truth.X.var()), 1) == 28.8

@@ -1,11 +1,9 @@
 """The simulated truth is the paper's, and the comparisons come from it."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-from sadrec.data import Simulation, simulate
+from sadrec.data import simulate
 
 
 def test_the_second_scenario_has_the_paper_s_parameters() -> None:
@@ -127,52 +125,6 @@ def test_too_many_comparisons_are_refused_with_the_remedy() -> None:
 def test_bad_arguments_are_refused(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         simulate(**arguments)
-
-
-def write(path: Path, **changes: object) -> Path:
-    truth = simulate(n=3, m=4, k=2)
-    observed = np.zeros((3, 4, 4))
-    pairs = truth.comparisons
-    observed[pairs.user_index, pairs.winner_index, pairs.loser_index] = 1
-    observed[pairs.user_index, pairs.loser_index, pairs.winner_index] = -1
-    arrays = {"XI0": truth.user_factors.T, "H0": truth.item_factors.T, "T0": truth.rival_factors.T, "Obs0": observed}
-    np.savez(path, **{name: array for name, array in {**arrays, **changes}.items() if array is not None})
-    return path
-
-
-def test_a_file_of_the_authors_kind_comes_back_as_it_was(tmp_path: Path) -> None:
-    loaded, truth = Simulation.from_npz(write(tmp_path / "raw.npz")), simulate(n=3, m=4, k=2)
-    assert np.array_equal(loaded.X, truth.X)
-    assert sorted(loaded.comparisons.to_frame().rows()) == sorted(truth.comparisons.to_frame().rows())
-    assert len(Simulation.from_npz(tmp_path / "raw.npz", missing=0.5, seed=1).comparisons) == 9
-
-
-def test_observations_of_zero_are_missing(tmp_path: Path) -> None:
-    observed = np.zeros((3, 4, 4))
-    observed[2, 3, 1], observed[2, 1, 3] = 1, -1
-    loaded = Simulation.from_npz(write(tmp_path / "raw.npz", Obs0=observed))
-    assert loaded.comparisons.to_frame().rows() == [(2, 3, 1)]
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"T0": None}, "it has no arrays T0; it has XI0, H0, Obs0"),
-        ({"T0": np.ones((2, 5))}, "do not fit each other"),
-        ({"Obs0": np.ones((3, 4, 4))}, "must hold -1, 0 and 1"),
-        ({"Obs0": np.array([object()])}, "is not a simulation"),
-    ],
-)
-def test_bad_files_are_refused(tmp_path: Path, changes: dict[str, object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        Simulation.from_npz(write(tmp_path / "raw.npz", **changes))
-
-
-def test_a_truncated_file_is_refused(tmp_path: Path) -> None:
-    path = write(tmp_path / "raw.npz")
-    path.write_bytes(path.read_bytes()[:300])
-    with pytest.raises(ValueError, match="is not a simulation"):
-        Simulation.from_npz(path)
 
 
 def test_a_simulation_is_shown_in_one_line():

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from sadrec import BPR, SAD
-from sadrec.data import Simulation, simulate
+from sadrec.data import simulate
 from studies.simulation.alignment import align
+from studies.simulation.authors import read_simulation
 from studies.simulation.fits import make_model, preferences, sparsity
 
 
@@ -34,7 +35,7 @@ def mse(model, simulation):
 def authors(data_folder):
     """Load the authors' simulation with a share missing; the seed decides which."""
     path = data_folder / "authors-sim2" / "raw.npz"
-    return lambda missing, seed: Simulation.from_npz(path, missing=missing, seed=seed)
+    return lambda missing, seed: read_simulation(path, missing=missing, seed=seed)
 
 
 @pytest.fixture(scope="module")

@@ -1,10 +1,7 @@
 """Simulated comparisons whose truth is known: the paper's simulation study, at any size."""
 
-import zipfile
-import zlib
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -13,11 +10,6 @@ from numpy.typing import NDArray
 from sadrec._core import check
 from sadrec._core.types import Doubles
 from sadrec.data.comparisons import Comparisons
-
-_DAMAGE = (
-    ValueError, OSError, EOFError, AttributeError, RuntimeError, MemoryError, OverflowError,
-    zipfile.BadZipFile, zlib.error,
-)  # fmt: skip
 
 Scenario = Literal["sim1", "sim2"]
 DrawnPairs = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
@@ -95,37 +87,6 @@ class Simulation:
     def preference(self, user: Any, item: Any, rival: Any) -> Doubles:
         """Return ``x_uij`` for rows of users, items and rivals; arrays broadcast."""
         return _preference(self.user_factors, self.item_factors, self.rival_factors, user, item, rival)
-
-    @classmethod
-    def from_npz(cls, path: str | Path, *, missing: float = 0.0, seed: int = 0) -> "Simulation":
-        """Load a simulation of the paper's authors.
-
-        Parameters
-        ----------
-        path
-            A .npz file with the arrays XI0 (factors, users), H0 and T0 (factors, items), and Obs0 (users,
-            items, items): 1 where the item of the row was preferred, -1 where the other was, 0 where
-            nothing is known.
-        missing
-            Share of the observations to leave out, at random.
-        seed
-            Seed of that choice.
-        """
-        arrays = _load(Path(path))
-        xi, eta, tau = (np.ascontiguousarray(arrays[name].T, dtype=np.float64) for name in ("XI0", "H0", "T0"))
-        observed = arrays["Obs0"]
-        users, items = len(xi), len(eta)
-        if tau.shape != eta.shape or xi.shape[1] != eta.shape[1] or observed.shape != (users, items, items):
-            shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
-            raise ValueError(f"the shapes in {path} do not fit each other: {shapes}")
-        if not np.isin(observed, (-1, 0, 1)).all() or (observed != -observed.transpose(0, 2, 1)).any():
-            raise ValueError(f"Obs0 in {path} must hold -1, 0 and 1 only, with Obs0[u, j, i] = -Obs0[u, i, j]")
-        one, other = np.triu_indices(items, 1)
-        outcome = observed[:, one, other].ravel()
-        user = np.repeat(np.arange(users, dtype=np.int32), len(one))
-        decided = outcome != 0
-        pairs = user[decided], np.tile(one, users)[decided], np.tile(other, users)[decided]
-        return cls(_compare(pairs, outcome[decided] > 0, (users, items), missing, seed), xi, eta, tau)
 
 
 def simulate(
@@ -234,17 +195,3 @@ def _preference(xi: Doubles, eta: Doubles, tau: Doubles, user: Any, item: Any, r
 
 def _stream(seed: int, kind: int) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence([check.whole(seed, "seed"), kind])))
-
-
-def _load(path: Path) -> dict[str, NDArray[Any]]:
-    names = ("XI0", "H0", "T0", "Obs0")
-    try:
-        # opened here, as NumPy does not close a file that it cannot read
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            if missing := set(names) - set(archive.files):
-                raise ValueError(f"it has no arrays {', '.join(sorted(missing))}; it has {', '.join(archive.files)}")
-            return {name: archive[name] for name in names}
-    except (FileNotFoundError, PermissionError, IsADirectoryError):
-        raise
-    except _DAMAGE as error:
-        raise ValueError(f"{path} is not a simulation: {error}") from None

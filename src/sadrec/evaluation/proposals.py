@@ -153,8 +153,11 @@ def _tpe(space: Mapping[str, Any], seed: int, better: int) -> Callable[[Sequence
                 if set(trial.settings) != set(space) or trial.status != "done":
                     continue  # the sampler learns from points of its own space only
                 with suppress(ValueError):  # a start that lies outside the space
-                    given = {"params": dict(trial.settings), "distributions": distributions}
-                    study.add_trial(optuna.trial.create_trial(value=trial.score, **given))
+                    study.add_trial(
+                        optuna.trial.create_trial(
+                            value=trial.score, params=dict(trial.settings), distributions=distributions
+                        )
+                    )
             return dict(study.ask(distributions).params)
         finally:
             optuna.logging.set_verbosity(verbosity)
