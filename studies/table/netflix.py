@@ -57,7 +57,7 @@ def _sample(files: list[Path], n_users: int | None, max_movie_id: int | None, se
         assembler.add({role: rows[role] for role in ("user", "item", "rating", "timestamp")})
     if assembler.rows == 0:
         raise ValueError(f"{files[0].parent} holds no ratings of movies up to {max_movie_id}")
-    return Interactions._assembled(assembler)
+    return Interactions(*assembler.finish())
 
 
 def _draw_users(files: list[Path], n_users: int, max_movie_id: int | None, seed: int) -> pl.Series:

@@ -11,6 +11,8 @@ import pytest
 from sadrec.data import Comparisons, DataWarning, Interactions, _text
 from sadrec.data._assemble import Assembler
 from sadrec.data.parquet import ParquetFiles
+from sadrec.data.tables import Table
+from sadrec.models.fitting import gathered
 
 ROWS = [(7, 30, 4.0, 100), (7, 10, 0.0, 101), (3, 20, 2.5, 102), (9, 10, 5.0, 103)]
 COLUMNS = ("user", "item", "rating", "timestamp")
@@ -482,3 +484,11 @@ def test_rows_of_files_are_divided_into_neighbours(tmp_path: Path) -> None:
     ]
     with pytest.raises(ValueError, match="9 rows cannot be shared by 10 workers: lower workers"):
         files.divided(10)
+
+
+def test_weights_are_read_with_the_rest_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, opened = tmp_path / "a.csv", []
+    path.write_text("user,item,trust\n1,5,0.5\n1,7,2\n2,5,1\n")
+    monkeypatch.setattr(Table, "__enter__", lambda table: opened.append(table.path) or table)
+    gathered(path, None, "trust", None, None)
+    assert opened == [path]

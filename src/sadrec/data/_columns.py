@@ -106,7 +106,12 @@ def listed(columns: Sequence[str]) -> str:
 
 
 def find_interactions(
-    columns: Sequence[str], user: str | None, item: str | None, rating: str | None, timestamp: str | None
+    columns: Sequence[str],
+    user: str | None,
+    item: str | None,
+    rating: str | None,
+    timestamp: str | None,
+    weight: str | None = None,
 ) -> dict[str, str]:
     """Find the columns of interactions.
 
@@ -116,6 +121,7 @@ def find_interactions(
         "user": find_column(columns, user, "user"),
         "rating": find_column(columns, rating, "rating", required=False),
         "timestamp": find_column(columns, timestamp, "timestamp", required=False),
+        "weight": find_column(columns, weight, "weight"),
     }
     items = find_column(columns, item, "item", required=False)
     if items is None and item == AUTO:

@@ -17,7 +17,7 @@ from sadrec._core.sparse import check as check_sparse
 from sadrec._core.sparse import check_values
 from sadrec.data import DataWarning, _matrix, splits
 from sadrec.data._assemble import Assembler, Duplicates
-from sadrec.data._columns import AUTO, find_column, find_interactions, is_frame, open_frame, take_columns
+from sadrec.data._columns import AUTO, find_interactions, is_frame, open_frame, take_columns
 from sadrec.data.describe import Description, quantiles
 from sadrec.data.ids import Ids, OfUsersAndItems, as_id_array
 from sadrec.data.parquet import ParquetFiles, is_several
@@ -121,25 +121,8 @@ class Interactions(OfUsersAndItems):
         show_progress
             Whether to show, on a terminal, how far a file is read that takes long.
         """
-        if not isinstance(path, Table) and is_several(path):
-            files = ParquetFiles([path], user, item, rating, timestamp, duplicates, allow_negative, text_ids)
-            return cls._of_files(files, show_progress)
-        choose = partial(find_interactions, user=user, item=item, rating=rating, timestamp=timestamp)
-        start = partial(Assembler, duplicates=duplicates or "last", allow_negative=allow_negative)
-        with opened(path, header, text_ids, show_progress) as table:
-            rows = table.read(choose, ("user", "item", "rating", "timestamp"), start)
-            with naming(table.path):
-                return cls._assembled(rows, stated=duplicates is not None)
-
-    @classmethod
-    def _of_files(cls, files: ParquetFiles, show_progress: bool = True) -> "Interactions":
-        from sadrec._core.progress import Bar
-
-        shown = partial(Bar, desc="reading", delay=2, leave=False, unit="rows", unit_scale=True)
-        total = sum(run.stop - run.start for run in files.runs)
-        with shown(total=total, disable=None if show_progress else True) as bar:
-            rows = files.read(progress=bar.update)
-        return cls._assembled(rows, stated=files.duplicates is not None)
+        columns = {"user": user, "item": item, "rating": rating, "timestamp": timestamp}
+        return _read(path, columns, duplicates, allow_negative, header, text_ids, show_progress)[0]
 
     @classmethod
     def from_frame(
@@ -154,13 +137,8 @@ class Interactions(OfUsersAndItems):
         allow_negative: bool = False,
     ) -> "Interactions":
         """Take a data frame of pandas, polars, Arrow or another kind; arguments as in :meth:`read`."""
-        table = open_frame(frame)
-        chosen = find_interactions(list(table.columns), user, item, rating, timestamp)
-        if len(table) == 0:
-            raise ValueError("the frame has no rows")
-        rows = Assembler(duplicates=duplicates or "last", allow_negative=allow_negative)
-        rows.add(take_columns(table, chosen))
-        return cls._assembled(rows, stated=duplicates is not None)
+        columns = {"user": user, "item": item, "rating": rating, "timestamp": timestamp}
+        return _read(open_frame(frame), columns, duplicates, allow_negative)[0]
 
     @classmethod
     def from_csr(
@@ -189,14 +167,6 @@ class Interactions(OfUsersAndItems):
             ids.append(checked)
         has_ratings = bool((canonical.data != 1).any())
         return cls(canonical, ids[0], ids[1], None, has_ratings)
-
-    @classmethod
-    def _assembled(cls, rows: Assembler, *, stated: bool = False) -> "Interactions":
-        """Make interactions of rows; ``stated`` is whether the caller stated what becomes of repeated pairs."""
-        data = cls(*rows.finish())
-        if (repeated := rows.rows - len(data)) and not stated:
-            warn_of_repeated(repeated, timed=data.timestamps is not None)
-        return data
 
     # -- what it holds ---------------------------------------------------------------------------------------
 
@@ -388,31 +358,52 @@ def with_weights(
     >>> with_weights(pl.DataFrame({"user": [1, 1], "item": [5, 7], "trust": [0.5, 2]}), "trust")[1].matrix.data
     array([0.5, 2. ], dtype=float32)
     """
-
-    def choose(names: list[str]) -> dict[str, str]:
-        weight = {"weight": str(find_column(names, column, "weight"))}
-        return find_interactions(names, user, item, rating, timestamp) | weight
-
-    start = partial(Assembler, duplicates=duplicates or "last", allow_negative=allow_negative)
-    if isinstance(data, (str, Path)) and is_several(data):
-        data = ParquetFiles([data], user, item, rating, timestamp, duplicates, allow_negative)
-    if isinstance(data, ParquetFiles):
-        rows, duplicates = replace(data, weight=column).read(), data.duplicates
-    elif isinstance(data, (str, Path, Table)):
-        with opened(data) as table:
-            rows = table.read(choose, ("user", "item", "rating", "timestamp"), start)
-    elif is_frame(data):
-        frame = open_frame(data)
-        rows = start()
-        rows.add(take_columns(frame, choose(list(frame.columns))))
-    else:
+    if not isinstance(data, (str, Path, Table, ParquetFiles)) and not is_frame(data):
         raise TypeError(
             f"weights={column!r} names a column, and {type(data).__name__} has none: give one weight for each "
             "interaction"
         )
-    weights = rows.weights()
-    stated = duplicates is not None
-    return Interactions._assembled(rows, stated=stated), Interactions._assembled(weights, stated=True)
+    columns = {"user": user, "item": item, "rating": rating, "timestamp": timestamp, "weight": column}
+    interactions, weights = _read(data, columns, duplicates, allow_negative)
+    return interactions, weights
+
+
+def _read(
+    data: Any,
+    columns: Mapping[str, Any],
+    duplicates: Duplicates | None,
+    allow_negative: bool,
+    header: bool | None = None,
+    text_ids: bool = False,
+    show_progress: bool = True,
+) -> tuple[Interactions, Any]:
+    """Return the interactions in a frame, a file or several; with a column of weights also those rated by weight."""
+    if isinstance(data, (str, Path)) and is_several(data):
+        data = ParquetFiles([data], **columns, duplicates=duplicates, allow_negative=allow_negative, text_ids=text_ids)
+
+    def choose(names: list[str]) -> dict[str, str]:
+        return find_interactions(names, **columns)
+
+    path = None
+    start = partial(Assembler, duplicates=duplicates or "last", allow_negative=allow_negative)
+    if isinstance(data, ParquetFiles):
+        data = replace(data, weight=columns.get("weight"))
+        rows, duplicates = data.read(show_progress=show_progress), data.duplicates
+    elif isinstance(data, (str, Path, Table)):
+        with opened(data, header, text_ids, show_progress) as table:
+            rows, path = table.read(choose, ("user", "item", "rating", "timestamp"), start), table.path
+    else:
+        frame, rows = open_frame(data), start()
+        chosen = choose(list(frame.columns))
+        if len(frame) == 0:
+            raise ValueError("the frame has no rows")
+        rows.add(take_columns(frame, chosen))
+    with naming(path):
+        weights = Interactions(*rows.weights().finish()) if columns.get("weight") else None
+        interactions = Interactions(*rows.finish())
+    if (repeated := rows.rows - len(interactions)) and duplicates is None:
+        warn_of_repeated(repeated, timed=interactions.timestamps is not None)
+    return interactions, weights
 
 
 def as_interactions(data: Any) -> Interactions:
@@ -429,7 +420,7 @@ def as_interactions(data: Any) -> Interactions:
     if isinstance(data, (str, Path)):
         return Interactions.read(data)
     if isinstance(data, ParquetFiles):
-        return Interactions._of_files(replace(data, weight=None))
+        return _read(data, {}, None, False)[0]
     if sp.issparse(data) or isinstance(data, np.ndarray):
         return Interactions.from_csr(data)
     if is_frame(data):

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from sadrec._core.words import one_line
 from sadrec.data._columns import AUTO, find_column, first_true, open_frame, take_columns
-from sadrec.data._text import chunks
 from sadrec.data.ids import MAX_ID_LENGTH
+from sadrec.data.tables import whole_table
 
 _USUAL = {
     "title": ("title", "name", "label"),
@@ -52,14 +51,8 @@ class Items(Mapping[Any, str]):
         Columns are found by their names: item (or id, movieId, ...), title (or name, label), picture (or image, ...);
         or named. Ids are also in the one column that is left when those of titles and pictures are taken.
         """
-        path = Path(path).expanduser()
-        if not path.is_file():
-            raise FileNotFoundError(f"there is no table of items {str(path)!r}")
-        try:
-            return cls.from_frame(_table(path), item, title, picture)
-        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
-            why = one_line(" ".join(str(error).split()))
-            raise ValueError(f"{path}: the table of items cannot be read ({why[:300]})") from None
+        with whole_table(path, "items") as (_, written):
+            return cls.from_frame(written, item, title, picture)
 
     @classmethod
     def from_frame(cls, frame: Any, item: str = AUTO, title: str | None = AUTO, picture: str | None = AUTO) -> "Items":
@@ -114,14 +107,6 @@ class Items(Mapping[Any, str]):
     def picture(self, item: Any) -> str | None:
         """Return the address of an item's picture; None where there is none."""
         return self._pictures.get(_key(item))
-
-
-def _table(path: Path) -> pl.DataFrame:
-    if path.suffix in (".parquet", ".pq"):
-        return pl.read_parquet(path)
-    with path.open("rb") as file:
-        content = b"".join(chunks(file, None))  # unpacked, within limits
-    return pl.read_csv(content, separator="\t" if ".tsv" in path.suffixes else ",", infer_schema=False)
 
 
 def _column(names: list[str], wanted: str | None, role: str) -> str | None:

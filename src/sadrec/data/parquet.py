@@ -1,8 +1,8 @@
 """Parquet: one file, a folder or a pattern of them, read a batch at a time, as a whole or a run of rows at a time."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from glob import has_magic
 from itertools import pairwise
 from pathlib import Path
@@ -13,9 +13,7 @@ import polars as pl
 from sadrec.data._assemble import Assembler, Duplicates
 from sadrec.data._columns import AUTO, find_column, find_interactions, holds_comparisons
 from sadrec.data.ids import IdArray, as_id_array
-from sadrec.data.tables import naming, parquet_batches, parquet_errors, parquet_length
-
-_ENDINGS = (".parquet", ".pq")
+from sadrec.data.tables import PARQUET, naming, parquet_batches, parquet_errors, parquet_length
 
 
 def parquet_files(path: str | Path) -> list[Path]:
@@ -31,7 +29,7 @@ def parquet_files(path: str | Path) -> list[Path]:
         if not matches:
             raise FileNotFoundError(f"there is no file or folder {str(path)!r}")
         return [file for entry in matches for file in parquet_files(entry)]
-    inside = (file for ending in _ENDINGS for file in path.rglob(f"*{ending}"))
+    inside = (file for ending in PARQUET for file in path.rglob(f"*{ending}"))
     files = sorted(file for file in inside if not any(part[0] in "._" for part in file.relative_to(path).parts))
     if not files:
         raise ValueError(f"there are no .parquet files in the folder {str(path)!r}")
@@ -42,13 +40,13 @@ def is_several(path: Any) -> bool:
     """Whether a path is a folder with Parquet, or a pattern that is not itself a file."""
     path = Path(path).expanduser()
     if path.is_dir():
-        return any(next(path.rglob(f"*{ending}"), None) is not None for ending in _ENDINGS)
+        return any(next(path.rglob(f"*{ending}"), None) is not None for ending in PARQUET)
     return has_magic(str(path)) and not path.exists()
 
 
 def is_parquet(path: Any) -> bool:
     """Whether a path is Parquet by its name: a folder, or a file or pattern with such an ending."""
-    return isinstance(path, str | Path) and (is_several(path) or Path(path).suffix in _ENDINGS)
+    return isinstance(path, str | Path) and (is_several(path) or Path(path).suffix in PARQUET)
 
 
 def holds_interactions(path: Any) -> bool:
@@ -95,9 +93,7 @@ class ParquetFiles:
                 with parquet_errors():
                     names = list(pl.read_parquet_schema(file))
                 if not chosen:
-                    chosen = find_interactions(names, self.user, self.item, self.rating, self.timestamp)
-                    weight = find_column(names, self.weight, "weight")
-                    chosen |= {} if weight is None else {"weight": weight}
+                    chosen = find_interactions(names, self.user, self.item, self.rating, self.timestamp, self.weight)
                 elif missing := [name for name in chosen.values() if name not in names]:
                     raise ValueError(f"it has no column {missing[0]!r}, as {self.files[0]} has: files must be alike")
         return chosen
@@ -130,18 +126,21 @@ class ParquetFiles:
             answer.append(own)
         return answer
 
-    def read(
-        self, runs: Sequence[RowRange] | None = None, progress: Callable[[int], object] | None = None
-    ) -> Assembler:
-        """Read all rows, or some runs of them; ``progress`` is called with the number of rows read since."""
+    def read(self, runs: Sequence[RowRange] | None = None, show_progress: bool = False) -> Assembler:
+        """Read all rows, or some runs of them."""
+        from sadrec._core.progress import Bar
+
         rows = Assembler(duplicates=self.duplicates or "last", allow_negative=self.allow_negative)
         as_text = ("user", "item") if self.text_ids else ()
-        for run in self.runs if runs is None else runs:
-            with naming(run.file):
-                for columns, where in parquet_batches(run.file, self.columns, run.start, run.stop, as_text):
-                    rows.add(columns, where)
-                    if progress is not None:
-                        progress(len(columns["user"]))
+        runs = self.runs if runs is None else runs
+        shown = partial(Bar, desc="reading", delay=2, leave=False, unit="rows", unit_scale=True)
+        total = sum(run.stop - run.start for run in runs)
+        with shown(total=total, disable=None if show_progress else True) as bar:
+            for run in runs:
+                with naming(run.file):
+                    for columns, where in parquet_batches(run.file, self.columns, run.start, run.stop, as_text):
+                        rows.add(columns, where)
+                        bar.update(len(columns["user"]))
         return rows
 
 

@@ -18,11 +18,15 @@ import polars as pl
 
 from sadrec._core import check
 from sadrec._core.files import kind_of
+from sadrec._core.words import one_line
 from sadrec.data import DataWarning, _text
 from sadrec.data._columns import WHOLE_NUMBER, Where, after, row_of_frame
 
 Columns = dict[str, pl.Series]
 Progress = Callable[[int], object]
+
+PARQUET = (".parquet", ".pq")
+"""Endings of the names of Parquet files."""
 
 _KINDS = {"user": "user", **dict.fromkeys(("item", "winner", "loser", "left", "right"), "item"), "outcome": "outcome"}
 """The ids of one kind are of one type: where one column of items is text, all are."""
@@ -88,7 +92,7 @@ class Table:
         if kind := kind_of(self._file):
             raise ValueError(f"it is not a table but {kind}: name the file of interactions or comparisons")
         self._file.seek(0)
-        self.is_parquet = self._file.read(4) == b"PAR1" or self.path.suffix in (".parquet", ".pq")
+        self.is_parquet = self._file.read(4) == b"PAR1" or self.path.suffix in PARQUET
         self._is_json = not self.is_parquet and _text.is_json_lines(self.path.name)
         self._layout = _text.TextFormat(",", None, 0)
         self._skip = 0
@@ -279,6 +283,31 @@ def opened(
 
 
 @contextmanager
+def whole_table(path: str | Path, what: str) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
+    """Read a table of items or of features at once: csv, tsv (packed or not), or parquet.
+
+    Yields it with types, and as it is written: of a text file all columns are text. Errors inside the block are raised
+    as one that names the file.
+    """
+    path = Path(path).expanduser()
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no table of {what} {str(path)!r}")
+    try:
+        if path.suffix in PARQUET:
+            frame = written = pl.read_parquet(path)
+        else:
+            with path.open("rb") as file:
+                content = b"".join(_text.chunks(file, None))  # unpacked, within limits
+            separator = "\t" if ".tsv" in path.suffixes else ","
+            frame = pl.read_csv(content, separator=separator, infer_schema_length=None)
+            written = pl.read_csv(content, separator=separator, infer_schema=False)
+        yield frame, written
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
+        why = one_line(" ".join(str(error).split()))
+        raise ValueError(f"{path}: the table of {what} cannot be read ({why[:300]})") from None
+
+
+@contextmanager
 def parquet_errors() -> Iterator[None]:
     """Raise one error for every way in which a parquet file can be damaged."""
     try:
@@ -288,12 +317,12 @@ def parquet_errors() -> Iterator[None]:
 
 
 @contextmanager
-def naming(path: Path) -> Iterator[None]:
-    """Put the name of a file before what is wrong with its content."""
+def naming(path: Path | None) -> Iterator[None]:
+    """Put the name of a file, if there is one, before what is wrong with its content."""
     try:
         yield
     except (ValueError, TypeError) as error:
-        if str(path) in str(error):
+        if path is None or str(path) in str(error):
             raise
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{path}: {error}") from None

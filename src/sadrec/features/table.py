@@ -14,6 +14,7 @@ from sadrec._core.sparse import as_csr
 from sadrec._core.types import Doubles
 from sadrec.data._columns import AUTO, WHOLE_NUMBER, find_column, is_frame, open_frame, take_columns
 from sadrec.data.ids import Ids, as_id_array
+from sadrec.data.tables import whole_table
 
 
 class Numbers(NamedTuple):
@@ -214,25 +215,11 @@ def read_table(path: str | Path, what: str = "item", id: str | None = None) -> p
 
     Ids of text files are as in files of data: numbers where all are written as whole numbers are, else text (007).
     """
-    from sadrec.data._text import chunks
-
-    path = Path(path).expanduser()
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no table of features {str(path)!r}")
-    try:
-        if path.suffix in (".parquet", ".pq"):
-            return pl.read_parquet(path)
-        with path.open("rb") as file:
-            content = b"".join(chunks(file, None))  # unpacked, within limits
-        separator = "\t" if ".tsv" in path.suffixes else ","
-        frame = pl.read_csv(content, separator=separator, infer_schema_length=None)
+    with whole_table(path, "features") as (frame, written):
         column = id_column(frame.columns, what, id)
-        written = pl.read_csv(content, separator=separator, columns=[column], infer_schema=False)[column]
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
-        why = " ".join(str(error).split())[:300]
-        raise ValueError(f"{path}: the table of features cannot be read ({why})") from None
-    numbers = frame[column].dtype == pl.Int64 and written.str.contains(WHOLE_NUMBER).all()
-    return frame if numbers else frame.with_columns(written)
+        if frame[column].dtype == pl.Int64 and written[column].cast(pl.String).str.contains(WHOLE_NUMBER).all():
+            return frame
+        return frame.with_columns(written[column])
 
 
 def id_column(names: list[str], what: str, id: str | None = None) -> str:

@@ -11,7 +11,7 @@ from sadrec._core.files import fingerprint
 from sadrec._core.memory import give_back
 from sadrec._core.settings import checked
 from sadrec._core.types import Positions
-from sadrec.data import Comparisons, DataWarning, Interactions, NothingLearnt, as_feedback, as_interactions
+from sadrec.data import Comparisons, DataWarning, NothingLearnt, as_feedback, as_interactions
 from sadrec.data._matrix import make
 from sadrec.data.ids import Ids
 from sadrec.data.interactions import warn_of_repeated, with_weights
@@ -72,10 +72,10 @@ def gathered(
     ids = () if start is None else (start.users.array, start.items.array)
     if dislikes is not None and not isinstance(dislikes, int | float):
         dislikes = as_interactions(dislikes)
-    feedback = as_feedback(data)
-    if isinstance(weights, str) and isinstance(feedback, Interactions):
-        weights = with_weights(data, weights)[1].matrix.data
-    return training_data(feedback, comparisons, weights, dislikes, *ids)
+    if isinstance(weights, str):
+        data, weighted = with_weights(data, weights)
+        weights = weighted.matrix.data
+    return training_data(as_feedback(data), comparisons, weights, dislikes, *ids)
 
 
 def files_for(data: Any, weights: Any, here: Mapping[str, Any], tables: tuple[Any, Any]) -> ParquetFiles:
