@@ -52,3 +52,11 @@ def test_what_is_wrong_is_named(tmp_path):
         Interactions.read(write(tmp_path / "b.jsonl", '{"user": 7, "item": 3, "rating": "good"}'))
     with pytest.raises(ValueError, match="no rows"):
         Comparisons.read(write(tmp_path / "c.jsonl", ""))
+
+
+def test_columns_are_found_although_the_first_line_lacks_one(tmp_path):
+    """A damaged key in it made one judge of all people."""
+    lines = '{"uses": 7, "winner": 3, "loser": 1}', '{"user": 8, "winner": 3, "loser": 1}'
+    with pytest.raises(ValueError, match=r"a\.jsonl.*line 1"):
+        Comparisons.read(write(tmp_path / "a.jsonl", *lines))
+    assert Comparisons.read(write(tmp_path / "b.jsonl", *lines[1:])).users.tolist() == [8]

@@ -104,7 +104,8 @@ class Table:
                 raise ValueError(
                     f"line {first.damaged[0]} is not an object in JSON, and the file should have one per line"
                 )
-            self.columns: list[str] | None = list(first.objects[0])
+            # one line may lack a key, as a damaged one does
+            self.columns: list[str] | None = list(dict.fromkeys(name for one in first.objects for name in one))
             self.width = len(self.columns)
             return
         if self.is_parquet:
