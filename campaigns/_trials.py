@@ -239,10 +239,13 @@ def in_fork(
     """
     log = folder.parent / f"{folder.name}.said"
     began = time.monotonic()
+    # Until the child has a handler for it, a signal would unwind this program in the child, and clear away its folder.
+    usual = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     child = os.fork()
     if child == 0:
         code = 1
         try:
+            signal.pthread_sigmask(signal.SIG_SETMASK, usual)
             _say_to(log)
             faulthandler.register(signal.SIGALRM, 2, chain=True)  # says where it stood
             signal.setitimer(signal.ITIMER_REAL, seconds)  # ends it, unless it is over before
@@ -255,10 +258,12 @@ def in_fork(
         except BaseException as error:
             os.write(2, f"{type(error).__name__}: {error}".encode(errors="replace"))
         finally:
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
             with suppress(BaseException):
                 sys.stdout.flush()
                 sys.stderr.flush()
             os._exit(code)
+    signal.pthread_sigmask(signal.SIG_SETMASK, usual)
     disturb(child)
     _, status = os.waitpid(child, 0)
     said = log.read_text(errors="replace") if log.exists() else ""

@@ -121,7 +121,8 @@ def _expected(table: Text, comparisons: bool) -> list[tuple[str, ...]] | None:
             chosen = find_interactions(header, AUTO, AUTO, AUTO, None)
         wanted = ["user", "winner", "loser"] if comparisons else ["user", "item", "rating"]
         places = [header.index(chosen[role]) for role in wanted if role in chosen]
-        return [tuple(row[place] for place in places) for row in rows[1:]]
+        judge = ("0",) if comparisons and "user" not in chosen else ()  # the only one
+        return [(*judge, *(row[place] for place in places)) for row in rows[1:]]
     except (csv.Error, ValueError, IndexError):
         return None
 
