@@ -5,7 +5,7 @@ A reload makes a new object: no answer mixes two models.
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +16,7 @@ import numpy as np
 import orjson
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from starlette.responses import Response
 
 from sadrec import BPR, SAD, Comparisons
 from sadrec._core.files import checksum_of
@@ -333,3 +334,9 @@ def dumps(answer: Any) -> bytes:
         return orjson.dumps(answer, option=orjson.OPT_SERIALIZE_NUMPY)
     except orjson.JSONEncodeError:  # a whole number beyond 64 bits, or text that is no Unicode
         return json.dumps(answer, default=Loaded.plain).encode("utf-8", "replace")
+
+
+def refusal(loaded: Loaded | None, status: int, error: str, headers: Mapping[str, str] | None = None) -> Response:
+    """Return an error as an answer: one sentence, and the checksum of the model."""
+    content = {"error": error, "model": None if loaded is None else loaded.digest}
+    return Response(dumps(content), status, headers, "application/json")

@@ -10,7 +10,7 @@ from typing import Any
 from sadrec.serving import verbs
 from sadrec.serving.events import EventLog
 from sadrec.serving.keys import Keys
-from sadrec.serving.loaded import Loaded, dumps
+from sadrec.serving.loaded import Loaded, refusal
 from sadrec.serving.problems import NotKeptError, Unanswerable
 from sadrec.serving.questions import Events
 from sadrec.serving.reload import Reloader, again_and_again, aside
@@ -25,7 +25,7 @@ _OPEN = ("/livez", "/readyz")
 _ALWAYS = (*_OPEN, "/metrics")
 """What is answered however much is asked: a busy service is not a dead one."""
 TOO_MANY = "too many requests at once: try again in a moment, or start the service with more --workers"
-_SOON = (b"retry-after", b"1")
+SOON = {"Retry-After": "1"}
 _KEY_SECONDS = 1.0
 """Seconds between looks at the file of keys: a withdrawn key must not wait for the next look at the model."""
 _KEY_PATIENCE = 10.0
@@ -43,15 +43,24 @@ class _TooLong(Exception):
 class Service:
     """An ASGI application around another."""
 
-    app: Any
-    recommend: Any  # what answers GET /v1/recommend in place of the app
-
-    def __init__(self, settings: ServeSettings, reloader: Reloader) -> None:
+    def __init__(self, settings: ServeSettings, reloader: Reloader, app: Any, recommend: Any) -> None:
+        """Take the application, and what answers ``GET /v1/recommend`` in its place."""
         self.settings, self.reloader, self.metrics = settings, reloader, reloader.metrics
+        self.app, self.recommend = app, recommend
         self.keys = None if settings.keys is None else Keys(settings.keys)
         self.log = None if settings.log is None else EventLog(settings.log, settings.log_megabytes << 20)
         self.on_failure: Callable[[Exception], object] = lambda error: logger.error("no model: %s", error)
         self.entry: Any = self.answer
+        if settings.cors:
+            from starlette.middleware.cors import CORSMiddleware
+
+            self.entry = CORSMiddleware(  # around keys: a browser asks beforehand, without a key
+                self.answer,
+                allow_origins=list(settings.cors),
+                allow_methods=["GET", "POST"],
+                allow_headers=["Authorization", "X-API-Key", "Content-Type"],
+                expose_headers=["X-Model"],
+            )
         self.connections: Collection[Any] = ()  # of the server, which puts them here
         self.stalled = 0  # how many of them do not read their answer
         self._at_once = 0
@@ -129,16 +138,16 @@ class Service:
         if self.keys is not None and not self._is_open(path) and not self.keys.allow(scope["headers"]):
             problem = "this key is not known" if self.keys.given(scope["headers"]) else "a key is needed"
             error = f"{problem}: send Authorization: Bearer KEY, which `sadrec key` makes"
-            await self._refuse(scope, send, 401, error, loaded, (b"www-authenticate", b"Bearer"))
+            await self._refuse(scope, send, 401, error, loaded, {"WWW-Authenticate": "Bearer"})
             return
         if loaded is None and path.startswith("/v1/"):
             error = "the model is still being loaded: ask again in a moment"
-            await self._refuse(scope, send, 503, error, None, _SOON)
+            await self._refuse(scope, send, 503, error, None, SOON)
             return
         full = self._at_once >= MOST_AT_ONCE or len(self.connections) - self.stalled > MOST_CONNECTIONS
         app = self.recommend if path == "/v1/recommend" and scope["method"] == "GET" else self.app
         if full and path not in _ALWAYS and app is self.app:
-            await self._refuse(scope, send, 503, TOO_MANY, loaded, _SOON)
+            await self._refuse(scope, send, 503, TOO_MANY, loaded, SOON)
             return
         scope["loaded"], scope["full"] = loaded, full
         await self._through(app, scope, receive, send, began)
@@ -148,14 +157,12 @@ class Service:
         return path in _OPEN or not (path.startswith("/v1/") or path == "/metrics")
 
     async def _refuse(
-        self, scope: Scope, send: Any, status: int, error: str, loaded: Loaded | None, header: tuple[bytes, bytes]
+        self, scope: Scope, send: Any, status: int, error: str, loaded: Loaded | None, header: dict[str, str]
     ) -> None:
-        body = dumps({"error": error, "model": None if loaded is None else loaded.digest})
         self.metrics.requests.labels(_verb(scope["path"]), str(status)).inc()
-        headers = [(b"content-length", b"%d" % len(body)), (b"content-type", b"application/json"), header]
-        headers += self._added(scope["path"], loaded)
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+        response = refusal(loaded, status, error, header)
+        response.raw_headers += self._added(scope["path"], loaded)
+        await response(scope, None, send)  # type: ignore[arg-type]  # it receives nothing
 
     async def _through(self, app: Any, scope: Scope, receive: Any, send: Any, began: float) -> None:
         """Let the routes answer, with a bounded body and the model's hash in the header."""
@@ -206,13 +213,13 @@ class Service:
                 raise _TooLong
         except _TooLong:
             error = f"the body is longer than {MOST_BODY} bytes: ask about less at a time"
-            await self._refuse(scope, passed_on, 413, error, loaded, (b"connection", b"close"))
+            await self._refuse(scope, passed_on, 413, error, loaded, {"Connection": "close"})
             return
         except Exception:
             logger.exception("a request to %s failed", scope["path"])
             self.metrics.errors.inc()
             if not started:
-                await self._refuse(scope, passed_on, 500, "a fault of the service; it is logged", loaded, _NOTHING)
+                await self._refuse(scope, passed_on, 500, "a fault of the service; it is logged", loaded, {})
             return
         finally:
             worked()
@@ -231,7 +238,6 @@ class Service:
         return headers
 
 
-_NOTHING = (b"cache-control", b"no-reloader")
 _FRESH = (b"cache-control", b"no-cache")  # a browser asks whether the page is still the same
 _VERBS = frozenset(("events", *(verb.path.split("/")[0] for verb in verbs.VERBS)))
 

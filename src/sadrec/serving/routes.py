@@ -23,9 +23,9 @@ from starlette.middleware.exceptions import ExceptionMiddleware
 import sadrec
 from sadrec.data import UnknownIdError
 from sadrec.serving import answers, questions, verbs
-from sadrec.serving.loaded import Loaded, dumps
+from sadrec.serving.loaded import Loaded, dumps, refusal
 from sadrec.serving.metrics import CONTENT_TYPE, Metrics
-from sadrec.serving.middleware import TOO_MANY, Service
+from sadrec.serving.middleware import SOON, TOO_MANY, Service
 from sadrec.serving.problems import NotKeptError, Unanswerable
 from sadrec.serving.reload import Reloader
 from sadrec.serving.settings import MOST_BODY, MOST_FEATURES, ServeSettings
@@ -61,7 +61,6 @@ def create_app(settings: ServeSettings, loaded: Loaded | None = None, reloader: 
     """Make the application; without a loaded model, it is loaded when the server starts."""
     metrics = reloader.metrics if reloader is not None else Metrics()
     reloader = reloader or Reloader(settings, metrics, loaded)
-    service = Service(settings, reloader)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -77,24 +76,14 @@ def create_app(settings: ServeSettings, loaded: Loaded | None = None, reloader: 
         redoc_url=None,
         openapi_url="/openapi.json",
     )
+    _add_errors(app)
+    service = Service(settings, reloader, app, ExceptionMiddleware(_recommend, app.exception_handlers))
     _add_verbs(app, service)
     _add_health(app, reloader, metrics)
     _add_rest(app)
-    _add_keys_to_schema(app, service.keys is not None)
-    _add_errors(app)
+    _add_keys_to_schema(app, settings.keys is not None)
     app.add_api_route("/docs", lambda: FileResponse(EXPLORER / "docs.html"), include_in_schema=False)
     app.mount("/", StaticFiles(directory=EXPLORER, html=True), name="explorer")
-    service.app, service.recommend = app, ExceptionMiddleware(_recommend, app.exception_handlers)
-    if settings.cors:
-        from starlette.middleware.cors import CORSMiddleware
-
-        service.entry = CORSMiddleware(  # around keys: a browser asks beforehand, without a key
-            service.answer,
-            allow_origins=list(settings.cors),
-            allow_methods=["GET", "POST"],
-            allow_headers=["Authorization", "X-API-Key", "Content-Type"],
-            expose_headers=["X-Model"],
-        )
     return service
 
 
@@ -148,7 +137,7 @@ async def _recommend(scope: Any, receive: Any, send: Any) -> None:
     ask = partial(verbs.recommend_by_query, loaded, question)
     if not question.model_fields_set <= {"user", "N"}:
         if scope["full"]:
-            raise HTTPException(503, TOO_MANY, {"Retry-After": "1"})
+            raise HTTPException(503, TOO_MANY, SOON)
         content = await run_in_threadpool(ask)
     else:
         content = ask()
@@ -267,8 +256,7 @@ def _add_errors(app: FastAPI) -> None:
     """Make every error one sentence, with the model's checksum."""
 
     def problem(request: Request, status: int, error: str) -> Response:
-        loaded = request.scope.get("loaded")
-        return _json({"error": error, "model": loaded.digest if loaded else None}, status)
+        return refusal(request.scope.get("loaded"), status, error)
 
     async def invalid(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
