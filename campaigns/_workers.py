@@ -11,6 +11,7 @@ from campaigns._subjects import clicks
 from sadrec._core.files import fingerprint
 from sadrec.cluster import Ray, shared
 from sadrec.cluster.actors import Actor
+from sadrec.cluster.scheduler import Workers
 from sadrec.data import ParquetFiles
 from sadrec.training.loop import run
 from sadrec.training.settings import Settings
@@ -38,16 +39,15 @@ SETTINGS = Settings(
 )
 
 
-class _Workers:
-    """Workers that do at once what they are called for."""
+class WorkersHere(Workers):
+    """Workers in this process, which do at once what they are called for."""
 
-    def __init__(self, count: int, threads: int, seconds: float, *, at_least: int) -> None:
-        self._made, self.count = [Actor(number, count, threads) for number in range(count)], count
-        self.places = [("here", 0)] * count
+    def __init__(self, count: int, threads: int = 1, seconds: float = 0.0, *, at_least: int = 1) -> None:
+        self.workers, self.count = [Actor(number, count, threads) for number in range(count)], count
 
-    def call(self, worker: int, method: str, *arguments: Any, returns: int = 1) -> Any:
+    def call(self, worker: int, method: str, *arguments: Any, returns: int | None = None) -> Any:
         """Have a worker do something, and return its answer."""
-        return self._made[worker].call(method, *arguments)
+        return self.workers[worker].call(method, *arguments)
 
     def get(self, answers: list[Any]) -> list[Any]:
         """Return the answers."""
@@ -60,7 +60,7 @@ class _Workers:
 def fit(folder: Path, after_epoch: Any = lambda epoch, figures: False) -> str:
     """Train to the end with checkpoints, or on from one, and return a digest of what was learnt."""
     entries, history = clicks().matrix.tocoo(), list[Any]()
-    with tempfile.TemporaryDirectory() as place, mock.patch.object(shared, "Actors", _Workers):
+    with tempfile.TemporaryDirectory() as place, mock.patch.object(shared, "Actors", WorkersHere):
         columns = {"user": entries.row, "item": entries.col, "rating": entries.data}
         pl.DataFrame(columns).write_parquet(Path(place) / "clicks.parquet")
         data = shared.SharedData(Ray(workers=2), ParquetFiles([place]), None, ends_cluster=False)

@@ -3,35 +3,23 @@
 from types import SimpleNamespace
 from typing import ClassVar
 
+from campaigns._workers import WorkersHere
 from sadrec.cluster import Ray
-from sadrec.cluster.actors import Actor, Lost
+from sadrec.cluster.actors import Lost
 
 
-class Here:
-    """Workers in this process, which do at once what they are called for."""
-
-    def __init__(self, count, threads=1):
-        self.workers, self.count = [Actor(number, count, threads) for number in range(count)], count
-
-    def call(self, worker, method, *arguments, returns=1):
-        return self.workers[worker].call(method, *arguments)
-
-    def get(self, references):
-        return references
-
-
-class Local(Here):
+class Local(WorkersHere):
     """Workers in this process; ``lost`` are the methods with which a worker is lost, once each."""
 
     lost: ClassVar[list] = []
     started: ClassVar[list] = []
 
-    def __init__(self, count, threads, seconds, *, at_least):
-        super().__init__(count, threads)
-        self.places, self.ended = [("here", 0)] * count, False
+    def __init__(self, *given, **more):
+        super().__init__(*given, **more)
+        self.ended = False
         self.started.append(self)
 
-    def call(self, worker, method, *arguments, returns=1):
+    def call(self, worker, method, *arguments, returns=None):
         name = method.split(".")[-1]
         if self.ended or name in self.lost:
             self.lost[:] = [one for one in self.lost if one != name]

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from sadrec._core.files import fingerprint
-from sadrec.cluster.checkpoint import Saved, Shards, file_system, read_rows, write_rows
-from sadrec.cluster.worker import ParameterRows
+from sadrec.cluster.checkpoint import ParameterRows, Saved, Shards, file_system, read_rows, write_rows
 from sadrec.models import CheckpointError
 
 USERS, ITEMS, K = 11, 7, 3

@@ -38,12 +38,13 @@ def test_data_that_no_worker_can_read_is_refused_and_leaves_the_model_as_it_was(
 
 def test_only_what_is_gone_is_tried_again():
     errors = pytest.importorskip("ray").exceptions
-    from sadrec.cluster.actors import is_loss
+    from sadrec.cluster.actors import Lost, cause_of
 
-    assert all(map(is_loss, (errors.ActorDiedError(), errors.NodeDiedError("gone"), errors.WorkerCrashedError())))
-    assert is_loss(errors.ObjectLostError("00" * 28, None, ""))
-    assert not is_loss(errors.RayActorError(actor_init_failed=True))
-    assert not is_loss(KeyError("a mistake of ours"))
+    losses = errors.ActorDiedError(), errors.NodeDiedError("gone"), errors.WorkerCrashedError()
+    for error in (*losses, errors.ObjectLostError("00" * 28, None, "")):
+        assert isinstance(cause_of(error), Lost)
+    for error in (errors.RayActorError(actor_init_failed=True), KeyError("a mistake of ours")):
+        assert cause_of(error) is error
 
 
 def test_the_command_line_takes_an_engine(tmp_path):

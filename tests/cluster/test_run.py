@@ -40,7 +40,7 @@ def fit(data, workers=2, **more):
 class Once(Local):
     """The second worker is lost when the first has given its parameters back, and so is what the epoch began with."""
 
-    def call(self, worker, method, *arguments, returns=1):
+    def call(self, worker, method, *arguments, returns=None):
         if method == "training.users" and worker == 0 and len(self.started) == 1:
             self.lost.append("users")
             return Local.__mro__[1].call(self, worker, method, *arguments)
@@ -62,7 +62,7 @@ class Failed:
 class Behind(Local):
     """The first time that rows are put in order, the first worker does not get them; nobody is dead."""
 
-    def call(self, worker, method, *arguments, returns=1):
+    def call(self, worker, method, *arguments, returns=None):
         if method == "training.gather" and arguments[2] == REST and worker == 0 and len(self.started) == 1:
             return Failed()
         return super().call(worker, method, *arguments, returns=returns)
@@ -180,7 +180,7 @@ class Waiting:
         return self
 
     @property
-    def where(self):
+    def __ray_ready__(self):
         return self
 
     def wait(self, references, num_returns, timeout):

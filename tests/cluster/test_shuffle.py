@@ -4,6 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from campaigns._workers import WorkersHere
 from sadrec import SAD
 from sadrec.cluster.partition import partition
 from sadrec.data import Interactions, ParquetFiles
@@ -11,7 +12,6 @@ from sadrec.models.fitting import settings_for
 from sadrec.training import spectrum
 from sadrec.training.dataset import training_data
 from sadrec.training.spectrum import decompose
-from tests.cluster.local import Here
 
 NAMES = {
     "numbers": lambda numbers: numbers * 7919 % 1000 - 300,
@@ -37,7 +37,7 @@ def written(folder, frame, cuts=(0, 0, 400, 1100, None)):
 
 def shared(folder, count, threads=1, **reading):
     """Return workers that have read the files, the data of each, and what the program knows of it."""
-    workers = Here(count, threads)
+    workers = WorkersHere(count, threads)
     found = partition(workers, ParquetFiles([folder], **reading))
     return workers, [worker.data for worker in workers.workers], found
 
@@ -118,9 +118,8 @@ def test_the_sample_of_workers_is_that_of_one_machine(tmp_path, monkeypatch, wei
     for count in (1, 2, 3):
         _, parts, _ = shared(folder, count, weight=weight)
 
-        def sent(parts=parts, count=count):
+        def sent(parts=parts):
             wanted = parts[0].choose_sample(*(part.chosen() for part in parts))
-            wanted = wanted if count > 1 else (wanted,)
             return [part.rows_of(users) for part, users in zip(parts, wanted, strict=True)]
 
         assert parts[0].survey(settings, None, None, 1, *sent()) == expected[0]

@@ -8,6 +8,7 @@ from contextlib import suppress
 from operator import attrgetter
 from typing import Any, TypeVar
 
+from sadrec.cluster.scheduler import Workers
 from sadrec.cluster.shuffle import Shuffle
 from sadrec.cluster.worker import Worker
 from sadrec.training.engine import Pairs, Settings
@@ -70,13 +71,14 @@ class Actor:
         """Call a method: ``data.read``, ``training.train``, ..."""
         return attrgetter(name)(self)(*arguments)
 
-    def where(self) -> tuple[str, int]:
-        """Return the node and the process of this actor."""
-        return str(ray().get_runtime_context().get_node_id()), os.getpid()
+    def call_for_parts(self, name: str, *arguments: Any) -> Any:
+        """Call a method that answers with a tuple, of which Ray takes the parts; a single one by itself."""
+        answer = self.call(name, *arguments)
+        return answer if len(answer) > 1 else answer[0]
 
 
-class Actors:
-    """Workers for a :class:`~sadrec.cluster.scheduler.Scheduler`, each an actor."""
+class Actors(Workers):
+    """Workers, each an actor of Ray."""
 
     def __init__(self, count: int, threads: int, seconds: float, *, at_least: int) -> None:
         """Start ``count`` workers, or fewer if the cluster lacks room after some seconds; raise below ``at_least``."""
@@ -115,10 +117,10 @@ class Actors:
             place = strategies.PlacementGroupSchedulingStrategy(self._group, placement_group_bundle_index=number)
             options = {"num_cpus": threads, "max_restarts": 0, "scheduling_strategy": place}
             self._actors.append(remote.options(**options).remote(number, self.count, threads))
-        answers = [actor.where.remote() for actor in self._actors]
+        answers = [actor.__ray_ready__.remote() for actor in self._actors]
         while len(ray().wait(answers, num_returns=len(answers), timeout=_LOOK)[0]) < len(answers):
             self._check_places()
-        self.places: list[tuple[str, int]] = self.get(answers)
+        self.get(answers)
 
     def _check_places(self) -> None:
         """Raise Lost if a node on which a worker should start is gone: Ray would wait for it without end."""
@@ -126,21 +128,20 @@ class Actors:
         if state != "CREATED":
             raise Lost(f"a node was lost while workers started ({state.lower()} places)")
 
-    def call(self, worker: int, method: str, *arguments: Any, returns: int = 1) -> Any:
-        """Call a worker's method after its earlier calls; return ``returns`` references without waiting."""
-        return self._actors[worker].call.options(num_returns=returns).remote(method, *arguments)
+    def call(self, worker: int, method: str, *arguments: Any, returns: int | None = None) -> Any:
+        """Call a worker's method after its earlier calls, without waiting; return references."""
+        actor = self._actors[worker]
+        if returns is None:
+            return actor.call.remote(method, *arguments)
+        parts = actor.call_for_parts.options(num_returns=returns).remote(method, *arguments)
+        return parts if returns > 1 else [parts]
 
     def get(self, references: list[Any]) -> list[Any]:
         """Wait for answers and return them; raise Lost where a worker, a node or an object is gone."""
         try:
             return list(ray().get(references))
         except ray().exceptions.RayError as error:
-            cause: BaseException = error
-            while isinstance(cause, ray().exceptions.RayTaskError) and cause.cause is not None:
-                cause = cause.cause
-            if is_loss(cause):
-                raise Lost(f"{type(cause).__name__}: {str(cause).splitlines()[0]}") from error
-            raise cause from error
+            raise cause_of(error) from error
 
     def end(self) -> None:
         """End all workers; after this process has left the cluster they have ended already."""
@@ -156,8 +157,12 @@ class Actors:
                 importlib.import_module("ray.util.placement_group").remove_placement_group(group)
 
 
-def is_loss(error: BaseException) -> bool:
-    """Whether an error means that a worker, a node or an object was lost."""
+def cause_of(error: BaseException) -> BaseException:
+    """Return what a worker raised; Lost if a worker, a node or an object is gone."""
     errors = ray().exceptions
-    gone = (errors.ObjectLostError, errors.NodeDiedError, errors.WorkerCrashedError)
-    return isinstance(error, gone) or (isinstance(error, errors.RayActorError) and not error.actor_init_failed)
+    while isinstance(error, errors.RayTaskError) and error.cause is not None:
+        error = error.cause
+    gone = isinstance(error, errors.ObjectLostError | errors.NodeDiedError | errors.WorkerCrashedError)
+    if gone or (isinstance(error, errors.RayActorError) and not error.actor_init_failed):
+        return Lost(f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}")
+    return error

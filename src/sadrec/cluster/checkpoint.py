@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from sadrec._core.files import (
     write_whole,
 )
 from sadrec._core.record import Arrays, CheckpointError, differences, locked
-from sadrec.cluster.parameters import ParameterRows
+from sadrec._core.types import Floats
 from sadrec.training.engine import Settings
 
 logger = logging.getLogger("sadrec")
@@ -40,6 +40,20 @@ _VALUES = ("epoch", "history", "stopped", "names", "bounds", "checksums")
 """What a manifest holds besides the identity of the fit."""
 
 T = TypeVar("T")
+
+
+class ParameterRows(NamedTuple):
+    """Rows of parameters in transit: of users, of items, or of both."""
+
+    users: Floats | None
+    items: Floats
+    bias: Floats | None
+    l1_weights: Floats | None
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the arrays in bytes."""
+        return sum(array.nbytes for array in self if array is not None)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Partition files among workers; the program gets counts, some ids to cut by, and references."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,15 +29,6 @@ class Partitioned(NamedTuple):
 
 def partition(workers: Workers, files: ParquetFiles) -> Partitioned:
     """Have workers read files, and exchange rows until each has all interactions of its users."""
-    count = range(workers.count)
-
-    def each(method: str, *arguments: Any, own: Any = None) -> list[list[Any]]:
-        """Call all workers, each with its own arguments too, and return the references that each answers with."""
-        returns = workers.count + (method == "merge_ids")
-        given = [() if own is None else own[worker] for worker in count]
-        answers = [workers.call(w, f"data.{method}", *arguments, *given[w], returns=returns) for w in count]
-        return [list(answer) if returns > 1 else [answer] for answer in answers]
-
     read: list[RowsRead] = workers.get(
         [workers.call(w, "data.read", files, runs) for w, runs in enumerate(files.divided(workers.count))]
     )
@@ -50,12 +41,14 @@ def partition(workers: Workers, files: ParquetFiles) -> Partitioned:
             )
     counts = [part.rows for part in read]
     cuts = _cuts([part.users for part in read], counts), _cuts([part.items for part in read], counts)
-    merged = each("merge_ids", own=_turned(each("send_ids", *cuts)))
+    ids = enumerate(workers.sent("data.send_ids", *cuts))
+    merged = [workers.call(w, "data.merge_ids", *pieces, returns=workers.count + 1) for w, pieces in ids]
     counted: list[IdCounts] = workers.get([answer[0] for answer in merged])
     bounds = _starts([part.users for part in counted]), _starts([part.items for part in counted])
-    sent = each("send_rows", bounds, own=_turned([answer[1:] for answer in merged]))
+    places = enumerate(zip(*(answer[1:] for answer in merged), strict=True))
+    sent = [workers.call(w, "data.send_rows", bounds, *pieces, returns=workers.count) for w, pieces in places]
     received: list[Received] = workers.get(
-        [workers.call(w, "data.receive_rows", *pieces) for w, pieces in enumerate(_turned(sent))]
+        [workers.call(w, "data.receive_rows", *pieces) for w, pieces in enumerate(zip(*sent, strict=True))]
     )
     rows_read, kept = sum(counts), sum(part.interactions for part in received)
     digest = f"{sum(part.digest for part in received) % 2**64:016x}-{kept}-{bounds[0][-1]}-{bounds[1][-1]}"
@@ -66,11 +59,6 @@ def partition(workers: Workers, files: ParquetFiles) -> Partitioned:
 
 def _starts(counts: list[int]) -> Bounds:
     return np.concatenate([[0], np.cumsum(counts)])
-
-
-def _turned(pieces: list[list[Any]]) -> list[list[Any]]:
-    """Return, for each worker, what all have sent to it."""
-    return [list(column) for column in zip(*pieces, strict=True)]
 
 
 def _cuts(samples: list[IdArray], rows_read: list[int]) -> IdArray:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sadrec._core.files import checksum_of, read_arrays
-from sadrec.cluster.actors import MOST_LOSSES, is_loss, ray
+from sadrec.cluster.actors import MOST_LOSSES, Lost, cause_of, ray
 from sadrec.models import ExportPart, ExportWork, Lists, Written, load_model, unpack_seen
 
 logger = logging.getLogger("sadrec")
@@ -92,23 +92,17 @@ def _one_done(
         try:
             written = ray().get(reference)
         except ray().exceptions.RayError as error:
-            cause: BaseException = error
-            while isinstance(cause, ray().exceptions.RayTaskError) and cause.cause is not None:
-                cause = cause.cause
-            if not is_loss(cause):
+            cause = cause_of(error)
+            if not isinstance(cause, Lost):
                 raise cause from error
             losses[part.number] += 1
             if losses[part.number] > MOST_LOSSES:
                 raise RuntimeError(
-                    f"{losses[part.number]} workers were lost at {part.name} ({_first_line(cause)}): see the logs of "
-                    "Ray for what ended them"
+                    f"{losses[part.number]} workers were lost at {part.name} ({cause}): see the logs of Ray for what "
+                    "ended them"
                 ) from error
-            logger.warning("%s was lost with its worker (%s); trying again", part.name, _first_line(cause))
+            logger.warning("%s was lost with its worker (%s); trying again", part.name, cause)
             start(part)
             continue
         done(written)
         return
-
-
-def _first_line(error: BaseException) -> str:
-    return f"{type(error).__name__}: {next(iter(str(error).splitlines()), '')}"

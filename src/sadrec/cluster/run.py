@@ -40,8 +40,6 @@ class Epochs:
         self._workers = engine.workers
         self._starts = 0
         self._token = secrets.token_hex(4)  # a worker of a program that was killed may still be writing
-        self._fresh = True  # in their first epoch, workers load kernels
-        self._warned: set[int] = set()
 
     # -- the step -----------------------------------------------------------------------------------------------------
 
@@ -51,9 +49,6 @@ class Epochs:
         if not all(map(math.isfinite, figures.values())):
             self.ready = True
             raise diverged(self._settings, self.done + 1)
-        if not self._fresh:
-            self._warn_of_the_slowest()
-        self._fresh = False
         self.done += 1
         self._trained = self.done
         return figures
@@ -123,7 +118,7 @@ class Epochs:
             if workers.count != self._workers:
                 logger.warning("no place for %d of %d workers", self._workers - workers.count, self._workers)
                 self._workers, self._boundary = workers.count, None
-            self._scheduler, self._trained, self._fresh = self._data.scheduler(workers, self._settings), None, True
+            self._scheduler, self._trained = self._data.scheduler(workers, self._settings), None
         if self._trained is None:
             self._trained = self._restored(self._scheduler)
         while self._trained < self.done:
@@ -140,7 +135,7 @@ class Epochs:
             return boundary.epoch
         while self._saved:
             try:
-                scheduler.workers.get(scheduler.tell("training.read_checkpoint", self._saved[-1]))
+                scheduler.workers.get(scheduler.workers.tell("training.read_checkpoint", self._saved[-1]))
                 return self._saved[-1].epoch
             except CheckpointError as error:
                 if self._starts == 1:  # of a run before: the loop has an older one
@@ -153,20 +148,3 @@ class Epochs:
     def _hold(self, boundary: Boundary) -> None:
         """Keep references to the rows with which an epoch begins."""
         self._boundary = boundary
-
-    def _warn_of_the_slowest(self) -> None:
-        """Log once the worker that all others wait for."""
-        assert self._scheduler is not None
-        slow = self._scheduler.slowest()
-        if slow is not None and slow.worker not in self._warned:
-            self._warned.add(slow.worker)
-            node, process = self._actors.places[slow.worker]
-            logger.warning(
-                "worker %d (process %d on node %s) trains %.1f times as long as the others, who wait %.0f %% of the "
-                "time: is that node busy with something else?",
-                slow.worker,
-                process,
-                node[:8],
-                slow.ratio,
-                100 * slow.waiting,
-            )

@@ -6,7 +6,7 @@ wait for each other but for the blocks that they need.
 
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,23 +15,31 @@ from sadrec.cluster.layout import REST, Key, Owners, given_shards, owners, worke
 from sadrec.cluster.worker import Done, Size, Task
 from sadrec.training.engine import Figures, Settings, cells_of, epoch_figures, rate_at, rounds_of, schedule
 
-SLOW, HELD_UP, LONG = 1.5, 0.2, 1.0
-"""A worker is named that trains this many times as long as the others, if these wait this share of their time and an
-epoch takes at least this number of seconds."""
 
-
-class Workers(Protocol):
-    """A group of workers that can be called."""
+class Workers:
+    """A group of workers that can be called: those on Ray are :class:`~sadrec.cluster.actors.Actors`."""
 
     count: int
 
-    def call(self, worker: int, method: str, *arguments: Any, returns: int = 1) -> Any:
-        """Call a worker's method after its earlier calls; return ``returns`` references without waiting."""
-        ...
+    def call(self, worker: int, method: str, *arguments: Any, returns: int | None = None) -> Any:
+        """Call a worker's method after its earlier calls, without waiting; return a reference to its answer.
+
+        With ``returns`` the answer is a tuple of this length, and there is a list of references, one to each part.
+        """
+        raise NotImplementedError
 
     def get(self, references: list[Any]) -> list[Any]:
         """Wait for answers and return them."""
-        ...
+        raise NotImplementedError
+
+    def tell(self, method: str, *arguments: Any) -> list[Any]:
+        """Call a method of all workers; return references without waiting."""
+        return [self.call(worker, method, *arguments) for worker in range(self.count)]
+
+    def sent(self, method: str, *arguments: Any) -> list[list[Any]]:
+        """Call a method of all workers that answers with a piece for each; return the pieces for each worker."""
+        answers = [self.call(worker, method, *arguments, returns=self.count) for worker in range(self.count)]
+        return [list(pieces) for pieces in zip(*answers, strict=True)]
 
 
 class Boundary(NamedTuple):
@@ -42,15 +50,7 @@ class Boundary(NamedTuple):
     start_owners: Owners
     key: Key
     owners: Owners
-    pieces: list[list[Any]]
-
-
-class Slowest(NamedTuple):
-    """A worker that the others wait for."""
-
-    worker: int
-    ratio: float  # of its time of training to that of the others
-    waiting: float  # share of their time that the others wait
+    pieces: list[list[Any]]  # for each worker, one from each
 
 
 class Scheduler:
@@ -88,7 +88,7 @@ class Scheduler:
                     keep(boundary)
                 del boundary  # its references keep rows in Ray's store
             if first:
-                self.tell("training.begin_epoch", epoch)
+                self.workers.tell("training.begin_epoch", epoch)
                 first = False
             following = plan[position + 1] if position + 1 < len(plan) else None
             after = place
@@ -97,7 +97,7 @@ class Scheduler:
             answers += self._sub_epoch(key, cells, place, after, position / len(plan), epoch, coming)
             self._owners = place if following is None or following[0] != key else after
         done: list[Done] = self.workers.get(answers)
-        sizes: list[Size] = self.workers.get(self.tell("training.size"))
+        sizes: list[Size] = self.workers.get(self.workers.tell("training.size"))
         self.times = done
         self.moved = sum(self.workers.get(received)) + sum(part.moved for part in done)
         figures = epoch_figures(self._cell_figures(epoch, done), rate_at(self.settings, epoch, 0.0), 1.0)
@@ -152,44 +152,32 @@ class Scheduler:
         for worker in range(self.workers.count):
             leaving = np.flatnonzero((place == worker) & (after != worker)).tolist()
             task = Task(key, cells[doing == worker], rate, arriving[worker], leaving)
-            answer = self.workers.call(worker, "training.train", task, *incoming[worker], returns=1 + len(leaving))
-            if leaving:
-                answer, *sent = answer
-                coming |= dict(zip(leaving, sent, strict=True))
+            returns = 1 + len(leaving)
+            answer, *sent = self.workers.call(worker, "training.train", task, *incoming[worker], returns=returns)
+            coming |= dict(zip(leaving, sent, strict=True))
             answers.append(answer)
         return answers
 
     def _relocate(self, key: Key, place: Owners, epoch: int) -> tuple[list[Any], Boundary]:
         """Have all workers send each other the rows that another layout gives them."""
-        count = self.workers.count
-        pieces = [
-            self._each(self.workers.call(worker, "training.scatter", key, place, returns=count))
-            for worker in range(count)
-        ]
+        pieces = self.workers.sent("training.scatter", key, place)
         boundary = Boundary(epoch, self._key, self._owners, key, place, pieces)
         return self._gather(boundary) + self._share_positives(key), boundary
 
     def _share_positives(self, key: Key) -> list[Any]:
         """Have workers send interactions to those that train the users in a deal."""
-        count = self.workers.count
         if key.kind != "drawn" or key == self._shared:
             return []
         self._shared = key
-        sent = [
-            self._each(self.workers.call(worker, "training.send_positives", key, returns=count))
-            for worker in range(count)
-        ]
-        return [
-            self.workers.call(worker, "training.take_positives", key, *(pieces[worker] for pieces in sent))
-            for worker in range(count)
-        ]
+        sent = self.workers.sent("training.send_positives", key)
+        return [self.workers.call(worker, "training.take_positives", key, *sent[worker]) for worker in range(len(sent))]
 
     def _gather(self, boundary: Boundary) -> list[Any]:
         """Have all workers receive what was sent to them."""
         start, to = (boundary.start, boundary.start_owners), (boundary.key, boundary.owners)
         received = [
-            self.workers.call(worker, "training.gather", *start, *to, *(sent[worker] for sent in boundary.pieces))
-            for worker in range(self.workers.count)
+            self.workers.call(worker, "training.gather", *start, *to, *pieces)
+            for worker, pieces in enumerate(boundary.pieces)
         ]
         self._key, self._owners = to
         return received
@@ -199,28 +187,6 @@ class Scheduler:
         spent = {name: sum(getattr(part, name) for part in self.times) for name in ("training", "moving", "waiting")}
         total = max(sum(spent.values()), 1e-9)
         return {f"{name}_share": seconds / total for name, seconds in spent.items()}
-
-    def slowest(self) -> Slowest | None:
-        """Return the worker that held the others up in the last epoch, if one did."""
-        trained, waited = np.zeros(self.workers.count), np.zeros(self.workers.count)
-        for part in self.times:
-            trained[part.number] += part.training
-            waited[part.number] += part.waiting
-        if self.workers.count < 2 or trained.max() < LONG:
-            return None
-        worker = int(trained.argmax())
-        others = np.arange(self.workers.count) != worker
-        ratio = trained[worker] / max(float(np.median(trained[others])), 1e-9)
-        waiting = waited[others].sum() / max((waited + trained)[others].sum(), 1e-9)
-        return Slowest(worker, float(ratio), float(waiting)) if ratio > SLOW and waiting > HELD_UP else None
-
-    def _each(self, references: Any) -> list[Any]:
-        """Return references as a list, where a single one is not."""
-        return list(references) if self.workers.count > 1 else [references]
-
-    def tell(self, method: str, *arguments: Any) -> list[Any]:
-        """Call a method of all workers; return references without waiting."""
-        return [self.workers.call(worker, method, *arguments) for worker in range(self.workers.count)]
 
     def _cell_figures(self, epoch: int, done: list[Done]) -> Doubles:
         """Return the figures of all cells in the order of one machine, so that sums come out the same."""

@@ -104,7 +104,7 @@ class SharedData:
         """Return comparisons as triples of places, which the workers know."""
         comparisons = comparisons.decided
         both = comparisons.users, comparisons.items
-        parts = self._ask(lambda workers: workers.get(_tell(workers, "data.positions", *both)))
+        parts = self._ask(lambda workers: workers.get(workers.tell("data.positions", *both)))
         users, items = (np.max([part[side] for part in parts], axis=0).astype(np.int32) for side in (0, 1))
         for what, ids, places in (("user", both[0], users), ("item", both[1], items)):
             if (places < 0).any():
@@ -149,7 +149,7 @@ class SharedData:
             partitioned = partition(workers, self._files)
             if self._partitioned is not None and self._partitioned.digest != partitioned.digest:
                 raise ValueError("the files have changed since they were read: fit again")
-            self._partitioned, parts = partitioned, _tell(workers, "data.all_held")
+            self._partitioned, parts = partitioned, workers.tell("data.all_held")
         bounds = self.partitioned.bounds
         workers.get([workers.call(worker, "data.assign", held, bounds) for worker, held in enumerate(parts)])
         self._parts, self._rests = parts, True
@@ -161,7 +161,7 @@ class SharedData:
         self._rests = False
         workers = self._held[0]
         given = settings, self.partitioned.longest, self._scale, self._comparisons_there
-        workers.get(_tell(workers, "begin", *given))
+        workers.get(workers.tell("begin", *given))
         return workers
 
     # -- training -----------------------------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ class SharedData:
             power = settings.user_balance
 
             def scale(workers: Actors) -> float:
-                counted = _tell(workers, "data.chosen")
+                counted = workers.tell("data.chosen")
                 return float(workers.get([workers.call(0, "data.balance_scale", power, *counted)])[0])
 
             self._scale = self._ask(scale)
@@ -195,7 +195,7 @@ class SharedData:
     def draw_first(self, workers: Workers, settings: Settings) -> None:
         """Have workers hold the first factors."""
         start = [_from_sample(workers, "data.spectrum", settings.factors)] if settings.loss == "softmax" else []
-        workers.get(_tell(workers, "training.draw_first", *start))
+        workers.get(workers.tell("training.draw_first", *start))
 
     def scheduler(self, workers: Actors, settings: Settings) -> Scheduler:
         """Return the scheduler of the workers."""
@@ -205,7 +205,7 @@ class SharedData:
         """Return the result of workers in the rest layout; large arrays come a piece at a time."""
         workers = self._held[0]
         users = np.diff(self.partitioned.bounds[0]).tolist()
-        ids, rows = workers.get(_tell(workers, "data.ids")), workers.get(_tell(workers, "training.items"))
+        ids, rows = workers.get(workers.tell("data.ids")), workers.get(workers.tell("training.items"))
         indptr = np.concatenate([[0], np.cumsum(np.concatenate([lengths for _, _, lengths in ids]), dtype=np.int64)])
         ends = np.cumsum(users) - 1
         interactions = np.diff(np.concatenate([[0], indptr[ends + 1]])).tolist()
@@ -233,13 +233,8 @@ class SharedData:
         )
 
 
-def _from_sample(workers: Any, method: str, *arguments: Any) -> Any:
+def _from_sample(workers: Workers, method: str, *arguments: Any) -> Any:
     """Have one worker compute something from the rows of sampled users; return a reference to it."""
-    wanted = workers.call(0, "data.choose_sample", *_tell(workers, "data.chosen"), returns=workers.count)
-    wanted = wanted if workers.count > 1 else [wanted]
+    wanted = workers.call(0, "data.choose_sample", *workers.tell("data.chosen"), returns=workers.count)
     sent = [workers.call(worker, "data.rows_of", users) for worker, users in enumerate(wanted)]
     return workers.call(0, method, *arguments, *sent)
-
-
-def _tell(workers: Any, method: str, *arguments: Any) -> list[Any]:
-    return [workers.call(worker, method, *arguments) for worker in range(workers.count)]

@@ -111,7 +111,7 @@ class Shuffle:
             tuple(ids[slice(*cut[other : other + 2])] for (ids, _), cut in zip(self._ids, self._cut, strict=True))
             for other in range(self.workers)
         ]
-        return tuple(pieces) if self.workers > 1 else pieces[0]
+        return tuple(pieces)
 
     def merge_ids(self, *pieces: tuple[IdArray, IdArray]) -> Any:
         """Order the ids of this worker; return their number and, for each worker, the places of those it has sent."""
@@ -141,8 +141,7 @@ class Shuffle:
                 if mine.any():
                     piece.append({role: values[mine] for role, values in chunk.items()})
             chunk.clear()
-        joined = [_joined(piece) for piece in pieces]
-        return tuple(joined) if self.workers > 1 else joined[0]
+        return tuple(_joined(piece) for piece in pieces)
 
     def receive_rows(self, *pieces: Chunk) -> Received:
         """Receive the rows of the users of this worker."""
@@ -198,7 +197,7 @@ class Shuffle:
         wanted = sample_users(np.concatenate(chosen))
         self._sample = self.worker_of(wanted)
         pieces = [wanted[self._sample == other] for other in range(self.workers)]
-        return tuple(pieces) if self.workers > 1 else pieces[0]
+        return tuple(pieces)
 
     def rows_of(self, users: NDArray[np.int64]) -> Piece:
         """Return what some users of this worker did."""

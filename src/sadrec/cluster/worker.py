@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from sadrec._core.types import Doubles, Floats
 from sadrec.cluster import checkpoint
+from sadrec.cluster.checkpoint import ParameterRows
 from sadrec.cluster.layout import REST, Key, Owners, WorkerLayout, given_shards, layout, rest_layout
-from sadrec.cluster.parameters import ParameterRows
 from sadrec.cluster.shuffle import Piece, Shuffle, chosen, together
 from sadrec.training.engine import (
     Buffers,
@@ -60,11 +60,9 @@ class Task(NamedTuple):
 class Done(NamedTuple):
     """A worker's report on its part of a sub-epoch."""
 
-    number: int
     key: Key
     cells: NDArray[np.int64]
     figures: Doubles  # (cells, 3): updates, skipped, log likelihood
-    began: float
     training: float  # seconds
     moving: float
     waiting: float
@@ -174,7 +172,7 @@ class Worker:
             mine, own = mine[np.argsort(position[mine])], own[np.argsort(item_position[own])]
             pieces.append(self._copies(self._factors.users[mine], held[own]))
         self._busy(began)
-        return tuple(pieces) if self.workers > 1 else pieces[0]
+        return tuple(pieces)
 
     def gather(self, start: Key, start_owners: Owners, to: Key, owners: Owners, *pieces: ParameterRows) -> int:
         """Receive this worker's rows of a layout, a piece from every worker; return the bytes."""
@@ -288,8 +286,8 @@ class Worker:
         self._idle_since = time.perf_counter()
         moving = ready - began + self._idle_since - trained
         moved = sum(piece.nbytes for piece in arriving)
-        done = Done(self.number, task.key, numbers, figures[numbers], began, trained - ready, moving, waiting, moved)
-        return (done, *leaving) if leaving else done
+        done = Done(task.key, numbers, figures[numbers], trained - ready, moving, waiting, moved)
+        return done, *leaving
 
     def size(self) -> Size:
         """Return sums over the rows that are here."""
@@ -336,7 +334,7 @@ class Worker:
         for other in range(self.workers):
             mine = np.flatnonzero(worker == other)
             pieces.append(self.data.piece(mine[np.argsort(position[mine])].astype(np.int32)))
-        return tuple(pieces) if self.workers > 1 else pieces[0]
+        return tuple(pieces)
 
     def take_positives(self, key: Key, *pieces: Piece) -> int:
         """Receive the interactions of this worker's users in a deal; return the bytes that others have sent."""
