@@ -394,6 +394,24 @@ def test_results_of_football_are_read(folder):
     assert [(row["item"], row["wins"], row["ties"]) for row in board if row["item"] == "a"] == [("a", 2, 1)]
 
 
+@pytest.mark.parametrize(
+    ("header", "row", "remedy"),
+    [
+        ("Who,sku,when", "1,{},5", "--user Who --item sku"),
+        ("home,away,gh,ga", "{},b,{},1", "--left-score gh --right-score ga"),
+        ("won,lost", "{},b", "--winner won --loser lost"),
+        ("rater,good,bad", "1,{},b", "--winner good --loser bad"),
+    ],
+)
+def test_the_options_that_an_error_about_columns_names_are_those_that_help(folder, header, row, remedy):
+    (folder / "odd.csv").write_text("\n".join([header, *(row.format(*([k] * 2)) for k in (3, 4, 5))]))
+    command = ("describe", "odd.csv", "--kind", "interactions" if "sku" in header else "comparisons")
+    words = remedy.split()
+    asked = " ".join("COLUMN" if place % 2 else word for place, word in enumerate(words))
+    assert f"name them: {asked};" in refused(*command)
+    ask(*command, *words)
+
+
 def test_compare_writes_no_progress_bar_into_a_log(folder):
     run = subprocess.run(
         [sys.executable, "-m", "sadrec", "compare", "pairs.csv", "--models", "sad", "--splits", "2"],

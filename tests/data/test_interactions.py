@@ -273,7 +273,7 @@ def test_bad_frames_are_refused_with_row_and_remedy(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"user": "nobody"}, "no column 'nobody' for the user; the columns are"),
+        ({"user": "nobody"}, "no column 'nobody' for the user: the columns are"),
         ({"duplicates": "first"}, "duplicates must be 'last', 'sum', 'count' or 'max', not 'first'"),
     ],
 )
@@ -404,15 +404,27 @@ def test_an_index_of_no_role_is_left_alone():
     assert Comparisons.from_frame(frame).items.tolist() == ["a", "b"]
 
 
-def test_the_remedy_for_a_column_that_is_not_found_works():
-    frame = pl.DataFrame({"user": [1, 2], "sku": ["a", "b"]})
-    with pytest.raises(ValueError, match=r"name it: Interactions\.from_frame\(frame, item=COLUMN\)"):
+def test_the_remedy_for_a_column_that_is_not_found_works(tmp_path):
+    frame = pl.DataFrame({"Who": [1, 2], "sku": ["a", "b"]})
+    with pytest.raises(ValueError, match=r"name them: Interactions\.from_frame\(frame, user=COLUMN, item=COLUMN\)$"):
         SAD().fit(frame)
-    assert Interactions.from_frame(frame, item="sku").items.tolist() == ["a", "b"]
+    assert Interactions.from_frame(frame, user="Who", item="sku").items.tolist() == ["a", "b"]
+    with pytest.raises(ValueError, match=r"there is no column 'who' for the user: did you mean 'Who'\?"):
+        Interactions.from_frame(frame, user="who", item="sku")
+    frame.write_csv(tmp_path / "a.csv")
+    with pytest.raises(ValueError, match=r"name it: Interactions\.read\(path, item=COLUMN\)"):
+        Interactions.read(tmp_path / "a.csv", user="Who")
+    assert Interactions.read(tmp_path / "a.csv", user="Who", item="sku").users.tolist() == [1, 2]
 
 
-def test_a_pivot_table_is_named_as_what_it_is_and_its_columns_are_not_all_listed():
-    pivot = pl.DataFrame({f"film {number}": [0, 1] for number in range(50)})
-    with pytest.raises(ValueError, match=r"and 40 others; .*from_csr\(frame\.to_numpy\(\)\)$"):
+def test_the_remedy_for_a_pivot_table_works_and_its_columns_are_not_all_listed():
+    remedy = r"from_csr\(matrix, users, items\), with 0 where there is no rating$"
+    pivot = pd.DataFrame(np.diag(range(1, 51)), index=pd.Index(range(50), name="user"))
+    with pytest.raises(TypeError, match=rf"names of columns must be text, not 0: .*{remedy}"):
         Interactions.from_frame(pivot)
-    assert Interactions.from_csr(pivot.to_numpy()).shape == (2, 50)
+    assert Interactions.from_csr(pivot, pivot.index, pivot.columns).shape == (50, 50)
+    films = pl.DataFrame({"user": ["x", "y"], **{f"film {number}": [0, 1] for number in range(50)}})
+    with pytest.raises(ValueError, match=rf"no column looks like the item; .* and 41 others; .*{remedy}"):
+        Interactions.from_frame(films)
+    read = Interactions.from_csr(films.drop("user").to_numpy(), films["user"], films.columns[1:])
+    assert read.users.tolist() == ["x", "y"] and read.items[49] == "film 49"

@@ -170,7 +170,7 @@ def test_named_columns_are_taken(tmp_path: Path) -> None:
         ("", "is empty"),
         ("user,item,rating\n", "has no rows"),
         ("\n\n", "has no rows"),
-        ("ann,tea\nbob,ale\n", "if the first line is a row like any other, pass header=False"),
+        ("ann,tea\nbob,ale\n", "if the file has no line of names, pass header=False"),
         ("alpha,beta\n1,2\n", "the columns are 'alpha', 'beta'"),
         ("user,item,rating\n1,2,good\n", "line 2 has the rating 'good', not a number"),
         ("user,item,rating\n1,2,3\n1,3,\n", "line 3 has no rating"),

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import polars as pl
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
@@ -11,7 +12,7 @@ from scipy.sparse import csr_matrix
 from sklearn.metrics import ndcg_score
 
 from sadrec import SAD
-from sadrec.data import Interactions
+from sadrec.data import DataWarning, Interactions
 from sadrec.evaluation import EASE, evaluate, top_n
 from sadrec.evaluation.top_n import TOP_N_MEASURES, best, evaluate_top_n
 
@@ -181,3 +182,23 @@ def test_a_model_is_not_judged_by_what_it_was_fitted_on(judge):
         for fitted_on in (data, shuffled):
             with pytest.raises(ValueError, match="held-out interactions are what the model was fitted on"):
                 judge(model.fit(fitted_on, show_progress=False), train, test)
+
+
+def test_two_published_files_are_judged_by_their_ids(make_ratings, scores_model):
+    """The test file's own ids and order are those of the training file; what is new in it is left out, and said."""
+    whole, held_out = make_ratings(users=40, items=30).split(test=0.3, seed=1)
+    table = np.random.default_rng(0).normal(size=whole.matrix.shape)
+    model = scores_model(whole, table)
+    rows = held_out.to_frame().sample(fraction=1.0, shuffle=True, seed=0)
+    alone = Interactions.from_frame(rows)
+    assert alone.shape != whole.shape or not np.array_equal(alone.items, whole.items)
+    assert dict(evaluate_top_n(model, whole, alone)) == dict(evaluate_top_n(model, whole, held_out))
+    assert dict(evaluate(model, whole, alone)) == pytest.approx(dict(evaluate(model, whole, held_out)), nan_ok=True)
+    stranger = pl.DataFrame(
+        {"user": [whole.users[0].item(), -7], "item": ["new", whole.items[0].item()], "rating": [1.0, 1.0]}
+    )
+    new = Interactions.from_frame(pl.concat([rows, stranger], how="vertical_relaxed"))
+    with pytest.warns(DataWarning, match=f"2 of {len(new)} test interactions are left out: the training part does not"):
+        assert dict(evaluate_top_n(model, whole, new)) == dict(evaluate_top_n(model, whole, held_out))
+    with pytest.raises(ValueError, match="no test interaction has a user and an item of the training part"):
+        evaluate_top_n(model, whole, Interactions.from_frame(rows.with_columns(pl.col("user").cast(pl.String))))

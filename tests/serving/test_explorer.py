@@ -824,6 +824,19 @@ def test_a_model_of_matches_speaks_of_matches(opened, kitchen):
                 assert TASTE.findall(page.locator("body").inner_text()) == [], panel
 
 
+CONTEST = re.compile(r"\bopponent|\bmatch(es)?\b(?!-)|\bgames?\b|\bdecks?\b|\bplayed", re.IGNORECASE)
+
+
+def test_a_model_of_taste_does_not_speak_of_matches(opened, service):
+    page = opened(service, "#/duel")
+    answer(page, times=6)
+    page.get_by_role("button", name="Show my taste").click()
+    for panel in PANELS:
+        page.evaluate("panel => { if (!location.hash.startsWith('#/' + panel)) location.hash = '#/' + panel; }", panel)
+        ready(page, panel)
+        assert CONTEST.findall(page.locator("body").inner_text()) == [], panel
+
+
 def test_the_leaderboard_is_sorted_and_searched(opened, service, model):
     page = opened(service, "#/leaderboard")
     page.get_by_role("button", name="Unexplained").press("Enter")
@@ -859,6 +872,7 @@ def page_file(kitchen, tmp_path_factory):
 
 @pytest.mark.parametrize("size", list(SIZES))
 def test_a_page_in_one_file_works_alone(browser, page_file, size):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="pip install axe-playwright-python").Axe()
     width, height, scheme = SIZES[size]
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
     page, wrong = context.new_page(), []
@@ -870,6 +884,8 @@ def test_a_page_in_one_file_works_alone(browser, page_file, size):
         page.goto(f"{page_file.as_uri()}#/{panel}")
         page.wait_for_selector(f"main[data-panel={panel}] h1")
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        found = axe.run(page, options={"resultTypes": ["violations"]})
+        assert found.violations_count == 0, found.generate_report()
     assert page.locator("main img").count() == 0
     context.close()
     assert wrong == []

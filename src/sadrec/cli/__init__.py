@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import re
 import sys
 import warnings
 from difflib import get_close_matches
@@ -32,6 +33,10 @@ COMMANDS = {
     "serve": "serve",
     "key": "serve",
 }
+
+
+_CALL = re.compile(r"\w+\.(?:read|from_frame)\(\w+, ([^()]*)\)")
+"""A call that names columns: the command line has an option for each."""
 
 
 class Verbs(click.Group):
@@ -87,9 +92,13 @@ class Verbs(click.Group):
             raise click.ClickException(message_of(error)) from error
 
 
+def _as_options(call: re.Match[str]) -> str:
+    return re.sub(r"(\w+)=(\w+),?", lambda given: f"--{given[1].replace('_', '-')} {given[2]}", call[1])
+
+
 def message_of(error: BaseException) -> str:
     """Return the message of an error in one line; with its class where no check has foreseen it."""
-    text = one_line(" ".join(str(error).split()))
+    text = one_line(_CALL.sub(_as_options, " ".join(str(error).split())))
     if isinstance(error, OSError) and error.strerror:
         return error.strerror if error.filename is None else one_line(f"{error.filename}: {error.strerror}")
     if isinstance(error, MemoryError):

@@ -140,7 +140,7 @@ def _rows(table: Any, titles: Mapping[Any, str]) -> tuple[tuple[str, ...], list[
 
 def _tell(report: dict[str, Any], names: Any) -> None:
     """Print how much no ranking explains, the most probable cycles, and the Nash mixture."""
-    click.echo(f"\nNo ranking explains {report['unexplained']:.0%} of the squared margins.")
+    click.echo(f"\nA ranking cannot explain {report['unexplained']:.0%} of the squared margins.")
     for cycle in report["cycles"][:5]:
         chain = " > ".join(one_line(names[item]) for item in [*cycle["path"], cycle["path"][0]])
         sure = "" if cycle["probability"] is None else f" ({cycle['probability']:.0%} sure)"

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,11 @@ Where = Callable[[int], str]
 
 MOST_COLUMNS = 10
 """Columns that an error names."""
+
+PIVOT = (
+    "a pivot table, with a column for each item, is read as a matrix: Interactions.from_csr(matrix, users, items), "
+    "with 0 where there is no rating"
+)
 
 AUTO = "auto"
 """Value of a column argument that means: look for the usual names."""
@@ -34,8 +40,8 @@ ALIASES: dict[str, tuple[str, ...]] = {
              "home"),
     "right": ("right", "rightid", "itemb", "modelb", "second", "b", "playerb", "player2", "teamb", "team2",
               "awayteam", "away"),
-    "left_score": ("leftscore", "scorea", "score1", "homescore", "homegoals", "team1score", "player1score"),
-    "right_score": ("rightscore", "scoreb", "score2", "awayscore", "awaygoals", "team2score", "player2score"),
+    "left_score": ("leftscore", "scorea", "score1", "homescore", "homegoals", "team1score", "player1score", "fthg"),
+    "right_score": ("rightscore", "scoreb", "score2", "awayscore", "awaygoals", "team2score", "player2score", "ftag"),
     "weight": ("weight", "weights", "count", "counts"),
 }  # fmt: skip
 
@@ -75,7 +81,9 @@ def find_column(columns: Sequence[str], wanted: str | None, role: str, *, requir
     if wanted in columns:
         return wanted
     if wanted != AUTO:
-        raise ValueError(f"there is no column {wanted!r} for the {role}; {listed(columns)}")
+        near = get_close_matches(plain_name(wanted), [plain_name(name) for name in columns], 1)
+        meant = next((f"did you mean {name!r}? " for name in columns if [plain_name(name)] == near), "")
+        raise ValueError(f"there is no column {wanted!r} for the {role}: {meant}{listed(columns)}")
     by_plain_name: dict[str, str] = {}
     for name in columns:
         by_plain_name.setdefault(plain_name(name), name)
@@ -84,14 +92,20 @@ def find_column(columns: Sequence[str], wanted: str | None, role: str, *, requir
             return by_plain_name[alias]
     if not required:
         return None
-    name = "user" if role == "judge" else role
-    kind = "Interactions" if role in ("user", "item", "rating", "timestamp") else "Comparisons"
-    remedy = f"rename it to {name!r}, or name it: {kind}.from_frame(frame, {name}=COLUMN), or --{name} COLUMN"
-    if role == "judge":
-        remedy += "; where one judge made all comparisons: user=None, --user none"
+    raise ValueError(_not_found([role], columns))
+
+
+def _not_found(roles: Sequence[str], columns: Sequence[str]) -> str:
+    """Return what to do where no column has a usual name of a role."""
+    names = ["user" if role == "judge" else role for role in roles]
+    kind = "Interactions" if roles[0] in ("user", "item", "rating", "timestamp") else "Comparisons"
+    them, given = "them" if len(names) > 1 else "it", ", ".join(f"{name}=COLUMN" for name in names)
+    remedy = f"rename {them} to {' and '.join(map(repr, names))}, or name {them}: {kind}.from_frame(frame, {given})"
+    if roles[0] == "judge":
+        remedy += "; where one judge made all comparisons: user=None (--user none)"
     if len(columns) > MOST_COLUMNS:
-        remedy += "; a table with a column for each item is read as a matrix: Interactions.from_csr(frame.to_numpy())"
-    raise ValueError(f"no column looks like the {role}; {listed(columns)}; {remedy}")
+        remedy += f"; {PIVOT}"
+    return f"no column looks like the {' or the '.join(roles)}; {listed(columns)}; {remedy}"
 
 
 def listed(columns: Sequence[str]) -> str:
@@ -118,7 +132,7 @@ def find_interactions(
     Where no column has a usual name of items, the only other column of ids is theirs: ``anime_id``.
     """
     chosen = {
-        "user": find_column(columns, user, "user"),
+        "user": find_column(columns, user, "user", required=False),
         "rating": find_column(columns, rating, "rating", required=False),
         "timestamp": find_column(columns, timestamp, "timestamp", required=False),
         "weight": find_column(columns, weight, "weight"),
@@ -126,9 +140,9 @@ def find_interactions(
     items = find_column(columns, item, "item", required=False)
     if items is None and item == AUTO:
         others = [name for name in columns if _ENDS_IN_ID.search(name) and name not in chosen.values()]
-        items = others[0] if len(others) == 1 else find_column(columns, item, "item")
-    if chosen["user"] is None or items is None:
-        raise ValueError("interactions need a column of users and one of items")
+        items = others[0] if chosen["user"] and len(others) == 1 else None
+    if missing := [role for role, name in (("user", chosen["user"]), ("item", items)) if name is None]:
+        raise ValueError(_not_found(missing, columns))
     return _one_role_each({**chosen, "item": items})
 
 
@@ -152,10 +166,10 @@ def find_comparisons(columns: list[str], wanted: dict[str, str | None], features
     elif left and right and None not in scores:
         chosen |= {"left": left, "right": right, "left_score": scores[0], "right_score": scores[1]}
     else:
+        given = "left_score=COLUMN, right_score=COLUMN" if left and right else "winner=COLUMN, loser=COLUMN"
         raise ValueError(
-            "comparisons need columns winner and loser; or left, right and winner; or left, right and the scores of "
-            f"both; {listed(columns)}; rename them, or name them: Comparisons.from_frame(frame, winner=COLUMN, "
-            "loser=COLUMN), or --winner COLUMN --loser COLUMN"
+            "comparisons need columns winner and loser; or left, right and winner; or left, right, left_score and "
+            f"right_score; {listed(columns)}; rename them, or name them: Comparisons.from_frame(frame, {given})"
         )
     others = set(columns) - set(chosen.values()) - {find_column(columns, AUTO, "timestamp", required=False)}
     if chosen["user"] is None and len(others) == 1:
@@ -214,7 +228,7 @@ def open_frame(frame: Any) -> Any:
     opened = wrapped.collect() if isinstance(wrapped, nw.LazyFrame) else wrapped
     opened = _with_index(opened)
     if not_text := [name for name in opened.columns if not isinstance(name, str)]:
-        raise TypeError(f"the columns of a data frame need names that are text, not {not_text[0]!r}: rename them")
+        raise TypeError(f"names of columns must be text, not {not_text[0]!r}: rename them; or {PIVOT}")
     return opened
 
 

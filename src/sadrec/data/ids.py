@@ -309,7 +309,7 @@ class Ids:
         given = _NAMES.get(np.asarray(value).dtype.kind, type(value).__name__)
         if ours != given and {ours, given} != {"numbers", "whole numbers"}:
             hint = f" (ids here are {ours}, this is {given})"
-        listing = f"the {len(self)} known ones are {self._examples()}" if len(self) else "none is known"
+        listing = f"the {len(self):,} known ones are {self._examples()}" if len(self) else "none is known"
         raise UnknownIdError(f"unknown {self.what} {_shown(value)}{hint}: {self._meant(value)}{listing}")
 
     def _meant(self, value: Any) -> str:

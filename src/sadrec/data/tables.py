@@ -172,9 +172,7 @@ class Table:
         except ValueError as error:
             if self.is_parquet or self._is_json or self.columns is None or self._header:
                 raise
-            raise ValueError(
-                f"{error}; or, if the first line is a row like any other, pass header=False (--no-header)"
-            ) from None
+            raise ValueError(f"{error}; if the file has no line of names, pass header=False (--no-header)") from None
         self.chosen = chosen
         return {role: names.index(name) for role, name in chosen.items()}
 
@@ -326,7 +324,7 @@ def naming(path: Path | None) -> Iterator[None]:
         if path is None or str(path) in str(error):
             raise
         kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"{path}: {error}") from None
+        raise kind(f"{path}: {error}".replace(".from_frame(frame, ", ".read(path, ")) from None
 
 
 def parquet_length(path: Path) -> int:

@@ -48,9 +48,10 @@ def evaluate(
     model
         A model with ``margins(user, items, rivals)`` or ``scores(users)``; see :mod:`sadrec.evaluation.protocol`.
     train, held_out
-        The two parts of a split: same ids, same shape. A user may have several held-out items; users without one are
-        not evaluated. Comparisons are handed to :func:`~sadrec.evaluation.evaluate_comparisons`, which needs none of
-        the other arguments.
+        The two parts of a split, or two published files. What has a user or an item that only the held-out part has is
+        left out, with a warning. A user may have several held-out items; users without one are not evaluated.
+        Comparisons are handed to :func:`~sadrec.evaluation.evaluate_comparisons`, which needs none of the other
+        arguments.
     seed
         What the sampled items are keyed by.
     sampled, cut

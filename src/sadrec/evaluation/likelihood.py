@@ -7,7 +7,7 @@ from sadrec._core import check
 from sadrec._core.types import Doubles
 from sadrec.data import Interactions
 from sadrec.evaluation.metrics.pairs import FLOOR
-from sadrec.evaluation.plan import check_split, over_users, pattern, row_of
+from sadrec.evaluation.plan import in_ids_of, over_users, pattern, row_of
 from sadrec.evaluation.protocol import HasProbability, source_of
 from sadrec.evaluation.sampling import subset, uniforms, unmet_items
 
@@ -59,7 +59,7 @@ def log_likelihood(
     if items < 1 or negatives < 1:
         raise ValueError(f"items and negatives must be at least 1, got {items} and {negatives}")
     if train is not None:
-        check_split(train, data)
+        data = in_ids_of(train, data)
     source = source_of(model, data)
     met = pattern(data) if train is None else pattern(data, train)
 

@@ -1,5 +1,6 @@
 """The comparisons behind the paper's measures: held-out against liked and against sampled items, block by block."""
 
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -11,7 +12,7 @@ from tqdm.auto import tqdm
 
 from sadrec._core import check
 from sadrec._core.progress import alone
-from sadrec.data import Interactions
+from sadrec.data import DataWarning, Ids, Interactions
 from sadrec.evaluation.metrics.pairs import RatedPairs
 from sadrec.evaluation.metrics.sampled import Contest
 from sadrec.evaluation.protocol import as_evaluated, positions, source_of
@@ -43,32 +44,49 @@ def over_users(
             bar.update()
 
 
-def check_split(train: Interactions, test: Interactions) -> None:
-    """Raise if two parts are not of one split."""
+def in_ids_of(train: Interactions, test: Interactions) -> Interactions:
+    """Return the test part in the rows and columns of the training part.
+
+    Interactions of users or items that the training part does not have are left out, with a warning that counts them.
+    """
     for part in (train, test):
         if not isinstance(part, Interactions):
             raise TypeError(
-                f"the parts of a split must be Interactions, not {type(part).__name__}; make them with "
-                "data.leave_one_out() or data.split()"
+                f"train and test must be Interactions, not {type(part).__name__}: Interactions.read(path) reads a "
+                "file, Interactions.from_frame(frame) a data frame"
             )
-    same = (
-        train.matrix.shape == test.matrix.shape
-        and np.array_equal(train.users, test.users)
-        and np.array_equal(train.items, test.items)
-    )
-    if not same:
+    if np.array_equal(train.users, test.users) and np.array_equal(train.items, test.items):
+        return test
+    entries = test.matrix.tocoo()
+    rows = Ids(train.users).rows(test.users)[entries.row]
+    columns = Ids(train.items).rows(test.items)[entries.col]
+    kept = (rows >= 0) & (columns >= 0)
+    if not kept.any():
         raise ValueError(
-            f"the two parts have shapes {train.matrix.shape} and {test.matrix.shape} or different ids; make them with "
-            "data.leave_one_out() or data.split(), whose parts keep the ids, shape and order of the data"
+            f"no test interaction has a user and an item of the training part: the test part has ids such as "
+            f"{test.users[0].item()!r} and {test.items[0].item()!r}, the training part {train.users[0].item()!r} and "
+            f"{train.items[0].item()!r}"
         )
+    if left_out := int((~kept).sum()):
+        warnings.warn(
+            f"{left_out:,} of {test.matrix.nnz:,} test interactions are left out: the training part does not have "
+            "their user or item",
+            DataWarning,
+            stacklevel=3,
+        )
+    places = rows[kept], columns[kept]
+    matrix = sparse.csr_matrix((entries.data[kept], places), shape=train.matrix.shape)
+    return Interactions.from_csr(matrix, train.users, train.items, allow_negative=True)
 
 
-def check_held_out(train: Interactions, test: Interactions, model: object = None) -> sparse.csr_matrix:
-    """Raise if two parts are not of one split or share interactions, or if the model has seen the test part.
+def check_held_out(
+    train: Interactions, test: Interactions, model: object = None
+) -> tuple[Interactions, sparse.csr_matrix]:
+    """Return the test part in the ids of the training part, and the pattern of both parts together.
 
-    Return the pattern of both parts together.
+    Raise if they share interactions, or if the model has seen the test part.
     """
-    check_split(train, test)
+    test = in_ids_of(train, test)
     met = pattern(train, test)
     _refuse_shared(met, test, "in the training part too", "take them out of one of the two")
     seen: Any = getattr(getattr(model, "state", model), "seen", None)
@@ -79,7 +97,7 @@ def check_held_out(train: Interactions, test: Interactions, model: object = None
         fitted.data = np.ones(fitted.nnz, np.float32)
         remedy = "fit it on the training part alone (are train and test the right way round?)"
         _refuse_shared(fitted + pattern(test), test, "what the model was fitted on", remedy)
-    return met
+    return test, met
 
 
 def _refuse_shared(both: sparse.csr_matrix, test: Interactions, where: str, remedy: str) -> None:
@@ -118,7 +136,7 @@ class Plan:
         sampled: int = 100,
         cut: int = 20,
     ) -> None:
-        self.met = check_held_out(train, held_out, model)
+        held_out, self.met = check_held_out(train, held_out, model)
         if sampled < 1 or not 0 < cut <= sampled:
             raise ValueError(f"need sampled >= 1 and 0 < cut <= sampled, got sampled={sampled} and cut={cut}")
         self.source = source_of(model, train)

@@ -46,7 +46,8 @@ def evaluate_top_n(
     model
         A model with ``scores(users)`` or ``margins(user, items, rivals)``; see :mod:`sadrec.evaluation.protocol`.
     train, test
-        The two parts of a split: same ids, same shape. A model that has seen the test part in training is refused.
+        The two parts of a split, or two published files. What has a user or an item that only the test part has is left
+        out, with a warning. A model that has seen the test part in training is refused.
     N
         Length of the lists, or several.
     seed
@@ -73,7 +74,7 @@ def evaluate_top_n(
     >>> evaluate_top_n(Oracle(), train, test, N=5)["ndcg"]
     1.0
     """
-    check_held_out(train, test, model)
+    test, _ = check_held_out(train, test, model)
     lengths = [N] if isinstance(N, int | np.integer) else list(N)
     if not lengths or min(lengths) < 1:
         raise ValueError(f"N must be at least 1, or several such numbers, got {N!r}")

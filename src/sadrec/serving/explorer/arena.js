@@ -110,7 +110,7 @@ function leaderboard(report, words) {
     el("div", { class: "wide", tabindex: "0", role: "region", "aria-label": "Leaderboard" }, el("table", { class: "board" }, el("thead", {}, el("tr", {}, heads)), body)), tools,
     el("p", { class: "quiet" }, "Strength is the mean margin over all items, in log-odds. ",
       sure ? `An interval holds the true strength, or rank, with a probability of ${percent(report.level)}; items with = share a rank. `
-        : "This model does not know how sure it is, so there are no intervals. ",
+        : "This model has no intervals. ",
       `Unexplained is the share of an item's margins that no score explains: what it owes to single ${words.rival}s.`));
 }
 
@@ -120,8 +120,8 @@ function pairSentence(report, words, i, j) {
   const [one, other] = [report.items[i], report.items[j]];
   const met = report.games ? report.games[i][j] : null;
   const interval = report.lower && [" (", half(report.lower[i][j]), " to ", half(report.upper[i][j]), ")"];
-  return [label(report, one), ` ${words.beats} `, label(report, other), " with ", number("probability", report.probability[i][j], half(report.probability[i][j])), interval,
-    met === null ? "." : met ? `; they ${words.met} in ${plural(met, words.game, words.games)}.` : `; nobody has ${words.met} them yet.`];
+  return [label(report, one), ` ${words.beats} `, label(report, other), " with probability ", number("probability", report.probability[i][j], half(report.probability[i][j])), interval,
+    met === null ? "." : `; ${plural(met, words.game, words.games)}.`];
 }
 
 function matchups(report, words) {
@@ -167,8 +167,8 @@ function matchups(report, words) {
   });
   return el("div", { class: "panel-matchups" }, heading("Match-ups", words.matchups),
     el("figure", {}, caption, map),
-    el("p", { class: "quiet" }, `The row's chance against the column: warm if it is above one half, cool below. Rows and columns are in order of strength, ${size < report.leaderboard.length ? `of the ${size} strongest` : "of all items"}`,
-      report.games ? `; a dot marks two that nobody has ${words.met}.` : ".", " What is warm below the diagonal goes against the order."));
+    el("p", { class: "quiet" }, `The probability that the row ${words.beats} the column: red above one half, blue below. Rows and columns are ${size < report.leaderboard.length ? `the ${size} strongest items` : "all items"} in order of strength. `,
+      report.games && `A dot marks a pair without a ${words.game}. `, "Red cells below the diagonal go against the order."));
 }
 
 // -- counters ------------------------------------------------------------------------------------------------------
@@ -199,7 +199,7 @@ function counters(report, words, given) {
 
   draw(start);
   return el("div", { class: "panel-counters" }, heading("Counters", words.counters), el("p", {}, el("label", { for: field }, "Item "), select), result,
-    el("p", { class: "quiet" }, "The numbers are its chances of winning."));
+    el("p", { class: "quiet" }, `Each percentage is the probability that the chosen item ${words.beats} the one in the list.`));
 }
 
 // -- rings, and what to ask next -----------------------------------------------------------------------------------
@@ -207,20 +207,20 @@ function counters(report, words, given) {
 function rings(report, words) {
   return el("div", { class: "panel-rings" }, heading("Rings", words.rings),
     report.cycles.length ? report.cycles.map((cycle) => el("section", {},
-      el("h2", {}, `${plural(cycle.path.length, "item")}`, cycle.probability !== null && [", real with ", number("probability", cycle.probability, percent(Math.min(cycle.probability, 0.9999)))]),
+      el("h2", {}, `${plural(cycle.path.length, "item")}`, cycle.probability !== null && [", probability ", number("probability", cycle.probability, percent(Math.min(cycle.probability, 0.9999)))]),
       el("ol", { class: "ring-steps" }, cycle.path.map((item, step) => el("li", {}, label(report, item), ` ${words.beats} `, label(report, cycle.path[(step + 1) % cycle.path.length]),
         " ", number("step", cycle.probabilities[step], half(cycle.probabilities[step])))))))
       : el("p", { class: "big" }, "No ring is probable: an order fits."),
-    el("p", {}, "No ranking explains ", number("unexplained", report.unexplained, percent(report.unexplained)), " of the squared margins."),
+    el("p", {}, "A ranking cannot explain ", number("unexplained", report.unexplained, percent(report.unexplained)), " of the squared margins."),
     report.nash.length > 1 && [el("h2", {}, "The mixture that nothing beats"),
       el("p", {}, "Choose at random with these shares, and no single item wins more than half against you (the Nash mixture)."),
       el("ol", { class: "counters" }, report.nash.slice().sort((one, other) => other.share - one.share).map((one) => el("li", {}, label(report, one.item), " ", number("share", one.share, percent(one.share)))))]);
 }
 
 function questions(report, words) {
-  return el("div", { class: "panel-ask" }, heading("Ask next", words.ask),
+  return el("div", { class: "panel-ask" }, heading(TITLES.ask, words.ask),
     report.ask.length ? el("ol", { class: "counters" }, report.ask.map((one) => el("li", {}, label(report, one.item), " against ", label(report, one.rival), " ",
       el("span", { class: "quiet" }, `${half(one.probability)} · ${decimal(one.bits)} bits`))))
-      : el("p", { class: "big" }, "This model does not know how sure it is, so it cannot say what would tell it most."),
-    el("p", { class: "quiet" }, "Together these tell most about the order of the strongest items. The share is the chance of the first; bits are what the answer tells of the pair's margin."));
+      : el("p", { class: "big" }, "This model has no intervals, so it cannot say which pairs to ask about."),
+    el("p", { class: "quiet" }, `The results of these pairs together say most about the order of the strongest items. The percentage is the probability that the first ${words.beats} the second; bits measure what one result says about that probability.`));
 }
