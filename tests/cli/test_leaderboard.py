@@ -76,6 +76,24 @@ def test_markdown_is_a_table(games, tmp_path):
     assert len({line.count("|") for line in lines}) == 1
 
 
+def test_an_id_is_no_markup_in_markdown(games, tmp_path):
+    done(games, "--quiet", "-o", tmp_path / "board.md")
+    assert "| &lt;b&gt;cy&lt;/b&gt; |" in (tmp_path / "board.md").read_text()
+
+
+def test_coefficients_of_features_are_printed_with_intervals(tmp_path):
+    rng = np.random.default_rng(0)
+    home = rng.choice([-1.0, 1.0], 400)
+    won = rng.random(400) < 1 / (1 + np.exp(-home))
+    names = np.array(list("abcd"))[[rng.permutation(4)[:2] for _ in range(400)]]
+    frame = {"left": names[:, 0], "right": names[:, 1], "winner": np.where(won, *names.T), "home": home}
+    pl.DataFrame(frame).write_csv(tmp_path / "games.csv")
+    words = tmp_path / "games.csv", "--quiet", "--features", "home"
+    assert re.search(r"home adds \+\d\.\d\d \(\+\d\.\d\d \.\. \+\d\.\d\d\) to the log-odds", done(*words))
+    (told,) = json.loads(done(*words, "--json"))["features"]
+    assert told["lower"] < 1 < told["upper"]
+
+
 def test_a_page_stands_alone_and_its_data_is_no_markup(games, tmp_path):
     done(games, "--quiet", "-o", tmp_path / "board.html")
     page = (tmp_path / "board.html").read_text()

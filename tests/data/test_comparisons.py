@@ -48,6 +48,7 @@ def test_the_winner_of_two_sides_wins_and_ties_are_kept() -> None:
         ["right", "draw", "left", "both"],
         ["b", "", "a", None],
         ["z", None, "z", None],
+        ["0-1", "1/2-1/2", "1-0", "½-½"],
         [0.0, 0.5, 1.0, None],
         ["0", "0.5", "1", ""],
     ],
@@ -68,6 +69,21 @@ def test_scores_of_games_say_who_won_and_features_are_those_of_the_winner() -> N
     }
     games = Comparisons.from_frame(pl.DataFrame(columns), features=["home"])
     assert games.to_frame().rows() == [(0, 2, 1, 2, -1), (0, 2, 3, None, 1), (0, 3, 1, 3, 0.5)]
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"model_a": 0, "model_b": 1, "winner_model_a": [0, 0], "winner_model_b": [1, 0], "winner_tie": [0, 1]},
+        {"HomeTeam": 0, "AwayTeam": 1, "FTHG": [0, 2], "FTAG": [1, 2], "FTR": ["A", "D"]},
+        {"home": 0, "away": 1, "result": ["A", "D"]},
+        {"white": 0, "black": 1, "result": ["0-1", "1/2-1/2"]},
+    ],
+)
+def test_columns_are_known_as_public_data_names_them(columns: dict[str, object]) -> None:
+    sides = ["x", "y"], ["y", "z"]
+    frame = pl.DataFrame({name: sides[of] if isinstance(of, int) else of for name, of in columns.items()})
+    assert as_feedback(frame).to_frame().drop("user").rows() == [("y", "x", "y"), ("y", "z", None)]
 
 
 def test_numbers_that_are_items_are_no_scores() -> None:
@@ -99,6 +115,56 @@ def test_a_matrix_of_wins_is_no_matrix_of_interactions() -> None:
         (0, "a", "c", 1),
     ]
     assert isinstance(as_feedback(np.eye(3)), Interactions)
+
+
+@pytest.mark.parametrize(
+    "wins",
+    [
+        np.array([[0, 3], [1, 0]]),
+        np.array([[0, 2.5, 1], [0.5, 0, 3], [1, 1, 0]]),
+        np.array([[np.nan, 3, 1], [2, np.nan, 4], [1, 2, np.nan]]),
+        [[0, 3, 1], [2, 0, 4], [1, 2, 0]],
+        pl.DataFrame({"item": ["a", "b", "c"], "a": [0, 2, 1], "b": [3, 0, 2], "c": [1, 4, 0]}),
+    ],
+)
+def test_wins_of_any_form_are_refused_with_the_right_call(wins: object) -> None:
+    with pytest.raises(ValueError, match=r"Comparisons\.from_wins"):
+        as_feedback(wins)
+    assert Comparisons.from_wins(wins).weight is not None
+
+
+def test_looking_for_wins_leaves_a_matrix_as_it_is() -> None:
+    stored = csr_matrix((np.array([0.0, 1, 1, 1]), np.array([0, 1, 2, 0]), np.array([0, 1, 3, 4])))
+    data = as_feedback(stored)
+    assert stored.nnz == 4
+    assert stored.indices.tolist() == [0, 1, 2, 0]
+    assert isinstance(data, Interactions)
+
+
+def test_a_frame_of_wins_names_its_items() -> None:
+    pandas = pytest.importorskip("pandas")
+    rows = [("a", "b", 3), ("b", "a", 2)]
+    frame = pandas.DataFrame([[0, 3], [2, 0]], index=["a", "b"], columns=["a", "b"])
+    assert Comparisons.from_wins(frame).to_frame().drop("user").rows() == rows
+    named = pl.DataFrame({"item": ["a", "b"], "a": [None, 2], "b": [3, None]})
+    assert Comparisons.from_wins(named).to_frame().drop("user").rows() == rows
+    with pytest.raises(ValueError, match="the same order"):
+        Comparisons.from_wins(frame[["b", "a"]])
+
+
+def test_wins_that_make_no_sense_are_refused() -> None:
+    with pytest.raises(ValueError, match="row 1 says how often an item won against itself"):
+        Comparisons.from_wins([[0, 1], [1, 3]])
+    with pytest.raises(ValueError, match="1 items name the 2 rows"):
+        Comparisons.from_wins([[0, 1], [1, 0]], items=["a"])
+
+
+def test_an_array_of_pairs_is_no_matrix_of_interactions() -> None:
+    pairs = as_feedback(np.array([["a", "b"], ["b", "c"]]))
+    assert isinstance(pairs, Comparisons)
+    assert pairs.to_frame().drop("user").rows() == [("a", "b"), ("b", "c")]
+    with pytest.raises(ValueError, match=r"Comparisons\.from_pairs"):
+        as_feedback(np.array([[0, 1], [1, 2], [0, 2]]))
 
 
 def test_a_split_tie_is_half_a_comparison_each_way() -> None:

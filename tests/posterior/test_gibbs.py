@@ -213,6 +213,14 @@ def test_a_tie_in_halves_pulls_towards_indifference():
     assert low < 0 < high < 1.702 * 0.6
 
 
+def test_two_halves_are_one_comparison():
+    ids = {"users": ["u"], "items": list("abc")}
+    one = Comparisons.from_indices([0, 0], [0, 1], [1, 2], weight=[1.0, 2.5], **ids)
+    halves = Comparisons.from_indices([0] * 4, [0, 1, 0, 1], [1, 2, 1, 2], weight=[0.5, 2.0, 0.5, 0.5], **ids)
+    models = [GibbsSAD(2, warmup=5, draws=5).fit(data, show_progress=False) for data in (one, halves)]
+    assert models[0].preference("u", "a", "b") == models[1].preference("u", "a", "b")
+
+
 def test_weights_without_meaning_are_refused():
     said = Comparisons.from_indices([0], [0], [1], users=["u"], items=list("ab"), weight=[1e12])
     with pytest.raises(ValueError, match="divide all weights"):

@@ -168,6 +168,11 @@ def test_a_point_has_no_intervals():
     assert table.select("lower", "upper", "rank_lower", "rank_upper", "wins").null_count().row(0) == (2,) * 5
 
 
+def test_a_group_of_no_judges_is_refused(judged):
+    with pytest.raises(ValueError, match="judges holds no id"):
+        judged.leaderboard([])
+
+
 def test_a_visitor_has_a_leaderboard_with_intervals(judged):
     few = Comparisons.from_frame(pl.DataFrame({"winner": [70, 60], "loser": [0, 10]}), user=None)
     visitor = judged.visitor(comparisons=few)

@@ -1,6 +1,7 @@
 """``sadrec leaderboard``: from a file of games or votes to a table of who is best, with intervals."""
 
 from collections.abc import Mapping
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -86,7 +87,7 @@ def leaderboard_command(
     if as_json:
         print_json({
             "file": str(file), "level": level, "leaderboard": table.head(N).to_dicts(),
-            "unexplained": report["unexplained"],
+            "unexplained": report["unexplained"], "features": report["features"],
             "cycles": [{**cycle, "path": ids[cycle["path"]].tolist()} for cycle in report["cycles"]],
             "nash": [{"item": ids[one["item"]], "share": one["share"]} for one in report["nash"]],
             **with_titles({}, table["item"].head(N), named),
@@ -141,6 +142,9 @@ def _rows(table: Any, titles: Mapping[Any, str]) -> tuple[tuple[str, ...], list[
 def _tell(report: dict[str, Any], names: Any) -> None:
     """Print how much no ranking explains, the most probable cycles, and the Nash mixture."""
     click.echo(f"\nA ranking cannot explain {report['unexplained']:.0%} of the squared margins.")
+    for one in report["features"]:
+        interval = f"{one['lower']:+.2f} .. {one['upper']:+.2f}"
+        click.echo(f"{one_line(one['feature'])} adds {one['coefficient']:+.2f} ({interval}) to the log-odds of its side")
     for cycle in report["cycles"][:5]:
         chain = " > ".join(one_line(names[item]) for item in [*cycle["path"], cycle["path"][0]])
         sure = "" if cycle["probability"] is None else f" ({cycle['probability']:.0%} sure)"
@@ -163,7 +167,7 @@ def _write(output: Path, table: Any, report: dict[str, Any], titles: Mapping[Any
     if output.suffix == ".md":
         header, rows = _rows(table, titles)
         lines = [header, ["---"] * len(header), *rows]
-        cells = ([one_line(cell).replace("|", "\\|") for cell in line] for line in lines)
+        cells = ([escape(one_line(cell), quote=False).replace("|", "\\|") for cell in line] for line in lines)
         write_whole(output, "".join(f"| {' | '.join(line)} |\n" for line in cells))
         return
     import polars as pl

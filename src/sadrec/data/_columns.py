@@ -34,16 +34,21 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "timestamp": ("timestamp", "time", "date", "datetime", "unixtime", "unixreviewtime"),
     "judge": ("user", "userid", "judge", "judgeid", "judgehash", "worker", "workerid", "annotator", "annotatorid",
               "rater", "raterid", "assessor", "performer"),
-    "winner": ("winner", "winnerid", "label", "preferred", "chosen", "outcome", "result"),
-    "loser": ("loser", "loserid", "rejected"),
+    "winner": ("winner", "winnerid", "label", "preferred", "chosen", "better", "outcome", "result"),
+    "loser": ("loser", "loserid", "rejected", "worse"),
     "left": ("left", "leftid", "itema", "modela", "first", "a", "playera", "player1", "teama", "team1", "hometeam",
-             "home"),
+             "home", "white"),
     "right": ("right", "rightid", "itemb", "modelb", "second", "b", "playerb", "player2", "teamb", "team2",
-              "awayteam", "away"),
-    "left_score": ("leftscore", "scorea", "score1", "homescore", "homegoals", "team1score", "player1score", "fthg"),
-    "right_score": ("rightscore", "scoreb", "score2", "awayscore", "awaygoals", "team2score", "player2score", "ftag"),
+              "awayteam", "away", "black"),
+    "left_score": ("leftscore", "scorea", "score1", "homescore", "homegoals", "fthg", "team1score", "player1score",
+                   "winnermodela"),
+    "right_score": ("rightscore", "scoreb", "score2", "awayscore", "awaygoals", "ftag", "team2score", "player2score",
+                    "winnermodelb"),
     "weight": ("weight", "weights", "count", "counts"),
 }  # fmt: skip
+
+_OF_SCORES = ("winnertie", "ftr")
+"""Columns that say the same as both scores."""
 
 
 def plain_name(name: str) -> str:
@@ -172,6 +177,7 @@ def find_comparisons(columns: list[str], wanted: dict[str, str | None], features
             f"right_score; {listed(columns)}; rename them, or name them: Comparisons.from_frame(frame, {given})"
         )
     others = set(columns) - set(chosen.values()) - {find_column(columns, AUTO, "timestamp", required=False)}
+    others = {name for name in others if plain_name(name) not in _OF_SCORES}
     if chosen["user"] is None and len(others) == 1:
         find_column(columns, wanted["user"], "judge")  # which says what to do
     return _one_role_each(chosen)

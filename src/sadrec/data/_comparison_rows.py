@@ -23,7 +23,7 @@ _TEXT = (pl.String, pl.Categorical, pl.Enum)
 _LEFT = {"a", "left", "modela", "player1", "playera", "team1", "teama", "first", "home", "win"}
 _RIGHT = {"b", "right", "modelb", "player2", "playerb", "team2", "teamb", "second", "away", "loss"}
 _TIED = {"", "tie", "tied", "draw", "equal", "same", "both", "neither", "none", "bothbad", "tiebothbad", "bothgood"}
-_SCORES = {"1": 1, "1.0": 1, "0.5": 0, "0": -1, "0.0": -1}
+_SCORES = {"1": 1, "1.0": 1, "0.5": 0, "0": -1, "0.0": -1, "1-0": 1, "0-1": -1, "1/2-1/2": 0, "½-½": 0}
 """Of the left side."""
 
 
@@ -120,6 +120,8 @@ def _results(columns: dict[str, pl.Series], where: Where) -> NDArray[np.int8]:
         **dict.fromkeys(_TIED, 0), **dict.fromkeys(_LEFT, 1), **dict.fromkeys(_RIGHT, -1),
         plain_name(sides[0].name): 1, plain_name(sides[1].name): -1,
     }  # fmt: skip
+    if plain_name(sides[0].name).startswith("home"):
+        by_word |= {"h": 1, "d": 0, "a": -1}  # home, draw, away
     values = text.unique().drop_nulls().to_list()
     of_left = _SCORES if sides[0].dtype in _TEXT else {}  # else a number is an item
     meanings = {value: of_left.get(value, by_word.get(plain_name(value))) for value in values}

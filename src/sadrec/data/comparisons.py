@@ -216,16 +216,31 @@ class Comparisons(OfUsersAndItems):
     def from_wins(cls, wins: Any, items: Sequence[Any] | None = None) -> "Comparisons":
         """Take a square matrix, sparse or dense, of how often each item (row) won against each other (column).
 
+        A data frame names its items: its columns are those of the index of pandas, or of the first column. NaN is 0.
+
         Examples
         --------
         >>> Comparisons.from_wins([[0, 3], [1, 0]], items=["tea", "ale"]).weight
         array([3., 1.], dtype=float32)
         """
-        matrix = sp.coo_array(wins) if sp.issparse(wins) else sp.coo_array(np.asarray(wins))
+        if is_frame(wins):
+            named = _named_matrix(wins)
+            if named is None:
+                raise ValueError(
+                    "the items of a frame of wins name its columns and, in the same order, its index or the rows of "
+                    "its first column: Comparisons.from_wins(frame.to_numpy(), items=[...]) takes any other"
+                )
+            wins, items = named[0], named[1] if items is None else items
+        matrix = _matrix_of_wins(wins)
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
             raise ValueError(f"a matrix of wins is square, with a row and a column for each item, not {matrix.shape}")
+        if matrix.diagonal().any():
+            row = int(matrix.diagonal().nonzero()[0][0])
+            raise ValueError(f"row {row} says how often an item won against itself: put 0 on the diagonal")
         names = np.arange(matrix.shape[0]) if items is None else items
-        winner, loser = matrix.coords
+        if len(names) != matrix.shape[0]:
+            raise ValueError(f"{len(names)} items name the {matrix.shape[0]} rows of a matrix of wins: give one for each")
+        winner, loser = matrix.tocoo().coords
         return cls.from_indices(np.zeros(matrix.nnz, int), winner, loser, users=[0], items=names, weight=matrix.data)
 
     @classmethod
@@ -394,8 +409,8 @@ def as_comparisons(data: Any) -> Comparisons:
 def as_feedback(data: Any) -> Interactions | Comparisons:
     """Return comparisons if the data has winners and losers, else interactions.
 
-    A list of tuples, or of lists of text, holds (winner, loser) or rankings. A matrix of wins is refused: as
-    interactions it would be misread.
+    A list of tuples, or lists or an array of text, holds (winner, loser) or rankings. A matrix of wins is refused, and
+    an array of pairs of numbers: as interactions they would be misread.
 
     Examples
     --------
@@ -410,17 +425,25 @@ def as_feedback(data: Any) -> Interactions | Comparisons:
             return Interactions.read(data)
         with Table(data) as table:
             return (Comparisons if holds_comparisons(table.columns or ()) else Interactions).read(table)
-    if is_frame(data) and holds_comparisons(list(open_frame(data).columns)):
-        return Comparisons.from_frame(data)
-    if _is_list_of_pairs(data):
+    if is_frame(data):
+        if holds_comparisons(list(open_frame(data).columns)):
+            return Comparisons.from_frame(data)
+        if (named := _named_matrix(data)) is not None:
+            _refuse_wins(named[0])
+    elif _is_list_of_pairs(data):
         return Comparisons.from_pairs(data)
-    if sp.issparse(data) or isinstance(data, np.ndarray):
+    elif sp.issparse(data) or isinstance(data, np.ndarray):
         _refuse_wins(data)
+        _refuse_pairs(data)
+    elif isinstance(data, list) and all(isinstance(row, list) and len(row) == len(data) for row in data):
+        _refuse_wins(np.array(data))
     return as_interactions(data)
 
 
 def _is_list_of_pairs(data: Any) -> bool:
-    """Whether the value is a list of tuples, or of lists of text (a matrix holds none)."""
+    """Whether the value is a list of tuples, or lists or an array of text (a matrix holds none)."""
+    if isinstance(data, np.ndarray):
+        return data.ndim == 2 and len(data) > 0 and all(isinstance(value, str) for value in data.flat)
     if not isinstance(data, (list, tuple)) or not data:
         return False
     return all(isinstance(row, tuple) or (isinstance(row, list) and row and isinstance(row[0], str)) for row in data)
@@ -429,20 +452,52 @@ def _is_list_of_pairs(data: Any) -> bool:
 def _refuse_wins(matrix: Any) -> None:
     """Refuse a square matrix of whole numbers with an empty diagonal, most of whose pairs of items have met both ways.
 
-    Or that says of every two items which won: then one of the two entries is 1.
+    Or that says of every two items which won: then one of the two entries is 1. Half a win each may stand for a tie.
     """
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.shape[0] < 3 or matrix.dtype.kind not in "iuf":
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.dtype.kind not in "iuf":
         return
-    wins = sp.csr_array(matrix)
-    wins.eliminate_zeros()
-    if not wins.nnz or wins.diagonal().any() or (wins.data < 0).any() or (wins.data % 1 != 0).any():
+    wins = _matrix_of_wins(matrix)
+    if not wins.nnz or wins.diagonal().any() or (wins.data < 0).any() or (wins.data % 0.5 != 0).any():
         return
     n, met = wins.shape[0], wins != 0
     both, either = (met.multiply(met.T)).nnz, (met + met.T).nnz
-    one_way = both == 0 and either == n * (n - 1)
+    one_way = n > 2 and both == 0 and either == n * (n - 1)
     counts = 2 * both > either and wins.data.max() > 1 and (wins != wins.T).nnz > 0
     if one_way or counts:
         raise ValueError(
             f"this {n} x {n} matrix looks like wins of items (rows) over items (columns): call "
             "fit(Comparisons.from_wins(matrix)); if its rows are users, call fit(Interactions.from_csr(matrix))"
         )
+
+
+def _refuse_pairs(matrix: Any) -> None:
+    """Refuse an array of two columns of whole numbers that differ in every row: items, as far as anybody can see."""
+    if sp.issparse(matrix) or matrix.ndim != 2 or matrix.shape[1] != 2 or matrix.dtype.kind not in "iu":
+        return
+    if len(matrix) and matrix.max() > 1 and (matrix[:, 0] != matrix[:, 1]).all():
+        raise ValueError(
+            f"this {len(matrix)} x 2 array looks like pairs (winner, loser): call "
+            "fit(Comparisons.from_pairs(array.tolist())); if its rows are users, call fit(Interactions.from_csr(array))"
+        )
+
+
+def _matrix_of_wins(wins: Any) -> Any:
+    """Return a sparse matrix of its own without zeros and NaN."""
+    matrix = sp.csr_array(wins, copy=True) if sp.issparse(wins) else sp.coo_array(np.asarray(wins))
+    if matrix.dtype.kind == "f":
+        matrix.data[np.isnan(matrix.data)] = 0
+    matrix.eliminate_zeros()
+    return matrix.tocsr() if matrix.ndim == 2 else matrix
+
+
+def _named_matrix(frame: Any) -> tuple[NDArray[Any], list[Any]] | None:
+    """Return the numbers of a frame whose rows and columns have the same names, and these; None for another frame."""
+    if hasattr(frame, "index") and [*frame.index] == [*frame.columns]:
+        names, values = list(frame.columns), frame.to_numpy()
+    else:
+        opened = open_frame(frame)
+        first, *names = opened.columns or [""]
+        if not names or [str(name) for name in opened[first].to_list()] != names:
+            return None
+        values = opened[names].to_numpy()
+    return (values, names) if values.dtype.kind in "iuf" else None

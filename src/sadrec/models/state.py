@@ -76,7 +76,10 @@ class State:
         """Return the rows of users whose margins are averaged; None is the only user, or the average of all."""
         if ids is None:
             return np.zeros(1, np.int64) if len(self.users) == 1 else None
-        return np.unique(np.atleast_1d(self.users.positions(ids)))
+        rows = np.unique(np.atleast_1d(self.users.positions(ids)))
+        if not len(rows):
+            raise ValueError("judges holds no id: give one or more, or None for the average of all")
+        return rows
 
     def one(self, user: Any) -> tuple[Belief, int]:
         """Return the belief that answers for one user, and the user's row in it; None is the only or average user."""

@@ -61,7 +61,8 @@ def as_triples(pairs: Pairs, users: int, items: int) -> SortedComparisons:
 
     A weight of 3 is three copies of a comparison. A fraction f of a comparison is one whose noise has the variance
     1 / f: preferred with probability ``Phi(sqrt(f) x)``, which at x = 0 carries the f-th part of the information of a
-    whole one. 2.5 is both: two copies and a half. Weight 0 is no comparison.
+    whole one. 2.5 is both: two copies and a half. Weight 0 is no comparison. The weights of equal comparisons are added
+    up before.
 
     >>> triples = as_triples(Pairs(np.array([1, 0]), np.array([0, 2]), np.array([1, 0]), np.array([1.0, 2.5])), 2, 3)
     >>> triples.by_user.user, triples.by_user.root.round(3)
@@ -73,6 +74,10 @@ def as_triples(pairs: Pairs, users: int, items: int) -> SortedComparisons:
         weights = np.asarray(pairs.weight, np.float64)
         if weights.shape != (len(pairs),) or not np.isfinite(weights).all() or weights.min(initial=0) < 0:
             raise ValueError("weights must be one finite number, 0 or more, per comparison")
+        if (weights % 1).any():
+            keys = (pairs.user.astype(np.int64) * items + pairs.winner) * items + pairs.loser
+            _, rows, place = np.unique(keys, return_index=True, return_inverse=True)
+            weights = np.bincount(place, weights)
         copies = np.floor(weights)
         part = weights - copies
         if copies.sum() + len(pairs) > MOST_ROWS:
@@ -81,7 +86,7 @@ def as_triples(pairs: Pairs, users: int, items: int) -> SortedComparisons:
                 "copies of a comparison, so divide all weights by a common number"
             )
         partial = np.flatnonzero(part)
-        rows = np.concatenate((np.repeat(rows, copies.astype(np.int64)), partial))
+        rows = np.concatenate((np.repeat(rows, copies.astype(np.int64)), rows[partial]))
         root = np.ones(len(rows), np.float32)
         root[len(rows) - len(partial) :] = np.sqrt(part[partial])
     if len(rows) > MOST_ROWS:

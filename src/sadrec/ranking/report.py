@@ -36,7 +36,7 @@ def arena_report(
     ``field`` are the rivals that strengths are measured against. ``items`` are the strongest ones, to which all else is
     limited: ``probability``, ``lower``, ``upper`` and ``games`` of their match-ups (items, items);
     ``cycles`` that are probable; ``nash``, the shares of the Nash mixture; ``ask``, pairs to compare next;
-    ``unexplained``, the share of their margins that no scores explain.
+    ``unexplained``, the share of their margins that no scores explain; ``features``, the coefficients of features.
     """
     every = np.arange(len(names))
     table = leaderboard(belief, users, every, every, level, field=field, results=results)
@@ -70,6 +70,7 @@ def arena_report(
         if share > 1e-3
     ]
     report["unexplained"] = share_of_margins(margins)
+    report["features"] = [] if belief.controls is None else belief.controls.to_frame(level).to_dicts()
     report["cycles"] = [
         {
             "path": cycle.path.tolist(),

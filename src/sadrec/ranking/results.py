@@ -57,6 +57,7 @@ class Results(NamedTuple):
         """Return how often each of ``count`` items won, tied and lost."""
 
         def total(item: Any, rival: Any) -> Doubles:
-            return np.asarray(np.bincount(self.item, item, count) + np.bincount(self.rival, rival, count))
+            sides = np.bincount(self.item, item, count), np.bincount(self.rival, rival, count)
+            return np.add(*sides, dtype=np.float64)
 
         return total(self.wins, self.losses), total(self.ties, self.ties), total(self.losses, self.wins)

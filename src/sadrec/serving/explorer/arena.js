@@ -111,7 +111,9 @@ function leaderboard(report, words) {
     el("p", { class: "quiet" }, "Strength is the mean margin over all items, in log-odds. ",
       sure ? `An interval holds the true strength, or rank, with a probability of ${percent(report.level)}; items with = share a rank. `
         : "This model has no intervals. ",
-      `Unexplained is the share of an item's margins that no score explains: what it owes to single ${words.rival}s.`));
+      `Unexplained is the share of an item's margins that no score explains: what it owes to single ${words.rival}s.`),
+    report.features.map((one) => el("p", {}, el("bdi", {}, one.feature), " adds ", number("coefficient", one.coefficient, signed(one.coefficient)),
+      ` (${signed(one.lower)} … ${signed(one.upper)}) to the log-odds of its side; the items are compared as if it were equal.`)));
 }
 
 // -- match-ups -----------------------------------------------------------------------------------------------------
