@@ -144,7 +144,9 @@ def _tell(report: dict[str, Any], names: Any) -> None:
     click.echo(f"\nA ranking cannot explain {report['unexplained']:.0%} of the squared margins.")
     for one in report["features"]:
         interval = f"{one['lower']:+.2f} .. {one['upper']:+.2f}"
-        click.echo(f"{one_line(one['feature'])} adds {one['coefficient']:+.2f} ({interval}) to the log-odds of its side")
+        click.echo(
+            f"{one_line(one['feature'])} adds {one['coefficient']:+.2f} ({interval}) to the log-odds of its side"
+        )
     for cycle in report["cycles"][:5]:
         chain = " > ".join(one_line(names[item]) for item in [*cycle["path"], cycle["path"][0]])
         sure = "" if cycle["probability"] is None else f" ({cycle['probability']:.0%} sure)"

@@ -239,7 +239,9 @@ class Comparisons(OfUsersAndItems):
             raise ValueError(f"row {row} says how often an item won against itself: put 0 on the diagonal")
         names = np.arange(matrix.shape[0]) if items is None else items
         if len(names) != matrix.shape[0]:
-            raise ValueError(f"{len(names)} items name the {matrix.shape[0]} rows of a matrix of wins: give one for each")
+            raise ValueError(
+                f"{len(names)} items name the {matrix.shape[0]} rows of a matrix of wins: give one for each"
+            )
         winner, loser = matrix.tocoo().coords
         return cls.from_indices(np.zeros(matrix.nnz, int), winner, loser, users=[0], items=names, weight=matrix.data)
 

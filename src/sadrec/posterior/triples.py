@@ -77,7 +77,7 @@ def as_triples(pairs: Pairs, users: int, items: int) -> SortedComparisons:
         if (weights % 1).any():
             keys = (pairs.user.astype(np.int64) * items + pairs.winner) * items + pairs.loser
             _, rows, place = np.unique(keys, return_index=True, return_inverse=True)
-            weights = np.bincount(place, weights)
+            weights = np.bincount(place, weights).astype(np.float64)
         copies = np.floor(weights)
         part = weights - copies
         if copies.sum() + len(pairs) > MOST_ROWS:
