@@ -79,7 +79,7 @@ def same(one, other):
     return all(np.array_equal(getattr(one, name), getattr(other, name)) for name in names)
 
 
-def bits(asked):
+def bits(options):
     """Compare the bits on MovieLens 1M."""
     from sadrec.cluster import Ray
 
@@ -98,21 +98,21 @@ def said(figures):
     return ", ".join(parts)
 
 
-def speed(asked):
+def speed(options):
     """Compare an epoch on two workers with one on two threads."""
     from sadrec.cluster import Ray
 
-    matrix = simulated(int(asked.pairs))
+    matrix = simulated(int(options.pairs))
     print(f"{matrix.nnz:,} interactions of {matrix.shape[0]:,} users with {matrix.shape[1]:,} items")
     with on_disk(matrix) as data:
-        whole, local = fit(data, epochs=asked.epochs)
-        model, remote = fit(data, Ray(workers=2), epochs=asked.epochs)
+        whole, local = fit(data, epochs=options.epochs)
+        model, remote = fit(data, Ray(workers=2), epochs=options.epochs)
     one, two = (min(f["seconds"] for f in figures[1:]) for figures in (local, remote))
     print(f"an epoch on 2 threads {one:.2f} s, on 2 workers {two:.2f} s: {two / one:.2f} times; {said(remote)}")
     print("the same bits" if same(whole, model) else "OTHER BITS")
 
 
-def traffic(asked):
+def traffic(options):
     """Count bytes."""
     from sadrec.cluster import Ray
 
@@ -139,11 +139,11 @@ def write_table(folder, pairs, users, items=26_744):
         pl.DataFrame({"user": user, "item": item}).write_parquet(folder / f"part-{number}.parquet")
 
 
-def driver(asked):
+def driver(options):
     """Fit on files and save, each size in a program of its own, and compare the most memory that these have taken."""
     import ray
 
-    taken = []
+    sizes = []
     for pairs, users in ((2_000_000, 13_849), (20_000_000, 138_493)):
         with tempfile.TemporaryDirectory() as folder:
             (Path(folder) / "data").mkdir()
@@ -152,12 +152,12 @@ def driver(asked):
             command = [sys.executable, "-m", "benchmarks.cluster", "driver", "--program", address, folder]
             began = time.perf_counter()
             answer = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
-            taken.append(int(answer[0]))
+            sizes.append(int(answer[0]))
             print(
-                f"{pairs:>12,} rows, {int(answer[1]):>12,} interactions, {int(answer[2]):>8,} users: {taken[-1]} MB, "
+                f"{pairs:>12,} rows, {int(answer[1]):>12,} interactions, {int(answer[2]):>8,} users: {sizes[-1]} MB, "
                 f"{time.perf_counter() - began:.0f} s"
             )
-    print(f"the program takes {taken[1] / taken[0]:.3f} times as much")
+    print(f"the program takes {sizes[1] / sizes[0]:.3f} times as much")
 
 
 def program(address, folder):
@@ -185,7 +185,7 @@ def program(address, folder):
     print(max(own), model.state.seen.nnz, len(model.users))
 
 
-def cost(asked):
+def cost(options):
     """Print the model of cost."""
     heads = ("nodes", "GB in an epoch, each", "of it blocks", "GB of memory, each", "training, s", "moving, s")
     print("  ".join(heads))
@@ -196,8 +196,8 @@ def cost(asked):
         # At home items and ratings, in an epoch items and then places of 2 bytes; of all users, where they are.
         data = pairs * (8 + 4 + 2) / nodes + users * (2 * (blocks + 1) + 8) / nodes + 16 * users
         seconds, moving = (
-            pairs / (nodes * asked.cores * asked.rate),
-            (passed + dealt) / nodes / (asked.gigabits * 1.25e8),
+            pairs / (nodes * options.cores * options.rate),
+            (passed + dealt) / nodes / (options.gigabits * 1.25e8),
         )
         values = (passed + dealt) / nodes / 1e9, passed / nodes / 1e9, (2 * rows + data) / 1e9, seconds, moving
         line = (f"{value:>{len(head)}.1f}" for head, value in zip(heads[1:], values, strict=True))
@@ -214,21 +214,21 @@ def main():
     parser.add_argument("--rate", type=float, default=5e6, help="updates a second on a core, for the model of cost")
     parser.add_argument("--gigabits", type=float, default=10.0, help="of the network, for the model of cost")
     parser.add_argument("--program", nargs=2, help=argparse.SUPPRESS)
-    asked = parser.parse_args()
-    if asked.program:
-        program(*asked.program)
+    options = parser.parse_args()
+    if options.program:
+        program(*options.program)
         return
-    if asked.what == "cost":
-        cost(asked)
+    if options.what == "cost":
+        cost(options)
         return
     if not _namespace.inside():
         if reason := _namespace.reason_against():
             sys.exit(reason)
         sys.exit(_namespace.run(sys.executable, "-m", "benchmarks.cluster", *sys.argv[1:]).returncode)
     began = time.perf_counter()
-    made = _namespace.start(2, cpus=2, store=(700 if asked.what == "driver" else 400) * 2**20)
+    made = _namespace.start(2, cpus=2, store=(700 if options.what == "driver" else 400) * 2**20)
     print(f"two nodes started in {time.perf_counter() - began:.0f} s")
-    {"bits": bits, "speed": speed, "traffic": traffic, "driver": driver}[asked.what](asked)
+    {"bits": bits, "speed": speed, "traffic": traffic, "driver": driver}[options.what](options)
     _namespace.end(made)
 
 

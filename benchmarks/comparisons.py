@@ -36,9 +36,9 @@ def warm_up() -> None:
     winner = rng.integers(5, size=300)
     loser = (winner + rng.integers(1, 5, size=300)) % 5
     for users in (1, 2):
-        said = Comparisons.from_indices(np.arange(300) % users, winner, loser, users=range(users), items=range(5))
+        answers = Comparisons.from_indices(np.arange(300) % users, winner, loser, users=range(users), items=range(5))
         for model in (SAD(iterations=20), BPR(iterations=20), GibbsSAD(factors=8, draws=2, warmup=2, chains=1)):
-            model.fit(said, show_progress=False)
+            model.fit(answers, show_progress=False)
 
 
 def find(folder: Path, name: str) -> Path:
@@ -66,8 +66,8 @@ def show_simulated(sizes: str, threads: int, turns: int) -> None:
     print("| users | items | comparisons | SAD() | Bradley-Terry | ratio |\n|---:|---:|---:|---:|---:|---:|")
     for size in sizes.split(","):
         users, items, count = map(int, size.split("x"))
-        said, model = simulated(users, items, count), SAD(num_threads=threads)
-        fits = {"SAD": partial(model.fit, said, show_progress=False), "scores": partial(fit_scores, said, RIDGE)}
+        answers, model = simulated(users, items, count), SAD(num_threads=threads)
+        fits = {"SAD": partial(model.fit, answers, show_progress=False), "scores": partial(fit_scores, answers, RIDGE)}
         seconds = best(fits, turns, warm_up=False)
         ratio = seconds["SAD"] / seconds["scores"]
         figures = f"{seconds['SAD']:.1f} | {seconds['scores']:.1f} | {ratio:.1f}"
@@ -94,7 +94,7 @@ def main() -> None:
     print("| set | comparisons | users | items | BPR() | SAD() | within the bar | GibbsSAD, 600 sweeps |")
     print("|---|---:|---:|---:|---:|---:|---|---:|")
     for name in chosen.sets.split(","):
-        said = Comparisons.read(find(Path(chosen.data), name))
+        answers = Comparisons.read(find(Path(chosen.data), name))
         threads = {"num_threads": chosen.threads}
         models = (
             BPR(**threads),
@@ -103,10 +103,10 @@ def main() -> None:
         )
         seconds = []
         for model, turns in zip(models, (1, chosen.turns, 1), strict=True):
-            fit = {"fit": partial(model.fit, said, show_progress=False)}
+            fit = {"fit": partial(model.fit, answers, show_progress=False)}
             seconds.append(best(fit, turns, warm_up=False)["fit"])
         bpr, sad, gibbs = seconds
-        size = f"{len(said):,} | {len(said.users):,} | {len(said.items):,}"
+        size = f"{len(answers):,} | {len(answers.users):,} | {len(answers.items):,}"
         print(
             f"| {name} | {size} | {bpr:.1f} | {sad:.1f} | {'yes' if sad <= BAR else 'no'} | {gibbs:.1f} |", flush=True
         )

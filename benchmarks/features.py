@@ -35,10 +35,10 @@ def main():
         SAD(num_threads=given.threads, random_state=next(seeds)).fit(train, show_progress=False, **features)
 
     fits = {"without": partial(fit, count()), "with": partial(fit, count(), item_features=featured.items)}
-    taken = take_turns(fits, given.turns)
-    for name, values in taken.items():
+    seconds = take_turns(fits, given.turns)
+    for name, values in seconds.items():
         print(f"{name} features: median {median(values):.2f} s ({min(values):.2f} to {max(values):.2f})")
-    ratios = [one / other for one, other in zip(taken["with"], taken["without"], strict=True)]
+    ratios = [one / other for one, other in zip(seconds["with"], seconds["without"], strict=True)]
     spread = f"({min(ratios):.2f} to {max(ratios):.2f})"
     print(f"{given.dataset}, {given.threads} thread(s): {median(ratios):.2f} times as long {spread}")
 

@@ -72,12 +72,12 @@ def many_judges(users=5_000, items=10, count=100_000, pairs=1_000_000):
     rng = np.random.default_rng(0)
     winner = rng.integers(items, size=count)
     loser = (winner + rng.integers(1, items, size=count)) % items
-    said = Comparisons.from_indices(
+    answers = Comparisons.from_indices(
         rng.integers(users, size=count), winner, loser, users=range(users), items=range(items)
     )
     model = GibbsSAD(factors=8, draws=300, warmup=300, chains=1, num_threads=2)
     began = time.perf_counter()
-    model.fit(said, show_progress=False)
+    model.fit(answers, show_progress=False)
     fitted = time.perf_counter() - began
     model.probability(0, 0, 1)  # compiled by now
     user, item = rng.integers(users, size=pairs), rng.integers(items, size=pairs)
@@ -94,8 +94,8 @@ def main():
     arguments = parser.parse_args()
     figures = {}
 
-    said = simulate("sim2", n=20, m=50, k=5).comparisons
-    small = as_triples(Pairs(said.user_index, said.winner_index, said.loser_index), 20, 50)
+    answers = simulate("sim2", n=20, m=50, k=5).comparisons
+    small = as_triples(Pairs(answers.user_index, answers.winner_index, answers.loser_index), 20, 50)
     large = random_triples(2_000, 1_000, 1_000_000)
     print(f"{'':44}{'chains':>7}{'threads':>8}{'per sweep':>12}{'bar':>10}")
     for name, triples, factors, sweeps, bar in (

@@ -96,7 +96,7 @@ def names():
     for path, source in sources():
         for name in sorted(set(type_names(ast.parse(source)))):
             where[name].append(str(path))
-    return {name: found for name, found in sorted(where.items()) if len(found) > 1}
+    return {name: files for name, files in sorted(where.items()) if len(files) > 1}
 
 
 # -- what is walked ---------------------------------------------------------------------------------------------------
@@ -184,12 +184,12 @@ def walks():
             "recommend": lambda: models.pop().recommend(data.users[0]),
             "GET /v1/recommend": asked_of_a_service(models[0], path.with_name("served.sad")),
         }
-        found = {}
+        walked = {}
         for name, call in calls.items():
             with contextlib.redirect_stdout(io.StringIO()):
                 call()  # compiles the kernels, imports what is imported late
-                found[name] = walk(call)
-    return found
+                walked[name] = walk(call)
+    return walked
 
 
 # -- the same bits ----------------------------------------------------------------------------------------------------
@@ -237,9 +237,9 @@ def fits():
 # -- the report -------------------------------------------------------------------------------------------------------
 
 
-def show(found, before):
+def show(figures, before):
     """Print the figures, beside those of a file where one is given."""
-    for section, values in found.items():
+    for section, values in figures.items():
         old = before.get(section, {})
         print(f"\n{section}")
         if section == "names":
@@ -267,10 +267,10 @@ def main():
     parser.add_argument("--against", type=Path, help="compare with the figures of this JSON file")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    found = {name: globals()[name]() for name in arguments.only}
+    figures = {name: globals()[name]() for name in arguments.only}
     if arguments.save:
-        arguments.save.write_text(json.dumps(found, indent=1))
-    show(found, json.loads(arguments.against.read_text()) if arguments.against else {})
+        arguments.save.write_text(json.dumps(figures, indent=1))
+    show(figures, json.loads(arguments.against.read_text()) if arguments.against else {})
 
 
 if __name__ == "__main__":

@@ -56,12 +56,12 @@ def numpy_answer(model: SAD) -> Callable[[int], np.ndarray]:
 
 def seconds(call: Callable[[int], object], number: int) -> np.ndarray:
     """Return how long each of some calls takes."""
-    taken = np.empty(number)
+    seconds = np.empty(number)
     for turn in range(number):
         began = CLOCK[0]()
         call(turn)
-        taken[turn] = CLOCK[0]() - began
-    return taken
+        seconds[turn] = CLOCK[0]() - began
+    return seconds
 
 
 def compare_recommend(items: int, number: int) -> None:
@@ -75,7 +75,7 @@ def compare_recommend(items: int, number: int) -> None:
         user = turn * 37 % USERS
         theirs.append(seconds(lambda _, user=user: plain(user), 1)[0])
         ours.append(seconds(lambda _, user=user: model.recommend(user, N=N), 1)[0])
-    a, b = (1e6 * np.array(taken) for taken in (ours, theirs))
+    a, b = (1e6 * np.array(side) for side in (ours, theirs))
     print(
         f"recommend       {items:7,} items  median {np.median(a):7.0f} us  p99 {np.quantile(a, 0.99):7.0f} us   "
         f"NumPy {np.median(b):6.0f} us   ratio {np.median(a) / np.median(b):.2f}"
@@ -117,9 +117,9 @@ def time_visitors(items: int, number: int, rounds: int) -> None:
     }
     for call in calls.values():
         seconds(call, 20)
-    taken = [{asked: 1e3 * seconds(call, number) for asked, call in calls.items()} for _ in range(rounds)]
+    milliseconds = [{question: 1e3 * seconds(call, number) for question, call in calls.items()} for _ in range(rounds)]
     for kind, verb in calls:
-        median, p99 = (min(np.quantile(one[kind, verb], share) for one in taken) for share in (0.5, 0.99))
+        median, p99 = (min(np.quantile(one[kind, verb], share) for one in milliseconds) for share in (0.5, 0.99))
         print(f"{verb:<16} {items:7,} items  {kind:<12}  median {median:6.2f} ms  p99 {p99:6.2f} ms")
 
 

@@ -74,8 +74,8 @@ def numpy_top(queries, vectors, seen, N, rows=2048):
     best_rows = np.empty((len(queries), N), np.int64)
     for start in range(0, len(queries), rows):
         scores = queries[start : start + rows] @ vectors.T
-        known = seen[start : start + rows]
-        scores[np.repeat(np.arange(known.shape[0]), np.diff(known.indptr)), known.indices] = -np.inf
+        rows_seen = seen[start : start + rows]
+        scores[np.repeat(np.arange(rows_seen.shape[0]), np.diff(rows_seen.indptr)), rows_seen.indices] = -np.inf
         best = np.argpartition(scores, -N, axis=1)[:, -N:]
         order = np.argsort(-np.take_along_axis(scores, best, 1), axis=1, kind="stable")
         best_rows[start : start + rows] = np.take_along_axis(best, order, 1)
@@ -154,12 +154,12 @@ def bench_questions(factors, turns):
     return {"factors": factors, "milliseconds": cost}
 
 
-def bench_refit(factors, asked=200):
+def bench_refit(factors, count=200):
     """Print and return how much the top 10 of some users agree: two fits, and a fit without them that folds them in."""
     from sadrec import SAD, Interactions
 
     seen = interactions()
-    users = np.random.default_rng(0).choice(seen.shape[0], asked, replace=False)
+    users = np.random.default_rng(0).choice(seen.shape[0], count, replace=False)
     without = sp.diags_array(1.0 - np.isin(np.arange(seen.shape[0]), users)).tocsr() @ seen
     without.eliminate_zeros()
 
@@ -179,12 +179,12 @@ def bench_refit(factors, asked=200):
         began = time.perf_counter()
         vectors.append(blind.visitor(seen[[user]].indices).user_factors[0])
         seconds.append(time.perf_counter() - began)
-    known = top(first.state.parameters, users)
+    expected = top(first.state.parameters, users)
     answer = {
-        "two fits": agreement(known, top(second.state.parameters, users)),
-        "fold-in": agreement(known, top(blind.state.parameters, np.stack(vectors))),
+        "two fits": agreement(expected, top(second.state.parameters, users)),
+        "fold-in": agreement(expected, top(blind.state.parameters, np.stack(vectors))),
     }
-    print(f"top 10 of {asked} users, share in common with a fit that knew them, {factors} factors:")
+    print(f"top 10 of {count} users, share in common with a fit that knew them, {factors} factors:")
     for name, share in answer.items():
         print(f"  {name:10s} {share:.3f}   x {share / answer['two fits']:.2f}")
     milliseconds = 1000 * float(np.median(seconds))
@@ -265,10 +265,10 @@ def bench_everybody(copies, turns, factors=64, N=10):
             place.mkdir()
             write()
 
-        asked = {"N": N, "output": place, "part_users": 8192, "show_progress": False}
+        question = {"N": N, "output": place, "part_users": 8192, "show_progress": False}
         contenders = {
-            "two threads": lambda: anew(lambda: model.recommend_all(**asked)),
-            "Ray, two tasks": lambda: anew(lambda: model.recommend_all(engine=Ray(workers=2), **asked)),
+            "two threads": lambda: anew(lambda: model.recommend_all(**question)),
+            "Ray, two tasks": lambda: anew(lambda: model.recommend_all(engine=Ray(workers=2), **question)),
             "Ray Data": lambda: anew(lambda: on_ray_data(work, parts)),
         }
         rates = {name: users / seconds for name, seconds in best(contenders, turns).items()}
@@ -284,8 +284,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--factors", type=int, nargs="+", default=[64, 500])
     parser.add_argument("--turns", type=int, default=10, help="how often each contender runs")
-    known = ["top", "methods", "questions", "memory", "refit", "everybody"]
-    parser.add_argument("--only", nargs="+", choices=known, default=None)
+    sections = ["top", "methods", "questions", "memory", "refit", "everybody"]
+    parser.add_argument("--only", nargs="+", choices=sections, default=None)
     parser.add_argument("--copies", type=int, default=50, help="how often all users are there, for everybody")
     parser.add_argument("--json", type=Path, help="write the figures to this file")
     parser.add_argument("--memory-of", type=int, help=argparse.SUPPRESS)
@@ -293,7 +293,7 @@ def main():
     if options.memory_of:
         print(bench_memory(options.memory_of))
         return
-    wanted = options.only or known
+    wanted = options.only or sections
     report = {"cores": os.cpu_count()}
     if "top" in wanted:
         report["top"] = [bench_top_n(factors, options.turns) for factors in options.factors]

@@ -62,23 +62,23 @@ def save_models(folder: Path) -> tuple[list[int], list[Path]]:
     data = os.environ.get("SADREC_DATA")
     ratings = Path(data or ".") / "movielens-1m" / "ratings.parquet"
     if data and ratings.is_file():
-        known = Interactions.read(ratings)
+        data = Interactions.read(ratings)
     else:
         rng = np.random.default_rng(0)
         user, item = rng.integers(0, 6040, 10**6), (3706 * rng.random(10**6) ** 2).astype(int)
         matrix = np.zeros((6040, 3706), np.float32)
         matrix[user, item] = 1
-        known = Interactions.from_csr(matrix)
+        data = Interactions.from_csr(matrix)
     paths = []
     for seed in (0, 1):
         path = folder / f"model{seed}.sad"
         rng = np.random.default_rng(seed)
-        sides = [rng.normal(0, 0.3, (len(ids), FACTORS)) for ids in (known.users, known.items)]
-        rivals, bias = np.abs(rng.normal(1, 0.1, sides[1].shape)), rng.normal(0, 0.5, len(known.items))
-        ids = {"users": known.users, "items": known.items, "seen": known.matrix}
+        sides = [rng.normal(0, 0.3, (len(ids), FACTORS)) for ids in (data.users, data.items)]
+        rivals, bias = np.abs(rng.normal(1, 0.1, sides[1].shape)), rng.normal(0, 0.5, len(data.items))
+        ids = {"users": data.users, "items": data.items, "seen": data.matrix}
         SAD.from_factors(*sides, rivals, bias, **ids).save(path)
         paths.append(path)
-    return [int(user) for user in known.users], paths
+    return [int(user) for user in data.users], paths
 
 
 def free_port() -> int:
@@ -122,15 +122,15 @@ class Serving:
         """Wait until so many workers answer."""
         while True:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics") as page:
-                found = re.findall(r"sadrec_model_info\{.*?\} ([\d.]+)", page.read().decode())
-            if sum(map(float, found)) == number:
+                counts = re.findall(r"sadrec_model_info\{.*?\} ([\d.]+)", page.read().decode())
+            if sum(map(float, counts)) == number:
                 return
             time.sleep(0.2)
 
     def workers(self) -> list[int]:
         """Return the processes that answer."""
-        found = subprocess.run(["pgrep", "-P", str(self.process.pid)], capture_output=True, text=True, check=False)
-        return [int(line) for line in found.stdout.split()]
+        listed = subprocess.run(["pgrep", "-P", str(self.process.pid)], capture_output=True, text=True, check=False)
+        return [int(line) for line in listed.stdout.split()]
 
 
 # -- speed ------------------------------------------------------------------------------------------------------------
@@ -151,13 +151,13 @@ def first(users: list[int], model: Path) -> None:
     rows = []
     for _ in range(STARTS):
         with Serving(model) as ours:
-            taken = []
+            milliseconds = []
             for user in users[:300]:
                 began = time.perf_counter()
                 with urllib.request.urlopen(f"http://127.0.0.1:{ours.port}/v1/recommend?user={user}&N={N}") as answer:
                     answer.read()
-                taken.append(1e3 * (time.perf_counter() - began))
-        rows.append((taken[0], float(np.median(taken[1:]))))
+                milliseconds.append(1e3 * (time.perf_counter() - began))
+        rows.append((milliseconds[0], float(np.median(milliseconds[1:]))))
     first, middle = np.median(rows, axis=0)
     ratio = np.median([one / other for one, other in rows])
     print(f"first     {first:.2f} ms, median {middle:.2f} ms: {ratio:.2f} times (bar 2), the middle of {STARTS} starts")
@@ -195,8 +195,8 @@ def speed(folder: Path, users: list[int], model: Path, turns: int, seconds: int)
 def answered_by(port: int) -> int:
     """Return how many lists the service has sent."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as page:
-        found = re.findall(r'sadrec_requests_total\{.*?verb="recommend"\} ([\d.]+)', page.read().decode())
-    return int(sum(map(float, found)))
+        counts = re.findall(r'sadrec_requests_total\{.*?verb="recommend"\} ([\d.]+)', page.read().decode())
+    return int(sum(map(float, counts)))
 
 
 def slow(folder: Path, users: list[int], model: Path, turns: int, seconds: int) -> None:
@@ -206,7 +206,7 @@ def slow(folder: Path, users: list[int], model: Path, turns: int, seconds: int) 
         return
     script = folder / "users.lua"  # by a route, which is refused when too much is asked
     script.write_text(SCRIPT.format(least=min(users), most=max(users), N=f"{N}&keep_seen=true"))
-    asked = f"GET /v1/recommend?user={users[0]}&N=1000&keep_seen=true HTTP/1.1\r\nHost: x\r\n\r\n".encode() * 100
+    requests = f"GET /v1/recommend?user={users[0]}&N=1000&keep_seen=true HTTP/1.1\r\nHost: x\r\n\r\n".encode() * 100
     rows = []
     with Serving(model, "--stall-seconds", str(5 * seconds)) as ours:
         wrk(ours.port, script, 1)
@@ -216,7 +216,7 @@ def slow(folder: Path, users: list[int], model: Path, turns: int, seconds: int) 
             with ExitStack() as stack:
                 for _ in range(READERS):
                     reader = stack.enter_context(socket.create_connection(("127.0.0.1", ours.port)))
-                    reader.sendall(asked)
+                    reader.sendall(requests)
                 answered = -1
                 while answered != (answered := answered_by(ours.port)):  # until there is no room for another answer
                     time.sleep(1)
@@ -314,12 +314,12 @@ def replace_file(source: Path, target: Path) -> None:
     part.replace(target)
 
 
-def report(name: str, client: Client, more: str = "") -> None:
+def report(name: str, client: Client, rest: str = "") -> None:
     """Print what a client has seen."""
     counts = client.counts
     print(
         f"{name:<9} {counts['asked']:,} asked, {counts['failed']} failed, {counts['mixed']} mixed, "
-        f"{counts['refused']} refused connections, {len(client.models)} models answered{more}"
+        f"{counts['refused']} refused connections, {len(client.models)} models answered{rest}"
     )
     for failure in client.failures[:20]:
         print(f"          {failure}")
@@ -347,11 +347,11 @@ async def reload(folder: Path, users: list[int], paths: list[Path], reloads: int
                 if await asyncio.to_thread(reloads_of, serving.port) > turn:
                     break
                 await asyncio.sleep(0.1)
-        taken = time.monotonic() - began
+        seconds = time.monotonic() - began
         client.enough = True
         await asking
         done = reloads_of(serving.port)
-    report("reload", client, f"; {done} of {reloads} reloads done in {taken:.0f} s")
+    report("reload", client, f"; {done} of {reloads} reloads done in {seconds:.0f} s")
 
 
 async def signals(users: list[int], paths: list[Path], requests: int) -> None:
@@ -407,12 +407,12 @@ def memory(folder: Path, users: list[int], model: Path, requests: int) -> None:
     with Serving(model) as serving:
         worker = serving.workers()[0]
         rate, _ = wrk(serving.port, script, 5)
-        before, asked = resident(worker), 0.0
-        while asked < requests:
+        before, count = resident(worker), 0.0
+        while count < requests:
             rate, _ = wrk(serving.port, script, 20)
-            asked += 20 * rate
+            count += 20 * rate
         after = resident(worker)
-    print(f"memory    {before:.1f} MB, after {asked:,.0f} requests {after:.1f} MB: {100 * (after / before - 1):+.2f} %")
+    print(f"memory    {before:.1f} MB, after {count:,.0f} requests {after:.1f} MB: {100 * (after / before - 1):+.2f} %")
 
 
 def main() -> None:

@@ -73,10 +73,10 @@ def load(name):
     else:
         train, test = load_ratings(name, folder).split(test=0.2, seed=0)
     having = np.flatnonzero(np.diff(test.matrix.indptr))
-    asked = np.zeros(test.shape[0], bool)
-    asked[np.random.default_rng(0).permutation(having)[:USERS]] = True
+    chosen = np.zeros(test.shape[0], bool)
+    chosen[np.random.default_rng(0).permutation(having)[:USERS]] = True
     kept = test.matrix.copy()
-    kept.data[:] = np.repeat(asked, np.diff(kept.indptr))
+    kept.data[:] = np.repeat(chosen, np.diff(kept.indptr))
     kept.eliminate_zeros()
     return train, Interactions.from_csr(kept, test.users, test.items)
 
@@ -189,7 +189,7 @@ def child(name, contender, what, threads, items):
         print(json.dumps(fitted(contender, settings, train, look, threads)))
 
 
-def asked(name, contender, what, threads, items=0):
+def run_alone(name, contender, what, threads, items=0):
     """Run a contender in a process of its own."""
     command = [sys.executable, __file__, "--child", name, contender, what, str(threads), str(items)]
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": str(threads), "OMP_NUM_THREADS": str(threads)}
@@ -209,15 +209,18 @@ def until(curve, level):
 
 def measured(name, contender, threads):
     """Return the curve of a contender and its memory, in words where it is estimated."""
-    return {"curve": asked(name, contender, "curve", threads), "memory": asked(name, contender, "memory", threads)}
+    return {
+        "curve": run_alone(name, contender, "curve", threads),
+        "memory": run_alone(name, contender, "memory", threads),
+    }
 
 
 def estimated(name, threads, items, count):
     """Return what EASE would take with all items, from fits to the most popular ones."""
     parts = {}
     for some in (count // 2, count):
-        ((seconds, _),) = asked(name, "EASE", "curve", threads, some)
-        parts[some] = {"seconds": seconds, "memory": asked(name, "EASE", "memory", threads, some)}
+        ((seconds, _),) = run_alone(name, "EASE", "curve", threads, some)
+        parts[some] = {"seconds": seconds, "memory": run_alone(name, "EASE", "memory", threads, some)}
         shown = f"{seconds:.1f} s, {parts[some]['memory'] / MIB:.0f} MiB"
         print(f"EASE with {some:,} of {items:,} items: {shown}", flush=True)
     whole = items / count
@@ -278,8 +281,8 @@ def main():
                     continue
                 result = measured(name, contender, arguments.threads)
                 print(f"{name}, {contender}: {result['curve'][-1][0]:.1f} s", file=sys.stderr, flush=True)
-                known = results.get(contender)
-                if known is None or result["curve"][-1][0] < known["curve"][-1][0]:
+                fastest = results.get(contender)
+                if fastest is None or result["curve"][-1][0] < fastest["curve"][-1][0]:
                     results[contender] = result
         table(name, results)
         everything[name] = results

@@ -33,8 +33,8 @@ def main(share: float, seed: int, names: tuple[str, ...]) -> None:
     broken = False
     for name in names or LONG:
         count = max(1, round(share * LONG[name]))
-        module, *more = name.split()
-        command = [sys.executable, "-m", f"campaigns.{module}", *more, "--count", str(count), "--seed", str(seed)]
+        module, *options = name.split()
+        command = [sys.executable, "-m", f"campaigns.{module}", *options, "--count", str(count), "--seed", str(seed)]
         broken |= subprocess.run(command).returncode != 0
     sys.exit(broken)
 

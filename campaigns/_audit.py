@@ -25,13 +25,13 @@ def asked(service: str, python: str) -> list[dict[str, Any]] | None:
         check=True,
     ).stdout.strip()
     options = ["--format", "json", "--progress-spinner", "off", "--vulnerability-service", service, "--path", place]
-    said = subprocess.run([sys.executable, "-m", "pip_audit", *options], capture_output=True, text=True).stdout
+    output = subprocess.run([sys.executable, "-m", "pip_audit", *options], capture_output=True, text=True).stdout
     try:
-        found: list[dict[str, Any]] = json.loads(said)["dependencies"]
+        packages: list[dict[str, Any]] = json.loads(output)["dependencies"]
     except (ValueError, KeyError):
         return None
-    known = [package for package in found if package["name"] != "sadrec"]
-    return None if not known or any("skip_reason" in package for package in known) else known
+    others = [package for package in packages if package["name"] != "sadrec"]
+    return None if not others or any("skip_reason" in package for package in others) else others
 
 
 def audit(python: str, ask: Callable[[str, str], list[dict[str, Any]] | None] = asked) -> int:

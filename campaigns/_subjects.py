@@ -32,22 +32,25 @@ def answers(users: int = 8, items: int = 10, count: int = 150) -> Comparisons:
 
 
 MODELS: dict[str, tuple[Any, Any]] = {
-    "sad": (lambda **more: SAD(factors=3, iterations=4, bias=True, num_threads=1, **more), clicks),
+    "sad": (lambda **options: SAD(factors=3, iterations=4, bias=True, num_threads=1, **options), clicks),
     "adaptive": (
-        lambda **more: SAD(factors=2, iterations=6, advanced={"adaptive": True}, blocks=2, num_threads=1, **more),
+        lambda **options: SAD(factors=2, iterations=6, advanced={"adaptive": True}, blocks=2, num_threads=1, **options),
         clicks,
     ),
     "softmax": (
-        lambda **more: SAD(
-            3, iterations=4, loss="softmax", advanced={"negatives": 6, "length": 2}, blocks=2, num_threads=1, **more
+        lambda **options: SAD(
+            3, iterations=4, loss="softmax", advanced={"negatives": 6, "length": 2}, blocks=2, num_threads=1, **options
         ),
         clicks,
     ),
-    "bpr": (lambda **more: BPR(factors=4, iterations=3, num_threads=1, **more), clicks),
-    "variational": (lambda **more: SAD(factors=2, iterations=6, num_threads=1, **more), answers),
-    "features": (lambda **more: SAD(factors=3, iterations=4, bias=True, num_threads=1, **more), clicks),
-    "features, variational": (lambda **more: SAD(factors=2, iterations=6, num_threads=1, **more), answers),
-    "posterior": (lambda **more: GibbsSAD(factors=2, draws=12, warmup=4, chains=2, num_threads=1, **more), answers),
+    "bpr": (lambda **options: BPR(factors=4, iterations=3, num_threads=1, **options), clicks),
+    "variational": (lambda **options: SAD(factors=2, iterations=6, num_threads=1, **options), answers),
+    "features": (lambda **options: SAD(factors=3, iterations=4, bias=True, num_threads=1, **options), clicks),
+    "features, variational": (lambda **options: SAD(factors=2, iterations=6, num_threads=1, **options), answers),
+    "posterior": (
+        lambda **options: GibbsSAD(factors=2, draws=12, warmup=4, chains=2, num_threads=1, **options),
+        answers,
+    ),
 }
 """What is fitted, and to what."""
 
@@ -80,17 +83,17 @@ def load(name: str, path: Path, **options: Any) -> Any:
 def said(model: Any) -> str:
     """Return a digest of what a model answers to everything that is asked of it."""
     users, items = model.users, model.items
-    asked = [users, items, *model.recommend(users, N=5), *model.recommend(users[0], N=5)]
-    asked += [np.asarray(model.preference(users[0], items[0], items[1]))]
-    asked += [np.asarray(model.probability(users[:2], items[1], items[:2]))]
-    asked += [model.margins(users[-1], items[:3], None), model.rank(users[0], method="wins").scores]
-    asked += [model.rank(users[0]).items]
+    arrays = [users, items, *model.recommend(users, N=5), *model.recommend(users[0], N=5)]
+    arrays += [np.asarray(model.preference(users[0], items[0], items[1]))]
+    arrays += [np.asarray(model.probability(users[:2], items[1], items[:2]))]
+    arrays += [model.margins(users[-1], items[:3], None), model.rank(users[0], method="wins").scores]
+    arrays += [model.rank(users[0]).items]
     if not isinstance(model, GibbsSAD):
-        asked += [*model.similar_items(items[0], N=3), model.visitor(items[:2]).user_factors]
-        asked += [np.asarray(model.user_factors), model.item_factors, model.rival_factors]
-        asked += [] if model.item_bias is None else [model.item_bias]
-        asked += _said_of_newcomers(model)
-    texts = [array.astype(str).tolist() if array.dtype.kind in "UM" else array for array in map(np.asarray, asked)]
+        arrays += [*model.similar_items(items[0], N=3), model.visitor(items[:2]).user_factors]
+        arrays += [np.asarray(model.user_factors), model.item_factors, model.rival_factors]
+        arrays += [] if model.item_bias is None else [model.item_bias]
+        arrays += _said_of_newcomers(model)
+    texts = [array.astype(str).tolist() if array.dtype.kind in "UM" else array for array in map(np.asarray, arrays)]
     return fingerprint(*texts, model.get_params(), None if model.settings is None else model.settings.as_dict())
 
 
@@ -102,12 +105,12 @@ def _with_item(model: Any, features: Any) -> Any:
 
 def _said_of_newcomers(model: Any) -> list[Any]:
     """Return what a model says of users and items that only their features are known of."""
-    known = model.state.features
+    features = model.state.features
     values = {"price": 1.5, "kind": "a", "tags": ["y"]}
     try:
-        if known is None or known.item is None:
+        if features is None or features.item is None:
             return []
-        if known.user is None:
+        if features.user is None:
             return [_with_item(model, [1.0, 0.0, 0.0, 1.0, 0.0])]
         best = model.visitor(features={"age": 1.0}).recommend("visitor", N=3)
         return [_with_item(model, values), model.visitor(features={"age": 3.0}).user_factors, *best]

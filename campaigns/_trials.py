@@ -91,14 +91,14 @@ def run(
 ) -> Report:
     """Carry out the trials of some numbers; those whose outcomes a file has kept are not repeated."""
     report = Report(campaign)
-    known = _kept_in(kept, seed, report)
-    left = [number for number in numbers if number not in known]
+    outcomes = _kept_in(kept, seed, report)
+    left = [number for number in numbers if number not in outcomes]
     for number in numbers:
-        if number in known:
-            report.add(number, known[number])
+        if number in outcomes:
+            report.add(number, outcomes[number])
     tqdm.monitor_interval = 0  # its thread would be copied, half-way, into the children
     bar = tqdm(total=len(left), unit="trial", disable=None if show_progress else True)
-    said = time.monotonic()
+    reported = time.monotonic()
     with bar, tempfile.TemporaryDirectory(prefix="sadrec-campaign-") as folder:
         while left:
             for number, outcome in _in_child(campaign, left, seed, Path(folder), report):
@@ -110,22 +110,22 @@ def run(
                             "\n" + json.dumps([seed, number, *outcome, report.peak])
                         )  # after a line that was cut
                 bar.update()
-                if show_progress and bar.disable and left and time.monotonic() - said >= EVERY:
+                if show_progress and bar.disable and left and time.monotonic() - reported >= EVERY:
                     click.echo(f"so far: {report}", err=True)
-                    said = time.monotonic()
+                    reported = time.monotonic()
     return report
 
 
 def _kept_in(file: Path | None, seed: int, report: Report) -> dict[int, Outcome]:
     """Return the outcomes that a file has kept of trials with a seed, and note the most memory that they took."""
-    found = {}
+    outcomes = {}
     for line in file.read_text().splitlines() if file is not None and file.exists() else []:
         with suppress(ValueError):  # the last line may be cut
             its_seed, number, *outcome, peak = json.loads(line)
             if its_seed == seed:
-                found[number] = Outcome(*outcome)
+                outcomes[number] = Outcome(*outcome)
                 report.peak = max(report.peak, peak)
-    return found
+    return outcomes
 
 
 def _in_child(
@@ -151,13 +151,13 @@ def _in_child(
                 _, status = os.waitpid(child, 0)
                 with suppress(ProcessLookupError, PermissionError):
                     os.killpg(child, signal.SIGKILL)  # what the trial has left running
-                said = log.read_text(errors="replace")[-2000:] if log.exists() else ""
+                log_text = log.read_text(errors="replace")[-2000:] if log.exists() else ""
                 if not begun:
-                    raise RuntimeError(f"the trials could not be prepared:\n{said}")
+                    raise RuntimeError(f"the trials could not be prepared:\n{log_text}")
                 code = os.waitstatus_to_exitcode(status)
                 why = f"signal {-code}" if code < 0 else f"exit code {code}"
                 word, detail = (ENDLESS, f"after {campaign.seconds:g} s") if not ready else (CRASH, why)
-                yield number, Outcome(word, f"{detail}\n{said}")
+                yield number, Outcome(word, f"{detail}\n{log_text}")
                 return
             begun = True
             *outcome, peak = json.loads(line)
@@ -226,7 +226,7 @@ class Ended(NamedTuple):
     """How a process ended, what it said, and for how long it ran."""
 
     code: int  # below 0: the signal it died of
-    said: str
+    output: str
     seconds: float
 
 
@@ -266,9 +266,9 @@ def in_fork(
     signal.pthread_sigmask(signal.SIG_SETMASK, usual)
     disturb(child)
     _, status = os.waitpid(child, 0)
-    said = log.read_text(errors="replace") if log.exists() else ""
+    output = log.read_text(errors="replace") if log.exists() else ""
     log.unlink(missing_ok=True)
-    return Ended(os.waitstatus_to_exitcode(status), said, time.monotonic() - began)
+    return Ended(os.waitstatus_to_exitcode(status), output, time.monotonic() - began)
 
 
 def tree(folder: Path) -> dict[str, bytes]:

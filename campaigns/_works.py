@@ -138,7 +138,7 @@ def results(folder: Path, calls: dict[str, Callable[[Path], None]]) -> dict[str,
 
     Commands run in forks, as they will be disturbed: polars, which reads their tables, does not survive a fork.
     """
-    found = {}
+    files = {}
     with quiet_warnings():
         for name, call in calls.items():
             place = folder / name
@@ -146,11 +146,11 @@ def results(folder: Path, calls: dict[str, Callable[[Path], None]]) -> dict[str,
             if name.startswith("sadrec "):
                 ended = in_fork(partial(call, place), place, seconds=300)
                 if ended.code:
-                    raise RuntimeError(f"{name}: {ended.said}")
+                    raise RuntimeError(f"{name}: {ended.output}")
             else:
                 call(place)
-            found[name] = tree(place)
-    return found
+            files[name] = tree(place)
+    return files
 
 
 OPERATIONS = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.chmod", "os.truncate", "shutil.rmtree")

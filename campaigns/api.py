@@ -25,30 +25,30 @@ def prepare(folder: Path) -> list[Any]:
     from sadrec.serving import ServeSettings, create_app
     from sadrec.serving.reload import load_warm
 
-    found = []
+    operations = []
     with quiet_warnings():
         clicked = clicks(60, 40)
-        known: dict[str, Any] = {
+        features: dict[str, Any] = {
             "item_features": {item: {"kind": "ab"[row % 2], "size": row} for row, item in enumerate(clicked.items)},
             "user_features": {user: ["old" if row % 3 else "new"] for row, user in enumerate(clicked.users)},
         }
         subjects: list[tuple[str, Any, dict[str, Any]]] = [
             ("said", answers(), {}),
             ("clicked", clicked, {}),
-            ("known", clicked, known),
+            ("known", clicked, features),
         ]
         titles, twin, test = (str(folder / name) for name in ("titles.csv", "twin.sad", "test.csv"))
         write_whole(titles, "item,title\n" + "".join(f"{item},Dish {item}\n" for item in answers().items))
         BPR(3, iterations=5).fit(answers(), show_progress=False).save(twin)
         answers().to_frame().write_csv(test)
-        for name, data, more in subjects:
+        for name, data, options in subjects:
             path = folder / f"{name}.sad"
-            SAD(3, iterations=5).fit(data, show_progress=False, **more).save(path)
+            SAD(3, iterations=5).fit(data, show_progress=False, **options).save(path)
             files: dict[str, Any] = {"items": titles, "twin": twin, "test": test} if name == "said" else {}
             settings = ServeSettings(str(path), log=str(folder / f"{name}.jsonl"), log_megabytes=1, **files)
             documented = schemathesis.openapi.from_asgi("/openapi.json", create_app(settings, load_warm(settings)))
-            found += [cast(Any, result).ok() for result in documented.get_all_operations()]
-    return found
+            operations += [cast(Any, result).ok() for result in documented.get_all_operations()]
+    return operations
 
 
 def trial(subject: list[Any], rng: Random, folder: Path) -> Outcome:
@@ -60,9 +60,9 @@ def trial(subject: list[Any], rng: Random, folder: Path) -> Outcome:
         before = counts[operation.label]
         modes = [GenerationMode.POSITIVE, GenerationMode.NEGATIVE]
         while counts[operation.label] < before + 2 * CASES:  # one without parameters is asked the same again
-            mode, asked = modes.pop(0) if modes else GenerationMode.POSITIVE, counts[operation.label]
+            mode, earlier = modes.pop(0) if modes else GenerationMode.POSITIVE, counts[operation.label]
             wrong = _asked(operation, mode, int(rng.integers(2**32)), counts)
-            if not wrong and mode == GenerationMode.POSITIVE and counts[operation.label] == asked:
+            if not wrong and mode == GenerationMode.POSITIVE and counts[operation.label] == earlier:
                 wrong = "no well-formed question can be made of what is documented"  # nor would be, for ever
             if wrong:
                 return Outcome("undocumented", f"{operation.label}, {mode.value}: {wrong}", counts)
@@ -72,15 +72,15 @@ def trial(subject: list[Any], rng: Random, folder: Path) -> Outcome:
 def told(counts: Counter[str]) -> str:
     """Say how many questions the operations got, and with which statuses they were answered."""
     statuses = {int(name): count for name, count in sorted(counts.items()) if name.isdecimal()}
-    asked = {name: count for name, count in counts.items() if not name.isdecimal()}
-    if not asked:
+    questions = {name: count for name, count in counts.items() if not name.isdecimal()}
+    if not questions:
         return "no question was put"
-    fewest = min(asked, key=lambda name: asked[name])
+    fewest = min(questions, key=lambda name: questions[name])
     faults = sum(count for status, count in statuses.items() if status >= 500)
     given = ", ".join(f"{count:,} x {status}" for status, count in statuses.items())
     return (
-        f"{sum(asked.values()):,} questions to {len(asked)} operations, at least {asked[fewest]:,} each ({fewest}), "
-        f"{faults:,} faults of the service; answers: {given}"
+        f"{sum(questions.values()):,} questions to {len(questions)} operations, at least {questions[fewest]:,} each "
+        f"({fewest}), {faults:,} faults of the service; answers: {given}"
     )
 
 

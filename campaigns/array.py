@@ -69,8 +69,8 @@ def numbers(
         return array.astype(_one_of(rng, str, complex, "S8", "datetime64[s]"))
     if any_rows:
         return _one_of(rng, array[0], array[None], array[..., None], array[:, :-1])
-    more = (np.concatenate([array, array[:1]]),) if longer else ()
-    return _one_of(rng, array[:-1], array[None], array[..., None], *more)
+    longer_ones = (np.concatenate([array, array[:1]]),) if longer else ()
+    return _one_of(rng, array[:-1], array[None], array[..., None], *longer_ones)
 
 
 def _index(size: int, dtype: Any, rng: Random) -> int:
@@ -176,15 +176,15 @@ def sparse(
 
 def _doors(folder: Path) -> dict[str, Door]:
     """Return everything that takes an array, with models to ask."""
-    data, said = clicks(), answers()
+    data, stated = clicks(), answers()
     matrix = sp.csr_array(data.matrix)
     users, items = matrix.shape
     options: dict[str, Any] = {"show_progress": False}
     quick: dict[str, Any] = {"factors": 2, "iterations": 1, "num_threads": 1}
-    model, known, posterior = fitted("sad"), fitted("features, variational"), fitted("posterior")
+    model, featured, posterior = fitted("sad"), fitted("features, variational"), fitted("posterior")
     rng = np.random.default_rng(3)
     of_items, of_users = (
-        sp.csr_array((rng.random((len(side), 5)) < 0.5).astype(float)) for side in (said.items, said.users)
+        sp.csr_array((rng.random((len(side), 5)) < 0.5).astype(float)) for side in (stated.items, stated.users)
     )
     parameters, weights = model.state.parameters, rng.random(matrix.nnz)
     factors = {name: np.array(getattr(model, name)) for name in ("user_factors", "item_factors", "rival_factors")}
@@ -192,9 +192,9 @@ def _doors(folder: Path) -> dict[str, Door]:
     some = sp.csr_array(matrix[:4])
     counted = partial(sparse, shape=(), negative=True)
     of_rows = partial(sparse, shape=(0,), dense=False)
-    triple = np.array(said.user_index), np.array(said.winner_index), np.array(said.loser_index)
-    named = {"users": said.users, "items": said.items}
-    asked = model.users[:4]
+    triple = np.array(stated.user_index), np.array(stated.winner_index), np.array(stated.loser_index)
+    named = {"users": stated.users, "items": stated.items}
+    some_users = model.users[:4]
 
     def indices(place: int, array: Any) -> Any:
         given = [*triple[:place], array, *triple[place + 1 :]]
@@ -202,7 +202,7 @@ def _doors(folder: Path) -> dict[str, Door]:
 
     def made(place: int, array: Any) -> Any:
         given = [*triple[:place], array, *triple[place + 1 :]]
-        return Comparisons(said.user_ids, said.item_ids, *given)
+        return Comparisons(stated.user_ids, stated.item_ids, *given)
 
     doors = {
         "from_csr": Door(matrix, counted, Interactions.from_csr),
@@ -228,10 +228,11 @@ def _doors(folder: Path) -> dict[str, Door]:
         ),
         "EASE.fit": Door(matrix, counted, EASE().fit),
         "Popularity.fit": Door(matrix, counted, Popularity().fit),
-        "user_items": Door(some, sparse, lambda x: model.recommend(asked, x, N=3)),
-        "recalculate_user": Door(some, sparse, lambda x: model.recommend(asked, x, N=3, recalculate_user=True)),
+        "user_items": Door(some, sparse, lambda x: model.recommend(some_users, x, N=3)),
+        "recalculate_user": Door(some, sparse, lambda x: model.recommend(some_users, x, N=3, recalculate_user=True)),
         "user_items of a posterior": Door(
-            sp.csr_array(np.eye(4, len(said.items))), sparse, lambda x: posterior.recommend(posterior.users[:4], x, N=3)
+            sp.csr_array(np.eye(4, len(stated.items))), sparse,
+            lambda x: posterior.recommend(posterior.users[:4], x, N=3),
         ),
         "seen": Door(matrix, sparse, lambda x: _with(factors, "seen", x).recommend(0)),
         "from_bpr seen": Door(
@@ -239,19 +240,19 @@ def _doors(folder: Path) -> dict[str, Door]:
         ),
         "item_features": Door(
             of_items, of_rows,
-            lambda x: SAD(**quick).fit(said, item_features=x, **options),
+            lambda x: SAD(**quick).fit(stated, item_features=x, **options),
         ),
         "user_features": Door(
             of_users, of_rows,
-            lambda x: SAD(**quick).fit(said, user_features=(said.users, x), **options),
+            lambda x: SAD(**quick).fit(stated, user_features=(stated.users, x), **options),
         ),
         "dense features": Door(
             of_items.toarray(), partial(numbers, missing=True),
-            lambda x: SAD(**quick).fit(said, item_features=x, **options),
+            lambda x: SAD(**quick).fit(stated, item_features=x, **options),
         ),
         "partial_fit features": Door(
             of_items[:3], partial(sparse, dense=False),
-            lambda x: fitted_again(known).partial_fit(item_features=([100, 101, 102], x)),
+            lambda x: fitted_again(featured).partial_fit(item_features=([100, 101, 102], x)),
         ),
         "ranking.recommend": Door(some, sparse, lambda x: recommend(Point(parameters), [0, 1, 2, 3], 3, liked=x)),
         "ItemIndex.search": Door(
@@ -270,7 +271,7 @@ def _doors(folder: Path) -> dict[str, Door]:
             factors["user_factors"][0], numbers, lambda x: rank(Point(parameters), x, np.arange(5))
         ),
         "weight of comparisons": Door(
-            np.ones(len(said)), partial(numbers, least=0.0),
+            np.ones(len(stated)), partial(numbers, least=0.0),
             lambda x: Comparisons.from_indices(*triple, **named, weight=x),
         ),
         "ids of users": Door(data.users, ids, lambda x: Interactions.from_csr(matrix, users=x)),
@@ -281,7 +282,7 @@ def _doors(folder: Path) -> dict[str, Door]:
         ),
     }  # fmt: skip
     for place, name in enumerate(("user_index", "winner_index", "loser_index")):
-        size = len(said.users if place == 0 else said.items)
+        size = len(stated.users if place == 0 else stated.items)
         doors[name] = Door(triple[place], partial(positions, size=size), partial(indices, place))
         doors[f"Comparisons, {name}"] = Door(triple[place], partial(positions, size=size), partial(made, place))
     for name, array in factors.items():
@@ -289,7 +290,7 @@ def _doors(folder: Path) -> dict[str, Door]:
         spoil = partial(numbers, least=least, any_rows=name == "user_factors")
         doors[name] = Door(array, spoil, partial(_with, factors, name))
     for name, one, load in (
-        ("a model", model, SAD.load), ("a model with features", known, SAD.load),
+        ("a model", model, SAD.load), ("a model with features", featured, SAD.load),
         ("a posterior", GibbsSAD(1, draws=2, warmup=1, chains=1).fit(matrix, **options), GibbsSAD.load),
         ("EASE", EASE().fit(data), EASE.load),
     ):  # fmt: skip
@@ -319,9 +320,9 @@ def _spoilt_csr(matrix: Any, rng: Random) -> Any:
 def _spoilt_file(content: tuple[Any, Any], rng: Random) -> tuple[Any, Any]:
     """Spoil one of the sparse matrices of a file."""
     arrays, header = content
-    found = [name.removesuffix("_indptr") for name in arrays if name.endswith("_indptr")]
+    prefixes = [name.removesuffix("_indptr") for name in arrays if name.endswith("_indptr")]
     copies = {name: np.array(array) for name, array in arrays.items()}
-    start = _one_of(rng, *found)
+    start = _one_of(rng, *prefixes)
     names = [f"{start}_{part}" for part in ("indptr", "indices", "data")]
     indptr, indices, data = (copies[name] for name in names)
     spoilt = _compressed(indptr, indices, data, 1000, rng)  # more columns than any of them has

@@ -36,15 +36,15 @@ class Subject(NamedTuple):
     path: str
     whole: SAD
 
-    def fit(self, engine: Any, **more: Any) -> SAD:
+    def fit(self, engine: Any, **options: Any) -> SAD:
         """Train on workers."""
-        return _fit(self.settings, self.path, engine, **more)
+        return _fit(self.settings, self.path, engine, **options)
 
 
-def _fit(settings: dict[str, Any], path: str, engine: Any = None, **more: Any) -> SAD:
+def _fit(settings: dict[str, Any], path: str, engine: Any = None, **options: Any) -> SAD:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".*rows repeat a")
-        return SAD(**settings).fit(path, False, engine=engine, weights="trust", **more)
+        return SAD(**settings).fit(path, False, engine=engine, weights="trust", **options)
 
 
 def prepare(folder: str, rows: int = 60_000, **settings: Any) -> Subject:
@@ -69,16 +69,16 @@ def actors() -> list[Any]:
     """Return the processes of workers, without those that are dead and that nobody has asked about."""
     import psutil
 
-    found = (process for process in psutil.process_iter() if process.name().startswith("ray::Actor"))
-    return [process for process in found if process.status() != psutil.STATUS_ZOMBIE]
+    workers = (process for process in psutil.process_iter() if process.name().startswith("ray::Actor"))
+    return [process for process in workers if process.status() != psutil.STATUS_ZOMBIE]
 
 
 def kill_worker(pick: float) -> bool:
     """Kill one of the workers; tell whether there was one."""
-    found = actors()
-    if found:
-        os.kill(found[int(pick * len(found))].pid, signal.SIGKILL)
-    return bool(found)
+    workers = actors()
+    if workers:
+        os.kill(workers[int(pick * len(workers))].pid, signal.SIGKILL)
+    return bool(workers)
 
 
 def kill_node(made: Any) -> bool:
@@ -223,11 +223,11 @@ def demo(folder: str) -> bool:
 @click.option("--count", type=click.IntRange(1), default=20, show_default=True, help="How many kills.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Random seed.")
 @click.option("--demo", "shown", is_flag=True, help="Train on three nodes, kill one, compare the bits.")
-@click.option("--program", "asked", nargs=3, hidden=True)
-def main(count: int, seed: int, shown: bool, asked: tuple[str, str, str] | None) -> None:
+@click.option("--program", "arguments", nargs=3, hidden=True)
+def main(count: int, seed: int, shown: bool, arguments: tuple[str, str, str] | None) -> None:
     """Kill workers, nodes and programs while they train. The exit code is 1 where a promise is broken."""
-    if asked:
-        program(*asked)
+    if arguments:
+        program(*arguments)
     elif _namespace.inside():
         with tempfile.TemporaryDirectory() as folder:
             sys.exit(not (demo(folder) if shown else campaign(count, seed, prepare(folder))))

@@ -77,8 +77,8 @@ def trial(subject: None, rng: Random, folder: Path) -> Outcome:
         first, second = unseen[rng.integers(len(unseen))]
         wins = np.arange(GAMES) < GAMES * model.probability(user, first, second)  # as the model expects
         sides = np.where(wins, first, second), np.where(wins, second, first)
-        more = [np.concatenate([side, new]) for side, new in zip(rows, (np.full(GAMES, user), *sides), strict=True)]
-        seen = fitted(kind, more, users, items)
+        longer = [np.concatenate([side, new]) for side, new in zip(rows, (np.full(GAMES, user), *sides), strict=True)]
+        seen = fitted(kind, longer, users, items)
         # Sixty wins of sixty say little of a margin of ten, and every scale is learnt anew.
         if seen.deviation(user, first, second) >= 1.05 * model.deviation(user, first, second):
             return Outcome("certain without evidence", f"{about}, items {first} and {second}")

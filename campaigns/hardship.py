@@ -224,18 +224,18 @@ def _full(subject: Subject, rng: Random, folder: Path) -> None:
         try:
             with ThreadPoolExecutor(4) as threads:
                 users = [f"user {number}" for number in range(len(sizes))]
-                asked = [
+                requests = [
                     threads.submit(_sent, ports[number % len(ports)], user, size, items)
                     for number, (user, size) in enumerate(zip(users, sizes, strict=True))
                 ]
-                for user, size, answer in zip(users, sizes, asked, strict=True):
+                for user, size, answer in zip(users, sizes, requests, strict=True):
                     kept.update({user: size} if answer.result() == 200 else {})
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
         check(_sent(ports[0], "last", 1, items) == 200, "answers are kept when there is space again")
         kept["last"] += 1
-    found = Counter(json.loads(line)["user"] for line in log.read_text().splitlines())
-    check(found == kept, f"the log holds what was acknowledged: {kept - found} lost, {found - kept} too many")
+    logged = Counter(json.loads(line)["user"] for line in log.read_text().splitlines())
+    check(logged == kept, f"the log holds what was acknowledged: {kept - logged} lost, {logged - kept} too many")
 
 
 def _ended(subject: Subject, rng: Random, folder: Path) -> None:
@@ -245,10 +245,10 @@ def _ended(subject: Subject, rng: Random, folder: Path) -> None:
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stdout is not None and process.stderr is not None
     try:
-        found = re.search(r"http://127\.0\.0\.1:(\d+)/", process.stdout.readline())
-        check(found is not None, "the service starts")
-        assert found is not None
-        port = int(found[1])
+        address = re.search(r"http://127\.0\.0\.1:(\d+)/", process.stdout.readline())
+        check(address is not None, "the service starts")
+        assert address is not None
+        port = int(address[1])
         workers = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         for worker in workers:
             resource.prlimit(int(worker), resource.RLIMIT_FSIZE, (5000, resource.RLIM_INFINITY))
@@ -258,8 +258,8 @@ def _ended(subject: Subject, rng: Random, folder: Path) -> None:
         process.send_signal(signal.SIGTERM)
         check(process.wait(2 * LIMIT) == 0, f"the service ends with {process.returncode}")
         check(time.monotonic() - began < LIMIT, f"the service ends after {time.monotonic() - began:.1f} s")
-        said = process.stderr.read()
-        check("Traceback" not in said and "killed" not in said, f"it says {said[-2000:]}")
+        messages = process.stderr.read()
+        check("Traceback" not in messages and "killed" not in messages, f"it says {messages[-2000:]}")
         lines = log.read_text().splitlines()
         check(len(lines) == 10 * answers[200] and all(json.loads(line) for line in lines), f"{len(lines)} lines")
     finally:

@@ -109,12 +109,12 @@ def trial(subject: Subject, rng: Random, folder: Path) -> Outcome:
     ended = in_fork(again, place)
     where = f"{name} on {threads} threads, {', '.join(story)}; then there were {before}"
     if ended.code != 0:
-        return Outcome("failed again", f"{where}: {ended.code} {ended.said}")
-    found, wanted = tree(place), subject.files[threads][name]
-    if any(found.get(file) != content for file, content in wanted.items()):
+        return Outcome("failed again", f"{where}: {ended.code} {ended.output}")
+    files, wanted = tree(place), subject.files[threads][name]
+    if any(files.get(file) != content for file, content in wanted.items()):
         return Outcome("wrong bits", where)
-    if set(found) - set(wanted):
-        return Outcome("litter", f"{where}: {sorted(set(found) - set(wanted))}")
+    if set(files) - set(wanted):
+        return Outcome("litter", f"{where}: {sorted(set(files) - set(wanted))}")
     return Outcome("same bits")
 
 
@@ -135,7 +135,7 @@ def _in_memory(subject: Subject, threads: int, rng: Random, folder: Path) -> Out
     ended = in_fork(work, folder / "memory", _sending([(delay, signal.SIGINT)]))
     if ended.code in (0, 130):
         return Outcome("same bits")
-    return Outcome("wrong bits", f"in memory, on {threads} threads, after {delay:.4f} s: {ended.code} {ended.said}")
+    return Outcome("wrong bits", f"in memory, on {threads} threads, after {delay:.4f} s: {ended.code} {ended.output}")
 
 
 CAMPAIGN = Campaign(

@@ -117,12 +117,12 @@ def trial(subject: Subject, rng: Random, folder: Path) -> Outcome:
     ended = in_fork(again, place)
     where = f"{name}, killed at {', '.join(story)}; then there were {before}"
     if ended.code != 0:
-        return Outcome("failed again", f"{where}: {ended.code} {ended.said}")
-    found, wanted = tree(place), subject.files[name]
-    if any(found.get(file) != content for file, content in wanted.items()):
+        return Outcome("failed again", f"{where}: {ended.code} {ended.output}")
+    files, wanted = tree(place), subject.files[name]
+    if any(files.get(file) != content for file, content in wanted.items()):
         return Outcome("wrong bits", where)
-    if set(found) - set(wanted):
-        return Outcome("litter", f"{where}: {sorted(set(found) - set(wanted))}")
+    if set(files) - set(wanted):
+        return Outcome("litter", f"{where}: {sorted(set(files) - set(wanted))}")
     return Outcome("same bits")
 
 

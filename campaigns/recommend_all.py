@@ -69,12 +69,12 @@ def _start(address: str, model: Path, output: Path) -> "subprocess.Popen[bytes]"
 
 def _writers() -> list[int]:
     """Return the processes that write a part now."""
-    found = []
+    processes = []
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             if (entry / "cmdline").read_bytes().startswith(b"ray::write_part"):
-                found.append(int(entry.name))
-    return found
+                processes.append(int(entry.name))
+    return processes
 
 
 def trial(subject: Subject, rng: Random, folder: Path) -> Outcome:
@@ -86,11 +86,11 @@ def trial(subject: Subject, rng: Random, folder: Path) -> Outcome:
         code, story = _kill_the_program(subject, rng, output)
     if code != 0:
         return Outcome("failed", f"{story}: exit code {code}")
-    found = tree(output)
-    if any(found.get(name) != content for name, content in subject.files.items()):
+    files = tree(output)
+    if any(files.get(name) != content for name, content in subject.files.items()):
         return Outcome("wrong files", story)
-    if set(found) - set(subject.files):
-        return Outcome("litter", f"{story}: {sorted(set(found) - set(subject.files))}")
+    if set(files) - set(subject.files):
+        return Outcome("litter", f"{story}: {sorted(set(files) - set(subject.files))}")
     return Outcome("same files")
 
 
@@ -99,11 +99,11 @@ def _kill_workers(subject: Subject, rng: Random, output: Path) -> tuple[int, str
     driver, killed = _start(subject.address, subject.model, output), 0
     for _ in range(int(rng.integers(1, 4))):
         time.sleep(float(rng.uniform(0, 0.3)))
-        while not (found := _writers()) and driver.poll() is None:
+        while not (writers := _writers()) and driver.poll() is None:
             time.sleep(0.002)
-        if found:
+        if writers:
             with suppress(ProcessLookupError):
-                os.kill(int(rng.choice(found)), signal.SIGKILL)
+                os.kill(int(rng.choice(writers)), signal.SIGKILL)
                 killed += 1
     return driver.wait(), f"{killed} workers killed"
 

@@ -81,14 +81,14 @@ def prepare(folder: Path) -> Subject:
         for _ in range(2):
             ended = _run(name, arguments, place, seconds=PREPARATION / 4)  # the first time compiles
         if ended.code:
-            raise RuntimeError(f"{name}: {ended.said}")
+            raise RuntimeError(f"{name}: {ended.output}")
         results[name] = (place / OUTPUTS[name]).read_bytes()
     old = dict.fromkeys(commands, (inputs / "model.sad").read_bytes())
     for name, changes in OTHERWISE.items():
         place = folder / f"old {name}"
         place.mkdir()
         if (ended := _run(name, [*commands[name], *changes], place)).code:
-            raise RuntimeError(f"{name}: {ended.said}")
+            raise RuntimeError(f"{name}: {ended.output}")
         old[name] = (place / OUTPUTS[name]).read_bytes()
     return Subject(inputs, old, commands, results, _small_disk(folder / "disk"))
 
@@ -148,20 +148,20 @@ def trial(subject: Subject, rng: Random, folder: Path) -> Outcome:
         (place / "filler").write_bytes(bytes(max(0, free - amount)))
     ended = _run(name, subject.commands[name], place, limit, amount)
     (place / "filler").unlink(missing_ok=True)
-    where = f"{name}, {limit} {amount:,}: exit code {ended.code}, {ended.said[-1500:]}"
+    where = f"{name}, {limit} {amount:,}: exit code {ended.code}, {ended.output[-1500:]}"
     result = output.read_bytes() if output.exists() else None
     if ended.code == 0 and result != subject.results[name]:
         return Outcome("wrong results", where)
     if ended.code != 0 and result not in (subject.old[name] if before else None, subject.results[name]):
         return Outcome("wrong results", f"a torn file after {where}")
-    errors = [line for line in ended.said.splitlines() if line.startswith(("Error: ", "Traceback"))]
+    errors = [line for line in ended.output.splitlines() if line.startswith(("Error: ", "Traceback"))]
     if ended.code > 0 and (len(errors) != 1 or not errors[0].startswith("Error: ")):
         return Outcome("no words", where)
     if ended.code < 0 and limit != "memory":
         return Outcome("no words", where)
     again = _run(name, subject.commands[name], place)
     if again.code or output.read_bytes() != subject.results[name]:
-        return Outcome("wrong results", f"again: {again.code} {again.said[-500:]}; {where}")
+        return Outcome("wrong results", f"again: {again.code} {again.output[-500:]}; {where}")
     if others := sorted(set(tree(place)) - {output.name}):
         return Outcome("litter", f"{others}; {where}")
     if ended.code < 0:

@@ -72,17 +72,17 @@ def trial(subject: Subject, rng: Random, folder: Path) -> Outcome:
         return Outcome("other errors", f"{what.__name__}: {type(error).__name__}: {error}")
 
 
-def _allowed(keys: Keys, asked: list[str]) -> list[bool]:
-    return [keys.allow([(b"x-api-key", key.encode())]) for key in asked]
+def _allowed(keys: Keys, given: list[str]) -> list[bool]:
+    return [keys.allow([(b"x-api-key", key.encode())]) for key in given]
 
 
 def _keys(subject: Subject, rng: Random, folder: Path) -> Outcome:
     path = folder / "keys"
     path.write_bytes(subject.key_file)
-    known = Keys(path)
+    reread = Keys(path)
     path.write_bytes(damaged(subject.key_file, rng))
-    known.refresh()
-    if any(_allowed(known, STRANGERS)):
+    reread.refresh()
+    if any(_allowed(reread, STRANGERS)):
         return Outcome("strangers let in", str(path.read_bytes()))
     keys = Keys(path)
     if any(_allowed(keys, STRANGERS)):
@@ -100,24 +100,24 @@ def _log(subject: Subject, rng: Random, folder: Path) -> Outcome:
     log.close()
     data = Comparisons.read(path)
     sides = data.users[data.user_index], data.items[data.winner_index], data.items[data.loser_index]
-    found = {tuple(map(str, triple)) for triple in zip(*sides, strict=True)}
+    triples = {tuple(map(str, triple)) for triple in zip(*sides, strict=True)}
     new = {("newcomer", f"item {number}", f"item {number + 1}") for number in range(100, 103)}
     old = {tuple(_event(f"user {n % 5}", n)[key] for key in ("user", "winner", "loser")) for n in range(20)}
-    if not new <= found:
+    if not new <= triples:
         return Outcome("answers lost", str(kept))
     lines = set(subject.log.splitlines()) - set(kept.splitlines())
-    if len(old - found) > len(lines):
-        return Outcome("answers lost", f"{old - found}: {kept!r}")
-    return Outcome("same content" if found == new | old else "read, content not vouched for")
+    if len(old - triples) > len(lines):
+        return Outcome("answers lost", f"{old - triples}: {kept!r}")
+    return Outcome("same content" if triples == new | old else "read, content not vouched for")
 
 
 def _items(subject: Subject, rng: Random, folder: Path) -> Outcome:
     ending = list(subject.tables)[int(rng.integers(len(subject.tables)))]
     path = folder / f"items{ending}"
     path.write_bytes(damaged(subject.tables[ending], rng))
-    found = catalogue(subject.served.model.state.items, path)
-    wanted = [f'Title "{n}", é' for n in range(len(found.ids))]
-    return Outcome("same content" if found.titles == wanted else "read, content not vouched for")
+    items = catalogue(subject.served.model.state.items, path)
+    wanted = [f'Title "{n}", é' for n in range(len(items.ids))]
+    return Outcome("same content" if items.titles == wanted else "read, content not vouched for")
 
 
 def _exchange(subject: Subject, rng: Random, folder: Path) -> Outcome:

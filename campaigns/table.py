@@ -145,18 +145,18 @@ def _difference(data: Any, rows: list[tuple[str, ...]] | None) -> str:
     if isinstance(data, Comparisons):
         wanted = Counter(row for row in rows if row[1] != row[2])  # an item is not compared with itself
         sides = data.users[data.user_index], data.items[data.winner_index], data.items[data.loser_index]
-        found: Counter[tuple[str, ...]] = Counter(
+        counted: Counter[tuple[str, ...]] = Counter(
             (_spelled(user.item(), users), _spelled(winner.item(), items), _spelled(loser.item(), items))
             for user, winner, loser in zip(*sides, strict=True)
         )
     else:
         last = {row[:2]: row[2:] for row in rows}
         wanted = Counter((*pair, *map(_single, rating)) for pair, rating in last.items())
-        found = Counter(
+        counted = Counter(
             (_spelled(user, users), _spelled(item, items), *map(_single, rating))
             for user, item, *rating in data.to_frame().iter_rows()
         )
-    return "" if found == wanted else f"more: {[*(found - wanted)][:3]}, less: {[*(wanted - found)][:3]}"
+    return "" if counted == wanted else f"more: {[*(counted - wanted)][:3]}, less: {[*(wanted - counted)][:3]}"
 
 
 def _single(rating: Any) -> str:

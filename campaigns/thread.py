@@ -127,10 +127,10 @@ def _asked_while_fitted(subject: Subject, rng: Random, folder: Path) -> Outcome:
     done.set()
     for asker in askers:
         asker.join()
-    known = {before, said(model)}
+    whole_states = {before, said(model)}
     for path in set(saved):
         try:
-            if said(SAD.load(path)) not in known:
+            if said(SAD.load(path)) not in whole_states:
                 heard.append(f"{path.name} is neither the old model nor the new one")
         except Exception as error:
             heard.append(f"{type(error).__name__}: {error}")
@@ -155,34 +155,34 @@ def _elsewhere(subject: Subject, rng: Random, folder: Path) -> Outcome:
     how = ("pickle", "copy", "deepcopy", "joblib", "threads", "fork", "process")[
         int(rng.choice(7, p=[0.16, 0.16, 0.16, 0.16, 0.16, 0.17, 0.03]))
     ]
-    found: list[str] = []
+    replies: list[str] = []
     if how == "pickle":
-        found = [said(pickle.loads(pickle.dumps(model)))]
+        replies = [said(pickle.loads(pickle.dumps(model)))]
     elif how in ("copy", "deepcopy"):
-        found = [said(getattr(copy, how)(model))]
+        replies = [said(getattr(copy, how)(model))]
     elif how == "joblib":
         import joblib
 
         joblib.dump(model, folder / "model.joblib")
-        found = [said(joblib.load(folder / "model.joblib", mmap_mode="r" if rng.random() < 0.5 else None))]
+        replies = [said(joblib.load(folder / "model.joblib", mmap_mode="r" if rng.random() < 0.5 else None))]
     elif how == "threads":
-        askers = [threading.Thread(target=lambda: found.append(said(model))) for _ in range(8)]
+        askers = [threading.Thread(target=lambda: replies.append(said(model))) for _ in range(8)]
         for asker in askers:
             asker.start()
         for asker in askers:
             asker.join()
-        found += [""] * (8 - len(found))
+        replies += [""] * (8 - len(replies))
     elif how == "fork":
         in_fork(lambda: (folder / "answer").write_text(said(model)), folder)
-        found = [(folder / "answer").read_text() if (folder / "answer").exists() else ""]
+        replies = [(folder / "answer").read_text() if (folder / "answer").exists() else ""]
     else:
         model.save(folder / "model")
         run = subprocess.run(
             [sys.executable, "-c", _ELSEWHERE, name, str(folder / "model")], capture_output=True, text=True
         )
-        found = [run.stdout.strip() or run.stderr[-500:]]
-    same = set(found) == {wanted}
-    return Outcome("same answers") if same else Outcome("other answers", f"{name} by {how}: {found[0]}")
+        replies = [run.stdout.strip() or run.stderr[-500:]]
+    same = set(replies) == {wanted}
+    return Outcome("same answers") if same else Outcome("other answers", f"{name} by {how}: {replies[0]}")
 
 
 CAMPAIGN = Campaign(

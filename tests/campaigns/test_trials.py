@@ -128,7 +128,7 @@ def test_a_fork_that_never_ends_is_ended_and_says_where_it_stood(tmp_path):
 
     ended = in_fork(wait_for_ever, tmp_path, seconds=0.2)
     assert ended.code == -signal.SIGALRM
-    assert "in wait_for_ever" in ended.said
+    assert "in wait_for_ever" in ended.output
 
 
 def test_damage_changes_a_file_the_same_way_for_the_same_seed(tmp_path):
