@@ -80,9 +80,6 @@ class Baseline:
     'every interaction as 1 and, drawn once, 4 empty cells as 0 for each'
     """
 
-    margins_are_differences = True
-    """Lets an evaluation ask for the scores of many users at a time."""
-
     def __init__(self, name: str, *, timeout: float | None = None, where: Where = "auto", **settings: Any) -> None:
         spec = find(name)
         if not spec.program:
@@ -182,12 +179,6 @@ class Baseline:
         """Scores of all ``items`` (columns) for ``users`` (rows); higher is better."""
         known = self._known()
         return np.asarray(known.scores[np.atleast_1d(known.users.positions(users))])
-
-    def margins(self, user: Any, items: Any, rivals: Any, /) -> Array:
-        """Score of each of ``items`` (rows) minus that of each of ``rivals`` (columns), for one user."""
-        row, ids = self.scores([user])[0], self._known().items
-        left, right = (row[np.atleast_1d(ids.positions(some))] for some in (items, rivals))
-        return np.asarray(left[:, None] - right[None, :])
 
     def _known(self) -> "_Fitted":
         if self.state is None:

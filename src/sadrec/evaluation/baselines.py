@@ -1,6 +1,6 @@
 """Built-in baselines: popularity and EASE.
 
-Both give every item a score; a margin is a difference of scores. They are estimators like
+Both give every item a score. They are estimators like
 :class:`~sadrec.SAD`: the same settings, ids, ``fit``, ``save`` and ``load``.
 """
 
@@ -27,10 +27,6 @@ _ROWS = 1024  # of a matrix of items x items that are worked on at a time
 class ScoreModel(Estimator):
     """An estimator that scores items: a subclass says how it learns and how it scores a few users."""
 
-    margins_are_differences: ClassVar[bool] = True
-    """Lets an evaluation ask for the scores of many users at a time."""
-    trained_on: ClassVar[str]
-    """The training data, as a phrase for a table."""
     _arrays: ClassVar[dict[str, tuple[str | None, ...]]]
     """The learnt arrays and their shapes: "users", "items", or None for any length."""
     user_ids: Ids
@@ -54,12 +50,6 @@ class ScoreModel(Estimator):
     def scores(self, users: Any, /) -> Array:
         """Scores of all ``items`` (columns) for ``users`` (rows); higher is better."""
         return self._scores(np.atleast_1d(self.user_ids.positions(users)))
-
-    def margins(self, user: Any, items: Any, rivals: Any, /) -> Array:
-        """Score of each of ``items`` (rows) minus that of each of ``rivals`` (columns), for one user."""
-        row = self.scores([user])[0]
-        left, right = (row[np.atleast_1d(self.item_ids.positions(ids))] for ids in (items, rivals))
-        return np.asarray(left[:, None] - right[None, :])
 
     def save(self, path: str | Path) -> None:
         """Write the model to a file, whole or not at all."""
@@ -100,8 +90,8 @@ class ScoreModel(Estimator):
 class Popularity(ScoreModel):
     """A baseline that scores every item by the number of its users.
 
-    The score of an item touched ``c`` times is ``log(c + 1)``, so a margin is the logarithm of how many times more
-    popular one item is than the other. Of comparisons it is ``log(wins + 1) - log(losses + 1)``.
+    The score of an item touched ``c`` times is ``log(c + 1)``, so a difference of two is the logarithm of how many
+    times more popular one item is than the other. Of comparisons it is ``log(wins + 1) - log(losses + 1)``.
 
     Examples
     --------
@@ -112,7 +102,6 @@ class Popularity(ScoreModel):
     array([[1.1 , 0.69, 0.  ]], dtype=float32)
     """
 
-    trained_on = "how often each item was touched"
     _arrays: ClassVar = {"item_scores": ("items",)}
 
     def _learn(self, data: Any) -> Interactions | Comparisons:
@@ -152,8 +141,8 @@ class EASE(ScoreModel):
     >>> from sadrec import Interactions
     >>> data = Interactions.from_csr(csr_matrix([[1, 1, 0], [1, 1, 0], [1, 0, 0], [0, 0, 1]]))
     >>> model = EASE(regularization=1.0).fit(data)
-    >>> bool(model.margins(2, [1], [2]) > 0)
-    True
+    >>> model.scores([2]).round(2)
+    array([[0. , 0.5, 0. ]], dtype=float32)
     """
 
     regularization: float = setting(
@@ -164,7 +153,6 @@ class EASE(ScoreModel):
         positional=True,
     )
 
-    trained_on = "every cell of the matrix: an interaction is 1, any other cell is 0"
     _arrays: ClassVar = {"weights": ("items", "items")}
 
     def _learn(self, data: Any) -> Interactions:

@@ -3,10 +3,9 @@
 A fitted model is evaluated through ``margins(user, items, rivals)`` (an array items x rivals; above 0 the item is
 preferred) and ``scores(users)`` (an array users x ``model.items``; higher is better). One of the two is enough: margins
 are then differences of scores, or scores are mean margins over the catalogue. Measures of probability apply only to a
-model that has ``probability(user, item, rival)``. A model that has both and whose margins are nothing but differences
-of its scores may say so with an attribute ``margins_are_differences = True``: it is then asked for the scores of many
-users at a time, which is faster. A model that keeps what it was trained on as ``seen``, a matrix users x items, is not
-evaluated on it.
+model that has ``probability(user, item, rival)``. A model whose margins are nothing but differences of its scores has
+``scores`` alone: it is then asked for many users at a time. A model that keeps what it was trained on as ``seen``, a
+matrix users x items, is not evaluated on it.
 
 ``compare`` and ``tune`` also copy and fit models. Every :class:`~sadrec.models.base.Estimator` can be; a model of your
 own needs ``get_params()`` (scikit-learn's convention: the arguments of its constructor) and
@@ -172,7 +171,7 @@ def source_of(model: object, data: HasIds) -> Source:
 
     if belief is not None and not belief.has_variance and not belief.has_pairs:
         return Source(_by_factors(belief.parameters, users, items), logistic, concurrent=True)
-    if isinstance(model, HasMargins) and not getattr(model, "margins_are_differences", False):
+    if isinstance(model, HasMargins):
         return Source(_by_margins(model, data), by_model)
     return Source(_by_scores(model if isinstance(model, HasScores) else given, data.users, items), by_model)
 

@@ -32,12 +32,6 @@ def test_scores_are_read_from_a_file_that_goes_with_the_baseline(two_groups, lig
     assert not file.parent.exists()
 
 
-def test_margins_are_differences_of_scores(two_groups, light):
-    model = make("als", factors=2).fit(two_groups.data)
-    row = model.scores([3])[0]
-    np.testing.assert_array_equal(model.margins(3, [1, 2], [5]), row[[1, 2]][:, None] - row[[5]][None, :])
-
-
 def test_facts_say_what_ran(two_groups, light):
     model = make("svd", factors=2, iterations=1)
     with pytest.raises(NotFittedError):
