@@ -173,7 +173,6 @@ def test_failures_are_tried_again_and_timeouts_are_not(data, tmp_path):
             return super().fit(train, show_progress)
 
     assert compare({"m": Flaky()}, data, splits=1, path=tmp_path, show_progress=False).notes("m")
-    assert compare({"m": Flaky()}, data, splits=1, path=tmp_path, retry=False, show_progress=False).notes("m")
     assert not compare({"m": Flaky()}, data, splits=1, path=tmp_path, show_progress=False).notes("m")
     Slow.fits = 0
     for _ in range(2):

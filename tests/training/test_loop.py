@@ -116,11 +116,6 @@ def test_patience_without_a_validation_set_is_refused():
         run(trainer(), patience=3)
 
 
-def test_an_unknown_figure_to_watch_is_refused():
-    with pytest.raises(ValueError, match=r"monitor must be one of .*validation_accuracy.*, not 'auc'"):
-        run(trainer(), validation=pairs(7, 60), monitor="auc")
-
-
 def test_a_callback_ends_the_run():
     work = trainer()
     assert len(run(work, after_epoch=lambda epoch, figures: epoch == 3)) == 3

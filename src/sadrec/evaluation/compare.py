@@ -38,7 +38,6 @@ def compare(
     path: str | Path | None = None,
     budget: float | Mapping[str, float] | None = None,
     per_user: bool = True,
-    retry: bool = True,
     show_progress: bool = True,
 ) -> CompareResult:
     """Fit and evaluate every model on every split.
@@ -63,9 +62,9 @@ def compare(
     path
         A folder for results: one small file per (model, split), keyed by the data, the model's settings and the
         protocol. Finished pieces are not computed again, so a killed comparison continues.
-    budget, retry
-        Seconds that a fit and its evaluation may take, for all models or by name, and whether what failed in an earlier
-        run is tried again; what ran out of time is when the budget is larger than what it took.
+    budget
+        Seconds that a fit and its evaluation may take, for all models or by name. What failed in an earlier run is
+        tried again, and so is what ran out of time when the budget is larger than what it took.
     per_user
         Keep the values of every user (and held-out comparison), which tests over users (and rows) need.
     show_progress
@@ -89,7 +88,7 @@ def compare(
     _check_models(models, budget)
     pieces, protocol = pieces_of(data, splits, protocol, test, seed)
     *_, result = split_by_split(
-        models, pieces, protocol, N, seed, path, budget, per_user=per_user, retry=retry, show_progress=show_progress
+        models, pieces, protocol, N, seed, path, budget, per_user=per_user, show_progress=show_progress
     )
     return result
 
@@ -104,7 +103,6 @@ def split_by_split(
     budget: float | Mapping[str, float] | None = None,
     *,
     per_user: bool = True,
-    retry: bool = True,
     show_progress: bool = True,
 ) -> Iterator[CompareResult]:
     """Compare on one split after the other, and yield the result so far after each."""
@@ -120,7 +118,7 @@ def split_by_split(
                 bar.set_postfix_str(f"{name}, split {number}")
                 limit = budget.get(name) if isinstance(budget, Mapping) else budget
                 work = _SplitWork(name, number, train, held_out, protocol, N, seed + number, limit, per_user)
-                run, arrays = work.result(model, finished, (data_key, question), retry)
+                run, arrays = work.result(model, finished, (data_key, question))
                 runs.append(run)
                 if "user_rows" in arrays:
                     kept[name, number] = arrays | {"users": train.users[arrays["user_rows"]]}
@@ -195,7 +193,7 @@ class _SplitWork:
     limit: float | None
     per_user: bool
 
-    def result(self, model: Any, finished: FinishedWork, question: Any, retry: bool) -> tuple[SplitRun, Arrays]:
+    def result(self, model: Any, finished: FinishedWork, question: Any) -> tuple[SplitRun, Arrays]:
         """Return the stored result, or compute and store it."""
         run = SplitRun(self.name, self.split, train_size=_size(self.train), test_size=_size(self.held_out))
         try:
@@ -208,7 +206,7 @@ class _SplitWork:
         before = finished.load(self._from_record, *key)
         if before is not None:
             earlier, arrays = before
-            if not worth_another_try(earlier.status, earlier.fit_seconds, self.limit, retry):
+            if not worth_another_try(earlier.status, earlier.fit_seconds, self.limit):
                 return earlier, arrays
         run, arrays = self._done(model, run)
         finished.save(*key, values=run.to_record(), arrays=arrays)

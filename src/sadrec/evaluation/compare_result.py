@@ -195,9 +195,9 @@ class CompareResult:
             if value == value
         }
 
-    def table(self, measures: Sequence[str] | None = None, caption: str | None = None) -> str:
+    def table(self, measures: Sequence[str] | None = None) -> str:
         """Return mean ± standard deviation over splits in Markdown, the best mean in bold."""
-        return render(self.summary(), self.models, list(measures or self.measures), caption)
+        return render(self.summary(), self.models, list(measures or self.measures))
 
     def plot(self, measures: Sequence[str] | None = None) -> "Figure":
         """Draw one panel per measure: a dot for each model's mean, its 95 % interval, and every split behind it."""

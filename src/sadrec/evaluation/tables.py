@@ -66,7 +66,7 @@ def measure_of(name: str) -> Measure:
     return Measure(name, base in _SHARES, better)
 
 
-def render(summary: pl.DataFrame, models: Sequence[str], measures: Sequence[str], caption: str | None = None) -> str:
+def render(summary: pl.DataFrame, models: Sequence[str], measures: Sequence[str]) -> str:
     """Return a table with a row per model and a column per measure, from what :meth:`CompareResult.summary` returns.
 
     Cells show mean ± standard deviation over splits, with the best mean in bold.
@@ -84,7 +84,7 @@ def render(summary: pl.DataFrame, models: Sequence[str], measures: Sequence[str]
             cell = cells.get((model, measure.name))
             row.append("" if cell is None else _cell(cell, measure, model in best[measure.name]))
         rows.append(row + ([notes.get(model, "")] if with_notes else []))
-    return markdown(header, rows, caption)
+    return markdown(header, rows)
 
 
 def _cell(cell: dict[str, Any], measure: Measure, bold: bool) -> str:
@@ -106,7 +106,7 @@ def _best(cells: dict[Any, dict[str, Any]], models: Sequence[str], measure: Meas
     return {model for model, mean in means.items() if mean == max(means.values())} if len(means) > 1 else set()
 
 
-def markdown(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str | None = None, left: int = 1) -> str:
+def markdown(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
     """Return a Markdown table; the first ``left`` columns and a column "Note" are texts, the others numbers.
 
     Examples
@@ -116,8 +116,7 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str 
     |---|---:|
     | SAD | 89.1 |
     """
-    lines = [f"{caption}\n"] if caption else []
     escaped = [" | ".join(text.replace("|", r"\|") for text in row) for row in [header, *rows]]
     rule = "".join("---|" if place < left or name == "Note" else "---:|" for place, name in enumerate(header))
-    lines += [f"| {escaped[0]} |", f"|{rule}", *(f"| {row} |" for row in escaped[1:])]
+    lines = [f"| {escaped[0]} |", f"|{rule}", *(f"| {row} |" for row in escaped[1:])]
     return "\n".join(lines) + "\n"

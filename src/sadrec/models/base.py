@@ -102,11 +102,11 @@ class Estimator(ABC):
         """Whether the model is fitted."""
         return self._learnt[0] in self.__dict__ or "_making" in self.__dict__
 
-    def learn_when_asked(self, making: Callable[[], Any]) -> None:
-        """Delay computing the state until a question, or a copy of the model, needs it."""
+    def _make_later(self, making: Callable[[], Any]) -> None:
+        """Have the state made when a question, or a copy of the model, needs it."""
         self.__dict__["_making"] = making
 
-    def forget(self) -> None:
+    def _forget(self) -> None:
         """Drop the state: the model is unfitted afterwards."""
         for name in ("_making", *self._learnt):
             self.__dict__.pop(name, None)

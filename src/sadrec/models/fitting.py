@@ -45,7 +45,6 @@ class Options:
     show_progress: bool = True
     validation: Any = None
     patience: int | None = None
-    monitor: str = "validation_log_likelihood"
     callbacks: Iterable[Callback] = ()
     checkpoint: str | Path | None = None
     checkpoint_seconds: float = 0.0
@@ -178,7 +177,6 @@ def _run(
             step,
             after_epoch=after_epoch,
             patience=options.patience,
-            monitor=options.monitor,
             checkpoints=checkpoints,
             show_progress=options.show_progress,
             title=type(model).__name__,
@@ -272,11 +270,11 @@ def _call_back(
     """
     temporary = model.clone()
     if learnt is not None:
-        temporary.learn_when_asked(learnt)
+        temporary._make_later(learnt)
     try:
         answers = [callback(epoch, figures, temporary) for callback in callbacks]
     finally:
-        temporary.forget()
+        temporary._forget()
     return any(answers)
 
 
@@ -307,7 +305,7 @@ def _checkpoints(
         "settings": settings.identity(),
         "start": None if factors is None else fingerprint(*factors),
         "validation": None if held_out is None else fingerprint(*held_out.arrays),
-        "stopping": [options.patience, options.monitor],
+        "patience": options.patience,
     }
     if features is not None:
         identity["features"] = fingerprint(*features.arrays())

@@ -91,7 +91,6 @@ class SAD(TrainingSettings, Estimator):
         warm_start: "SAD | None" = None,
         validation: Any = None,
         patience: int | None = None,
-        monitor: str = "validation_log_likelihood",
         callbacks: Iterable[Callback] = (),
         checkpoint: str | Path | None = None,
         checkpoint_seconds: float = 0.0,
@@ -123,8 +122,8 @@ class SAD(TrainingSettings, Estimator):
             stay, unless settings or data ask for another loss.
         validation
             Held-out data of the same kind, whose figures are shown; "sgd" keeps the best epoch, "variational" the last.
-        patience, monitor
-            After how many epochs without a rise of "validation_log_likelihood" or "validation_accuracy" to stop.
+        patience
+            After how many epochs without a rise of the held-out log likelihood to stop.
         callbacks
             Called as ``f(epoch, figures, model)`` after each epoch; True stops the fit. ``model`` is a temporary one
             that holds what is learnt so far and can be asked during the call; ``copy.deepcopy`` keeps it for longer.
@@ -142,9 +141,7 @@ class SAD(TrainingSettings, Estimator):
         DivergedError
             When training diverges; the model is that of the last good epoch.
         """
-        options = Options(
-            show_progress, validation, patience, monitor, tuple(callbacks), checkpoint, checkpoint_seconds, engine
-        )
+        options = Options(show_progress, validation, patience, tuple(callbacks), checkpoint, checkpoint_seconds, engine)
         if engine is not None:
             here = {"dislikes": dislikes, "warm_start": warm_start}
             files = fitting.files_for(data, weights, here, (item_features, user_features))

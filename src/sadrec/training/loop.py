@@ -28,6 +28,8 @@ Figures = dict[str, float]
 
 _PASSING = ("seconds", "updates_per_second", "training_share", "moving_share", "waiting_share", "moved_bytes")
 
+_WATCHED = "validation_log_likelihood"
+"""The figure that tells the best epoch, and that patience waits for."""
 _BEST = "best_"
 """Prefix of the arrays of the best epoch in a checkpoint."""
 
@@ -255,7 +257,6 @@ def run(
     *,
     after_epoch: Callable[[int, Figures], bool | None] | None = None,
     patience: int | None = None,
-    monitor: str = "validation_log_likelihood",
     checkpoints: CheckpointFolder | None = None,
     show_progress: bool = True,
     title: str = "training",
@@ -298,7 +299,7 @@ def run(
                     figures = step.advance(interrupt.check)
                     if step.judged:
                         figures |= step.judge()
-                    reached = _after(step, reached, figures, monitor)
+                    reached = _after(step, reached, figures)
                     history[:] = reached.history
                     if after_epoch is not None and after_epoch(step.done, figures):
                         reached = replace(reached, stopped=True)
@@ -323,14 +324,12 @@ def run(
     return history
 
 
-def _after(step: Step, before: Reached, figures: Figures, monitor: str) -> Reached:
+def _after(step: Step, before: Reached, figures: Figures) -> Reached:
     """Return what is reached after an epoch."""
     best, best_epoch = before.best, before.best_epoch
     better = False
     if step.judged:
-        if monitor not in figures:
-            raise ValueError(f"monitor must be one of {sorted(figures)}, not {monitor!r}")
-        better = not best_epoch or figures[monitor] > before.history[best_epoch - 1][monitor]
+        better = not best_epoch or figures[_WATCHED] > before.history[best_epoch - 1][_WATCHED]
     snapshot = step.snapshot()
     if better:
         best, best_epoch = snapshot if step.keeps == "best" else None, step.done
