@@ -89,7 +89,7 @@ def test_weights_that_are_none_are_refused(tmp_path, weights, said):
     pl.DataFrame({"user": [1, 2], "item": [1, 2], "trust": weights}).write_parquet(tmp_path / "a.parquet")
     with pytest.raises((ValueError, TypeError), match=said):
         shared(tmp_path, 1, weight="trust")
-    with pytest.raises(ValueError, match="there is no column 'faith' for the weight; the columns are 'user', 'item'"):
+    with pytest.raises(ValueError, match="there is no column 'faith' for the weight: the columns are 'user', 'item'"):
         shared(tmp_path, 1, weight="faith")
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 import pytest
 
-from sadrec.cli.serve import serve_command
+from sadrec.cli import main
 from sadrec.serving import ServeSettings, supervisor
 
 yaml = pytest.importorskip("yaml")
@@ -43,14 +43,15 @@ def last(lines, instruction):
 @pytest.fixture
 def understood(monkeypatch):
     """A function that returns what ``sadrec serve`` makes of a command line; paths are those of another machine."""
-    for option in serve_command.params:
+    command = main.get_command(click.Context(main), "serve")
+    for option in command.params:
         if isinstance(option.type, click.Path):
             monkeypatch.setattr(option, "type", click.STRING)
             monkeypatch.setattr(option, "callback", None)
 
-    def parse(command):
-        assert command[0].rsplit("/", 1)[-1] == "sadrec" and command[1] == "serve"
-        return serve_command.make_context("serve", list(command[2:])).params
+    def parse(words):
+        assert words[0].rsplit("/", 1)[-1] == "sadrec" and words[1] == "serve"
+        return command.make_context("serve", list(words[2:])).params
 
     return parse
 

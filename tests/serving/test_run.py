@@ -17,6 +17,8 @@ from pathlib import Path
 import pytest
 import uvicorn
 
+from sadrec import SAD
+
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="workers share a socket as POSIX has it")
 
 PATIENCE = 240
@@ -220,31 +222,34 @@ def test_a_worker_that_dies_is_replaced_and_figures_go_on(folder):
         assert 'sadrec_requests_total{status="200",verb="recommend"} 40.0' in page
 
 
-def test_another_model_takes_the_place_in_all_workers(folder, tmp_path):
-    from sadrec._core.files import checksum_of, write_whole
+def exchange(path, content):
+    """Write a file at once, as `sadrec fit` does."""
+    part = path.with_suffix(".part")
+    part.write_bytes(content)
+    part.rename(path)
 
+
+def test_another_model_takes_the_place_in_all_workers(folder, tmp_path):
     path = tmp_path / "served.sad"
-    write_whole(path, (folder / "model.sad").read_bytes())
+    exchange(path, (folder / "model.sad").read_bytes())
     with Running(str(path), "--workers", "2") as running:
         running.wait_until(lambda: sum(running.models().values()) == 2)
         with Load(running.port) as load:
-            write_whole(path, (folder / "other.sad").read_bytes())
-            running.wait_until(lambda: running.models() == {checksum_of(folder / "other.sad"): 2.0})
+            exchange(path, (folder / "other.sad").read_bytes())
+            running.wait_until(lambda: running.models() == {SAD.load(folder / "other.sad").state.file[1]: 2.0})
         assert load.failures == [] and load.asked
 
 
 def test_a_replacement_that_cannot_load_leaves_the_old_worker_and_the_next_one_takes_its_place(folder, tmp_path):
-    from sadrec._core.files import write_whole
-
     path = tmp_path / "served.sad"
-    write_whole(path, (folder / "model.sad").read_bytes())
+    exchange(path, (folder / "model.sad").read_bytes())
     with Running(str(path)) as running:
         before = running.workers()
         path.unlink()
         running.process.send_signal(signal.SIGHUP)
         running.wait_until(lambda: "the old one goes on" in running.said)
         assert running.workers() >= before and running.ask("/v1/recommend?user=7")[0] == 200
-        write_whole(path, (folder / "model.sad").read_bytes())
+        exchange(path, (folder / "model.sad").read_bytes())
         running.process.send_signal(signal.SIGHUP)
         running.wait_until(lambda: len(running.workers()) == 1 and not before & running.workers())
         assert running.ask("/v1/recommend?user=7")[0] == 200

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from sadrec._core.record import Arrays, CheckpointError
-from sadrec.cluster.actors import FIRST_SECONDS, Actors, repeated
+from sadrec.cluster.actors import FIRST_SECONDS, repeated
 from sadrec.cluster.checkpoint import Saved
 from sadrec.cluster.scheduler import Boundary, Scheduler
 from sadrec.training.engine import Figures, Keep, Settings, diverged
@@ -33,7 +33,6 @@ class Epochs:
         self.done, self.total = 0, settings.iterations
         self.ready = False  # only after divergence: all else ends the fit without a model
         self._scheduler: Scheduler | None = None
-        self._actors: Actors
         self._trained: int | None = None  # epochs that the rows of the workers have seen; None: the rows are to come
         self._boundary: Boundary | None = None
         self._saved: list[Saved] = []  # the last two
@@ -100,7 +99,7 @@ class Epochs:
     def close(self) -> None:
         """End the workers."""
         if self._scheduler is not None:
-            self._actors.end()
+            self._scheduler.workers.end()
             self._scheduler = None
 
     # -- the workers --------------------------------------------------------------------------------------------------
@@ -114,11 +113,11 @@ class Epochs:
         if self._scheduler is None:
             given = (FIRST_SECONDS, self._workers) if not self._starts else (self._engine.spare_seconds, 1)
             self._starts += 1
-            self._actors = workers = self._data.start(self._settings, self._workers, *given)
+            workers = self._data.start(self._settings, self._workers, *given)
             if workers.count != self._workers:
                 logger.warning("no place for %d of %d workers", self._workers - workers.count, self._workers)
                 self._workers, self._boundary = workers.count, None
-            self._scheduler, self._trained = self._data.scheduler(workers, self._settings), None
+            self._scheduler, self._trained = Scheduler(workers, self._settings, self._data.pairs), None
         if self._trained is None:
             self._trained = self._restored(self._scheduler)
         while self._trained < self.done:

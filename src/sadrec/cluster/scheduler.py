@@ -32,6 +32,10 @@ class Workers:
         """Wait for answers and return them."""
         raise NotImplementedError
 
+    def end(self) -> None:
+        """End all workers."""
+        raise NotImplementedError
+
     def tell(self, method: str, *arguments: Any) -> list[Any]:
         """Call a method of all workers; return references without waiting."""
         return [self.call(worker, method, *arguments) for worker in range(self.count)]

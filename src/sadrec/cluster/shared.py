@@ -13,7 +13,7 @@ from sadrec.cluster.actors import FIRST_SECONDS, Actors, ray, repeated
 from sadrec.cluster.checkpoint import Shards
 from sadrec.cluster.partition import Partitioned, partition
 from sadrec.cluster.run import Epochs
-from sadrec.cluster.scheduler import Scheduler, Workers
+from sadrec.cluster.scheduler import Workers
 from sadrec.data import Comparisons, ParquetFiles
 from sadrec.training.engine import Keep, Kind, Learnt, Pairs, Settings, Survey
 
@@ -78,6 +78,11 @@ class SharedData:
     def triples(self) -> int:
         """The number of interactions and comparisons; a comparison of weight k counts k times."""
         return self.partitioned.interactions + (0 if self._comparisons is None else ceil(self._comparisons.total))
+
+    @property
+    def pairs(self) -> int:
+        """The number of comparisons that workers train on, each with its weight."""
+        return len(self._comparisons or ())
 
     @property
     def has_pairs(self) -> bool:
@@ -196,10 +201,6 @@ class SharedData:
         """Have workers hold the first factors."""
         start = [_from_sample(workers, "data.spectrum", settings.factors)] if settings.loss == "softmax" else []
         workers.get(workers.tell("training.draw_first", *start))
-
-    def scheduler(self, workers: Actors, settings: Settings) -> Scheduler:
-        """Return the scheduler of the workers."""
-        return Scheduler(workers, settings, len(self._comparisons or ()))
 
     def learnt(self, settings: Settings) -> Learnt:
         """Return the result of workers in the rest layout; large arrays come a piece at a time."""
