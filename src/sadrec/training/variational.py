@@ -2,10 +2,8 @@
 
 People shrink towards a population whose mean and spread are learnt, factor by factor; scores shrink towards what items
 have that met as many others (in sports, those who play more are better), and rival factors towards 1, by scales that
-are learnt, too. Where there is one user, one factor starts with larger scores than the others: all alike, they share
-what one could explain alone until none is worth keeping. A factor that the data does not support shrinks to nothing and
-is dropped; one that is the same for everybody, with rival factors of 1, becomes a part of the
-item bias.
+are learnt, too. A factor that the data does not support shrinks to nothing and is dropped; one that is the same for
+everybody, with rival factors of 1, becomes a part of the item bias.
 
 What is left of two items that met often is a margin of their own (:class:`Pairings`): the games of one series are no
 independent evidence about anything else. (BPR, which explains everything by scores, has none.) What is left of a user
@@ -65,7 +63,6 @@ LEAST = 0.03  # root mean square of a factor's part of the margins below which i
 STRAIGHT = 0.25  # spread of a factor's rival factors around 1 below which they are 1
 ALIKE = 0.1  # spread of users around their mean, as a share of it, below which they are all alike
 _SPREAD = 0.5  # of the first means
-_LESS_VARIANCE, _LESS_SPREAD = 0.3, 0.3  # of the scores of all factors but one, of one user: expected, and at first
 _TREND = 0.25  # standard deviation of the scores' rise with the logarithm of how many others an item met
 _GROUP, _GROUPS = 32, 64  # items that are updated at once, where there are few; groups of them, where there are many
 _WORTH_SHARING = 2000  # comparisons of a group of items that threads share
@@ -165,17 +162,16 @@ class Variational:
             factors = 0  # all would become a part of the bias
         self._stages = Stages.of(sweeps)
         k = 1 + factors
-        less = (np.arange(k) > 1) & (users == 1)
         user_held, rival_held = self._held(k)
         xi = np.where(user_held, 1.0, _SPREAD * (1 + rng.standard_normal((users, k))))
-        eta = np.where(less, _LESS_SPREAD, _SPREAD) * rng.standard_normal((items, k))
+        eta = _SPREAD * rng.standard_normal((items, k))
         tau = np.where(rival_held, 1.0, np.abs(1 + _SPREAD * rng.standard_normal((items, k))))
         both = np.hstack((eta, tau))
         self.beliefs = Beliefs(xi, _outer(xi), both, _outer(both))
         self.prior = Prior(
             np.where(user_held, 1.0, _SPREAD),
             np.where(user_held, self._hold, 1.0),
-            np.where(less, 1 / _LESS_VARIANCE, 1.0),
+            np.ones(k),
             np.where(rival_held, self._hold, _SPREAD**-2),
         )
         self._order = rng.permutation(np.flatnonzero(self._met))
