@@ -10,19 +10,14 @@ import pytest
 from sadrec._core.moments import Beliefs, margin_distribution
 from sadrec._core.record import CheckpointError
 from sadrec.training import own_scores
-from sadrec.training.beliefs import (
-    factor_variance,
-    learnt_variance,
-    parabola,
-    update_items,
-    update_users,
-    variance_of,
-)
 from sadrec.training.given import Pairs
 from sadrec.training.layout import Counts, count
 from sadrec.training.learners import Sweeps
 from sadrec.training.loop import Checkpoints, checkpoints_in
 from sadrec.training.loop import run as run_step
+from sadrec.training.parabolas import parabola
+from sadrec.training.scales import factor_variance, learnt_variance, variance_of
+from sadrec.training.updates import update_items, update_users
 from sadrec.training.variational import OWN, SWEEPS, Variational
 
 

@@ -5,6 +5,8 @@ import math
 from sadrec._core.kernel import kernel
 from sadrec._core.types import Doubles
 
+_LEAST = 1e-12  # what rounding may leave of a pivot
+
 
 @kernel
 def factorise(precision: Doubles, size: int) -> None:
@@ -20,7 +22,7 @@ def factorise(precision: Doubles, size: int) -> None:
         total = row[p]
         for r in range(p):
             total -= row[r] * row[r]
-        row[p] = math.sqrt(total)
+        row[p] = math.sqrt(max(total, _LEAST))
 
 
 @kernel

@@ -7,8 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sadrec._core.kernel import kernel
 from sadrec._core.types import Doubles, Floats
-from sadrec.training.beliefs import Places, Rows, find_places, learnt_variance, own_variances, update_own_scores
+from sadrec.training.beliefs import Rows
+from sadrec.training.scales import learnt_variance
 
 FIRST_SCALE = 0.1  # of the variance of pairings and own scores
 _PART = 16_384  # comparisons that are computed, and added up, at once; threads take these parts in turn
@@ -119,3 +121,86 @@ class OwnScores:
         squares = float(self.mean @ self.mean)
         # By a factor of 4 at most: longer steps may jump between a large and a small variance.
         self.scale = min(max(learnt_variance(squares, determined), self.scale / 4), self.scale * 4)
+
+
+class Places(NamedTuple):
+    """Index of the users' own scores of items: user by user, then by item."""
+
+    start: NDArray[np.int64]  # (users + 1): where those of each user begin
+    item: NDArray[np.int32]  # of each row: the place of (user, item)
+    rival: NDArray[np.int32]
+
+
+@kernel
+def find_places(rows: Rows, places: Places) -> None:
+    """Number the items that each user compared, and write where those of each comparison stand."""
+    largest = 0
+    for u in range(rows.start.shape[0] - 1):
+        largest = max(largest, rows.start[u + 1] - rows.start[u])
+    items = np.empty(2 * largest, np.int32)
+    place = 0
+    for u in range(rows.start.shape[0] - 1):
+        first, last = rows.start[u], rows.start[u + 1]
+        places.start[u] = place
+        count = last - first
+        items[:count] = rows.item[first:last]
+        items[count : 2 * count] = rows.rival[first:last]
+        compared = np.unique(items[: 2 * count])
+        for t in range(first, last):
+            places.item[t] = place + np.searchsorted(compared, rows.item[t])
+            places.rival[t] = place + np.searchsorted(compared, rows.rival[t])
+        place += compared.shape[0]
+    places.start[rows.start.shape[0] - 1] = place
+
+
+@kernel
+def own_variances(first: int, last: int, rows: Rows, places: Places, precision: float, variance: Any) -> None:
+    """Write the variances of the own scores of users first, ..., last - 1, from that of their first place on."""
+    start = places.start[first]
+    variance[: places.start[last] - start] = precision
+    for side in (places.item, places.rival):
+        for t in range(rows.start[first], rows.start[last]):
+            variance[side[t] - start] += rows.curvature[t]
+    for c in range(places.start[last] - start):
+        variance[c] = 1.0 / variance[c]
+
+
+@kernel
+def update_own_scores(
+    first: int, last: int, rows: Rows, places: Places, rest: Any, precision: float, mean: Any
+) -> None:
+    """Update the own scores of users first, ..., last - 1, one score after the other.
+
+    ``rest`` is what else the margins are made of, from that of their first comparison on.
+    """
+    begin = rows.start[first]
+    most, largest = 0, 0
+    for u in range(first, last):
+        most = max(most, places.start[u + 1] - places.start[u])
+        largest = max(largest, rows.start[u + 1] - rows.start[u])
+    end, row = np.empty(most + 1, np.int64), np.empty(2 * largest, np.int64)
+    for u in range(first, last):
+        # The rows of each place, those in which the item has the lower position first.
+        start, count = places.start[u], places.start[u + 1] - places.start[u]
+        end[: count + 1] = 0
+        for side in (places.item, places.rival):
+            for t in range(rows.start[u], rows.start[u + 1]):
+                end[side[t] - start + 1] += 1
+        for c in range(count):
+            end[c + 1] += end[c]
+        for side in (places.item, places.rival):
+            for t in range(rows.start[u], rows.start[u + 1]):
+                row[end[side[t] - start]] = t
+                end[side[t] - start] += 1
+        entry = 0
+        for c in range(start, start + count):
+            information, linear = precision, 0.0
+            while entry < end[c - start]:
+                t = row[entry]
+                lower = places.item[t] == c
+                other, sign = (places.rival[t], 1.0) if lower else (places.item[t], -1.0)
+                curvature = rows.curvature[t]
+                information += curvature
+                linear += sign * (rows.slope[t] - curvature * rest[t - begin]) + curvature * mean[other]
+                entry += 1
+            mean[c] = linear / information

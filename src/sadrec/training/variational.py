@@ -29,27 +29,13 @@ from sadrec._core.memory import give_back
 from sadrec._core.moments import Beliefs, divided, pairing_keys
 from sadrec._core.types import Doubles, Floats
 from sadrec.features.ridge import Ridge
-from sadrec.training.beliefs import (
-    HELD,
-    Entries,
-    Expected,
-    Packed,
-    Prior,
-    Rows,
-    factor_variance,
-    find_margins,
-    fit_parabolas,
-    learnt_variance,
-    log_likelihood_of,
-    pack_items,
-    pack_users,
-    update_items,
-    update_users,
-    variance_of,
-)
+from sadrec.training.beliefs import Entries, Expected, Packed, Prior, Rows, find_margins, pack_items, pack_users
 from sadrec.training.controls import Coefficients
 from sadrec.training.layout import Counts, list_by_item, log_meetings, starts
 from sadrec.training.own_scores import FIRST_SCALE, OwnScores, Part, parts_of_users, slices
+from sadrec.training.parabolas import fit_parabolas, log_likelihood_of
+from sadrec.training.scales import factor_variance, learnt_variance, variance_of
+from sadrec.training.updates import update_items, update_users
 
 SWEEPS = 80
 BOUNDED = 15  # sweeps whose parabolas are bounds; priors are learnt, and factors dropped, after them
@@ -68,6 +54,7 @@ _GROUP, _GROUPS = 32, 64  # items that are updated at once, where there are few;
 _WORTH_SHARING = 2000  # comparisons of a group of items that threads share
 _AT_ONCE = 256  # items whose covariances are changed at once
 _OF_ROWS = ("curvature", "slope", "mean", "variance")  # of a comparison, what the next sweep depends on
+HELD = 1e9  # the precision of what does not move, at least
 _HOLD = 1e6  # times all weights: what holds a parameter whatever the data says
 
 
