@@ -221,6 +221,11 @@ def test_two_halves_are_one_comparison():
     assert models[0].preference("u", "a", "b") == models[1].preference("u", "a", "b")
 
 
+def test_negatives_are_refused_for_comparisons(answers):
+    with pytest.raises(ValueError, match="negatives=2 is for interactions: leave it out for comparisons"):
+        quick(negatives=2).fit(answers, show_progress=False)
+
+
 def test_weights_without_meaning_are_refused():
     said = Comparisons.from_indices([0], [0], [1], users=["u"], items=list("ab"), weight=[1e12])
     with pytest.raises(ValueError, match="divide all weights"):

@@ -82,6 +82,12 @@ def test_a_setting_of_the_other_loss_is_refused_with_the_remedy(personal, given,
         settings_for(SAD(negative_candidates=4, **given), personal)
 
 
+@pytest.mark.parametrize("given", [{"negative_candidates": 4}, {"advanced": {"user_balance": 0.5}}])
+def test_a_setting_of_negatives_is_refused_where_there_are_none(personal, given):
+    with pytest.raises(ValueError, match="is for sampled negatives: leave it out with order_share=1"):
+        settings_for(SAD(order_share=1.0, **given), personal)
+
+
 def test_a_loss_is_taken_as_given(personal, shared):
     assert settings_for(SAD(loss="pairwise"), personal).length == 0
     assert settings_for(SAD(loss="softmax"), shared).length > 0.5

@@ -145,6 +145,8 @@ def as_pairs(data: Comparisons | Interactions, negatives: int, seed: int) -> Pai
     sweeps.
     """
     if isinstance(data, Comparisons):
+        if negatives != 1:
+            raise ValueError(f"negatives={negatives} is for interactions: leave it out for comparisons")
         if not len(data):
             raise ValueError("there are no comparisons to learn from")
         if data.features is not None:

@@ -59,6 +59,9 @@ def resolve_solver(values: Mapping[str, Any], data: Described, continues: bool) 
     return solver, SGD_FACTORS if solver == "sgd" else factors
 
 
+_OF_NEGATIVES = ("negative_candidates", "user_balance")
+
+
 def refuse_unused(given: Mapping[str, Any], solver: Solver, loss: Loss, kind: Kind) -> None:
     """Raise a ValueError for a given setting without effect for this solver, loss and data."""
     used = {"solver": solver, "loss": loss}
@@ -68,6 +71,8 @@ def refuse_unused(given: Mapping[str, Any], solver: Solver, loss: Loss, kind: Ki
         setting = f"{name}={given[name]!r}"
         if kind not in about["kinds"] and given[name] != "pairwise":  # a comparison is a pair
             raise ValueError(f"{setting} is for {' and '.join(about['kinds'])}: leave it out for {kind}")
+        if name in _OF_NEGATIVES and given.get("order_share") == 1:
+            raise ValueError(f"{setting} is for sampled negatives: leave it out with order_share=1, which has none")
         for what, value in about["needs"].items():
             if used[what] != value:
                 remedy = (
