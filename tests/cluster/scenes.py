@@ -112,7 +112,7 @@ def everybody(made, folder):
         "a model in memory": (model, {}),
         "a model of a file": (mapped, {"N": 10**6, "part_users": 200}),
         "some users": (mapped, {"users": model.users[::3].tolist(), "filter_already_liked_items": False}),
-        "other exclusions": (model, {"exclude": Interactions.from_csr(given, model.users, model.items)}),
+        "other exclusions": (model, {"user_items": Interactions.from_csr(given, model.users, model.items)}),
         "nobody": (mapped, {"users": []}),
     }
     result = {}

@@ -98,8 +98,8 @@ def test_exclusions_take_the_place_of_what_was_seen(model, tmp_path):
     known = Interactions.from_csr(given, model.users, model.items)
     known.to_frame().write_parquet(tmp_path / "known.parquet")
     wanted = expected(model, N=6, user_items=given)
-    assert written(model, tmp_path / "interactions", N=6, exclude=known) == wanted
-    assert written(model, tmp_path / "parquet", N=6, exclude=tmp_path / "known.parquet") == wanted
+    assert written(model, tmp_path / "interactions", N=6, user_items=known) == wanted
+    assert written(model, tmp_path / "parquet", N=6, user_items=tmp_path / "known.parquet") == wanted
     assert wanted != expected(model, N=6)
 
 
@@ -108,10 +108,10 @@ def test_exclusions_of_others_do_not_matter(tmp_path):
     frame = pl.DataFrame({"user": ["u001", "u001", "stranger"], "item": ["i3", "unheard of", "i4"]})
     known = np.zeros((57, 23))
     known[model.users == "u001", 3] = 1
-    rows = written(model, tmp_path / "lists", exclude=Interactions.from_frame(frame))
+    rows = written(model, tmp_path / "lists", user_items=Interactions.from_frame(frame))
     assert rows == expected(model, user_items=sp.csr_matrix(known))
-    with pytest.raises(ValueError, match="exclude names no user of the model with an item of the model"):
-        written(model, tmp_path / "x", exclude=Interactions.from_frame(frame[2:]))
+    with pytest.raises(ValueError, match="user_items names no user of the model with an item of the model"):
+        written(model, tmp_path / "x", user_items=Interactions.from_frame(frame[2:]))
 
 
 def test_bad_arguments_are_refused_before_anything_is_written(tmp_path):
@@ -128,7 +128,7 @@ def test_bad_arguments_are_refused_before_anything_is_written(tmp_path):
         ({"users": tmp_path / "empty"}, "there are no .parquet files in the folder"),
         ({"users": tmp_path / "a.parquet"}, "a.parquet: no column looks like the user; the columns are 'a'"),
         ({"users": tmp_path / "text.parquet"}, "text.parquet: it cannot be read as parquet"),
-        ({"exclude": [1]}, "exclude must be Interactions or the path of Parquet"),
+        ({"user_items": [1]}, "user_items must be Interactions or the path of Parquet"),
         ({"engine": "ray"}, r"engine must be None \(this process\) or sadrec.cluster.Ray"),
     ):
         with pytest.raises((ValueError, TypeError, FileNotFoundError), match=message):
@@ -210,7 +210,7 @@ def test_a_call_with_other_arguments_is_refused(finished, tmp_path, monkeypatch)
         ({"users": [1, 2]}, "another users"),
         ({"method": "wins"}, "method was 'margin' and is 'wins'"),
         ({"part_users": 11}, "part_users was 10 and is 11"),
-        ({"exclude": Interactions.from_csr(np.eye(57, 23))}, "another exclude"),
+        ({"user_items": Interactions.from_csr(np.eye(57, 23))}, "another user_items"),
     ):
         with pytest.raises(CheckpointError, match=rf"{difference}.*give another folder"):
             written(model, folder, **options)

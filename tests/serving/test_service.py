@@ -106,7 +106,7 @@ def test_scores_have_the_digits_of_single_precision(running):
         ("recommend", {"user": 7, "N": 1001}, "N: "),
         ("recommend", {"likes": [1] * 1001}, "likes: "),
         ("recommend", {"user": 7, "likes": [1]}, "only one of them"),
-        ("recommend", {"user": 7, "items": [1], "exclude": [2]}, "not both"),
+        ("recommend", {"user": 7, "items": [1], "filter_items": [2]}, "not both"),
         ("recommend", {"user": 7, "n": 3}, "there is no such name here"),
         ("slate", {"user": 7, "items": [1, 1]}, "item 1 is given twice"),
         ("visitor", {"comparisons": [{"winner": 1, "loser": 1}]}, "compared with itself"),

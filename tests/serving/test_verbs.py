@@ -57,7 +57,7 @@ def test_the_direct_path_and_the_route_give_the_same_answer(running):
 
 @pytest.mark.parametrize("method", ["wins", "markov", "nash"])
 def test_methods_and_lists_of_items_are_passed_on(running, method):
-    content = get(running, "recommend", user=3, N=4, method=method, exclude=[5, 6])
+    content = get(running, "recommend", user=3, N=4, method=method, filter_items=[5, 6])
     ids, _ = running.model.recommend(3, N=4, method=method, filter_items=[5, 6])
     assert [one["item"] for one in content["items"]] == ids.tolist()
     content = ask(running, "recommend", user=3, items=[4, 5, 6], method=method)

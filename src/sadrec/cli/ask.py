@@ -108,7 +108,7 @@ def properties(thing: Any, *names: str) -> dict[str, Any]:
 @click.option("--groups", is_flag=True, help="Show items that form a cycle together.")
 @click.option("--keep-seen", is_flag=True, help="Do not leave out what the user has seen.")
 @click.option("--users", type=click.Path(exists=True), help="Parquet file or folder with the users for --all.")
-@click.option("--exclude", type=click.Path(exists=True),
+@click.option("--user-items", type=click.Path(exists=True),
               help="Parquet file or folder with items to leave out by user, in place of seen items.")  # fmt: skip
 @engine_options
 @quiet_option
@@ -124,7 +124,7 @@ def recommend_command(
     groups: bool,
     keep_seen: bool,
     users: str | None,
-    exclude: str | None,
+    user_items: str | None,
     engine: Any,
     quiet: bool,
     titles: Path | None,
@@ -145,7 +145,7 @@ def recommend_command(
         raise click.UsageError(
             f"the file for --all is parquet or csv: name it {path.with_suffix('.parquet')}, or {path}/ for a folder"
         )
-    for option, given in (("--users", users), ("--exclude", exclude), ("--engine", engine)):
+    for option, given in (("--users", users), ("--user-items", user_items), ("--engine", engine)):
         if given is not None and not folder:
             raise click.UsageError(f"{option} goes with --all -o FOLDER: name one, such as -o everybody/")
     if folder and titles is not None:
@@ -161,7 +161,7 @@ def recommend_command(
     if path is not None:
         count = len(fitted.users)
         if folder:
-            choices = {"users": users, "N": N, "exclude": exclude, "engine": engine, "method": method}
+            choices = {"users": users, "N": N, "user_items": user_items, "engine": engine, "method": method}
             count = write_folder(fitted, path, quiet, filter_already_liked_items=not keep_seen, **choices)
         else:
             write_all(fitted, path, N, method, keep_seen, named, quiet)

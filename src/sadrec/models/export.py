@@ -141,7 +141,7 @@ def recommend_everybody(
     save: Callable[[Path], object],
     *,
     users: Any,
-    exclude: Any,
+    user_items: Any,
     question: ListRequest,
     engine: PartEngine | None,
     output: str | Path,
@@ -158,14 +158,14 @@ def recommend_everybody(
     question = _checked(question, len(state.items))
     if engine is not None and not hasattr(engine, "write_parts"):
         raise TypeError(f"engine must be None (this process) or sadrec.cluster.Ray(...), not {engine!r}")
-    chosen = users_asked(state.users, users)
-    excluded = None if exclude is None else exclusions(state, exclude)
+    chosen = requested(state.users, users)
+    excluded = None if user_items is None else exclusions(state, user_items)
     size = _part_users(len(chosen), question.N, part_users)
     same = isinstance(chosen, range)
     identity = {
         "model": checksum,
         "users": len(chosen) if same else fingerprint(chosen),
-        "exclude": None if excluded is None else fingerprint(excluded.indptr.astype(np.int64), excluded.indices),
+        "user_items": None if excluded is None else fingerprint(excluded.indptr.astype(np.int64), excluded.indices),
         "filter_already_liked_items": question.leave_out,
         "N": question.N,
         "method": question.method,
@@ -215,7 +215,7 @@ def _part_users(users: int, N: int, given: int | None) -> int:
     return max(min(wanted, _MOST_ROWS // max(N, 1)), 1)
 
 
-def users_asked(all_users: Ids, users: Any) -> range | Positions:
+def requested(all_users: Ids, users: Any) -> range | Positions:
     """Return the positions of the requested users, each once and in order; unknown ones raise an UnknownIdError.
 
     ``users`` are ids, a path of Parquet with a column of users, or None for all.
@@ -231,16 +231,17 @@ def users_asked(all_users: Ids, users: Any) -> range | Positions:
     return range(len(all_users)) if chosen.all() else np.flatnonzero(chosen)
 
 
-def exclusions(state: State, exclude: Any) -> Any:
+def exclusions(state: State, user_items: Any) -> Any:
     """Return the items to leave out, CSR (users x items); unknown users and items are ignored."""
-    if isinstance(exclude, Interactions):
-        entries = exclude.matrix.tocoo()
-        pairs: Iterator[tuple[Any, Any]] = iter([(exclude.users[entries.row], exclude.items[entries.col])])
-    elif isinstance(exclude, str | Path):
-        pairs = ((users, items) for users, items in id_batches(exclude, ["user", "item"]))
+    if isinstance(user_items, Interactions):
+        entries = user_items.matrix.tocoo()
+        pairs: Iterator[tuple[Any, Any]] = iter([(user_items.users[entries.row], user_items.items[entries.col])])
+    elif isinstance(user_items, str | Path):
+        pairs = ((users, items) for users, items in id_batches(user_items, ["user", "item"]))
     else:
         raise TypeError(
-            f"exclude must be Interactions or the path of Parquet (columns user, item), not {type(exclude).__name__}"
+            "user_items must be Interactions or the path of Parquet (columns user, item), not "
+            f"{type(user_items).__name__}"
         )
     rows, columns = [np.empty(0, np.int32)], [np.empty(0, np.int32)]
     for users, items in pairs:
@@ -249,7 +250,7 @@ def exclusions(state: State, exclude: Any) -> Any:
         columns.append(state.items.positions(items[both]).astype(np.int32))
     row, column = np.concatenate(rows), np.concatenate(columns)
     if not len(row):
-        raise ValueError("exclude names no user of the model with an item of the model: are these the same ids?")
+        raise ValueError("user_items names no user of the model with an item of the model: are these the same ids?")
     shape = len(state.users), len(state.items)
     matrix = sp.csr_matrix((np.ones(len(row), np.float32), (row, column)), shape=shape)
     matrix.sum_duplicates()

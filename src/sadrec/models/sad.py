@@ -693,7 +693,7 @@ class SAD(TrainingSettings, Estimator):
         self,
         users: Any = None,
         N: int = 10,
-        exclude: Any = None,
+        user_items: Any = None,
         engine: PartEngine | None = None,
         output: str | Path = "recommendations",
         *,
@@ -716,7 +716,7 @@ class SAD(TrainingSettings, Estimator):
             the order of :attr:`users`.
         N
             How many items. A user for whom fewer are left gets these.
-        exclude
+        user_items
             What to leave out for each user: Interactions, or the path of a Parquet file or folder with columns of users
             and items, in place of what was seen in training (None). Users and items that the model does not know do not
             matter.
@@ -750,7 +750,7 @@ class SAD(TrainingSettings, Estimator):
             model_checksum(state, *self._named_params()),
             self.save,
             users=users,
-            exclude=exclude,
+            user_items=user_items,
             question=question,
             engine=engine,
             output=output,

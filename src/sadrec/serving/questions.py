@@ -110,7 +110,7 @@ class RecommendQuery(Base):
     N: HowMany = 10
     method: Method = "margin"
     keep_seen: bool = Field(False, description="Whether to list what the user has seen, too.")
-    exclude: Annotated[list[ShortText], Field(max_length=MOST_IDS, description="ItemIds to leave out.")] = []
+    filter_items: Annotated[list[ShortText], Field(max_length=MOST_IDS, description="ItemIds to leave out.")] = []
     items: Annotated[list[ShortText], Field(max_length=MOST_IDS, description="The only ids to consider.")] = []
     fallback: Literal["none", "popular"] = Field(
         "none", description="What an unknown user gets: an error, or what is popular."
@@ -128,7 +128,7 @@ class Recommend(WhoAndNew):
     method: Method = Field("margin", description="How the best candidates are ordered.")
     candidates: Annotated[Count, Field(ge=1, le=MOST_PLAYERS)] = MOST_PLAYERS
     keep_seen: bool = Field(False, description="Whether to list what the user has seen or likes, too.")
-    exclude: ItemIds = Field([], description="ItemIds to leave out.")
+    filter_items: ItemIds = Field([], description="ItemIds to leave out.")
     items: ItemIds | None = Field(None, description="The only ids to consider.")
     fallback: Literal["none", "popular"] = "none"
     intervals: bool = Field(False, description="Tell how sure the scores are, where that is known.")

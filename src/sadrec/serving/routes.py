@@ -128,7 +128,9 @@ async def _recommend(scope: Any, receive: Any, send: Any) -> None:
     """
     parts = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
     given: dict[str, Any] = dict(parts)
-    given |= {name: [value for key, value in parts if key == name] for name in ("items", "exclude") if name in given}
+    given |= {
+        name: [value for key, value in parts if key == name] for name in ("items", "filter_items") if name in given
+    }
     try:
         question = questions.RecommendQuery.model_validate(given)
     except ValidationError as error:

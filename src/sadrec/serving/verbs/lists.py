@@ -25,13 +25,13 @@ def recommend(loaded: Loaded, question: questions.Recommend) -> Json:
             raise
         model, user, fallback = loaded.everybody, EVERYBODY, "popular"
     named = loaded.unknown_user(question.user) if fallback and question.user is not None else user
-    if question.items is not None and question.exclude:
-        raise Unanswerable("give items (the only ones to consider) or exclude (to leave out), not both")
+    if question.items is not None and question.filter_items:
+        raise Unanswerable("give items (the only ones to consider) or filter_items (to leave out), not both")
     ids, scores = model.recommend(
         user,
         N=question.N,
         filter_already_liked_items=not question.keep_seen,
-        filter_items=loaded.some(question.exclude) if question.exclude else None,
+        filter_items=loaded.some(question.filter_items) if question.filter_items else None,
         items=None if question.items is None else loaded.some(question.items),
         method=question.method,
         candidates=question.candidates,
