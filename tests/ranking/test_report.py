@@ -41,3 +41,11 @@ def test_both_sides_of_a_match_up_agree(belief):
     report = figures(belief, 0.9)
     assert np.allclose(np.array(report["lower"]) + np.array(report["upper"]).T, 1, atol=2e-4)
     assert np.allclose(np.array(report["probability"]) + np.array(report["probability"]).T, 1, atol=2e-4)
+
+
+def test_games_are_those_that_two_items_played_with_each_other():
+    model = SAD().fit(2 * [(0, 1)] + [(1, 0)] + 4 * [(2, 0)], show_progress=False)
+    state = model.state
+    report = arena_report(state.belief, None, np.arange(3).astype(str), 0.9, state.results)[1]
+    by_item = np.argsort(model.items[report["items"]])
+    assert np.array(report["games"])[np.ix_(by_item, by_item)].tolist() == [[0, 3, 4], [3, 0, 0], [4, 0, 0]]
