@@ -22,8 +22,9 @@ from sadrec._core.files import fingerprint, plain, write_whole
 from sadrec._core.progress import Bar
 from sadrec._core.record import CheckpointError, Records, locked
 from sadrec.cli.output import resumable
+from sadrec.evaluation.comparisons import margins_and_probabilities
 from sadrec.evaluation.pictures import COLOURS, new_figure
-from sadrec.evaluation.plan import check_held_out
+from sadrec.evaluation.plan import Plan, check_held_out
 from sadrec.evaluation.protocol import Source, source_of
 from sadrec.evaluation.tables import render
 from sadrec.models.fitting import settings_for
@@ -31,12 +32,14 @@ from sadrec.models.fitting import settings_for
 __all__ = [
     "COLOURS",
     "Bar",
+    "Plan",
     "Record",
     "Source",
     "Unit",
     "check_held_out",
     "digest",
     "fingerprint",
+    "margins_and_probabilities",
     "markdown_table",
     "new_figure",
     "paired",

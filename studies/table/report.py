@@ -8,9 +8,9 @@ from platform import machine, python_version, system
 from typing import Any
 
 from sadrec.data.datasets import PUBLISHED
-from sadrec.evaluation import plot_calibration
 from sadrec.evaluation.tables import measure_of
 from studies._tools import markdown_table, png_of, write_whole
+from studies.table.calibration import plot_calibration
 from studies.table.claims import against_bpr, against_paper, bpr_sentence
 from studies.table.paper import MEASURES, PAPER, printed
 from studies.table.study import CHOSEN_BY, TableStudy

@@ -9,15 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from sadrec import Interactions
-from sadrec.evaluation import (
-    Calibration,
-    CompareResult,
-    TuneResult,
-    calibration,
-    compare,
-    tune,
-)
+from sadrec.evaluation import CompareResult, TuneResult, compare, tune
 from studies.baselines import BASELINES
+from studies.table.calibration import Calibration, calibration
 from studies.table.consistency import Consistency, consistency_report
 from studies.table.data import StudyData
 from studies.table.models import OURS, StudyModel, study_models

@@ -3,7 +3,6 @@
 from sadrec._core.settings import Span
 from sadrec.evaluation._running import data_fingerprint
 from sadrec.evaluation.baselines import EASE, Popularity
-from sadrec.evaluation.calibration import Calibration, calibration, plot_calibration
 from sadrec.evaluation.compare import compare
 from sadrec.evaluation.compare_result import CompareResult
 from sadrec.evaluation.compare_with_bpr import BPRComparison, compare_with_bpr
@@ -23,7 +22,6 @@ __all__ = [
     "EASE",
     "PAPER_GRID",
     "BPRComparison",
-    "Calibration",
     "CompareResult",
     "EvaluatedModel",
     "Evaluation",
@@ -35,7 +33,6 @@ __all__ = [
     "Span",
     "TuneResult",
     "as_evaluated",
-    "calibration",
     "compare",
     "compare_with_bpr",
     "evaluate",
@@ -44,6 +41,5 @@ __all__ = [
     "grid_points",
     "log_likelihood",
     "paired_test",
-    "plot_calibration",
     "tune",
 ]

@@ -1,4 +1,4 @@
-"""Pictures of comparisons and of calibration (needs matplotlib: the ``plot`` extra)."""
+"""Pictures of comparisons (needs matplotlib: the ``plot`` extra)."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any

@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 
 from sadrec.data import Comparisons
-from sadrec.evaluation.calibration import calibration, plot_calibration
 from sadrec.evaluation.sampling import uniforms, unmet_items
+from studies.table.calibration import calibration, plot_calibration
+from tests.evaluation import conftest as shared
+
+make_ratings, factor_model, scores_model = shared.make_ratings, shared.factor_model, shared.scores_model
 
 
 def by_hand(model, train, held_out, bins):

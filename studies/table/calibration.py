@@ -8,16 +8,15 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from sadrec._core.types import Doubles
 from sadrec.data import Comparisons, Interactions
-from sadrec.evaluation.comparisons import margins_and_probabilities
-from sadrec.evaluation.plan import Plan
-from sadrec.evaluation.protocol import HasProbability
+from sadrec.evaluation import HasProbability
+from studies._tools import COLOURS, Plan, margins_and_probabilities, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _SUMS = 7
+Doubles = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -143,8 +142,6 @@ def _binned(p: NDArray[Any] | None, user: NDArray[Any], won: Doubles, users: int
 
 def plot_calibration(curves: dict[str, Calibration]) -> "Figure":
     """Draw the calibration of several models, by label, in one picture."""
-    from sadrec.evaluation.pictures import COLOURS, new_figure
-
     figure = new_figure(4.6, 4.4)
     panel = figure.subplots()
     panel.plot([0.5, 1], [0.5, 1], "--", color="#888888", linewidth=1, label="perfect")
