@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sadrec.ranking import Parameters
-from sadrec.ranking.parameters import duel_query, duel_vectors, item_vectors, user_vectors
+from sadrec.ranking.parameters import item_vectors, user_vectors
 from sadrec.ranking.top_n import ItemIndex
 
 hnswlib = pytest.importorskip("hnswlib", reason="needs a vector index: pip install hnswlib")
@@ -33,9 +33,3 @@ def _recall(vectors, queries):
 
 def test_recommendations_by_mean_margin(model):
     assert _recall(item_vectors(model), user_vectors(model)) >= 0.95
-
-
-def test_one_index_for_every_user_and_every_opponent(model):
-    rng = np.random.default_rng(1)
-    queries = [duel_query(model, user, rng.integers(0, 2000, 5)) for user in range(100)]
-    assert _recall(duel_vectors(model), np.stack(queries)) >= 0.95

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sadrec.ranking import Parameters
-from sadrec.ranking.parameters import duel_query, duel_vectors, item_vectors, mean_margins, user_vectors
+from sadrec.ranking.parameters import item_vectors, mean_margins, user_vectors
 
 
 @settings(deadline=None, max_examples=60)
@@ -26,21 +26,6 @@ def test_inner_products_are_mean_margins_over_a_set(data, some_parameters, brute
     expected = brute_force(p, 0)[:, rivals].mean(axis=1)
     np.testing.assert_allclose(user_vectors(p, [0])[0] @ item_vectors(p, rivals).T, expected, atol=2e-5)
     np.testing.assert_allclose(mean_margins(p, 0, None, rivals), expected, atol=1e-6)
-
-
-@settings(deadline=None, max_examples=60)
-@given(data=st.data())
-def test_duel_vectors_serve_any_user_against_any_opponents(data, some_parameters, brute_force):
-    p = data.draw(some_parameters)
-    rivals = data.draw(st.lists(st.integers(0, p.n_items - 1), min_size=1, unique=True))
-    for user in range(p.n_users):
-        result = duel_vectors(p) @ duel_query(p, user, rivals)
-        np.testing.assert_allclose(result, brute_force(p, user)[:, rivals].mean(axis=1), atol=5e-5)
-
-
-def test_duel_vectors_hold_eta_and_tau():
-    p = Parameters(np.ones((1, 3)), np.ones((4, 3)), np.full((4, 3), 2.0))
-    assert duel_vectors(p).shape == (4, 6)
 
 
 def test_vectors_have_a_column_for_the_bias_only_if_there_is_one():

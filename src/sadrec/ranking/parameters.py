@@ -289,29 +289,6 @@ def nearest_bpr(parameters: Parameters) -> Parameters:
     return replace(parameters, item_factors=vectors[:, :k], rival_factors=None, item_bias=bias)
 
 
-def duel_vectors(parameters: Parameters) -> NDArray[Any]:
-    """Compute one vector per item whose inner product with a :func:`duel_query` is a margin.
-
-    These do not depend on the rivals: one index serves every user against every opponent, or set of opponents. They are
-    (items, 2 factors): eta, then tau; for BPR (items, factors + 1): eta and a 1. A bias counts as a factor.
-
-    >>> model = Parameters(np.eye(2), np.array([[1.0, 0.0], [0.0, 3.0]]), np.array([[1.0, 1.0], [1.0, 2.0]]))
-    >>> duel_vectors(model) @ duel_query(model, 1, [0])
-    array([0., 3.])
-    """
-    eta, tau = parameters.extend_items()
-    return np.hstack([eta, tau if parameters.rival_factors is not None else tau[:, :1]]).astype(parameters.dtype)
-
-
-def duel_query(parameters: Parameters, user: User, rivals: ArrayLike | None) -> NDArray[Any]:
-    """Compute the vector whose product with row i of :func:`duel_vectors` is ``mean_j x_uij`` over some rivals."""
-    xi = parameters.extend_users(user_vector(parameters, user)[None, :])[0].astype(np.float64)
-    mean_eta, mean_tau = parameters.mean_items(_rivals(parameters, rivals))
-    against = -xi * mean_eta
-    parts = xi * mean_tau, against if parameters.rival_factors is not None else against.sum(keepdims=True)
-    return np.concatenate(parts).astype(parameters.dtype)
-
-
 def mean_margins(
     parameters: Parameters, user: User, items: ArrayLike | None, rivals: ArrayLike | None = None
 ) -> Doubles:
