@@ -86,6 +86,18 @@ def test_columns_are_known_as_public_data_names_them(columns: dict[str, object])
     assert as_feedback(frame).to_frame().drop("user").rows() == [("y", "x", "y"), ("y", "z", None)]
 
 
+def test_a_ranking_in_one_column_is_every_item_over_every_later_one(tmp_path: Path) -> None:
+    path = tmp_path / "votes.csv"
+    path.write_text("judge,ranking\nann,tea > ale > gin\nbob,gin>tea\n")
+    rows = [("ann", "tea", "ale"), ("ann", "tea", "gin"), ("ann", "ale", "gin"), ("bob", "gin", "tea")]
+    assert as_feedback(path).to_frame().rows() == rows
+    path.write_text("ranking\ntea > gin\ntea >\n")
+    with pytest.raises(ValueError, match="line 3: a ranking is written 'best > second > last', not 'tea >'"):
+        Comparisons.read(path, show_progress=False)
+    ratings = pl.DataFrame({"user": [1, 1, 2], "item": [1, 2, 1], "ranking": [5, 3, 4]})
+    assert isinstance(as_feedback(ratings), Interactions)
+
+
 def test_numbers_that_are_items_are_no_scores() -> None:
     frame = pl.DataFrame({"left": [1, 7], "right": [0, 5], "winner": [0, 1]})
     with pytest.raises(ValueError, match=r"row 1: the winner 1 is neither left .7. nor right"):

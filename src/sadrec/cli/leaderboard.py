@@ -54,8 +54,8 @@ def leaderboard_command(
 ) -> None:
     """Rank the items of FILE, with intervals and cycles.
 
-    FILE holds games or votes: winner and loser; or left, right and winner, with ties; or both sides and their scores,
-    with or without a column of judges. Or it is a model of such a file.
+    FILE holds games or votes: winner and loser; or left, right and winner, with ties; or both sides and their scores;
+    or rankings (a > b > c); with or without a column of judges. Or it is a model of such a file.
     """
     import polars as pl
 

@@ -44,6 +44,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
                    "winnermodela"),
     "right_score": ("rightscore", "scoreb", "score2", "awayscore", "awaygoals", "ftag", "team2score", "player2score",
                     "winnermodelb"),
+    "ranking": ("ranking", "ranked"),
     "weight": ("weight", "weights", "count", "counts"),
 }  # fmt: skip
 
@@ -163,6 +164,7 @@ def find_comparisons(columns: list[str], wanted: dict[str, str | None], features
     }
     roles = "winner", "loser", "left", "right", "left_score", "right_score"
     winner, loser, left, right, *scores = (find_column(columns, wanted[role], role, required=False) for role in roles)
+    ranking = find_column(columns, AUTO, "ranking", required=False)
     named_loser = wanted["loser"] not in (AUTO, None)
     if winner and loser and (named_loser or AUTO in (wanted["left"], wanted["right"])):
         chosen |= {"winner": winner, "loser": loser}
@@ -170,6 +172,8 @@ def find_comparisons(columns: list[str], wanted: dict[str, str | None], features
         chosen |= {"left": left, "right": right, "outcome": winner}
     elif left and right and None not in scores:
         chosen |= {"left": left, "right": right, "left_score": scores[0], "right_score": scores[1]}
+    elif ranking:
+        chosen |= {"ranking": ranking}
     else:
         given = "left_score=COLUMN, right_score=COLUMN" if left and right else "winner=COLUMN, loser=COLUMN"
         raise ValueError(
@@ -190,7 +194,10 @@ def holds_comparisons(names: Sequence[str]) -> bool:
     roles = ("winner", "loser", "left", "right", "left_score", "right_score")
     winner, loser, left, right, *scores = (find_column(names, AUTO, role, required=False) for role in roles)
     sides = left and right
-    return bool((winner and (loser or sides)) or (sides and None not in scores))  # labels alone are ratings
+    ranked = find_column(names, AUTO, "ranking", required=False) and not find_column(
+        names, AUTO, "item", required=False
+    )
+    return bool((winner and (loser or sides)) or (sides and None not in scores) or ranked)  # labels alone are ratings
 
 
 def _one_role_each(chosen: dict[str, str | None]) -> dict[str, str]:

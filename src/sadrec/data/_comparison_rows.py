@@ -2,6 +2,7 @@
 
 import logging
 import warnings
+from itertools import combinations
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -39,6 +40,8 @@ class ComparisonRows:
 
     def add(self, columns: dict[str, pl.Series], where: Where = row_of_frame) -> None:
         """Take the next rows."""
+        if "ranking" in columns:
+            columns, where = _pairs_of_rankings(columns, where)
         count = len(next(iter(columns.values())))
         judge = columns.get("user", pl.Series("user", np.zeros(count, dtype=np.int64)))
         chunk: dict[str, Any] = {"user": self._users.encode(judge, where)}
@@ -105,6 +108,22 @@ class ComparisonRows:
             "tied": left if left.any() else None,
             "features": rows.get("features"),
         }
+
+
+def _pairs_of_rankings(columns: dict[str, pl.Series], where: Where) -> tuple[dict[str, pl.Series], Where]:
+    """Return columns of winner and loser in place of rankings "a > b > c": every item beats every later one."""
+    rankings = columns["ranking"].to_list()
+    rows: list[int] = []
+    pairs: list[tuple[str, str]] = []
+    for row, ranking in enumerate(rankings):
+        items = [item.strip() for item in str(ranking or "").split(">")]
+        if len(items) < 2 or not all(items):
+            raise ValueError(f"{where(row)}: a ranking is written 'best > second > last', not {ranking!r}")
+        pairs += combinations(items, 2)
+        rows += [row] * (len(pairs) - len(rows))
+    sides = dict(zip(("winner", "loser"), zip(*pairs, strict=True), strict=True))
+    others = {role: column[rows] for role, column in columns.items() if role != "ranking"}
+    return others | {side: pl.Series(side, items) for side, items in sides.items()}, lambda row: where(rows[row])
 
 
 def _results(columns: dict[str, pl.Series], where: Where) -> NDArray[np.int8]:

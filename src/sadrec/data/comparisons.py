@@ -125,7 +125,8 @@ class Comparisons(OfUsersAndItems):
 
         Either it has columns of winners and losers, or columns left, right and winner, where the winner is the id of
         one of the two, the name of a side (``model_a``, ``left``), a score of the left side (1, 0.5, 0; where ids are
-        text), or empty, ``tie``, ``tie (bothbad)``, ``draw`` for a tie; or columns left, right and the scores of both.
+        text), or empty, ``tie``, ``tie (bothbad)``, ``draw`` for a tie; or columns left, right and the scores of both;
+        or a column ranking of text such as ``tea > ale > gin``, where every item beats every later one.
         A text file without a header has the columns user, winner, loser or user, left, right, winner, in that order.
 
         Parameters
