@@ -9,7 +9,7 @@ from sadrec.models.fitting import settings_for
 from sadrec.ranking.fold_in import fold_in
 from sadrec.training.dataset import bytes_needed, training_data
 from sadrec.training.factors import initial_factors
-from sadrec.training.softmax import multiply, rounded, share_of, write_odds
+from sadrec.training.softmax import multiply, rounded, share_of, transpose, write_odds
 from sadrec.training.trainer import Trainer
 from tests.training.small import settings
 
@@ -191,9 +191,18 @@ def test_products_are_those_of_numpy(shape, order):
     rng = np.random.default_rng(0)
     left, right = (rng.normal(size=size).astype(np.float32) for size in ((32, inner + 2), (inner + 2, columns)))
     product = np.full((32, columns), 9, np.float32)
-    multiply(np.asarray(left, order=order), right, rows, inner, product)
+    multiply(np.asarray(left, order=order), right, rows, inner, columns, product)
     np.testing.assert_allclose(product[:rows], left[:rows, :inner] @ right[:inner], rtol=1e-4, atol=1e-5)
     assert (product[rounded(rows) :] == 9).all()
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (8, 16), (13, 25), (32, 48)])
+def test_transposed_is_that_of_numpy(shape):
+    rows, columns = shape
+    matrix = np.random.default_rng(0).normal(size=(32, 48)).astype(np.float32)
+    written = np.zeros((48, 32), np.float32)
+    transpose(matrix, rows, columns, written)
+    np.testing.assert_array_equal(written[:columns, :rows], matrix[:rows, :columns].T)
 
 
 def test_exponentials_are_those_of_numpy():

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from sadrec import SAD, Interactions
+from sadrec import BPR, SAD, Comparisons, Interactions
 from sadrec.models.fitting import settings_for
 from sadrec.training import survey as module
 from sadrec.training.dataset import training_data
+from sadrec.training.settings import RIVALS_REST
 from tests.training.test_spectrum import in_groups
 
 
@@ -18,8 +19,8 @@ def by_popularity(users=600, items=300, seed=0):
     return sp.csr_matrix((rng.random((users, items)) < odds).astype(np.float32))
 
 
-def length_of(matrix, **given):
-    return settings_for(SAD(8, **given), Interactions.from_csr(matrix)).length
+def length_of(matrix, model=SAD):
+    return settings_for(model(8), Interactions.from_csr(matrix)).length
 
 
 def test_vectors_are_short_where_all_choose_alike_and_long_where_tastes_differ():
@@ -50,7 +51,7 @@ def test_the_shortest_length_that_is_about_as_good_is_taken(monkeypatch, spread,
         return quality[step] + spread * step * np.array([-1, 1])
 
     monkeypatch.setattr(module, "_gains", gains)
-    assert length_of(in_groups(4, 40, 40)) == expected
+    assert length_of(in_groups(4, 40, 40), BPR) == expected
     assert len(set(lengths)) == len(lengths) / module.EPOCHS <= 6  # no length is tried twice
 
 
@@ -89,3 +90,51 @@ def test_dislikes_and_weights_of_0_take_no_part():
     without.eliminate_zeros()
     left = training_data(Interactions.from_csr(without))
     assert whole.survey(settings, None, None, 1) == left.survey(settings, None, None, 1)
+
+
+@pytest.mark.parametrize(("gained", "learnt"), [(0.05, True), (0.001, False), (0.0, False), (-0.05, False)])
+def test_rivals_are_learnt_where_lists_gain_more_than_chance(monkeypatch, gained, learnt):
+    gains = module._gains
+
+    def changed(model, kept, held_out):
+        own = gains(model, kept, held_out)
+        noise = np.random.default_rng(0).normal(0, 0.1, len(own))
+        return own if model.tau is None else own + gained + noise - noise.mean()
+
+    monkeypatch.setattr(module, "_gains", changed)
+    data = Interactions.from_csr(in_groups(6, 300, 120))
+    settings = settings_for(SAD(8), data)
+    assert settings.rival_regularization == (0.03 if learnt else RIVALS_REST)
+    assert settings.origins["rival_regularization"] == ("default" if learnt else "data")
+    given = settings_for(SAD(8, rival_regularization=0.01), data)
+    assert (given.rival_regularization, given.origins["rival_regularization"]) == (0.01, "given")
+    fitted = SAD(8, iterations=3).fit(data)
+    assert (fitted.rival_factors == 1).all() != learnt
+
+
+def test_with_t_at_1_sad_is_bpr_bit_by_bit():
+    data = Interactions.from_csr(in_groups(6, 300, 120))
+    sad, bpr = (model(8, iterations=3).fit(data) for model in (SAD, BPR))
+    assert sad.settings.rival_regularization == RIVALS_REST
+    np.testing.assert_array_equal(sad.user_factors, bpr.user_factors)
+    np.testing.assert_array_equal(sad.item_factors, bpr.item_factors)
+
+
+def test_a_model_whose_t_rests_continues_so_with_interactions_alone():
+    data = Interactions.from_csr(in_groups(6, 300, 120))
+    model = SAD(8, iterations=3).fit(data)
+    assert model.partial_fit(data).settings.rival_regularization == RIVALS_REST
+    stated = Comparisons.from_indices([0, 1], [3, 4], [5, 6], users=list(data.users), items=list(data.items))
+    assert model.partial_fit(stated).settings.rival_regularization < RIVALS_REST
+
+
+def test_lists_of_a_race_follow_mean_margins():
+    rng = np.random.default_rng(0)
+    users, items = rng.normal(size=(3, 2)), np.abs(rng.normal(1, 0.5, size=(5, 4)))
+    model = module.Factors(users.astype(np.float32), items.astype(np.float32), None)
+    kept = sp.csr_matrix((3, 5))
+    eta, tau = items[:, :2], items[:, 2:]
+    margins = [[xi @ (eta[i] * tau - tau[i] * eta).T for i in range(5)] for xi in users]
+    best = np.mean(margins, axis=2).argmax(axis=1)
+    held_out = sp.csr_matrix((np.ones(3), (np.arange(3), best)), (3, 5))
+    np.testing.assert_array_equal(module._gains(model, kept, held_out), np.ones(3))

@@ -316,3 +316,33 @@ def _product_tile(typing_context: Any, left: Any, right: Any, product: Any, row:
 
 
 product_tile = cast(Callable[[Any, Any, Any, int, int, int], None], intrinsic(_product_tile))
+
+
+def _transpose_tile(typing_context: Any, matrix: Any, written: Any, row: Any, column: Any) -> Any:
+    """Write the 8 x 8 numbers of ``matrix`` from ``[row, column]`` on to ``written``, from ``[column, row]`` on."""
+    kinds = matrix, written
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        tools, lanes, number = cast(Any, cgutils), ir.VectorType(ir.FloatType(), _LANES), arguments[2].type
+        views = [context.make_array(kinds[which])(context, builder, arguments[which]) for which in range(2)]
+
+        def pointer(which: int, first: Any, second: Any, step: int) -> Any:
+            at = [builder.add(first, ir.Constant(number, step)), second]
+            where = tools.get_item_pointer(context, builder, kinds[which], views[which], at, wraparound=False)
+            return builder.bitcast(where, lanes.as_pointer())
+
+        rows = [builder.load(pointer(0, arguments[2], arguments[3], step), align=4) for step in range(_LANES)]
+        half = _LANES // 2
+        orders = [[first + step + side for step in range(half) for side in (0, _LANES)] for first in (0, half)]
+        masks = [ir.Constant(ir.VectorType(ir.IntType(32), _LANES), order) for order in orders]
+        for _ in range(3):  # rows a and b become a0 b0 a1 b1 ...: after three times columns are rows
+            pairs = list(zip(rows[:half], rows[half:], strict=True))
+            rows = [builder.shuffle_vector(*pair, mask) for pair in pairs for mask in masks]
+        for step, made in enumerate(rows):
+            builder.store(made, pointer(1, arguments[3], arguments[2], step), align=4)
+        return context.get_dummy_value()
+
+    return types.void(matrix, written, row, column), generate
+
+
+transpose_tile = cast(Callable[[Any, Any, int, int], None], intrinsic(_transpose_tile))

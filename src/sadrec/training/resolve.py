@@ -1,18 +1,20 @@
 """Resolve settings: replace those left at None by what suits the data, and refuse given ones that have no effect."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Protocol
 
 from sadrec._core.memory import give_back
 from sadrec._core.settings import opened
 from sadrec.training.defaults import FREE_RATE, SOFTMAX, default_blocks, defaults
-from sadrec.training.settings import Kind, Loss, Settings, Solver, TrainingSettings
+from sadrec.training.settings import RIVALS_REST, Kind, Loss, Settings, Solver, TrainingSettings
 from sadrec.training.survey import MIDDLE, Survey
 from sadrec.training.variational import SWEEPS
 
 # The largest number of entries (8 bytes each) in the matrices that the variational solver holds for users and items.
 MOST_MOMENTS = 2**28
 FEW_FACTORS, FACTORS, SGD_FACTORS = 2, 8, 64
+_SURVEYED = "length", "rival_regularization"
 
 
 class Described(Protocol):
@@ -109,8 +111,8 @@ def resolve(
     no_negatives = data.kind == "comparisons" or values["order_share"] == 1
     if before is not None and before.loss == "softmax" and not no_negatives:
         values["loss"] = values["loss"] or "softmax"
-        if values["loss"] == "softmax" and values["length"] is None:
-            values["length"] = before.length
+        if values["loss"] == "softmax":
+            values |= {name: getattr(before, name) for name in _SURVEYED if values.get(name) is None}
     ordered = continues or no_negatives or values["order_share"] > 0
     loss: Loss = values["loss"] or ("pairwise" if ordered else "softmax")
     refuse_unused(stated, solver, loss, data.kind)
@@ -155,8 +157,11 @@ def resolve(
             "inside a block, and a block of a single item has none"
         )
     if loss == "softmax" and None in given_size:
-        suited = data.survey(settings, *given_size, given.get("num_threads", 0))
+        asked = replace(settings, learn_rivals=learn_rivals and not data.has_pairs)  # T learns from pairs
+        suited = data.survey(asked, *given_size, given.get("num_threads", 0))
         give_back()  # the sample that the survey looks at is as large as a model
+        if suited.rival_regularization != settings.rival_regularization:
+            origins["rival_regularization"] = "data"
         settings = Settings(**vars(settings) | suited._asdict())
     return settings
 
@@ -167,11 +172,13 @@ def as_before(
     """Fill settings left at None from the fit that is continued, whose factors and bias stay in any case.
 
     A variational fit has no penalties to continue with, and keeps fewer factors than it was given. Where another loss
-    is given, the rest of what was settled for the one before is not taken over.
+    is given, the rest of what was settled for the one before is not taken over; that T rests is so for interactions.
     """
     values = dict(given)
     if before is not None and not variational and values.get("loss") in (None, before.loss):
-        values |= {name: getattr(before, name) for name in ("length", *SOFTMAX) if values.get(name) is None}
+        of_interactions = ("rival_regularization",) if before.rival_regularization >= RIVALS_REST else ()
+        names = {"length", *SOFTMAX}.difference(of_interactions)
+        values |= {name: getattr(before, name) for name in names if values.get(name) is None}
     if values.get("bias") is None:
         values["bias"] = bias
     if values.get("factors") is None or variational:

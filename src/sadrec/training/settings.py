@@ -27,6 +27,8 @@ Solver = Literal["sgd", "variational"]
 
 MOST_ORDER_SHARE = 0.99
 """The largest order_share below 1: an epoch visits every interaction once, and 99 ordered pairs for each."""
+RIVALS_REST = 1.0
+"""The l1 with loss="softmax" from which on T stays at 1: no step moves it by more than this penalty pulls back."""
 _OF_INTERACTIONS = ("interactions",)
 _SGD = {"solver": "sgd"}
 _PAIRWISE, _SOFTMAX = {"loss": "pairwise"}, {"loss": "softmax"}
@@ -120,7 +122,8 @@ class TrainingSettings:
     rival_regularization: float | None = setting(
         None,
         Number(),
-        "l1 that holds the rival factors to 1 (the paper's w1). The larger, the more of them are exactly 1.",
+        "l1 that holds the rival factors to 1 (the paper's w1). The larger, the more of them are exactly 1; with "
+        "loss='softmax' all are from 1 on, which None takes where they do not pay.",
         search=Span(0.0001, 0.03, log=True),
         needs=_SGD,
     )

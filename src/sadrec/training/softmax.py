@@ -25,10 +25,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec._core.kernel import TILE_COLUMNS, TILE_ROWS, inlined, kernel, power_of_two, product_tile
+from sadrec._core.kernel import TILE_COLUMNS, TILE_ROWS, inlined, kernel, power_of_two, product_tile, transpose_tile
 from sadrec._core.random import advance, below, hashed, stream_key
 from sadrec._core.types import Floats
-from sadrec.training.drawn import CHUNK, Deal, Triples, claimed_cells, draw, room_for_triples
+from sadrec.training.drawn import AHEAD, CHUNK, Deal, Triples, claimed_cells, draw, fetch, room_for_triples
 from sadrec.training.factors import Factors
 from sadrec.training.step import Penalties, add_log, bias_of, pull, pull_bias, weight_of
 
@@ -54,7 +54,8 @@ class Room(NamedTuple):
     row: NDArray[np.int32]  # (positives,): which row of the products is that of a positive
     queries: Floats  # (rows, width), q
     negatives: Floats  # (negatives, width), r
-    transposed: Floats  # (width, negatives)
+    transposed: Floats  # (width, rows): q once more
+    margins: Floats  # (negatives, rows)
     shares: Floats  # (rows, negatives): margins, then learning rate times weight times share, of all its positives
     pulled: Floats  # (rows, width): shares times r
     pushed: Floats  # (negatives, width): shares times q
@@ -73,7 +74,8 @@ def room_for_chunk(positives: int, negatives: int, width: int) -> Room:
         np.zeros(positives, np.int32),
         np.zeros((rows, long), np.float32),
         np.zeros((columns, long), np.float32),
-        np.zeros((width, columns), np.float32),
+        np.zeros((long, rows), np.float32),
+        np.zeros((columns, rows), np.float32),
         np.zeros((rows, columns), np.float32),
         np.zeros((rows, long), np.float32),
         np.zeros((columns, long), np.float32),
@@ -91,15 +93,23 @@ def rounded(size: int) -> int:
 
 
 @kernel
-def multiply(left: Any, right: Any, rows: int, inner: int, product: Any) -> None:
-    """Write the product of the first ``rows`` rows of ``left`` and the first ``inner`` rows of ``right``.
+def multiply(left: Any, right: Any, rows: int, inner: int, columns: int, product: Any) -> None:
+    """Write the product of the first ``rows`` of ``left`` and the first ``columns`` of ``right``.
 
-    All arrays are made of whole tiles, and rows up to the next whole tile are written as well. The order of additions
-    is fixed, other than that of a library, which may depend on its threads.
+    All arrays are made of whole tiles, and numbers up to the next whole tile are written as well. The order of
+    additions is fixed, other than that of a library, which may depend on its threads.
     """
     for row in range(0, rows, TILE_ROWS):
-        for column in range(0, right.shape[1], TILE_COLUMNS):
+        for column in range(0, columns, TILE_COLUMNS):
             product_tile(left, right, product, row, column, inner)
+
+
+@kernel
+def transpose(matrix: Any, rows: int, columns: int, written: Any) -> None:
+    """Write the first rows and columns of a matrix, transposed, in whole tiles."""
+    for row in range(0, rows, TILE_ROWS):
+        for column in range(0, columns, TILE_ROWS):
+            transpose_tile(matrix, written, row, column)
 
 
 @kernel
@@ -120,6 +130,9 @@ def write_queries(triples: Triples, first: int, last: int, factors: Factors, l1:
     k, rows = users.shape[1], 0
     for t in range(first, last):
         u, i = triples.user[t], triples.item[t]
+        if t + AHEAD < last:
+            fetch(users[triples.user[t + AHEAD]])
+            fetch(items[triples.item[t + AHEAD]])
         xi, eta, own = users[u], items[i][:k], _ZERO
         if l1 is None:
             for h in range(k):
@@ -260,16 +273,13 @@ def put_rows_to_length(factors: Factors, length: float) -> None:
 
 
 @kernel
-def gather(items: Any, chosen: Any, room: Room) -> None:
-    """Copy the rows of the negatives, as they are and transposed."""
-    count, width = chosen.shape[0], room.transposed.shape[0]
-    for start in range(0, count, TILE_COLUMNS):  # so that whole lines of the cache are written
-        stop = min(start + TILE_COLUMNS, count)
-        for c in range(start, stop):
-            room.negatives[c, :width] = items[chosen[c], :width]
-        for h in range(width):
-            for c in range(start, stop):
-                room.transposed[h, c] = room.negatives[c, h]
+def gather(items: Any, chosen: Any, width: int, room: Room) -> None:
+    """Copy the rows of the negatives."""
+    count = chosen.shape[0]
+    for c in range(count):
+        if c + AHEAD < count:
+            fetch(items[chosen[c + AHEAD]])
+        room.negatives[c, :width] = items[chosen[c], :width]
 
 
 @kernel
@@ -380,12 +390,14 @@ def train_softmax(
                 for c in range(count):
                     slot[places[c]] = c
                     room.chosen[c] = dealt.block_items[start + places[c]]
-                gather(items, room.chosen, room)
+                gather(items, room.chosen, width, room)
                 queries = write_queries(triples, first, last, factors, penalties.l1, room)
-                multiply(room.queries, room.transposed, queries, width, room.shares)
+                transpose(room.queries, queries, width, room.transposed)
+                multiply(room.negatives, room.transposed, count, width, queries, room.margins)
+                transpose(room.margins, count, queries, room.shares)
                 total += write_all_shares(triples, first, last, block, slot, work, bias, rate, room)
-                multiply(room.shares, room.negatives, queries, count, room.pulled)
-                multiply(room.shares.T, room.queries, count, queries, room.pushed)
+                multiply(room.shares, room.negatives, queries, count, width, room.pulled)
+                multiply(room.shares.T, room.queries, count, queries, width, room.pushed)
                 update_chunk(triples, first, last, factors, penalties, rate, work.length, room)
                 for c in range(count):
                     slot[places[c]] = -1

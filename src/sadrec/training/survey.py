@@ -1,9 +1,11 @@
-"""Choose the number of factors and the length of vectors from the interactions, before a fit.
+"""Choose the number of factors, the length of vectors, and whether T is learnt, from the interactions, before a fit.
 
 The length is found by a race: models of different lengths learn two epochs on a part of the users, a tenth of whose
-interactions are held out, and rank these. After two epochs lengths are ordered as after a whole fit.
+interactions are held out, and rank these. After two epochs lengths are ordered as after a whole fit. Rivals have to win
+such a race against T at 1.
 """
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,8 +16,8 @@ from sadrec._core.types import Doubles
 from sadrec.training.drawn import Positives
 from sadrec.training.factors import Factors, initial_factors
 from sadrec.training.samplers import balance
-from sadrec.training.settings import Settings
-from sadrec.training.spectrum import decompose, factors_above_chance, start_items, start_users
+from sadrec.training.settings import RIVALS_REST, Settings
+from sadrec.training.spectrum import FEWEST_FACTORS, Spectrum, decompose, factors_above_chance, start_items, start_users
 from sadrec.training.trainer import Trainer
 
 MIDDLE, STEP = 2.0, 1.25
@@ -23,6 +25,8 @@ MIDDLE, STEP = 2.0, 1.25
 _SHORTEST, _LONGEST = -3, 4
 TOLERANCE = 0.5
 """The loss of a shorter length than the best, in its standard errors, up to which it is taken."""
+CHANCE = 2.0
+"""What rivals have to gain, in its standard errors, to be learnt."""
 HELD_OUT, EPOCHS = 0.1, 2
 USERS, JUDGED = 5000, 3000
 """A third of the users take part, or this number where that is more; the lists of at most ``JUDGED`` are judged."""
@@ -35,45 +39,68 @@ class Survey(NamedTuple):
 
     factors: int
     length: float
+    rival_regularization: float
 
 
 def survey(chosen: Any, settings: Settings, factors: int | None, length: float | None, threads: int) -> Survey:
-    """Return the number of factors that the spectrum supports, and the length that wins the race, where not given.
+    """Return the number of factors that the spectrum supports, the length that wins the race, and whether rivals pay.
 
-    ``chosen`` has a row for each user; ``settings`` are those of the fit, whose factors and length do not count.
+    What is given stays. ``chosen`` has a row for each user; ``settings`` are those of the fit, whose factors and length
+    do not count.
     """
     if factors is None:
         factors = factors_above_chance(chosen)
-    return Survey(factors, _best_length(chosen, settings, factors, threads) if length is None else length)
+    race = _Race(chosen, settings, threads)
+    if length is None:
+        length = _best_length(race, factors)
+    l1, given = settings.rival_regularization, settings.origins.get("rival_regularization") == "given"
+    if settings.learn_rivals and not (given or settings.adaptive or _rivals_pay(race, factors, length)):
+        l1 = RIVALS_REST
+    return Survey(factors, length, l1)
 
 
-def _best_length(chosen: Any, settings: Settings, factors: int, threads: int) -> float:
+class _Race:
+    """Models that learn from a part of the users, and are judged by what these chose besides."""
+
+    def __init__(self, chosen: Any, settings: Settings, threads: int):
+        users = np.random.default_rng(0).permutation(chosen.shape[0])
+        self.kept, self.held_out = _held_out(chosen[np.sort(users[: max(len(users) // 3, USERS)])])
+        self.threads = threads
+        self._settings = replace(settings, iterations=EPOCHS, order_share=0.0, adaptive=False)
+
+    def spectrum(self, factors: int) -> Spectrum:
+        """Return where models with this number of factors start."""
+        return decompose(self.kept, min(factors, *self.kept.shape))
+
+    def judged(self, spectrum: Spectrum, length: float, rivals: bool = False) -> Doubles:
+        """Return the nDCG of the lists of each user, or 0 where the model diverges; T has the last epoch."""
+        settings = replace(self._settings, factors=len(spectrum.values), length=length, learn_rivals=rivals)
+        rows = self.kept.indptr.astype(np.int64), self.kept.indices.astype(np.int32), None
+        power = settings.user_balance
+        weights = balance(np.diff(rows[0]), power).astype(np.float32) if power else None
+        users, items = self.kept.shape
+        model = initial_factors(users, items, settings.factors, 0.0, rivals, settings.bias, 0)
+        start_items(model, spectrum, slice(None), length)
+        start_users(model.users, spectrum, rows, length)
+        trainer = Trainer(model, settings, Positives(*rows, weights), num_threads=self.threads)
+        for _ in range(EPOCHS):
+            trainer.train_epoch(lambda: None)
+        return _gains(model, self.kept, self.held_out) if model.finite() else np.zeros(1)
+
+
+def _best_length(race: _Race, factors: int) -> float:
     """Climb from the middle of the ladder to the length with the best lists, then take a shorter one as good."""
-    users = np.random.default_rng(0).permutation(chosen.shape[0])
-    part = chosen[np.sort(users[: max(len(users) // 3, USERS)])]
-    kept, held_out = _held_out(part)
-    if not held_out.nnz:
+    if not race.held_out.nnz:
         return MIDDLE
-    spectrum = decompose(kept, min(factors, len(users), chosen.shape[1]))
-    values = vars(settings) | {"factors": len(spectrum.values), "learn_rivals": False, "adaptive": False}
-    values |= {"iterations": EPOCHS, "order_share": 0.0}
-    rows = kept.indptr.astype(np.int64), kept.indices.astype(np.int32), None
-    weights = balance(np.diff(rows[0]), settings.user_balance).astype(np.float32) if settings.user_balance else None
+    spectrum = race.spectrum(factors)
     gains: dict[int, Doubles] = {}
 
     def gain(step: int) -> float:
-        """Return the mean nDCG of the lists of a length; 0 beyond the ends of the ladder, and where a fit diverges."""
+        """Return the mean nDCG of the lists of a length; 0 beyond the ends of the ladder."""
         if not _SHORTEST <= step <= _LONGEST:
             return 0.0
         if step not in gains:
-            one = Settings(**values | {"length": MIDDLE * STEP**step})
-            model = initial_factors(kept.shape[0], kept.shape[1], one.factors, 0.0, False, one.bias, 0)
-            start_items(model, spectrum, slice(None), one.length)
-            start_users(model.users, spectrum, rows, one.length)
-            trainer = Trainer(model, one, Positives(*rows, weights), num_threads=threads)
-            for _ in range(EPOCHS):
-                trainer.train_epoch(lambda: None)
-            gains[step] = _gains(model, kept, held_out) if model.finite() else np.zeros(1)
+            gains[step] = race.judged(spectrum, MIDDLE * STEP**step)
         return float(gains[step].mean())
 
     best = 0
@@ -83,11 +110,23 @@ def _best_length(chosen: Any, settings: Settings, factors: int, threads: int) ->
     shorter = best
     while shorter > _SHORTEST:
         gain(shorter - 1)
-        lost = gains[best] - gains[shorter - 1]  # of each user
-        if lost.mean() > TOLERANCE * lost.std() / np.sqrt(len(lost)):
+        if _above(gains[best] - gains[shorter - 1], TOLERANCE):
             break
         shorter -= 1
     return round(MIDDLE * STEP**shorter, 3)
+
+
+def _rivals_pay(race: _Race, factors: int, length: float) -> bool:
+    """Whether lists are better with rivals than with T at 1, by more than chance; few factors show it."""
+    if not race.held_out.nnz:
+        return False
+    spectrum = race.spectrum(min(factors, FEWEST_FACTORS))
+    return _above(race.judged(spectrum, length, rivals=True) - race.judged(spectrum, length), CHANCE)
+
+
+def _above(differences: Doubles, errors: float) -> bool:
+    """Whether the mean of what users gain is above this number of its standard errors."""
+    return bool(differences.mean() > errors * differences.std() / np.sqrt(len(differences)))
 
 
 def _gains(model: Factors, kept: Any, held_out: Any) -> Doubles:
@@ -99,11 +138,13 @@ def _gains(model: Factors, kept: Any, held_out: Any) -> Doubles:
         users = np.sort(np.random.default_rng(0).permutation(users)[:JUDGED])
     discounts = 1 / np.log2(np.arange(2, _CUT + 2))
     ideal = np.cumsum(discounts)
-    gains = np.zeros(len(users))
+    gains, vectors = np.zeros(len(users)), model.eta
+    if model.tau is not None:  # margins against all items, on average
+        vectors = model.eta * model.tau.mean(axis=0) - model.tau * model.eta.mean(axis=0)
     step = max(_SCORES // kept.shape[1], 1)
     with threadpool_limits(1, "blas"):  # sums in another order have other bits
         for first in range(0, len(users), step):
-            scores = model.users[users[first : first + step]] @ model.eta.T
+            scores = model.users[users[first : first + step]] @ vectors.T
             if model.bias is not None:
                 scores += model.bias
             for row, user in enumerate(users[first : first + step].tolist()):

@@ -21,7 +21,7 @@ from sadrec.training.factors import Factors
 from sadrec.training.given import Buffers, Pairs, arrange, cells_of, rounds_of, train_given
 from sadrec.training.loop import Figures, diverged
 from sadrec.training.samplers import PairSource
-from sadrec.training.settings import Settings
+from sadrec.training.settings import RIVALS_REST, Settings
 from sadrec.training.softmax import Softmax, put_rows_to_length, train_softmax
 from sadrec.training.step import Centre, Penalties
 from sadrec.training.validation import HeldOut, validation_figures
@@ -294,11 +294,13 @@ def rate_at(settings: Settings, epoch: int, through: float) -> float:
 
 
 def rivals_rest(settings: Settings, epoch: int) -> bool:
-    """Whether T stays at 1 in this epoch: with many negatives, for the first two thirds of the fit.
+    """Whether T stays at 1 in this epoch: with many negatives, for two thirds of the fit, or all of it.
 
     Until then products are half as wide. What vectors learn without T decides what T has to add.
     """
-    return bool(settings.loss == "softmax" and not settings.adaptive and epoch < 2 * settings.iterations // 3)
+    if settings.loss != "softmax" or settings.adaptive:
+        return False
+    return settings.rival_regularization >= RIVALS_REST or epoch < 2 * settings.iterations // 3
 
 
 def penalties_of(
