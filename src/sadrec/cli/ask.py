@@ -109,7 +109,8 @@ def properties(thing: Any, *names: str) -> dict[str, Any]:
 @click.option("--keep-seen", is_flag=True, help="Do not leave out what the user has seen.")
 @click.option("--users", type=click.Path(exists=True), help="Parquet file or folder with the users for --all.")
 @click.option("--user-items", type=click.Path(exists=True),
-              help="Parquet file or folder with items to leave out by user, in place of seen items.")  # fmt: skip
+              help="Parquet file or folder (user, item) with the items to leave out for each user, instead of seen "
+                   "items.")  # fmt: skip
 @engine_options
 @quiet_option
 @titles_option
@@ -339,10 +340,10 @@ def similar_command(
 @click.command("prefer")
 @pair_question
 def prefer_command(model: Path, user: str | None, item: str, rival: str, titles: Path | None, as_json: bool) -> None:
-    """Show whether a user prefers ITEM to RIVAL, and how surely.
+    """Show how probable it is that a user prefers ITEM to RIVAL.
 
-    x is the preference, in log-odds. Models of comparisons also know its standard deviation, and the probability is
-    nearer to one half the larger that is.
+    x is the preference in log-odds. A model of comparisons also shows its standard deviation: the larger it is, the
+    closer the probability is to one half.
     """
     fitted, triple, named = load_and_parse(model, user, item, rival, titles)
     x, p, deviation = fitted.preference(**triple), fitted.probability(**triple), None

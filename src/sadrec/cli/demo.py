@@ -35,7 +35,7 @@ _WHAT = (
 @click.option("--serve", "serving", is_flag=True, help="Then serve the model, with its explorer for the browser.")
 @click.option("--port", type=click.IntRange(min=0, max=65535), default=8000, help="Port for --serve; 0: any free one.")
 def demo_command(seed: int, output: Path, serving: bool, port: int) -> None:
-    """Find cycles in the taste of simulated people, by two models."""
+    """Simulate people whose taste has cycles, and find the cycles."""
     if serving:
         from sadrec.cli.serve import check_packages
 

@@ -31,10 +31,15 @@ RECORD = "comparison.json"
 
 @click.command("evaluate")
 @model_argument
-@click.option("--train", type=a_file, help="The training data. Needed for interactions, whose seen items are left out "
-              "of the test; of comparisons it shows whether held-out ones were trained on.")  # fmt: skip
+@click.option("--train", type=a_file, help="The training data. Interactions need it: items seen in training are left "
+                                           "out of the test. For comparisons it checks that no held-out row was "
+                                           "trained on.")  # fmt: skip
 @click.option("--test", type=a_file, required=True, help="The held-out data.")
-@click.option("--top-n", type=click.IntRange(min=1), help="Judge lists of this length of all items instead.")
+@click.option(
+    "--top-n",
+    type=click.IntRange(min=1),
+    help="Measure the best N items of the whole catalogue instead (nDCG, recall, ...).",
+)
 @seed_option
 @reading_options
 @json_option
@@ -155,8 +160,8 @@ def in_ids_of(model: Any, data: Any, name: str = "the data") -> tuple[Any, int]:
 @click.option(
     "--with-bpr",
     is_flag=True,
-    help="Only SAD and BPR, the same model with all rival factors T at 1, and a sentence that says whether learning T "
-    "pays on this data; of more than 100,000 interactions a sample of users is taken.",
+    help="Compare SAD with BPR (the same model with all rival factors T at 1), and recommend one of them. Above "
+    "100,000 interactions a sample of users is taken.",
 )
 @click.option(
     "--splits",

@@ -27,13 +27,14 @@ def output_name(ctx: click.Context, param: click.Parameter, value: Path | None) 
 @click.command("leaderboard")
 @options.file_argument
 @click.option("-o", "--output", type=options.an_output, callback=output_name,
-              help="Write all of it to this file: a table (.csv, .parquet, .md), or a page (.html).")  # fmt: skip
+              help="Write the whole leaderboard to this file: a table (.csv, .parquet, .md) or a page "
+                   "(.html).")  # fmt: skip
 @click.option("--plot", type=options.an_output, help="Draw the strongest items and their match-ups to this file.")
 @click.option("--judge", "judges", multiple=True, metavar="ID",
               help="Rank for this judge; can be repeated.  [default: the average of all]")  # fmt: skip
 @click.option("--reference", multiple=True, metavar="ITEM",
               help="Measure strengths against this item; can be repeated.  [default: all items]")  # fmt: skip
-@click.option("--level", type=options.a_share, default=0.9, help="Probability content of the intervals.")
+@click.option("--level", type=options.a_share, default=0.9, help="Probability that an interval holds the true value.")
 @options.number_option(20, "How many items to print.")
 @options.quiet_option
 @options.titles_option

@@ -34,7 +34,9 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         click.echo("  ".join(padded).rstrip())
 
 
-overwrite_option = click.option("--overwrite", is_flag=True, help="Replace an output of other data or another kind.")
+overwrite_option = click.option(
+    "--overwrite", is_flag=True, help="Replace an existing OUTPUT of other data or of another kind."
+)
 
 
 def check_replacing(paths: Sequence[Path], record: Path, about: dict[str, Any], overwrite: bool) -> None:

@@ -38,7 +38,7 @@ def output_name(ctx: click.Context, param: click.Parameter, value: Path | None) 
 @options.settings_options(SamplerSettings)
 @click.option("--judge", metavar="ID", help="Rank for this judge.  [default: the average of all]")
 @options.number_option(20, "How many items to show.")
-@click.option("--level", type=float, default=0.9, help="Probability content of the intervals.")
+@click.option("--level", type=float, default=0.9, help="Probability that an interval holds the true value.")
 @click.option("--least", type=float, default=0.5, help="Smallest probability of a cycle to show.")
 @click.option("--checkpoint", type=options.a_folder, help="Folder to resume from; with -o by default "
               "OUTPUT.checkpoint, removed when the posterior is saved.")  # fmt: skip

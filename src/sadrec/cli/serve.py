@@ -10,23 +10,25 @@ from sadrec.cli.options import a_file, an_output, model_argument
 
 @click.command("serve")
 @model_argument
-@click.option("--posterior", type=a_file, help="A posterior on the same ids: intervals, and what to ask next.")
+@click.option("--posterior", type=a_file, help="A posterior of the same data: adds intervals, and what to ask next.")
 @click.option(
     "--items", "--titles", type=a_file, help="Table of the items' titles and pictures: columns item, title, picture."
 )
-@click.option("--twin", type=a_file, help="A model with T = 1 (fit --model bpr) of the same data, to compare with.")
-@click.option("--test", type=a_file, help="Held-out comparisons, to judge model and twin by.")
+@click.option(
+    "--twin", type=a_file, help="A model with T = 1 of the same data (sadrec fit --model bpr), to compare with."
+)
+@click.option("--test", type=a_file, help="Held-out comparisons, to measure the model and its twin on.")
 @click.option("--log", type=an_output, help="File to append people's answers to, for the next fit.")
 @click.option("--log-megabytes", type=click.IntRange(min=0), default=64, help="Rotate the log at this size; 0: never.")
 @click.option(
     "--keys", type=a_file, help="File of hashed API keys, which `sadrec key` makes; without it no key is needed."
 )
 @click.option(
-    "--cors", multiple=True, metavar="ORIGIN", help="An origin whose pages may ask from a browser; repeatable."
+    "--cors", multiple=True, metavar="ORIGIN", help="A web origin whose pages may call the service; can be repeated."
 )
 @click.option("--workers", type=click.IntRange(min=1, max=256), default=1, help="Processes that answer.")
-@click.option("--host", default="127.0.0.1", help="Address to listen at.")
-@click.option("--port", type=click.IntRange(min=0, max=65535), default=8000, help="Port to listen at; 0: any free one.")
+@click.option("--host", default="127.0.0.1", help="Address to listen on.")
+@click.option("--port", type=click.IntRange(min=0, max=65535), default=8000, help="Port to listen on; 0: any free one.")
 @click.option(
     "--reload-seconds",
     type=click.FloatRange(min=0),
@@ -45,8 +47,8 @@ from sadrec.cli.options import a_file, an_output, model_argument
     default=0,
     help="Connections of one address to a worker, at most; 0: any number, as behind a proxy.",
 )
-@click.option("--mmap", is_flag=True, help="Leave the model in its file, shared by all workers. It may then only be "
-              "replaced, as `sadrec fit` does, never written to.")  # fmt: skip
+@click.option("--mmap", is_flag=True, help="Leave the model in its file, shared by all workers. Replace that file as "
+                                           "a whole, as `sadrec fit` does; never write into it.")  # fmt: skip
 def serve_command(model: Path, host: str, port: int, workers: int, **options: Any) -> None:
     """Serve MODEL over HTTP, with the explorer page.
 

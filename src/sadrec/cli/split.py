@@ -26,8 +26,8 @@ from sadrec.cli.output import check_place_of_table, print_json
     "--by",
     type=click.Choice(["row", "pairing", "user", "time"]),
     default="row",
-    help="What is held out: rows at random; whole pairings of items (comparisons); one row of every user, as the paper "
-    "does; the latest rows. The last two are for interactions, and 'user' takes no --share.",
+    help="What is held out. row: random rows; pairing: all rows of some pairs of items (comparisons); user: one row "
+    "of every user, without --share (interactions); time: the latest rows (interactions).",
 )
 @seed_option
 @quiet_option

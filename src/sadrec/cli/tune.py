@@ -24,7 +24,9 @@ from sadrec.models import TrainingSettings
               help="Values of a setting to try: factors=16,32 or regularization=0.001..0.1; may be repeated. "
               "Default: the ranges in docs/settings.md.")  # fmt: skip
 @click.option("--trials", type=click.IntRange(min=1), help="How many settings to try in all.")
-@click.option("--metric", help="Such as ndcg@10, m1 or validation_log_likelihood; accuracy of comparisons.")
+@click.option(
+    "--metric", help="For example ndcg@10, m1 or validation_log_likelihood; for comparisons log_loss or accuracy."
+)
 @click.option("--folds", type=click.IntRange(min=1), default=1, help="Validation parts to average.")
 @click.option("--test", type=options.a_share, default=0.1, help="The share that is held out for validation.")
 @click.option("--rule", type=click.Choice(["best", "one-error"]), default="best",
@@ -52,7 +54,7 @@ def tune_command(
 ) -> None:
     """Choose settings of a model on a validation part of FILE.
 
-    Hold out your test data before: FILE is what may be trained on. Interrupted with Ctrl-C or killed, the same command
+    FILE is the training data: hold out your test data before. Interrupted with Ctrl-C or killed, the same command
     continues; finished trials are kept in OUTPUT.trials, so that a larger --trials adds to them.
     """
     from sadrec.evaluation import data_fingerprint, tune

@@ -52,8 +52,8 @@ class SamplerSettings:
     user_scale: Scale = setting(
         "learn",
         Learnable(),
-        "Standard deviation of the prior of users: a number (the paper's is 1), or 'learn', which gives the scale a "
-        "half-normal prior with scale 1 of its own and samples it with the rest.",
+        "Standard deviation of the prior of users: a number (the paper's is 1), or 'learn', which samples it, with a "
+        "half-normal prior of scale 1.",
     )
     item_scale: Scale = setting("learn", Learnable(), "The same for items.")
     rival_scale: Scale = setting(
@@ -62,11 +62,12 @@ class SamplerSettings:
     user_mean: Scale = setting(
         "learn",
         Learnable(-1e6),
-        "0 expects nothing of people in advance; 1 expects them to agree, each differing from all by user_scale; "
-        "'learn' gives every factor a mean of its own, N(0, 1) in advance.",
+        "Prior mean of the users' factors: 0, or 1 (people agree, up to user_scale), or 'learn' (each factor has a "
+        "mean "
+        "of its own, with the prior N(0, 1)).",
     )
     rival_mean: float = setting(
-        1.0, Number(0, 1e6), "1 expects tau to be 1, as the paper's penalty does; 0 is what its appendix writes."
+        1.0, Number(0, 1e6), "Prior mean of tau: 1, as in the paper's penalty, or 0, as in its appendix."
     )
     bias: bool = setting(
         True,

@@ -143,7 +143,7 @@ class TrainingSettings:
     solver: Solver | None = setting(
         None,
         OneOf("sgd", "variational"),
-        "'variational' learns from comparisons how much to shrink, and how sure it is; 'sgd' takes the given "
+        "'variational' (comparisons) learns the amount of shrinkage and the uncertainty; 'sgd' uses the given "
         "penalties. None: 'variational' for comparisons, unless a fitted model is continued or the data has too many "
         "users or items; 'sgd' for interactions.",
         search={"comparisons": ("variational", "sgd")},
