@@ -123,7 +123,7 @@ IN_PYTHON = {
         lambda *_: SAD().fit(np.array([[0, 3, 1], [1, 0, 3], [3, 1, 0]])), r"fit\(Comparisons\.from_wins\(matrix\)\)",
         lambda *_: SAD().fit(Comparisons.from_wins(np.array([[0, 3, 1], [1, 0, 3], [3, 1, 0]])), **ANEW)),
     "no times": (
-        lambda *_: RATINGS.leave_last_out(), "use split or leave_one_out",
+        lambda *_: RATINGS.split_by_time(), "use split or leave_one_out",
         lambda *_: (RATINGS.split(test=0.4), RATINGS.leave_one_out())),
     "a mapping of titles": (
         lambda *_: Items(pl.DataFrame({"item": [1], "title": ["x"]})), r"Items\.from_frame",

@@ -38,7 +38,6 @@ def by_time(data: Interactions, **cut: object) -> tuple[Interactions, Interactio
 SPLITS: dict[str, Split] = {
     "leave_one_out": lambda data, seed: data.leave_one_out(seed),
     "split": lambda data, seed: data.split(0.3, seed),
-    "leave_last_out": lambda data, seed: data.leave_last_out(seed),
     "split_by_time": lambda data, seed: by_time(data, test=0.3),
     "at": lambda data, seed: by_time(data, at=2),
     "user_folds": lambda data, seed: next(iter(data.user_folds(2, seed))),
@@ -83,22 +82,6 @@ def test_each_interaction_of_a_user_is_left_out_equally_often() -> None:
     counts = np.bincount(drawn, minlength=4)
     # Chi-square with 3 degrees of freedom is above 16.3 once in a thousand.
     assert ((counts - 500) ** 2 / 500).sum() < 16.3
-
-
-@settings(deadline=None, max_examples=50)
-@given(interactions(), st.integers(0, 5))
-def test_the_last_out_is_the_latest(data: Interactions, seed: int) -> None:
-    train, held_out = data.leave_last_out(seed)
-    latest = data.to_frame().group_by("user").agg(pl.col("timestamp").max(), pl.len()).filter(pl.col("len") >= 2)
-    times = held_out.to_frame().select("user", "timestamp").sort("user")
-    assert times.rows() == latest.select("user", "timestamp").sort("user").rows()
-    assert len(train) + len(held_out) == len(data)
-
-
-def test_equal_times_are_drawn_among() -> None:
-    data = Interactions.from_frame(pl.DataFrame({"user": [1] * 3, "item": [1, 2, 3], "timestamp": [5, 9, 9]}))
-    drawn = {int(data.leave_last_out(seed)[1].matrix.indices[0]) for seed in range(30)}
-    assert drawn == {1, 2}
 
 
 @given(st.integers(1, 300), st.floats(0.01, 0.99), st.integers(0, 9))
@@ -195,10 +178,8 @@ def test_a_number_of_folds_that_cannot_be_is_refused(k: int) -> None:
 
 
 def test_splits_by_time_need_times() -> None:
-    data = Interactions.from_csr(np.eye(3))
-    for split in (data.leave_last_out, data.split_by_time):
-        with pytest.raises(ValueError, match="have no timestamps"):
-            split()
+    with pytest.raises(ValueError, match="have no timestamps"):
+        Interactions.from_csr(np.eye(3)).split_by_time()
 
 
 def test_a_cut_of_another_kind_than_the_times_is_refused() -> None:

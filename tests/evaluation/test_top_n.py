@@ -35,7 +35,6 @@ def by_hand(table, train, test, n):
         ideal = sum(1 / math.log2(p + 2) for p in range(min(n, relevant)))
         ap = sum(sum(hits[: p + 1]) / (p + 1) for p, h in enumerate(hits) if h) / min(n, relevant)
         own = popularity[seen[u]].mean() if seen[u].any() else math.nan
-        arp = popularity[ranked].mean()
         rows.append(
             {
                 "ndcg": dcg / ideal,
@@ -44,15 +43,11 @@ def by_hand(table, train, test, n):
                 "hit_rate": float(any(hits)),
                 "mrr": 1 / (hits.index(True) + 1) if any(hits) else 0.0,
                 "map": ap,
-                "novelty": np.mean([-math.log2(max(popularity[i], 1) / users) for i in ranked]),
-                "popularity_bias": (arp - own) / own,
-                "mean_popularity": arp,
+                "popularity_bias": (popularity[ranked].mean() - own) / own,
             }
         )
     figures = {name: np.nanmean([r[name] for r in rows]) for name in rows[0]}
     figures["coverage"] = np.count_nonzero(shown) / items
-    differences = np.abs(shown[:, None] - shown[None, :]).sum()
-    figures["gini"] = differences / (2 * items * shown.sum())
     return figures
 
 

@@ -380,7 +380,7 @@ def test_scorers_compute_what_they_are_named_after(ratings):
         with pytest.raises(ValueError, match="cannot tune"):
             Scorer(bad, ratings)
     with pytest.raises(ValueError, match="neither better nor worse"):
-        Scorer("novelty@10", ratings)
+        Scorer("popularity_bias@10", ratings)
 
 
 def test_the_best_point_wins_whichever_way_is_better(ratings):

@@ -16,8 +16,7 @@ def number_ids(
     """Number ids from position ``start`` on, in the order in which they first occur.
 
     ``slots`` and ``numbers`` are a hash table (open addressing, its size a power of two, a free slot has the number
-    -1); ``known`` lists the ids by number. Stops where ``known`` is full; returns how many ids are known and where it
-    stopped.
+    -1); ``stored`` lists the ids by number. Stops where it is full; returns the number of ids and where it stopped.
     """
     mask = slots.shape[0] - 1
     for place in range(start, values.shape[0]):

@@ -222,13 +222,6 @@ class Interactions(OfUsersAndItems):
         """Hold out a share of all interactions, at random; train and test both have the whole's shape."""
         return self._divide(splits.hold_out_share(len(self), test, seed))
 
-    def leave_last_out(self, seed: int = 0) -> tuple["Interactions", "Interactions"]:
-        """Hold out the latest interaction of every user who has at least two.
-
-        Among equally late ones of a user, one is drawn with ``seed``.
-        """
-        return self._divide(splits.hold_out_last(self.matrix.indptr, self._times(), seed))
-
     def split_by_time(self, at: Any = None, test: float = 0.2) -> tuple["Interactions", "Interactions"]:
         """Hold out everything from the time ``at`` on, or, without it, the latest share ``test``.
 

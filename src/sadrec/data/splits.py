@@ -26,23 +26,6 @@ def hold_out_one(indptr: NDArray[Any], seed: int) -> Mask:
     return mask
 
 
-def hold_out_last(indptr: NDArray[Any], timestamps: NDArray[Any], seed: int) -> Mask:
-    """The latest entry of every row that has at least two; among equally late ones, one at random."""
-    mask = np.zeros(int(indptr[-1]), dtype=np.bool_)
-    if not len(mask):
-        return mask
-    sizes = np.diff(indptr)
-    filled = sizes > 0
-    latest = np.empty(len(sizes), dtype=timestamps.dtype)
-    latest[filled] = np.maximum.reduceat(timestamps, indptr[:-1][filled])
-    candidates = np.flatnonzero(timestamps == np.repeat(latest, sizes))
-    begins = np.searchsorted(candidates, indptr)
-    drawn = (generator(seed).random(len(sizes)) * np.diff(begins)).astype(np.int64)
-    several = sizes >= 2
-    mask[candidates[(begins[:-1] + drawn)[several]]] = True
-    return mask
-
-
 def hold_out_share(count: int, test: float, seed: int) -> Mask:
     """Exactly ``round(test * count)`` of ``count`` entries, every such set equally likely."""
     from sadrec.data._kernels import draw_exactly

@@ -24,7 +24,7 @@ _LIST_MEASURES: Mapping[str, Callable[[Hits], Doubles]] = {
     "mrr": lists.mrr,
     "map": lists.average_precision,
 }
-TOP_N_MEASURES = (*_LIST_MEASURES, "coverage", "novelty", "popularity_bias", "mean_popularity", "gini")
+TOP_N_MEASURES = (*_LIST_MEASURES, "coverage", "popularity_bias")
 
 
 def evaluate_top_n(
@@ -58,8 +58,8 @@ def evaluate_top_n(
     Returns
     -------
     Evaluation
-        ``ndcg``, ``recall``, ``precision``, ``hit_rate``, ``mrr``, ``map``, ``coverage``, ``novelty``,
-        ``popularity_bias``, ``mean_popularity`` and ``gini``; with several N each key ends in ``@N``. Standard errors
+        ``ndcg``, ``recall``, ``precision``, ``hit_rate``, ``mrr``, ``map``, ``coverage`` and ``popularity_bias``; with
+        several N each key ends in ``@N``. Standard errors
         over users are in ``.errors``.
 
     Examples
@@ -93,19 +93,15 @@ def evaluate_top_n(
     for n in lengths:
         suffix = "" if isinstance(N, int | np.integer) else f"@{n}"
         hits = everything.first(n)
-        exposure = hits.exposure(train.matrix.shape[1])
         values = {name: measure(hits) for name, measure in _LIST_MEASURES.items()}
-        values["novelty"] = lists.novelty(hits, plan.popularity, train.matrix.shape[0])
         values["popularity_bias"] = lists.popularity_bias(hits, plan.popularity, own)
-        values["mean_popularity"] = lists.mean_popularity(hits, plan.popularity)
         for name in TOP_N_MEASURES:
             key = name + suffix
             if name in values:
                 per_user[key] = values[name]
                 figures[key], errors[key], counts[key] = mean_and_error(values[name])
             else:
-                figures[key] = lists.coverage(exposure) if name == "coverage" else lists.gini(exposure)
-                counts[key] = len(rows)
+                figures[key], counts[key] = lists.coverage(hits.exposure(train.matrix.shape[1])), len(rows)
     return Evaluation(figures, errors, counts, train.users[rows], per_user)
 
 

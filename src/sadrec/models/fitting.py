@@ -1,4 +1,4 @@
-"""Fit a model: resolve the settings, train here or by an engine, and return the new state."""
+"""Fit a model: resolve the settings, train here or by an engine, and keep the new state."""
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -215,7 +215,7 @@ def _epochs(
 def train_on_files(
     model: "SAD", engine: Engine, files: ParquetFiles, comparisons: Comparisons | None, options: Options
 ) -> None:
-    """Have an engine read files and train; return the state, or that of the file it has written."""
+    """Have an engine read files and train a model."""
     shared = engine.read(files, comparisons)
     try:
         if shared.shape[1] < 2:

@@ -289,7 +289,7 @@ def _checked_weights(weights: Any, data: Interactions) -> Floats:
     return numbers(array, "weights", 0.0)
 
 
-# -- the memory of a fit besides its data, estimated from the settings before anything is allocated --------------------
+# -- the memory of a fit in addition to its data, estimated from the settings before anything is allocated -------------
 
 
 def check_size(data: TrainingData, settings: Settings, threads: int) -> None:
@@ -301,7 +301,7 @@ def check_size(data: TrainingData, settings: Settings, threads: int) -> None:
 
 
 def bytes_needed(data: TrainingData, settings: Settings, threads: int) -> dict[str, int]:
-    """Return the peak memory of a fit in bytes: by setting, and for arrays besides the data."""
+    """Return the peak memory of a fit in bytes: by setting, and for arrays in addition to the data."""
     users, items, k = len(data.users), len(data.items), settings.factors
     if settings.solver == "variational":
         moments = (k + 1) ** 2 * (users + 4 * items)

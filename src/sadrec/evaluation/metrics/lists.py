@@ -134,37 +134,6 @@ def average_precision(hits: Hits) -> Doubles:
     return np.asarray((hits.hit * precision_at).sum(axis=1) / np.minimum(hits.relevant, hits.length))
 
 
-def novelty(hits: Hits, popularity: NDArray[Any], users: int) -> Doubles:
-    r"""Mean self-information of the recommended items in bits, per user.
-
-    .. math:: \frac{1}{|R_u|} \sum_{i \in R_u} -\log_2 \frac{\max(c_i, 1)}{n}
-
-    where c_i of the n users met item i in training; an item nobody met counts as met by one. Higher is less popular.
-    Source: Zhou et al., PNAS 107(10), 2010.
-
-    Examples
-    --------
-    >>> novelty(Hits(np.ones((1, 2), bool), np.array([2]), np.array([[0, 1]])), np.array([8, 2]), users=8)
-    array([1.])
-    """
-    return hits.mean_over_list(-np.log2(np.maximum(popularity, 1) / users))
-
-
-def mean_popularity(hits: Hits, popularity: NDArray[Any]) -> Doubles:
-    r"""Mean number of training interactions of the recommended items, per user (ARP).
-
-    .. math:: \frac{1}{|R_u|} \sum_{i \in R_u} c_i
-
-    Source: Yin et al., "Challenging the long tail recommendation", VLDB 2012.
-
-    Examples
-    --------
-    >>> mean_popularity(Hits(np.ones((1, 2), bool), np.array([2]), np.array([[0, 1]])), np.array([8, 2]))
-    array([5.])
-    """
-    return hits.mean_over_list(popularity)
-
-
 def popularity_bias(hits: Hits, popularity: NDArray[Any], own: NDArray[Any]) -> Doubles:
     r"""Relative difference in popularity of what is recommended and what the user met in training, per user.
 
@@ -181,7 +150,7 @@ def popularity_bias(hits: Hits, popularity: NDArray[Any], own: NDArray[Any]) -> 
     array([0.25])
     """
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(mean_popularity(hits, popularity) / own - 1.0)
+        return np.asarray(hits.mean_over_list(popularity) / own - 1.0)
 
 
 def coverage(exposure: NDArray[Any]) -> float:
@@ -198,23 +167,3 @@ def coverage(exposure: NDArray[Any]) -> float:
     0.5
     """
     return float(np.count_nonzero(exposure) / max(1, len(exposure)))
-
-
-def gini(exposure: NDArray[Any]) -> float:
-    r"""Gini index of how often items are recommended: 0 when all alike, towards 1 when few items take all places.
-
-    .. math:: \frac{\sum_{i=1}^m (2 i - m - 1) e_{(i)}}{m \sum_i e_i}, \qquad e_{(1)} \le \dots \le e_{(m)}
-
-    ``exposure`` says how often each item of the catalogue is recommended. Source: Fleder and Hosanagar,
-    Management Science 55(5), 2009.
-
-    Examples
-    --------
-    >>> gini(np.array([2, 2, 2])), gini(np.array([0, 0, 0, 8]))
-    (0.0, 0.75)
-    """
-    total = float(exposure.sum())
-    if total == 0:
-        return float("nan")
-    m = len(exposure)
-    return float((2 * np.arange(1, m + 1) - m - 1) @ np.sort(exposure) / (m * total))
