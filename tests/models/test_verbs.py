@@ -220,8 +220,8 @@ def test_the_matrix_given_stays_as_it_is(fitted):
     [
         (lambda m: m.rank("ann", "rock"), "items must be a sequence of ids, not 'rock': put a single id into a list"),
         (lambda m: m.rank("ann", reference="rock"), "reference must be a sequence of ids, not 'rock'"),
-        (lambda m: m.rank("ann", reference="liked"), "user 'ann' was seen with nothing to compare with"),
-        (lambda m: m.rank("ann", method="liked"), "user 'ann' was seen with nothing to compare with"),
+        (lambda m: m.rank("ann", reference="liked"), "user 'ann' has no liked items to compare with"),
+        (lambda m: m.rank("ann", method="liked"), "user 'ann' has no liked items to compare with"),
         (lambda m: m.rank("ann", method="wins", reference=["rock"]), "leave it out for 'wins'"),
         (lambda m: m.rank(["ann"]), r"user must be one id, not \['ann'\]"),
         (lambda m: m.cycles(["ann", "bob"]), r"user must be one id, not \['ann', 'bob'\]"),

@@ -51,7 +51,7 @@ def test_margins_scores_and_ranks_are_posterior_means(posterior):
     assert posterior.rank("up", ["b", "c"], reference=["e"]).scores[0] == pytest.approx(x[[1, 2], 4].max(), abs=1e-5)
     for method in ("wins", "markov", "nash"):
         assert len(posterior.rank("round", method=method)) == 5
-    with pytest.raises(ValueError, match="seen with nothing"):
+    with pytest.raises(ValueError, match="no liked items to compare with"):
         posterior.rank("up", method="liked")
 
 

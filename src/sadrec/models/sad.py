@@ -421,7 +421,7 @@ class SAD(TrainingSettings, Estimator):
         if method == "liked" or against_liked:
             liked = state.liked_by(row if belief is state.belief else None)
             if not liked.size:
-                raise ValueError(f"user {user!r} was seen with nothing to compare with: use method='margin' alone")
+                raise ValueError(f"user {user!r} has no liked items to compare with: use method='margin'")
         if reference is not None:
             against = liked if against_liked else ids.several(reference, "reference")
         labels = ids.array if rows is None else ids.array[rows]
