@@ -17,7 +17,6 @@ from sadrec.cli.options import (
     number_option,
     parse_id,
     parse_item,
-    parse_user,
     quiet_option,
     read_titles,
     titles_option,
@@ -60,7 +59,7 @@ def load_and_parse(
     pair = (parse_item(fitted.state.items, text, titles) for text in (item, rival))
     return (
         fitted,
-        dict(zip(("user", "item", "rival"), (parse_user(fitted.state.users, user), *pair), strict=True)),
+        dict(zip(("user", "item", "rival"), (parse_id(fitted.state.users, user), *pair), strict=True)),
         titles,
     )
 
@@ -171,7 +170,7 @@ def recommend_command(
         else:
             click.echo(f"the best {N} items for {count:,} users written to {path}")
         return
-    who = parse_user(fitted.state.users, user)
+    who = parse_id(fitted.state.users, user)
     if groups:
         from sadrec.ranking import recommend_groups
 
@@ -249,7 +248,7 @@ def cycles_command(
         check_place_of_picture(plot)
     fitted = load(model)
     named = read_titles(titles, fitted.state.items)
-    who = parse_user(fitted.state.users, user)
+    who = parse_id(fitted.state.users, user)
     cycles, triads = fitted.cycles(who, N, minimum=minimum), cyclic_triads(fitted.tournament(who, N=N), 0)
     share = fitted.intransitivity(who)
     if plot is not None:
@@ -330,7 +329,7 @@ def similar_command(
     if item is not None:
         kind, (ids, cosines) = "item", fitted.similar_items(parse_item(fitted.state.items, item, named), N)
     else:
-        kind, (ids, cosines) = "user", fitted.similar_users(parse_id(fitted.state.users, str(user)), N)
+        kind, (ids, cosines) = "user", fitted.similar_users(parse_id(fitted.state.users, user), N)
     if as_json:
         print_json(with_titles({"ids": ids, "cosines": cosines}, ids, named))
     else:

@@ -9,7 +9,14 @@ import click
 
 from sadrec._core.words import one_line
 from sadrec.cli import options
-from sadrec.cli.output import check_place_of_model, overwrite_option, print_json, print_table, resumable
+from sadrec.cli.output import (
+    check_place_of_model,
+    discarded_when_done,
+    overwrite_option,
+    print_json,
+    print_table,
+    resumable,
+)
 from sadrec.models import TrainingSettings
 
 
@@ -75,9 +82,8 @@ def fit_command(
     from dataclasses import replace
 
     from sadrec import Interactions
-    from sadrec._core.record import discard
     from sadrec.data import NothingLearnt
-    from sadrec.models import DivergedError, checkpoints_in
+    from sadrec.models import checkpoints_in
 
     file, elsewhere = files[0], engine is not None
     estimator = new_model(model, settings, settings_file)
@@ -120,8 +126,11 @@ def fit_command(
             speed["updates_per_second"] = updates
 
     try:
-        with resumable(folder), warnings.catch_warnings():
-            warnings.simplefilter("error", NothingLearnt)
+        with (
+            discarded_when_done(None if checkpoint else folder),
+            resumable(folder),
+            warnings.catch_warnings(action="error", category=NothingLearnt),
+        ):
             estimator.fit(
                 data,
                 callbacks=[note],
@@ -133,23 +142,12 @@ def fit_command(
                 engine=engine,
                 **extra,
             )
+            if not elsewhere:
+                estimator.save(output)
     except NothingLearnt as error:
-        if checkpoint is None:
-            discard(folder)
         raise ValueError(
             f"{file}: {error}; no model is written: add users, or items that some users did not touch"
         ) from None
-    except DivergedError:
-        if checkpoint is None:  # other settings could not use the folder
-            discard(folder)
-        raise
-    finally:
-        if checkpoint is None and not checkpoints_in(folder):
-            discard(folder)
-    if not elsewhere:
-        estimator.save(output)
-    if checkpoint is None:
-        discard(folder)
     epoch, figures = kept_epoch(estimator.state.history, estimator.settings.solver)
     figures = {**figures, **speed}
     if as_json:

@@ -102,10 +102,12 @@ def spelled(name: str) -> str:
     return f"--{ {'random_state': 'seed', 'num_threads': 'threads'}.get(name, name).replace('_', '-') }"
 
 
-def parse_id(ids: Any, text: str) -> Any:
-    """Parse an id: text, or a whole number, a number or a date where the ids are such."""
+def parse_id(ids: Any, text: str | None) -> Any:
+    """Parse an id: text, or a whole number, a number or a date where the ids are such; None stays None."""
     import numpy as np
 
+    if text is None:
+        return None
     whole = (int, "whole number")
     kinds = {"i": whole, "u": whole, "f": (float, "number"), "M": (np.datetime64, "date")}
     convert, name = kinds.get(ids.array.dtype.kind, (str, "text"))
@@ -114,11 +116,6 @@ def parse_id(ids: Any, text: str) -> Any:
     except ValueError:
         example = f", such as {ids.array[0]}" if len(ids) else ""
         raise click.BadParameter(f"{text!r} is not a {name}, but the {ids.what}s are{example}") from None
-
-
-def parse_user(ids: Any, text: str | None) -> Any:
-    """Turn the text of a user's id into the id; None is the only user, or the average of all."""
-    return None if text is None else parse_id(ids, text)
 
 
 def read_titles(path: Path | None, ids: Any) -> Mapping[Any, str]:

@@ -139,6 +139,23 @@ def without_panics() -> Iterator[None]:
 
 
 @contextmanager
+def discarded_when_done(folder: Path | None) -> Iterator[None]:
+    """Remove a folder of checkpoints when the work is done, or when nothing can go on from it."""
+    from sadrec._core.record import discard
+    from sadrec.data import NothingLearnt
+    from sadrec.models import DivergedError, checkpoints_in
+
+    try:
+        yield
+    except BaseException as error:  # after a divergence, other settings cannot go on
+        if folder is not None and (isinstance(error, NothingLearnt | DivergedError) or not checkpoints_in(folder)):
+            discard(folder)
+        raise
+    if folder is not None:
+        discard(folder)
+
+
+@contextmanager
 def resumable(output: Path | None) -> Iterator[None]:
     """Turn Ctrl-C into a message that says how to continue, or, without a folder, that nothing was kept."""
     try:

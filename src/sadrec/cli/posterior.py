@@ -11,7 +11,7 @@ from sadrec._core.words import one_line, titled
 from sadrec.cli import options
 from sadrec.cli.ask import with_titles
 from sadrec.cli.fit import new_model
-from sadrec.cli.output import check_place_of_model, overwrite_option, print_json, print_table
+from sadrec.cli.output import check_place_of_model, discarded_when_done, overwrite_option, print_json, print_table
 from sadrec.posterior import SamplerSettings
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def posterior_command(
     check.share(level, "level", inside=True)
     check.share(least, "least")
     users, items = (data.state.users, data.state.items) if saved else (data.user_ids, data.item_ids)
-    who = None if judge is None else options.parse_id(users, judge)
+    who = options.parse_id(users, judge)
     if who is not None:
         users.positions(who)
     named = options.read_titles(titles, items)
@@ -110,33 +110,25 @@ def _fit(
 ) -> "GibbsSAD":
     """Sample, with checkpoints if a folder is given."""
     from sadrec._core.memory import size
-    from sadrec._core.record import discard
 
     if not quiet:
         need = model.memory(data)
         click.echo(f"Memory: {size(need['draws'])} for the draws, {size(need['running'])} while running.", err=True)
-    folder = checkpoint
-    if folder is None and output is not None:
-        folder = output.with_name(f"{output.name}.checkpoint")
-    try:
-        model.fit(data, show_progress=not quiet, checkpoint=folder, checkpoint_seconds=5)
-    except KeyboardInterrupt:
-        if folder is not None:
-            click.echo(
-                f"Interrupted; the draws so far are in {folder}. Run the same command again to continue.", err=True
-            )
-            raise SystemExit(130) from None
-        if not model.is_fitted:
-            raise
-        click.echo("Interrupted; this is what the draws so far say.", err=True)
-    except BaseException:
-        if checkpoint is None and folder is not None and not any(folder.glob("[!.]*")):  # a lock is no result
-            discard(folder)
-        raise
-    if output is not None:
-        model.save(output)
-        if checkpoint is None and folder is not None:
-            discard(folder)
+    folder = checkpoint or (output and output.with_name(f"{output.name}.checkpoint"))
+    with discarded_when_done(None if checkpoint else folder):
+        try:
+            model.fit(data, show_progress=not quiet, checkpoint=folder, checkpoint_seconds=5)
+        except KeyboardInterrupt:
+            if folder is not None:
+                click.echo(
+                    f"Interrupted; the draws so far are in {folder}. Run the same command again to continue.", err=True
+                )
+                raise SystemExit(130) from None
+            if not model.is_fitted:
+                raise
+            click.echo("Interrupted; this is what the draws so far say.", err=True)
+        if output is not None:
+            model.save(output)
     return model
 
 

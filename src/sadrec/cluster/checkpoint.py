@@ -8,8 +8,8 @@ import logging
 import socket
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -89,13 +89,8 @@ class Shards:
         content = plain({"format": FORMAT, "identity": self._identity, **{name: values[name] for name in _VALUES}})
         content["digest"] = _digest(content)
         name = f"epoch-{epoch:06d}.manifest"
-        if _on_a_disk(system):
-            write_whole(f"{path}/{name}", json.dumps(content))
-        else:
-            with tempfile.TemporaryDirectory() as here:
-                (Path(here) / name).write_text(json.dumps(content))
-                system.put_file(str(Path(here) / name), f"{path}/.{name}")
-            system.mv(f"{path}/.{name}", f"{path}/{name}")
+        with _written(system, path, name) as file:
+            write_whole(file, json.dumps(content))
         kept: dict[str, list[str]] = {}
         for entry in reversed(self._manifests()):
             there = self._read(entry) if len(kept) < 2 else None
@@ -105,7 +100,7 @@ class Shards:
         for entry in system.ls(path, detail=False):
             last = str(entry).rsplit("/", 1)[-1]
             old = last.startswith("epoch-") and last.endswith((".manifest", ".rows")) and last not in wanted
-            cut = last.startswith(".epoch-") and last.endswith((".manifest", ".part"))  # what a kill has left
+            cut = last.startswith(".epoch-") and last.endswith((".manifest", ".rows", ".part"))  # what a kill has left
             if old or cut:
                 system.rm_file(entry)
         self._last = time.monotonic()
@@ -201,17 +196,23 @@ def file_system(folder: str) -> tuple[Any, str]:
     return system, str(path).rstrip("/")
 
 
+@contextmanager
+def _written(system: Any, path: str, name: str) -> Iterator[Path]:
+    """Yield the path to write a file at, which goes to the folder under its name when it is whole."""
+    if _on_a_disk(system):
+        yield Path(path) / name
+        return
+    with tempfile.TemporaryDirectory() as here:
+        yield Path(here) / name
+        system.put_file(str(Path(here) / name), f"{path}/.{name}")
+    system.mv(f"{path}/.{name}", f"{path}/{name}")
+
+
 def write_rows(folder: str, name: str, rows: ParameterRows) -> str:
     """Write the rows of one worker and return their checksum."""
-    system, path = file_system(folder)
     arrays = {part: array for part, array in rows._asdict().items() if array is not None}
-    if _on_a_disk(system):
-        write_arrays(Path(path) / name, arrays, {"kind": _KIND, "format": FORMAT})
-        return checksum_of(Path(path) / name)
-    with tempfile.TemporaryDirectory() as here:
-        file = Path(here) / "rows"
+    with _written(*file_system(folder), name) as file:
         write_arrays(file, arrays, {"kind": _KIND, "format": FORMAT})
-        system.put_file(str(file), f"{path}/{name}")
         return checksum_of(file)
 
 

@@ -62,47 +62,32 @@ def write_parts(
     task = ray().remote(num_cpus=threads, max_retries=0)(write_part)
     losses: Counter[int] = Counter()
     running: dict[Any, ExportPart] = {}
-
-    def start(part: ExportPart) -> None:
-        running[task.remote(work, part, threads)] = part
-
+    left, again = iter(parts), list[ExportPart]()
     try:
-        for part in parts:
-            start(part)
-            if len(running) >= workers:
-                _one_done(running, start, done, losses)
-        while running:
-            _one_done(running, start, done, losses)
+        while True:
+            while len(running) < workers and (part := again.pop() if again else next(left, None)) is not None:
+                running[task.remote(work, part, threads)] = part
+            if not running:
+                return
+            (reference, *_), _ = ray().wait(list(running), num_returns=1)
+            part = running.pop(reference)
+            try:
+                written = ray().get(reference)
+            except ray().exceptions.RayError as error:
+                cause = cause_of(error)
+                if not isinstance(cause, Lost):
+                    raise cause from error
+                losses[part.number] += 1
+                if losses[part.number] > MOST_LOSSES:
+                    raise RuntimeError(
+                        f"{losses[part.number]} workers were lost at {part.name} ({cause}): see the logs of Ray for "
+                        "what ended them"
+                    ) from error
+                logger.warning("%s was lost with its worker (%s); trying again", part.name, cause)
+                again.append(part)
+            else:
+                done(written)
     finally:
         for reference in running:
             with suppress(Exception):
                 ray().cancel(reference, force=True)
-
-
-def _one_done(
-    running: dict[Any, ExportPart],
-    start: Callable[[ExportPart], None],
-    done: Callable[[Written], object],
-    losses: Counter[int],
-) -> None:
-    """Wait until a part is written; start those again whose workers are lost."""
-    while running:
-        (reference, *_), _ = ray().wait(list(running), num_returns=1)
-        part = running.pop(reference)
-        try:
-            written = ray().get(reference)
-        except ray().exceptions.RayError as error:
-            cause = cause_of(error)
-            if not isinstance(cause, Lost):
-                raise cause from error
-            losses[part.number] += 1
-            if losses[part.number] > MOST_LOSSES:
-                raise RuntimeError(
-                    f"{losses[part.number]} workers were lost at {part.name} ({cause}): see the logs of Ray for what "
-                    "ended them"
-                ) from error
-            logger.warning("%s was lost with its worker (%s); trying again", part.name, cause)
-            start(part)
-            continue
-        done(written)
-        return

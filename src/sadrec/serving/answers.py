@@ -322,12 +322,9 @@ class ArenaAnswer(ModelAnswer):
     unexplained: float
 
 
-class NemesisAnswer(ModelAnswer):
+class NemesisAnswer(ModelAnswer, Item):
     """The items that beat an item, for the most users first."""
 
-    item: Any
-    title: str | None = None
-    picture: str | None = None
     popularity: float
     place: int = Field(description="Its place by popularity, from 1.")
     users: int = Field(description="How many users were asked.")
@@ -380,12 +377,9 @@ class SearchAnswer(ModelAnswer):
     items: list[Item]
 
 
-class ItemAnswer(ModelAnswer):
+class ItemAnswer(ModelAnswer, Item):
     """One item."""
 
-    item: Any
-    title: str | None = None
-    picture: str | None = None
     popularity: float
     cold: bool = Field(False, description="Whether it is known by its features alone.")
 

@@ -3,6 +3,9 @@
 - SIGTERM, SIGINT: workers answer the requests they have, ask their clients to leave, and end.
 - SIGHUP: worker by worker, a new one is started, and when it is ready, the old one ends.
 - A worker that died is replaced.
+
+uvicorn's own supervisor cannot do it: its workers close idle connections at once, so that under load each replacement
+loses requests that are on their way, and it waits without end for a worker that does not end.
 """
 
 import asyncio
