@@ -481,10 +481,10 @@ def test_a_disk_that_does_not_answer_holds_up_nobody(folder, tmp_path, monkeypat
 
 def test_whoever_looks_at_files_ends_when_the_service_does():
     """A cancellation that met the end of a look was lost, and the service waited for it."""
-    from sadrec.serving.reload import again_and_again, aside
+    from sadrec.serving.reload import in_thread, repeatedly
 
     async def ended(delay):
-        watching = asyncio.create_task(again_and_again(lambda: aside(lambda: None, 10), 0.0001))
+        watching = asyncio.create_task(repeatedly(lambda: in_thread(lambda: None, 10), 0.0001))
         await asyncio.sleep(delay)
         watching.cancel()
         await asyncio.wait([watching], timeout=10)

@@ -92,7 +92,7 @@ class Loaded:
 
     # -- users and items of questions ---------------------------------------------------------------------------------
 
-    def user(self, given: Any) -> Any:
+    def user_id(self, given: Any) -> Any:
         """Return a user's id as the model has it; the error for an unknown one names the remedy."""
         ids = self.model.state.users
         try:
@@ -115,7 +115,7 @@ class Loaded:
             return given
         return number if math.isfinite(number) else given
 
-    def some(self, given: Sequence[Any]) -> list[Any]:
+    def item_ids(self, given: Sequence[Any]) -> list[Any]:
         """Return items' ids as the model has them; raise on unknown ones."""
         ids = self.model.state.items
         items = [as_id(ids, one) for one in given]
@@ -123,9 +123,9 @@ class Loaded:
             ids.positions(items)  # raises for an unknown one
         return items
 
-    def distinct(self, given: Sequence[Any]) -> list[Any]:
+    def distinct_item_ids(self, given: Sequence[Any]) -> list[Any]:
         """Return items' ids as the model has them; raise on unknown ones, and if one is given twice."""
-        items = self.some(given)
+        items = self.item_ids(given)
         if len(set(items)) < len(items):
             twice = next(one for one in items if items.count(one) > 1)
             raise Unanswerable(f"item {twice!r} is given twice: give each item once")
@@ -134,7 +134,7 @@ class Loaded:
     def person(self, who: questions.Who) -> tuple[SAD, Any]:
         """Return the model that answers, and the person's id in it."""
         if who.user is not None:
-            return self.model, self.user(who.user)
+            return self.model, self.user_id(who.user)
         for name, given in (("likes", who.likes), ("comparisons", who.comparisons), ("features", who.features)):
             if given is not None and not given:
                 raise EmptyVisitorError(
@@ -149,7 +149,7 @@ class Loaded:
 
     def visitor(self, model: SAD, who: questions.Who) -> SAD:
         """Return the visitor of a question as a model of one user, by a model of these items."""
-        likes = None if who.likes is None else self.some(who.likes)
+        likes = None if who.likes is None else self.item_ids(who.likes)
         comparisons = None if who.comparisons is None else self.comparisons(who.comparisons)
         return model.visitor(likes, comparisons, features=who.features, name=VISITOR)
 

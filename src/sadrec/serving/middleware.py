@@ -13,7 +13,7 @@ from sadrec.serving.keys import Keys
 from sadrec.serving.loaded import Loaded, refusal
 from sadrec.serving.problems import NotKeptError, Unanswerable
 from sadrec.serving.questions import Events
-from sadrec.serving.reload import Reloader, again_and_again, aside
+from sadrec.serving.reload import Reloader, in_thread, repeatedly
 from sadrec.serving.settings import MOST_AT_ONCE, MOST_BODY, MOST_CONNECTIONS, ServeSettings
 
 logger = logging.getLogger("sadrec.serving")
@@ -23,7 +23,7 @@ Scope = MutableMapping[str, Any]
 _OPEN = ("/livez", "/readyz")
 """Paths that need no key and no model."""
 _ALWAYS = (*_OPEN, "/metrics")
-"""What is answered however much is asked: a busy service is not a dead one."""
+"""Paths that are answered at any load: a busy service is not a dead one."""
 TOO_MANY = "too many requests at once: try again in a moment, or start the service with more --workers"
 SOON = {"Retry-After": "1"}
 _KEY_SECONDS = 1.0
@@ -95,12 +95,12 @@ class Service:
 
         async def look() -> None:
             try:
-                await aside(keys.refresh, _KEY_PATIENCE)
+                await in_thread(keys.refresh, _KEY_PATIENCE)
             except TimeoutError as error:
                 keys.refuse_all(error)
                 raise
 
-        await again_and_again(look, _KEY_SECONDS)
+        await repeatedly(look, _KEY_SECONDS)
 
     def keep(self, loaded: Loaded, question: Events) -> int:
         """Append answers to the log; return their number."""
@@ -109,7 +109,7 @@ class Service:
         now = round(time.time(), 3)
         lines = []
         for event in question.events:
-            winner, loser = loaded.shown(loaded.some([event.winner, event.loser]))
+            winner, loser = loaded.shown(loaded.item_ids([event.winner, event.loser]))
             if winner == loser:
                 raise Unanswerable(f"item {winner!r} is compared with itself: give two different items")
             lines.append({"user": event.user, "winner": winner, "loser": loser, "time": now, "model": loaded.digest})
@@ -128,7 +128,7 @@ class Service:
         await self.entry(scope, receive, send)
 
     async def answer(self, scope: Scope, receive: Any, send: Any) -> None:
-        """Answer a request by the routes, if it has a key, there is a model and not too much is asked."""
+        """Answer a request by the routes, unless it lacks a key, the model is not loaded, or the worker is full."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return

@@ -29,8 +29,8 @@ def load_warm(settings: ServeSettings) -> Loaded:
     return loaded
 
 
-async def aside(work: Callable[[], T], seconds: float) -> T:
-    """Do some work in a thread of its own, which nobody waits for any longer: a process may end without it."""
+async def in_thread(work: Callable[[], T], seconds: float) -> T:
+    """Return the result of work in a thread of its own; after some seconds raise, and let the process end."""
     future: Future[T] = Future()
     future.set_running_or_notify_cancel()  # from here on it cannot be cancelled, and takes a late result
 
@@ -48,8 +48,8 @@ async def aside(work: Callable[[], T], seconds: float) -> T:
         raise TimeoutError(f"the disk did not answer within {seconds:g} s") from None
 
 
-async def again_and_again(look: Callable[[], Awaitable[object]], seconds: float) -> None:
-    """Seconds between looks at the files; longer while the disk hangs, since every look holds a thread."""
+async def repeatedly(look: Callable[[], Awaitable[object]], seconds: float) -> None:
+    """Call a function at intervals; at longer ones while the disk hangs, since every call holds a thread."""
     pause = seconds
     while pause:
         await asyncio.sleep(pause)
@@ -74,7 +74,7 @@ class Reloader:
 
     async def load(self) -> None:
         """Load what the settings name; an error is raised and the model that answers stays."""
-        self._seen, loaded = await aside(lambda: (self.signature(), load_warm(self.settings)), LOAD_SECONDS)
+        self._seen, loaded = await in_thread(lambda: (self.signature(), load_warm(self.settings)), LOAD_SECONDS)
         self._take(loaded)
 
     def _take(self, loaded: Loaded) -> None:
@@ -103,19 +103,19 @@ class Reloader:
         A file that cannot be used leaves the old model, counts as an error and is tried again when it changes; at the
         next look, if it was memory or open files that there were too few of.
         """
-        await again_and_again(self.look, self.settings.reload_seconds)
+        await repeatedly(self.look, self.settings.reload_seconds)
 
     async def look(self) -> bool:
         """Reload if a file has changed; tell whether another model answers now."""
         try:
-            now = await aside(self.signature, LOAD_SECONDS)
+            now = await in_thread(self.signature, LOAD_SECONDS)
             if now == self._seen:
                 return False
             self._seen = now
             if None in now:  # it may just be exchanged
                 self._note(f"there is no file {self.settings.files[now.index(None)]!r}")
                 return False
-            loaded = await aside(lambda: load_warm(self.settings), LOAD_SECONDS)
+            loaded = await in_thread(lambda: load_warm(self.settings), LOAD_SECONDS)
         except Exception as error:  # whatever is wrong with a file, the old model goes on answering
             logger.error("the model that answers stays, because the changed file cannot be used: %s", error)
             self._note(str(error))

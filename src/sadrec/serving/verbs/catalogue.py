@@ -69,11 +69,11 @@ def similar(loaded: Loaded, question: questions.Similar) -> Json:
     if (question.item is None) == (question.user is None):
         raise Unanswerable("give the id of an item, or that of a user")
     if question.item is not None:
-        kind, (given,) = "item", loaded.some([question.item])
+        kind, (given,) = "item", loaded.item_ids([question.item])
         ids, cosines = loaded.model.similar_items(given, min(question.N, len(loaded.items.ids)))
         named = [{"title": entry["title"], "picture": entry["picture"]} for entry in loaded.entries(ids)]
     else:
-        kind, given = "user", loaded.user(question.user)
+        kind, given = "user", loaded.user_id(question.user)
         ids, cosines = loaded.model.similar_users(given, min(question.N, len(loaded.model.users)))
         named = [{} for _ in ids]
     rows = zip(loaded.plain(ids), named, cosines.tolist(), strict=True)
@@ -90,7 +90,7 @@ def search(loaded: Loaded, question: questions.SearchQuery) -> Json:
 
 def item(loaded: Loaded, given: str) -> Json:
     """Return one item."""
-    (one,) = loaded.some([given])
+    (one,) = loaded.item_ids([given])
     place = loaded.model.state.items.positions(one)
     features = loaded.model.state.features
     return {

@@ -46,7 +46,7 @@ def question(loaded: Loaded, question: questions.Ask) -> Json:
 def _candidates(loaded: Loaded, model: SAD, user: Any, given: list[Any] | None) -> list[Any]:
     """Return the items to choose a question from: those given, or half the person's best and half popular ones."""
     if given is not None:
-        items = list(dict.fromkeys(loaded.some(given)))
+        items = list(dict.fromkeys(loaded.item_ids(given)))
         if len(items) < 2:
             raise Unanswerable(f"a question needs two items, and {len(items)} are given")
         return items

@@ -31,8 +31,8 @@ def recommend(loaded: Loaded, question: questions.Recommend) -> Json:
         user,
         N=question.N,
         filter_already_liked_items=not question.keep_seen,
-        filter_items=loaded.some(question.filter_items) if question.filter_items else None,
-        items=None if question.items is None else loaded.some(question.items),
+        filter_items=loaded.item_ids(question.filter_items) if question.filter_items else None,
+        items=None if question.items is None else loaded.item_ids(question.items),
         method=question.method,
         candidates=question.candidates,
     )

@@ -16,8 +16,8 @@ _COLUMNS = 20
 def prefer(loaded: Loaded, question: questions.Prefer) -> Json:
     """Return which of two items is preferred, for each pair, and how surely."""
     model, user = loaded.person(question)
-    items = np.array(loaded.some([pair.item for pair in question.pairs]))
-    rivals = np.array(loaded.some([pair.rival for pair in question.pairs]))
+    items = np.array(loaded.item_ids([pair.item for pair in question.pairs]))
+    rivals = np.array(loaded.item_ids([pair.rival for pair in question.pairs]))
     margins, chances = model.preference(user, items, rivals), model.probability(user, items, rivals)
     nothing: list[Any] = [None] * len(items)
     deviations, intervals = nothing, nothing
@@ -47,7 +47,7 @@ def prefer(loaded: Loaded, question: questions.Prefer) -> Json:
 def margins(loaded: Loaded, question: questions.Margins) -> Json:
     """Return the margins of all of some items over all of some rivals."""
     model, user = loaded.person(question)
-    items, rivals = loaded.some(question.items), loaded.some(question.rivals)
+    items, rivals = loaded.item_ids(question.items), loaded.item_ids(question.rivals)
     return {
         "user": loaded.plain(user),
         "items": loaded.shown(items),
@@ -59,7 +59,7 @@ def margins(loaded: Loaded, question: questions.Margins) -> Json:
 def rank(loaded: Loaded, question: questions.Rank) -> Json:
     """Put items in an order."""
     model, user = loaded.person(question)
-    items = loaded.distinct(question.items)
+    items = loaded.distinct_item_ids(question.items)
     order = answered(lambda: model.rank(user, items, question.method))
     listed = loaded.scored(order.items, order.scores)
     return {"user": loaded.plain(user), "method": question.method, "items": listed}
@@ -68,7 +68,7 @@ def rank(loaded: Loaded, question: questions.Rank) -> Json:
 def explain(loaded: Loaded, question: questions.Explain) -> Json:
     """Explain the preference for an item over a rival."""
     model, user = loaded.person(question)
-    item, rival = loaded.some([question.item, question.rival])
+    item, rival = loaded.item_ids([question.item, question.rival])
     reason = answered(lambda: model.explain(user, item, rival))
     votes = [
         [

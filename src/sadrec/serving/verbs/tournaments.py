@@ -31,9 +31,9 @@ def cycles(loaded: Loaded, question: questions.Cycles) -> Json:
     model, user = loaded.person(question)
     among: Any = None
     if question.items is not None:
-        among = loaded.distinct(question.items)
+        among = loaded.distinct_item_ids(question.items)
     elif question.item is not None:
-        (centre,) = loaded.some([question.item])
+        (centre,) = loaded.item_ids([question.item])
         among = loaded.model.similar_items(centre, min(question.N, len(loaded.items.ids)))[0]
         among = list(dict.fromkeys([*among.tolist(), centre])) if among.dtype.kind != "M" else among
     if question.item is None:
@@ -95,12 +95,12 @@ def cycle_answer(loaded: Loaded, model: SAD, user: Any, cycle: Cycle, factors: i
 def slate(loaded: Loaded, question: questions.Slate) -> Json:
     """Return the winner among a few items by four methods, and the items whose presence changes it."""
     model, user = loaded.person(question)
-    items = loaded.distinct(question.items)
+    items = loaded.distinct_item_ids(question.items)
     if question.others is None:
         best, _ = model.recommend(user, N=len(items) + 10, filter_already_liked_items=False)
         others = [one for one in best.tolist() if one not in items][:10] if best.dtype.kind != "M" else []
     else:
-        others = [one for one in dict.fromkeys(loaded.some(question.others)) if one not in items]
+        others = [one for one in dict.fromkeys(loaded.item_ids(question.others)) if one not in items]
     game = model.tournament(user, items)
     winner = game.condorcet_winner()
     rankings = [rank_tournament(game, method) for method in _SLATE]
@@ -143,7 +143,7 @@ def _pair_chances(model: SAD, user: Any, items: NDArray[Any]) -> list[list[float
 
 def nemesis(loaded: Loaded, question: questions.NemesisQuery) -> Json:
     """Return the items that beat an item head to head, and the share of users for whom each does."""
-    (item,) = loaded.some([question.item])
+    (item,) = loaded.item_ids([question.item])
     count = len(loaded.model.users)
     users = np.linspace(0, count - 1, min(count, MOST_USERS)).astype(np.int64)  # evenly over all
     row = loaded.model.state.items.one(item)

@@ -25,8 +25,8 @@ def worth(loaded: Loaded, question: questions.Worth) -> Json:
     differ = np.sign(ours) != np.sign(theirs)
     ours_chance, theirs_chance = (_chances(who, name, one, other) for who, name in ((model, user), (twin, twin_user)))
     first = np.lexsort((-np.abs(ours_chance - theirs_chance), ~differ))[: question.N]
-    items = np.array([*loaded.some([pair.item for pair in question.pairs]), *one[first]], model.items.dtype)
-    rivals = np.array([*loaded.some([pair.rival for pair in question.pairs]), *other[first]], model.items.dtype)
+    items = np.array([*loaded.item_ids([pair.item for pair in question.pairs]), *one[first]], model.items.dtype)
+    rivals = np.array([*loaded.item_ids([pair.rival for pair in question.pairs]), *other[first]], model.items.dtype)
     share = float(loaded.intransitivity.mean())
     verdict, words = _verdict(loaded, share, float(differ.mean()) if len(differ) else 0.0)
     return {
@@ -51,7 +51,7 @@ def kind_of_twin(loaded: Loaded) -> str:
 def person_of_twin(loaded: Loaded, who: questions.Who, model: SAD) -> tuple[SAD, Any]:
     """Return the twin that answers about the same person, and the person's id in it."""
     if who.user is not None:
-        return loaded.twin, loaded.user(who.user)
+        return loaded.twin, loaded.user_id(who.user)
     if loaded.given_twin is None:
         return nearest_bpr(model), model.users[0]
     if who.features is not None and (loaded.twin.state.features is None or loaded.twin.state.features.user is None):
