@@ -177,6 +177,18 @@ def test_pipelined_requests_wait_until_the_answers_before_them_are_taken(start):
     assert margins.get() - before == 20
 
 
+def test_requests_behind_answers_that_are_not_taken_are_not_parsed(start):
+    """On a busy machine, parsing them kept others waiting for more than ten seconds."""
+    running = start(stall_seconds=30.0)
+    with asking(running.port, 100, 4096) as client:
+        until(lambda: running.service.stalled == 1)
+        (connection,) = running.service.connections
+        assert len(connection.pipeline) < 20
+        found = b""
+        while found.count(b"HTTP/1.1 200 OK") < 100 or not found.endswith(b"}"):
+            found += client.recv(65536)
+
+
 def test_a_client_that_reads_slowly_gets_its_answers(start):
     running = start(stall_seconds=1.0)
     with asking(running.port, 30, 1 << 15) as client:

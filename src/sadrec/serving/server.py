@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 import uvicorn
+from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from sadrec.serving.metrics import Metrics, take_slot
@@ -28,16 +29,30 @@ _ROUNDS = 1000
 """Rounds of the loop in which the last worker waits for the queue to be empty."""
 MOST_UNTAKEN = 1 << 12
 """Bytes of answers that a client may leave untaken when its next request is answered."""
+_PIECE = 1 << 12
+"""Bytes that are parsed at once: the requests in them are all that a connection has waiting."""
 _LONG_HEAD = b"431 Request Header Fields Too Large"
 _GRACE = 0.5
 """Seconds that the last worker still accepts after a signal to end, and that a client may then be silent."""
+
+
+class HeldFlow(FlowControl):
+    """The flow of a connection that is not read on while it holds bytes that are not parsed."""
+
+    holds = False
+
+    def resume_reading(self) -> None:
+        """Read on, unless the connection holds bytes."""
+        if not self.holds:
+            super().resume_reading()
 
 
 def protocol_of(settings: ServeSettings) -> type[HttpToolsProtocol]:
     """Return the protocol of connections: a request that does not arrive within some seconds ends its connection.
 
     Otherwise a client that sends a byte now and then could hold all connections. Where the connections of an address
-    are bounded, one more is refused.
+    are bounded, one more is refused. A client that sends requests without taking the answers costs next to nothing:
+    what it sends is not parsed until the answers before are on their way.
     """
     patience, most = settings.request_seconds, settings.connections_per_address
     addresses: Counter[str] = Counter()
@@ -49,6 +64,8 @@ def protocol_of(settings: ServeSettings) -> type[HttpToolsProtocol]:
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
+            self.flow: HeldFlow = HeldFlow(transport)
+            self._held = bytearray()  # bytes that have arrived and are not parsed
             self._timer = self.loop.call_later(patience, self._end_slow)
             self._address = self.client[0] if self.client else ""
             addresses[self._address] += 1
@@ -57,6 +74,7 @@ def protocol_of(settings: ServeSettings) -> type[HttpToolsProtocol]:
 
         def connection_lost(self, exc: Exception | None) -> None:
             self._stop()
+            self._held.clear()
             addresses[self._address] -= 1
             if not addresses[self._address]:
                 del addresses[self._address]
@@ -100,16 +118,34 @@ def protocol_of(settings: ServeSettings) -> type[HttpToolsProtocol]:
             super().on_message_complete()
 
         def data_received(self, data: bytes) -> None:
-            super().data_received(data)
-            if not self._arriving:
-                self._stop()
+            self._held += data
+            self._parse()
+
+        def on_response_complete(self) -> None:
+            super().on_response_complete()
+            self._parse()
+
+        def _parse(self) -> None:
+            """Parse what has arrived, up to a request that waits for the answer before it."""
+            while self._held and not self.pipeline and not self.transport.is_closing():
+                piece = bytes(self._held[:_PIECE])
+                del self._held[:_PIECE]
+                super().data_received(piece)
+                if self._head:
+                    self._head += len(piece)
+                    if self._head > MOST_HEAD:
+                        self._refuse(_LONG_HEAD)
+            if self.transport.is_closing():
                 return
-            if self._timer is None:
+            self.flow.holds = bool(self._held)
+            if self._held:
+                self.flow.pause_reading()
+            elif not self.pipeline:
+                self.flow.resume_reading()
+            if self._held or not self._arriving:
+                self._stop()
+            elif self._timer is None:
                 self._timer = self.loop.call_later(patience, self._end_slow)
-            if self._head:
-                self._head += len(data)
-                if self._head > MOST_HEAD:
-                    self._refuse(_LONG_HEAD)
 
         @property
         def idle(self) -> bool:
