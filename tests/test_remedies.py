@@ -25,7 +25,7 @@ from sadrec.evaluation import Popularity, compare, evaluate, evaluate_comparison
 SOURCES = Path(sadrec.__file__).parent
 MODULES = ("", ".data", ".features", ".models", ".ranking", ".evaluation", ".posterior", ".cluster", ".serving",
            ".integrations.sklearn")  # fmt: skip
-FOREIGN = {"DataFrame", "tocsr", "write_parquet", "coo_array", "get_params"}
+FOREIGN = {"DataFrame", "to_numpy", "tocsr", "tolist", "write_parquet", "coo_array", "get_params"}
 """Functions of other libraries, and of models that callers bring."""
 FOREIGN_ARGUMENTS = {"schema", "orient", "fallback"}
 """Arguments of other libraries, and of questions to the service."""
@@ -84,7 +84,7 @@ def test_every_message_names_commands_options_functions_and_extras_that_exist():
 FRAME = pl.DataFrame({"Who": [1, 1, 2, 2, 3], "sku": [1, 2, 2, 3, 4], "stars": [5.0, 1.0, 4.0, 2.0, 3.0]})
 RATINGS = Interactions.from_frame(FRAME, user="Who", item="sku", rating="stars")
 PAIRS = [("a", "b"), ("b", "c"), ("c", "a"), ("a", "d"), ("b", "d"), ("c", "d")] * 5
-VOTES = pl.DataFrame({"winner": ["a", "b", "a"], "worse": ["b", "c", "c"]})
+VOTES = pl.DataFrame({"won": ["a", "b", "a"], "lost": ["b", "c", "c"]})
 SMALL = {"factors": 2, "iterations": 2}
 
 
@@ -105,8 +105,8 @@ IN_PYTHON = {
         lambda *_: SAD().fit(FRAME), r"Interactions\.from_frame\(frame, user=COLUMN, item=COLUMN\)",
         lambda *_: SAD(**SMALL).fit(Interactions.from_frame(FRAME, user="Who", item="sku"), **ANEW)),
     "columns of votes": (
-        lambda *_: SAD().fit(VOTES), r"Comparisons\.from_frame\(frame, winner=COLUMN, loser=COLUMN\)",
-        lambda *_: SAD().fit(Comparisons.from_frame(VOTES, winner="winner", loser="worse"), **ANEW)),
+        lambda *_: Comparisons.from_frame(VOTES), r"Comparisons\.from_frame\(frame, winner=COLUMN, loser=COLUMN\)",
+        lambda *_: SAD().fit(Comparisons.from_frame(VOTES, winner="won", loser="lost"), **ANEW)),
     "a pivot table": (
         lambda *_: SAD().fit(pd.DataFrame(np.eye(12))), r"from_csr\(matrix, users, items\)",
         lambda *_: Interactions.from_csr(pd.DataFrame(np.eye(12)), range(12), range(12))),
