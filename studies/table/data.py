@@ -17,6 +17,7 @@ from sadrec.data import Interactions, load
 from sadrec.data.datasets import is_parquet_folder, parquet_folder
 from studies._published import load_split
 from studies._tools import write_whole
+from studies.table.food_com import load_food_com
 from studies.table.netflix import load_netflix
 
 Split = tuple[Interactions, Interactions]
@@ -33,7 +34,7 @@ SELECTIONS = {
     "food-com": "the 20,000 users with most reviews, then the recipes that 50 or more of them reviewed, as in the "
     "paper",
 }
-"""What is selected from the original files, in words; see :func:`sadrec.data.load`."""
+"""What is selected from the original files, in words."""
 # Where a folder with prepared copies of the data, the one SADREC_DATA names, keeps each of them.
 _FOLDERS = {name: name for name in TITLES} | {"food-com": "food-com-loo00"}
 
@@ -105,10 +106,10 @@ def load_study_data(dataset: str, path: str | Path | None = None, keep: str | Pa
         return _from_path(dataset)
     place = _prepared(dataset) if path is None else Path(path).expanduser()
     prepared = place is not None and is_parquet_folder(place)
-    if dataset != "netflix":
-        data = load(dataset, place)
-    else:
+    if dataset == "netflix":
         data = _kept(dataset, place, Path(keep)) if place and keep and not prepared else load_netflix(place)
+    else:
+        data = load_food_com(place) if dataset == "food-com" else load(dataset, place)
     published = None
     if dataset == "food-com" and place is not None and _has_split(place):
         published = load_split(place)

@@ -7,12 +7,11 @@ from pathlib import Path
 from platform import machine, python_version, system
 from typing import Any
 
-from sadrec.data.datasets import PUBLISHED
 from sadrec.evaluation.tables import measure_of
 from studies._tools import markdown_table, png_of, write_whole
 from studies.table.calibration import plot_calibration
 from studies.table.claims import against_bpr, against_paper, bpr_sentence
-from studies.table.paper import MEASURES, PAPER, printed
+from studies.table.paper import MEASURES, PAPER, PUBLISHED, printed
 from studies.table.study import CHOSEN_BY, TableStudy
 
 FURTHER = ("unequal_accuracy", "m_margin", "sampled_auc", "log_loss", "brier", "rated_log_loss")
@@ -73,14 +72,14 @@ _FURTHER_LEGEND = (
 
 
 def _properties(study: TableStudy) -> str:
-    facts = study.data.interactions.describe(PUBLISHED.get(study.data.name))
+    facts, in_paper = study.data.interactions.describe(), PUBLISHED.get(study.data.name)
     names = ("users", "items", "ratings", "sparsity", "ratings per user: min/5 %/median/95 %/max", "per item")
 
     def cells(what: Any) -> list[str]:
         spread = ["/".join(f"{value:,.0f}" for value in values) for values in (what.per_user, what.per_item)]
         return [f"{what.users:,}", f"{what.items:,}", f"{what.ratings:,}", f"{what.sparsity:.2%}", *spread]
 
-    published = cells(facts.published) if facts.published is not None else [""] * len(names)
+    published = [""] * len(names) if in_paper is None else cells(in_paper)
     rows = [list(row) for row in zip(names, cells(facts), published, strict=True)]
     return _figures_table(["", "here", "published"], rows)
 

@@ -1,7 +1,6 @@
-"""Named data sets in the formats of their makers, in small, and the paper's selections."""
+"""Named data sets in the formats of their makers, in small."""
 
 import io
-import logging
 import tarfile
 import zipfile
 from collections.abc import Callable
@@ -11,7 +10,6 @@ import polars as pl
 import pytest
 
 from sadrec.data import load
-from sadrec.data.datasets import PUBLISHED
 
 RATINGS_DAT = "1::1193::5::978300760\n1::661::3::978302109\n2::1193::4::978298413\n"
 MOVIES_DAT = "661::James and the Giant Peach (1996)::Animation\n1193::Café: 1975::Drama\n9::Other (1999)::Drama\n"
@@ -71,52 +69,7 @@ def test_the_file_itself_can_be_named(tmp_path: Path) -> None:
     assert data.item_titles is None
 
 
-# -- Food.com --------------------------------------------------------------------------------------------------
-
-
-def food_com_files() -> dict[str, bytes]:
-    rows = [
-        (1, 10, "2003-02-17", 4, 'Great,\nsimple "dish"'),
-        (1, 20, "2011-12-21", 5, "x"),
-        (1, 30, "2011-12-21", 0, ""),
-        (2, 10, "2002-12-01", 0, "no stars"),
-        (2, 20, "2002-12-01", 3, "y"),
-        (3, 10, "2002-12-02", 1, "z"),
-        (4, 20, "2002-12-02", 1, "\n"),
-    ]
-    columns = ["user_id", "recipe_id", "date", "rating", "review"]
-    reviews = pl.DataFrame(rows, schema=columns, orient="row").write_csv().encode()
-    recipes = (
-        pl.DataFrame({"name": ["soup", "cake, plain"], "id": [10, 20], "steps": ["a\nb", "c"]}).write_csv().encode()
-    )
-    return {"RAW_interactions.csv": reviews, "RAW_recipes.csv": recipes, "other.csv": b""}
-
-
-@pytest.mark.parametrize("pack", PACKS)
-def test_food_com_keeps_top_users_then_frequent_recipes(tmp_path: Path, pack: Pack) -> None:
-    data = load("food-com", pack(tmp_path, food_com_files()), top_users=3, min_per_item=2)
-    # Users 1, 2 and 3 (before 4, at one review each); recipe 30 has one review.
-    assert data.to_frame().drop("timestamp").rows() == [(1, 10, 4), (1, 20, 5), (2, 10, 0), (2, 20, 3), (3, 10, 1)]
-    assert data.item_titles is not None
-    assert data.item_titles.tolist() == ["soup", "cake, plain"]
-
-
-def test_food_com_keeps_reviews_without_stars(tmp_path: Path) -> None:
-    data = load("food-com", folder_of(tmp_path, food_com_files()), top_users=None, min_per_item=1)
-    assert (len(data), len(data.drop_zeros())) == (7, 5)
-
-
-# -- what is reported, what is refused -------------------------------------------------------------------------
-
-
-def test_counts_are_reported_beside_the_published_ones(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    (tmp_path / "ratings.dat").write_text(RATINGS_DAT)
-    with caplog.at_level(logging.INFO):
-        data = load("movielens-1m", tmp_path)
-    assert "2 users (published 6,040), 2 items (published 3,706), 3 ratings (published 1,000,209)" in caplog.text
-    assert caplog.records[0].levelno == logging.WARNING
-    assert "(published: 1,000,209)" in str(data.describe(PUBLISHED["movielens-1m"]))
-    assert data.describe().published is None
+# -- what is refused -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -124,7 +77,6 @@ def test_counts_are_reported_beside_the_published_ones(tmp_path: Path, caplog: p
     [
         ("movielens-1m", "ratings.dat"),
         ("movielens-100k", "u.data"),
-        ("food-com", "RAW_interactions"),
     ],
 )
 def test_a_folder_without_the_files_is_refused_by_the_file_wanted(tmp_path: Path, name: str, wanted: str) -> None:
@@ -166,30 +118,10 @@ def test_rows_of_another_format_are_refused(tmp_path: Path) -> None:
         load("movielens-1m", tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("name", "files", "message"),
-    [
-        ("movielens-1m", {"ratings.dat": RATINGS_DAT, "movies.dat": "661::A::B\nhello\n"}, "movies.dat: line 2 is not"),
-        ("food-com", {"RAW_interactions.csv": "", "RAW_recipes.csv": "title\nsoup\n"}, "has no ids and names"),
-    ],
-)
-def test_titles_of_another_format_are_refused(tmp_path: Path, name: str, files: dict[str, str], message: str) -> None:
-    folder_of(tmp_path, {file: content.encode() for file, content in files.items()})
-    if name == "food-com":
-        (tmp_path / "RAW_interactions.csv").write_text(
-            "user_id,recipe_id,date,rating,review\n" + "".join(f"{user},1,2001-01-01,5,x\n" for user in range(60))
-        )
-    with pytest.raises(ValueError, match=message):
-        load(name, tmp_path)
-
-
-def test_an_option_of_another_data_set_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "ratings.dat").write_text(RATINGS_DAT)
-    with pytest.raises(TypeError, match="movielens-1m is not selected by 'n_users': nothing can be given"):
-        load("movielens-1m", tmp_path, n_users=3)
-    parquet_folder(tmp_path)
-    with pytest.raises(TypeError, match="food-com is not selected by 'n_users': 'top_users' or 'min_per_item'"):
-        load("food-com", tmp_path, n_users=3)
+def test_titles_of_another_format_are_refused(tmp_path: Path) -> None:
+    folder_of(tmp_path, {"ratings.dat": RATINGS_DAT.encode(), "movies.dat": b"661::A::B\nhello\n"})
+    with pytest.raises(ValueError, match=r"movies\.dat: line 2 is not"):
+        load("movielens-1m", tmp_path)
 
 
 # -- folders of parquet ----------------------------------------------------------------------------------------

@@ -95,21 +95,6 @@ def test_without_a_network_load_says_what_to_fetch_and_where_to_put_it(
         load("movielens-1m")
 
 
-def test_data_sets_behind_accounts_say_where_to_get_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SADREC_CACHE", str(tmp_path))
-    with pytest.raises(FileNotFoundError, match=r"cannot be fetched without an account: get .*Kaggle"):
-        load("food-com")
-
-
-def test_a_file_put_into_the_cache_by_hand_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SADREC_CACHE", str(tmp_path))
-    (tmp_path / "food-com").mkdir()
-    (tmp_path / "food-com" / "RAW_interactions.csv").write_text(
-        "user_id,recipe_id,date,rating,review\n1,2,2003-02-17,4,x\n"
-    )
-    assert len(load("food-com", min_per_item=1)) == 1
-
-
 def test_the_cache_is_the_user_s_unless_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SADREC_CACHE", raising=False)
     assert cache_folder().is_relative_to(Path.home()) or "XDG_CACHE_HOME" in __import__("os").environ

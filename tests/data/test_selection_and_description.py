@@ -74,12 +74,6 @@ def test_bad_limits_are_refused(arguments: dict[str, object]) -> None:
         Interactions.from_csr(np.eye(2)).filter(**arguments)
 
 
-def test_zeros_can_be_dropped_and_users_stay() -> None:
-    data = Interactions.from_frame(pl.DataFrame({"user": [1, 1, 2], "item": [5, 6, 6], "rating": [0, 2, 0]}))
-    kept = data.drop_zeros()
-    assert (len(kept), kept.shape) == (1, data.shape)
-
-
 @pytest.mark.parametrize("wrong", [{"min_per_user": "x"}, {"min_per_item": 2.5}, {"top_users": 0}])
 def test_limits_that_are_no_counts_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValueError, match="must be a whole number"):

@@ -15,24 +15,16 @@ class _Figures:
         return asdict(self)  # type: ignore[call-overload,no-any-return]
 
     def __str__(self) -> str:
-        cells, published = _cells(self), _cells(getattr(self, "published", None))
-        width = max(9, *map(len, cells))
-        lines = [
-            f"{name:<{width}} {value}" + (f"   (published: {published[name]})" if published.get(name) else "")
-            for name, value in cells.items()
-        ]
+        width = max(9, *map(len, vars(self)))
+        lines = [f"{name:<{width}} {_shown(name, value)}" for name, value in vars(self).items()]
         return "\n".join([*lines, "(per_user and per_item: minimum/5 %/median/95 %/maximum)"])
 
 
-def _cells(figures: _Figures | None) -> dict[str, str]:
-    """Return each figure as text, by its name."""
-    cells = {}
-    for name, value in vars(figures).items() if figures else ():
-        if isinstance(value, tuple):
-            cells[name] = "/".join(f"{entry:,.0f}" for entry in value)
-        elif name != "published":
-            cells[name] = f"{value:.2%}" if name == "sparsity" else f"{value:,}"
-    return cells
+def _shown(name: str, value: Any) -> str:
+    """Return a figure as text."""
+    if isinstance(value, tuple):
+        return "/".join(f"{entry:,.0f}" for entry in value)
+    return f"{value:.2%}" if name == "sparsity" else f"{value:,}"
 
 
 @dataclass(frozen=True)
@@ -47,8 +39,6 @@ class Description(_Figures):
         Share of the matrix that is empty, ``1 - ratings / (users * items)``.
     per_user, per_item
         Interactions per user and per item: minimum, 5 %, median, 95 % and maximum.
-    published
-        The same figures as published, where this is a named data set.
     """
 
     users: int
@@ -57,7 +47,6 @@ class Description(_Figures):
     sparsity: float
     per_user: tuple[float, ...] = ()
     per_item: tuple[float, ...] = ()
-    published: "Description | None" = None
 
 
 @dataclass(frozen=True)

@@ -192,19 +192,13 @@ class Interactions(OfUsersAndItems):
             columns["timestamp"] = self.timestamps
         return pl.DataFrame(columns)
 
-    def describe(self, published: Description | None = None) -> Description:
-        """Return counts, sparsity and quantiles per user and item: the paper's table of properties.
-
-        Parameters
-        ----------
-        published
-            Figures to show next to these, such as ``sadrec.data.datasets.PUBLISHED["movielens-1m"]``.
-        """
+    def describe(self) -> Description:
+        """Return counts, sparsity and quantiles per user and item: the paper's table of properties."""
         users, items = self.shape
         share = len(self) / (users * items) if users * items else 1.0
         per_user, per_item = np.diff(self.matrix.indptr), np.bincount(self.matrix.indices, minlength=items)
         spread = quantiles(per_user), quantiles(per_item)
-        return Description(users, items, len(self), 1 - share, *spread, published)
+        return Description(users, items, len(self), 1 - share, *spread)
 
     # -- splits ----------------------------------------------------------------------------------------------
 
@@ -274,10 +268,6 @@ class Interactions(OfUsersAndItems):
             item_ids=Ids(self.items[columns], "item"),
             item_titles=None if self.item_titles is None else self.item_titles[columns],
         )
-
-    def drop_zeros(self) -> "Interactions":
-        """Leave out the interactions rated 0 (a review without stars, on Food.com); users and items stay."""
-        return self._part(self.matrix.data != 0)
 
     def with_titles(self, titles: Mapping[Any, str]) -> "Interactions":
         """Attach a text to each item, from a mapping of item ids; items without one get an empty text."""
