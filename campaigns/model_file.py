@@ -53,7 +53,8 @@ def trial(models: list[Good], rng: Random, folder: Path) -> Outcome:
         several = "\n" in str(error)
         return Outcome("other errors", f"{where}: several lines: {error}") if several else Outcome("refused")
     except Exception as error:
-        if how == "forged" and "scale them down" in str(error):  # factors that nobody can compute with
+        useless = "scale them down", "and finite"  # numbers that nobody can compute with
+        if (mapped or how == "forged") and isinstance(error, ValueError) and any(map(str(error).__contains__, useless)):
             return Outcome("refused")
         return Outcome("other errors", f"{where}, {options}: {type(error).__name__}: {error}")
     if answers == good.answers:

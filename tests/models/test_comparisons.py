@@ -150,6 +150,20 @@ def test_a_file_whose_uncertainty_does_not_fit_is_refused(tmp_path):
             SAD.load(tmp_path / "bad.sad", mmap=True)
 
 
+@pytest.mark.parametrize("place", [-(10**9), 10**15])
+@pytest.mark.parametrize("mmap", [False, True])
+def test_pairings_of_items_that_a_file_does_not_have_are_refused(tmp_path, place, mmap):
+    """They made an array of their size at the first question: terabytes."""
+    from sadrec._core.files import read_arrays, write_arrays
+
+    SAD().fit(comparisons(*tournament()), show_progress=False).save(tmp_path / "m.sad")
+    arrays, header = read_arrays(tmp_path / "m.sad", "a model")
+    pairings = np.sort(np.append(np.array(arrays["pairings"])[1:], place))
+    write_arrays(tmp_path / "bad.sad", {**arrays, "pairings": pairings}, header)
+    with pytest.raises(ModelFileError, match="the pairings are out of order, or of items that it does not have"):
+        SAD.load(tmp_path / "bad.sad", mmap=mmap)
+
+
 def test_interrupted_and_resumed_it_ends_with_the_same_bits(tmp_path):
     data = comparisons(*tournament(judges=3))
     whole = SAD().fit(data, show_progress=False)

@@ -144,6 +144,7 @@ def rewritten(path, change):
         lambda h, m: m.update({"class": ["SAD"]}),
         lambda h, m: m.update(settings={"factors": 3}),
         lambda h, m: m.update(settings={**m["settings"], "evil": 1}),
+        lambda h, m: m.update(settings={**m["settings"], "origins": 5}),
         lambda h, m: m.update(ids={"users": "O", "items": "text"}),
         lambda h, m: m.update(ids={}),
         lambda h, m: m.update(params=None),

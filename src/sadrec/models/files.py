@@ -230,10 +230,11 @@ def _belief(tensors: Tensors, header: Mapping[str, Any], parameters: Parameters,
             raise ValueError(f"{name} does not fit the parameters")
         if finite and not np.isfinite(array).all():
             raise ValueError(f"{name} is not made of finite numbers")
-    if not pairings.size or (finite and (np.diff(pairings) <= 0).any()):
-        raise ValueError("the pairings are missing or out of order")
-    if finite and (np.diff(tensors["own"]) <= 0).any():
-        raise ValueError("the own scores are out of order")
+    for name, keys, most in (("pairings", pairings, m * m), ("own scores", tensors["own"], n * m)):
+        if (np.diff(keys) <= 0).any() or (keys.size and not 0 <= keys[0] <= keys[-1] < most):
+            raise ValueError(f"the {name} are out of order, or of items that it does not have")
+    if not pairings.size:
+        raise ValueError("the pairings are missing")
     if finite:
         diagonals = [np.diagonal(tensors[f"{side}_covariance"], axis1=1, axis2=2) for side in ("user", "item")]
         variances = [part for name, part in tensors.items() if name in ("pairing_variance", "own_variance")]

@@ -236,7 +236,7 @@ class Settings:
         """Make settings from what :meth:`as_dict` gave, each value checked by its rule."""
         try:
             checks = {name: rule.check(values[name], name) for name, rule in _RULES.items()}
-            return cls(**{**values, **checks})
+            return cls(**{**values, **checks, "origins": dict(values.get("origins", {}))})
         except (TypeError, KeyError) as error:
             raise ValueError(f"the settings do not fit this version of sadrec: {error}") from error
 
