@@ -11,10 +11,9 @@ from sadrec._core.settings import Span
 from sadrec.data import Comparisons
 from sadrec.evaluation import tune as tune_function
 from sadrec.evaluation.leave_one_out import evaluate
-from sadrec.evaluation.likelihood import log_likelihood
 from sadrec.evaluation.proposals import default_space
 from sadrec.evaluation.top_n import evaluate_top_n
-from sadrec.evaluation.tune import PAPER_GRID, Scorer, tune
+from sadrec.evaluation.tune import Scorer, tune
 from sadrec.models.fitting import settings_for
 from sadrec.ranking import Parameters
 from sadrec.ranking.pairs import sigmoid
@@ -262,8 +261,6 @@ def test_bad_input_is_refused(data):
         tune(Learner(), data, space=SPACE, start=[{"rte": 1}])
     with pytest.raises(ValueError, match="space is empty"):
         tune(Learner(), data, space={})
-    with pytest.raises(ValueError, match="can only overfit"):
-        tune(Learner(), data, metric="log_likelihood", space=SPACE)
     for bad in ({"trials": 0}, {"trials": 1.5}, {"folds": 0}, {"folds": 10**400}):
         with pytest.raises(ValueError, match=f"{next(iter(bad))} must be a whole number, from 1 to 1000*, not"):
             tune(Learner(), data, space=SPACE, **bad)
@@ -360,7 +357,7 @@ def ratings(make_ratings):
 
 
 def test_scorers_compute_what_they_are_named_after(ratings):
-    for name in ("m1", "log_loss", "ndcg@7", "validation_log_likelihood", "log_likelihood"):
+    for name in ("m1", "log_loss", "ndcg@7"):
         scorer = Scorer(name, ratings, test=0.3)
         train, held_out = scorer.split(3)
         model = Power().fit(train)
@@ -368,11 +365,6 @@ def test_scorers_compute_what_they_are_named_after(ratings):
         if name == "ndcg@7":
             assert train.matrix.nnz == pytest.approx(0.7 * ratings.matrix.nnz, abs=1)
             assert score == evaluate_top_n(model, train, held_out, 7, seed=3)["ndcg"]
-        elif name == "log_likelihood":
-            assert train is ratings
-            assert score == log_likelihood(model, ratings, seed=3)
-        elif name == "validation_log_likelihood":
-            assert score == log_likelihood(model, held_out, train=train, seed=3)
         else:
             assert held_out.matrix.nnz <= 60
             assert score == evaluate(model, train, held_out, 3)[name]
@@ -392,15 +384,6 @@ def test_the_best_point_wins_whichever_way_is_better(ratings):
     down = tune(Power(), ratings, sampler="grid", space=grid, metric="log_loss", show_progress=False)
     assert down.score == min(trial.score for trial in down.trials)
     assert down.frame.columns[:2] == ["power", "score"]
-
-
-def test_the_papers_way_fits_all_the_data_and_scores_the_same(ratings):
-    result = tune(
-        Power(factors=3), ratings, metric="log_likelihood", sampler="grid", space={"power": [0.5]}, show_progress=False
-    )
-    model = Power(0.5).fit(ratings)
-    assert result.metric == "log_likelihood"
-    assert result.score == log_likelihood(model, ratings)
 
 
 def test_folds_are_different_splits_and_their_spread_is_the_error(ratings):
@@ -478,20 +461,3 @@ def test_a_killed_grid_continues_where_it_stopped(ratings, tmp_path):
     )
     assert Power.fits == 1
     assert second.frame.head(2).equals(first.frame)
-
-
-def test_the_papers_grid_fits_the_real_models(ratings):
-    from sadrec import BPR, SAD
-
-    small = {name: values[-1:] for name, values in PAPER_GRID.items()} | {"iterations": [2]}
-    assert (
-        tune(SAD(factors=4), ratings, metric="log_likelihood", sampler="grid", space=small, show_progress=False).score
-        < 0
-    )
-    of_bpr = {name: values for name, values in small.items() if name != "rival_regularization"}
-    assert (
-        tune(
-            BPR(), ratings, sampler="grid", space=of_bpr, metric="validation_log_likelihood", show_progress=False
-        ).score
-        < 0
-    )

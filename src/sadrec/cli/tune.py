@@ -24,9 +24,7 @@ from sadrec.models import TrainingSettings
               help="Values of a setting to try: factors=16,32 or regularization=0.001..0.1; may be repeated. "
               "Default: the ranges in docs/settings.md.")  # fmt: skip
 @click.option("--trials", type=click.IntRange(min=1), help="How many settings to try in all.")
-@click.option(
-    "--metric", help="For example ndcg@10, m1 or validation_log_likelihood; for comparisons log_loss or accuracy."
-)
+@click.option("--metric", help="For example ndcg@10, m1 or log_loss; for comparisons log_loss or accuracy.")
 @click.option("--folds", type=click.IntRange(min=1), default=1, help="Validation parts to average.")
 @click.option("--test", type=options.a_share, default=0.1, help="The share that is held out for validation.")
 @click.option("--rule", type=click.Choice(["best", "one-error"]), default="best",

@@ -8,19 +8,17 @@ from sadrec.evaluation.compare_result import CompareResult
 from sadrec.evaluation.compare_with_bpr import BPRComparison, compare_with_bpr
 from sadrec.evaluation.comparisons import evaluate_comparisons
 from sadrec.evaluation.leave_one_out import evaluate
-from sadrec.evaluation.likelihood import log_likelihood
 from sadrec.evaluation.proposals import grid_points
 from sadrec.evaluation.protocol import EvaluatedModel, HasMargins, HasProbability, HasScores, as_evaluated
 from sadrec.evaluation.result import Evaluation
 from sadrec.evaluation.significance import PairedTest, paired_test
 from sadrec.evaluation.tables import measure_of
 from sadrec.evaluation.top_n import evaluate_top_n
-from sadrec.evaluation.tune import PAPER_GRID, tune
+from sadrec.evaluation.tune import tune
 from sadrec.evaluation.tune_result import TuneResult
 
 __all__ = [
     "EASE",
-    "PAPER_GRID",
     "BPRComparison",
     "CompareResult",
     "EvaluatedModel",
@@ -39,7 +37,6 @@ __all__ = [
     "evaluate_comparisons",
     "evaluate_top_n",
     "grid_points",
-    "log_likelihood",
     "paired_test",
     "tune",
 ]

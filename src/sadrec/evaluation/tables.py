@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 _SHARES = ("match", "match_per_user", "unequal_accuracy", "m1", "m2", "m_margin", "sampled_auc", "accuracy")
-_MORE = ("mean_margin", "ndcg", "recall", "precision", "hit_rate", "mrr", "map", "coverage", "log_likelihood")
+_MORE = ("mean_margin", "ndcg", "recall", "precision", "hit_rate", "mrr", "map", "coverage")
 _LESS = ("brier", "log_loss", "outcome_log_loss", "rated_brier", "rated_log_loss")
 MEANINGS = {
     "ndcg": "Gain of the held-out items in the user's best N of the catalogue, less for lower places; 1 is perfect.",

@@ -17,22 +17,12 @@ from sadrec._core.progress import alone
 from sadrec.data import Comparisons, Interactions, as_feedback
 from sadrec.evaluation._running import Data, FinishedWork, data_fingerprint, failure, time_limit, worth_another_try
 from sadrec.evaluation.leave_one_out import MEASURES, evaluate
-from sadrec.evaluation.likelihood import log_likelihood
 from sadrec.evaluation.proposals import Sampler, Space, default_space, proposals
 from sadrec.evaluation.protocol import about, copied
 from sadrec.evaluation.tables import measure_of
 from sadrec.evaluation.top_n import TOP_N_MEASURES, evaluate_top_n
 from sadrec.evaluation.tune_result import ChoiceRule, SettingsPoint, Trial, TuneResult, from_record
 
-PAPER_GRID: Mapping[str, Sequence[Any]] = {
-    "learning_rate": (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1),
-    "iterations": (2, 5, 10, 20, 50),
-    "regularization": (0.05, 0.01, 0.005, 0.001),
-    "rival_regularization": (0.01,),
-}
-"""The grid of the paper's appendix for SAD; without the last line, for BPR."""
-
-_LIKELIHOODS = ("log_likelihood", "validation_log_likelihood")
 _OF_COMPARISONS = ("log_loss", "accuracy", "brier", "mean_margin")
 
 
@@ -70,8 +60,7 @@ def tune(
         whole grid. A smaller part of a grid is drawn at random with ``seed``.
     metric
         For interactions a measure of :func:`~sadrec.evaluation.evaluate_top_n` with its length (``"ndcg@10"``, the
-        default), one of :func:`~sadrec.evaluation.evaluate` (``"m1"``), ``"validation_log_likelihood"``, or, with a
-        grid, ``"log_likelihood"``: goodness of fit on the training data, the paper's choice. For comparisons
+        default), or one of :func:`~sadrec.evaluation.evaluate` (``"m1"``, ``"log_loss"``). For comparisons
         ``"log_loss"`` (the default), ``"accuracy"`` or ``"brier"``.
     sampler
         ``"grid"``: every combination, in order; ``"random"``; ``"tpe"``: Optuna's tree-structured Parzen estimator
@@ -118,14 +107,12 @@ def tune(
         if seconds is not None and not seconds > 0:
             raise ValueError(f"{what} must be above 0 seconds, or None for no limit, not {seconds!r}")
     scorer = Scorer(metric or ("log_loss" if isinstance(data, Comparisons) else "ndcg@10"), data, test)
-    if scorer.name == "log_likelihood" and sampler != "grid":
-        raise ValueError("the log likelihood of the training data can only overfit; tune 'validation_log_likelihood'")
     first = [dict(point) for point in start]
     if space is None:
         extra, space = default_space(model, "comparisons" if isinstance(data, Comparisons) else "interactions")
         first += extra
     total, proposed = proposals(model, sampler, space, first, trials, seed, scorer.better)
-    parts = [scorer.split(seed + fold) for fold in range(1 if scorer.name == "log_likelihood" else folds)]
+    parts = [scorer.split(seed + fold) for fold in range(folds)]
     work = _TrialWork(model, scorer, parts, seed, budget)
     finished = FinishedWork(path, "trial")
     about_data = {
@@ -155,19 +142,17 @@ class Scorer:
         if isinstance(data, Comparisons):
             if name not in _OF_COMPARISONS:
                 raise ValueError(f"cannot tune {name!r} on comparisons; choose one of {', '.join(_OF_COMPARISONS)}")
-        elif name not in (*_LIKELIHOODS, *MEASURES) and not lists:
+        elif name not in MEASURES and not lists:
             raise ValueError(
-                f"cannot tune {name!r}; choose {', '.join(_LIKELIHOODS)}, one of {', '.join(MEASURES)}, or one of "
-                f"{', '.join(TOP_N_MEASURES)} with a length such as 'ndcg@10'"
+                f"cannot tune {name!r}; choose one of {', '.join(MEASURES)}, or one of {', '.join(TOP_N_MEASURES)}, "
+                "with a length such as 'ndcg@10'"
             )
-        self.better = 1 if name in _LIKELIHOODS else measure_of(name).better
+        self.better = measure_of(name).better
         if not self.better:
             raise ValueError(f"settings cannot be chosen by {name!r}: more of it is neither better nor worse")
 
     def split(self, seed: int) -> tuple[Data, Data]:
         """Split the data into a training and a validation part."""
-        if self.name == "log_likelihood":
-            return self.data, self.data
         if self.name in MEASURES and isinstance(self.data, Interactions):
             return self.data.leave_one_out(seed=seed)
         return self.data.split(test=self.test, seed=seed)
@@ -177,10 +162,6 @@ class Scorer:
         base, _, length = self.name.partition("@")
         if isinstance(held_out, Comparisons) or isinstance(train, Comparisons) or base in MEASURES:
             result = evaluate(model, train, held_out, seed)
-        elif base == "log_likelihood":
-            return log_likelihood(model, train, seed=seed), math.nan
-        elif base == "validation_log_likelihood":
-            return log_likelihood(model, held_out, train=train, seed=seed), math.nan
         else:
             result = evaluate_top_n(model, train, held_out, int(length or 10), seed=seed)
         return result[base], result.errors.get(base, math.nan)
