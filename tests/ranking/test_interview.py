@@ -44,6 +44,18 @@ def test_own_scores_move_places():
     assert moved.first[2] > 0.99 and moved.upper[2] == 1
 
 
+def test_items_that_played_little_have_no_certain_place():
+    """Only the visitor was uncertain: in a model of one judge each item had one place, whatever it had played."""
+    rng = np.random.default_rng(0)
+    pairs = [tuple(rng.choice(12, 2, replace=False)) for _ in range(60)]
+    model = SAD(random_state=0).fit(Comparisons.from_pairs([(int(i), int(j)) for i, j in pairs]), show_progress=False)
+    board = model.leaderboard()
+    items = model.state.items.positions(board["item"].to_list())
+    found = places(model.visitor().state.belief, items, np.empty(0, int))
+    assert (found.upper - found.lower >= 0.8 * (board["rank_upper"] - board["rank_lower"]).to_numpy()).mean() > 0.8
+    assert found.first[0] < 0.9
+
+
 def test_a_belief_without_the_uncertainty_of_a_vector_is_refused(visitor):
     model = SAD.from_factors([[1.0]], [[1.0], [2.0]])
     with pytest.raises(ValueError, match=r"give the belief of a model.visitor"):
