@@ -65,19 +65,6 @@ def test_the_best_of_the_trials_is_returned_with_its_validation_score(data):
     assert evaluate_top_n(model, train, held_out, 5)["ndcg"] == pytest.approx(result.score)
 
 
-def test_less_is_better_for_a_loss_and_start_settings_come_first(data):
-    result = tune(
-        Learner(),
-        data,
-        trials=4,
-        metric="m1",
-        space=SPACE,
-        start=[{"rate": 0.1, "iterations": 10}],
-        show_progress=False,
-    )
-    assert result.frame.row(0, named=True)["rate"] == 0.1
-
-
 def test_only_training_data_is_seen_and_a_part_is_kept_for_validation(data):
     tune(Learner(), data, trials=3, metric="ndcg@5", space=SPACE, test=0.25, show_progress=False)
     assert max(Learner.seen) == pytest.approx(0.75 * data.matrix.nnz, abs=1)
@@ -257,8 +244,6 @@ def test_bad_input_is_refused(data):
         tune(Learner(), data, space={"rte": (1,)})
     with pytest.raises(ValueError, match="no setting 'rte'"):
         tune(Learner(), data, space=[{"rate": 1.0}, {"rte": 1.0}])
-    with pytest.raises(ValueError, match="no setting 'rte'"):
-        tune(Learner(), data, space=SPACE, start=[{"rte": 1}])
     with pytest.raises(ValueError, match="space is empty"):
         tune(Learner(), data, space={})
     for bad in ({"trials": 0}, {"trials": 1.5}, {"folds": 0}, {"folds": 10**400}):

@@ -37,7 +37,6 @@ def compare(
     seed: int = 0,
     path: str | Path | None = None,
     budget: float | Mapping[str, float] | None = None,
-    per_user: bool = True,
     show_progress: bool = True,
 ) -> CompareResult:
     """Fit and evaluate every model on every split.
@@ -65,8 +64,6 @@ def compare(
     budget
         Seconds that a fit and its evaluation may take, for all models or by name. What failed in an earlier run is
         tried again, and so is what ran out of time when the budget is larger than what it took.
-    per_user
-        Keep the values of every user (and held-out comparison), which tests over users (and rows) need.
     show_progress
         Show a progress bar.
 
@@ -87,9 +84,7 @@ def compare(
     """
     _check_models(models, budget)
     pieces, protocol = pieces_of(data, splits, protocol, test, seed)
-    *_, result = split_by_split(
-        models, pieces, protocol, N, seed, path, budget, per_user=per_user, show_progress=show_progress
-    )
+    *_, result = split_by_split(models, pieces, protocol, N, seed, path, budget, show_progress=show_progress)
     return result
 
 
@@ -102,7 +97,6 @@ def split_by_split(
     path: str | Path | None = None,
     budget: float | Mapping[str, float] | None = None,
     *,
-    per_user: bool = True,
     show_progress: bool = True,
 ) -> Iterator[CompareResult]:
     """Compare on one split after the other, and yield the result so far after each."""
@@ -117,7 +111,7 @@ def split_by_split(
             for name, model in models.items():
                 bar.set_postfix_str(f"{name}, split {number}")
                 limit = budget.get(name) if isinstance(budget, Mapping) else budget
-                work = _SplitWork(name, number, train, held_out, protocol, N, seed + number, limit, per_user)
+                work = _SplitWork(name, number, train, held_out, protocol, N, seed + number, limit)
                 run, arrays = work.result(model, finished, (data_key, question))
                 runs.append(run)
                 if "user_rows" in arrays:
@@ -191,7 +185,6 @@ class _SplitWork:
     N: int | Sequence[int]
     seed: int
     limit: float | None
-    per_user: bool
 
     def result(self, model: Any, finished: FinishedWork, question: Any) -> tuple[SplitRun, Arrays]:
         """Return the stored result, or compute and store it."""
@@ -202,7 +195,7 @@ class _SplitWork:
         except Exception as error:
             status, message = failure(error, self.name)
             return replace(run, status=status, message=message), {}
-        key = (self.name, run.about, question, self.seed, self.per_user)
+        key = (self.name, run.about, question, self.seed)
         before = finished.load(self._from_record, *key)
         if before is not None:
             earlier, arrays = before
@@ -237,11 +230,9 @@ class _SplitWork:
         except Exception as error:
             status, message = failure(error, f"{self.name}, split {self.split}")
             return replace(run, status=status, message=message, fit_seconds=time.perf_counter() - start), {}
-        arrays: Arrays = {}
-        if self.per_user:
-            arrays = {f"of {name}": values.astype(np.float32) for name, values in result.per_user.items()}
-            arrays |= {f"row {name}": values.astype(np.float32) for name, values in result.per_row.items()}
-            arrays["user_rows"] = Ids(self.train.users).positions(result.users)
+        arrays: Arrays = {f"of {name}": values.astype(np.float32) for name, values in result.per_user.items()}
+        arrays |= {f"row {name}": values.astype(np.float32) for name, values in result.per_row.items()}
+        arrays["user_rows"] = Ids(self.train.users).positions(result.users)
         run = replace(run, fit_seconds=trained - start, evaluate_seconds=end - trained, sparsity=sparsity_of(model))
         return replace(run, figures=figures, errors=dict(result.errors), counts=dict(result.counts)), arrays
 

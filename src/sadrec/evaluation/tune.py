@@ -34,7 +34,6 @@ def tune(
     *,
     sampler: Sampler = "tpe",
     space: Space | Sequence[Mapping[str, Any]] | None = None,
-    start: Sequence[Mapping[str, Any]] = (),
     folds: int = 1,
     test: float = 0.1,
     rule: ChoiceRule = "best",
@@ -69,8 +68,6 @@ def tune(
         By setting a list of values or, but for a grid, a :class:`Span` of numbers (whole ones when both ends are); or a
         list of settings to try in this order. By default what the settings declare that have an effect on such data
         and are not given; for comparisons the variational solver is tried first, then the settings of the other.
-    start
-        Settings to try first, such as the defaults: ``[{}]``.
     folds, test
         Over how many random validation splits a score is averaged (cross-validation by repeated splits), and the share
         split off by each; measures of ``evaluate`` leave one out instead.
@@ -107,10 +104,9 @@ def tune(
         if seconds is not None and not seconds > 0:
             raise ValueError(f"{what} must be above 0 seconds, or None for no limit, not {seconds!r}")
     scorer = Scorer(metric or ("log_loss" if isinstance(data, Comparisons) else "ndcg@10"), data, test)
-    first = [dict(point) for point in start]
+    first: list[SettingsPoint] = []
     if space is None:
-        extra, space = default_space(model, "comparisons" if isinstance(data, Comparisons) else "interactions")
-        first += extra
+        first, space = default_space(model, "comparisons" if isinstance(data, Comparisons) else "interactions")
     total, proposed = proposals(model, sampler, space, first, trials, seed, scorer.better)
     parts = [scorer.split(seed + fold) for fold in range(folds)]
     work = _TrialWork(model, scorer, parts, seed, budget)
