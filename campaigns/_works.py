@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from campaigns._subjects import answers, clicks
-from campaigns._trials import in_fork, quiet_warnings, tree
+from campaigns._trials import Outcome, in_fork, quiet_warnings, tree
 from sadrec import BPR, SAD
 from sadrec._core.files import write_whole
 from sadrec._core.record import discard
@@ -155,3 +155,21 @@ def results(folder: Path, calls: dict[str, Callable[[Path], None]]) -> dict[str,
 
 OPERATIONS = ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.chmod", "os.truncate", "shutil.rmtree")
 """Operations on files that Python tells audit hooks about."""
+
+
+def done_again(call: Callable[[Path], None], place: Path, wanted: dict[str, bytes], story: str) -> Outcome:
+    """Do some work once more after it was disturbed: it leaves the files of undisturbed work, and no others."""
+    where = f"{story}; then there were {sorted(tree(place))}"
+
+    def again() -> None:
+        with quiet_warnings():
+            call(place)
+
+    ended = in_fork(again, place)
+    if ended.code != 0:
+        return Outcome("failed again", f"{where}: {ended.code} {ended.output}")
+    files = tree(place)
+    if any(files.get(file) != content for file, content in wanted.items()):
+        return Outcome("wrong bits", where)
+    others = sorted(set(files) - set(wanted))
+    return Outcome("litter", f"{where}: {others}") if others else Outcome("same bits")

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from campaigns._subjects import clicks
-from campaigns._trials import Campaign, Outcome, Random, in_fork, main, quiet_warnings, tree
-from campaigns._works import results, works
+from campaigns._trials import Campaign, Outcome, Random, in_fork, main, quiet_warnings
+from campaigns._works import done_again, results, works
 from sadrec import SAD
 from sadrec._core.files import fingerprint
 
@@ -100,22 +100,7 @@ def trial(subject: Subject, rng: Random, folder: Path) -> Outcome:
                 call(place)
 
         in_fork(work, place, _sending([(delay, which) for delay in delays]))
-    before = sorted(tree(place))
-
-    def again() -> None:
-        with quiet_warnings():
-            call(place)
-
-    ended = in_fork(again, place)
-    where = f"{name} on {threads} threads, {', '.join(story)}; then there were {before}"
-    if ended.code != 0:
-        return Outcome("failed again", f"{where}: {ended.code} {ended.output}")
-    files, wanted = tree(place), subject.files[threads][name]
-    if any(files.get(file) != content for file, content in wanted.items()):
-        return Outcome("wrong bits", where)
-    if set(files) - set(wanted):
-        return Outcome("litter", f"{where}: {sorted(set(files) - set(wanted))}")
-    return Outcome("same bits")
+    return done_again(call, place, subject.files[threads][name], f"{name} on {threads} threads, {', '.join(story)}")
 
 
 def _in_memory(subject: Subject, threads: int, rng: Random, folder: Path) -> Outcome:

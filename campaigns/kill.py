@@ -14,8 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from campaigns._trials import Campaign, Outcome, Random, in_fork, main, quiet_warnings, tree
-from campaigns._works import OPERATIONS, results, works
+from campaigns._trials import Campaign, Outcome, Random, in_fork, main, quiet_warnings
+from campaigns._works import OPERATIONS, done_again, results, works
 
 
 class Subject(NamedTuple):
@@ -108,22 +108,7 @@ def trial(subject: Subject, rng: Random, folder: Path) -> Outcome:
             os.kill(child, signal.SIGKILL)
 
         in_fork(work, place, disturb if kind == "moment" else lambda child: None)
-    before = sorted(tree(place))
-
-    def again() -> None:
-        with quiet_warnings():
-            call(place)
-
-    ended = in_fork(again, place)
-    where = f"{name}, killed at {', '.join(story)}; then there were {before}"
-    if ended.code != 0:
-        return Outcome("failed again", f"{where}: {ended.code} {ended.output}")
-    files, wanted = tree(place), subject.files[name]
-    if any(files.get(file) != content for file, content in wanted.items()):
-        return Outcome("wrong bits", where)
-    if set(files) - set(wanted):
-        return Outcome("litter", f"{where}: {sorted(set(files) - set(wanted))}")
-    return Outcome("same bits")
+    return done_again(call, place, subject.files[name], f"{name}, killed at {', '.join(story)}")
 
 
 CAMPAIGN = Campaign(
