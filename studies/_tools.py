@@ -19,11 +19,12 @@ import polars as pl
 from sadrec import SAD, Comparisons, Interactions
 from sadrec._core.check import whole
 from sadrec._core.files import fingerprint, plain, write_whole
+from sadrec._core.picture import new_figure
 from sadrec._core.progress import Bar
 from sadrec._core.record import CheckpointError, Records, locked
 from sadrec.cli.output import resumable
 from sadrec.evaluation.comparisons import margins_and_probabilities
-from sadrec.evaluation.pictures import COLOURS, new_figure
+from sadrec.evaluation.pictures import COLOURS
 from sadrec.evaluation.plan import Plan, check_held_out
 from sadrec.evaluation.protocol import Source, source_of
 from sadrec.evaluation.tables import render

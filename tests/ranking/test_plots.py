@@ -1,5 +1,7 @@
 """Pictures can be made and saved, without a screen."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -78,7 +80,7 @@ def test_what_is_wrong_is_named(rock_paper_scissors):
 
 
 def test_without_matplotlib_it_says_what_to_install(monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)  # cannot be imported
     with pytest.raises(ImportError, match=r"sadrec\[plot\]"):
         plot_intransitivity([0.1])
 

@@ -272,7 +272,7 @@ def test_what_was_selected_is_kept_while_the_files_are_the_same(netflix, tmp_pat
 
 
 def test_missing_matplotlib_is_said_before_anything_is_fitted(monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "sadrec._core.picture", None)  # cannot be imported, as without matplotlib
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)  # cannot be imported
     result = CliRunner().invoke(table_command, ["--dataset", "nothing-of-this-name", "-o", str(tmp_path / "o")])
     assert result.exit_code == 1 and "pictures need matplotlib" in result.output
     assert not (tmp_path / "o").exists()

@@ -1,14 +1,23 @@
-"""A figure that notebooks show by themselves (needs matplotlib)."""
+"""Figures that notebooks show by themselves (needs matplotlib: the ``plot`` extra)."""
 
 from io import BytesIO
+from typing import TYPE_CHECKING
 
-from matplotlib.figure import Figure
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as FigureOfMatplotlib
 
 
-class Picture(Figure):
-    """A matplotlib figure attached to no window; as the last line of a notebook's cell it is shown."""
+def new_figure(width: float, height: float) -> "FigureOfMatplotlib":
+    """Return an empty figure attached to no window; as the last line of a notebook's cell it is shown."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError("pictures need matplotlib: pip install 'sadrec[plot]'") from error
 
-    def _repr_png_(self) -> bytes:
-        content = BytesIO()
-        self.savefig(content, format="png", dpi=110)
-        return content.getvalue()
+    class Picture(Figure):
+        def _repr_png_(self) -> bytes:
+            content = BytesIO()
+            self.savefig(content, format="png", dpi=110)
+            return content.getvalue()
+
+    return Picture(figsize=(width, height), layout="constrained")

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sadrec._core.picture import new_figure
 from sadrec.evaluation.tables import measure_of
 
 if TYPE_CHECKING:
@@ -13,15 +14,6 @@ if TYPE_CHECKING:
     from sadrec.evaluation.compare_result import CompareResult
 
 COLOURS = ("#1f5fa8", "#c4501b", "#3a7d44", "#7a4fa3", "#8c6d1f", "#a33b5e", "#4a4a4a")
-
-
-def new_figure(width: float, height: float) -> "Figure":
-    """Make an empty figure without touching matplotlib's global state."""
-    try:
-        from sadrec._core.picture import Picture
-    except ImportError as error:
-        raise ImportError("pictures need matplotlib: pip install 'sadrec[plot]'") from error
-    return Picture(figsize=(width, height), layout="constrained")
 
 
 def dots_and_intervals(comparison: "CompareResult", measures: Sequence[str]) -> "Figure":

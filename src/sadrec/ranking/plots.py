@@ -1,6 +1,5 @@
 """Pictures of a user's tournament and of how intransitive users are. Needs the ``plot`` extra (matplotlib)."""
 
-import importlib.util
 from collections.abc import Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sadrec._core.picture import new_figure
 from sadrec.ranking.cycles import Cycle, cycles
 from sadrec.ranking.tournament import Tournament
 
@@ -50,9 +50,6 @@ def plot_tournament(
     Figure
         A matplotlib figure, attached to no window: save it with ``figure.savefig(path)``.
     """
-    _needs_matplotlib()
-    from sadrec._core.picture import Picture
-
     if not len(game):
         raise ValueError("the tournament has no items: there is nothing to draw")
     texts = [_short(text) for text in (names if names is not None else map(str, game.items))]
@@ -60,7 +57,7 @@ def plot_tournament(
         raise ValueError(f"names must name each of the {len(game)} items, but there are {len(texts)}")
     if cycle is None:
         cycle = next(iter(cycles(game, minimum)), None)
-    figure = Picture(figsize=(13.5, 5.8), layout="constrained")
+    figure = new_figure(13.5, 5.8)
     left, right = figure.subplots(1, 2, width_ratios=[1, 1.25])
     if cycle is None:
         text = f"No cycle of wins\nby more than {minimum:g}" if minimum else "No cycle:\nthese items have an order"
@@ -82,15 +79,12 @@ def plot_leaderboard(table: "pl.DataFrame", probability: ArrayLike, names: Seque
     strongest items to win against each other, in the same order. At most 40 are shown. The matplotlib figure is
     attached to no window: save it with ``figure.savefig(path)``.
     """
-    _needs_matplotlib()
-    from sadrec._core.picture import Picture
-
     chance = np.asarray(probability, np.float64)
     size = min(40, len(table), len(chance))
     if not size:
         raise ValueError("the leaderboard has no items: there is nothing to draw")
     shown, texts, places = table.head(size), [_short(name) for name in names[:size]], np.arange(size)
-    figure = Picture(figsize=(13.5, max(4.0, 0.26 * size + 1.6)), layout="constrained")
+    figure = new_figure(13.5, max(4.0, 0.26 * size + 1.6))
     left, right = figure.subplots(1, 2, width_ratios=[1, 1.1])
     strength = shown["strength"].to_numpy()
     if shown["lower"].null_count() == 0:
@@ -121,13 +115,10 @@ def plot_intransitivity(shares: ArrayLike, title: str | None = None) -> "Figure"
     ``shares`` is what ``SAD.intransitivity`` returns, one number from 0 to 1 per user. The matplotlib figure is
     attached to no window: save it with ``figure.savefig(path)``.
     """
-    _needs_matplotlib()
-    from sadrec._core.picture import Picture
-
     values = np.asarray(shares, np.float64).ravel()
     if not values.size or not ((values >= 0) & (values <= 1)).all():
         raise ValueError("shares must hold at least one number, all of them between 0 and 1")
-    figure = Picture(figsize=(8, 4.5), layout="constrained")
+    figure = new_figure(8, 4.5)
     axes = figure.subplots()
     percent = 100 * values
     highest = max(float(percent.max()), 1e-3)
@@ -214,9 +205,3 @@ def _matrix(figure: "Figure", axes: "Axes", game: Tournament, texts: list[str]) 
 def _short(text: str, longest: int = 34) -> str:
     """Cut a text that is too long for a label."""
     return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"
-
-
-def _needs_matplotlib() -> None:
-    """Raise an ImportError that says what to install where matplotlib is missing."""
-    if importlib.util.find_spec("matplotlib") is None:
-        raise ImportError('pictures need matplotlib: pip install "sadrec[plot]"')
