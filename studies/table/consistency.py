@@ -121,7 +121,7 @@ def consistency_report(
     ValueError
         When the data has no ratings.
     """
-    held_out, _ = check_held_out(train, held_out)
+    check_held_out(train, held_out)
     if not train.has_ratings:
         raise ValueError("consistency needs ratings; this data only says who met what")
     sources = (source_of(first, train), source_of(second, train))

@@ -42,6 +42,7 @@ def test_every_figure_is_what_a_plain_loop_gives(comparisons, factor_model, monk
         )
     ]
     result = evaluate_comparisons(model, comparisons)
+    assert result.to_frame().columns[-1] == "comparisons" and " comparisons\n" in repr(result)
     assert result["accuracy"] == pytest.approx(np.mean([v > 0 for v in x]))
     assert result["mean_margin"] == pytest.approx(np.mean(x), abs=1e-5)
     assert result["log_loss"] == pytest.approx(np.mean([math.log1p(math.exp(-v)) for v in x]), abs=1e-5)

@@ -193,7 +193,11 @@ def test_two_published_files_are_judged_by_their_ids(make_ratings, scores_model)
         {"user": [whole.users[0].item(), -7], "item": ["new", whole.items[0].item()], "rating": [1.0, 1.0]}
     )
     new = Interactions.from_frame(pl.concat([rows, stranger], how="vertical_relaxed"))
-    with pytest.warns(DataWarning, match=f"2 of {len(new)} test interactions are left out: the training part does not"):
+    with pytest.warns(
+        DataWarning, match=f"2 of {len(new)} test interactions are left out: the training part does not"
+    ) as told:
         assert dict(evaluate_top_n(model, whole, new)) == dict(evaluate_top_n(model, whole, held_out))
+        evaluate(model, whole, new)
+    assert {warning.filename for warning in told} == {__file__}
     with pytest.raises(ValueError, match="no test interaction has a user and an item of the training part"):
         evaluate_top_n(model, whole, Interactions.from_frame(rows.with_columns(pl.col("user").cast(pl.String))))

@@ -81,13 +81,13 @@ def evaluate_command(
             result = evaluate(fitted, kept, held_out, seed)
     rows = result.to_frame().rows()
     if as_json:
-        figures = {name: {"value": value, "error": error, "users": users} for name, value, error, users in rows}
+        figures = {name: {"value": value, "error": error, result.counted: count} for name, value, error, count in rows}
         print_json({"model": str(model), "measures": figures, "left_out": unknown})
         return
     for name, count in unknown.items():
         if count:
             click.echo(f"left out of {name}, with a user or an item that the model does not know: {count:,}")
-    print_table(("measure", "value", "error", "users"), rows)
+    print_table(("measure", "value", "error", result.counted), rows)
 
 
 def refuse_shared(train: Any, held_out: Any, train_name: str, name: str) -> None:

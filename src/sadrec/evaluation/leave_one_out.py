@@ -13,7 +13,7 @@ from sadrec.evaluation.comparisons import evaluate_comparisons
 from sadrec.evaluation.metrics import pairs, sampled
 from sadrec.evaluation.metrics.pairs import RatedPairs, mean_by
 from sadrec.evaluation.metrics.sampled import Contest
-from sadrec.evaluation.plan import Plan
+from sadrec.evaluation.plan import Plan, in_ids_of
 from sadrec.evaluation.result import Evaluation, mean_and_error, median_and_error
 
 _RATED = (pairs.mean_margin, pairs.match, pairs.unequal_accuracy, pairs.rated_brier, pairs.rated_log_loss)
@@ -91,6 +91,7 @@ def evaluate(
         if not isinstance(held_out, Comparisons) or not isinstance(train, Comparisons):
             raise TypeError("one part is interactions and the other comparisons; give the two parts of one split")
         return evaluate_comparisons(model, held_out)
+    held_out = in_ids_of(train, held_out)
     plan = Plan(model, train, held_out, seed, sampled, cut)
     parts = list(plan.each(partial(_measured, plan), num_threads, show_progress))
     per_user = {

@@ -79,14 +79,11 @@ def in_ids_of(train: Interactions, test: Interactions) -> Interactions:
     return Interactions.from_csr(matrix, train.users, train.items, allow_negative=True)
 
 
-def check_held_out(
-    train: Interactions, test: Interactions, model: object = None
-) -> tuple[Interactions, sparse.csr_matrix]:
-    """Return the test part in the ids of the training part, and the pattern of both parts together.
+def check_held_out(train: Interactions, test: Interactions, model: object = None) -> sparse.csr_matrix:
+    """Return the pattern of both parts together; raise if they share interactions, or if the model has seen the test.
 
-    Raise if they share interactions, or if the model has seen the test part.
+    Both parts have the same rows and columns, as :func:`in_ids_of` gives them.
     """
-    test = in_ids_of(train, test)
     met = pattern(train, test)
     _refuse_shared(met, test, "in the training part too", "take them out of one of the two")
     seen: Any = getattr(getattr(model, "state", model), "seen", None)
@@ -97,7 +94,7 @@ def check_held_out(
         fitted.data = np.ones(fitted.nnz, np.float32)
         remedy = "fit it on the training part alone (are train and test the right way round?)"
         _refuse_shared(fitted + pattern(test), test, "what the model was fitted on", remedy)
-    return test, met
+    return met
 
 
 def _refuse_shared(both: sparse.csr_matrix, test: Interactions, where: str, remedy: str) -> None:
@@ -136,7 +133,7 @@ class Plan:
         sampled: int = 100,
         cut: int = 20,
     ) -> None:
-        held_out, self.met = check_held_out(train, held_out, model)
+        self.met = check_held_out(train, held_out, model)
         if sampled < 1 or not 0 < cut <= sampled:
             raise ValueError(f"need sampled >= 1 and 0 < cut <= sampled, got sampled={sampled} and cut={cut}")
         self.source = source_of(model, train)

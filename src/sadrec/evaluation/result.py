@@ -20,7 +20,7 @@ class Evaluation(Mapping[str, float]):
     errors
         Standard error of each figure over users; NaN for figures that are not averages over users.
     counts
-        How many users stand behind each figure.
+        How many users, or of comparisons how many of these, stand behind each figure.
     users
         Ids of the users evaluated, in the order of ``per_user``.
     per_user
@@ -46,16 +46,21 @@ class Evaluation(Mapping[str, float]):
         return len(self.figures)
 
     def __repr__(self) -> str:
-        lines = [f"{'measure':<22} {'value':>9} {'error':>8} {'users':>8}"]
+        lines = [f"{'measure':<22} {'value':>9} {'error':>8} {self.counted:>11}"]
         for name, value in self.figures.items():
             error = self.errors.get(name, np.nan)
             shown = f"{error:8.4f}" if np.isfinite(error) else " " * 8
-            lines.append(f"{name:<22} {value:9.4f} {shown} {self.counts.get(name, 0):8d}")
+            lines.append(f"{name:<22} {value:9.4f} {shown} {self.counts.get(name, 0):11d}")
         return "\n".join(lines)
 
+    @property
+    def counted(self) -> str:
+        """Return what :attr:`counts` are of: "users" or "comparisons"."""
+        return "comparisons" if self.per_row else "users"
+
     def to_frame(self) -> pl.DataFrame:
-        """Return the figures as a frame with columns measure, value, error, users."""
-        schema = {"measure": pl.String, "value": pl.Float64, "error": pl.Float64, "users": pl.Int64}
+        """Return the figures as a frame with the columns measure, value, error, and users or comparisons."""
+        schema = {"measure": pl.String, "value": pl.Float64, "error": pl.Float64, self.counted: pl.Int64}
         rows = [
             (name, float(value), float(self.errors.get(name, np.nan)), int(self.counts.get(name, 0)))
             for name, value in self.figures.items()

@@ -10,7 +10,7 @@ from sadrec._core.types import Doubles
 from sadrec.data import Interactions
 from sadrec.evaluation.metrics import lists
 from sadrec.evaluation.metrics.lists import Hits
-from sadrec.evaluation.plan import check_held_out, over_users, pattern
+from sadrec.evaluation.plan import check_held_out, in_ids_of, over_users, pattern
 from sadrec.evaluation.protocol import EvaluatedModel, as_evaluated, positions, scores_of
 from sadrec.evaluation.result import Evaluation, mean_and_error
 
@@ -74,7 +74,8 @@ def evaluate_top_n(
     >>> evaluate_top_n(Oracle(), train, test, N=5)["ndcg"]
     1.0
     """
-    test, _ = check_held_out(train, test, model)
+    test = in_ids_of(train, test)
+    check_held_out(train, test, model)
     lengths = [N] if isinstance(N, int | np.integer) else list(N)
     if not lengths or min(lengths) < 1:
         raise ValueError(f"N must be at least 1, or several such numbers, got {N!r}")

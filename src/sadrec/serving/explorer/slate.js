@@ -39,7 +39,7 @@ export function slate(values) {
   const status = el("p", { class: "status", role: "status" });
   const result = el("div", {});
   const node = el("div", { class: "panel-slate" },
-    heading("Slate", `Put items on a slate and take them off. With scores the winner never depends on who else is there;
+    heading("Slate", `Put items on a slate and take them off. With scores the winner never depends on the other items;
       with rivals it may, and four ways to choose a winner need not agree.`),
     controls, chips, status, result);
 
@@ -137,7 +137,7 @@ export function slate(values) {
       return section;
     }
     section.append(el("ul", {}, [...grouped.values()].slice(0, 8).map((one) => el("li", {},
-      el("p", {}, name(one.item.item), one.on_slate ? " is there: without it " : ": put it on, and ",
+      el("p", {}, name(one.item.item), one.on_slate ? " is on the slate: without it " : ": put it on, and ",
         one.on_slate ? [name(one.winner_without), " would win instead of ", name(one.winner_with)] : [name(one.winner_with), " wins instead of ", name(one.winner_without)],
         ", although ", name(one.item.item), " itself ranks below ", name(one.winner_without), " ",
         el("span", { class: "quiet" }, `(by ${one.methods.join(", ")})`)),

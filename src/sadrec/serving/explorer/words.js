@@ -23,7 +23,7 @@ export const WORDS = {
       else: "Try other items.",
     },
     who: { legend: "By which results?", all: "all matches", one: "one source", own: "your results", field: "Source", of: "all matches" },
-    slate: { walk: "how often a walk that moves on to the winner is there", head: "How often the item of the row beats the item of the column", who: "Who wins by " },
+    slate: { walk: "share of time that a walk spends on it when it moves to the winner of each pair", head: "How often the item of the row beats the item of the column", who: "Who wins, by " },
     worth: { all: "of all margins no score explains", mean: "what runs in cycles rather than along a scale", tested: "matches", duels: "of the matches end differently", among: "the strongest items" },
   },
   taste: {
@@ -48,7 +48,7 @@ export const WORDS = {
       else: "Try another user: those whose preferences fit scores least come first in the field above.",
     },
     who: { legend: "Whose taste?", all: "the average user", one: "one user", own: "you", field: "User", of: "the average user" },
-    slate: { walk: "how often a walk that moves on to what is preferred is there", head: "How often the item of the row is preferred to the item of the column", who: "Who wins for " },
+    slate: { walk: "share of time that a walk spends on it when it moves to what is preferred", head: "How often the item of the row is preferred to the item of the column", who: "Who wins for " },
     worth: { all: "of all preferences no score explains", mean: "mean over the users: what runs in cycles rather than along a scale", tested: "answers", duels: "of the duels end differently", among: "the person's best items" },
   },
 };
