@@ -6,7 +6,6 @@ own in every process.
 """
 
 import os
-from functools import cache
 from threading import RLock
 from typing import Any, ClassVar
 from weakref import WeakSet
@@ -14,20 +13,16 @@ from weakref import WeakSet
 from tqdm import tqdm
 
 
-@cache
-def alone(kind: Any) -> Any:
-    """Return a kind of bar whose lock belongs to this process."""
+class Bar(tqdm):  # type: ignore[type-arg]
+    """A progress bar whose lock belongs to this process."""
 
-    class Bar(kind):  # type: ignore[misc]
-        _lock = RLock()
-        _instances: ClassVar[WeakSet[Any]] = WeakSet()
-
-    def renew() -> None:
-        Bar._lock = RLock()  # a thread that held it is not in the fork
-
-    if hasattr(os, "register_at_fork"):  # not on Windows
-        os.register_at_fork(after_in_child=renew)
-    return Bar
+    _lock = RLock()
+    _instances: ClassVar[WeakSet[Any]] = WeakSet()
 
 
-Bar = alone(tqdm)
+def _renew() -> None:
+    Bar._lock = RLock()  # a thread that held it is not in the fork
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_renew)

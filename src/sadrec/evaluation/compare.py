@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from tqdm.auto import tqdm
 
 from sadrec._core.files import plain
-from sadrec._core.progress import alone
+from sadrec._core.progress import Bar
 from sadrec._core.record import Arrays
 from sadrec.data import Comparisons, Ids, Interactions, as_feedback
 from sadrec.evaluation._running import Data, FinishedWork, data_fingerprint, failure, time_limit, worth_another_try
@@ -104,7 +103,7 @@ def split_by_split(
     finished = FinishedWork(path, "comparison")
     runs: list[SplitRun] = []
     kept: dict[tuple[str, int], Arrays] = {}
-    with alone(tqdm)(total=len(models) * len(pieces), disable=None if show_progress else True, desc="compare") as bar:
+    with Bar(total=len(models) * len(pieces), disable=None if show_progress else True, desc="compare") as bar:
         for number, make in enumerate(pieces):
             train, held_out = make()
             data_key = data_fingerprint(train, held_out)

@@ -8,10 +8,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from tqdm.auto import tqdm
 
 from sadrec._core import check
-from sadrec._core.progress import alone
+from sadrec._core.progress import Bar
 from sadrec.data import DataWarning, Ids, Interactions
 from sadrec.evaluation.metrics.pairs import RatedPairs
 from sadrec.evaluation.metrics.sampled import Contest
@@ -35,7 +34,7 @@ def over_users(
     with (
         threadpool_limits(1, user_api="blas"),
         ThreadPoolExecutor(max(threads, 1)) as pool,
-        alone(tqdm)(total=len(blocks), desc="evaluate", disable=None if show_progress else True, leave=False) as bar,
+        Bar(total=len(blocks), desc="evaluate", disable=None if show_progress else True, leave=False) as bar,
     ):
         # One block at a time where there is one thread: all of them at once would be held in memory.
         results = map(work, blocks) if threads <= 1 or len(blocks) <= 1 else pool.map(work, blocks)

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tqdm.auto import tqdm
 
 from sadrec._core import check
 from sadrec._core.files import plain
-from sadrec._core.progress import alone
+from sadrec._core.progress import Bar
 from sadrec.data import Comparisons, Interactions, as_feedback
 from sadrec.evaluation._running import Data, FinishedWork, data_fingerprint, failure, time_limit, worth_another_try
 from sadrec.evaluation.leave_one_out import MEASURES, evaluate
@@ -118,7 +117,7 @@ def tune(
     question = (about_data["data"], scorer.name, test, folds, seed)
     done: list[Trial] = []
     end = math.inf if timeout is None else time.perf_counter() + timeout
-    with alone(tqdm)(total=total, desc="tune", disable=None if show_progress else True) as bar:
+    with Bar(total=total, desc="tune", disable=None if show_progress else True) as bar:
         while len(done) < total and time.perf_counter() < end:
             done.append(work.result(proposed(done), finished, question))
             bar.update()
