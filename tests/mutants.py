@@ -228,7 +228,9 @@ def outcome(path: Path, tests: list[str], source: str | None, seconds: float) ->
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(PACKAGE, Path(folder) / "sadrec", ignore=shutil.ignore_patterns("__pycache__"))
         if source is not None:
-            (Path(folder) / "sadrec" / path.relative_to(PACKAGE)).write_text(source, encoding="utf-8")
+            changed = Path(folder) / "sadrec" / path.relative_to(PACKAGE)
+            changed.write_text(source, encoding="utf-8")
+            tests = [str(changed), *tests]  # the examples of its docstrings first
         run = FORKS.Process(target=run_tests, args=(folder, tests))
         run.start()
         run.join(seconds)
@@ -245,7 +247,8 @@ def run_tests(folder: str, tests: list[str]) -> None:
     os.chdir(ROOT)
     os.environ["PYTHONPATH"] = os.pathsep.join([folder, str(ROOT)])
     sys.path[:0] = [folder, str(ROOT)]
-    sys.exit(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-m", "not extra", *tests]))
+    place = ["-c", str(ROOT / "pyproject.toml"), "--rootdir", str(ROOT)]
+    sys.exit(pytest.main([*place, "-x", "-q", "-p", "no:cacheprovider", "-m", "not extra", *tests]))
 
 
 def main() -> None:

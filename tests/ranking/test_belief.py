@@ -46,6 +46,12 @@ def belief(parameters):
     )
 
 
+def test_a_point_has_the_margins_of_its_parameters_and_no_part_of_single_pairs(parameters):
+    point = Point(parameters)
+    assert point.pair_part(0, LEFT, RIGHT) == point.own_scores(0, LEFT) == (0, 0)
+    np.testing.assert_array_equal(point.mean(0, LEFT, RIGHT), preference(parameters, 0, LEFT, RIGHT))
+
+
 @pytest.mark.parametrize("user", range(USERS))
 def test_mean_and_variance_are_those_of_draws(belief, user):
     mean, variance = belief.distribution(user, LEFT, RIGHT)
