@@ -101,6 +101,12 @@ SAME = {
     ): "rank refuses it later",
     ("ranking/top_n.py", "pass  # kept = min(kept, self.items)"): "places beyond the catalogue stay empty",
     ("ranking/cycles.py", "if np.count_nonzero(margins == 0) >= size:"): "both ways count the same",
+    ("ranking/logistic.py", "if length <= 1e-8:"): "halves of 1 never are exactly that",
+    ("ranking/pairs.py", "step = max((1 + 1), _CHUNK // (parameters.n_factors + 1))"): "what is done at a time",
+    (
+        "ranking/top_n.py",
+        "return float(unit * (0.5 + (self.factors + 2) * 256) * np.abs(query).sum(dtype=np.float64))",
+    ): "a looser bound looks at more items, and finds the same",
     ("ranking/results.py", "none = np.zeros(len(ties[(0 + 1)]), np.float32)"): "columns of one length",
     (
         "data/_comparison_rows.py",

@@ -49,3 +49,17 @@ def test_games_are_those_that_two_items_played_with_each_other():
     report = arena_report(state.belief, None, np.arange(3).astype(str), 0.9, state.results)[1]
     by_item = np.argsort(model.items[report["items"]])
     assert np.array(report["games"])[np.ix_(by_item, by_item)].tolist() == [[0, 3, 4], [3, 0, 0], [4, 0, 0]]
+
+
+def test_rings_are_shown_that_are_more_probable_than_not():
+    ring = [("rock", "scissors"), ("scissors", "paper"), ("paper", "rock")]
+    for games, shown in ((12 * ring, True), (ring + [(b, a) for a, b in ring], False)):
+        state = SAD().fit(games, show_progress=False).state
+        report = arena_report(state.belief, None, state.items.array, 0.9, state.results)[1]
+        assert [cycle["probability"] >= 0.5 for cycle in report["cycles"]] == [True] * shown
+
+
+def test_rings_of_given_factors_have_no_probability():
+    ring = SAD.from_factors([[1, 1]], [[1, -2], [2, -1], [1, 0]], [[0, 2], [1, 0], [2, 2]]).state.belief
+    (cycle,) = arena_report(ring, None, np.arange(3), 0.9, None)[1]["cycles"]
+    assert cycle["probability"] is None

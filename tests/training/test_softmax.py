@@ -9,7 +9,7 @@ from sadrec.models.fitting import settings_for
 from sadrec.ranking.fold_in import fold_in
 from sadrec.training.dataset import bytes_needed, training_data
 from sadrec.training.factors import initial_factors
-from sadrec.training.softmax import multiply, rounded, share_of, transpose, write_odds
+from sadrec.training.softmax import multiply, put_to_length, rounded, share_of, transpose, write_odds
 from sadrec.training.trainer import Trainer
 from tests.training.small import settings
 
@@ -182,6 +182,12 @@ def test_vectors_keep_their_length(learn_rivals):
     np.testing.assert_allclose(np.linalg.norm(work.factors.eta, axis=1), 2.5, rtol=1e-5)
     if learn_rivals:
         assert np.abs(np.linalg.norm(work.factors.tau, axis=1) - 2.5).max() > 0.01
+
+
+def test_a_vector_whose_length_overflows_is_no_number():
+    vector = np.full(3, 1e30, np.float32)
+    put_to_length(vector, 2.0)
+    assert np.isnan(vector).all()  # the trainer sees that it diverged
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 16), (3, 7, 32), (8, 16, 16), (21, 10, 48)])
