@@ -19,7 +19,6 @@ LONG = {
     "service": 3000,
     "hardship": 200,
     "cluster": 20,
-    "cluster --files": 20,
     "recommend_all": 20,
 }
 
@@ -33,8 +32,7 @@ def main(share: float, seed: int, names: tuple[str, ...]) -> None:
     broken = False
     for name in names or LONG:
         count = max(1, round(share * LONG[name]))
-        module, *options = name.split()
-        command = [sys.executable, "-m", f"campaigns.{module}", *options, "--count", str(count), "--seed", str(seed)]
+        command = [sys.executable, "-m", f"campaigns.{name}", "--count", str(count), "--seed", str(seed)]
         broken |= subprocess.run(command).returncode != 0
     sys.exit(broken)
 
