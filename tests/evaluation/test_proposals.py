@@ -3,17 +3,19 @@
 import numpy as np
 import pytest
 
-from sadrec.evaluation import PAPER_GRID, Span, grid_points
+from sadrec.evaluation import Span, grid_points
 from sadrec.evaluation.proposals import _random
+
+GRID = {"rate": [0.001, 0.01, 0.1, 1.0, 2.0, 5.0, 9.0], "iterations": [2, 5, 10, 20, 50], "factors": [2, 4, 8, 16]}
 
 
 def test_a_part_of_the_grid_is_drawn_by_seed():
-    points = grid_points(PAPER_GRID)
+    points = grid_points(GRID)
     assert len(points) == 7 * 5 * 4
-    part = grid_points(PAPER_GRID, 10, 1)
+    part = grid_points(GRID, 10, 1)
     assert len(part) == 10
     assert all(point in points for point in part)
-    assert part == grid_points(PAPER_GRID, 10, 1) != grid_points(PAPER_GRID, 10, 2)
+    assert part == grid_points(GRID, 10, 1) != grid_points(GRID, 10, 2)
 
 
 def test_random_points_lie_in_their_spans():

@@ -159,7 +159,7 @@ def test_a_table_that_lacks_a_column_is_refused():
         (FRAME.select("kind", "price", pl.col("item").alias("name")), ValueError, "'x' is given twice"),
         (FRAME.select("price", "kind"), ValueError, "missing"),
         (FRAME.rename({"item": "user"}), ValueError, "its first, 'user', looks like the user"),
-        (pd.DataFrame([["a", 1.0]], columns=["item", 7]), TypeError, "need names that are text, not 7"),
+        (pd.DataFrame([["a", 1.0]], columns=["item", 7]), TypeError, "names of columns must be text, not 7"),
         (pd.DataFrame([["a", 1, 2]], columns=["item", "x", "x"]), ValueError, "two columns .* are named 'x'"),
     ],
 )

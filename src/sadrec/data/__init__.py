@@ -34,21 +34,7 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    __getattr__ = lazily(
-        __name__,
-        {
-            "_assemble": "Assembler Chunk arrange",
-            "_columns": "holds_comparisons",
-            "comparisons": "Comparisons as_comparisons as_feedback folds",
-            "datasets": "load",
-            "ids": "IdArray Ids UnknownIdError as_id_array",
-            "interactions": "Interactions as_interactions with_weights",
-            "items": "Items",
-            "parquet": "ParquetFiles RowRange holds_interactions",
-            "simulation": "Simulation simulate",
-            "tables": "Table",
-        },
-    )
+    __getattr__ = lazily(__name__, __file__)
 
 
 class DataWarning(UserWarning):

@@ -17,16 +17,4 @@ if TYPE_CHECKING:
 __all__ = ["BPR", "SAD", "CheckpointError", "DivergedError", "ModelFileError", "NotFittedError"]
 
 if not TYPE_CHECKING:
-    __getattr__ = lazily(
-        __name__,
-        {
-            "._core.record": "CheckpointError",
-            "base": "Estimator ModelFileError NotFittedError documented",
-            "export": "Lists ExportPart ExportWork Written read_manifest",
-            "files": "load_model pack_ids pack_seen refusing unpack_ids unpack_seen",
-            "newcomers": "known_features with_rows",
-            "sad": "BPR SAD",
-            ".training.loop": "DivergedError checkpoints_in",
-            ".training.settings": "TrainingSettings",
-        },
-    )
+    __getattr__ = lazily(__name__, __file__)

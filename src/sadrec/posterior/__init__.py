@@ -15,14 +15,4 @@ if TYPE_CHECKING:
 __all__ = ["CredibleCycle", "Diagnosis", "GibbsSAD"]
 
 if not TYPE_CHECKING:
-    __getattr__ = lazily(
-        __name__,
-        {
-            "belief": "LOGIT_PER_PROBIT",
-            "cycles": "MOST_ITEMS CredibleCycle",
-            "diagnostics": "Diagnosis",
-            "draws": "SCALES",
-            "gibbs": "GibbsSAD",
-            "settings": "SamplerSettings",
-        },
-    )
+    __getattr__ = lazily(__name__, __file__)

@@ -49,17 +49,4 @@ if TYPE_CHECKING:
 __all__ = ["Parameters"]
 
 if not TYPE_CHECKING:
-    __getattr__ = lazily(
-        __name__,
-        {
-            "cycles": "Cycle cycle_through cyclic_triads judge recommend_groups",
-            "interview": "places surprises",
-            "parameters": "nearest_bpr",
-            "pairs": "contributions preference sigmoid",
-            "plots": "draw_cycle plot_leaderboard plot_tournament",
-            "questions": "Contradiction contradictions",
-            "rank": "rank_tournament",
-            "report": "arena_report",
-            "slates": "nemeses spoilers",
-        },
-    )
+    __getattr__ = lazily(__name__, __file__)

@@ -35,13 +35,4 @@ if TYPE_CHECKING:
 __all__ = ["ServeSettings", "create_app"]
 
 if not TYPE_CHECKING:
-    __getattr__ = lazily(
-        __name__,
-        {
-            "routes": "create_app",
-            "keys": "Keys new_key",
-            "page": "static_page",
-            "supervisor": "Supervisor log_without_waiting",
-            "settings": "ServeSettings",
-        },
-    )
+    __getattr__ = lazily(__name__, __file__)
