@@ -97,6 +97,6 @@ def test_where_nothing_is_left_the_reasons_are_counted():
     rows = ComparisonRows("drop")
     columns = {"left": ["a", "b"], "right": ["b", "b"], "outcome": ["tie", "left"]}
     rows.add({name: pl.Series(name, values) for name, values in columns.items()})
-    left = r"no comparison is left of 2: 1 are ties \(ties='drop'\), 1 of an item with itself"
+    left = r"no comparison is left: of 2 rows 1 are ties \(ties='drop'\), and 1 compare an item with itself"
     with pytest.warns(DataWarning), pytest.raises(ValueError, match=left):
         rows.finish()

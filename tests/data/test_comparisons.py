@@ -231,7 +231,7 @@ def test_comparing_an_item_with_itself_is_said_once_and_left_out() -> None:
         ({"user": [1], "left": ["a"], "right": ["b"], "winner": [2]}, ValueError, "a score of the left side"),
         ({"user": [1], "winner": [None], "loser": [1]}, ValueError, "row 0 has no item"),
         ({"user": [None, 1], "winner": [1, 1], "loser": [2, 2]}, ValueError, "row 0 has no user"),
-        ({"user": [1], "left": [1], "right": [2], "winner": [None]}, ValueError, "no comparison is left of 1"),
+        ({"user": [1], "left": [1], "right": [2], "winner": [None]}, ValueError, "no comparison is left: of 1 rows"),
         ({"user": [], "winner": [], "loser": []}, ValueError, "no rows"),
         ({"user": [1], "winner": [1]}, ValueError, "need columns winner and loser.*the columns are"),
         ({"who": [7], "winner": [1], "loser": [2]}, ValueError, "no column looks like the judge"),

@@ -9,9 +9,6 @@ from sadrec.evaluation.proposals import _random
 GRID = {"rate": [0.001, 0.01, 0.1, 1.0, 2.0, 5.0, 9.0], "iterations": [2, 5, 10, 20, 50], "factors": [2, 4, 8, 16]}
 
 
-GRID = {"factors": list(range(1, 8)), "iterations": list(range(1, 6)), "bias": [0.1, 0.2, 0.3, 0.4]}
-
-
 def test_a_part_of_the_grid_is_drawn_by_seed():
     points = grid_points(GRID)
     assert len(points) == 7 * 5 * 4

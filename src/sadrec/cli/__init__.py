@@ -105,7 +105,7 @@ def message_of(error: BaseException) -> str:
         return f"there is not enough memory: {text or 'this process may not take what it needs'}"
     if isinstance(error, ValueError | TypeError | OSError | ImportError):
         return text or type(error).__name__
-    return f"{type(error).__name__}: {text} (nobody has foreseen this: please report what SADREC_DEBUG=1 shows)"
+    return f"{type(error).__name__}: {text} (an unexpected error: please report what SADREC_DEBUG=1 prints)"
 
 
 @click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})

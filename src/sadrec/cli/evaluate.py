@@ -64,7 +64,7 @@ def evaluate_command(
         held_out, unknown["test"] = in_ids_of(fitted, data, str(test))
         if train is None:
             warnings.warn(
-                f"without --train FILE it is not checked whether {test} was trained on", DataWarning, stacklevel=1
+                f"without --train FILE it cannot be checked whether {test} was trained on", DataWarning, stacklevel=1
             )
         else:
             kept, unknown["train"] = in_ids_of(fitted, reading.read(train, "comparisons"), str(train))

@@ -31,7 +31,7 @@ def describe_command(file: Path, reading: options.Reading, as_json: bool) -> Non
         print_json({**data.describe().as_dict(), "columns": columns})
     else:
         click.echo(str(data.describe()))
-        click.echo(f"(columns taken for {', '.join(f'{role}: {one_line(name)}' for role, name in columns.items())})")
+        click.echo(f"(columns read as {', '.join(f'{role}: {one_line(name)}' for role, name in columns.items())})")
 
 
 @click.command("fit")

@@ -21,9 +21,15 @@ def print_json(value: Any) -> None:
     click.echo(json.dumps(plain(value), indent=2, ensure_ascii=False))
 
 
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}" if value == value else ""
+    return one_line(value)
+
+
 def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Print rows under a header, numbers to the right."""
-    texts = [[f"{cell:.4g}" if isinstance(cell, float) else one_line(cell) for cell in row] for row in rows]
+    """Print rows under a header, numbers to the right, and nothing for NaN."""
+    texts = [[_cell(value) for value in row] for row in rows]
     widths = [max(len(line[column]) for line in [list(header), *texts]) for column in range(len(header))]
     right = [all(isinstance(row[column], Real) for row in rows) for column in range(len(header))]
     for cells in (header, ["-" * width for width in widths], *texts):

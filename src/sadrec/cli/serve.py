@@ -84,7 +84,9 @@ def serve(model: Path, host: str, port: int, workers: int, **options: Any) -> in
 
         Keys(settings.keys)
     elif host not in ("127.0.0.1", "localhost", "::1"):
-        click.echo(f"Warning: everybody who reaches {host} may ask: give --keys, or listen at 127.0.0.1", err=True)
+        click.echo(
+            f"Warning: anybody who reaches {host} can use the service: give --keys, or --host 127.0.0.1", err=True
+        )
     log_without_waiting()
 
     click.echo(f"Loading {model}; after an installation, kernels are compiled first, for up to a minute.", err=True)

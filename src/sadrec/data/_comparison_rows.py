@@ -94,8 +94,8 @@ class ComparisonRows:
             log.info("%d of %d comparisons are ties: ties=%r", tied.sum(), self.rows, self._ties)
         if not keep.any():
             raise ValueError(
-                f"no comparison is left of {self.rows}: {int(tied.sum())} are ties (ties={self._ties!r}), "
-                f"{self._with_itself} of an item with itself"
+                f"no comparison is left: of {self.rows} rows {int(tied.sum())} are ties (ties={self._ties!r}), and "
+                f"{self._with_itself} compare an item with itself"
             )
         if not keep.all():
             rows = {name: array[keep] for name, array in rows.items()}

@@ -103,7 +103,7 @@ def _refuse_shared(both: sparse.csr_matrix, test: Interactions, where: str, reme
         user, item = test.users[row].item(), test.items[both.indices[shared[0]]].item()
         raise ValueError(
             f"{len(shared):,} of {test.matrix.nnz:,} held-out interactions are {where} (user {user!r} with item "
-            f"{item!r}, for one): what was trained on cannot judge; {remedy}"
+            f"{item!r}, for one): training data cannot be test data; {remedy}"
         )
 
 

@@ -243,7 +243,7 @@ def _positions(ids: Array, wanted: Array, kind: str) -> Array:
     if len(ids) == len(wanted) and np.array_equal(ids, wanted):
         return np.arange(len(wanted))
     try:
-        return np.asarray(Ids(ids).positions(wanted))
+        return np.asarray(Ids(ids, kind).positions(wanted))
     except ValueError as error:
         raise ValueError(
             f"the model does not know every {kind} of the data it is evaluated on: {error}. Fit it on the "
