@@ -347,11 +347,11 @@ async def reload(folder: Path, users: list[int], paths: list[Path], reloads: int
                 if await asyncio.to_thread(reloads_of, serving.port) > turn:
                     break
                 await asyncio.sleep(0.1)
-        seconds = time.monotonic() - began
+        spent = time.monotonic() - began
         client.enough = True
         await asking
         done = reloads_of(serving.port)
-    report("reload", client, f"; {done} of {reloads} reloads done in {seconds:.0f} s")
+    report("reload", client, f"; {done} of {reloads} reloads done in {spent:.0f} s")
 
 
 async def signals(users: list[int], paths: list[Path], requests: int) -> None:
