@@ -27,6 +27,16 @@ export const el = (tag, properties = {}, ...children) => fill(document.createEle
 export const svg = (tag, properties = {}, ...children) =>
   fill(document.createElementNS("http://www.w3.org/2000/svg", tag), properties, children);
 
+/** Return what some work comes to; the node says that it is busy meanwhile. */
+export async function whileBusy(node, work) {
+  node.setAttribute("aria-busy", "true");
+  try {
+    return await work();
+  } finally {
+    node.removeAttribute("aria-busy");
+  }
+}
+
 // -- titles ------------------------------------------------------------------------------------------------------
 
 const titles = new Map();

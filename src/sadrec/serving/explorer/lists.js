@@ -1,7 +1,7 @@
 // Lists: what to show a person, why an item comes before the next one, and what is like it.
 
 import { ask, query } from "./api.js";
-import { announce, decimal, el, heading, name, number, percent, pictured, redraw, sameId, show, signed, titleOf } from "./dom.js";
+import { announce, decimal, el, heading, name, number, percent, pictured, redraw, sameId, show, signed, titleOf, whileBusy } from "./dom.js";
 import { their, whoField } from "./pick.js";
 import { person, id, pairs, replace, visitor } from "./state.js";
 import { spoken } from "./words.js";
@@ -22,13 +22,10 @@ export function lists(values) {
 
   async function again(change, signal) {
     change?.();
-    node.setAttribute("aria-busy", "true");
-    try {
+    await whileBusy(node, async () => {
       if (who.user === undefined && !who.you && !change) who = { user: (await ask("describe", { signal })).user_example };
       best = (await ask("recommend", { body: { ...person(who), N: SHOWN + 1 }, signal })).items;
-    } finally {
-      node.removeAttribute("aria-busy");
-    }
+    });
     redraw(controls, whoField(who, who.you ?? visitor.answers, (chosen) => again(() => { [who, item] = [chosen, undefined]; })));
     show(title, `The best for ${who.user === undefined ? (who.you?.length ? "you" : spoken.who.of) : `user ${who.user}`}`);
     if (!best.length) {

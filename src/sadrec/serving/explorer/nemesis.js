@@ -1,7 +1,7 @@
 // Nemesis: what beats a popular item head to head, and for what share of the users.
 
 import { ask, query } from "./api.js";
-import { announce, el, heading, name, number, ordinal, percent, pictured, redraw, sameId, show, signed, titleOf, whole } from "./dom.js";
+import { announce, el, heading, name, number, ordinal, percent, pictured, redraw, sameId, show, signed, titleOf, whileBusy, whole } from "./dom.js";
 import { itemField } from "./pick.js";
 import { id, replace } from "./state.js";
 
@@ -18,9 +18,8 @@ export function nemesis(values) {
 
   async function again(change, signal) {
     change?.();
-    result.setAttribute("aria-busy", "true");
     let answer;
-    try {
+    await whileBusy(result, async () => {
       if (!popular.length) popular = (await ask(query("popular", { N: 6 }), { signal })).items.map((one) => one.item);
       // Unless an item is named, the first popular one that something beats; not all are tried.
       for (const one of item === undefined ? popular.slice(0, 3) : [item]) {
@@ -29,9 +28,7 @@ export function nemesis(values) {
         if (answer.nemeses[0]?.share > 0.5) break;
       }
       item = answer.item;
-    } finally {
-      result.removeAttribute("aria-busy");
-    }
+    });
     replace("nemesis", { item });
     drawControls();
     draw(answer);

@@ -1,7 +1,7 @@
 // Ring: where taste runs in a cycle, which step is the weakest, and which factors carry each step.
 
 import { ask } from "./api.js";
-import { announce, certainty, decimal, el, heading, name, number, percent, plural, redraw, show, signed, titleOf, whole } from "./dom.js";
+import { announce, certainty, decimal, el, heading, name, number, percent, plural, redraw, show, signed, titleOf, whileBusy, whole } from "./dom.js";
 import { itemField, their, whoField } from "./pick.js";
 import { ringPlot } from "./ringplot.js";
 import { person, id, pairs, replace, visitor } from "./state.js";
@@ -34,12 +34,8 @@ export function ring(values) {
     change?.();
     if (change) cycle = 0;
     step = -1;
-    result.setAttribute("aria-busy", "true");
-    try {
-      report = await ask("cycles", { body: { ...person(who), ...(item === undefined ? {} : { item }), N: 50, factors: 4 }, signal });
-    } finally {
-      result.removeAttribute("aria-busy");
-    }
+    const body = { ...person(who), ...(item === undefined ? {} : { item }), N: 50, factors: 4 };
+    report = await whileBusy(result, () => ask("cycles", { body, signal }));
     cycle = Math.min(cycle, Math.max(0, report.cycles.length - 1));
     replace("ring", address());
     drawControls();

@@ -1,7 +1,7 @@
 // Slate: a few items, four ways to choose a winner, and the item that changes the winner without winning.
 
 import { ask, query } from "./api.js";
-import { announce, decimal, el, heading, hiddenWord, name, number, percent, pictured, redraw, sameId, show, titleOf } from "./dom.js";
+import { announce, decimal, el, heading, hiddenWord, name, number, percent, pictured, redraw, sameId, show, titleOf, whileBusy } from "./dom.js";
 import { itemField, whoField, whose } from "./pick.js";
 import { person, id, ids, pairs, replace, visitor } from "./state.js";
 import { spoken } from "./words.js";
@@ -45,9 +45,8 @@ export function slate(values) {
 
   async function again(change, signal, words) {
     change?.();
-    result.setAttribute("aria-busy", "true");
     let answer = null;
-    try {
+    await whileBusy(result, async () => {
       if (!given && !items.length) {
         // A slate to begin with: the strongest cycle among the best, or the best where there is none.
         const rings = await ask("cycles", { body: { ...person(who), N: 30, most: 1, factors: 0 }, signal });
@@ -56,9 +55,7 @@ export function slate(values) {
       }
       if (items.length > 1) answer = await ask("slate", { body: { ...person(who), items }, signal });
       else if (items.length) await ask(query("items", { query: String(items[0]), N: 20 }), { signal });
-    } finally {
-      result.removeAttribute("aria-busy");
-    }
+    });
     given = true;
     replace("slate", { you: who.you, user: who.user, items: items.length ? items : undefined });
     drawControls();

@@ -1,7 +1,7 @@
 // Is it worth it? The model and its twin with T = 1, on the same questions.
 
 import { ask } from "./api.js";
-import { announce, bar, decimal, el, heading, name, number, percent, redraw, show, signed, whole } from "./dom.js";
+import { announce, bar, decimal, el, heading, name, number, percent, redraw, show, signed, whileBusy, whole } from "./dom.js";
 import { their, whoField } from "./pick.js";
 import { person, id, pairs, replace, visitor } from "./state.js";
 import { spoken } from "./words.js";
@@ -20,15 +20,9 @@ export function worth(values) {
 
   async function again(change, signal) {
     change?.();
-    result.setAttribute("aria-busy", "true");
-    let answer;
-    try {
-      const own = (who.you ?? []).slice(-10).map(([item, rival]) => ({ item, rival }));
-      answer = await ask("worth", { body: { ...person(who), pairs: own, N: 6 }, signal });
-      answer.own = own.length;
-    } finally {
-      result.removeAttribute("aria-busy");
-    }
+    const own = (who.you ?? []).slice(-10).map(([item, rival]) => ({ item, rival }));
+    const answer = await whileBusy(result, () => ask("worth", { body: { ...person(who), pairs: own, N: 6 }, signal }));
+    answer.own = own.length;
     replace("worth", { you: who.you, user: who.user });
     redraw(controls, whoField(who, who.you ?? visitor.answers, (chosen) => again(() => { who = chosen; })));
     draw(answer);
