@@ -26,6 +26,9 @@ from sadrec._core.kernel import kernel
 from sadrec._core.moments import Beliefs
 from sadrec._core.types import Doubles
 
+AT_ONCE = 256
+"""Items whose covariances are changed at once."""
+
 
 class Rows(NamedTuple):
     """Counted comparisons: one row for each user and pair of items that the user compared, and its parabola.
@@ -146,3 +149,8 @@ def find_margins(first: int, last: int, rows: Rows, beliefs: Beliefs, packed: Pa
         moved += rows.weight[t] * (mean - rows.mean[t]) ** 2
         rows.mean[t], rows.variance[t] = mean, max(square - mean * mean, 0.0)
     return moved
+
+
+def outer(vectors: Doubles) -> Doubles:
+    """Return the products of every vector with itself."""
+    return np.ascontiguousarray(vectors[:, :, None] * vectors[:, None, :])

@@ -3,7 +3,10 @@
 from math import exp, sqrt
 from typing import Any
 
+import numpy as np
+
 from sadrec._core.kernel import kernel
+from sadrec._core.types import Doubles
 
 SMALL = 1e-3
 """The square that holds the variance of a factor above 0."""
@@ -56,3 +59,16 @@ def variance_of(information: Any, linear: Any) -> float:
         else:
             high = 0.5 * (low + high)
     return exp(0.5 * (low + high))
+
+
+def variances(squares: Doubles, bias: bool = False) -> Doubles:
+    """Return the variance of each factor, given squares by row; with ``bias``, the first is that of the bias."""
+    learnt = [learnt_variance if bias and not h else factor_variance for h in range(squares.shape[1])]
+    return np.array([of(total, len(squares)) for of, total in zip(learnt, squares.sum(axis=0), strict=True)])
+
+
+def half_way(variance: Doubles) -> Doubles:
+    """Return variances half way to the mean of all but the first, which is that of the bias."""
+    if len(variance) < 2:
+        return variance
+    return np.append(variance[:1], (variance[1:] + variance[1:].mean()) / 2)

@@ -11,14 +11,13 @@ and an item is a score of its own (:class:`~sadrec.training.own_scores.OwnScores
 
 Comparisons may be many, so that what can be computed again for a part of them is not kept for all.
 
-One sweep fits a parabola to every comparison (see ``beliefs.py``), then solves for every user and every item, and sets
-the priors to what is believed. There is no learning rate. The first sweeps take parabolas that are bounds: they cannot
-overshoot.
+One sweep fits a parabola to every comparison (``parabolas.py``), then solves for every user and every item
+(``updates.py``), and sets the priors to what is believed (``scales.py``); what the data does not support goes
+(``pruning.py``). There is no learning rate. The first sweeps take parabolas that are bounds: they cannot overshoot.
 """
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -26,15 +25,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sadrec._core.memory import give_back
-from sadrec._core.moments import Beliefs, divided, pairing_keys
+from sadrec._core.moments import Beliefs, pairing_keys
 from sadrec._core.types import Doubles, Floats
 from sadrec.features.ridge import Ridge
-from sadrec.training.beliefs import Entries, Expected, Packed, Prior, Rows, find_margins, pack_items, pack_users
+from sadrec.training.beliefs import (
+    AT_ONCE,
+    Entries,
+    Expected,
+    Packed,
+    Prior,
+    Rows,
+    find_margins,
+    outer,
+    pack_items,
+    pack_users,
+)
 from sadrec.training.controls import Coefficients
 from sadrec.training.layout import Counts, list_by_item, log_meetings, starts
-from sadrec.training.own_scores import FIRST_SCALE, OwnScores, Part, parts_of_users, slices
+from sadrec.training.own_scores import OwnScores, Part, parts_of_users, slices
+from sadrec.training.pairings import Pairings
 from sadrec.training.parabolas import fit_parabolas, log_likelihood_of
-from sadrec.training.scales import factor_variance, learnt_variance, variance_of
+from sadrec.training.pruning import idle_factors, move_to_bias, without
+from sadrec.training.scales import half_way, variances
 from sadrec.training.updates import update_items, update_users
 
 SWEEPS = 80
@@ -45,26 +57,13 @@ QUIET = 1e-4  # root mean square of what a sweep moves margins by, below which n
 MUTUAL = 0.5  # share of the others' variance that is noise: they depend on each other, so all of it is too much,
 # except in the sweeps before PAIRED, which look for what there is
 STEP = 0.5  # how far a parabola moves towards the one that fits, once it is no bound
-LEAST = 0.03  # root mean square of a factor's part of the margins below which it carries nothing
-STRAIGHT = 0.25  # spread of a factor's rival factors around 1 below which they are 1
-ALIKE = 0.1  # spread of users around their mean, as a share of it, below which they are all alike
 _SPREAD = 0.5  # of the first means
 _TREND = 0.25  # standard deviation of the scores' rise with the logarithm of how many others an item met
 _GROUP, _GROUPS = 32, 64  # items that are updated at once, where there are few; groups of them, where there are many
 _WORTH_SHARING = 2000  # comparisons of a group of items that threads share
-_AT_ONCE = 256  # items whose covariances are changed at once
 _OF_ROWS = ("curvature", "slope", "mean", "variance")  # of a comparison, what the next sweep depends on
 HELD = 1e9  # the precision of what does not move, at least
 _HOLD = 1e6  # times all weights: what holds a parameter whatever the data says
-
-
-@dataclass
-class Pairings:
-    """Margins of single pairings beyond the factors: normal around 0, with a learnt variance."""
-
-    mean: Any
-    variance: Any
-    scale: float = 0.0  # the learnt variance; 0 until it is learnt
 
 
 class Stages(NamedTuple):
@@ -117,7 +116,7 @@ class Variational:
         keys, places = np.unique(pairing_keys(item, rival, items), return_inverse=True)
         pairing = places.astype(np.int32)
         del places
-        self.pairings = Pairings(np.zeros(len(keys)), np.zeros(len(keys)))
+        self.pairings = Pairings(len(keys))
         self._kept_keys: dict[str, NDArray[np.int64]] = {}  # once no sweep follows
         zeros = np.zeros(len(user)), np.zeros(len(user)), np.zeros((len(user), 3))
         parabolas = 0.25 * weight, wins - 0.5 * weight
@@ -154,7 +153,7 @@ class Variational:
         eta = _SPREAD * rng.standard_normal((items, k))
         tau = np.where(rival_held, 1.0, np.abs(1 + _SPREAD * rng.standard_normal((items, k))))
         both = np.hstack((eta, tau))
-        self.beliefs = Beliefs(xi, _outer(xi), both, _outer(both))
+        self.beliefs = Beliefs(xi, outer(xi), both, outer(both))
         self.prior = Prior(
             np.where(user_held, 1.0, _SPREAD),
             np.where(user_held, self._hold, 1.0),
@@ -239,11 +238,12 @@ class Variational:
             learns = self.sweep > stages.bounded
             if learns:
                 self._learn_prior()
-                dropped = self._idle()
+                observed = np.diff(self.rows.start), np.diff(self._entries.start)
+                dropped = idle_factors(self.beliefs, *observed)
                 if stages.paired <= self.sweep <= stages.own:
-                    dropped |= self._move_to_bias()
+                    dropped |= move_to_bias(self.beliefs, self.prior)
                 if dropped.any():
-                    self._drop(dropped)
+                    self.beliefs, self.prior = without(dropped, self.beliefs, self.prior)
                     self._find_centres()
             self._expect_of_unseen()
             self.quiet = self._find_margins() < QUIET and learns
@@ -252,7 +252,8 @@ class Variational:
             if self.controls is not None:
                 self._update_controls(self.controls)
         if self.rivals and self.sweep > stages.paired:
-            self._update_pairings()
+            rest = self.parts, self.own, self.common_part, self.sweep > stages.own
+            self.pairings.update(self.rows, *rest)
         if self.own is not None:
             mean = self.rows.mean
             self.own.update(self._each, lambda rows: mean[rows] + self.common_part(rows) + self._pairing_part(rows))
@@ -329,11 +330,11 @@ class Variational:
         self._pack()
         item_moment, width = beliefs.item_moment.copy(), beliefs.item.shape[1]
         given = rows, self._entries, beliefs, self._packed, self._expected(), MUTUAL, self.pairings.scale
-        for start in range(0, len(self._order), _AT_ONCE):
-            items = self._order[start : start + _AT_ONCE]
+        for start in range(0, len(self._order), AT_ONCE):
+            items = self._order[start : start + AT_ONCE]
             mean, moment = np.empty((len(items), width)), np.empty((len(items), width, width))
             update_items(items, mean, moment, np.empty(len(items)), *given)
-            item_moment[items] = moment - _outer(mean) + _outer(beliefs.item[items])
+            item_moment[items] = moment - outer(mean) + outer(beliefs.item[items])
         return beliefs._replace(item_moment=item_moment)
 
     def _keep_factors(self) -> None:
@@ -464,38 +465,6 @@ class Variational:
         squares = self._each(lambda part: find_margins(part.rows.start, part.rows.stop, *given))
         return float(np.sqrt(sum(squares) / self.total))
 
-    def _update_pairings(self) -> None:
-        """Fit the margins of pairings to the unexplained part, and learn their variance.
-
-        Factors that are fitted to a row leave less of it unexplained than they would of a new one. So once they stay,
-        the variance is that of what they leave when the row is taken out of them.
-        """
-        rows, pairings = self.rows, self.pairings
-        final = self.sweep > self._stages.own
-        information, linear = pairings.variance, pairings.mean  # until they are known, in the same place
-        spread, left = (np.zeros(len(linear)) for _ in range(2)) if final else (information, linear)
-        information[:], linear[:] = 0.0, 0.0
-        scale = pairings.scale or FIRST_SCALE
-        for part in self.parts:
-            at = part.rows
-            curvature, pairing = rows.curvature[at], rows.pairing[at].astype(np.intp)
-            own, mean = self._own_part(at), rows.mean[at] + self.common_part(at)
-            rest = rows.slope[at] - curvature * (mean + own)
-            np.add.at(information, pairing, curvature)
-            np.add.at(linear, pairing, rest)
-            if final:
-                unknown = 0.0 if self.own is None else self.own.margin_variances(part)
-                seen = curvature / (1 + curvature * (scale + unknown))
-                target = rows.slope[at] / curvature - own
-                mean, variance = divided(mean, rows.variance[at], seen, seen * target, left=1.0)
-                precision = 1 / (1 / curvature + variance + unknown)
-                np.add.at(spread, pairing, precision)
-                np.add.at(left, pairing, precision * (target - mean))
-        pairings.scale = variance_of(spread, left)
-        pairings.variance += 1.0 / pairings.scale
-        np.divide(1.0, pairings.variance, out=pairings.variance)
-        pairings.mean *= pairings.variance
-
     def _learn_prior(self) -> None:
         """Set means and scales of the priors to those of the beliefs.
 
@@ -508,21 +477,21 @@ class Variational:
         met = self._met
         square, rival = beliefs.item_moment[:, h, h][met], beliefs.item_moment[:, k + h, k + h][met]
         if self._item_centre is None:
-            eta, tau = _variance(square, bias=True), _variance(rival - 2 * beliefs.item[met, k:] + 1)
+            eta, tau = variances(square, bias=True), variances(rival - 2 * beliefs.item[met, k:] + 1)
         else:
             mean, centre = beliefs.item[met], self._item_centre[met]
-            eta = _variance(square - 2 * mean[:, :k] * centre[:, :k] + centre[:, :k] ** 2, bias=True)
-            tau = _variance(rival - 2 * mean[:, k:] * centre[:, k:] + centre[:, k:] ** 2)
+            eta = variances(square - 2 * mean[:, :k] * centre[:, :k] + centre[:, :k] ** 2, bias=True)
+            tau = variances(rival - 2 * mean[:, k:] * centre[:, k:] + centre[:, k:] ** 2)
         user_mean: Any = self.prior.user_mean
         user_precision: Any = self.prior.user_precision
         if self._users > 1:
             user, square = beliefs.user[self._has_data], beliefs.user_moment[:, h, h][self._has_data]
             user_mean = np.where(user_held, 1.0, user.mean(axis=0))
             centre = user_mean if self._user_centre is None else self._user_centre[self._has_data]
-            spread = _variance(square - 2 * user * centre + centre**2)
-            user_precision = np.where(user_held, self._hold, 1.0 / _half_way(spread))
+            spread = variances(square - 2 * user * centre + centre**2)
+            user_precision = np.where(user_held, self._hold, 1.0 / half_way(spread))
         rival_precision = np.where(rival_held, self._hold, 1.0 / tau)
-        self.prior = Prior(user_mean, user_precision, 1.0 / _half_way(eta), rival_precision)
+        self.prior = Prior(user_mean, user_precision, 1.0 / half_way(eta), rival_precision)
 
     def _find_centres(self) -> None:
         """Fit the predictions of features to the beliefs; nothing before the priors are learnt."""
@@ -546,58 +515,16 @@ class Variational:
     def _expected(self) -> Expected:
         return Expected(*self.prior, self._user_centre, self._item_centre)
 
-    # -- how many factors ---------------------------------------------------------------------------------------------
-
-    def _idle(self) -> NDArray[np.bool_]:
-        """Return which factors are idle, by margins of an item and a rival drawn from all comparisons."""
-        beliefs, k = self.beliefs, len(self.prior.user_mean)
-        meetings = np.diff(self._entries.start)
-        eta, tau = beliefs.item[:, :k], beliefs.item[:, k:]
-        ends = [meetings @ product / meetings.sum() for product in (eta**2, tau**2, eta * tau)]
-        user = np.diff(self.rows.start) @ beliefs.user**2 / len(self.rows.user)
-        idle = np.sqrt(2 * user * (ends[0] * ends[1] - ends[2] ** 2)) < LEAST
-        idle[0] = False
-        return np.asarray(idle)
-
-    def _move_to_bias(self) -> NDArray[np.bool_]:
-        """Add factors that are equal for all users, with rival factors of 1, to the bias; return which."""
-        prior, beliefs = self.prior, self.beliefs
-        common = prior.rival_precision > STRAIGHT**-2
-        common &= np.sqrt(prior.user_precision) * np.abs(prior.user_mean) > 1 / ALIKE
-        common[0] = False
-        if common.any():
-            at = np.concatenate(([0], np.flatnonzero(common)))
-            weights = prior.user_mean[at]
-            scores = beliefs.item[:, at] @ weights
-            for start in range(0, len(beliefs.item), _AT_ONCE):
-                item, covariance = (array[start : start + _AT_ONCE] for array in (beliefs.item, beliefs.item_moment))
-                covariance -= _outer(item)
-                item[:, 0] = scores[start : start + _AT_ONCE]
-                covariance[:, 0, :] = np.einsum("p,ipq->iq", weights, covariance[:, at, :])
-                covariance[:, :, 0] = np.einsum("p,iqp->iq", weights, covariance[:, :, at])
-                covariance += _outer(item)
-            prior.item_precision[0] = 1.0 / float(weights**2 @ (1.0 / prior.item_precision[at]))
-        return np.asarray(common)
-
-    def _drop(self, dropped: NDArray[np.bool_]) -> None:
-        """Go on without some factors."""
-        kept, beliefs = np.flatnonzero(~dropped), self.beliefs
-        both = np.concatenate((kept, len(dropped) + kept))
-        users = beliefs.user[:, kept], beliefs.user_moment[:, kept[:, None], kept]
-        items = beliefs.item[:, both], beliefs.item_moment[:, both[:, None], both]
-        self.beliefs = Beliefs(*map(np.ascontiguousarray, (*users, *items)))
-        self.prior = Prior(*(values[kept] for values in self.prior))
-
     def _expect_of_unseen(self) -> None:
         """Set the beliefs about users and items without comparisons to the prior."""
         prior, k = self.prior, len(self.prior.user_mean)
         item = np.repeat([0.0, 1.0], k)[None] if self._item_centre is None else self._item_centre[~self._met]
         spread = np.diag(1.0 / np.concatenate((prior.item_precision, prior.rival_precision)))
         self.beliefs.item[~self._met] = item
-        self.beliefs.item_moment[~self._met] = _outer(item) + spread
+        self.beliefs.item_moment[~self._met] = outer(item) + spread
         user = prior.user_mean[None] if self._user_centre is None else self._user_centre[~self._has_data]
         self.beliefs.user[~self._has_data] = user
-        self.beliefs.user_moment[~self._has_data] = _outer(user) + np.diag(1.0 / prior.user_precision)
+        self.beliefs.user_moment[~self._has_data] = outer(user) + np.diag(1.0 / prior.user_precision)
 
     # -- checkpoints --------------------------------------------------------------------------------------------------
 
@@ -670,21 +597,3 @@ class Variational:
                 own.mean, own.scale, own.precision = copies["own_mean"], numbers["own_scale"], numbers["own_precision"]
 
         return go
-
-
-def _variance(squares: Doubles, bias: bool = False) -> Doubles:
-    """Return the variance of each factor, given squares by row; with ``bias``, the first is that of the bias."""
-    learnt = [learnt_variance if bias and not h else factor_variance for h in range(squares.shape[1])]
-    return np.array([of(total, len(squares)) for of, total in zip(learnt, squares.sum(axis=0), strict=True)])
-
-
-def _half_way(variance: Doubles) -> Doubles:
-    """Return variances half way to the mean of all but the first, which is that of the bias."""
-    if len(variance) < 2:
-        return variance
-    return np.append(variance[:1], (variance[1:] + variance[1:].mean()) / 2)
-
-
-def _outer(vectors: Doubles) -> Doubles:
-    """Return the products of every vector with itself."""
-    return np.ascontiguousarray(vectors[:, :, None] * vectors[:, None, :])
