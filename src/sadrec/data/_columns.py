@@ -127,10 +127,10 @@ def listed(columns: Sequence[str]) -> str:
 
 def find_interactions(
     columns: Sequence[str],
-    user: str | None,
-    item: str | None,
-    rating: str | None,
-    timestamp: str | None,
+    user: str | None = AUTO,
+    item: str | None = AUTO,
+    rating: str | None = AUTO,
+    timestamp: str | None = AUTO,
     weight: str | None = None,
 ) -> dict[str, str]:
     """Find the columns of interactions.

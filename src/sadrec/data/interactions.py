@@ -321,18 +321,11 @@ def _selected(
 
 
 def with_weights(
-    data: Any,
-    column: str,
-    user: str = AUTO,
-    item: str = AUTO,
-    rating: str | None = AUTO,
-    timestamp: str | None = AUTO,
-    *,
-    duplicates: Duplicates | None = None,
-    allow_negative: bool = False,
+    data: Any, column: str, *, duplicates: Duplicates | None = None, allow_negative: bool = False, **columns: Any
 ) -> tuple[Interactions, Interactions]:
     """Read a table once: its interactions, and the same with a column of weights in place of the ratings.
 
+    ``columns`` are user, item, rating and timestamp, as :meth:`Interactions.read` takes them.
     Weights of repeated rows are merged as ratings are, and summed where rows are counted.
 
     Examples
@@ -346,9 +339,7 @@ def with_weights(
             f"weights={column!r} names a column, and {type(data).__name__} has none: give one weight for each "
             "interaction"
         )
-    columns = {"user": user, "item": item, "rating": rating, "timestamp": timestamp, "weight": column}
-    interactions, weights = _read(data, columns, duplicates, allow_negative)
-    return interactions, weights
+    return _read(data, {**columns, "weight": column}, duplicates, allow_negative)
 
 
 def _read(
