@@ -237,11 +237,8 @@ def _digested(value: Any) -> bytes:
 
 def checksum_for(arrays: Mapping[str, NDArray[Any]], header: Mapping[str, Any]) -> str:
     """Return the checksum that :func:`write_arrays` would give a file."""
-    return _checksum(json.dumps(header), _contiguous(arrays))
-
-
-def _contiguous(arrays: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    return {name: np.ascontiguousarray(array, array.dtype.newbyteorder("<")) for name, array in arrays.items()}
+    little = {name: np.ascontiguousarray(array, array.dtype.newbyteorder("<")) for name, array in arrays.items()}
+    return _checksum(json.dumps(header), little)
 
 
 def _checksum(header: str, arrays: Mapping[str, NDArray[Any]]) -> str:

@@ -151,7 +151,7 @@ def pieces_of(
         raise TypeError(f"splits must be a whole number or a list of (train, test) pairs, not {splits!r}")
     if not splits:
         raise ValueError("splits is empty; give at least one (train, test) pair")
-    given = [part if callable(part) else partial(_given, part) for part in splits]
+    given = [part if callable(part) else partial(tuple[Data, Data], part) for part in splits]
     return given, _protocol(given[0]()[0], protocol)
 
 
@@ -166,10 +166,6 @@ def _drawn(data: Data, protocol: Protocol, test: float, seed: int) -> Split:
     if isinstance(data, Comparisons) or protocol == "top_n":
         return data.split(test=test, seed=seed)
     return data.leave_one_out(seed=seed)
-
-
-def _given(split: Split) -> Split:
-    return split
 
 
 @dataclass(frozen=True)

@@ -173,7 +173,8 @@ def source_of(model: object, data: HasIds) -> Source:
         return Source(_by_factors(belief.parameters, users, items), logistic, concurrent=True)
     if isinstance(model, HasMargins):
         return Source(_by_margins(model, data), by_model)
-    return Source(_by_scores(model if isinstance(model, HasScores) else given, data.users, items), by_model)
+    scored = model if isinstance(model, HasScores) else given
+    return Source(lambda rows: _differences(scores_of(scored, data.users[rows], items)), by_model)
 
 
 def _by_factors(parameters: Parameters, users: Array, items: Array) -> Callable[[Array], MarginsOf]:
@@ -190,11 +191,6 @@ def _by_factors(parameters: Parameters, users: Array, items: Array) -> Callable[
         return lambda position, items, rivals: np.asarray((left[items] * doubled[position]) @ right[rivals].T)
 
     return block
-
-
-def _by_scores(model: HasScores, users: Array, columns: Array) -> Callable[[Array], MarginsOf]:
-    """Return margins as differences of scores, computed for a block of users at a time."""
-    return lambda rows: _differences(scores_of(model, users[rows], columns))
 
 
 def _by_margins(model: HasMargins, data: HasIds) -> Callable[[Array], MarginsOf]:
