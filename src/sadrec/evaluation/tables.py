@@ -106,8 +106,8 @@ def _best(cells: dict[Any, dict[str, Any]], models: Sequence[str], measure: Meas
     return {model for model, mean in means.items() if mean == max(means.values())} if len(means) > 1 else set()
 
 
-def markdown(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """Return a Markdown table; the first ``left`` columns and a column "Note" are texts, the others numbers.
+def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a Markdown table; the first column and a column "Note" are texts, the others numbers.
 
     Examples
     --------
@@ -117,6 +117,6 @@ def markdown(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1
     | SAD | 89.1 |
     """
     escaped = [" | ".join(text.replace("|", r"\|") for text in row) for row in [header, *rows]]
-    rule = "".join("---|" if place < left or name == "Note" else "---:|" for place, name in enumerate(header))
+    rule = "".join("---|" if place == 0 or name == "Note" else "---:|" for place, name in enumerate(header))
     lines = [f"| {escaped[0]} |", f"|{rule}", *(f"| {row} |" for row in escaped[1:])]
     return "\n".join(lines) + "\n"
