@@ -141,8 +141,8 @@ def _rows(table: Any, titles: Mapping[Any, str]) -> tuple[tuple[str, ...], list[
 
 
 def _tell(report: dict[str, Any], names: Any) -> None:
-    """Print how much no ranking explains, the most probable cycles, and the Nash mixture."""
-    click.echo(f"\nA ranking cannot explain {report['unexplained']:.0%} of the squared margins.")
+    """Print how much a ranking explains, the most probable cycles, and the Nash mixture."""
+    click.echo(f"\nA ranking explains {1 - report['unexplained']:.0%} of the squared margins.")
     for one in report["features"]:
         interval = f"{one['lower']:+.2f} .. {one['upper']:+.2f}"
         click.echo(

@@ -169,7 +169,7 @@ def _show(report: dict[str, Any], who: str, level: float, least: float, titles: 
         for row in report["ranking"]
     ]
     print_table(("rank", "item", "score", "score interval", "rank interval", "best"), rows)
-    click.echo(f"\nA ranking cannot explain {report['intransitivity']:.1%} of the squared margins.")
+    click.echo(f"\nA ranking explains {1 - report['intransitivity']:.1%} of the squared margins.")
     if not report["cycles"]:
         click.echo(f"No cycle of three items has a probability of {least:g} or more.")
         return

@@ -213,7 +213,7 @@ function rings(report, words) {
       el("ol", { class: "ring-steps" }, cycle.path.map((item, step) => el("li", {}, label(report, item), ` ${words.beats} `, label(report, cycle.path[(step + 1) % cycle.path.length]),
         " ", number("step", cycle.probabilities[step], half(cycle.probabilities[step])))))))
       : el("p", { class: "big" }, "No ring is probable: an order fits."),
-    el("p", {}, "A ranking cannot explain ", number("unexplained", report.unexplained, percent(report.unexplained)), " of the squared margins."),
+    el("p", {}, "A ranking explains ", number("explained", 1 - report.unexplained, percent(1 - report.unexplained)), " of the squared margins."),
     report.nash.length > 1 && [el("h2", {}, "The mixture that nothing beats"),
       el("p", {}, "Choose at random with these shares, and no single item wins more than half against you (the Nash mixture)."),
       el("ol", { class: "counters" }, report.nash.slice().sort((one, other) => other.share - one.share).map((one) => el("li", {}, label(report, one.item), " ", number("share", one.share, percent(one.share)))))]);
