@@ -167,7 +167,7 @@ class Service:
     async def _through(self, app: Any, scope: Scope, receive: Any, send: Any, began: float) -> None:
         """Let the routes answer, with a bounded body and the model's hash in the header."""
         loaded: Loaded | None = scope["loaded"]
-        status, length, too_long = 500, 0, False
+        status, length, too_long = 0, 0, False  # 0: no answer has begun
         verb, working = _verb(scope["path"]), True
         self._at_once += 1
 
@@ -179,10 +179,6 @@ class Service:
                 self._at_once -= 1
                 self.metrics.seconds.labels(verb).observe(time.perf_counter() - began)
 
-        async def passed_on(message: Any) -> None:
-            worked()
-            await send(message)
-
         async def bounded() -> Any:
             nonlocal length, too_long
             message = await receive()
@@ -193,16 +189,15 @@ class Service:
                     raise _TooLong
             return message
 
-        started = False
-
         async def named(message: Any) -> None:
-            nonlocal status, started
+            nonlocal status
             if too_long:
                 return  # what the routes make of it is not what happened
+            worked()
             if message["type"] == "http.response.start":
-                status, started = message["status"], True
+                status = message["status"]
                 message = {**message, "headers": [*message.get("headers", []), *self._added(scope["path"], loaded)]}
-            await passed_on(message)
+            await send(message)
 
         try:
             declared = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
@@ -213,17 +208,17 @@ class Service:
                 raise _TooLong
         except _TooLong:
             error = f"the body is longer than {MOST_BODY} bytes: ask about less at a time"
-            await self._refuse(scope, passed_on, 413, error, loaded, {"Connection": "close"})
-            return
+            worked()
+            await self._refuse(scope, send, 413, error, loaded, {"Connection": "close"})
         except Exception:
             logger.exception("a request to %s failed", scope["path"])
             self.metrics.errors.inc()
-            if not started:
-                await self._refuse(scope, passed_on, 500, "a fault of the service; it is logged", loaded, {})
-            return
+            worked()
+            if not status:
+                await self._refuse(scope, send, 500, "a fault of the service; it is logged", loaded, {})
         finally:
             worked()
-            if started:
+            if status:
                 self.metrics.requests.labels(verb, str(status)).inc()
 
     def _added(self, path: str, loaded: Loaded | None) -> list[tuple[bytes, bytes]]:
