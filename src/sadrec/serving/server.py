@@ -37,7 +37,7 @@ _GRACE = 0.5
 
 
 class HeldFlow(FlowControl):
-    """The flow of a connection that is not read on while it holds bytes that are not parsed."""
+    """Flow control that reads nothing more while a connection holds bytes that are not parsed."""
 
     holds = False
 
