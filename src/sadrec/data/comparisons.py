@@ -429,6 +429,7 @@ def as_feedback(data: Any) -> Interactions | Comparisons:
         with Table(data) as table:
             return (Comparisons if holds_comparisons(table.columns or ()) else Interactions).read(table)
     if is_frame(data):
+        data = open_frame(data).to_native() if hasattr(data, "collect") else data  # a lazy one is collected once
         if holds_comparisons(list(open_frame(data).columns)):
             return Comparisons.from_frame(data)
         if (named := _named_matrix(data)) is not None:
@@ -495,12 +496,12 @@ def _matrix_of_wins(wins: Any) -> Any:
 
 def _named_matrix(frame: Any) -> tuple[NDArray[Any], list[Any]] | None:
     """Return the numbers of a frame whose rows and columns have the same names, and these; None for another frame."""
-    if hasattr(frame, "index") and [*frame.index] == [*frame.columns]:
+    if hasattr(frame, "index") and len(frame) == len(frame.columns) and [*frame.index] == [*frame.columns]:
         names, values = list(frame.columns), frame.to_numpy()
     else:
         opened = open_frame(frame)
         first, *names = opened.columns or [""]
-        if not names or [str(name) for name in opened[first].to_list()] != names:
+        if not names or len(opened) != len(names) or [str(name) for name in opened[first].to_list()] != names:
             return None
         values = opened[names].to_numpy()
     return (values, names) if values.dtype.kind in "iuf" else None
