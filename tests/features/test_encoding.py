@@ -155,7 +155,7 @@ def test_a_table_that_lacks_a_column_is_refused():
         (FRAME.select("item", pl.lit(1.0).alias("same")), ValueError, "tells two items of the data apart"),
         (FRAME.with_columns(item=pl.Series(["e", "f", "g", "h"])), ValueError, "names none of the 3 items"),
         ("nowhere.csv", FileNotFoundError, "nowhere.csv"),
-        ({"item": ["a", "b"], "price": [1.0, 2.0]}, ValueError, "make a data frame of columns"),
+        ({"item": ["a", "b"], "price": [1.0, 2.0]}, ValueError, "for several columns give a data frame"),
         (FRAME.select("kind", "price", pl.col("item").alias("name")), ValueError, "'x' is given twice"),
         (FRAME.select("price", "kind"), ValueError, "missing"),
         (FRAME.rename({"item": "user"}), ValueError, "its first, 'user', looks like the user"),

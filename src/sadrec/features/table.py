@@ -165,8 +165,8 @@ class Features:
                     matrix = matrix.astype(np.float64)  # NaN where it was None
                 except (TypeError, ValueError):
                     raise ValueError(
-                        f"{what}_features: a mapping goes from ids, and each needs a list of tags (text), or as many "
-                        "numbers as all others; make a data frame of columns"
+                        f"{what}_features: the mapping must give each id a list of tags (text), or numbers, the same "
+                        "count for each; for several columns give a data frame"
                     ) from None
                 return FeatureTable(Ids(as_id_array(ids), what), [_matrix(matrix, len(ids), f"{what}_features", "ids")])
             return FeatureTable(Ids(as_id_array(ids), what), [_tags("tags", [list(row) for row in rows])])
@@ -273,7 +273,7 @@ def _lists(name: str, series: pl.Series, what: str) -> TablePart:
     lengths = {len(row) for row in values if row is not None}
     if len(lengths) != 1 or not all(isinstance(entry, int | float | None) for entry in flat):
         raise TypeError(
-            f"{what}_features: the column {name!r} holds lists that are neither of text nor of as many numbers each: "
+            f"{what}_features: the lists in the column {name!r} must hold text, or numbers, the same count in each: "
             "turn codes into text"
         )
     width = lengths.pop()
