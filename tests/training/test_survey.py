@@ -39,26 +39,27 @@ def test_the_same_data_has_the_same_survey_on_any_number_of_threads():
     assert all(settings == found[0] for settings in found)
 
 
-@pytest.mark.parametrize(("spread", "expected"), [(0.01, 2.5), (0.03, 2.0), (0.15, 1.6), (0.3, 1.024)])
-def test_the_shortest_length_that_is_about_as_good_is_taken(monkeypatch, spread, expected):
-    quality, lengths = {-3: 0.05, -2: 0.10, -1: 0.20, 0: 0.29, 1: 0.30, 2: 0.28, 3: 0.4}, []
+@pytest.mark.parametrize(("best", "tried"), [(-6, 5), (-2.3, 5), (-0.2, 3), (0, 3), (1.4, 3), (9, 4)])
+def test_the_length_is_the_top_of_the_likelihood(monkeypatch, best, tried):
+    lengths = []
     monkeypatch.setattr(module, "start_items", lambda model, spectrum, items, length: None)
     monkeypatch.setattr(module, "start_users", lambda users, spectrum, rows, length: None)
     monkeypatch.setattr(module.Trainer, "train_epoch", lambda trainer, between: lengths.append(trainer.settings.length))
 
-    def gains(model, kept, held_out):
-        step = round(np.log(lengths[-1] / module.MIDDLE) / np.log(module.STEP))
-        return quality[step] + spread * step * np.array([-1, 1])
+    def judge(model, kept, held_out, threads):
+        step = np.log(lengths[-1] / module.MIDDLE) / np.log(module.STEP)
+        return module.Judged(np.zeros(2), -((step - best) ** 2) + np.array([-1, 1]))
 
-    monkeypatch.setattr(module, "_gains", gains)
-    assert length_of(in_groups(4, 40, 40), BPR) == expected
-    assert len(set(lengths)) == len(lengths) / module.EPOCHS <= 6  # no length is tried twice
+    monkeypatch.setattr(module, "_judge", judge)
+    found = length_of(in_groups(4, 40, 40), BPR)
+    assert found == pytest.approx(module.LONGER * module.MIDDLE * module.STEP ** np.clip(best, -3, 3), rel=0.001)
+    assert len(set(lengths)) == len(lengths) / module.EPOCHS == tried  # no length is tried twice
 
 
 def test_a_length_that_diverges_does_not_win(monkeypatch):
     finite = module.Factors.finite
     monkeypatch.setattr(module.Factors, "finite", lambda model: finite(model) and np.abs(model.users).max() < 0.1)
-    assert length_of(in_groups(4, 60, 40)) in (module.MIDDLE, 1.024)
+    assert length_of(in_groups(4, 60, 40)) == module.LONGER * module.MIDDLE
 
 
 @pytest.mark.parametrize(
@@ -70,14 +71,15 @@ def test_where_nothing_can_be_held_out_or_told_there_is_a_length(matrix):
     assert 1 < length_of(sp.csr_matrix(matrix.astype(np.float32))) < 5
 
 
-def test_gains_are_the_ndcg_of_the_lists():
+def test_models_are_judged_by_ndcg_and_likelihood():
     model = module.Factors(np.eye(2, dtype=np.float32), np.array([[4, 1], [3, 2], [2, 3], [1, 4]], np.float32), None)
     kept, held_out = (
         sp.csr_matrix(np.array(rows)) for rows in ([[1, 0, 0, 0], [0, 0, 0, 1]], [[0, 0, 1, 0], [1, 0, 1, 0]])
     )
-    gains = module._gains(model, kept, held_out)  # ranks 2; 1 and 3
+    gains, likelihoods = module._judge(model, kept, held_out, 1)  # ranks 2; 1 and 3
     expected = [1 / np.log2(3), (1 + 0.5) / (1 + 1 / np.log2(3))]
     np.testing.assert_allclose(gains, expected)
+    np.testing.assert_allclose(likelihoods, 2 - np.log(np.exp([1, 2, 3, 4]).sum()), rtol=1e-5)
 
 
 def test_dislikes_and_weights_of_0_take_no_part():
@@ -94,14 +96,14 @@ def test_dislikes_and_weights_of_0_take_no_part():
 
 @pytest.mark.parametrize(("gained", "learnt"), [(0.05, True), (0.001, False), (0.0, False), (-0.05, False)])
 def test_rivals_are_learnt_where_lists_gain_more_than_chance(monkeypatch, gained, learnt):
-    gains = module._gains
+    judge = module._judge
 
-    def changed(model, kept, held_out):
-        own = gains(model, kept, held_out)
-        noise = np.random.default_rng(0).normal(0, 0.1, len(own))
-        return own if model.tau is None else own + gained + noise - noise.mean()
+    def changed(model, kept, held_out, threads):
+        own = judge(model, kept, held_out, threads)
+        noise = np.random.default_rng(0).normal(0, 0.1, len(own.gains))
+        return own if model.tau is None else own._replace(gains=own.gains + gained + noise - noise.mean())
 
-    monkeypatch.setattr(module, "_gains", changed)
+    monkeypatch.setattr(module, "_judge", changed)
     data = Interactions.from_csr(in_groups(6, 300, 120))
     settings = settings_for(SAD(8), data)
     assert settings.rival_regularization == (0.03 if learnt else RIVALS_REST)
@@ -137,4 +139,4 @@ def test_lists_of_a_race_follow_mean_margins():
     margins = [[xi @ (eta[i] * tau - tau[i] * eta).T for i in range(5)] for xi in users]
     best = np.mean(margins, axis=2).argmax(axis=1)
     held_out = sp.csr_matrix((np.ones(3), (np.arange(3), best)), (3, 5))
-    np.testing.assert_array_equal(module._gains(model, kept, held_out), np.ones(3))
+    np.testing.assert_array_equal(module._judge(model, kept, held_out, 2).gains, np.ones(3))

@@ -1,10 +1,12 @@
 """Choose the number of factors, the length of vectors, and whether T is learnt, from the interactions, before a fit.
 
 The length is found by a race: models of different lengths learn two epochs on a part of the users, a tenth of whose
-interactions are held out, and rank these. After two epochs lengths are ordered as after a whole fit. Rivals have to win
-such a race against T at 1.
+interactions are held out, and the likelihood of these decides. After two epochs lengths are ordered as after a whole
+fit. Rivals have to make better lists than T at 1 in such a race.
 """
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -22,16 +24,16 @@ from sadrec.training.trainer import Trainer
 
 MIDDLE, STEP = 2.0, 1.25
 """Lengths of the race are ``MIDDLE * STEP**k``."""
-_SHORTEST, _LONGEST = -3, 4
-TOLERANCE = 0.5
-"""The loss of a shorter length than the best, in its standard errors, up to which it is taken."""
+_SHORTEST, _LONGEST = -3, 3
+LONGER = 1.12
+"""By how much the length of a whole fit on all data is above the one of the race that predicts best."""
 CHANCE = 2.0
 """What rivals have to gain, in its standard errors, to be learnt."""
 HELD_OUT, EPOCHS = 0.1, 2
-USERS, JUDGED = 5000, 3000
+USERS, JUDGED = 2000, 3000
 """A third of the users take part, or this number where that is more; the lists of at most ``JUDGED`` are judged."""
 _CUT = 20  # of the lists
-_SCORES = 1 << 22  # held at a time
+_SCORES = 1 << 22  # held at a time by a thread
 
 
 class Survey(NamedTuple):
@@ -59,6 +61,13 @@ def survey(chosen: Any, settings: Settings, factors: int | None, length: float |
     return Survey(factors, length, l1)
 
 
+class Judged(NamedTuple):
+    """How good a model is for each user with held-out items."""
+
+    gains: Doubles  # nDCG of the lists
+    likelihoods: Doubles  # mean log likelihood of the held-out items among all, seen ones as well
+
+
 class _Race:
     """Models that learn from a part of the users, and are judged by what these chose besides."""
 
@@ -72,8 +81,8 @@ class _Race:
         """Return where models with this number of factors start."""
         return decompose(self.kept, min(factors, *self.kept.shape))
 
-    def judged(self, spectrum: Spectrum, length: float, rivals: bool = False) -> Doubles:
-        """Return the nDCG of the lists of each user, or 0 where the model diverges; T has the last epoch."""
+    def judged(self, spectrum: Spectrum, length: float, rivals: bool = False) -> "Judged":
+        """Return how good a model is for each user; T has the last epoch."""
         settings = replace(self._settings, factors=len(spectrum.values), length=length, learn_rivals=rivals)
         rows = self.kept.indptr.astype(np.int64), self.kept.indices.astype(np.int32), None
         power = settings.user_balance
@@ -85,35 +94,34 @@ class _Race:
         trainer = Trainer(model, settings, Positives(*rows, weights), num_threads=self.threads)
         for _ in range(EPOCHS):
             trainer.train_epoch(lambda: None)
-        return _gains(model, self.kept, self.held_out) if model.finite() else np.zeros(1)
+        if not model.finite():
+            return Judged(np.zeros(1), np.array([-np.inf]))
+        return _judge(model, self.kept, self.held_out, self.threads)
 
 
 def _best_length(race: _Race, factors: int) -> float:
-    """Climb from the middle of the ladder to the length with the best lists, then take a shorter one as good."""
+    """Climb from the middle of the ladder to the length under which held-out items are likeliest, and go between."""
     if not race.held_out.nnz:
         return MIDDLE
     spectrum = race.spectrum(factors)
-    gains: dict[int, Doubles] = {}
+    likelihoods: dict[int, float] = {}
 
-    def gain(step: int) -> float:
-        """Return the mean nDCG of the lists of a length; 0 beyond the ends of the ladder."""
+    def likelihood(step: int) -> float:
+        """Return the mean log likelihood with a length; the least beyond the ends of the ladder."""
         if not _SHORTEST <= step <= _LONGEST:
-            return 0.0
-        if step not in gains:
-            gains[step] = race.judged(spectrum, MIDDLE * STEP**step)
-        return float(gains[step].mean())
+            return -np.inf
+        if step not in likelihoods:
+            likelihoods[step] = float(race.judged(spectrum, MIDDLE * STEP**step).likelihoods.mean())
+        return likelihoods[step]
 
     best = 0
     for direction in (1, -1):
-        while gain(best + direction) > gain(best):
+        while likelihood(best + direction) > likelihood(best):
             best += direction
-    shorter = best
-    while shorter > _SHORTEST:
-        gain(shorter - 1)
-        if _above(gains[best] - gains[shorter - 1], TOLERANCE):
-            break
-        shorter -= 1
-    return round(MIDDLE * STEP**shorter, 3)
+    below, at, above = (likelihood(best + step) for step in (-1, 0, 1))
+    bend = below + above - 2 * at  # of the parabola through the three
+    vertex = best + (0.5 * (below - above) / bend if -np.inf < bend < 0 else 0.0)
+    return round(float(LONGER * MIDDLE * STEP**vertex), 3)
 
 
 def _rivals_pay(race: _Race, factors: int, length: float) -> bool:
@@ -121,16 +129,12 @@ def _rivals_pay(race: _Race, factors: int, length: float) -> bool:
     if not race.held_out.nnz:
         return False
     spectrum = race.spectrum(min(factors, FEWEST_FACTORS))
-    return _above(race.judged(spectrum, length, rivals=True) - race.judged(spectrum, length), CHANCE)
+    gained = race.judged(spectrum, length, rivals=True).gains - race.judged(spectrum, length).gains
+    return bool(gained.mean() > CHANCE * gained.std() / np.sqrt(len(gained)))
 
 
-def _above(differences: Doubles, errors: float) -> bool:
-    """Whether the mean of what users gain is above this number of its standard errors."""
-    return bool(differences.mean() > errors * differences.std() / np.sqrt(len(differences)))
-
-
-def _gains(model: Factors, kept: Any, held_out: Any) -> Doubles:
-    """Return the nDCG of the lists of users with held-out items."""
+def _judge(model: Factors, kept: Any, held_out: Any, threads: int) -> Judged:
+    """Judge a model by the held-out items of some users."""
     from threadpoolctl import threadpool_limits
 
     users = np.flatnonzero(np.diff(held_out.indptr))
@@ -138,23 +142,30 @@ def _gains(model: Factors, kept: Any, held_out: Any) -> Doubles:
         users = np.sort(np.random.default_rng(0).permutation(users)[:JUDGED])
     discounts = 1 / np.log2(np.arange(2, _CUT + 2))
     ideal = np.cumsum(discounts)
-    gains, vectors = np.zeros(len(users)), model.eta
+    gains, likelihoods, vectors = np.zeros(len(users)), np.zeros(len(users)), model.eta
     if model.tau is not None:  # margins against all items, on average
         vectors = model.eta * model.tau.mean(axis=0) - model.tau * model.eta.mean(axis=0)
     step = max(_SCORES // kept.shape[1], 1)
-    with threadpool_limits(1, "blas"):  # sums in another order have other bits
-        for first in range(0, len(users), step):
-            scores = model.users[users[first : first + step]] @ vectors.T
-            if model.bias is not None:
-                scores += model.bias
-            for row, user in enumerate(users[first : first + step].tolist()):
-                own = scores[row]
-                own[kept.indices[kept.indptr[user] : kept.indptr[user + 1]]] = -np.inf
-                wanted = own[held_out.indices[held_out.indptr[user] : held_out.indptr[user + 1]]]
-                ranks = np.count_nonzero(own > wanted[:, None], axis=1)
-                gained = discounts[ranks[ranks < _CUT]].sum()
-                gains[first + row] = gained / ideal[min(len(wanted), _CUT) - 1]
-    return gains
+
+    def judge(first: int) -> None:
+        scores = model.users[users[first : first + step]] @ vectors.T
+        if model.bias is not None:
+            scores += model.bias
+        for row, user in enumerate(users[first : first + step].tolist()):
+            own = scores[row]
+            most = own.max()
+            total = most + np.log(np.exp(own - most).sum())
+            own[kept.indices[kept.indptr[user] : kept.indptr[user + 1]]] = -np.inf
+            wanted = own[held_out.indices[held_out.indptr[user] : held_out.indptr[user + 1]]]
+            likelihoods[first + row] = wanted.mean() - total
+            ranks = np.count_nonzero(own > wanted[:, None], axis=1)
+            gained = discounts[ranks[ranks < _CUT]].sum()
+            gains[first + row] = gained / ideal[min(len(wanted), _CUT) - 1]
+
+    # On several threads a product would have other bits: each takes users of its own.
+    with threadpool_limits(1, "blas"), ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
+        list(pool.map(judge, range(0, len(users), step)))
+    return Judged(gains, likelihoods)
 
 
 def _held_out(chosen: Any) -> tuple[Any, Any]:
