@@ -51,7 +51,7 @@ SIZES = {
     "_SMALL", "_STEPS", "_STRIDE", "_SWEEPS", "_UNITS", "AHEAD", "BATCH", "CHUNK",
 }  # fmt: skip
 # Constants that say how exact something has to be: a figure that is exactly at the bound may count or not.
-BOUNDS = {"MOST_ITEMS", "_FINE", "_FLAT", "_GAP", "_LARGEST", "_NEAR", "_NEARLY", "_ROUGHLY", "_ROUNDING"}
+BOUNDS = {"MOST_ITEMS", "_FINE", "_FLAT", "_GAP", "_LARGEST", "_NEAR", "_NEARLY", "_ROUGHLY", "_ROUNDING", "PROBABLE"}
 # Keywords that say what is copied, what is shown of a record, and that a mistake in the code would be noticed.
 KEYWORDS = {("astype", "copy"), ("csr_matrix", "copy"), ("resize", "refcheck"), ("field", "repr"), ("zip", "strict")}
 # Calls whose arguments name a stream of random numbers: any other is as good.
@@ -101,6 +101,8 @@ SAME = {
     ): "rank refuses it later",
     ("ranking/top_n.py", "pass  # kept = min(kept, self.items)"): "places beyond the catalogue stay empty",
     ("ranking/cycles.py", "if np.count_nonzero(margins == 0) >= size:"): "both ways count the same",
+    ("ranking/top_n.py", "return np.arange(self.items), np.zeros((2 + 1), np.int64)"): "a row that no search reads",
+    ("ranking/visitors.py", "balance: tuple[float, int, float] = (0.0, (0 + 1), 0.0)"): "a power of 0 needs no total",
     ("ranking/logistic.py", "if length <= 1e-8:"): "halves of 1 never are exactly that",
     ("ranking/pairs.py", "step = max((1 + 1), _CHUNK // (parameters.n_factors + 1))"): "what is done at a time",
     (

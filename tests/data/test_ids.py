@@ -169,3 +169,10 @@ def test_rows_are_named_and_no_row_by_what_means_nothing(values: object, nothing
 def test_ids_of_another_kind_have_no_row():
     assert Ids(["a", "b"]).rows([1, 2]).tolist() == [-1, -1]
     assert Ids(["a", "b"]).rows(np.array(["b", "c"])).tolist() == [1, -1]
+
+
+def test_whole_numbers_of_more_than_64_bits_are_refused():
+    with pytest.raises(
+        TypeError, match="ids from 1 to 1180591620717411303424 do not fit 64 bits"
+    ):
+        as_id_array([1, 2**70])
