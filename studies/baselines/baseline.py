@@ -3,9 +3,11 @@
 import importlib.util
 import json
 import logging
+import shutil
 import subprocess
 import sys
 import tempfile
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +17,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sadrec.data import Ids, as_interactions
+from sadrec.data import Ids, Interactions, as_interactions
 from sadrec.models import NotFittedError
 from studies.baselines import environments, programs
 from studies.baselines.catalogue import BASELINES, BaselineSpec, find
@@ -42,7 +44,6 @@ class _Fitted:
     items: Ids
     scores: Array
     facts: Mapping[str, Any]
-    folder: tempfile.TemporaryDirectory[str]
 
 
 class Baseline:
@@ -147,8 +148,22 @@ class Baseline:
         users, user_rows = _with_features(Ids(interactions.users, what="user"), user_features)
         items, item_rows = _with_features(Ids(interactions.items, what="item"), item_features)
         python = self._choose_python()
-        folder = tempfile.TemporaryDirectory(prefix=f"sadrec-{self.name}-", ignore_cleanup_errors=True)
-        path = Path(folder.name)
+        path = Path(tempfile.mkdtemp(prefix=f"sadrec-{self.name}-"))
+        try:
+            scores, facts = self._train(path, python, interactions, user_rows, item_rows)
+            if scores.shape != (len(users), len(items)):
+                raise BaselineError(f"{self.name} wrote scores of shape {scores.shape} for {(len(users), len(items))}")
+        except BaseException:
+            shutil.rmtree(path, ignore_errors=True)
+            raise
+        self.state = _Fitted(users, items, scores, facts)
+        weakref.finalize(self.state, shutil.rmtree, path, ignore_errors=True)
+        return self
+
+    def _train(
+        self, path: Path, python: Path | None, interactions: Interactions, user_rows: Any, item_rows: Any
+    ) -> tuple[Array, Mapping[str, Any]]:
+        """Return scores, which stay in a file of the folder, and what the program says of itself."""
         matrix = interactions.matrix
         exchange.write_training(
             path,
@@ -169,11 +184,8 @@ class Baseline:
             self._run_beside(path, python)
         facts = json.loads((path / exchange.FACTS).read_text(encoding="utf-8"))
         scores = np.load(path / exchange.SCORES, mmap_mode="r", allow_pickle=False)
-        if scores.shape != (len(users), len(items)):
-            raise BaselineError(f"{self.name} wrote scores of shape {scores.shape} for {(len(users), len(items))}")
         (path / exchange.TRAINING).unlink()
-        self.state = _Fitted(users, items, scores, facts, folder)
-        return self
+        return scores, facts
 
     def scores(self, users: Any, /) -> Array:
         """Scores of all ``items`` (columns) for ``users`` (rows); higher is better."""

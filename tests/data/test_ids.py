@@ -172,7 +172,5 @@ def test_ids_of_another_kind_have_no_row():
 
 
 def test_whole_numbers_of_more_than_64_bits_are_refused():
-    with pytest.raises(
-        TypeError, match="ids from 1 to 1180591620717411303424 do not fit 64 bits"
-    ):
+    with pytest.raises(TypeError, match="ids from 1 to 1180591620717411303424 do not fit 64 bits"):
         as_id_array([1, 2**70])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sadrec import Interactions
-from sadrec.evaluation import EvaluatedModel
+from sadrec.evaluation import HasScores
 from studies.baselines import make
 
 # Few factors, because two groups are one difference; enough steps for 1,536 cells.
@@ -25,7 +25,7 @@ HEAVY = {
 def check(model, two_groups):
     data = two_groups.data
     assert model.fit(data) is model
-    assert isinstance(model, EvaluatedModel)
+    assert isinstance(model, HasScores)
     assert two_groups.right(model) > 0.99
     assert model.scores(data.users).shape == data.matrix.shape
     np.testing.assert_array_equal(model.users, data.users)
