@@ -44,11 +44,13 @@ def test_both_sides_of_a_match_up_agree(belief):
 
 
 def test_games_are_those_that_two_items_played_with_each_other():
-    model = SAD().fit(2 * [(0, 1)] + [(1, 0)] + 4 * [(2, 0)], show_progress=False)
+    played = [(3, 1)] * 4 + [(0, 2)] * 2 + [(2, 0)] + [(3, 0)] * 5 + [(1, 2)] * 6
+    model = SAD().fit(played, show_progress=False)
     state = model.state
-    report = arena_report(state.belief, None, np.arange(3).astype(str), 0.9, state.results)[1]
+    report = arena_report(state.belief, None, np.arange(4).astype(str), 0.9, state.results)[1]
     by_item = np.argsort(model.items[report["items"]])
-    assert np.array(report["games"])[np.ix_(by_item, by_item)].tolist() == [[0, 3, 4], [3, 0, 0], [4, 0, 0]]
+    games = np.array(report["games"])[np.ix_(by_item, by_item)]
+    assert games.tolist() == [[0, 0, 3, 5], [0, 0, 6, 4], [3, 6, 0, 0], [5, 4, 0, 0]]
 
 
 def test_rings_are_shown_that_are_more_probable_than_not():
