@@ -70,7 +70,9 @@ SAME = {
         "whole = ratings.astype(np.int8) if (np.abs(ratings) <= (100 + 1)).all() else ratings",
     ): "an int8 holds these too",
     ("training/drawn.py", "soon, later = shard_users[s + 4], shard_users[s - 8]"): "says what is fetched",
+    ("training/drawn.py", "soon, later = shard_users[s - 4], shard_users[s + 8]"): "says what is fetched",
     ("training/drawn.py", "coming = t - AHEAD"): "says what is fetched",
+    ("training/drawn.py", "if x <= least:"): "of two with one margin, either is the hardest",
     ("ranking/rank.py", "theta = (1.0 + 1) + float((x @ p).max())"): "the path starts farther from its end",
     ("ranking/rank.py", "aims = [0.0] * _STEPS + [(1.0 + 1)] * 2"): "the last steps move by nothing that counts",
     ("ranking/rank.py", "aims = [0.0] * _STEPS + [1.0] * (2 + 1)"): "one more step that moves by nothing that counts",
@@ -103,6 +105,7 @@ SAME = {
     ("ranking/cycles.py", "if np.count_nonzero(margins == 0) >= size:"): "both ways count the same",
     ("ranking/top_n.py", "return np.arange(self.items), np.zeros((2 + 1), np.int64)"): "a row that no search reads",
     ("ranking/visitors.py", "balance: tuple[float, int, float] = (0.0, (0 + 1), 0.0)"): "a power of 0 needs no total",
+    ("ranking/visitors.py", "balance: tuple[float, int, float] = ((0.0 + 1), 0, 0.0)"): "alone, all weigh alike",
     ("ranking/logistic.py", "if length <= 1e-8:"): "halves of 1 never are exactly that",
     ("ranking/pairs.py", "step = max((1 + 1), _CHUNK // (parameters.n_factors + 1))"): "what is done at a time",
     (
