@@ -52,6 +52,14 @@ def test_a_point_has_the_margins_of_its_parameters_and_no_part_of_single_pairs(p
     np.testing.assert_array_equal(point.mean(0, LEFT, RIGHT), preference(parameters, 0, LEFT, RIGHT))
 
 
+def test_own_scores_of_a_group_are_those_of_the_mean_of_its_users(belief):
+    group = belief.of_group(np.array([1, 2]))
+    np.testing.assert_allclose(group.own_mean, [0, 10 / 2, 0, 0, 20 / 2])
+    unknown = 0.3  # of a user who has no score of the item
+    one_known = (0.1 + unknown) / 4, (0.2 + unknown) / 4
+    np.testing.assert_allclose(group.own_variance, [0.15, one_known[0], 0.15, 0.15, one_known[1]], rtol=1e-6)
+
+
 @pytest.mark.parametrize("user", range(USERS))
 def test_mean_and_variance_are_those_of_draws(belief, user):
     mean, variance = belief.distribution(user, LEFT, RIGHT)
