@@ -209,7 +209,7 @@ def _add_rest(app: FastAPI) -> None:
     async def rest(request: Request) -> Response:
         allowed = {method for path, methods in verb_paths if path.match(request.scope["path"]) for method in methods}
         if not allowed:
-            raise HTTPException(404, "there is no such verb; /docs lists those that there are")
+            raise HTTPException(404, "there is no such verb; /docs lists all verbs")
         ways = ", ".join(sorted(allowed))
         raise HTTPException(405, f"{request.method} is not how this verb is asked: send {ways}", {"Allow": ways})
 
@@ -274,7 +274,7 @@ def _add_errors(app: FastAPI) -> None:
             where, message = ".".join(parts[: parts.index("features") + 1]), _FEATURES
             return problem(request, 422, f"{where}: {message}")
         if first["type"] == "extra_forbidden":
-            message = "there is no such name here; /docs lists those that there are"
+            message = "there is no such name here; /docs lists the names of every question"
         elif any(part.startswith("constrained-") for part in parts):  # the kinds of an id
             message = "an id is a whole number, a number, or text of at most 256 characters"
         elif first["loc"] == ("body",) and first["type"] == "model_attributes_type":
