@@ -94,14 +94,15 @@ def test_a_byte_now_and_then_does_not_help(port):
         assert ended or read(client).startswith(b"HTTP/1.1 408")
 
 
-def test_whoever_asks_in_time_may_wait_before_the_next_request(port):
-    with connected(port) as client:
+def test_whoever_asks_in_time_may_wait_before_the_next_request(start):
+    patience = 2.0  # a busy machine may keep the rest of a request for a second
+    with connected(start(request_seconds=patience).port) as client:
         for _ in range(2):
             client.sendall(HEAD + BODY)
             assert client.recv(65536).startswith(b"HTTP/1.1 200 OK")
-            time.sleep(2 * PATIENCE)
+            time.sleep(1.2 * patience)
         client.sendall(HEAD[:20])  # the time of the next one is its own
-        time.sleep(PATIENCE / 3)
+        time.sleep(patience / 10)
         client.sendall(HEAD[20:] + BODY)
         assert client.recv(65536).startswith(b"HTTP/1.1 200 OK")
 
@@ -154,9 +155,7 @@ def test_clients_that_read_nothing_are_cut_off_and_hold_up_nobody(start, monkeyp
         with connected(running.port) as client:
             client.sendall(HEAD + BODY)
             assert client.recv(65536).startswith(b"HTTP/1.1 200 OK")
-    began = time.monotonic()
     until(lambda: not running.service.connections)
-    assert time.monotonic() - began < 10
     for client in slow:
         client.close()
     assert not caplog.records  # what is left of their requests is given up without a fault
@@ -190,15 +189,16 @@ def test_requests_behind_answers_that_are_not_taken_are_not_parsed(start):
 
 
 def test_a_client_that_reads_slowly_gets_its_answers(start):
-    running = start(stall_seconds=1.0)
+    stall = 4.0  # a busy machine may keep a client that reads waiting for a second or two
+    running = start(stall_seconds=stall)
     with asking(running.port, 30, 1 << 15) as client:
         began, found = time.monotonic(), b""
         while found.count(b"HTTP/1.1 200 OK") < 30 or not found.endswith(b"}"):
             part = client.recv(8192)
             assert part, "the connection was closed"
             found += part
-            time.sleep(0.05)
-        assert time.monotonic() - began > 2
+            time.sleep(0.1)
+        assert time.monotonic() - began > stall
 
 
 def test_an_address_may_be_given_some_connections_only(start):
