@@ -5,7 +5,7 @@
     python benchmarks/comparisons.py --simulated              # arenas (users x items x comparisons), beside L-BFGS
 
 All comparisons of each set are fitted, kernels being compiled before. Best of several turns: machines are shared and
-noisy. Both learners (training/learners.py) are counted in.
+noisy. Both learners (training/variational/learners.py) are counted in.
 """
 
 import argparse

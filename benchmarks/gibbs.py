@@ -22,7 +22,7 @@ from sadrec.posterior.draws import Draws
 from sadrec.posterior.sampling import Chain, _turn, shares
 from sadrec.posterior.settings import GibbsSettings
 from sadrec.posterior.triples import as_triples
-from sadrec.training.given import Pairs
+from sadrec.training.sgd.given import Pairs
 from turns import best
 
 

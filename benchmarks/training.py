@@ -27,10 +27,10 @@ import scipy.sparse as sp
 from sadrec import BPR, SAD, Interactions
 from sadrec._core.kernel import kernel
 from sadrec._core.random import stream_key
-from sadrec.training import schedule
 from sadrec.training.defaults import default_blocks
-from sadrec.training.drawn import AHEAD, claimed_cells, deal, draw, fetch, room_for_triples
-from sadrec.training.factors import initial_factors
+from sadrec.training.sgd import schedule
+from sadrec.training.sgd.drawn import AHEAD, claimed_cells, deal, draw, fetch, room_for_triples
+from sadrec.training.sgd.factors import initial_factors
 
 SIZES = {"movielens-1m": (6_040, 3_706, 1_000_209), "synthetic-20m": (138_493, 26_744, 20_000_000)}
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from sadrec import SAD, Comparisons
-from sadrec.training.schedule import drawn_negatives, round_robin
+from sadrec.training.sgd.schedule import drawn_negatives, round_robin
 
 DOCS = Path(__file__).parent
 IMAGES = DOCS / "images"

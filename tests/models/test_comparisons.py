@@ -7,7 +7,7 @@ from sadrec import BPR, SAD, Comparisons
 from sadrec.evaluation import evaluate_comparisons
 from sadrec.models import ModelFileError
 from sadrec.models.fitting import settings_for
-from sadrec.training.variational import OWN, SWEEPS
+from sadrec.training.variational.solver import OWN, SWEEPS
 
 
 def comparisons(users, winner, loser, n=None, m=None):

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sadrec import BPR, SAD, Comparisons, Interactions
 from sadrec.data import DataWarning
 from sadrec.models import DivergedError, NotFittedError
-from sadrec.training.trainer import Trainer
+from sadrec.training.sgd.trainer import Trainer
 
 
 def clicks(n=40, m=30, seed=0):
@@ -379,7 +379,7 @@ def interrupt(epoch, figures, model):
 def test_an_interrupted_fit_that_learnt_nothing_leaves_the_model_as_it_was(monkeypatch):
     model = SAD(factors=4, iterations=2).fit(clicks())
     before = model.state
-    monkeypatch.setattr("sadrec.training.trainer.Trainer.train_epoch", lambda *given: interrupt(*given, None))
+    monkeypatch.setattr("sadrec.training.sgd.trainer.Trainer.train_epoch", lambda *given: interrupt(*given, None))
     with pytest.raises(KeyboardInterrupt):
         model.fit(clicks(60, 20))
     assert model.state is before

@@ -45,10 +45,10 @@ def test_what_is_given_is_not_looked_for(personal, monkeypatch):
 
     short = {"length": 1.7}
     with monkeypatch.context() as patch:
-        patch.setattr("sadrec.training.survey.factors_above_chance", refuse)
+        patch.setattr("sadrec.training.sgd.survey.factors_above_chance", refuse)
         assert settings_for(SAD(factors=8), personal).origins["length"] == "data"
     with monkeypatch.context() as patch:
-        patch.setattr("sadrec.training.survey._best_length", refuse)
+        patch.setattr("sadrec.training.sgd.survey._best_length", refuse)
         settings = settings_for(SAD(advanced=short), personal)
         assert (settings.origins["factors"], settings.length) == ("data", 1.7)
     monkeypatch.setattr("sadrec.training.dataset.survey", refuse)

@@ -12,12 +12,12 @@ import pytest
 
 from sadrec._core.files import fingerprint
 from sadrec._core.record import CheckpointError
-from sadrec.training.factors import initial_factors
-from sadrec.training.given import Pairs
 from sadrec.training.loop import Checkpoints, DivergedError, checkpoints_in
 from sadrec.training.loop import run as run_step
-from sadrec.training.samplers import Stated
-from sadrec.training.trainer import Trainer
+from sadrec.training.sgd.factors import initial_factors
+from sadrec.training.sgd.given import Pairs
+from sadrec.training.sgd.samplers import Stated
+from sadrec.training.sgd.trainer import Trainer
 from tests.training import small
 
 

@@ -6,8 +6,8 @@ import tempfile
 import numpy as np
 import pytest
 
-from sadrec.training.factors import initial_factors
-from sadrec.training.trainer import Snapshot
+from sadrec.training.sgd.factors import initial_factors
+from sadrec.training.sgd.trainer import Snapshot
 
 
 def nowhere(**options):

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from sadrec import SAD, Interactions
 from sadrec.training import validation
-from sadrec.training.factors import initial_factors
+from sadrec.training.sgd.factors import initial_factors
 from sadrec.training.validation import NEGATIVES, HeldOut, validation_figures
 
 

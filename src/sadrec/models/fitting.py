@@ -24,13 +24,13 @@ from sadrec.ranking.belief import Point
 from sadrec.ranking.results import Results
 from sadrec.training.dataset import TrainingData, check_size, training_data
 from sadrec.training.engine import Engine, Learnt, refuse_elsewhere, refuse_features
-from sadrec.training.factors import Factors, initial_factors
 from sadrec.training.features import Prepared, prepare
-from sadrec.training.layout import count
 from sadrec.training.loop import CheckpointFolder, Checkpoints, Figures, Step, run
 from sadrec.training.resolve import Described, as_before, resolve
 from sadrec.training.settings import Settings
-from sadrec.training.trainer import Trainer
+from sadrec.training.sgd.factors import Factors, initial_factors
+from sadrec.training.sgd.trainer import Trainer
+from sadrec.training.variational.layout import count
 
 if TYPE_CHECKING:
     from sadrec.models.sad import SAD

@@ -14,18 +14,18 @@ from sadrec.ranking.belief import Belief, Gaussian
 from sadrec.ranking.controls import Controls
 from sadrec.ranking.results import Results
 from sadrec.ranking.ties import Ties, distance
-from sadrec.training.beliefs import Rows
 from sadrec.training.dataset import TrainingData
-from sadrec.training.factors import Factors
 from sadrec.training.features import Prepared
-from sadrec.training.given import Pairs
-from sadrec.training.layout import Counts, count
-from sadrec.training.learners import Learners, Sweeps, left_out_margins
 from sadrec.training.loop import Figures
 from sadrec.training.settings import Settings
-from sadrec.training.ties import Outcomes, fit_widths
+from sadrec.training.sgd.factors import Factors
+from sadrec.training.sgd.given import Pairs
 from sadrec.training.validation import HeldOut
-from sadrec.training.variational import Variational
+from sadrec.training.variational.beliefs import Rows
+from sadrec.training.variational.layout import Counts, count
+from sadrec.training.variational.learners import Learners, Sweeps, left_out_margins
+from sadrec.training.variational.solver import Variational
+from sadrec.training.variational.ties import Outcomes, fit_widths
 
 _AT_ONCE = 4096  # rows whose covariances are made at once
 

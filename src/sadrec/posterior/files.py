@@ -14,7 +14,7 @@ from sadrec.models.files import pack_ids, pack_seen, refusing, unpack_ids, unpac
 from sadrec.posterior.draws import Draws
 from sadrec.posterior.layout import ByUser
 from sadrec.posterior.settings import GibbsSettings, SamplerSettings, resolved
-from sadrec.training.layout import starts
+from sadrec.training.variational.layout import starts
 
 FORMAT = 1
 _KIND = "a sadrec posterior"

@@ -30,9 +30,9 @@ from sadrec.ranking import Parameters
 from sadrec.ranking.belief import Point
 from sadrec.ranking.leaderboard import leaderboard
 from sadrec.ranking.results import Results
-from sadrec.training.given import Pairs
-from sadrec.training.layout import count
 from sadrec.training.loop import Checkpoints, run
+from sadrec.training.sgd.given import Pairs
+from sadrec.training.variational.layout import count
 
 logger = logging.getLogger("sadrec")
 

@@ -22,7 +22,7 @@ from sadrec.posterior.settings import GibbsSettings
 from sadrec.posterior.triples import SortedComparisons
 from sadrec.posterior.users import draw_users
 from sadrec.training.loop import DivergedError, Figures
-from sadrec.training.trainer import join
+from sadrec.training.sgd.trainer import join
 
 logger = logging.getLogger("sadrec")
 

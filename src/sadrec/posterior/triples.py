@@ -16,8 +16,8 @@ from sadrec._core.random import nth_absent, uniform
 from sadrec._core.types import Doubles, Integers, Positions
 from sadrec.data import Comparisons, DataWarning, Interactions
 from sadrec.posterior.layout import ByItem, ByUser, Clock, stream
-from sadrec.training.given import Pairs, drawn_pairs
-from sadrec.training.layout import lay_out, log_meetings
+from sadrec.training.sgd.given import Pairs, drawn_pairs
+from sadrec.training.variational.layout import lay_out, log_meetings
 
 logger = logging.getLogger("sadrec")
 
@@ -39,7 +39,7 @@ class SortedComparisons:
 
     @cached_property
     def meetings(self) -> Doubles:
-        """The number of opponents of each item, in logarithms: see :func:`~sadrec.training.layout.log_meetings`."""
+        """The logarithm of each item's number of opponents."""
         count = np.zeros(self.items, np.int64)
         count_others(self.by_item, count)
         return log_meetings(count)

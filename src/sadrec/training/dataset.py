@@ -17,13 +17,13 @@ from sadrec._core.types import Floats
 from sadrec.data import Comparisons, Interactions
 from sadrec.data._matrix import align_ids, join_ids, kernel_rows, make, merged
 from sadrec.data.ids import IdArray, Ids
-from sadrec.training.drawn import CHUNK, Positives
-from sadrec.training.factors import Factors
-from sadrec.training.given import ROUND, Pairs, cells_of
-from sadrec.training.samplers import Disliked, Ordered, PairSource, Stated, balance, marked
 from sadrec.training.settings import Kind, Settings
-from sadrec.training.spectrum import choices, decompose, sample_users, start_items, start_users
-from sadrec.training.survey import Survey, survey
+from sadrec.training.sgd.drawn import CHUNK, Positives
+from sadrec.training.sgd.factors import Factors
+from sadrec.training.sgd.given import ROUND, Pairs, cells_of
+from sadrec.training.sgd.samplers import Disliked, Ordered, PairSource, Stated, balance, marked
+from sadrec.training.sgd.spectrum import choices, decompose, sample_users, start_items, start_users
+from sadrec.training.sgd.survey import Survey, survey
 from sadrec.training.validation import HeldOut
 
 Weights = Floats | NDArray[np.int8]

@@ -8,7 +8,7 @@ from typing import Any
 
 from sadrec.training.settings import Kind, Loss
 
-# Interactions. The number of factors and the length come from the data: see :mod:`sadrec.training.survey`.
+# Interactions. The number of factors and the length come from the data: see :mod:`sadrec.training.sgd.survey`.
 SOFTMAX: dict[str, Any] = {
     "iterations": 12,
     "learning_rate": 0.15,

@@ -9,10 +9,13 @@ from sadrec._core.types import Floats, Positions
 from sadrec.data import Comparisons
 from sadrec.data.ids import IdArray
 from sadrec.data.parquet import ParquetFiles
-from sadrec.training import schedule, softmax, trainer
-from sadrec.training.drawn import Deal, Partition, Positives, Spread, group, partition
-from sadrec.training.factors import Factors, aligned, initial_rows
-from sadrec.training.given import (
+from sadrec.training.loop import CheckpointFolder, Figures, Step, diverged
+from sadrec.training.resolve import Described
+from sadrec.training.settings import Kind, Settings
+from sadrec.training.sgd import schedule, softmax, trainer
+from sadrec.training.sgd.drawn import Deal, Partition, Positives, Spread, group, partition
+from sadrec.training.sgd.factors import Factors, aligned, initial_rows
+from sadrec.training.sgd.given import (
     Buffers,
     Pairs,
     Round,
@@ -23,13 +26,10 @@ from sadrec.training.given import (
     rounds_of,
     train_given,
 )
-from sadrec.training.loop import CheckpointFolder, Figures, Step, diverged
-from sadrec.training.resolve import Described
-from sadrec.training.samplers import PairSource, Stated, balance_scale, marked
-from sadrec.training.settings import Kind, Settings
-from sadrec.training.spectrum import Spectrum, choices, decompose, sample_users, start_items, start_users
-from sadrec.training.survey import Survey, survey
-from sadrec.training.trainer import epoch_figures, rate_at
+from sadrec.training.sgd.samplers import PairSource, Stated, balance_scale, marked
+from sadrec.training.sgd.spectrum import Spectrum, choices, decompose, sample_users, start_items, start_users
+from sadrec.training.sgd.survey import Survey, survey
+from sadrec.training.sgd.trainer import epoch_figures, rate_at
 
 
 class Learnt(NamedTuple):

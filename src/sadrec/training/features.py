@@ -22,9 +22,9 @@ from sadrec.features.predictor import ModelFeatures, Predictor, item_parts
 from sadrec.features.ridge import Linear, Ridge
 from sadrec.features.table import FeatureTable
 from sadrec.training.dataset import TrainingData
-from sadrec.training.factors import Factors
-from sadrec.training.given import Pairs
-from sadrec.training.step import Centre
+from sadrec.training.sgd.factors import Factors
+from sadrec.training.sgd.given import Pairs
+from sadrec.training.sgd.step import Centre
 
 SHARE = 0.5
 """The share of the prediction that is the centre: the penalties were chosen for centres at 0."""

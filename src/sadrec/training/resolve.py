@@ -8,8 +8,8 @@ from sadrec._core.memory import give_back
 from sadrec._core.settings import opened
 from sadrec.training.defaults import FREE_RATE, SOFTMAX, default_blocks, defaults
 from sadrec.training.settings import RIVALS_REST, Kind, Loss, Settings, Solver, TrainingSettings
-from sadrec.training.survey import MIDDLE, Survey
-from sadrec.training.variational import SWEEPS
+from sadrec.training.sgd.survey import MIDDLE, Survey
+from sadrec.training.variational.solver import SWEEPS
 
 # The largest number of entries (8 bytes each) in the matrices that the variational solver holds for users and items.
 MOST_MOMENTS = 2**28

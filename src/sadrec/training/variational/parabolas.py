@@ -4,7 +4,7 @@ from math import exp, log1p, pi, sqrt, tanh
 from typing import Any
 
 from sadrec._core.kernel import kernel
-from sadrec.training.beliefs import Rows
+from sadrec.training.variational.beliefs import Rows
 
 _FLATTEST = 1e-5
 

@@ -5,7 +5,7 @@ from numpy.typing import NDArray
 
 from sadrec._core.moments import Beliefs
 from sadrec._core.types import Doubles
-from sadrec.training.beliefs import AT_ONCE, Prior, outer
+from sadrec.training.variational.beliefs import AT_ONCE, Prior, outer
 
 LEAST = 0.03  # root mean square of a factor's part of the margins below which it carries nothing
 STRAIGHT = 0.25  # spread of a factor's rival factors around 1 below which they are 1

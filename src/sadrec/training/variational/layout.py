@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sadrec._core.kernel import kernel
 from sadrec._core.moments import pairing_keys
 from sadrec._core.types import Doubles, Positions
-from sadrec.training.given import Pairs
+from sadrec.training.sgd.given import Pairs
 
 
 class Layout(NamedTuple):

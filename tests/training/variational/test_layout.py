@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from sadrec.training.given import Pairs
-from sadrec.training.layout import lay_out
+from sadrec.training.sgd.given import Pairs
+from sadrec.training.variational.layout import lay_out
 
 
 def test_every_comparison_stands_once_with_its_user_and_once_with_each_item():

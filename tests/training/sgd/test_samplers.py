@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse as sp
 from scipy.stats import chisquare
 
-from sadrec.training.given import Pairs
-from sadrec.training.samplers import Disliked, Ordered, Stated
+from sadrec.training.sgd.given import Pairs
+from sadrec.training.sgd.samplers import Disliked, Ordered, Stated
 
 RATINGS = np.array(
     [

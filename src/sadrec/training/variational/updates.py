@@ -10,7 +10,7 @@ import numpy as np
 from sadrec._core.kernel import inlined, kernel
 from sadrec._core.linear import factorise, solve_lower, solve_upper
 from sadrec._core.moments import Beliefs
-from sadrec.training.beliefs import Entries, Expected, Packed, Rows, pack_users
+from sadrec.training.variational.beliefs import Entries, Expected, Packed, Rows, pack_users
 
 _PASSES = 10  # over the coordinates of an item's vectors, where tau would be below 0
 

@@ -8,13 +8,13 @@ import pytest
 import scipy.sparse as sp
 
 from sadrec._core.settings import opened
-from sadrec.training import given
 from sadrec.training.defaults import default_blocks
-from sadrec.training.factors import initial_factors
-from sadrec.training.given import Pairs
-from sadrec.training.samplers import Ordered, Stated
 from sadrec.training.settings import Settings, TrainingSettings
-from sadrec.training.trainer import Trainer, adaptive_weights
+from sadrec.training.sgd import given
+from sadrec.training.sgd.factors import initial_factors
+from sadrec.training.sgd.given import Pairs
+from sadrec.training.sgd.samplers import Ordered, Stated
+from sadrec.training.sgd.trainer import Trainer, adaptive_weights
 from tests.training.small import settings
 
 USERS, ITEMS = 90, 130

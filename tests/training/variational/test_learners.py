@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from sadrec.models.variational import believed
-from sadrec.training.given import Pairs
-from sadrec.training.layout import count
-from sadrec.training.learners import Learners, Sweeps, left_out_losses
 from sadrec.training.loop import Checkpoints
 from sadrec.training.loop import run as run_step
-from sadrec.training.variational import SWEEPS, Variational
+from sadrec.training.sgd.given import Pairs
+from sadrec.training.variational.layout import count
+from sadrec.training.variational.learners import Learners, Sweeps, left_out_losses
+from sadrec.training.variational.solver import SWEEPS, Variational
 
 
 def pairs_of(user, first, second, x, rng):

@@ -2,7 +2,7 @@
 
 Every epoch deals the users into shards and the items into as many blocks. A *cell* is one shard and one block:
 the positives of these users among these items, each against a negative drawn from the same block. Cells that run
-at the same time share neither a user nor an item (:mod:`sadrec.training.schedule`), so nothing depends on
+at the same time share neither a user nor an item (:mod:`sadrec.training.sgd.schedule`), so nothing depends on
 which thread runs them, or when.
 
 What a cell needs is laid out by :func:`group` in place of the CSR: in every user's row the items are grouped by
@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from sadrec._core.kernel import claim, inlined, kernel, prefetch
 from sadrec._core.random import advance, below, hashed, nth_absent, stream_key
 from sadrec._core.types import Floats
-from sadrec.training.factors import Factors
-from sadrec.training.step import Penalties, add_log, bias_of, likelihood_of, margin, update, weight_of
+from sadrec.training.sgd.factors import Factors
+from sadrec.training.sgd.step import Penalties, add_log, bias_of, likelihood_of, margin, update, weight_of
 
 Spread = Callable[..., Iterable[Any]]  # like map, perhaps on several threads
 

@@ -6,10 +6,10 @@ import scipy.sparse as sp
 
 from sadrec import BPR, SAD, Comparisons, Interactions
 from sadrec.models.fitting import settings_for
-from sadrec.training import survey as module
 from sadrec.training.dataset import training_data
 from sadrec.training.settings import RIVALS_REST
-from tests.training.test_spectrum import in_groups
+from sadrec.training.sgd import survey as module
+from tests.training.sgd.test_spectrum import in_groups
 
 
 def by_popularity(users=600, items=300, seed=0):

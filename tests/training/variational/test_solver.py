@@ -9,16 +9,16 @@ import pytest
 
 from sadrec._core.moments import Beliefs, margin_distribution
 from sadrec._core.record import CheckpointError
-from sadrec.training import own_scores
-from sadrec.training.given import Pairs
-from sadrec.training.layout import Counts, count
-from sadrec.training.learners import Sweeps
 from sadrec.training.loop import Checkpoints, checkpoints_in
 from sadrec.training.loop import run as run_step
-from sadrec.training.parabolas import parabola
-from sadrec.training.scales import factor_variance, learnt_variance, variance_of
-from sadrec.training.updates import update_items, update_users
-from sadrec.training.variational import OWN, SWEEPS, Variational
+from sadrec.training.sgd.given import Pairs
+from sadrec.training.variational import own_scores
+from sadrec.training.variational.layout import Counts, count
+from sadrec.training.variational.learners import Sweeps
+from sadrec.training.variational.parabolas import parabola
+from sadrec.training.variational.scales import factor_variance, learnt_variance, variance_of
+from sadrec.training.variational.solver import OWN, SWEEPS, Variational
+from sadrec.training.variational.updates import update_items, update_users
 
 
 def solver(pairs, users, items, *rest, **more):

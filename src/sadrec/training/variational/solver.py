@@ -7,7 +7,7 @@ everybody, with rival factors of 1, becomes a part of the item bias.
 
 What is left of two items that met often is a margin of their own (:class:`Pairings`): the games of one series are no
 independent evidence about anything else. (BPR, which explains everything by scores, has none.) What is left of a user
-and an item is a score of its own (:class:`~sadrec.training.own_scores.OwnScores`).
+and an item is a score of its own (:class:`~sadrec.training.variational.own_scores.OwnScores`).
 
 Comparisons may be many, so that what can be computed again for a part of them is not kept for all.
 
@@ -28,7 +28,7 @@ from sadrec._core.memory import give_back
 from sadrec._core.moments import Beliefs, pairing_keys
 from sadrec._core.types import Doubles, Floats
 from sadrec.features.ridge import Ridge
-from sadrec.training.beliefs import (
+from sadrec.training.variational.beliefs import (
     AT_ONCE,
     Entries,
     Expected,
@@ -40,14 +40,14 @@ from sadrec.training.beliefs import (
     pack_items,
     pack_users,
 )
-from sadrec.training.controls import Coefficients
-from sadrec.training.layout import Counts, list_by_item, log_meetings, starts
-from sadrec.training.own_scores import OwnScores, Part, parts_of_users, slices
-from sadrec.training.pairings import Pairings
-from sadrec.training.parabolas import fit_parabolas, log_likelihood_of
-from sadrec.training.pruning import idle_factors, move_to_bias, without
-from sadrec.training.scales import half_way, variances
-from sadrec.training.updates import update_items, update_users
+from sadrec.training.variational.controls import Coefficients
+from sadrec.training.variational.layout import Counts, list_by_item, log_meetings, starts
+from sadrec.training.variational.own_scores import OwnScores, Part, parts_of_users, slices
+from sadrec.training.variational.pairings import Pairings
+from sadrec.training.variational.parabolas import fit_parabolas, log_likelihood_of
+from sadrec.training.variational.pruning import idle_factors, move_to_bias, without
+from sadrec.training.variational.scales import half_way, variances
+from sadrec.training.variational.updates import update_items, update_users
 
 SWEEPS = 80
 BOUNDED = 15  # sweeps whose parabolas are bounds; priors are learnt, and factors dropped, after them
@@ -202,7 +202,7 @@ class Variational:
         return bias | (self._users == 1), bias | (not self.rivals)
 
     def _logarithms_of_meetings(self, keys: NDArray[np.int64], items: int) -> Doubles:
-        """Return of every item how many others it met, as :func:`~sadrec.training.layout.log_meetings` has it."""
+        """Return the logarithm of each item's number of opponents."""
         logarithm = log_meetings(
             np.bincount(keys // items, minlength=items) + np.bincount(keys % items, minlength=items)
         )

@@ -8,9 +8,9 @@ from sadrec import BPR, SAD, Interactions
 from sadrec.models.fitting import settings_for
 from sadrec.ranking.fold_in import fold_in
 from sadrec.training.dataset import bytes_needed, training_data
-from sadrec.training.factors import initial_factors
-from sadrec.training.softmax import held_by, multiply, put_to_length, rounded, share_of, transpose, write_odds
-from sadrec.training.trainer import Trainer
+from sadrec.training.sgd.factors import initial_factors
+from sadrec.training.sgd.softmax import held_by, multiply, put_to_length, rounded, share_of, transpose, write_odds
+from sadrec.training.sgd.trainer import Trainer
 from tests.training.small import settings
 
 USERS, ITEMS, K = 4, 9, 5

@@ -15,12 +15,19 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sadrec._core.types import Doubles
-from sadrec.training.drawn import Positives
-from sadrec.training.factors import Factors, initial_factors
-from sadrec.training.samplers import balance
 from sadrec.training.settings import RIVALS_REST, Settings
-from sadrec.training.spectrum import FEWEST_FACTORS, Spectrum, decompose, factors_above_chance, start_items, start_users
-from sadrec.training.trainer import Trainer
+from sadrec.training.sgd.drawn import Positives
+from sadrec.training.sgd.factors import Factors, initial_factors
+from sadrec.training.sgd.samplers import balance
+from sadrec.training.sgd.spectrum import (
+    FEWEST_FACTORS,
+    Spectrum,
+    decompose,
+    factors_above_chance,
+    start_items,
+    start_users,
+)
+from sadrec.training.sgd.trainer import Trainer
 
 MIDDLE, STEP = 2.0, 1.25
 """Lengths of the race are ``MIDDLE * STEP**k``."""

@@ -5,10 +5,17 @@ import pytest
 import scipy.sparse as sp
 
 from sadrec import BPR, SAD, Interactions
-from sadrec.training import spectrum as module
 from sadrec.training.dataset import training_data
-from sadrec.training.factors import initial_factors
-from sadrec.training.spectrum import choices, decompose, factors_above_chance, sample_users, start_items, start_users
+from sadrec.training.sgd import spectrum as module
+from sadrec.training.sgd.factors import initial_factors
+from sadrec.training.sgd.spectrum import (
+    choices,
+    decompose,
+    factors_above_chance,
+    sample_users,
+    start_items,
+    start_users,
+)
 
 
 def in_groups(groups, users=1200, items=240, inside=0.25, outside=0.01, seed=0):

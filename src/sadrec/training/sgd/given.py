@@ -1,7 +1,7 @@
 """Given pairs: both items are stated, in a comparison or by the order of a user's ratings.
 
 Every epoch deals the users into P shards and the items into 2P blocks. A pair whose items lie in two blocks belongs
-to the cell in which its shard meets these two blocks (:func:`sadrec.training.schedule.given_pairs`); a pair inside
+to the cell in which its shard meets these two blocks (:func:`sadrec.training.sgd.schedule.given_pairs`); a pair inside
 one block joins a random cell that holds it.
 
 An epoch of many pairs has several rounds, each with a part of the pairs and a deal of its own, so that only a part is
@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from sadrec._core.kernel import kernel
 from sadrec._core.random import below, hashed, stream_key
-from sadrec.training.drawn import AHEAD, claimed_cells, fetch
-from sadrec.training.factors import Factors
-from sadrec.training.schedule import matching_of, round_robin
-from sadrec.training.step import Penalties, add_log, likelihood_of, update, weight_of
+from sadrec.training.sgd.drawn import AHEAD, claimed_cells, fetch
+from sadrec.training.sgd.factors import Factors
+from sadrec.training.sgd.schedule import matching_of, round_robin
+from sadrec.training.sgd.step import Penalties, add_log, likelihood_of, update, weight_of
 
 
 @dataclass(frozen=True)

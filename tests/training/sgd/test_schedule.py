@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sadrec.training import schedule
-from sadrec.training.given import Pairs, arrange
+from sadrec.training.sgd import schedule
+from sadrec.training.sgd.given import Pairs, arrange
 
 
 @given(st.integers(1, 40))

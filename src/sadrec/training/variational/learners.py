@@ -19,11 +19,11 @@ from sadrec._core.moments import divided, moderated
 from sadrec._core.record import Arrays
 from sadrec._core.types import Doubles
 from sadrec.features.ridge import on_one_thread
-from sadrec.training.given import Pairs
-from sadrec.training.layout import Counts, count
 from sadrec.training.loop import DivergedError, Figures
-from sadrec.training.own_scores import Part
-from sadrec.training.variational import Variational
+from sadrec.training.sgd.given import Pairs
+from sadrec.training.variational.layout import Counts, count
+from sadrec.training.variational.own_scores import Part
+from sadrec.training.variational.solver import Variational
 
 EVIDENCE = 10.0
 """Nats of left-out log likelihood that decide; fewer may be an error of the approximation."""
@@ -38,8 +38,8 @@ are made of.
 class Learners:
     """One learner with factors and one without, which make their sweeps together.
 
-    The arguments are those of :class:`~sadrec.training.variational.Variational`, with comparisons that are not counted
-    yet. Features predict factors: with features there is no learner without factors.
+    The arguments are those of :class:`~sadrec.training.variational.solver.Variational`, before comparisons are counted.
+    Features predict factors: with features there is no learner without factors.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Learners:
 
     @property
     def counts(self) -> Counts:
-        """The comparisons, counted; before :meth:`~sadrec.training.variational.Variational.finish`."""
+        """The comparisons, counted; before :meth:`~sadrec.training.variational.solver.Variational.finish`."""
         rows = self.learners[0].rows
         return Counts(rows.user, rows.item, rows.rival, rows.weight, rows.wins)
 

@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 
 from sadrec._core.record import Arrays
 from sadrec._core.types import Doubles, Floats
-from sadrec.training import schedule
-from sadrec.training.drawn import Deal, Positives, Spread, deal, train_drawn
-from sadrec.training.factors import Factors
-from sadrec.training.given import Buffers, Pairs, arrange, cells_of, rounds_of, train_given
 from sadrec.training.loop import Figures, diverged
-from sadrec.training.samplers import PairSource
 from sadrec.training.settings import RIVALS_REST, Settings
-from sadrec.training.softmax import Softmax, put_rows_to_length, train_softmax
-from sadrec.training.step import Centre, Penalties
+from sadrec.training.sgd import schedule
+from sadrec.training.sgd.drawn import Deal, Positives, Spread, deal, train_drawn
+from sadrec.training.sgd.factors import Factors
+from sadrec.training.sgd.given import Buffers, Pairs, arrange, cells_of, rounds_of, train_given
+from sadrec.training.sgd.samplers import PairSource
+from sadrec.training.sgd.softmax import Softmax, put_rows_to_length, train_softmax
+from sadrec.training.sgd.step import Centre, Penalties
 from sadrec.training.validation import HeldOut, validation_figures
 
 Work = Iterator[tuple[Any, Doubles]]  # what a kernel works on in one sub-epoch after another, and the figures it writes

@@ -18,8 +18,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sadrec._core.types import Doubles, Floats
-from sadrec.training.factors import Factors
-from sadrec.training.samplers import marked
+from sadrec.training.sgd.factors import Factors
+from sadrec.training.sgd.samplers import marked
 
 MOST_ENTRIES = 2_000_000
 """The largest number of interactions in the sample, those of random users."""

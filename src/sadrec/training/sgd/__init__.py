@@ -1,0 +1,1 @@
+"""Stochastic gradient ascent: schedules, samplers, the step, and epochs over lists, orders and comparisons."""
