@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from campaigns._subjects import answers, clicks
 from campaigns._trials import Campaign, Outcome, Random, main, quiet_warnings
-from sadrec import BPR, SAD
+from sadrec import SAD
 from sadrec._core.files import write_whole
 
 CASES = 5
@@ -19,7 +19,7 @@ CASES = 5
 
 
 def prepare(folder: Path) -> list[Any]:
-    """Serve a model of comparisons, with titles and a twin, and two of interactions; return their operations."""
+    """Serve a model of comparisons, with titles, and two of interactions; return their operations."""
     import schemathesis
 
     from sadrec.serving import ServeSettings, create_app
@@ -37,15 +37,17 @@ def prepare(folder: Path) -> list[Any]:
             ("clicked", clicked, {}),
             ("known", clicked, features),
         ]
-        titles, twin, test = (str(folder / name) for name in ("titles.csv", "twin.sad", "test.csv"))
+        titles = str(folder / "titles.csv")
         write_whole(titles, "item,title\n" + "".join(f"{item},Dish {item}\n" for item in answers().items))
-        BPR(3, iterations=5).fit(answers(), show_progress=False).save(twin)
-        answers().to_frame().write_csv(test)
         for name, data, options in subjects:
             path = folder / f"{name}.sad"
             SAD(3, iterations=5).fit(data, show_progress=False, **options).save(path)
-            files: dict[str, Any] = {"items": titles, "twin": twin, "test": test} if name == "said" else {}
-            settings = ServeSettings(str(path), log=str(folder / f"{name}.jsonl"), log_megabytes=1, **files)
+            settings = ServeSettings(
+                str(path),
+                items=titles if name == "said" else None,
+                log=str(folder / f"{name}.jsonl"),
+                log_megabytes=1,
+            )
             documented = schemathesis.openapi.from_asgi("/openapi.json", create_app(settings, load_warm(settings)))
             operations += [cast(Any, result).ok() for result in documented.get_all_operations()]
     return operations

@@ -1,4 +1,4 @@
-"""A small service: simulated people, a twin, held-out comparisons, titles and a log."""
+"""A small service: simulated people, titles and a log."""
 
 from types import SimpleNamespace
 
@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sadrec import BPR, SAD
+from sadrec import SAD
 from sadrec.data import simulate
 
 
@@ -15,16 +15,15 @@ def folder(tmp_path_factory):
     """A folder with all the files that a service takes."""
     folder = tmp_path_factory.mktemp("served")
     people = simulate("sim2", n=40, m=30, k=3, seed=1)
-    known, asked = people.comparisons.split(test=0.1, seed=0)
-    SAD(factors=3, iterations=15).fit(known, show_progress=False).save(folder / "model.sad")
-    BPR(factors=3, iterations=15).fit(known, show_progress=False).save(folder / "twin.sad")
-    SAD(factors=3, iterations=2).fit(known, show_progress=False).save(folder / "other.sad")
+    comparisons, _ = people.comparisons.split(test=0.1, seed=0)
+    SAD(factors=3, iterations=15).fit(comparisons, show_progress=False).save(folder / "model.sad")
+    SAD(factors=3, iterations=2).fit(comparisons, show_progress=False).save(folder / "other.sad")
     rng = np.random.default_rng(0)
     liked = (rng.random((50, 30)) < 0.2).astype(np.float32)
     SAD(factors=4, iterations=3).fit(liked, show_progress=False).save(folder / "clicks.sad")
     titles = [f"Dish {number}" for number in range(30)]
     pl.DataFrame({"item": np.arange(30), "title": titles}).write_csv(folder / "items.csv")
-    asked.to_frame().write_csv(folder / "test.csv")
+    comparisons.to_frame().write_csv(folder / "comparisons.csv")
     return folder
 
 
@@ -34,7 +33,7 @@ def settings(folder):
     from sadrec.serving import ServeSettings
 
     def make(model="model.sad", **more):
-        files = ("items", "twin", "test", "posterior")
+        files = ("items", "posterior")
         paths = {name: str(folder / value) for name, value in more.items() if name in files}
         return ServeSettings(str(folder / model), **{**more, **paths})
 
@@ -62,7 +61,7 @@ def started(settings):
 @pytest.fixture(scope="session")
 def running(started, folder):
     """A service with everything but keys."""
-    return started(items="items.csv", twin="twin.sad", test="test.csv", log=str(folder / "answers.jsonl"))
+    return started(items="items.csv", log=str(folder / "answers.jsonl"))
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,6 @@
-"""What a service may be given beside a model: a posterior, a twin, a test; and models and ids of every kind."""
+"""What a service may be given beside a model: a posterior; and models and ids of every kind."""
 
 import numpy as np
-import polars as pl
 import pytest
 
 from sadrec import BPR, SAD, Comparisons
@@ -47,7 +46,6 @@ def every_verb(running, user, items):
         ask(running, "cycles", **who)
         ask(running, "cycles", **who, item=one)
         ask(running, "slate", **who, items=some)
-        ask(running, "worth", **who)
         ask(running, "visitor", **who)
         if who:
             ask(running, "explain", **who, item=one, rival=other)
@@ -110,32 +108,6 @@ def test_a_posterior_of_other_items_is_refused(folder, started):
         started(posterior="other.posterior")
 
 
-# -- a twin and a test ------------------------------------------------------------------------------------------------
-def test_a_test_is_put_to_model_and_twin(running, folder):
-    test = pl.read_csv(folder / "test.csv")
-    twin = SAD.load(folder / "twin.sad")
-    asked = [test[name].to_numpy() for name in ("user", "winner", "loser")]
-    shown = ask(running, "worth", user=7)
-    assert shown["twin"] == "fitted"
-    for model, name in ((running.model, "log_loss"), (twin, "twin_log_loss")):
-        assert shown["tested"][name] == pytest.approx(-np.log(model.probability(*asked)).mean())
-    first = shown["questions"][0]
-    pair = 7, first["item"]["item"], first["rival"]["item"]
-    assert first["twin_probability"] == pytest.approx(twin.probability(*pair))
-
-
-def test_a_twin_without_a_test_says_that_nothing_was_tested(started):
-    shown = ask(started(twin="twin.sad"), "worth", user=7)
-    assert shown["twin"] == "fitted" and shown["tested"] is None
-
-
-@pytest.mark.parametrize("stranger", ["nobody", 999])
-def test_a_test_of_strangers_is_refused(started, folder, stranger):
-    (folder / "strangers.csv").write_text(f"user,winner,loser\n{stranger},1,2\n")
-    with pytest.raises(ValueError, match=r"strangers.csv': the model does not know"):
-        started(test="strangers.csv")
-
-
 # -- models of every kind ---------------------------------------------------------------------------------------------
 @pytest.fixture(scope="module")
 def liked():
@@ -187,7 +159,6 @@ def test_a_catalogue_of_one_or_two_items(folder, started, items):
         refused = ask(running, "recommend", 422, likes=[0])
         assert "no other item" in refused["error"]
         assert ask(running, "visitor", user=0)["question"] is None
-        ask(running, "worth")
 
 
 ODD = ["a/b", "../c", 'say "x"', "naïve café", "a b&c=d", "%2F", "#1", "名前", "7", " x "]

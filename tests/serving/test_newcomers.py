@@ -1,12 +1,10 @@
 """People and items without history: known by features in the model, or brought along by a question."""
 
-from dataclasses import replace
-
 import numpy as np
 import polars as pl
 import pytest
 
-from sadrec import BPR, SAD, Comparisons, Interactions
+from sadrec import SAD, Comparisons, Interactions
 from sadrec.data import simulate
 
 from .test_extras import ask, every_verb, get
@@ -14,7 +12,7 @@ from .test_extras import ask, every_verb, get
 
 @pytest.fixture(scope="module")
 def people(folder):
-    """Files of models with features: of interactions, of comparisons, and with a twin."""
+    """Files of models with features: of interactions and of comparisons."""
     rng = np.random.default_rng(0)
     frame = pl.DataFrame({"user": rng.integers(60, size=2000), "item": rng.integers(40, size=2000)})
     data = Interactions.from_frame(frame.filter((pl.col("user") + pl.col("item")) % 2 == 0), duplicates="last")
@@ -22,7 +20,6 @@ def people(folder):
     club = pl.DataFrame({"user": range(61), "club": ["a", "b"] * 30 + ["a"], "age": rng.integers(18, 80, 61)})
     known = {"item_features": films, "user_features": club, "show_progress": False}
     SAD(factors=4, iterations=15).fit(data, **known).save(folder / "films.sad")
-    BPR(factors=4, iterations=5).fit(data, **known).save(folder / "films-twin.sad")
     said = simulate("sim2", n=30, m=20, k=3, seed=1).comparisons
     kinds = {item: {"kind": "hot" if item % 2 else "cold", "vector": [item / 10, 1.0 - item]} for item in range(21)}
     clubs = {user: ["old" if user % 3 else "new", "all"] for user in range(31)}
@@ -81,20 +78,11 @@ def test_every_verb_takes_a_visitor_by_features(films, dishes):
     for running, features in ((films, {"age": 40}), (dishes, ["new"])):
         who = {"features": features}
         ask(running, "recommend", **who, intervals=True, method="wins")
-        for path in ("groups", "cycles", "worth", "visitor", "question"):
+        for path in ("groups", "cycles", "visitor", "question"):
             ask(running, path, **who)
         ask(running, "rank", **who, items=[1, 2, 3])
         ask(running, "slate", **who, items=[1, 2, 3])
         ask(running, "prefer", **who, pairs=[{"item": 1, "rival": 2}])
-
-
-def test_a_twin_must_know_the_same_features(started, people):
-    who = {"features": {"club": "a"}}
-    fitted = started("films.sad", twin="films-twin.sad")
-    assert ask(fitted, "worth", **who, pairs=[{"item": 1, "rival": 2}])["twin"] == "fitted"
-    fitted.served.twin.state = replace(fitted.served.twin.state, features=None)
-    refused = ask(fitted, "worth", 422, **who)
-    assert refused["error"].startswith("the twin was fitted without user_features")
 
 
 def test_an_explanation_tells_what_came_from_features(films, dishes, clicks):
@@ -201,6 +189,6 @@ def test_numbers_that_are_large_or_odd_are_no_fault_of_the_service(films):
         (True, 200),
         (None, 200),
     ):
-        for path in ("recommend", "visitor", "cycles", "worth", "question"):
+        for path in ("recommend", "visitor", "cycles", "question"):
             answer = films.client.post(f"/v1/{path}", json={"features": {"age": age}})
             assert answer.status_code == status, (age, answer.text)

@@ -358,7 +358,7 @@ def test_a_fault_is_an_answer_too(started, monkeypatch):
     def fail(*_):
         raise RuntimeError("bug")
 
-    monkeypatch.setattr(catalogue, "kind_of_twin", fail)
+    monkeypatch.setattr(catalogue, "_about", fail)
     answer = running.client.get("/v1/describe")
     assert answer.status_code == 500 and "bug" not in answer.text
     assert "sadrec_errors_total 1.0" in running.client.get("/metrics").text
@@ -509,12 +509,8 @@ def test_a_pipe_in_the_place_of_the_keys_allows_nobody(tmp_path):
 
 
 def test_what_goes_with_a_model_must_fit_it(settings):
-    with pytest.raises(ValueError, match="is no twin: its T is not 1"):
-        load_warm(settings(twin="other.sad"))
-    with pytest.raises(ValueError, match="knows other users than the model"):
-        load_warm(settings("clicks.sad", twin="twin.sad"))
     with pytest.raises(ValueError, match="needs a column of ids"):
-        load_warm(settings(items="test.csv"))
+        load_warm(settings(items="comparisons.csv"))
 
 
 # -- people's answers -------------------------------------------------------------------------------------------------

@@ -230,21 +230,6 @@ def test_what_beats_an_item(running):
     assert content["nemeses"][0]["share"] == pytest.approx(share) and content["users"] == 40
 
 
-def test_model_and_twin_on_the_same_questions(running, clicks):
-    content = ask(running, "worth", user=7, pairs=[{"item": 1, "rival": 2}], N=3)
-    twin = SAD.load(running.service.settings.twin)
-    first = content["questions"][0]
-    assert first["margin"] == running.model.preference(7, 1, 2) and first["twin_margin"] == twin.preference(7, 1, 2)
-    assert len(content["questions"]) == 4 and content["twin"] == "fitted"
-    assert content["share_unexplained"] == pytest.approx(running.model.intransitivity(running.model.users).mean())
-    assert content["tested"]["difference"] > 2 * content["tested"]["error"] and content["verdict"] == "yes"
-    every = ask(running, "worth", user=7, N=100)["questions"]
-    gaps = [(not one["differ"], -abs(one["probability"] - one["twin_probability"])) for one in every]
-    assert gaps == sorted(gaps) and {one["differ"] for one in every[:1] + every[-1:]} == {True, False}
-    content = ask(clicks, "worth", N=2)
-    assert content["twin"] == "nearest" and content["tested"] is None and content["verdict"] in ("no", "unknown")
-
-
 def test_items_are_found_by_title_and_by_id(running):
     content = get(running, "items", query="dish 2", N=30)
     assert {one["item"] for one in content["items"]} == {2, *range(20, 30)} and content["total"] == 11

@@ -67,7 +67,7 @@ def demo_command(seed: int, output: Path, serving: bool, port: int) -> None:
     picture = draw(models, truth, held_out, best, names, output)
     click.echo(f"\n{time.perf_counter() - began:.0f} seconds in all." + (f" Picture: {picture}" if picture else ""))
     if serving:
-        serve_demo(models, held_out, names, output, port)
+        serve_demo(sad, names, output, port)
     else:
         click.echo(f"To see such people in a browser: {called()} demo --serve")
 
@@ -77,23 +77,17 @@ def called() -> str:
     return "sadrec" if shutil.which("sadrec") else sys.argv[0]
 
 
-def serve_demo(
-    models: dict[str, "SAD"], held_out: "Comparisons", names: NDArray[np.str_], folder: Path, port: int
-) -> None:
+def serve_demo(model: "SAD", names: NDArray[np.str_], folder: Path, port: int) -> None:
     """Write model and titles to the folder, and run the service until it is stopped."""
     import polars as pl
 
     from sadrec.cli.serve import serve
 
     folder.mkdir(parents=True, exist_ok=True)
-    model, twin, items, test = (folder / name for name in ("demo.sad", "twin.sad", "dishes.csv", "asked.csv"))
-    for path, fitted in zip((model, twin), models.values(), strict=True):
-        fitted.save(path)
+    path, items = folder / "demo.sad", folder / "dishes.csv"
+    model.save(path)
     pl.DataFrame({"item": np.arange(len(names)), "title": np.char.capitalize(names)}).write_csv(items)
-    held_out.to_frame().write_csv(test)
-    raise SystemExit(
-        serve(model, "127.0.0.1", port, 1, items=items, twin=twin, test=test, log=folder / "answers.jsonl")
-    )
+    raise SystemExit(serve(path, "127.0.0.1", port, 1, items=items, log=folder / "answers.jsonl"))
 
 
 def report_recovery(models: dict[str, "SAD"], truth: "Simulation", held_out: "Comparisons") -> None:

@@ -14,10 +14,6 @@ from sadrec.cli.options import a_file, an_output, model_argument
 @click.option(
     "--items", "--titles", type=a_file, help="Table of the items' titles and pictures: columns item, title, picture."
 )
-@click.option(
-    "--twin", type=a_file, help="A model with T = 1 of the same data (sadrec fit --model bpr), to compare with."
-)
-@click.option("--test", type=a_file, help="Held-out comparisons, to measure the model and its twin on.")
 @click.option("--log", type=an_output, help="File to append people's answers to, for the next fit.")
 @click.option("--log-megabytes", type=click.IntRange(min=0), default=64, help="Rotate the log at this size; 0: never.")
 @click.option(

@@ -4,7 +4,7 @@
 module            does
 ================  ===================================================================================================
 ``settings``      the settings of a service, and the bounds of questions
-``loaded``        a model ready to answer, with titles, posterior and twin; the users and items of questions in it
+``loaded``        a model ready to answer, with titles and posterior; the users and items of questions in it
 ``reload``        the model that answers now, and its exchange when the file changes
 ``questions``     the types of questions, and ``answers`` those of answers: the OpenAPI page is made of them
 ``verbs``         from a question to an answer, one function per verb, listed in ``VERBS``

@@ -331,45 +331,6 @@ class NemesisAnswer(ModelAnswer, Item):
     nemeses: list[Nemesis]
 
 
-class TwinPreference(BaseModel):
-    """A question to the model and to its twin."""
-
-    item: Item
-    rival: Item
-    margin: float
-    probability: float
-    twin_margin: float
-    twin_probability: float
-    differ: bool = Field(description="Whether they name different winners.")
-
-
-class Tested(BaseModel):
-    """How well model and twin predict held-out comparisons."""
-
-    comparisons: int
-    log_loss: float
-    twin_log_loss: float
-    difference: float = Field(description="What learning T gains; above 0 if the model predicts better.")
-    error: float = Field(description="Standard error of the difference.")
-    accuracy: float
-    twin_accuracy: float
-
-
-class WorthAnswer(ModelAnswer):
-    """Whether learning T is worth it."""
-
-    user: Any
-    twin: Literal["fitted", "nearest"] = Field(description="A model given by --twin, or the nearest one with T = 1.")
-    share_unexplained: float = Field(description="Mean share of users' preferences that no scores explain.")
-    user_unexplained: float
-    differ: float = Field(description="Share of the pairs among the user's best items on which the two differ.")
-    pairs: int
-    tested: Tested | None
-    verdict: Literal["yes", "no", "unknown"]
-    words: str
-    questions: list[TwinPreference]
-
-
 class SearchAnswer(ModelAnswer):
     """Items that were found."""
 
@@ -424,7 +385,6 @@ class DescribeAnswer(ModelAnswer):
     comparisons: bool = Field(description="Whether it learnt from comparisons: GET /v1/arena.")
     knows_how_sure: bool
     posterior: bool
-    twin: Literal["fitted", "nearest"]
     titles: bool
     pictures: bool
     log: bool = Field(description="Whether people's answers are kept: POST /v1/events.")

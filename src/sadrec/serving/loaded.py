@@ -1,4 +1,4 @@
-"""A loaded model with titles, posterior and twin, and the users and items of questions in it.
+"""A loaded model with titles and posterior, and the users and items of questions in it.
 
 A reload makes a new object: no answer mixes two models.
 """
@@ -15,16 +15,14 @@ from typing import Any
 import numpy as np
 import orjson
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from starlette.responses import Response
 
-from sadrec import BPR, SAD, Comparisons
+from sadrec import SAD, Comparisons
 from sadrec._core.files import checksum_of
 from sadrec._core.types import Doubles, Positions
 from sadrec.data import Ids, UnknownIdError, as_id_array
 from sadrec.models import ModelFileError, known_features, with_rows
 from sadrec.ranking import arena_report
-from sadrec.ranking import nearest_bpr as nearest_scores
 from sadrec.serving import questions
 from sadrec.serving.catalogue import Catalogue, catalogue
 from sadrec.serving.problems import EmptyVisitorError, Unanswerable, UnknownUserError, answered
@@ -49,11 +47,9 @@ class Loaded:
         *,
         posterior: Any = None,
         items: Catalogue | None = None,
-        twin: SAD | None = None,
-        test: Comparisons | None = None,
         log: bool = False,
     ) -> None:
-        self.model, self.digest, self.posterior, self.given_twin, self.test = model, digest, posterior, twin, test
+        self.model, self.digest, self.posterior = model, digest, posterior
         self.items = items or catalogue(model.state.items)
         self.log = log
         self.header = (b"x-model", digest.encode())
@@ -68,27 +64,17 @@ class Loaded:
         for ids in (model.state.users, model.state.items):
             if not len(ids):
                 raise ValueError(f"{settings.model!r} knows no {ids.what}s: there is nothing to serve")
-        posterior = twin = test = None
+        posterior = None
         if settings.posterior is not None:
             from sadrec.posterior import GibbsSAD
 
             posterior = GibbsSAD.load(settings.posterior)
-            _check_same(model.state.items, posterior.state.items, settings.posterior)
-        if settings.twin is not None:
-            twin = SAD.load(settings.twin)
-            if twin.state.parameters.rival_factors is not None:
-                raise ValueError(f"{settings.twin!r} is no twin: its T is not 1 (fit it with --model bpr)")
-            _check_same(model.state.items, twin.state.items, settings.twin)
-            _check_same(model.state.users, twin.state.users, settings.twin)
-        if settings.test is not None:
-            test = Comparisons.read(settings.test)
-            if not any(len(side) for side in known_part(model, test)):
-                raise ValueError(
-                    f"{settings.test!r}: the model does not know user, winner and loser of any comparison in it"
-                )
+            ours, theirs = model.state.items, posterior.state.items
+            if len(ours) != len(theirs) or not ours.known(theirs.array).all():
+                raise ValueError(f"{settings.posterior!r} knows other items than the model: fit both to the same data")
         items = catalogue(model.state.items, settings.items)
         log = settings.log is not None
-        return cls(model, digest, posterior=posterior, items=items, twin=twin, test=test, log=log)
+        return cls(model, digest, posterior=posterior, items=items, log=log)
 
     # -- users and items of questions ---------------------------------------------------------------------------------
 
@@ -145,13 +131,13 @@ class Loaded:
             return self.everybody, EVERYBODY
         # a value of another type than the feature's is a TypeError
         refusals = (ValueError,) if who.features is None else (ValueError, TypeError)
-        return answered(lambda: self.visitor(self.model, who), refusals), VISITOR
+        return answered(lambda: self.visitor(who), refusals), VISITOR
 
-    def visitor(self, model: SAD, who: questions.Who) -> SAD:
-        """Return the visitor of a question as a model of one user, by a model of these items."""
+    def visitor(self, who: questions.Who) -> SAD:
+        """Return the visitor of a question as a model of one user."""
         likes = None if who.likes is None else self.item_ids(who.likes)
         comparisons = None if who.comparisons is None else self.comparisons(who.comparisons)
-        return model.visitor(likes, comparisons, features=who.features, name=VISITOR)
+        return self.model.visitor(likes, comparisons, features=who.features, name=VISITOR)
 
     def comparisons(self, given: Sequence[questions.Comparison]) -> Comparisons:
         """Return a visitor's answers as comparisons."""
@@ -260,45 +246,6 @@ class Loaded:
         """The share of each user's preferences that no scores explain."""
         return np.asarray(self.model.intransitivity(self.model.users))
 
-    @cached_property
-    def twin(self) -> SAD:
-        """A model with T = 1: the one that was given, or the nearest."""
-        return nearest_bpr(self.model) if self.given_twin is None else self.given_twin
-
-    @cached_property
-    def tested(self) -> dict[str, Any] | None:
-        """How well model and twin predict held-out comparisons; None without such comparisons."""
-        if self.test is None:
-            return None
-        user, winner, loser = known_part(self.model, self.test.decided)
-        ours, theirs = (np.clip(one.probability(user, winner, loser), 1e-12, 1.0) for one in (self.model, self.twin))
-        gain = np.log(ours) - np.log(theirs)
-        return {
-            "comparisons": len(user),
-            "log_loss": float(-np.log(ours).mean()),
-            "twin_log_loss": float(-np.log(theirs).mean()),
-            "difference": float(gain.mean()),
-            "error": float(gain.std(ddof=1) / math.sqrt(len(gain))) if len(gain) > 1 else 0.0,
-            "accuracy": float((ours > 0.5).mean()),
-            "twin_accuracy": float((theirs > 0.5).mean()),
-        }
-
-
-def nearest_bpr(model: SAD) -> BPR:
-    """Return the BPR model (T = 1) whose margins are nearest to a model's: the part that scores explain."""
-    scores, state = nearest_scores(model.state.parameters), model.state
-    factors = scores.user_factors, scores.item_factors, None, scores.item_bias
-    return BPR.from_factors(*factors, state.users.array, state.items.array, state.seen)
-
-
-def known_part(model: SAD, test: Comparisons) -> list[NDArray[Any]]:
-    """Return users, winners and losers of the comparisons whose ids the model has."""
-    sides = (test.users, test.user_index), (test.items, test.winner_index), (test.items, test.loser_index)
-    triples = [ids[rows] for ids, rows in sides]
-    indices = model.state.users, model.state.items, model.state.items
-    present = np.all([index.rows(side) >= 0 for index, side in zip(indices, triples, strict=True)], axis=0)
-    return [side[present] for side in triples]
-
 
 def as_id(ids: Ids, given: Any) -> Any:
     """Convert an id to the type of the model's ids: numbers may come as text, and text as a number."""
@@ -321,11 +268,6 @@ def as_id(ids: Ids, given: Any) -> Any:
     except (ValueError, TypeError, OverflowError):
         examples = f"the {len(ids)} known ones are such as {Loaded.plain(ids.array[0])!r}"
         raise UnknownIdError(f"unknown {ids.what} {str(given)[:60]!r}: {examples}") from None
-
-
-def _check_same(ours: Ids, theirs: Ids, path: str) -> None:
-    if len(ours) != len(theirs) or not ours.known(theirs.array).all():
-        raise ValueError(f"{path!r} knows other {ours.what}s than the model: fit both to the same data")
 
 
 def dumps(answer: Any) -> bytes:

@@ -236,21 +236,6 @@ class NemesisQuery(Base):
     N: HowMany = 10
 
 
-class Worth(Who):
-    """The model and its twin with T = 1 on the same questions."""
-
-    pairs: Annotated[list[Pair], Field(max_length=MOST_IDS)] = Field([], description="Questions to put to both.")
-    N: Annotated[
-        Count,
-        Field(
-            ge=0,
-            le=100,
-            description="How many questions to add on which the two differ most: those with different winners first, "
-            "then by the difference of the probabilities.",
-        ),
-    ] = 10
-
-
 class SearchQuery(Base):
     """The parameters of ``GET /v1/items``."""
 

@@ -34,9 +34,8 @@ class ServeSettings:
 
     Attributes
     ----------
-    model, posterior, items, twin, test
-        Paths: of the model; of a posterior on the same ids; of a table with the items' titles and pictures; of a model
-        with T = 1 (BPR) fitted to the same data; of comparisons that neither model has learnt from.
+    model, posterior, items
+        Paths: of the model; of a posterior on the same ids; of a table with the items' titles and pictures.
     log, log_megabytes
         Where people's answers are appended, and the size at which the file is put aside for a new one; 0 for never.
     keys
@@ -61,8 +60,6 @@ class ServeSettings:
     model: str
     posterior: str | None = None
     items: str | None = None
-    twin: str | None = None
-    test: str | None = None
     log: str | None = None
     log_megabytes: int = 64
     keys: str | None = None
@@ -87,4 +84,4 @@ class ServeSettings:
     @property
     def files(self) -> list[str]:
         """The files whose change makes a reload."""
-        return [path for path in (self.model, self.posterior, self.items, self.twin, self.test) if path is not None]
+        return [path for path in (self.model, self.posterior, self.items) if path is not None]

@@ -10,10 +10,9 @@ import { ring } from "./ring.js";
 import { slate } from "./slate.js";
 import { fromHash, visitor } from "./state.js";
 import { speak, spoken } from "./words.js";
-import { worth } from "./worth.js";
 
-const PANELS = { duel, lists, ring, slate, nemesis, worth };
-const NAMES = { duel: "", lists: "Lists", ring: "Ring", slate: "Slate", nemesis: "Nemesis", worth: "Is it worth it?" };
+const PANELS = { duel, lists, ring, slate, nemesis };
+const NAMES = { duel: "", lists: "Lists", ring: "Ring", slate: "Slate", nemesis: "Nemesis" };
 const tabs = document.querySelector(".tabs ul");
 const main = document.getElementById("panel");
 const notice = document.getElementById("notice");
@@ -120,7 +119,7 @@ async function served() {
   const single = contest && model.users === 1;
   speak(single ? "contests" : "taste");
   NAMES.duel = spoken.duel.title;
-  const names = contest ? [...Object.keys(TITLES), "ring", "slate", ...(single ? [] : ["nemesis"]), "worth", "duel"] : ["lists", "duel", "ring", "slate", "nemesis", "worth"];
+  const names = contest ? [...Object.keys(TITLES), "ring", "slate", ...(single ? [] : ["nemesis"]), "duel"] : ["lists", "duel", "ring", "slate", "nemesis"];
   show(tabs, names.map((panel) => el("li", {}, el("a", { href: `#/${panel}` }, NAMES[panel]))));
   show(document.getElementById("served"),
     `${model.class_name}\u00a0· ${single ? "" : `${plural(model.users, "user")}\u00a0· `}${plural(model.items, "item")}\u00a0· ${plural(model.factors, "factor")}\u00a0· `,

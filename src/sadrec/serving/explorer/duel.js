@@ -239,8 +239,7 @@ export function duel(values) {
             spoken.duel.unexplained, bar(unexplained, "share")),
           el("p", { class: "tools" },
             el("a", { class: "button", href: toHash("slate", { you: answers, items: top.map((one) => one.item) }) }, "Put the five on a slate"),
-            el("a", { class: "button", href: toHash("ring", { you: answers }) }, "See the ring"),
-            el("a", { class: "button", href: toHash("worth", { you: answers }) }, "Is it worth it?"))),
+            el("a", { class: "button", href: toHash("ring", { you: answers }) }, "See the ring"))),
         el("div", {}, cycle
           ? [el("h3", {}, cycle.probability < 0.5 ? "A cycle, perhaps" : "Your strongest cycle"), ringPlot(cycle),
             el("p", {}, cycle.probability < 0.5 ? "Your answers hint at this cycle, but do not settle it."

@@ -24,7 +24,6 @@ export const WORDS = {
     },
     who: { legend: "By which results?", all: "all matches", one: "one source", own: "your results", field: "Source", of: "all matches" },
     slate: { walk: "share of time that a walk spends on it when it moves to the winner of each pair", head: "How often the item of the row beats the item of the column", who: "Who wins, by " },
-    worth: { all: "of all margins no score explains", mean: "what runs in cycles rather than along a scale", tested: "matches", duels: "of the matches end differently", among: "the strongest items" },
   },
   taste: {
     rival: "other item", game: "comparison", games: "comparisons", beats: "is preferred to", beaten: "What is preferred to it", unbeaten: "None of these is preferred to it.",
@@ -49,7 +48,6 @@ export const WORDS = {
     },
     who: { legend: "Whose taste?", all: "the average user", one: "one user", own: "you", field: "User", of: "the average user" },
     slate: { walk: "share of time that a walk spends on it when it moves to what is preferred", head: "How often the item of the row is preferred to the item of the column", who: "Who wins for " },
-    worth: { all: "of all preferences no score explains", mean: "mean over the users: what runs in cycles rather than along a scale", tested: "answers", duels: "of the duels end differently", among: "the person's best items" },
   },
 };
 

@@ -12,7 +12,6 @@ from sadrec.serving.verbs.interviews import question, visitor
 from sadrec.serving.verbs.lists import groups, popular, recommend, recommend_by_query
 from sadrec.serving.verbs.pairs import explain, margins, prefer, rank
 from sadrec.serving.verbs.tournaments import cycles, nemesis, slate
-from sadrec.serving.verbs.twin import worth
 
 __all__ = ["VERBS", "Verb", "ask_once", "describe", "recommend", "recommend_by_query", "warm_up"]
 
@@ -60,8 +59,6 @@ VERBS = (
          "Who is best: leaderboard, match-ups, cycles, what to ask next"),
     Verb("GET", "nemesis", questions.NemesisQuery, answers.NemesisAnswer, nemesis,
          "What beats an item, for what share of the users"),
-    Verb("POST", "worth", questions.Worth, answers.WorthAnswer, worth,
-         "The model and its twin with T = 1: is learning T worth it?"),
     Verb("GET", "items", questions.SearchQuery, answers.SearchAnswer, search, "Items by title or id"),
     Verb("GET", "items/{item:path}", Annotated[str, Field(max_length=256)], answers.ItemAnswer, item, "One item"),
     Verb("GET", "users", questions.UsersQuery, answers.UsersAnswer, users, "Some users"),
@@ -83,7 +80,6 @@ def warm_up(loaded: Loaded) -> None:
         *[(recommend, questions.Recommend, who)] * 20,
         (recommend, questions.Recommend, {**who, "method": "wins", "intervals": True}),
         (cycles, questions.Cycles, who),
-        (worth, questions.Worth, {}),
         (users, questions.UsersQuery, {}),
         (similar, questions.Similar, {"item": str(some[0])}),
     ]

@@ -10,7 +10,6 @@ from sadrec.serving import questions
 from sadrec.serving.catalogue import folded
 from sadrec.serving.loaded import Json, Loaded
 from sadrec.serving.problems import Unanswerable
-from sadrec.serving.verbs.twin import kind_of_twin
 
 _SHOWN = 100
 """Categories that are named as examples, at most."""
@@ -29,7 +28,6 @@ def describe(loaded: Loaded) -> Json:
         "comparisons": model.state.results is not None,
         "knows_how_sure": model.state.belief.has_variance,
         "posterior": loaded.posterior is not None,
-        "twin": kind_of_twin(loaded),
         "titles": loaded.items.has_titles,
         "pictures": loaded.items.has_pictures,
         "log": loaded.log,
