@@ -163,7 +163,7 @@ def consistency_report(
 
 def _titles(train: Interactions, titles: Titles | None) -> list[str]:
     if titles is None:
-        titles = train.item_titles if train.item_titles is not None else [str(item) for item in train.items.tolist()]
+        titles = train.item_titles or {}
     if isinstance(titles, Mapping):
         return [str(titles.get(item, item)) for item in train.items.tolist()]
     if len(titles) != len(train.items):

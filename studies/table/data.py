@@ -132,7 +132,7 @@ def _kept(dataset: str, place: Path, folder: Path) -> Interactions:
         return parquet_folder(folder)
     data = load_netflix(place)
     note.unlink(missing_ok=True)  # written last: without it nothing here is used
-    titles = data.item_titles if data.item_titles is not None else [""] * data.shape[1]
+    titles = [(data.item_titles or {}).get(item) for item in data.items.tolist()]
     tables = {"items": pl.DataFrame({"item": data.items, "title": titles}), "ratings": data.to_frame()}
     for name, table in tables.items():
         content = BytesIO()

@@ -1,10 +1,11 @@
 """Food.com: ``RAW_interactions.csv`` and ``RAW_recipes.csv``, and the paper's selection from them."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 
-from sadrec.data import Interactions
+from sadrec.data import Interactions, Items
 from sadrec.data.datasets import is_parquet_folder, parquet_folder
 from sadrec.data.datasets.archive import one_of_a_name, unpacked
 
@@ -27,7 +28,7 @@ def load_food_com(path: Path | None, *, top_users: int | None = 20_000, min_per_
             return data
         try:
             types = {"id": pl.Int64, "name": pl.String}
-            frame = pl.read_csv(recipes[0], columns=["id", "name"], schema_overrides=types)
+            frame = pl.read_csv(recipes[0], columns=["id", "name"], schema_overrides=types).drop_nulls()
         except pl.exceptions.PolarsError as error:
             raise ValueError(f"{recipes[0]} has no ids and names: {str(error).splitlines()[0]}") from None
-        return data.with_titles(dict(frame.select("id", pl.col("name").fill_null("")).iter_rows()))
+        return replace(data, item_titles=Items(dict(frame.select("id", "name").iter_rows())))

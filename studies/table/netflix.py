@@ -1,6 +1,7 @@
 """The Netflix Prize: ``mv_*.txt`` (in their tar or out of it) or ``combined_data_*.txt``; the paper's sample of it."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -45,7 +46,7 @@ def load_netflix(
             with unpacked(inner[0], RATINGS) as ratings:
                 data = _sample(ratings[0] or ratings[1], n_users, max_movie_id, seed)
         titles = titles or other_titles
-        return data.with_titles(read_titles(titles[0], ",", 2)) if titles else data
+        return replace(data, item_titles=read_titles(titles[0], ",", 2) if titles else None)
 
 
 def _sample(files: list[Path], n_users: int | None, max_movie_id: int | None, seed: int) -> Interactions:

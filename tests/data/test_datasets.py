@@ -50,7 +50,7 @@ def test_movielens_1m_is_read_with_latin_titles(tmp_path: Path, pack: Pack) -> N
     data = load("movielens-1m", pack(tmp_path, files))
     assert data.to_frame().rows() == [(1, 661, 3, 978302109), (1, 1193, 5, 978300760), (2, 1193, 4, 978298413)]
     assert data.item_titles is not None
-    assert data.item_titles.tolist() == ["James and the Giant Peach (1996)", "Café: 1975"]
+    assert data.item_titles.titles(data.items).tolist() == ["James and the Giant Peach (1996)", "Café: 1975"]
 
 
 @pytest.mark.parametrize("pack", PACKS)
@@ -59,7 +59,7 @@ def test_movielens_100k_is_read_with_latin_titles(tmp_path: Path, pack: Pack) ->
     data = load("movielens-100k", pack(tmp_path, files))
     assert data.to_frame().rows() == [(186, 302, 3, 891717742), (196, 242, 3, 881250949), (196, 302, 1, 878887116)]
     assert data.item_titles is not None
-    assert data.item_titles.tolist() == ["Kolya (1996)", "Señor (1997)"]
+    assert data.item_titles.titles(data.items).tolist() == ["Kolya (1996)", "Señor (1997)"]
 
 
 def test_the_file_itself_can_be_named(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_a_folder_of_parquet_is_a_data_set(tmp_path: Path) -> None:
     data = load("movielens-1m", parquet_folder(tmp_path))
     assert data.to_frame().rows() == [(1, 5, 3), (1, 7, 4), (2, 5, 0), (2, 7, 5)]
     assert data.item_titles is not None
-    assert data.item_titles.tolist() == ["five", "seven"]
+    assert data.item_titles.titles(data.items).tolist() == ["five", "seven"]
 
 
 def test_an_archive_with_a_password_or_odd_packing_is_refused_in_one_line(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import copy
 import datetime
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from sadrec import SAD
-from sadrec.data import Comparisons, DataWarning, Interactions, _assemble, _vocabulary, as_interactions
+from sadrec.data import Comparisons, DataWarning, Interactions, Items, _assemble, _vocabulary, as_interactions
 
 FRAME = pl.DataFrame({"user": ["b", "a", "b"], "item": [7, 7, 9], "rating": [5.0, 0.0, 3.0], "timestamp": [3, 1, 2]})
 rows_of_pairs = st.lists(
@@ -213,10 +214,10 @@ def test_nothing_can_be_changed() -> None:
 
 
 def test_copies_and_pickles_hold_the_same() -> None:
-    data = Interactions.from_frame(FRAME).with_titles({7: "seven"})
+    data = replace(Interactions.from_frame(FRAME), item_titles=Items({7: "seven"}))
     for other in (copy.deepcopy(data), pickle.loads(pickle.dumps(data))):
         assert other.to_frame().equals(data.to_frame())
-        assert other.item_titles.tolist() == ["seven", ""]
+        assert dict(other.item_titles) == {"7": "seven"}
         assert not other.users.flags.writeable
         assert not other.matrix.data.flags.writeable
 

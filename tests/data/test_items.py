@@ -7,7 +7,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from sadrec import SAD, Interactions, Items
+from sadrec import SAD, Items
 from sadrec.ranking.cycles import recommend_groups
 
 
@@ -77,11 +77,6 @@ def test_what_a_table_lacks_is_said(tmp_path):
         Items.read(tmp_path / "x.csv")
     with pytest.raises(FileNotFoundError, match="there is no table of items"):
         Items.read(tmp_path / "none.csv")
-
-
-def test_interactions_take_titles_from_items():
-    data = Interactions.from_frame(pl.DataFrame({"user": [1, 1], "item": [10, 40]}))
-    assert data.with_titles(NAMES).item_titles.tolist() == ["rock", ""]
 
 
 def test_answers_are_shown_with_titles():

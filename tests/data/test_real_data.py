@@ -45,8 +45,8 @@ def test_leaving_one_out_of_food_com_gives_the_paper_s_counts() -> None:
 def test_titles_of_movielens_are_attached() -> None:
     data = load("movielens-1m", FOLDER / "movielens-1m")
     assert data.item_titles is not None
-    assert data.item_titles[data.item_ids.positions(1)] == "Toy Story (1995)"
-    assert (data.item_titles != "").all()
+    assert data.item_titles[1] == "Toy Story (1995)"
+    assert all(data.item_titles[item] for item in data.items)
 
 
 @pytest.mark.parametrize(

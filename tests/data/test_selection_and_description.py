@@ -1,6 +1,7 @@
 """Filters keep what they say; the description is the paper's table."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from sadrec.data import Interactions
+from sadrec.data import Interactions, Items
 
 matrices = hnp.arrays(
     np.float32, hnp.array_shapes(min_dims=2, max_dims=2, max_side=9), elements=st.sampled_from([0, 1, 2])
@@ -59,11 +60,11 @@ def test_users_are_chosen_first_then_items_then_emptied_users_go() -> None:
 
 def test_a_filter_keeps_ratings_times_and_titles_in_place() -> None:
     frame = pl.DataFrame({"user": [1, 1, 2], "item": [5, 6, 6], "rating": [0, 2, 3], "timestamp": [7, 8, 9]})
-    data = Interactions.from_frame(frame).with_titles({5: "five", 6: "six"})
+    data = replace(Interactions.from_frame(frame), item_titles=Items({5: "five", 6: "six"}))
     kept = data.filter(min_per_item=2)
     assert kept.to_frame().rows() == [(1, 6, 2.0, 8), (2, 6, 3.0, 9)]
     assert kept.item_titles is not None
-    assert kept.item_titles.tolist() == ["six"]
+    assert kept.item_titles.titles(kept.items).tolist() == ["six"]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Parts of a split are disjoint, complete, of the parent's shape, and the same for the same seed."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -9,7 +10,7 @@ import scipy.sparse as sp
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from sadrec.data import Interactions
+from sadrec.data import Interactions, Items
 from sadrec.data.splits import hold_out_share
 
 Split = Callable[[Interactions, int], tuple[Interactions, Interactions]]
@@ -153,10 +154,10 @@ def test_explicit_zeros_survive_splits() -> None:
 
 
 def test_titles_go_with_the_parts() -> None:
-    data = Interactions.from_csr(np.ones((2, 2))).with_titles({0: "zero", 1: "one"})
+    data = replace(Interactions.from_csr(np.ones((2, 2))), item_titles=Items({0: "zero", 1: "one"}))
     for part in data.leave_one_out():
         assert part.item_titles is not None
-        assert part.item_titles.tolist() == ["zero", "one"]
+        assert part.item_titles.titles(part.items).tolist() == ["zero", "one"]
 
 
 @pytest.mark.parametrize("share", [0, 1, 1.5, -0.1, "half", True, float("nan")])

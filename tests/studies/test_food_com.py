@@ -33,7 +33,7 @@ def test_food_com_keeps_top_users_then_frequent_recipes(tmp_path: Path, pack: Pa
     # Users 1, 2 and 3 (before 4, at one review each); recipe 30 has one review.
     assert data.to_frame().drop("timestamp").rows() == [(1, 10, 4), (1, 20, 5), (2, 10, 0), (2, 20, 3), (3, 10, 1)]
     assert data.item_titles is not None
-    assert data.item_titles.tolist() == ["soup", "cake, plain"]
+    assert data.item_titles.titles(data.items).tolist() == ["soup", "cake, plain"]
 
 
 def test_food_com_keeps_reviews_without_stars(tmp_path: Path) -> None:

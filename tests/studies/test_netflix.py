@@ -46,7 +46,7 @@ def test_netflix_is_read_in_both_formats_and_any_block_size(
     data = load_netflix(pack(tmp_path, {**files, **TITLES}), n_users=None, max_movie_id=None)
     assert as_rows(data) == NETFLIX
     assert data.item_titles is not None
-    assert data.item_titles.tolist() == ["Dinosaur Planet", "Isle of Man, TT", "Pokémon"]
+    assert data.item_titles.titles(data.items).tolist() == ["Dinosaur Planet", "Isle of Man, TT", "Pokémon"]
 
 
 @pytest.mark.parametrize("pack", PACKS)

@@ -1,11 +1,28 @@
-"""Small dense linear algebra inside kernels: Cholesky factors and triangular solves."""
+"""Linear algebra: Cholesky factors and triangular solves inside kernels, and the threads of NumPy's own."""
 
 import math
+from functools import cache
+from typing import Any
 
 from sadrec._core.kernel import kernel
 from sadrec._core.types import Doubles
 
 _LEAST = 1e-12  # what rounding may leave of a pivot
+
+
+@cache
+def _controller() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()  # looks at every library that is loaded: once is enough
+
+
+def blas_threads(number: int) -> Any:
+    """Return a context in which the linear algebra of NumPy and SciPy runs on a number of threads.
+
+    On one thread its sums have the same bits on any machine, and small products do not wait for each other.
+    """
+    return _controller().limit(limits=number, user_api="blas")
 
 
 @kernel

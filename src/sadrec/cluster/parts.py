@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sadrec._core.files import checksum_of, read_arrays
+from sadrec._core.linear import blas_threads
 from sadrec.cluster.actors import MOST_LOSSES, Lost, cause_of, ray
 from sadrec.models import ExportPart, ExportWork, Lists, Written, load_model, unpack_seen
 
@@ -23,11 +24,9 @@ _held: list[tuple[tuple[ExportWork, int], Lists]] = []
 
 def write_part(work: ExportWork, part: ExportPart, threads: int) -> Written:
     """Write a part, in a worker."""
-    from threadpoolctl import threadpool_limits
-
     if not _held or _held[0][0] != (work, threads):
         _held[:] = [((work, threads), _opened(work, threads))]
-    with threadpool_limits(threads):
+    with blas_threads(threads):
         return _held[0][1].write(part, work.folder)
 
 

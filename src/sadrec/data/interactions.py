@@ -20,6 +20,7 @@ from sadrec.data._assemble import Assembler, Duplicates
 from sadrec.data._columns import AUTO, find_interactions, is_frame, open_frame, take_columns
 from sadrec.data.describe import Description, quantiles
 from sadrec.data.ids import Ids, OfUsersAndItems, as_id_array
+from sadrec.data.items import Items
 from sadrec.data.parquet import ParquetFiles, is_several
 from sadrec.data.tables import Table, naming, opened
 
@@ -44,7 +45,7 @@ class Interactions(OfUsersAndItems):
     has_ratings
         Whether the values mean something.
     item_titles
-        A text per item, in the order of ``items``; ``None`` where there are none.
+        The titles of items by id (:class:`Items`); ``None`` where the data brings none.
 
     Examples
     --------
@@ -64,7 +65,7 @@ class Interactions(OfUsersAndItems):
     item_ids: Ids
     timestamps: NDArray[Any] | None = None
     has_ratings: bool = False
-    item_titles: NDArray[np.str_] | None = None
+    item_titles: Items | None = None
 
     _third_maker = "from_csr"
 
@@ -75,7 +76,7 @@ class Interactions(OfUsersAndItems):
         check_values(self.matrix)
 
     def _arrays(self) -> tuple[NDArray[Any] | None, ...]:
-        return self.matrix.data, self.matrix.indices, self.matrix.indptr, self.timestamps, self.item_titles
+        return self.matrix.data, self.matrix.indices, self.matrix.indptr, self.timestamps
 
     # -- constructors ----------------------------------------------------------------------------------------
 
@@ -266,15 +267,7 @@ class Interactions(OfUsersAndItems):
             matrix=_matrix.compressed(part.matrix, rows, columns),
             user_ids=Ids(self.users[rows], "user"),
             item_ids=Ids(self.items[columns], "item"),
-            item_titles=None if self.item_titles is None else self.item_titles[columns],
         )
-
-    def with_titles(self, titles: Mapping[Any, str]) -> "Interactions":
-        """Attach a text to each item, from a mapping of item ids; items without one get an empty text."""
-        if not isinstance(titles, Mapping):
-            raise TypeError(f"titles must be a mapping from item ids to texts, not {type(titles).__name__}")
-        array = np.array([titles.get(item, "") for item in self.items.tolist()], dtype=np.str_)
-        return replace(self, item_titles=array)
 
 
 def warn_of_repeated(rows: int, *, timed: bool) -> None:

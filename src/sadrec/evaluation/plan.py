@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from sadrec._core import check
+from sadrec._core.linear import blas_threads
 from sadrec._core.progress import Bar
 from sadrec.data import DataWarning, Ids, Interactions
 from sadrec.evaluation.metrics.pairs import RatedPairs
@@ -28,11 +29,9 @@ def over_users(
     BLAS runs on one thread here: its products are small, and its threads would wait for each other and for ours (ten
     times slower on a busy machine, and the bits could depend on the number of cores).
     """
-    from threadpoolctl import threadpool_limits
-
     blocks = [rows[start : start + size] for start in range(0, len(rows), size)]
     with (
-        threadpool_limits(1, user_api="blas"),
+        blas_threads(1),
         ThreadPoolExecutor(max(threads, 1)) as pool,
         Bar(total=len(blocks), desc="evaluate", disable=None if show_progress else True, leave=False) as bar,
     ):

@@ -9,11 +9,11 @@ The order of additions does not depend on the number of threads or cores.
 """
 
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
 
+from sadrec._core.linear import blas_threads
 from sadrec._core.types import Doubles
 
 FEW = 1024
@@ -38,18 +38,6 @@ class Linear:
         return np.asarray(self.intercept + rows @ self.coefficients)
 
 
-@cache
-def _controller() -> Any:
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()  # looks at every library that is loaded: once is enough
-
-
-def on_one_thread() -> Any:
-    """Return a context in which NumPy's linear algebra runs on one thread."""
-    return _controller().limit(limits=1, user_api="blas")
-
-
 class Ridge:
     """The regression on given rows, CSR (rows, columns), with given weights; prepared once, fitted to many targets."""
 
@@ -69,7 +57,7 @@ class Ridge:
         self._mean = np.asarray(self._rows.T @ self._weight) / self._total
         self._eigen: tuple[Doubles, Doubles] | None = None
         if rows.shape[1] <= FEW:
-            with on_one_thread():
+            with blas_threads(1):
                 weighted = self._rows.multiply(self._weight[:, None])
                 gram = (self._rows.T @ weighted).toarray() - self._total * np.outer(self._mean, self._mean)
                 values, vectors = np.linalg.eigh(gram)
@@ -77,7 +65,7 @@ class Ridge:
 
     def fit(self, targets: Doubles, groups: tuple[int, ...]) -> Linear:
         """Return the regression of targets, (rows, targets); ``groups`` of columns share a penalty."""
-        with on_one_thread():
+        with blas_threads(1):
             own = targets[self._kept]
             mean = self._weight @ own / self._total
             centred = own - mean

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from sadrec._core.linear import blas_threads
 from sadrec._core.types import Doubles, Floats
-from sadrec.features.ridge import on_one_thread
 from sadrec.models.state import State
 from sadrec.ranking import Parameters
 from sadrec.ranking.belief import Belief, Gaussian
@@ -148,7 +148,7 @@ def fit_ties(belief: Belief, ties: Pairs, rows: Rows, margins: tuple[Doubles, Do
         sides = rows.user[some], rows.item[some], rows.rival[some]
         parts.append(Outcomes(*sides, 0 * decided[some], decided[some], apart))
     outcomes = Outcomes(*map(np.concatenate, zip(*parts, strict=True)))
-    with on_one_thread():
+    with blas_threads(1):
         widths = fit_widths(outcomes, belief.parameters.n_users, belief.parameters.n_items)
     return Ties(*widths[:2], *map(_single, widths[2:]))
 

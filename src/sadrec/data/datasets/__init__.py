@@ -1,13 +1,13 @@
 """MovieLens, read from the files its makers publish."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
-
-import polars as pl
 
 from sadrec.data.datasets.archive import one_of_a_name, read_titles, unpacked
 from sadrec.data.datasets.download import DownloadError, cache_folder, fetch
 from sadrec.data.interactions import Interactions
+from sadrec.data.items import Items
 
 __all__ = ["DownloadError", "cache_folder", "load"]
 
@@ -59,7 +59,7 @@ def load(name: str, path: str | Path | None = None) -> Interactions:
         return parquet_folder(place)
     with unpacked(place, (dataset.ratings,), (dataset.titles,)) as (ratings, titles):
         data = Interactions.read(one_of_a_name(ratings), header=False)
-        return data.with_titles(read_titles(titles[0], dataset.separator, 1)) if titles else data
+        return replace(data, item_titles=read_titles(titles[0], dataset.separator, 1) if titles else None)
 
 
 def is_parquet_folder(path: Path) -> bool:
@@ -70,7 +70,5 @@ def is_parquet_folder(path: Path) -> bool:
 def parquet_folder(path: Path) -> Interactions:
     """Read all ratings, whatever split they belong to, and the titles in ``items.parquet`` if it exists."""
     data = Interactions.read(path / "ratings.parquet")
-    if (path / "items.parquet").is_file():
-        items = pl.read_parquet(path / "items.parquet", columns=["item", "title"])
-        data = data.with_titles(dict(items.select("item", pl.col("title").fill_null("")).iter_rows()))
-    return data
+    titles = path / "items.parquet"
+    return replace(data, item_titles=Items.read(titles) if titles.is_file() else None)

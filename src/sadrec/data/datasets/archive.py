@@ -16,6 +16,7 @@ from typing import IO
 
 from sadrec._core.progress import Bar
 from sadrec.data._text import expansion_limit, too_large
+from sadrec.data.items import Items
 
 _ARCHIVE = re.compile(r"\.(zip|tar|tgz|tar\.\w+)$")
 _DAMAGE = (zipfile.BadZipFile, tarfile.ReadError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFError)
@@ -107,7 +108,7 @@ def one_of_a_name(files: list[Path]) -> Path:
     return files[0]
 
 
-def read_titles(file: Path, separator: str, place: int) -> dict[int, str]:
+def read_titles(file: Path, separator: str, place: int) -> Items:
     """Return the titles in a small file: lines in Latin-1 with an id first and the title at ``place``.
 
     Titles hold commas, colons and quotation marks.
@@ -119,4 +120,4 @@ def read_titles(file: Path, separator: str, place: int) -> dict[int, str]:
             if not identifier.strip().isdecimal() or len(fields) < place:
                 raise ValueError(f"{file}: line {number} is not an id and a title: {line[:60]!r}")
             titles[int(identifier)] = fields[place - 1]
-    return titles
+    return Items(titles)

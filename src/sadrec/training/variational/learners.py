@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from sadrec._core.linear import blas_threads
 from sadrec._core.memory import give_back
 from sadrec._core.moments import divided, moderated
 from sadrec._core.record import Arrays
 from sadrec._core.types import Doubles
-from sadrec.features.ridge import on_one_thread
 from sadrec.training.loop import DivergedError, Figures
 from sadrec.training.sgd.given import Pairs
 from sadrec.training.variational.layout import Counts, count
@@ -78,7 +78,7 @@ class Learners:
     def advance(self) -> float:
         """Make a sweep of both; return the mean log likelihood of the comparisons by the first."""
         gone = self._factors_are_gone
-        with on_one_thread():  # else what NumPy adds up depends on how many others do so at the time
+        with blas_threads(1):  # else what NumPy adds up depends on how many others do so at the time
             likelihood, *_ = [learner.advance() for learner in self.learners[gone:]]
         if gone:
             self.learners[0].sweep += 1
