@@ -47,7 +47,7 @@ def test_margins_scores_and_ranks_are_posterior_means(posterior):
     np.testing.assert_allclose(posterior.margins("up", ["b"], ["a", "c"]), x[1:2, [0, 2]], atol=1e-5)
     np.testing.assert_allclose(posterior.scores(["down", "up"])[1], x.mean(axis=1), atol=1e-5)
     order = posterior.items[np.argsort(-x.mean(axis=1))]
-    assert posterior.rank("up").items.tolist() == order.tolist() == posterior.ranking("up")["item"].to_list()
+    assert posterior.rank("up").items.tolist() == order.tolist() == posterior.leaderboard("up")["item"].to_list()
     assert posterior.rank("up", ["b", "c"], reference=["e"]).scores[0] == pytest.approx(x[[1, 2], 4].max(), abs=1e-5)
     for method in ("wins", "markov", "nash"):
         assert len(posterior.rank("round", method=method)) == 5

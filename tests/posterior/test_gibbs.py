@@ -60,14 +60,14 @@ def test_without_a_user_the_answer_is_the_mean_over_users(posterior):
 
 
 def test_the_ranking_is_complete_and_ordered(posterior):
-    table = posterior.ranking("up")
+    table = posterior.leaderboard("up")
     assert sorted(table["item"]) == list("abcde")
     assert table["item"].to_list()[0] == "a"
-    assert table["score"].is_sorted(descending=True)
-    assert (table["score_lower"] <= table["score"]).all()
+    assert table["strength"].is_sorted(descending=True)
+    assert (table["lower"] <= table["strength"]).all()
     assert table["best"].sum() == pytest.approx(1)
-    assert table["score"].sum() == pytest.approx(0, abs=1e-6)
-    assert posterior.ranking("up", items=["e", "b"])["item"].to_list() == ["b", "e"]
+    assert table["strength"].sum() == pytest.approx(0, abs=1e-6)
+    assert posterior.leaderboard("up", items=["e", "b"])["item"].to_list() == ["b", "e"]
 
 
 def test_recommendations_follow_the_posterior_mean_or_one_draw(posterior):
@@ -281,7 +281,6 @@ def test_unknown_ids_and_odd_questions_are_refused(posterior):
         ("number must", lambda p: p.predictive_check(number=0)),
         ("number must", lambda p: p.diagnose(0)),
         ("one id", lambda p: p.ask_next(["up", "down"])),
-        ("one id", lambda p: p.ranking(["up", "down"])),
         ("draws are of all the data", lambda p: p.partial_fit([[1]])),
         ("SAD.from_factors", lambda p: p.from_factors([[1.0]], [[1.0]])),
     ],

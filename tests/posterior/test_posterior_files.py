@@ -15,7 +15,7 @@ def test_saved_is_loaded(posterior, tmp_path):
     posterior.save(path)
     result = GibbsSAD.load(path)
     np.testing.assert_array_equal(result.preference_draws("up", "a", "b"), posterior.preference_draws("up", "a", "b"))
-    assert result.ranking("round").equals(posterior.ranking("round"))
+    assert result.leaderboard("round").equals(posterior.leaderboard("round"))
     assert result.predictive_check(number=20).equals(posterior.predictive_check(number=20))
     assert result.settings == posterior.settings
     assert result.get_params() == posterior.get_params()

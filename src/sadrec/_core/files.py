@@ -296,16 +296,15 @@ def _opened(path: Path) -> Iterator[tuple[IO[bytes], dict[str, str]]]:
 
 
 def kind_of(file: IO[bytes]) -> str | None:
-    """Return what an opened file that :func:`write_arrays` made says it is, in words; None for any other file."""
+    """Return the kind that an opened file of :func:`write_arrays` says it is; None for any other file."""
     try:
         file.seek(0)
         length = int.from_bytes(file.read(8), "little")
         start = file.read(1)
         layout = start + file.read(length - 1) if start == b"{" and length < 2**27 else b""
-        kind = json.loads(json.loads(layout)["__metadata__"]["sadrec"])["kind"]
+        return str(json.loads(json.loads(layout)["__metadata__"]["sadrec"])["kind"])
     except (ValueError, KeyError, TypeError, RecursionError, OSError):
         return None
-    return kind_in_words(kind)
 
 
 def kind_in_words(kind: Any) -> str:

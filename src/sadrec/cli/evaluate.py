@@ -19,8 +19,7 @@ from sadrec.cli.options import (
     reading_options,
     seed_option,
 )
-from sadrec.cli.output import check_replacing, overwrite_option, print_json, print_table, resumable
-from sadrec.cli.posterior import SUFFIX
+from sadrec.cli.output import check_replacing, overwrite_option, print_json, print_table, resumable, saved_kind
 
 LIST_MEASURES = {"ndcg@10": 10, "recall@20": 20}
 COMPARISON_MEASURES = ("log_loss", "accuracy")
@@ -48,14 +47,14 @@ def evaluate_command(
 ) -> None:
     """Evaluate a fitted MODEL on held-out data.
 
-    MODEL is a model or a saved posterior (NAME.posterior). Unknown users and items are left out, and counted.
+    MODEL is a model or a saved posterior. Unknown users and items are left out, and counted.
     """
     from sadrec import SAD, Comparisons
     from sadrec.data import DataWarning
     from sadrec.evaluation import evaluate, evaluate_comparisons, evaluate_top_n
     from sadrec.posterior import GibbsSAD
 
-    fitted: Any = GibbsSAD.load(model) if model.suffix == SUFFIX else SAD.load(model)
+    fitted: Any = GibbsSAD.load(model) if saved_kind(model) == "posterior" else SAD.load(model)
     data = reading.read(test)
     unknown = {}
     if isinstance(data, Comparisons):

@@ -10,7 +10,14 @@ import click
 from sadrec._core.words import one_line, titled
 from sadrec.cli import options
 from sadrec.cli.ask import load, with_titles
-from sadrec.cli.output import check_place_of_page, check_place_of_picture, check_place_of_table, print_json, print_table
+from sadrec.cli.output import (
+    check_place_of_page,
+    check_place_of_picture,
+    check_place_of_table,
+    print_json,
+    print_table,
+    saved_kind,
+)
 
 COLUMNS = ("rank", "item", "strength", "lower", "upper", "rank_lower", "rank_upper", "wins", "ties", "losses")
 
@@ -107,11 +114,8 @@ def leaderboard_command(
 def _model(file: Path, reading: options.Reading, quiet: bool) -> Any:
     """Load a model, or fit one to a table of comparisons."""
     from sadrec import SAD
-    from sadrec._core.files import kind_of
 
-    with file.open("rb") as opened:
-        saved = kind_of(opened) is not None
-    if saved:
+    if saved_kind(file):
         if given := reading.options():
             raise click.UsageError(f"{given[0]} says how to read a table, but {file.name} is a model: leave it out")
         return load(file)

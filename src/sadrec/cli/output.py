@@ -67,18 +67,24 @@ def is_folder(output: str) -> bool:
     return output.endswith(("/", os.sep)) or Path(output).is_dir()
 
 
-def check_place_of_model(path: Path, overwrite: bool = False) -> None:
-    """Raise if the output exists and is not a sadrec model: a table named by mistake would be lost."""
+def saved_kind(path: Path) -> str | None:
+    """Return "model" or "posterior" for a file that sadrec saved, by its content; None for any other file."""
     from sadrec._core.files import kind_of
 
+    if not path.is_file():
+        return None
+    with path.open("rb") as file:
+        return kind_of(file)
+
+
+def check_place_of_model(path: Path, overwrite: bool = False) -> None:
+    """Raise if the output exists and is not a sadrec model: a table named by mistake would be lost."""
     if path.is_dir():
         raise click.UsageError(f"{path} is a folder: name the file to write")
-    if path.is_file() and path.stat().st_size and not overwrite:
-        with path.open("rb") as file:
-            if kind_of(file) is None:
-                raise click.UsageError(
-                    f"{path} exists but is not a sadrec model: choose another name, or replace it with --overwrite"
-                )
+    if path.is_file() and path.stat().st_size and not overwrite and saved_kind(path) is None:
+        raise click.UsageError(
+            f"{path} exists but is not a sadrec model: choose another name, or replace it with --overwrite"
+        )
 
 
 def check_place_of_table(path: Path, columns: Sequence[str]) -> None:

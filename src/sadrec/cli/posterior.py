@@ -11,27 +11,24 @@ from sadrec._core.words import one_line, titled
 from sadrec.cli import options
 from sadrec.cli.ask import with_titles
 from sadrec.cli.fit import new_model
-from sadrec.cli.output import check_place_of_model, discarded_when_done, overwrite_option, print_json, print_table
+from sadrec.cli.output import (
+    check_place_of_model,
+    discarded_when_done,
+    overwrite_option,
+    print_json,
+    print_table,
+    saved_kind,
+)
 from sadrec.posterior import SamplerSettings
 
 if TYPE_CHECKING:
     from sadrec.posterior import GibbsSAD
 
-SUFFIX = ".posterior"
-"""A file with this ending is a posterior that was saved before."""
-
-
-def output_name(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
-    """Return the path to save to, which must end in .posterior."""
-    if value is not None and value.suffix != SUFFIX:
-        raise click.BadParameter(f"the name must end in {SUFFIX}, as in {value.name}{SUFFIX}, not {value.name!r}")
-    return value
-
 
 @click.command("posterior")
 @options.file_argument
-@click.option("-o", "--output", type=options.an_output, callback=output_name,
-              help=f"File for the posterior, NAME{SUFFIX}; an existing one is replaced at the end.")  # fmt: skip
+@click.option("-o", "--output", type=options.an_output,
+              help="File for the posterior; an existing one is replaced at the end.")  # fmt: skip
 @overwrite_option
 @click.option("--settings", "settings_file", type=options.a_file,
               help="JSON file, such as `sadrec tune --model gibbs` writes.")  # fmt: skip
@@ -65,13 +62,13 @@ def posterior_command(
     """Sample the posterior of FILE: ranks with intervals, cycles.
 
     FILE holds comparisons (user, winner, loser; or user, left, right, winner) or interactions (user, item); or it is a
-    posterior that was saved before, whose name ends in .posterior. Interrupted with Ctrl-C or killed, the same command
+    posterior that was saved before. Interrupted with Ctrl-C or killed, the same command
     continues where it stopped, if it has a folder for checkpoints (-o or --checkpoint); without one, Ctrl-C shows the
     results of the draws so far.
     """
     from sadrec.posterior import GibbsSAD
 
-    saved = file.suffix == SUFFIX
+    saved = saved_kind(file) == "posterior"
     if output is not None:
         check_place_of_model(output, overwrite)
     if saved:
@@ -94,7 +91,7 @@ def posterior_command(
         model.save(output)
     report = _report(model, who, N, level, least)
     if as_json:
-        shown = [row["item"] for row in report["ranking"]] + [item for c in report["cycles"] for item in c["path"]]
+        shown = [row["item"] for row in report["leaderboard"]] + [item for c in report["cycles"] for item in c["path"]]
         content = {"file": str(file), "output": None if output is None else str(output), **report}
         print_json(with_titles(content, shown, named))
     else:
@@ -136,12 +133,12 @@ def _report(model: "GibbsSAD", user: Any, N: int, level: float, least: float) ->
     """Return the report that the command shows."""
     from sadrec.posterior import MOST_ITEMS, SCALES
 
-    ranking = model.ranking(user, level=level)
-    best = ranking["item"].to_numpy()[:MOST_ITEMS]
+    table = model.leaderboard(user, level=level)
+    best = table["item"].to_numpy()[:MOST_ITEMS]
     cycles = model.credible_cycles(user, items=best, least=least)
     report: dict[str, Any] = {
         "draws": len(model.drawn),
-        "ranking": ranking.head(N).to_dicts(),
+        "leaderboard": table.head(N).to_dicts(),
         "cycles": [{"path": c.path, "probability": c.probability, "weakest": c.weakest} for c in cycles],
         "intransitivity": float(model.intransitivity(user)),
         "prior_scales": dict(zip(SCALES, model.drawn.scales.mean(axis=(0, 1)).tolist(), strict=False)),
@@ -156,19 +153,19 @@ def _report(model: "GibbsSAD", user: Any, N: int, level: float, least: float) ->
 def _show(report: dict[str, Any], who: str, level: float, least: float, titles: Mapping[Any, str]) -> None:
     """Print the report for people."""
     click.echo(f"{report['draws']:,} draws. {report.get('diagnosis', 'One chain: nothing to compare it with.')}")
-    click.echo(f"\nThe ranking of {who}, by score (mean margin), with {level:.0%} intervals:")
+    click.echo(f"\nThe ranking of {who}, by mean margin, with {level:.0%} intervals:")
     rows = [
         (
             row["rank"],
             titles.get(row["item"], row["item"]),
-            f"{row['score']:+.2f}",
-            f"{row['score_lower']:+.2f} .. {row['score_upper']:+.2f}",
+            f"{row['strength']:+.2f}",
+            f"{row['lower']:+.2f} .. {row['upper']:+.2f}",
             f"{row['rank_lower']} .. {row['rank_upper']}",
             f"{row['best']:.1%}",
         )
-        for row in report["ranking"]
+        for row in report["leaderboard"]
     ]
-    print_table(("rank", "item", "score", "score interval", "rank interval", "best"), rows)
+    print_table(("rank", "item", "strength", "interval", "rank interval", "best"), rows)
     click.echo(f"\nA ranking explains {1 - report['intransitivity']:.1%} of the squared margins.")
     if not report["cycles"]:
         click.echo(f"No cycle of three items has a probability of {least:g} or more.")

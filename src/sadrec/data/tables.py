@@ -17,7 +17,7 @@ from typing import Protocol, Self, TypeVar
 import polars as pl
 
 from sadrec._core import check
-from sadrec._core.files import kind_of
+from sadrec._core.files import kind_in_words, kind_of
 from sadrec._core.words import one_line
 from sadrec.data import DataWarning, _text
 from sadrec.data._columns import WHOLE_NUMBER, Where, after, row_of_frame
@@ -90,7 +90,9 @@ class Table:
         if self._size == 0:
             raise ValueError("it is empty")
         if kind := kind_of(self._file):
-            raise ValueError(f"it is not a table but {kind}: name the file of interactions or comparisons")
+            raise ValueError(
+                f"it is not a table but {kind_in_words(kind)}: name the file of interactions or comparisons"
+            )
         self._file.seek(0)
         self.is_parquet = self._file.read(4) == b"PAR1" or self.path.suffix in PARQUET
         self._is_json = not self.is_parquet and _text.is_json_lines(self.path.name)

@@ -338,9 +338,10 @@ class SAD(TrainingSettings, Estimator):
         -------
         polars.DataFrame
             Best first: ``rank``; ``item``; ``strength``, the mean margin in log-odds, with ``lower`` and ``upper``;
-            ``rank_lower`` and ``rank_upper``, between which the rank is; ``wins``, ``ties`` and ``losses`` by these
-            judges among the items, null for a model that learnt from no comparisons; ``unexplained``, the share of the
-            item's squared margins over the others that no scores explain.
+            ``rank_lower`` and ``rank_upper``, between which the rank is; ``best``, the probability of being first;
+            ``wins``, ``ties`` and ``losses`` by these judges among the items, null for a model that learnt from no
+            comparisons; ``unexplained``, the share of the item's squared margins over the others that no scores
+            explain.
 
         Examples
         --------

@@ -28,7 +28,6 @@ from sadrec.posterior.settings import GibbsSettings, SamplerSettings, resolved
 from sadrec.posterior.triples import as_pairs, as_triples
 from sadrec.ranking import Parameters
 from sadrec.ranking.belief import Point
-from sadrec.ranking.leaderboard import leaderboard
 from sadrec.ranking.results import Results
 from sadrec.training.loop import Checkpoints, run
 from sadrec.training.sgd.given import Pairs
@@ -206,34 +205,6 @@ class GibbsSAD(SamplerSettings, SAD):  # type: ignore[misc]  # settings of its o
         ends, (belief, *rows) = _ends(level), self.state.triple(user, item, rival)
         low, high = belief.summarised(lambda x: np.quantile(x, ends, axis=0), *rows)
         return (float(low), float(high)) if low.ndim == 0 else (low, high)
-
-    def ranking(self, user: Any = None, items: Any = None, level: float = 0.9) -> pl.DataFrame:
-        """Rank items by their mean margin over each other, with intervals.
-
-        Returns
-        -------
-        polars.DataFrame
-            Best first: ``item``; ``score``, the posterior mean of the mean margin, with ``score_lower`` and
-            ``score_upper``; ``rank``, with ``rank_lower`` and ``rank_upper``, the shortest interval of the item's
-            place among the draws; ``best``, the probability that it comes first.
-        """
-        _ends(level)
-        rows, (belief, row) = self._rows(items), self._one(user)
-        judge = np.array([row])
-        table = leaderboard(belief, judge, rows, np.arange(len(rows)), level)
-        first = belief.strengths(judge, rows, rows).argmax(axis=1)
-        order = table["item"].to_numpy()
-        best = np.bincount(first, minlength=len(rows)) / len(first)
-        return table.select(
-            "rank",
-            pl.Series("item", self.items[rows[order]]),
-            pl.col("strength").alias("score"),
-            pl.col("lower").alias("score_lower"),
-            pl.col("upper").alias("score_upper"),
-            "rank_lower",
-            "rank_upper",
-            pl.Series("best", best[order]),
-        )
 
     def cycle_probability(self, user: Any, items: Any) -> float:
         """Return the probability that a cycle is real: each item preferred to the next, and the last to the first."""

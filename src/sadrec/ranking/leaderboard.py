@@ -45,9 +45,11 @@ def leaderboard(
         tail = (1 - level) / 2
         ends = *np.quantile(draws, (tail, 1 - tail), axis=0), *rank_intervals(draws, level)
         table |= {name: end[order] for name, end in zip(names, ends, strict=True)}
+        table["best"] = np.bincount(draws.argmax(axis=1), minlength=len(items))[order] / len(draws)
     else:
         table |= {name: pl.Series([None] * len(items), dtype=pl.Float64) for name in names[:2]}
         table |= {name: pl.Series([None] * len(items), dtype=pl.Int64) for name in names[2:]}
+        table["best"] = pl.Series([None] * len(items), dtype=pl.Float64)
     count = belief.n_items
     if results is None:
         table |= {name: pl.Series([None] * len(items), dtype=pl.Float64) for name in ("wins", "ties", "losses")}
