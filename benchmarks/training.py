@@ -29,8 +29,8 @@ from sadrec._core.kernel import kernel
 from sadrec._core.random import stream_key
 from sadrec.training.defaults import default_blocks
 from sadrec.training.sgd import schedule
-from sadrec.training.sgd.drawn import AHEAD, claimed_cells, deal, draw, fetch, room_for_triples
 from sadrec.training.sgd.factors import initial_factors
+from sadrec.training.sgd.negatives import AHEAD, claimed_cells, deal, draw, fetch, room_for_triples
 
 SIZES = {"movielens-1m": (6_040, 3_706, 1_000_209), "synthetic-20m": (138_493, 26_744, 20_000_000)}
 
@@ -63,7 +63,7 @@ def stream(cells, claimed, dealt, xi, rows, one):
         state = stream_key(dealt.seed, dealt.epoch, number, 0)
         s, stop = dealt.shard_start[shard], dealt.shard_start[shard + 1]
         while s < stop:
-            s, drawn, state, _ = draw(s, stop, block, dealt, state, 0, triples)
+            s, drawn, state, _ = draw(s, stop, block, dealt, state, triples)
             for t in range(drawn):
                 coming = t + AHEAD
                 if coming < drawn:

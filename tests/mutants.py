@@ -24,11 +24,15 @@ PACKAGE = ROOT / "src" / "sadrec"
 # each run starts as a copy of a process that has loaded what takes long to load, and is none of ours
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(["numba", "polars", "pandas", "scipy.stats", "scipy.optimize", "scipy.sparse.csgraph"])
-TRAINING = ["tests/training/sgd/test_step.py", "tests/training/sgd/test_trainer.py", "tests/training/sgd/test_drawn.py"]
+TRAINING = [
+    "tests/training/sgd/test_pairwise.py",
+    "tests/training/sgd/test_trainer.py",
+    "tests/training/sgd/test_negatives.py",
+]
 # which files are changed, and which tests have to notice; the test file of the same name runs first
 PARTS = {
-    "training/sgd/step.py": TRAINING,
-    "training/sgd/drawn.py": TRAINING,
+    "training/sgd/pairwise.py": TRAINING,
+    "training/sgd/negatives.py": TRAINING,
     "training/sgd/softmax.py": ["tests/training/sgd/test_softmax.py"],
     "training/sgd/samplers.py": ["tests/training/sgd/test_samplers.py"],
     "ranking/_strengths.py": ["tests/ranking/test_leaderboard.py"],
@@ -69,10 +73,10 @@ SAME = {
         "data/_assemble.py",
         "whole = ratings.astype(np.int8) if (np.abs(ratings) <= (100 + 1)).all() else ratings",
     ): "an int8 holds these too",
-    ("training/sgd/drawn.py", "soon, later = shard_users[s + 4], shard_users[s - 8]"): "says what is fetched",
-    ("training/sgd/drawn.py", "soon, later = shard_users[s - 4], shard_users[s + 8]"): "says what is fetched",
-    ("training/sgd/drawn.py", "coming = t - AHEAD"): "says what is fetched",
-    ("training/sgd/drawn.py", "if x <= least:"): "of two with one margin, either is the hardest",
+    ("training/sgd/negatives.py", "soon, later = shard_users[s + 4], shard_users[s - 8]"): "says what is fetched",
+    ("training/sgd/negatives.py", "soon, later = shard_users[s - 4], shard_users[s + 8]"): "says what is fetched",
+    ("training/sgd/negatives.py", "coming = t - AHEAD"): "says what is fetched",
+    ("training/sgd/negatives.py", "if x <= least:"): "of two with one margin, either is the hardest",
     ("ranking/rank.py", "theta = (1.0 + 1) + float((x @ p).max())"): "the path starts farther from its end",
     ("ranking/rank.py", "aims = [0.0] * _STEPS + [(1.0 + 1)] * 2"): "the last steps move by nothing that counts",
     ("ranking/rank.py", "aims = [0.0] * _STEPS + [1.0] * (2 + 1)"): "one more step that moves by nothing that counts",
@@ -94,7 +98,10 @@ SAME = {
         "return np.asarray(x + mean + own_part - np.sqrt(variance) * rng.standard_normal(x.shape))",
     ): "the noise is symmetric",
     ("ranking/top_n.py", "cosines = np.clip(cosines, -(1.0 + 1), 1.0)"): "one rounding below -1 at most",
-    ("training/sgd/drawn.py", "longest_row = int(np.diff(start).max(initial=(0 + 1)))"): "a type that is wide enough",
+    (
+        "training/sgd/negatives.py",
+        "longest_row = int(np.diff(start).max(initial=(0 + 1)))",
+    ): "a type that is wide enough",
     ("ranking/report.py", "pass  # margins = (margins - margins.T) / 2"): "rounding alone",
     ("ranking/logistic.py", "for steps in range((1 + 1), _POLISHING):"): "another way takes over a step earlier",
     (

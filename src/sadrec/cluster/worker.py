@@ -306,7 +306,7 @@ class Worker:
         """Return the kernel, its arrays, and the number of cells."""
         if task.key.kind == "drawn":
             dealt = self._drawn(task.key, spread)._replace(block_items=self._local_rows)
-            return *trainer.drawn_kernel(dealt, self.settings), self.settings.blocks**2
+            return *trainer.kernel_for_negatives(dealt, self.settings), self.settings.blocks**2
         return train_given, self._given(task), cells_of(given_shards(self.settings))
 
     def _drawn(self, key: Key, spread: Spread) -> Deal:

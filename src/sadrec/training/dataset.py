@@ -18,9 +18,9 @@ from sadrec.data import Comparisons, Interactions
 from sadrec.data._matrix import align_ids, join_ids, kernel_rows, make, merged
 from sadrec.data.ids import IdArray, Ids
 from sadrec.training.settings import Kind, Settings
-from sadrec.training.sgd.drawn import CHUNK, Positives
 from sadrec.training.sgd.factors import Factors
 from sadrec.training.sgd.given import ROUND, Pairs, cells_of
+from sadrec.training.sgd.negatives import CHUNK, Positives
 from sadrec.training.sgd.samplers import Disliked, Ordered, PairSource, Stated, balance, marked
 from sadrec.training.sgd.spectrum import choices, decompose, sample_users, start_items, start_users
 from sadrec.training.sgd.survey import Survey, survey

@@ -13,7 +13,6 @@ from sadrec.training.loop import CheckpointFolder, Figures, Step, diverged
 from sadrec.training.resolve import Described
 from sadrec.training.settings import Kind, Settings
 from sadrec.training.sgd import schedule, softmax, trainer
-from sadrec.training.sgd.drawn import Deal, Partition, Positives, Spread, group, partition
 from sadrec.training.sgd.factors import Factors, aligned, initial_rows
 from sadrec.training.sgd.given import (
     Buffers,
@@ -26,6 +25,7 @@ from sadrec.training.sgd.given import (
     rounds_of,
     train_given,
 )
+from sadrec.training.sgd.negatives import Deal, Partition, Positives, Spread, group, partition
 from sadrec.training.sgd.samplers import PairSource, Stated, balance_scale, marked
 from sadrec.training.sgd.spectrum import Spectrum, choices, decompose, sample_users, start_items, start_users
 from sadrec.training.sgd.survey import Survey, survey

@@ -24,7 +24,7 @@ from sadrec.features.table import FeatureTable
 from sadrec.training.dataset import TrainingData
 from sadrec.training.sgd.factors import Factors
 from sadrec.training.sgd.given import Pairs
-from sadrec.training.sgd.step import Centre
+from sadrec.training.sgd.pairwise import Centre
 
 SHARE = 0.5
 """The share of the prediction that is the centre: the penalties were chosen for centres at 0."""

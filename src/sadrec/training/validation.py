@@ -12,8 +12,8 @@ from sadrec._core.kernel import kernel
 from sadrec._core.random import advance, below, hashed, nth_absent, stream_key
 from sadrec.training.sgd.factors import Factors
 from sadrec.training.sgd.given import Pairs, drawn_pairs
+from sadrec.training.sgd.pairwise import margin
 from sadrec.training.sgd.samplers import RowStarts
-from sadrec.training.sgd.step import margin
 
 # Negatives drawn for each held-out interaction: enough to compare epochs, and cheap compared with an epoch.
 NEGATIVES = 4

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from sadrec._core.kernel import kernel
 from sadrec._core.random import below, hashed, stream_key
-from sadrec.training.sgd.drawn import AHEAD, claimed_cells, fetch
 from sadrec.training.sgd.factors import Factors
+from sadrec.training.sgd.negatives import AHEAD, claimed_cells, fetch
+from sadrec.training.sgd.pairwise import Penalties, add_log, likelihood_of, update, weight_of
 from sadrec.training.sgd.schedule import matching_of, round_robin
-from sadrec.training.sgd.step import Penalties, add_log, likelihood_of, update, weight_of
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from sadrec._core.kernel import kernel
 from sadrec._core.random import advance, below, hashed, nth_absent, stream_key
 from sadrec._core.types import Doubles, Floats, Mask
 from sadrec.data._kernels import sort_keys
-from sadrec.training.sgd.drawn import place_dtype
 from sadrec.training.sgd.given import Buffers, Pairs, drawn_pairs
+from sadrec.training.sgd.negatives import place_dtype
 
 RowStarts = tuple[NDArray[Any], NDArray[Any]]
 

@@ -2,11 +2,11 @@ r"""Softmax over negatives: an interaction of a user against many sampled items 
 
 For a positive ``(u, i)`` and its negatives ``j`` the step goes up the gradient of
 :math:`\log p = -\log (1 + \sum_j \exp(-x_{uij}))`: every negative moves by its share
-:math:`p_j = p \exp(-x_{uij})`. With one negative that is the pairwise step (:mod:`sadrec.training.sgd.step`).
+:math:`p_j = p \exp(-x_{uij})`. With one negative that is the pairwise step (:mod:`sadrec.training.sgd.pairwise`).
 
-The schedule is that of :mod:`sadrec.training.sgd.drawn`. In a cell, about 128 positives at a time, or as many as there
-are negatives if these are fewer, share negatives that are sampled from the block without repetition; those that a user
-knows do not count for this user. So the margins are a product of two matrices: with
+The schedule is that of :mod:`sadrec.training.sgd.negatives`. In a cell, about 128 positives at a time share negatives
+that are sampled from the block without repetition; fewer positives where there are fewer negatives. Negatives that a
+user knows do not count for this user. So the margins are a product of two matrices: with
 :math:`q = (-\xi \tau_i \,|\, \xi \eta_i)` for each positive and the row :math:`r = (\eta_j \,|\, \tau_j)` of each
 negative, :math:`x_{uij} = q \cdot r + b_i - b_j`. What the positives and the negatives move by are two more products,
 of the shares with :math:`r` and with :math:`q`.
@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 from sadrec._core.kernel import TILE_COLUMNS, TILE_ROWS, inlined, kernel, power_of_two, product_tile, transpose_tile
 from sadrec._core.random import advance, below, hashed, stream_key
 from sadrec._core.types import Floats
-from sadrec.training.sgd.drawn import AHEAD, CHUNK, Deal, Triples, claimed_cells, draw, fetch, room_for_triples
 from sadrec.training.sgd.factors import Factors
-from sadrec.training.sgd.step import Penalties, add_log, bias_of, pull, pull_bias, weight_of
+from sadrec.training.sgd.negatives import AHEAD, CHUNK, Deal, Triples, claimed_cells, draw, fetch, room_for_triples
+from sadrec.training.sgd.pairwise import Penalties, add_log, bias_of, pull, pull_bias, weight_of
 
 _ONE = np.float32(1.0)
 _ZERO = np.float32(0.0)

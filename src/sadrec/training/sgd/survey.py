@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from sadrec._core.types import Doubles
 from sadrec.training.settings import RIVALS_REST, Settings
-from sadrec.training.sgd.drawn import Positives
 from sadrec.training.sgd.factors import Factors, initial_factors
+from sadrec.training.sgd.negatives import Positives
 from sadrec.training.sgd.samplers import balance
 from sadrec.training.sgd.spectrum import (
     FEWEST_FACTORS,

@@ -18,12 +18,12 @@ from sadrec._core.types import Doubles, Floats
 from sadrec.training.loop import Figures, diverged
 from sadrec.training.settings import RIVALS_REST, Settings
 from sadrec.training.sgd import schedule
-from sadrec.training.sgd.drawn import Deal, Positives, Spread, deal, train_drawn
 from sadrec.training.sgd.factors import Factors
 from sadrec.training.sgd.given import Buffers, Pairs, arrange, cells_of, rounds_of, train_given
+from sadrec.training.sgd.negatives import Deal, Positives, Spread, deal, train_pairwise
+from sadrec.training.sgd.pairwise import Centre, Penalties
 from sadrec.training.sgd.samplers import PairSource
 from sadrec.training.sgd.softmax import Softmax, put_rows_to_length, train_softmax
-from sadrec.training.sgd.step import Centre, Penalties
 from sadrec.training.validation import HeldOut, validation_figures
 
 Work = Iterator[tuple[Any, Doubles]]  # what a kernel works on in one sub-epoch after another, and the figures it writes
@@ -207,7 +207,7 @@ class Trainer:
         dealt = deal(positives, len(self.factors.items), *how, self._place, spread)
         self._place = dealt.place
         figures.append(np.zeros((settings.blocks**2, 3)))
-        kernel, work = drawn_kernel(dealt, settings)
+        kernel, work = kernel_for_negatives(dealt, settings)
         return kernel, repeat((work, figures[-1])), schedule.drawn_negatives(settings.blocks)
 
     def _given_pairs(self, figures: list[Doubles]) -> CellWork:
@@ -318,11 +318,11 @@ def candidates_of(settings: Settings) -> int:
     return 0 if settings.loss == "softmax" else settings.negative_candidates
 
 
-def drawn_kernel(dealt: Deal, settings: Settings) -> tuple[Callable[..., None], Any]:
+def kernel_for_negatives(dealt: Deal, settings: Settings) -> tuple[Callable[..., None], Any]:
     """Return the kernel that trains against drawn negatives, and what it works on."""
     if settings.loss == "softmax":
         return train_softmax, Softmax(dealt, settings.negatives, settings.length)
-    return train_drawn, dealt
+    return train_pairwise, dealt
 
 
 def epoch_figures(cells: Doubles, learning_rate: float, seconds: float) -> Figures:

@@ -1,4 +1,7 @@
-r"""The one step of stochastic gradient ascent, in two halves: user ``u`` prefers item ``i`` to rival ``j``.
+r"""The pairwise step, in two halves: user ``u`` prefers item ``i`` to one rival ``j``.
+
+It trains with ``loss="pairwise"``, and on all given pairs. ``SAD().fit(interactions)`` takes the step of
+:mod:`sadrec.training.sgd.softmax` (``update_chunk``).
 
 With :math:`x = \sum_h \xi_h (\eta_{ih} \tau_{jh} - \eta_{jh} \tau_{ih}) + b_i - b_j` and :math:`w = \sigma(-x)`,
 the step goes up the gradient of :math:`\log \sigma(x)` with l2 on xi, eta and b (``- 2 w2 theta``, as in the paper)

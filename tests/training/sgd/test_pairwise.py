@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sadrec.training.sgd.step import Penalties, likelihood_of, margin, update
+from sadrec.training.sgd.pairwise import Penalties, likelihood_of, margin, update
 
 K, ITEMS = 7, 5
 RATE, L2, L1 = 0.05, 0.02, 0.3

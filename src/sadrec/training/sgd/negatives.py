@@ -1,4 +1,4 @@
-"""Drawn negatives: an interaction of a user against items sampled from the user's others.
+"""Negatives: an interaction of a user against items sampled from the user's others.
 
 Every epoch deals the users into shards and the items into as many blocks. A *cell* is one shard and one block:
 the positives of these users among these items, each against a negative drawn from the same block. Cells that run
@@ -23,7 +23,7 @@ from sadrec._core.kernel import claim, inlined, kernel, prefetch
 from sadrec._core.random import advance, below, hashed, nth_absent, stream_key
 from sadrec._core.types import Floats
 from sadrec.training.sgd.factors import Factors
-from sadrec.training.sgd.step import Penalties, add_log, bias_of, likelihood_of, margin, update, weight_of
+from sadrec.training.sgd.pairwise import Penalties, add_log, bias_of, likelihood_of, margin, update, weight_of
 
 Spread = Callable[..., Iterable[Any]]  # like map, perhaps on several threads
 
@@ -301,7 +301,7 @@ def claimed_cells(cells: Any, claimed: Any) -> Any:
 
 
 @kernel
-def train_drawn(
+def train_pairwise(
     cells: Any, claimed: Any, dealt: Deal, factors: Factors, penalties: Penalties, rate: float, figures: Any
 ) -> None:
     """Train cells against drawn negatives; write (updates, skipped, log likelihood) of each."""

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from sadrec._core.random import nth_absent, stream_key
-from sadrec.training.sgd.drawn import deal, draw, hardest, place_dtype, room_for_triples
 from sadrec.training.sgd.factors import Factors
+from sadrec.training.sgd.negatives import deal, draw, hardest, place_dtype, room_for_triples
 from sadrec.training.sgd.trainer import Trainer
 from tests.training import small
 
