@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 from scipy.special import log_ndtr
 
+from sadrec.posterior.chain import ChainState, Clock
 from sadrec.posterior.items import draw_items, draw_orthant, item_conditional
-from sadrec.posterior.layout import ChainState, Clock
 from sadrec.posterior.sampling import Chain
 from sadrec.posterior.triples import as_triples
 from sadrec.posterior.users import draw_users, log_scale_step

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr, ndtri
 
-from sadrec.posterior.layout import ByUser, ChainState, Clock
+from sadrec.posterior.chain import ByUser, ChainState, Clock
 from sadrec.posterior.prior import draw_bias_prior, draw_prior
 from sadrec.posterior.rescaling import rescale_factors
 

@@ -5,7 +5,7 @@ from scipy import stats
 
 from sadrec._core.kernel import kernel
 from sadrec._core.random import normal, uniform
-from sadrec.posterior.layout import Clock, stream
+from sadrec.posterior.chain import Clock, stream
 
 
 @kernel

@@ -30,7 +30,7 @@ from sadrec.training.resolve import Described, as_before, resolve
 from sadrec.training.settings import Settings
 from sadrec.training.sgd.factors import Factors, initial_factors
 from sadrec.training.sgd.trainer import Trainer
-from sadrec.training.variational.layout import count
+from sadrec.training.variational.counts import count
 
 if TYPE_CHECKING:
     from sadrec.models.sad import SAD

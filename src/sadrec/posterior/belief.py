@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logit, ndtr
 
 from sadrec._core.types import Doubles, Floats, Positions
+from sadrec.posterior.chain import ByUser
 from sadrec.posterior.draws import Draws
-from sadrec.posterior.layout import ByUser
 from sadrec.posterior.mean_model import aligned, mean_factors
 from sadrec.ranking import Parameters
 from sadrec.ranking.alignment import Matrices

@@ -11,10 +11,10 @@ from sadrec._core.files import kind_in_words, read_arrays, write_arrays
 from sadrec.data.ids import Ids
 from sadrec.models import ModelFileError
 from sadrec.models.files import pack_ids, pack_seen, refusing, unpack_ids, unpack_seen
+from sadrec.posterior.chain import ByUser
 from sadrec.posterior.draws import Draws
-from sadrec.posterior.layout import ByUser
 from sadrec.posterior.settings import GibbsSettings, SamplerSettings, resolved
-from sadrec.training.variational.layout import starts
+from sadrec.training.variational.counts import starts
 
 FORMAT = 1
 _KIND = "a sadrec posterior"

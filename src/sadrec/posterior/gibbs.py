@@ -20,9 +20,9 @@ from sadrec.models.state import State
 from sadrec.posterior import cycles as drawn_cycles
 from sadrec.posterior import diagnostics, predictive
 from sadrec.posterior.belief import Drawn, in_log_odds
+from sadrec.posterior.chain import ByUser
 from sadrec.posterior.draws import Draws
 from sadrec.posterior.files import load_posterior, save_posterior
-from sadrec.posterior.layout import ByUser
 from sadrec.posterior.sampling import Sampling, bytes_needed, check_memory
 from sadrec.posterior.settings import GibbsSettings, SamplerSettings, resolved
 from sadrec.posterior.triples import as_pairs, as_triples
@@ -31,7 +31,7 @@ from sadrec.ranking.belief import Point
 from sadrec.ranking.results import Results
 from sadrec.training.loop import Checkpoints, run
 from sadrec.training.sgd.given import Pairs
-from sadrec.training.variational.layout import count
+from sadrec.training.variational.counts import count
 
 logger = logging.getLogger("sadrec")
 

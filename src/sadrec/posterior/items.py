@@ -4,13 +4,13 @@
 comparisons of item i with others o, and P the 2k x 2k precision, the conditional distribution of the pair is
 ``N(P^-1 q, P^-1)`` restricted to tau >= 0, so with P = L L':
 
-- tau_i comes from its marginal with eta_i integrated out, a k-variate normal whose precision is the lower right block
-  of L times its transpose, restricted to the positive orthant: a draw of the unrestricted normal, taken if it lies in
-  the orthant, else coordinate by coordinate. How often the first happens does not depend on the present tau, so the
-  mixture leaves the distribution unchanged;
-- eta_i comes from its normal conditional given tau_i;
-- eta_i, tau_i and the latent margins of the item are multiplied by a common factor g, drawn from its conditional
-  distribution (cf. users.py).
+- First tau_i is drawn, with eta_i integrated out. Its distribution is normal with precision B B', where B is the lower
+  right k x k block of L, restricted to tau_i >= 0. One draw of the unrestricted normal is tried; it is taken if no
+  entry is negative. Otherwise the coordinates of the present tau_i are drawn one at a time, ``PASSES`` times. Which
+  case happens does not depend on the present tau_i, so the distribution is kept.
+- Then eta_i is drawn from its normal distribution given tau_i.
+- At last eta_i, tau_i and the latent margins of the item are multiplied by a common factor g, drawn from its
+  conditional distribution (cf. users.py).
 
 An item bias is one more entry of eta_i, whose xi and tau_o are 1. Those of the others, o, are then a part of the
 preferences that g does not multiply.
@@ -24,7 +24,16 @@ from sadrec._core.kernel import kernel
 from sadrec._core.linear import factorise, solve_lower, solve_upper
 from sadrec._core.random import normal, uniform
 from sadrec._core.types import Doubles
-from sadrec.posterior.layout import ByItem, ChainState, Clock, stream
+from sadrec.posterior.chain import (
+    BIAS_PRECISION,
+    ITEM_PRECISION,
+    RIVAL_MEAN,
+    RIVAL_PRECISION,
+    ByItem,
+    ChainState,
+    Clock,
+    stream,
+)
 from sadrec.posterior.truncated import positive_normal
 from sadrec.posterior.users import BLOCK, add_products, fitted, log_scale_step
 
@@ -126,26 +135,24 @@ def draw_items(clock: Clock, state: ChainState, data: ByItem, residual: Doubles)
     eta, tau = state.eta, state.tau
     items, own = eta.shape
     factors = tau.shape[1]
-    rival_weight = state.prior[3]
-    rivals, bias = not math.isinf(rival_weight), own > factors
+    prior = state.prior
+    rivals, bias = not math.isinf(prior[RIVAL_PRECISION]), own > factors
     size = own + factors if rivals else own
     rival_key, coordinate_key = stream(clock, RIVAL), stream(clock, RIVAL_COORDINATE)
     item_key, scale_key = stream(clock, ITEM), stream(clock, ITEM_SCALE)
     precision, linear = np.empty((own + factors, own + factors)), np.empty(own + factors)
     step, features, x = np.empty(own + factors), np.zeros((own + factors, BLOCK)), np.empty(BLOCK)
-    # Precisions and means of eta, the bias and tau.
-    weight, expected = np.full(own + factors, state.prior[1]), np.zeros(own + factors)
-    expected[own:] = state.prior[2]
-    weight[own:] = rival_weight
+    prior_precision, prior_mean = np.full(own + factors, prior[ITEM_PRECISION]), np.zeros(own + factors)
+    prior_precision[own:], prior_mean[own:] = prior[RIVAL_PRECISION], prior[RIVAL_MEAN]
     if bias:
-        weight[factors] = state.prior[4]
+        prior_precision[factors] = prior[BIAS_PRECISION]
     for i in range(items):
         item_conditional(i, size, state, data, residual, precision, linear)
         if bias:
-            expected[factors] = state.bias_centre[i]
+            prior_mean[factors] = state.bias_centre[i]
         for p in range(size):
-            precision[p, p] += weight[p]
-            linear[p] += weight[p] * expected[p]
+            precision[p, p] += prior_precision[p]
+            linear[p] += prior_precision[p] * prior_mean[p]
         step[:own], step[own:] = eta[i], tau[i]
         factorise(precision, size)
         solve_lower(precision, linear, size)
@@ -176,11 +183,11 @@ def draw_items(clock: Clock, state: ChainState, data: ByItem, residual: Doubles)
                 given += (rest + others) * others
         if rivals:
             for h in range(own):
-                quadratic += weight[h] * eta[i, h] * eta[i, h]
-                given += weight[h] * expected[h] * eta[i, h]
+                quadratic += prior_precision[h] * eta[i, h] * eta[i, h]
+                given += prior_precision[h] * prior_mean[h] * eta[i, h]
             for h in range(factors):
-                quadratic += rival_weight * tau[i, h] * tau[i, h]
-                given += rival_weight * expected[own + h] * tau[i, h]
+                quadratic += prior[RIVAL_PRECISION] * tau[i, h] * tau[i, h]
+                given += prior[RIVAL_PRECISION] * prior[RIVAL_MEAN] * tau[i, h]
             count = float(data.start[i + 1] - data.start[i] + own + factors)
             g = log_scale_step(count, quadratic, given, normal(scale_key, 2 * i), uniform(scale_key, 4 * i + 2))
             if g != 1.0:

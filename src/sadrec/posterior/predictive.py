@@ -11,8 +11,8 @@ from scipy.special import log_ndtr, ndtr
 
 from sadrec._core.check import whole
 from sadrec._core.types import Doubles, Integers
+from sadrec.posterior.chain import ByUser
 from sadrec.posterior.draws import Draws
-from sadrec.posterior.layout import ByUser
 from sadrec.ranking.pairs import preference
 
 Statistic = Callable[[Integers, Integers, Integers], float]

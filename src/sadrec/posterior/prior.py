@@ -4,17 +4,17 @@ Of the first three are drawn:
 
 - The mean of xi in each factor, itself N(0, 1): how far people agree. Its conditional is normal.
 - The scales of xi, eta and tau, each half normal with scale 1 itself: random steps in the logarithm.
-- When the scales of xi and eta are both learnt, multiplying xi, its means and its scale by c and dividing eta and its
-  scale by c changes nothing but these priors: random steps in log c.
+- If both scales are learnt, and the means of xi are learnt or 0: xi, its means and its scale are multiplied by c; eta
+  and its scale are divided by c. Margins do not change. log c makes random steps.
 
 The bias is ``b_i ~ N(c_i, s^2)`` around a line, ``c_i = a m_i``: m_i is the logarithm of how many different items an
 item met, less the mean of all; in sports, those who meet more are better. ``a ~ N(0, 1/16)``, and s is half normal with
 scale 1. Drawn are:
 
-- a and s with the differences ``(b_i - c_i) / s`` held, so that the bias moves with them: both have normal conditionals
-  given the margins (s has a sign here, which the differences take up). This is fast where there is little bias;
+- a and s, with ``(b_i - c_i) / s`` fixed, so the bias moves too. Given z, both are normal. If s comes out negative, its
+  size is taken and the differences change sign. This is fast where there is little bias;
 - a common part of all b_i, which no preference depends on;
-- a and s with the bias held: fast where the data knows it. Together see Yu and Meng (2011).
+- a and s, with the bias fixed: fast where the data knows it. Both together: Yu and Meng (2011).
 """
 
 import math
@@ -24,7 +24,18 @@ import numpy as np
 from sadrec._core.kernel import kernel
 from sadrec._core.random import normal, uniform
 from sadrec._core.types import Doubles
-from sadrec.posterior.layout import ByUser, ChainState, Clock, stream
+from sadrec.posterior.chain import (
+    BIAS_PRECISION,
+    BIAS_SLOPE,
+    ITEM_PRECISION,
+    RIVAL_MEAN,
+    RIVAL_PRECISION,
+    USER_PRECISION,
+    ByUser,
+    ChainState,
+    Clock,
+    stream,
+)
 from sadrec.posterior.truncated import log_normal_cdf
 
 HYPER, BIAS = 8, 11
@@ -89,18 +100,18 @@ def draw_prior(clock: Clock, state: ChainState) -> None:
     prior, mean = state.prior, state.mean
     users, factors = state.xi.shape
     if state.learn[3]:
-        weight = 1.0 + users * prior[0]
+        weight = 1.0 + users * prior[USER_PRECISION]
         for h in range(factors):
             total = 0.0
             for u in range(users):
                 total += state.xi[u, h]
-            mean[h] = total * prior[0] / weight + normal(key, _MEANS + h) / math.sqrt(weight)
+            mean[h] = total * prior[USER_PRECISION] / weight + normal(key, _MEANS + h) / math.sqrt(weight)
     for part in range(3):
         if not state.learn[part]:
             continue
         values = state.xi if part == 0 else (state.eta if part == 1 else state.tau)
-        place = 3 if part == 2 else part
-        middle = prior[2] if part == 2 else 0.0
+        place = (USER_PRECISION, ITEM_PRECISION, RIVAL_PRECISION)[part]
+        middle = prior[RIVAL_MEAN] if part == 2 else 0.0
         squares = squares_about(values, factors, mean if part == 0 else mean[:0], middle)
         count = float(values.shape[0] * factors)
         at, log_scale = part * STEPS, -0.5 * math.log(prior[place])
@@ -117,7 +128,7 @@ def draw_prior(clock: Clock, state: ChainState) -> None:
 def shift_scales(key: np.uint64, state: ChainState, size: float) -> None:
     """Move scale from eta to xi or back, everything else staying as it is. ``size`` is the sum of squared means."""
     prior = state.prior
-    user, item = -0.5 * math.log(prior[0]), -0.5 * math.log(prior[1])
+    user, item = -0.5 * math.log(prior[USER_PRECISION]), -0.5 * math.log(prior[ITEM_PRECISION])
     # A learnt mean is multiplied too, and is N(0, 1) itself.
     count = float(state.mean.shape[0]) if state.learn[3] else 0.0
     log_c = 0.0
@@ -128,8 +139,8 @@ def shift_scales(key: np.uint64, state: ChainState, size: float) -> None:
         if math.log(uniform(key, 88 + turn)) < then - now:
             log_c, now = new, then
     c = math.exp(log_c)
-    prior[0] /= c * c
-    prior[1] *= c * c
+    prior[USER_PRECISION] /= c * c
+    prior[ITEM_PRECISION] *= c * c
     for h in range(state.mean.shape[0]):
         state.mean[h] *= c
     for u in range(state.xi.shape[0]):
@@ -146,7 +157,7 @@ def draw_bias_prior(clock: Clock, state: ChainState, data: ByUser, residual: Dou
     key, prior = stream(clock, BIAS), state.prior
     eta, centre, meetings, at = state.eta, state.bias_centre, state.meetings, state.tau.shape[1]
     items = eta.shape[0]
-    scale = prior[4] ** -0.5
+    scale = prior[BIAS_PRECISION] ** -0.5
     # Products of the residuals, the differences in meetings and those of (b - c) / s.
     rise_rise, rise_own, own_own, rise_rest, own_rest = 0.0, 0.0, 0.0, 0.0, 0.0
     for t in range(residual.shape[0]):
@@ -159,10 +170,10 @@ def draw_bias_prior(clock: Clock, state: ChainState, data: ByUser, residual: Dou
         rise_rest += rise * rest
         own_rest += own * rest
     weight = RISE + rise_rise
-    change = (rise_rest - RISE * prior[5]) / weight + normal(key, 0) / math.sqrt(weight)
+    change = (rise_rest - RISE * prior[BIAS_SLOPE]) / weight + normal(key, 0) / math.sqrt(weight)
     weight = 1.0 + own_own
     drawn = (own_rest - change * rise_own + scale * own_own) / weight + normal(key, 1) / math.sqrt(weight)
-    prior[5] += change
+    prior[BIAS_SLOPE] += change
     level = 0.0
     for i in range(items):
         own = drawn * (eta[i, at] - centre[i]) / scale
@@ -177,11 +188,12 @@ def draw_bias_prior(clock: Clock, state: ChainState, data: ByUser, residual: Dou
         rise_rise += meetings[i] * meetings[i]
         rise_own += meetings[i] * (eta[i, at] - centre[i])
     weight = RISE + rise_rise / (scale * scale)
-    slope = (rise_own + prior[5] * rise_rise) / (scale * scale) / weight + normal(key, 3) / math.sqrt(weight)
-    change = slope - prior[5]
-    prior[5] = slope
+    slope = (rise_own + prior[BIAS_SLOPE] * rise_rise) / (scale * scale) / weight + normal(key, 3) / math.sqrt(weight)
+    change = slope - prior[BIAS_SLOPE]
+    prior[BIAS_SLOPE] = slope
     squares = 0.0
     for i in range(items):
         centre[i] += change * meetings[i]
         squares += (eta[i, at] - centre[i]) ** 2
-    prior[4] = math.exp(-2.0 * moved_scale(key, 8, 64, math.log(scale), float(items), squares, 0.0, False))
+    log_scale = moved_scale(key, 8, 64, math.log(scale), float(items), squares, 0.0, False)
+    prior[BIAS_PRECISION] = math.exp(-2.0 * log_scale)

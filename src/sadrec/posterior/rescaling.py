@@ -1,9 +1,9 @@
 """One stage of a sweep: moves that leave every preference as it is.
 
 The wedge product of (eta^h, tau^h) does not change under a 2 x 2 matrix of determinant 1, nor x when xi^h takes up a
-factor that eta^h gives away. Along these lines the likelihood is constant, only the prior decides, and a sweep over
-single users and items hardly moves: items hold each other in place. Each move here is a Metropolis or Gibbs step on one
-such line, its density taken with respect to the invariant measure of the group:
+factor that eta^h gives away. Along these lines the likelihood is constant, so the prior alone decides. Stages that move
+one user or one item hardly move along them. Each move here is a Metropolis or Gibbs step on one such line, its density
+taken with respect to the invariant measure of the group:
 
 - ``eta^h + c tau^h``: normal in c, drawn exactly;
 - ``(a eta^h, tau^h / a)`` and ``(c xi^h, eta^h / c)``: random steps in the logarithm;
@@ -17,7 +17,15 @@ import numpy as np
 from sadrec._core.kernel import kernel
 from sadrec._core.random import normal, uniform
 from sadrec._core.types import Doubles
-from sadrec.posterior.layout import ChainState, Clock, stream
+from sadrec.posterior.chain import (
+    ITEM_PRECISION,
+    RIVAL_MEAN,
+    RIVAL_PRECISION,
+    USER_PRECISION,
+    ChainState,
+    Clock,
+    stream,
+)
 
 RESCALE = 7
 """The stage that draws random numbers, for the key of its stream."""
@@ -30,13 +38,14 @@ _NUMBERS = 64  # positions of the stream reserved for one factor
 def scale_density(log_a: float, log_c: float, sums: Doubles, prior: Doubles) -> float:
     """Log density, on the lines of scales, of ``c xi``, ``(a / c) eta`` and ``tau / a``.
 
-    ``sums`` holds the linear and the quadratic coefficient of c in the prior of xi, the sums over the factor of eta^2,
-    tau and tau^2, and by how many more numbers c multiplies than it divides.
+    ``sums``: [0], [1] linear and quadratic coefficient of c in the prior of xi; [2] sum of eta^2; [3] sum of tau;
+    [4] sum of tau^2; [5] how many numbers c multiplies, minus how many it divides.
     """
     c, a = math.exp(log_c), math.exp(log_a)
-    value: float = c * (sums[0] - 0.5 * c * sums[1]) - 0.5 * prior[1] * sums[2] * (a / c) ** 2 + sums[5] * log_c
-    if not math.isinf(prior[3]):
-        value += prior[3] / a * (prior[2] * sums[3] - 0.5 * sums[4] / a)
+    of_item = prior[ITEM_PRECISION] * sums[2] * (a / c) ** 2
+    value: float = c * (sums[0] - 0.5 * c * sums[1]) - 0.5 * of_item + sums[5] * log_c
+    if not math.isinf(prior[RIVAL_PRECISION]):
+        value += prior[RIVAL_PRECISION] / a * (prior[RIVAL_MEAN] * sums[3] - 0.5 * sums[4] / a)
     return value
 
 
@@ -44,7 +53,7 @@ def scale_density(log_a: float, log_c: float, sums: Doubles, prior: Doubles) -> 
 def add_up(h: int, state: ChainState, sums: Doubles) -> None:
     """Fill in the sums of :func:`scale_density` for a factor. A learnt mean of xi is multiplied with xi."""
     sums[:] = 0.0
-    weight, mean = state.prior[0], state.mean[h]
+    weight, mean = state.prior[USER_PRECISION], state.mean[h]
     learnt = state.learn[3]
     for u in range(state.xi.shape[0]):
         value = state.xi[u, h]
@@ -71,7 +80,7 @@ def rescale_factors(clock: Clock, state: ChainState) -> None:
     m = eta.shape[0]
     key = stream(clock, RESCALE)
     sums = np.empty(6)
-    rivals = not math.isinf(prior[3])
+    rivals = not math.isinf(prior[RIVAL_PRECISION])
     for h in range(factors):
         at = h * _NUMBERS
         square = 0.0
@@ -80,7 +89,7 @@ def rescale_factors(clock: Clock, state: ChainState) -> None:
             square += tau[i, h] * tau[i, h]
             product += tau[i, h] * eta[i, h]
         if square > 0.0:
-            c = -product / square + normal(key, at) / math.sqrt(square * prior[1])
+            c = -product / square + normal(key, at) / math.sqrt(square * prior[ITEM_PRECISION])
             for i in range(m):
                 eta[i, h] += c * tau[i, h]
         add_up(h, state, sums)

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from sadrec._core.memory import need, size
 from sadrec._core.record import Arrays
 from sadrec._core.types import Doubles
+from sadrec.posterior.chain import BIAS_PRECISION, ITEM_PRECISION, RIVAL_PRECISION, USER_PRECISION, ChainState, Clock
 from sadrec.posterior.draws import Draws
 from sadrec.posterior.items import draw_items
-from sadrec.posterior.layout import ChainState, Clock
 from sadrec.posterior.prior import draw_bias_prior, draw_prior
 from sadrec.posterior.rescaling import rescale_factors
 from sadrec.posterior.settings import GibbsSettings
@@ -26,6 +26,7 @@ from sadrec.training.sgd.trainer import join
 
 logger = logging.getLogger("sadrec")
 
+_PRECISIONS = [USER_PRECISION, ITEM_PRECISION, RIVAL_PRECISION, BIAS_PRECISION]
 _ROUND_SECONDS = 0.2
 """Time of a round, after which chains wait for each other: then the bar moves and Ctrl-C is noticed."""
 _WORTH_SHARING = 20_000
@@ -45,7 +46,7 @@ class Chain:
         prior = settings.prior()
         rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence([settings.seed, number])))
         k = settings.factors
-        user_scale, item_scale, rival_scale = prior[[0, 1, 3]] ** -0.5
+        user_scale, item_scale, rival_scale = prior[_PRECISIONS[:3]] ** -0.5
         # Overdispersed: a draw of the prior, which is wider than what the data will leave.
         xi = settings.means() + user_scale * rng.standard_normal((triples.users, k))
         eta = item_scale * rng.standard_normal((triples.items, k))
@@ -60,7 +61,7 @@ class Chain:
     @property
     def scales(self) -> Doubles:
         """Standard deviations of the prior of xi, eta and tau, and of the bias where there is one."""
-        return np.asarray(self.state.prior[[0, 1, 3, 4][: 3 + self.settings.bias]] ** -0.5)
+        return np.asarray(self.state.prior[_PRECISIONS[: 3 + self.settings.bias]] ** -0.5)
 
     def kept_after(self, sweep: int) -> int:
         """Return how many draws are kept of the sweeps up to one."""
@@ -118,7 +119,7 @@ def shares(threads: int, chains: int, triples: int) -> int:
 
 
 class Sampling:
-    """The Step of the sampler: rounds of sweeps, of which all chains have made as many at the end of each."""
+    """The sampler as a Step. One call of ``advance`` is a round: every chain makes the same number of sweeps."""
 
     keeps: Literal["draws"] = "draws"
     judged = False

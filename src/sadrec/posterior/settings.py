@@ -114,7 +114,7 @@ class GibbsSettings(SamplerSettings):
         return np.array([value == "learn" for value in given])
 
     def prior(self) -> Doubles:
-        """Return the prior of a ``ChainState`` (layout.py); learnt scales start at 1, slopes at 0."""
+        """Return the prior of a ``ChainState``; learnt scales start at 1, slopes at 0."""
         user, item, rival = (
             1.0 if scale == "learn" else float(scale) for scale in (self.user_scale, self.item_scale, self.rival_scale)
         )

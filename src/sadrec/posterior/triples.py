@@ -15,9 +15,9 @@ from sadrec._core.kernel import kernel
 from sadrec._core.random import nth_absent, uniform
 from sadrec._core.types import Doubles, Integers, Positions
 from sadrec.data import Comparisons, DataWarning, Interactions
-from sadrec.posterior.layout import ByItem, ByUser, Clock, stream
+from sadrec.posterior.chain import ByItem, ByUser, Clock, stream
 from sadrec.training.sgd.given import Pairs, drawn_pairs
-from sadrec.training.variational.layout import lay_out, log_meetings
+from sadrec.training.variational.counts import list_by_item, log_meetings, starts
 
 logger = logging.getLogger("sadrec")
 
@@ -39,7 +39,7 @@ class SortedComparisons:
 
     @cached_property
     def meetings(self) -> Doubles:
-        """The logarithm of each item's number of opponents."""
+        """Of each item log(1 + how many others it met), less the mean."""
         count = np.zeros(self.items, np.int64)
         count_others(self.by_item, count)
         return log_meetings(count)
@@ -94,11 +94,12 @@ def as_triples(pairs: Pairs, users: int, items: int) -> SortedComparisons:
     if pairs.weight is not None:
         pairs = Pairs(pairs.user[rows], pairs.winner[rows], pairs.loser[rows])
     del rows
-    laid = lay_out(pairs, users, items, then=root)
-    root = root[laid.order]
-    by_user = ByUser(laid.user_start, laid.user, laid.winner, laid.loser, root)
-    sign = np.where(laid.won, root[laid.row], -root[laid.row])
-    by_item = ByItem(laid.item_start, laid.row, laid.user[laid.row], laid.other, sign)
+    order = np.lexsort((root, pairs.loser, pairs.winner, pairs.user))
+    user, winner, loser = (side[order].astype(np.int32) for side in (pairs.user, pairs.winner, pairs.loser))
+    root = root[order]
+    start, row, other, won = list_by_item(winner, loser, items)
+    by_user = ByUser(starts(user, users), user, winner, loser, root)
+    by_item = ByItem(start, row, user[row], other, np.where(won, root[row], -root[row]))
     return SortedComparisons(users, items, by_user, by_item)
 
 

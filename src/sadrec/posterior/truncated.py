@@ -92,9 +92,9 @@ def normal_quantile_lower(p: float) -> float:
 def positive_normal(mean: float, u: float) -> float:
     """Draw from N(mean, 1) restricted to (0, inf): the value whose upper tail is the share ``u`` of the total.
 
-    With ``a = -mean`` it solves ``Q(a + z) = u Q(a)`` for z, Q the upper tail of the standard normal. In the middle
-    that is one quantile; far in the tail, where Q underflows and ``z`` is a difference of near equals, it is three
-    Newton steps on the logarithm of the ratio of tails, started at the solution for a pure exponential of a square.
+    With ``a = -mean`` it solves ``Q(a + z) = u Q(a)`` for z, Q the upper tail of the standard normal. For mean > -6 one
+    normal quantile gives z. Below, that loses digits: three Newton steps on ``log(Q(a + z) / Q(a))`` start at the z
+    with ``exp(-a z - z^2 / 2) = u``.
     """
     if mean > _TAIL:
         if mean > 0.0:

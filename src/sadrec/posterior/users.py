@@ -8,7 +8,8 @@ Given the items, users do not depend on each other. For user u with comparisons 
   Wu, 1999): without it strong preferences grow and shrink by tiny steps only;
 - ``xi_u ~ N(P^-1 (sum a_t z_t + lambda mu), P^-1)``.
 
-An item bias is one more feature, ``o_t = s_t (b_i - b_j)``, whose coefficient is 1: z less o takes the place of z.
+With a bias the margin has one more part, ``o_t = s_t (b_i - b_j)``. xi_u is then drawn with ``g z_t - o_t`` in place
+of ``z_t``.
 
 ``s_t`` is the square root of the precision of a comparison: 1, or less for a fraction of one (see triples.py).
 """
@@ -21,7 +22,7 @@ from sadrec._core.kernel import kernel
 from sadrec._core.linear import factorise, solve_lower, solve_upper
 from sadrec._core.random import normal, uniform
 from sadrec._core.types import Doubles
-from sadrec.posterior.layout import ByUser, ChainState, Clock, stream
+from sadrec.posterior.chain import USER_PRECISION, ByUser, ChainState, Clock, stream
 from sadrec.posterior.truncated import positive_normal
 
 LATENT, USER, USER_SCALE = 0, 1, 2
@@ -134,7 +135,7 @@ def draw_users(
 ) -> None:
     """Draw z and xi for users first, ..., last - 1, no others; ``residual`` becomes ``z - x`` for their comparisons."""
     factors, size = state.xi.shape[1], state.eta.shape[1]
-    mean, weight = state.mean, state.prior[0]
+    prior_mean, prior_precision = state.mean, state.prior[USER_PRECISION]
     latent, scaling, noise = stream(clock, LATENT), stream(clock, USER_SCALE), stream(clock, USER)
     precision, linear, rough = np.empty((size, size)), np.empty(size), np.empty(factors)
     features, x = np.zeros((size, BLOCK)), np.empty(BLOCK)
@@ -142,8 +143,8 @@ def draw_users(
     for u in range(first_user, last_user):
         squares = user_conditional(u, latent, state, data, residual, precision, linear)
         for h in range(factors):
-            precision[h, h] += weight
-            pull[h] = weight * mean[h] - (precision[factors, h] if size > factors else 0.0)
+            precision[h, h] += prior_precision
+            pull[h] = prior_precision * prior_mean[h] - (precision[factors, h] if size > factors else 0.0)
         factorise(precision, factors)
         rough[:] = linear[:factors]
         solve_lower(precision, rough, factors)

@@ -9,7 +9,7 @@ from sadrec.models.variational import believed
 from sadrec.training.loop import Checkpoints
 from sadrec.training.loop import run as run_step
 from sadrec.training.sgd.given import Pairs
-from sadrec.training.variational.layout import count
+from sadrec.training.variational.counts import count
 from sadrec.training.variational.learners import Learners, Sweeps, left_out_losses
 from sadrec.training.variational.solver import SWEEPS, Variational
 

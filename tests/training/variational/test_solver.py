@@ -13,7 +13,7 @@ from sadrec.training.loop import Checkpoints, checkpoints_in
 from sadrec.training.loop import run as run_step
 from sadrec.training.sgd.given import Pairs
 from sadrec.training.variational import own_scores
-from sadrec.training.variational.layout import Counts, count
+from sadrec.training.variational.counts import Counts, count
 from sadrec.training.variational.learners import Sweeps
 from sadrec.training.variational.parabolas import parabola
 from sadrec.training.variational.scales import factor_variance, learnt_variance, variance_of

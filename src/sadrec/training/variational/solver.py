@@ -41,7 +41,7 @@ from sadrec.training.variational.beliefs import (
     pack_users,
 )
 from sadrec.training.variational.controls import Coefficients
-from sadrec.training.variational.layout import Counts, list_by_item, log_meetings, starts
+from sadrec.training.variational.counts import Counts, list_by_item, log_meetings, starts
 from sadrec.training.variational.own_scores import OwnScores, Part, parts_of_users, slices
 from sadrec.training.variational.pairings import Pairings
 from sadrec.training.variational.parabolas import fit_parabolas, log_likelihood_of
@@ -121,12 +121,10 @@ class Variational:
         zeros = np.zeros(len(user)), np.zeros(len(user)), np.zeros((len(user), 3))
         parabolas = 0.25 * weight, wins - 0.5 * weight
         self.rows = Rows(starts(user, users), user, item, rival, weight, wins, pairing, *parabolas, *zeros)
-        ends = np.zeros(items + 1, np.int64)
-        sides = np.empty(2 * len(user), np.int32), np.empty(2 * len(user), np.int32), np.empty(2 * len(user), np.bool_)
-        self._entries = Entries(ends, *sides)
         order = np.argsort(pairing, kind="stable")
-        list_by_item(item[order], rival[order], ends[1:], *sides)
-        sides[0][:] = order[sides[0]]
+        # Entries of one other item stand together, because comparisons are listed in the order of their pairings.
+        self._entries = Entries(*list_by_item(item[order], rival[order], items))
+        self._entries.row[:] = order[self._entries.row]
         del order
         self._has_data = np.diff(self.rows.start) > 0
         self._met = np.diff(self._entries.start) > 0
@@ -202,7 +200,7 @@ class Variational:
         return bias | (self._users == 1), bias | (not self.rivals)
 
     def _logarithms_of_meetings(self, keys: NDArray[np.int64], items: int) -> Doubles:
-        """Return the logarithm of each item's number of opponents."""
+        """Return of each item log(1 + how many others it met), less the mean."""
         logarithm = log_meetings(
             np.bincount(keys // items, minlength=items) + np.bincount(keys % items, minlength=items)
         )

@@ -1,4 +1,4 @@
-"""The arrays that kernels work on, in named groups, and the keys of their random numbers."""
+"""What the kernels of a chain work on: its state, the comparisons, and the keys of its random numbers."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from sadrec._core.types import Doubles, Integers
 
 
 class Clock(NamedTuple):
-    """The clock of random numbers, which depend on it, the stage and the row alone."""
+    """One sweep of one chain. A random number depends on it, its stage and its position in the stream of the stage."""
 
     seed: int
     chain: int
@@ -28,6 +28,8 @@ def stream(clock: Clock, stage: int) -> np.uint64:
 
 
 _NO_ITEMS: Doubles = np.empty(0)
+USER_PRECISION, ITEM_PRECISION, RIVAL_MEAN, RIVAL_PRECISION, BIAS_PRECISION, BIAS_SLOPE = range(6)
+"""Places in ``ChainState.prior``. An infinite RIVAL_PRECISION holds tau where it is."""
 
 
 class ChainState(NamedTuple):
@@ -38,14 +40,12 @@ class ChainState(NamedTuple):
     """
 
     learn: NDArray[np.bool_]  # whether the precisions of xi, eta and tau, and the means of xi, are learnt
-    # Precisions of xi and eta, mean and precision of tau (an infinite one holds tau where it is), precision of the bias
-    # and slope of its mean.
-    prior: Doubles
+    prior: Doubles  # by USER_PRECISION, ...
     mean: Doubles  # of xi, one per factor
     xi: Doubles
     eta: Doubles
     tau: Doubles
-    meetings: Doubles = _NO_ITEMS  # what the mean of the bias rises with
+    meetings: Doubles = _NO_ITEMS  # per item, see log_meetings: the slope times this is the mean of the bias
     bias_centre: Doubles = _NO_ITEMS
 
 

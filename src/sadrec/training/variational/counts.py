@@ -1,4 +1,4 @@
-"""Comparisons in the two orders that solvers go through them in: user by user, and item by item."""
+"""Counted comparisons, and the entries of every item."""
 
 from typing import Any, NamedTuple
 
@@ -9,20 +9,6 @@ from sadrec._core.kernel import kernel
 from sadrec._core.moments import pairing_keys
 from sadrec._core.types import Doubles, Positions
 from sadrec.training.sgd.given import Pairs
-
-
-class Layout(NamedTuple):
-    """Comparisons sorted by user, winner and loser; and two entries for each, sorted by item."""
-
-    order: Positions  # where each comparison was before it was sorted
-    user_start: Positions  # (users + 1): where the comparisons of each user begin
-    user: NDArray[np.int32]
-    winner: NDArray[np.int32]
-    loser: NDArray[np.int32]
-    item_start: Positions  # (items + 1): where the entries of each item begin
-    row: NDArray[np.int32]  # of an entry: its comparison,
-    other: NDArray[np.int32]  # the other item,
-    won: NDArray[np.bool_]  # and whether the item won
 
 
 class Counts(NamedTuple):
@@ -59,50 +45,34 @@ def count(pairs: Pairs, items: int) -> Counts:
     return Counts(user, item, rival, weight[counted].astype(np.float64), wins[counted].astype(np.float64), features)
 
 
-def lay_out(pairs: Pairs, users: int, items: int, then: Any = None) -> Layout:
-    """Sort comparisons; equal ones by ``then``, or as they come."""
-    order, user, winner, loser = sort_by_user(pairs, then)
-    start, row = np.zeros(items + 1, np.int64), np.empty(2 * len(order), np.int32)
-    other, won = np.empty(2 * len(order), np.int32), np.empty(2 * len(order), np.bool_)
-    list_by_item(winner, loser, start[1:], row, other, won)
-    return Layout(order, starts(user, users), user, winner, loser, start, row, other, won)
-
-
-def sort_by_user(
-    pairs: Pairs, then: Any = None
-) -> tuple[Positions, NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
-    """Return where comparisons were before they are sorted by user, winner and loser, and these three, sorted."""
-    keys = pairs.loser, pairs.winner, pairs.user
-    order = np.lexsort(keys if then is None else (then, *keys))
-    loser, winner, user = (np.ascontiguousarray(key[order], np.int32) for key in keys)
-    return order, user, winner, loser
-
-
 @kernel
-def list_by_item(winner: Any, loser: Any, end: Any, row: Any, other: Any, won: Any) -> None:
-    """Write the comparisons of each item, those that it won before those that it lost, and where each item's end.
+def list_by_item(first: Any, second: Any, items: int) -> tuple[Any, Any, Any, Any]:
+    """Return, item by item, the comparisons in which the item comes first, and then those in which it comes second.
 
-    ``end`` holds nothing but zeros before. The other item and whether the item won are left out where there is no room.
+    Returned are where the entries of each item begin (items + 1), and of each entry the comparison, the other item, and
+    whether the item comes first in it.
     """
-    for side in (winner, loser):
+    start, row = np.zeros(items + 1, np.int64), np.empty(2 * first.shape[0], np.int32)
+    other, is_first = np.empty(2 * first.shape[0], np.int32), np.empty(2 * first.shape[0], np.bool_)
+    end = start[1:]
+    for side in (first, second):
         for t in range(side.shape[0]):
-            if side[t] + 1 < end.shape[0]:
+            if side[t] + 1 < items:
                 end[side[t] + 1] += 1
-    for i in range(1, end.shape[0]):
+    for i in range(1, items):
         end[i] += end[i - 1]
-    for side, others, wins in ((winner, loser, True), (loser, winner, False)):
+    for side, others, comes_first in ((first, second, True), (second, first, False)):
         for t in range(side.shape[0]):
             place = end[side[t]]
-            row[place] = t
-            if other.shape[0]:
-                other[place], won[place] = others[t], wins
+            row[place], other[place], is_first[place] = t, others[t], comes_first
             end[side[t]] += 1
+    return start, row, other, is_first
 
 
 def log_meetings(count: NDArray[Any]) -> Doubles:
-    """Return of every item the logarithm of 1 + how many others it met, less the mean; unknown ones have the least.
+    """Return log(1 + how many others it met) of every item, less the mean over items that met any.
 
-    What nobody compared is taken for something that was hardly ever compared.
+    An item that nobody compared has the least of all.
 
     >>> log_meetings(np.array([1, 3, 0])).round(2)
     array([-0.35,  0.35, -0.35])
