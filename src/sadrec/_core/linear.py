@@ -62,3 +62,39 @@ def solve_upper(factor: Doubles, vector: Doubles, size: int) -> None:
         vector[p] = value
         for q in range(p):
             vector[q] -= row[q] * value
+
+
+@kernel
+def solve(matrix: Any, right: Any, factor: Any, solution: Any) -> None:
+    """Write the solution of a positive definite system."""
+    n = right.shape[0]
+    factor[:], solution[:] = matrix, right
+    factorise(factor, n)
+    solve_lower(factor, solution, n)
+    solve_upper(factor, solution, n)
+
+
+@kernel
+def invert(matrix: Any, factor: Any, inverse: Any) -> None:
+    """Write the inverse of a positive definite matrix (its lower triangle is read)."""
+    n = matrix.shape[0]
+    factor[:] = matrix
+    factorise(factor, n)
+    # The rows of the inverse of the factor take its place.
+    for p in range(n):
+        diagonal = 1.0 / factor[p, p]
+        for q in range(p):
+            total = 0.0
+            for r in range(q, p):
+                total -= factor[p, r] * inverse[r, q]
+            inverse[p, q] = total * diagonal
+        inverse[p, p] = diagonal
+    for p in range(n):
+        for q in range(p + 1):
+            total = 0.0
+            for r in range(p, n):
+                total += inverse[r, p] * inverse[r, q]
+            factor[p, q] = total
+    for p in range(n):
+        for q in range(p + 1):
+            inverse[p, q] = inverse[q, p] = factor[p, q]

@@ -21,11 +21,11 @@ from sadrec.training.settings import Settings
 from sadrec.training.sgd.factors import Factors
 from sadrec.training.sgd.given import Pairs
 from sadrec.training.validation import HeldOut
-from sadrec.training.variational.beliefs import Rows
+from sadrec.training.variational.arrays import Rows
 from sadrec.training.variational.counts import Counts, count
 from sadrec.training.variational.learners import Learners, Sweeps, left_out_margins
 from sadrec.training.variational.solver import Variational
-from sadrec.training.variational.ties import Outcomes, fit_widths
+from sadrec.training.variational.tie_widths import Outcomes, fit_widths
 
 _AT_ONCE = 4096  # rows whose covariances are made at once
 

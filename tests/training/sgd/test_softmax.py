@@ -9,7 +9,15 @@ from sadrec.models.fitting import settings_for
 from sadrec.ranking.fold_in import fold_in
 from sadrec.training.dataset import bytes_needed, training_data
 from sadrec.training.sgd.factors import initial_factors
-from sadrec.training.sgd.softmax import held_by, multiply, put_to_length, rounded, share_of, transpose, write_odds
+from sadrec.training.sgd.softmax import (
+    held_by,
+    multiply,
+    put_to_length,
+    rounded,
+    scale_of_shares,
+    transpose,
+    write_odds,
+)
 from sadrec.training.sgd.trainer import Trainer
 from tests.training.small import settings
 
@@ -220,7 +228,7 @@ def test_exponentials_are_those_of_numpy():
     x = np.append(-np.linspace(0, 79.9, 1_000), (-80.1, -np.inf)).astype(np.float32)
     scale, margins = np.float32(1), x.copy()
     least, odds = write_odds(np.negative(margins, out=margins))
-    part, likelihood = share_of(np.float32(0), least, odds, scale)
+    part, likelihood = scale_of_shares(np.float32(0), least, odds, scale)
     margins, total = part * margins, part * odds
     expected = np.exp(x.astype(float)) * (x > -80)
     np.testing.assert_allclose(margins, expected / (1 + expected.sum()), rtol=1e-6)

@@ -13,10 +13,10 @@ from sadrec.training.loop import Checkpoints, checkpoints_in
 from sadrec.training.loop import run as run_step
 from sadrec.training.sgd.given import Pairs
 from sadrec.training.variational import own_scores
+from sadrec.training.variational.bound import parabola
 from sadrec.training.variational.counts import Counts, count
 from sadrec.training.variational.learners import Sweeps
-from sadrec.training.variational.parabolas import parabola
-from sadrec.training.variational.scales import factor_variance, learnt_variance, variance_of
+from sadrec.training.variational.priors import factor_variance, learnt_variance, variance_of
 from sadrec.training.variational.solver import OWN, SWEEPS, Variational
 from sadrec.training.variational.updates import update_items, update_users
 
@@ -161,7 +161,7 @@ def test_an_item_gets_what_its_comparisons_tell(users, factors, rivals):
     beliefs, rows, items, k = learner.beliefs, learner.rows, np.flatnonzero(learner._met), len(learner.prior[0])
     learner._pack()
     mean, moment, share = np.empty((len(items), 2 * k)), np.empty((len(items), 2 * k, 2 * k)), np.empty(len(items))
-    given = learner._entries, beliefs, learner._packed, learner._expected(), 0.5, 0.0
+    given = learner._entries, beliefs, learner._packed, learner._centred_prior(), 0.5, 0.0
     update_items(items, mean, moment, share, rows, *given)
     prior = np.repeat([0.0, 1.0], k), np.concatenate((learner.prior.item_precision, learner.prior.rival_precision))
     inside = 0
@@ -196,7 +196,7 @@ def test_a_user_gets_what_their_comparisons_tell():
         learner.advance()
     before, rows, prior = [array.copy() for array in learner.beliefs], learner.rows, learner.prior
     learner._pack()
-    update_users(0, 8, rows, learner.beliefs, learner._packed, learner._expected(), 0.5)
+    update_users(0, 8, rows, learner.beliefs, learner._packed, learner._centred_prior(), 0.5)
     for u in range(8):
         t = slice(*rows.start[[u, u + 1]])
         pair = before[2][rows.item[t]], before[2][rows.rival[t]]
@@ -283,7 +283,7 @@ def test_a_comparison_of_two_unknown_items_says_less_than_one_with_a_known_item(
         learner.advance()
     share, size = np.empty(6), learner.beliefs.item.shape[1]
     learner._pack()
-    given = learner.rows, learner._entries, learner.beliefs, learner._packed, learner._expected(), 1.0, 0.0
+    given = learner.rows, learner._entries, learner.beliefs, learner._packed, learner._centred_prior(), 1.0, 0.0
     update_items(np.arange(6), np.empty((6, size)), np.empty((6, size, size)), share, *given)
     assert share[5] < share[3] < 1
 

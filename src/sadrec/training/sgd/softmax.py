@@ -186,7 +186,7 @@ def write_odds(margins: Any) -> Any:
 
 
 @kernel
-def share_of(own: Any, least: Any, total: Any, scale: Any) -> Any:
+def scale_of_shares(own: Any, least: Any, total: Any, scale: Any) -> Any:
     """Return by what the odds are multiplied to be ``scale`` times the shares of a positive, and its likelihood."""
     smallest = own + least
     won, lost = exp_of(min(smallest, _ZERO)), exp_of(min(-smallest, _ZERO))
@@ -305,7 +305,7 @@ def write_all_shares(
         all_parts, held = _ZERO, 0
         while t < last and room.row[t - first] == row:
             weight = weight_of(dealt.weight, triples.at[t]) * weight_of(dealt.user_weight, u)
-            part, own = share_of(room.total[t - first], least, odds, np.float32(rate) * weight)
+            part, own = scale_of_shares(room.total[t - first], least, odds, np.float32(rate) * weight)
             likelihood, product = add_log(likelihood, product, own)
             room.part[t - first], room.total[t - first] = part, part * odds
             held += part * odds > _LEAST

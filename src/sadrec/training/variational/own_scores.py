@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from sadrec._core.kernel import kernel
 from sadrec._core.types import Doubles, Floats
-from sadrec.training.variational.beliefs import Rows
-from sadrec.training.variational.scales import learnt_variance
+from sadrec.training.variational.arrays import Rows
+from sadrec.training.variational.priors import learnt_variance
 
 FIRST_SCALE = 0.1  # of the variance of pairings and own scores
 _PART = 16_384  # comparisons that are computed, and added up, at once; threads take these parts in turn

@@ -7,9 +7,9 @@ import numpy as np
 
 from sadrec._core.moments import divided
 from sadrec._core.types import Doubles
-from sadrec.training.variational.beliefs import Rows
+from sadrec.training.variational.arrays import Rows
 from sadrec.training.variational.own_scores import FIRST_SCALE, OwnScores, Part
-from sadrec.training.variational.scales import variance_of
+from sadrec.training.variational.priors import variance_of
 
 
 class Pairings:

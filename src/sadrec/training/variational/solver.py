@@ -11,9 +11,9 @@ and an item is a score of its own (:class:`~sadrec.training.variational.own_scor
 
 Comparisons may be many, so that what can be computed again for a part of them is not kept for all.
 
-One sweep fits a parabola to every comparison (``parabolas.py``), then solves for every user and every item
-(``updates.py``), and sets the priors to what is believed (``scales.py``); what the data does not support goes
-(``pruning.py``). There is no learning rate. The first sweeps take parabolas that are bounds: they cannot overshoot.
+One sweep fits a parabola to every comparison (``bound.py``), then solves for every user and every item
+(``updates.py``), and sets the priors to what is believed; what the data does not support goes (``priors.py``). There is
+no learning rate. The first sweeps take parabolas that are bounds: they cannot overshoot.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,25 +28,30 @@ from sadrec._core.memory import give_back
 from sadrec._core.moments import Beliefs, pairing_keys
 from sadrec._core.types import Doubles, Floats
 from sadrec.features.ridge import Ridge
-from sadrec.training.variational.beliefs import (
+from sadrec.training.variational.arrays import (
     AT_ONCE,
     Entries,
-    Expected,
     Packed,
-    Prior,
     Rows,
     find_margins,
     outer,
     pack_items,
     pack_users,
 )
+from sadrec.training.variational.bound import fit_parabolas, log_likelihood_of
 from sadrec.training.variational.controls import Coefficients
 from sadrec.training.variational.counts import Counts, list_by_item, log_meetings, starts
 from sadrec.training.variational.own_scores import OwnScores, Part, parts_of_users, slices
 from sadrec.training.variational.pairings import Pairings
-from sadrec.training.variational.parabolas import fit_parabolas, log_likelihood_of
-from sadrec.training.variational.pruning import idle_factors, move_to_bias, without
-from sadrec.training.variational.scales import half_way, variances
+from sadrec.training.variational.priors import (
+    CentredPrior,
+    Prior,
+    half_way,
+    idle_factors,
+    move_to_bias,
+    variances,
+    without,
+)
 from sadrec.training.variational.updates import update_items, update_users
 
 SWEEPS = 80
@@ -56,7 +61,7 @@ OWN = 65  # sweeps before users have scores of their own: the factors, which sta
 QUIET = 1e-4  # root mean square of what a sweep moves margins by, below which nothing happens until the next stage
 MUTUAL = 0.5  # share of the others' variance that is noise: they depend on each other, so all of it is too much,
 # except in the sweeps before PAIRED, which look for what there is
-STEP = 0.5  # how far a parabola moves towards the one that fits, once it is no bound
+PARABOLA_STEP = 0.5  # how far a parabola moves towards the one that fits, once it is no bound
 _SPREAD = 0.5  # of the first means
 _TREND = 0.25  # standard deviation of the scores' rise with the logarithm of how many others an item met
 _GROUP, _GROUPS = 32, 64  # items that are updated at once, where there are few; groups of them, where there are many
@@ -223,7 +228,7 @@ class Variational:
         bound, final = self.sweep < stages.bounded, self._users > 1 and self.sweep >= stages.own
         if final:
             self._learn_own_scores()
-        self._fit_parabolas(bound, 1.0 if bound else STEP)
+        self._fit_parabolas(bound, 1.0 if bound else PARABOLA_STEP)
         if not final:
             self._find_centres()
             self._pack()
@@ -327,7 +332,7 @@ class Variational:
         rows.sites.T[:] = rows.curvature, rows.slope, rows.variance  # another sweep writes them anew
         self._pack()
         item_moment, width = beliefs.item_moment.copy(), beliefs.item.shape[1]
-        given = rows, self._entries, beliefs, self._packed, self._expected(), MUTUAL, self.pairings.scale
+        given = rows, self._entries, beliefs, self._packed, self._centred_prior(), MUTUAL, self.pairings.scale
         for start in range(0, len(self._order), AT_ONCE):
             items = self._order[start : start + AT_ONCE]
             mean, moment = np.empty((len(items), width)), np.empty((len(items), width, width))
@@ -367,7 +372,7 @@ class Variational:
 
         Twice: given what is left of the scores, and given the scores, which is fast where the other is slow.
         """
-        rows, expected = self.rows, _TREND**-2
+        rows, prior_precision = self.rows, _TREND**-2
 
         def risen(part: Part) -> tuple[float, float]:
             at, rise = part.rows, self.rise(part.rows)
@@ -378,13 +383,13 @@ class Variational:
             return float(rise @ rest), float(rows.curvature[at] @ rise**2)
 
         slope, determined = (sum(side) for side in zip(*self._each(risen), strict=True))
-        self.trend = slope / (expected + determined)
+        self.trend = slope / (prior_precision + determined)
         precision, meetings = self.prior.item_precision[0], np.where(self._met, self.meetings, 0.0)
         scores = self.beliefs.item[:, 0]
         if self._item_centre is not None:
             scores = scores - self._item_centre[:, 0]
-        change = precision * float(meetings @ scores) - expected * self.trend
-        change /= precision * float(meetings @ meetings) + expected
+        change = precision * float(meetings @ scores) - prior_precision * self.trend
+        change /= precision * float(meetings @ meetings) + prior_precision
         self.trend += change
         self._move_scores(-change * meetings)
 
@@ -429,14 +434,14 @@ class Variational:
 
     def _update_users(self, mutual: float) -> None:
         """Update users, who do not depend on each other."""
-        given = self.rows, self.beliefs, self._packed, self._expected(), mutual
+        given = self.rows, self.beliefs, self._packed, self._centred_prior(), mutual
         self._each(lambda part: update_users(part.first, part.last, *given))
 
     def _update_items(self, mutual: float) -> None:
         """Update items in groups; those of a group see each other's old beliefs, so that threads may share them."""
         count = len(self._order)
         size = max(min(count // 16, _GROUP), count // _GROUPS, 1)
-        beliefs, expected = self.beliefs, self._expected()
+        beliefs, prior = self.beliefs, self._centred_prior()
         worth_sharing = size * len(self._entries.row) > _WORTH_SHARING * count
         for start in range(0, count, size):
             group = self._order[start : start + size]
@@ -444,7 +449,7 @@ class Variational:
             moment = np.empty((len(group), *beliefs.item_moment.shape[1:]))
             share, given = (
                 np.empty(len(group)),
-                (self.rows, self._entries, beliefs, self._packed, expected, mutual, 0.0),
+                (self.rows, self._entries, beliefs, self._packed, prior, mutual, 0.0),
             )
             if self._executor is None or not worth_sharing:
                 update_items(group, mean, moment, share, *given)
@@ -510,8 +515,8 @@ class Variational:
             centre[:, k:] = np.where(rival_held, 1.0, np.maximum(centre[:, k:], 0.0))
             self._item_centre = centre
 
-    def _expected(self) -> Expected:
-        return Expected(*self.prior, self._user_centre, self._item_centre)
+    def _centred_prior(self) -> CentredPrior:
+        return CentredPrior(*self.prior, self._user_centre, self._item_centre)
 
     def _expect_of_unseen(self) -> None:
         """Set the beliefs about users and items without comparisons to the prior."""

@@ -1,6 +1,20 @@
-"""Update steps: the best beliefs of a user, or of an item, given its comparisons and the beliefs about all others.
+r"""Update steps: the best beliefs of a user, or of an item, given its comparisons and the beliefs about all others.
 
-Every comparison enters by its parabola, so that each step solves a linear system.
+Every user's vector and every item's pair of vectors has a normal distribution of its own (mean-field variational
+Bayes). With :math:`a = \eta_i \tau_j - \eta_j \tau_i` and :math:`x = \xi_u \cdot a`, users and items being independent,
+
+- :math:`E[x] = \sum_h E\xi_{uh} (E\eta_{ih} E\tau_{jh} - E\eta_{jh} E\tau_{ih})`: the mean margins are those of a SAD
+  model, whose factors are the means;
+- :math:`E[x^2] = \sum_{hg} E[\xi_h \xi_g] E[a_h a_g]` needs the second moments only.
+
+Each comparison is replaced by a parabola in x that fits :math:`\log \sigma(x)` where x is believed to lie. Given the
+items, the best beliefs of a user then solve a linear system, and given the users and the other items those of an item.
+
+Beliefs that are independent of each other are too sure: a comparison of two items that nobody knows says little about
+either. So where covariances are concerned, what a comparison tells of one side counts less the less is known of the
+others (its *share*); means are right as they are.
+
+The bias is the first factor, with xi and tau held at 1.
 """
 
 from typing import Any
@@ -8,16 +22,17 @@ from typing import Any
 import numpy as np
 
 from sadrec._core.kernel import inlined, kernel
-from sadrec._core.linear import factorise, solve_lower, solve_upper
+from sadrec._core.linear import invert, solve
 from sadrec._core.moments import Beliefs
-from sadrec.training.variational.beliefs import Entries, Expected, Packed, Rows, pack_users
+from sadrec.training.variational.arrays import Entries, Packed, Rows, pack_users
+from sadrec.training.variational.priors import CentredPrior
 
 _PASSES = 10  # over the coordinates of an item's vectors, where tau would be below 0
 
 
 @kernel
 def update_users(
-    first: int, last: int, rows: Rows, beliefs: Beliefs, packed: Packed, prior: Expected, mutual: float
+    first: int, last: int, rows: Rows, beliefs: Beliefs, packed: Packed, prior: CentredPrior, mutual: float
 ) -> None:
     """Update the beliefs about users first, ..., last - 1, given their comparisons.
 
@@ -51,7 +66,7 @@ def update_users(
                 along += of_row * direction[h]
                 p += h + 1
             whole += curvature
-            shared += curvature * share_of(mutual * curvature, variance, along)
+            shared += curvature * share_of_precision(mutual * curvature, variance, along)
         p = 0
         for h in range(k):
             for g in range(h + 1):
@@ -74,7 +89,7 @@ def update_items(
     entries: Entries,
     beliefs: Beliefs,
     packed: Packed,
-    prior: Expected,
+    prior: CentredPrior,
     mutual: float,
     scale: float,
 ) -> None:
@@ -88,7 +103,7 @@ def update_items(
     precision, factor, covariance = np.empty((2 * k, 2 * k)), np.empty((2 * k, 2 * k)), np.empty((2 * k, 2 * k))
     linear, total, unknown, by_user = np.empty(2 * k), np.empty((4, size)), np.empty((4, size)), np.empty(k)
     seen, along = np.empty(size), np.empty(size)
-    expected = np.concatenate((prior.item_precision, prior.rival_precision))
+    prior_precision = np.concatenate((prior.item_precision, prior.rival_precision))
     for at in range(items.shape[0]):
         i = items[at]
         for h in range(k):
@@ -121,7 +136,7 @@ def update_items(
                 for h in range(k):
                     by_user[h] += slope * user[h]
                 whole += curvature
-                of_pair += curvature * share_of(mutual * curvature, variance, spread)
+                of_pair += curvature * share_of_precision(mutual * curvature, variance, spread)
                 e += 1
             shared += of_pair / (1.0 + scale * of_pair)
             other = packed.item[o]
@@ -140,11 +155,11 @@ def update_items(
                 precision[k + h, k + g] = precision[k + g, k + h] = total[3, p]
                 p += 1
         for h in range(2 * k):
-            precision[h, h] += expected[h]
+            precision[h, h] += prior_precision[h]
         solve(precision, linear, factor, mean[at])
         keep_rivals_positive(precision, linear, mean[at])
         share[at] = shared / whole
-        widen(precision, expected, share[at], factor, covariance, mean[at], moment[at])
+        widen(precision, prior_precision, share[at], factor, covariance, mean[at], moment[at])
 
 
 @kernel
@@ -176,7 +191,7 @@ def centre_of(centre: Any, row: int, h: int, common: float) -> Any:
 
 
 @inlined
-def share_of(noise: float, variance: float, own: float) -> float:
+def share_of_precision(noise: float, variance: float, own: float) -> float:
     """Return the share of a comparison's precision that one side gets, given the uncertainty of the other two.
 
     ``variance`` is that of the margin, ``own`` what of it is the side's.
@@ -185,50 +200,16 @@ def share_of(noise: float, variance: float, own: float) -> float:
 
 
 @kernel
-def widen(precision: Any, prior: Any, share: float, factor: Any, covariance: Any, mean: Any, moment: Any) -> None:
+def widen(
+    precision: Any, prior_precision: Any, share: float, factor: Any, covariance: Any, mean: Any, moment: Any
+) -> None:
     """Write the second moment for a share of the data's precision, with the mean unchanged."""
     n = mean.shape[0]
     for p in range(n):
         for q in range(n):
             precision[p, q] *= share
-        precision[p, p] += (1.0 - share) * prior[p]
+        precision[p, p] += (1.0 - share) * prior_precision[p]
     invert(precision, factor, covariance)
     for p in range(n):
         for q in range(n):
             moment[p, q] = covariance[p, q] + mean[p] * mean[q]
-
-
-@kernel
-def solve(matrix: Any, right: Any, factor: Any, solution: Any) -> None:
-    """Write the solution of a positive definite system."""
-    n = right.shape[0]
-    factor[:], solution[:] = matrix, right
-    factorise(factor, n)
-    solve_lower(factor, solution, n)
-    solve_upper(factor, solution, n)
-
-
-@kernel
-def invert(matrix: Any, factor: Any, inverse: Any) -> None:
-    """Write the inverse of a positive definite matrix (its lower triangle is read)."""
-    n = matrix.shape[0]
-    factor[:] = matrix
-    factorise(factor, n)
-    # The rows of the inverse of the factor take its place.
-    for p in range(n):
-        diagonal = 1.0 / factor[p, p]
-        for q in range(p):
-            total = 0.0
-            for r in range(q, p):
-                total -= factor[p, r] * inverse[r, q]
-            inverse[p, q] = total * diagonal
-        inverse[p, p] = diagonal
-    for p in range(n):
-        for q in range(p + 1):
-            total = 0.0
-            for r in range(p, n):
-                total += inverse[r, p] * inverse[r, q]
-            factor[p, q] = total
-    for p in range(n):
-        for q in range(p + 1):
-            inverse[p, q] = inverse[q, p] = factor[p, q]

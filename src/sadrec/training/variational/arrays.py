@@ -1,21 +1,4 @@
-r"""Beliefs about all parameters, and the stages that fit them to comparisons.
-
-Every user's vector and every item's pair of vectors has a normal distribution of its own (mean-field variational
-Bayes). With :math:`a = \eta_i \tau_j - \eta_j \tau_i` and :math:`x = \xi_u \cdot a`, users and items being independent,
-
-- :math:`E[x] = \sum_h E\xi_{uh} (E\eta_{ih} E\tau_{jh} - E\eta_{jh} E\tau_{ih})`: the mean margins are those of a SAD
-  model, whose factors are the means;
-- :math:`E[x^2] = \sum_{hg} E[\xi_h \xi_g] E[a_h a_g]` needs the second moments only.
-
-Each comparison is replaced by a parabola in x that fits :math:`\log \sigma(x)` where x is believed to lie. Given the
-items, the best beliefs of a user then solve a linear system, and given the users and the other items those of an item.
-
-Beliefs that are independent of each other are too sure: a comparison of two items that nobody knows says little about
-either. So where covariances are concerned, what a comparison tells of one side counts less the less is known of the
-others (its *share*); means are right as they are.
-
-The bias is the first factor, with xi and tau held at 1.
-"""
+"""The arrays of the variational solver: counted comparisons, packed moments, and the kernel that computes margins."""
 
 from typing import Any, NamedTuple
 
@@ -82,26 +65,6 @@ class Packed(NamedTuple):
         row, column = np.tril_indices(k)
         user, item = (users, len(row)), (items, 4, len(row))
         return Packed(np.where(row == column, 1.0, 2.0), *map(np.empty, (user, user, item, item)))
-
-
-class Prior(NamedTuple):
-    """The prior, factor by factor: eta around 0, tau around 1, xi around its mean."""
-
-    user_mean: Doubles
-    user_precision: Doubles
-    item_precision: Doubles
-    rival_precision: Doubles
-
-
-class Expected(NamedTuple):
-    """A prior with the predictions of features for every user and item, if any."""
-
-    user_mean: Doubles
-    user_precision: Doubles
-    item_precision: Doubles
-    rival_precision: Doubles
-    user_centre: Doubles | None  # (users, k); None: the mean of all
-    item_centre: Doubles | None  # (items, 2 k): of eta and tau; None: 0 and 1
 
 
 @kernel

@@ -1,10 +1,10 @@
-"""Parabolas in place of the log likelihood of comparisons: the bound of the first sweeps, and the fit of all others."""
+"""Parabolas in place of the log likelihood of comparisons: its bound in the first sweeps, later the best fit."""
 
 from math import exp, log1p, pi, sqrt, tanh
 from typing import Any
 
 from sadrec._core.kernel import kernel
-from sadrec.training.variational.beliefs import Rows
+from sadrec.training.variational.arrays import Rows
 
 _FLATTEST = 1e-5
 

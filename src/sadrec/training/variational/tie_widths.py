@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from sadrec._core.types import Doubles
-from sadrec.training.variational.scales import learnt_variance
+from sadrec.training.variational.priors import learnt_variance
 
 _ROUNDS = 6  # in which the variances of widths are learnt
 _STEPS = 50  # of L-BFGS in each
