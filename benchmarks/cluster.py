@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from benchmarks.training import interactions
+from benchmarks.contenders import interactions
 from campaigns import _namespace
 from sadrec import SAD
 

@@ -23,11 +23,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
 
+from contenders import implicit_model, interactions
 from peak import grown, measure_from
 from sadrec.ranking import Parameters
 from sadrec.ranking.belief import Point
@@ -39,25 +42,6 @@ from sadrec.ranking.parameters import item_vectors, user_vectors
 from sadrec.ranking.top_n import recommend
 from sadrec.ranking.tournament import tournament
 from turns import best
-
-USERS, ITEMS, COUNT = 6_040, 3_706, 1_000_209
-
-
-def interactions():
-    """Return what was seen, a CSR matrix: MovieLens 1M where it is at hand, else one of its size."""
-    folder = os.environ.get("SADREC_DATA")
-    path = Path(folder or ".") / "movielens-1m" / "ratings.parquet"
-    if folder and path.is_file():
-        from sadrec import Interactions
-
-        return Interactions.read(path).matrix
-    rng = np.random.default_rng(0)
-    user = rng.choice(USERS, size=2 * COUNT, p=rng.dirichlet(np.ones(USERS)))
-    item = (ITEMS * rng.random(2 * COUNT) ** 2.5).astype(np.int64)
-    keys = rng.permutation(np.unique(user * ITEMS + item))[:COUNT]
-    matrix = sp.csr_matrix((np.ones(len(keys), np.float32), (keys // ITEMS, keys % ITEMS)), shape=(USERS, ITEMS))
-    matrix.sort_indices()
-    return matrix
 
 
 def random_parameters(users, items, factors):
@@ -85,10 +69,9 @@ def numpy_top(queries, vectors, seen, N, rows=2048):
 def implicit_top(queries, vectors):
     """Return a function that answers with implicit, or None where it is not installed."""
     try:
-        from implicit.cpu.als import AlternatingLeastSquares
+        model = implicit_model("ALS", factors=queries.shape[1])
     except ImportError:
         return None
-    model = AlternatingLeastSquares(factors=queries.shape[1])
     model.user_factors, model.item_factors = queries, vectors
     users = np.arange(len(queries))
     return lambda seen, N: model.recommend(users, seen, N=N)[0]
@@ -101,7 +84,7 @@ def bench_top_n(factors, turns, N=10):
     queries, vectors = user_vectors(parameters), item_vectors(parameters)
     other = implicit_top(queries, vectors)
     contenders = {
-        "sadrec": lambda: recommend(parameters, None, N, liked=seen)[0],
+        "sadrec": lambda: recommend(Point(parameters), None, N, liked=seen)[0],
         "numpy": lambda: numpy_top(queries, vectors, seen, N),
     }
     if other is not None:
@@ -115,16 +98,15 @@ def bench_top_n(factors, turns, N=10):
     return {"factors": factors, "N": N, "users_per_second": rates, "same_as_numpy": float(same)}
 
 
-def bench_methods(factors, users=100):
+def bench_methods(factors, turns, users=100):
     """Print and return users a second for each method of the second stage."""
     seen = interactions()[:users]
     parameters = random_parameters(users, seen.shape[1], factors)
-    rates = {}
-    for method in ("margin", "wins", "liked", "markov", "nash"):
-        recommend(parameters, [0], 10, method=method, liked=seen[:1])
-        start = time.perf_counter()
-        recommend(parameters, None, 10, method=method, liked=seen)
-        rates[method] = users / (time.perf_counter() - start)
+    methods = ("margin", "wins", "liked", "markov", "nash")
+    contenders = {
+        method: partial(recommend, Point(parameters), None, 10, method=method, liked=seen) for method in methods
+    }
+    rates = {method: users / seconds for method, seconds in best(contenders, turns).items()}
     print(f"an exact tournament among the best 200, {factors} factors, users a second:")
     for method, rate in rates.items():
         print(f"  {method:10s} {rate:10,.0f}")
@@ -136,10 +118,10 @@ def bench_questions(factors, turns):
     seen = interactions()
     parameters = random_parameters(*seen.shape, factors)
     liked = [seen[user].indices for user in range(0, 60, 4)]
-    favourites, _ = recommend(parameters, np.arange(0, 60, 4), 50, liked=seen[np.arange(0, 60, 4)])
+    favourites, _ = recommend(Point(parameters), np.arange(0, 60, 4), 50, liked=seen[np.arange(0, 60, 4)])
     questions = {
         "fold_in": lambda n: fold_in(parameters, liked[n]),
-        "recommend one": lambda n: recommend(parameters, [n], 10, liked=seen[[n]]),
+        "recommend one": lambda n: recommend(Point(parameters), [n], 10, liked=seen[[n]]),
         "cycles among 50": lambda n: cycles(tournament(parameters, 4 * n, favourites[n])),
         "explain": lambda n: explain(parameters, 4 * n, int(favourites[n, 0]), int(favourites[n, 1]), liked=liked[n]),
         "intransitivity of all": lambda n: intransitivity(parameters),
@@ -195,9 +177,9 @@ def bench_refit(factors, count=200):
 def bench_memory(users, factors=64):
     """Return the memory that recommending to that many users adds to what holds the question and the answer, in MB."""
     parameters = random_parameters(users, 20_000, factors)
-    recommend(Parameters(parameters.user_factors[:600], parameters.item_factors, parameters.rival_factors), None, 10)
+    recommend(Point(replace(parameters, user_factors=parameters.user_factors[:600])), None, 10)
     before = measure_from()
-    items, scores = recommend(parameters, None, 10)
+    items, scores = recommend(Point(parameters), None, 10)
     return (grown(before) - items.nbytes - scores.nbytes) / 2**20
 
 
@@ -298,7 +280,7 @@ def main():
     if "top" in wanted:
         report["top"] = [bench_top_n(factors, options.turns) for factors in options.factors]
     if "methods" in wanted:
-        report["methods"] = [bench_methods(factors) for factors in options.factors]
+        report["methods"] = [bench_methods(factors, 3) for factors in options.factors]
     if "questions" in wanted:
         report["questions"] = [bench_questions(factors, 3) for factors in options.factors]
     if "memory" in wanted:

@@ -33,6 +33,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from contenders import fit_implicit, implicit_model  # noqa: E402
 from peak import grown, measure_from  # noqa: E402
 from sadrec import BPR, SAD, Interactions  # noqa: E402
 from sadrec.evaluation import EASE, evaluate_top_n  # noqa: E402
@@ -123,18 +124,14 @@ def implicit(kind, settings, train, look, threads, epochs=None):
     from threadpoolctl import threadpool_limits
 
     settings = {**settings, **({} if epochs is None else {"iterations": epochs})}
-    with threadpool_limits(1, "blas"):  # implicit has threads of its own
-        model = kind(**settings, num_threads=threads, random_state=0)
-    matrix = train.matrix.astype(np.float32)  # a copy: implicit wants arrays it may write to
-    matrix.data[:] = 1
+    model = implicit_model(kind, **settings, num_threads=threads)
     clock = Clock(look, settings["iterations"])
 
     def after(epoch, *_):
         with threadpool_limits(threads, "blas"):
             clock.after(epoch + 1, Scores(model, train))
 
-    with threadpool_limits(1, "blas"):
-        model.fit(matrix, show_progress=False, callback=after)
+    fit_implicit(model, train.matrix, after)
     return clock.curve
 
 
@@ -152,11 +149,7 @@ def fitted(contender, settings, train, look, threads, epochs=None):
         return ours(OURS[contender], settings, train, look, threads, epochs)
     if contender == "EASE":
         return ease(settings, train, look, threads, epochs)
-    from implicit.cpu.als import AlternatingLeastSquares
-    from implicit.cpu.bpr import BayesianPersonalizedRanking
-
-    kind = {"ALS": AlternatingLeastSquares, "BPR (implicit)": BayesianPersonalizedRanking}[contender]
-    return implicit(kind, settings, train, look, threads, epochs)
+    return implicit(contender.removesuffix(" (implicit)"), settings, train, look, threads, epochs)
 
 
 def most_popular(train, count):

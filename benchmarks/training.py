@@ -24,33 +24,15 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from sadrec import BPR, SAD, Interactions
+from contenders import SIZES, fit_implicit, implicit_model, interactions
+from sadrec import BPR, SAD
 from sadrec._core.kernel import kernel
 from sadrec._core.random import stream_key
 from sadrec.training.defaults import default_blocks
 from sadrec.training.sgd import schedule
 from sadrec.training.sgd.factors import initial_factors
 from sadrec.training.sgd.negatives import AHEAD, claimed_cells, deal, draw, fetch, room_for_triples
-
-SIZES = {"movielens-1m": (6_040, 3_706, 1_000_209), "synthetic-20m": (138_493, 26_744, 20_000_000)}
-
-
-def interactions(name):
-    """Return a CSR matrix: MovieLens where it is at hand, else one of the same size with skewed popularity."""
-    folder = os.environ.get("SADREC_DATA")
-    if name == "movielens-1m" and folder:
-        return Interactions.read(Path(folder) / name / "ratings.parquet").matrix
-    users, items, count = SIZES[name]
-    rng = np.random.default_rng(0)
-    active = rng.lognormal(0.0, 1.2, users)
-    user = rng.choice(users, size=int(count * 1.35), p=active / active.sum()).astype(np.int64)
-    item = np.minimum((items * rng.random(len(user)) ** 2.5).astype(np.int64), items - 1)
-    keys = rng.permutation(np.unique(user * items + item))[:count]
-    matrix = sp.csr_matrix(
-        (np.ones(len(keys), np.float32), (keys // items, keys % items)), shape=(users, items), dtype=np.float32
-    )
-    matrix.sort_indices()
-    return matrix
+from turns import best_rate
 
 
 @kernel
@@ -142,22 +124,17 @@ class Implicit:
     """Epochs of implicit's BPR, which skips draws that are not negative."""
 
     def __init__(self, matrix, k, threads, epochs):
-        from implicit.cpu.bpr import BayesianPersonalizedRanking
-
-        self.matrix = matrix.copy()  # implicit wants arrays it may write to
-        self.model = lambda: BayesianPersonalizedRanking(
-            factors=k, iterations=epochs, num_threads=threads, verify_negative_samples=True, random_state=0
-        )
+        self.matrix = matrix
+        self.settings = {"factors": k, "iterations": epochs, "num_threads": threads, "verify_negative_samples": True}
 
     def turn(self):
         """Return updates and seconds of the faster epoch."""
         epochs = []
-        total = self.matrix.nnz
 
         def note(epoch, seconds, correct, skipped):
-            epochs.append((total - skipped, seconds))
+            epochs.append((self.matrix.nnz - skipped, seconds))
 
-        self.model().fit(self.matrix, show_progress=False, callback=note)
+        fit_implicit(implicit_model("BPR", **self.settings), self.matrix, note)
         return faster(epochs)
 
 
@@ -219,15 +196,11 @@ def speed(name, ranks, threads_list, repeats):
                 "streaming limit": Stream(matrix, k, threads, epochs),
                 **{baseline: make(matrix, k, threads, epochs) for baseline, make in baselines().items()},
             }
-            best = dict.fromkeys(contenders, 0.0)
-            for _ in range(repeats):
-                for label, contender in contenders.items():
-                    updates, seconds = contender.turn()
-                    best[label] = max(best[label], updates / seconds / 1e6)
             rows += [
-                {"data": name, "k": k, "threads": threads, "model": label, "rate": rate} for label, rate in best.items()
+                {"data": name, "k": k, "threads": threads, "model": label, "rate": rate / 1e6}
+                for label, rate in best_rate(contenders, repeats).items()
             ]
-            print_speed(rows[-len(best) :])
+            print_speed(rows[-len(contenders) :])
     return rows
 
 
@@ -265,12 +238,8 @@ def linearity(repeats):
     thinned = sp.csr_matrix((whole.data[kept], whole.nonzero()[1][kept], np.append(0, np.cumsum(kept))[whole.indptr]))
     parts = {"all": whole, "twice the people": whole[: whole.shape[0] // 2], "the same people": thinned}
     contenders = {name: Ours(SAD, matrix, 64, 2, 3) for name, matrix in parts.items()}
-    best = {}
-    for _ in range(repeats):
-        for name, contender in contenders.items():
-            best[name] = faster([best.get(name, (0, 1)), contender.turn()])
-    pace = {name: seconds / updates for name, (updates, seconds) in best.items()}
-    results = {name: 2 * pace["all"] / pace[name] for name in parts if name != "all"}
+    rate = best_rate(contenders, repeats)
+    results = {name: 2 * rate[name] / rate["all"] for name in parts if name != "all"}
     for name, ratio in results.items():
         print(f"\ntwice the interactions, of {name}, take {ratio:.2f} times as long")
     return results
@@ -281,7 +250,7 @@ import json, sys
 import numpy as np
 sys.path.insert(0, sys.argv[1])
 from peak import grown, measure_from
-from training import interactions
+from contenders import interactions
 from sadrec import SAD, Interactions
 SAD(factors=int(sys.argv[3]), iterations=1).fit(np.eye(50), show_progress=False)
 data = Interactions.from_csr(interactions(sys.argv[2]))

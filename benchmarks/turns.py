@@ -2,6 +2,14 @@
 
 import time
 from collections.abc import Callable, Mapping
+from typing import Protocol
+
+
+class Turn(Protocol):
+    """A contender that clocks itself."""
+
+    def turn(self) -> tuple[float, float]:
+        """Return updates and seconds."""
 
 
 def take_turns(
@@ -22,3 +30,13 @@ def take_turns(
 def best(contenders: Mapping[str, Callable[[], object]], turns: int, warm_up: bool = True) -> dict[str, float]:
     """Return the seconds of each contender in its best turn."""
     return {name: min(seconds) for name, seconds in take_turns(contenders, turns, warm_up).items()}
+
+
+def best_rate(contenders: Mapping[str, Turn], turns: int) -> dict[str, float]:
+    """Return the updates a second of each contender in its best turn, which it clocks itself."""
+    rates = dict.fromkeys(contenders, 0.0)
+    for _ in range(turns):
+        for name, contender in contenders.items():
+            updates, seconds = contender.turn()
+            rates[name] = max(rates[name], updates / seconds)
+    return rates
