@@ -12,7 +12,7 @@ from sadrec._core.record import locked
 from sadrec.data import simulate
 from sadrec.models import CheckpointError
 from sadrec.posterior import GibbsSAD, sampling
-from sadrec.training.loop import checkpoints_in
+from sadrec.training.checkpoint import checkpoints_in
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,8 @@ import pytest
 
 from sadrec._core.files import fingerprint
 from sadrec._core.record import CheckpointError
-from sadrec.training.loop import Checkpoints, DivergedError, checkpoints_in
+from sadrec.training.checkpoint import LocalCheckpoints, checkpoints_in
+from sadrec.training.loop import DivergedError
 from sadrec.training.loop import run as run_step
 from sadrec.training.sgd.factors import initial_factors
 from sadrec.training.sgd.given import Pairs
@@ -52,7 +53,7 @@ def run(work, validation=None, **options):
 def loaded(folder, like):
     """Return factors and epoch of the newest checkpoint that suits a trainer, or None."""
     step = Trainer(like.factors.copy(), like.settings)
-    checkpoints = Checkpoints(folder, {})
+    checkpoints = LocalCheckpoints(folder, {})
     return checkpoints.newest(lambda values, arrays: (step.load(values, arrays), (step.factors, step.done))[1])
 
 
@@ -105,9 +106,9 @@ def test_a_run_that_was_killed_around_its_best_epoch_resumes_with_the_same_bits(
 
         options = {"validation": held, "patience": patience}
         with pytest.raises(Killed):
-            run(trainer(**HASTY), after_epoch=kill, checkpoints=Checkpoints(folder, {}), **options)
+            run(trainer(**HASTY), after_epoch=kill, checkpoints=LocalCheckpoints(folder, {}), **options)
         again = trainer(**HASTY)
-        assert run(again, checkpoints=Checkpoints(folder, {}), **options) == history
+        assert run(again, checkpoints=LocalCheckpoints(folder, {}), **options) == history
         assert bits(again) == bits(whole)
 
 
@@ -150,12 +151,12 @@ def test_ctrl_c_leaves_the_last_whole_epoch_and_a_checkpoint(tmp_path, monkeypat
         return original(between)
 
     monkeypatch.setattr(work, "train_epoch", interrupted)
-    checkpoints = Checkpoints(tmp_path, {"data": "x"}, seconds=1000)
+    checkpoints = LocalCheckpoints(tmp_path, {"data": "x"}, seconds=1000)
     with pytest.raises(KeyboardInterrupt):
         run(work, after_epoch=stop, checkpoints=checkpoints)
     np.testing.assert_array_equal(work.factors.users, copies[-1].users)
     again = trainer()
-    run(again, checkpoints=Checkpoints(tmp_path, {"data": "x"}))
+    run(again, checkpoints=LocalCheckpoints(tmp_path, {"data": "x"}))
     assert bits(again) == bits(whole)
 
 
@@ -177,9 +178,9 @@ def test_a_resumed_run_ends_with_the_same_bits_and_history(tmp_path, adaptive, s
             raise Killed
 
     with pytest.raises(Killed):
-        run(first, validation=held, after_epoch=kill, checkpoints=Checkpoints(tmp_path, {}))
+        run(first, validation=held, after_epoch=kill, checkpoints=LocalCheckpoints(tmp_path, {}))
     second = trainer(adaptive=adaptive, iterations=24 if adaptive else 12)
-    resumed = run(second, validation=held, checkpoints=Checkpoints(tmp_path, {}))
+    resumed = run(second, validation=held, checkpoints=LocalCheckpoints(tmp_path, {}))
     assert bits(second) == bits(whole)
     assert [f["validation_log_likelihood"] for f in resumed] == [f["validation_log_likelihood"] for f in history]
 
@@ -192,20 +193,20 @@ LAST_TWO = ["epoch-000007.checkpoint", "epoch-000008.checkpoint"]
 
 
 def test_only_the_last_two_checkpoints_are_kept(tmp_path):
-    run(trainer(), checkpoints=Checkpoints(tmp_path, {}))
+    run(trainer(), checkpoints=LocalCheckpoints(tmp_path, {}))
     assert names_in(tmp_path) == LAST_TWO
 
 
 def test_what_a_kill_left_half_written_is_cleared_away(tmp_path):
     half = tmp_path / ".epoch-000003.checkpoint.elsewhere-1-ab.part"
     half.write_bytes(b"half")
-    run(trainer(), checkpoints=Checkpoints(tmp_path, {}))
+    run(trainer(), checkpoints=LocalCheckpoints(tmp_path, {}))
     assert names_in(tmp_path) == LAST_TWO
 
 
 def test_a_damaged_checkpoint_is_passed_over_for_the_one_before(tmp_path, caplog):
     work = trainer()
-    run(work, checkpoints=Checkpoints(tmp_path, {}))
+    run(work, checkpoints=LocalCheckpoints(tmp_path, {}))
     newest = checkpoints_in(tmp_path)[0]
     newest.write_bytes(newest.read_bytes()[:200])
     assert loaded(tmp_path, work)[1] == 7
@@ -254,13 +255,13 @@ def stated(**changed):
 def test_a_well_formed_checkpoint_with_wrong_content_is_passed_over(tmp_path, caplog, change, message):
     whole, work = trainer(), trainer()
     run(whole)
-    checkpoints = Checkpoints(tmp_path, {})
+    checkpoints = LocalCheckpoints(tmp_path, {})
     run(work, checkpoints=checkpoints, after_epoch=lambda epoch, figures: epoch == 5)
     values, arrays = checkpoints.newest(lambda values, arrays: (values, dict(arrays)))
     checkpoints.write(5, *change({**values, "stopped": False}, arrays))
     again = trainer()
     with caplog.at_level(logging.INFO):
-        run(again, checkpoints=Checkpoints(tmp_path, {}))
+        run(again, checkpoints=LocalCheckpoints(tmp_path, {}))
     assert message in caplog.text and "resumed after epoch 4" in caplog.text
     assert bits(again) == bits(whole)
 
@@ -268,28 +269,28 @@ def test_a_well_formed_checkpoint_with_wrong_content_is_passed_over(tmp_path, ca
 def test_a_run_whose_checkpoints_are_all_wrong_starts_where_it_would_without_them(tmp_path):
     whole = trainer()
     run(whole)
-    checkpoints = Checkpoints(tmp_path, {})
+    checkpoints = LocalCheckpoints(tmp_path, {})
     run(trainer(), checkpoints=checkpoints, after_epoch=lambda epoch, figures: epoch == 1, validation=pairs(7, 60))
     values, arrays = checkpoints.newest(lambda values, arrays: (values, dict(arrays)))
     checkpoints.write(1, {**values, "stopped": False}, {**arrays, "items": arrays["items"][:3]})
     again = trainer()
-    run(again, checkpoints=Checkpoints(tmp_path, {}))
+    run(again, checkpoints=LocalCheckpoints(tmp_path, {}))
     assert bits(again) == bits(whole)
 
 
 def test_a_checkpoint_of_another_run_is_refused(tmp_path):
-    run(trainer(), checkpoints=Checkpoints(tmp_path, {"data": "a", "settings": 1}))
+    run(trainer(), checkpoints=LocalCheckpoints(tmp_path, {"data": "a", "settings": 1}))
     with pytest.raises(CheckpointError, match=r"belongs to another run \(data was 'a' and is 'b'\).*another folder"):
-        run(trainer(), checkpoints=Checkpoints(tmp_path, {"data": "b", "settings": 1}))
+        run(trainer(), checkpoints=LocalCheckpoints(tmp_path, {"data": "b", "settings": 1}))
 
 
 def test_a_folder_in_use_is_refused(tmp_path):
     def meanwhile(epoch, figures):
         with pytest.raises(CheckpointError, match="in use by another process"):
-            run(trainer(), checkpoints=Checkpoints(tmp_path, {}))
+            run(trainer(), checkpoints=LocalCheckpoints(tmp_path, {}))
         return True
 
-    assert len(run(trainer(), after_epoch=meanwhile, checkpoints=Checkpoints(tmp_path, {}))) == 1
+    assert len(run(trainer(), after_epoch=meanwhile, checkpoints=LocalCheckpoints(tmp_path, {}))) == 1
 
 
 class Interrupted:
@@ -325,7 +326,7 @@ def test_an_interrupt_while_the_snapshot_is_written_leaves_whole_epochs_everywhe
         patch.setattr(tempfile, "TemporaryFile", lambda **options: Interrupted(make(**options), left))
         work, history = trainer(), []
         with pytest.raises(KeyboardInterrupt):
-            run(work, checkpoints=Checkpoints(tmp_path, {}, seconds=1000), history=history)
+            run(work, checkpoints=LocalCheckpoints(tmp_path, {}, seconds=1000), history=history)
     done = (at - 1) // 3 - 1  # three arrays for each snapshot, the first of them before training
     assert work.done == len(history) == done
     if done:
@@ -335,7 +336,7 @@ def test_an_interrupt_while_the_snapshot_is_written_leaves_whole_epochs_everywhe
     else:
         assert not checkpoints_in(tmp_path)
     again = trainer()
-    run(again, checkpoints=Checkpoints(tmp_path, {}))
+    run(again, checkpoints=LocalCheckpoints(tmp_path, {}))
     assert bits(again) == bits(whole)
 
 
@@ -363,7 +364,7 @@ def test_ctrl_c_waits_for_a_safe_point(tmp_path):
             time.sleep(0.002)
 
         with pytest.raises(KeyboardInterrupt):
-            run(work, after_epoch=slow, checkpoints=Checkpoints(folder, {}, seconds=1000))
+            run(work, after_epoch=slow, checkpoints=LocalCheckpoints(folder, {}, seconds=1000))
         timer.join()
         factors, epoch = loaded(folder, work)
         saved = factors.users.tobytes() + factors.items.tobytes() + factors.bias.tobytes()
@@ -402,8 +403,8 @@ def test_ctrl_c_again_and_again_while_threads_are_at_work_saves_whole_epochs_onl
         work = trainer()
         work._threads = 2
         with pytest.raises(KeyboardInterrupt):
-            run(work, checkpoints=Checkpoints(tmp_path, {}, seconds=1000))
+            run(work, checkpoints=LocalCheckpoints(tmp_path, {}, seconds=1000))
     time.sleep(0.4)
     again = trainer()
-    run(again, checkpoints=Checkpoints(tmp_path, {}))
+    run(again, checkpoints=LocalCheckpoints(tmp_path, {}))
     assert bits(again) == bits(whole)

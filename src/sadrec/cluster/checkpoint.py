@@ -67,7 +67,7 @@ class Saved:
     checksums: list[str]
 
 
-class Shards:
+class ClusterCheckpoints:
     """A folder with the checkpoints of one fit: the last two. One of another ``identity`` is refused."""
 
     def __init__(self, folder: str, identity: Mapping[str, Any], seconds: float = 0.0):

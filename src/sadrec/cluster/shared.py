@@ -10,7 +10,7 @@ import numpy as np
 
 from sadrec._core.files import Pieces, fingerprint
 from sadrec.cluster.actors import FIRST_SECONDS, Actors, ray, repeated
-from sadrec.cluster.checkpoint import Shards
+from sadrec.cluster.checkpoint import ClusterCheckpoints
 from sadrec.cluster.partition import Partitioned, partition
 from sadrec.cluster.run import Epochs
 from sadrec.cluster.scheduler import Workers
@@ -171,9 +171,9 @@ class SharedData:
 
     # -- training -----------------------------------------------------------------------------------------------------
 
-    def checkpoints(self, folder: str | Path, identity: Mapping[str, Any], seconds: float) -> Shards:
+    def checkpoints(self, folder: str | Path, identity: Mapping[str, Any], seconds: float) -> ClusterCheckpoints:
         """Return the checkpoints of a fit in a folder that all nodes reach."""
-        return Shards(str(folder), identity, seconds)
+        return ClusterCheckpoints(str(folder), identity, seconds)
 
     def step(self, settings: Settings, folder: str | Path | None, keep: Keep) -> Epochs:
         """Return the step that trains on the workers, with checkpoints in a folder; ``keep`` makes a state of it."""

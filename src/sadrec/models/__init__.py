@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from sadrec.models.files import load_model, pack_ids, pack_seen, refusing, unpack_ids, unpack_seen
     from sadrec.models.newcomers import known_features, with_rows
     from sadrec.models.sad import BPR, SAD
-    from sadrec.training.loop import DivergedError, checkpoints_in
+    from sadrec.training.checkpoint import checkpoints_in
+    from sadrec.training.loop import DivergedError
     from sadrec.training.settings import TrainingSettings
 
 __all__ = ["BPR", "SAD", "CheckpointError", "DivergedError", "ModelFileError", "NotFittedError"]

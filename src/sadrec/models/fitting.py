@@ -22,10 +22,11 @@ from sadrec.models.variational import ModelSweeps
 from sadrec.ranking import Parameters
 from sadrec.ranking.belief import Point
 from sadrec.ranking.results import Results
+from sadrec.training.checkpoint import Checkpoints, LocalCheckpoints
 from sadrec.training.dataset import TrainingData, check_size, training_data
 from sadrec.training.engine import Engine, Learnt, refuse_elsewhere, refuse_features
 from sadrec.training.features import Prepared, prepare
-from sadrec.training.loop import CheckpointFolder, Checkpoints, Figures, Step, run
+from sadrec.training.loop import Figures, Step, run
 from sadrec.training.resolve import Described, as_before, resolve
 from sadrec.training.settings import Settings
 from sadrec.training.sgd.factors import Factors, initial_factors
@@ -163,7 +164,7 @@ def _run(
     model: "SAD",
     step: Step,
     options: Options,
-    checkpoints: CheckpointFolder | None,
+    checkpoints: Checkpoints | None,
     history: list[Figures],
     learnt: Callable[[], State] | None = None,
 ) -> None:
@@ -295,7 +296,7 @@ def _checkpoints(
     held_out: Any,
     options: Options,
     features: Prepared | None,
-) -> Checkpoints | None:
+) -> LocalCheckpoints | None:
     """Return the folder of checkpoints, with the identity of the fit."""
     if options.checkpoint is None:
         return None
@@ -309,7 +310,7 @@ def _checkpoints(
     }
     if features is not None:
         identity["features"] = fingerprint(*features.arrays())
-    return Checkpoints(options.checkpoint, identity, options.checkpoint_seconds)
+    return LocalCheckpoints(options.checkpoint, identity, options.checkpoint_seconds)
 
 
 def _results(data: TrainingData, before: State | None) -> Results | None:

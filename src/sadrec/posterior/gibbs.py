@@ -29,7 +29,8 @@ from sadrec.posterior.triples import as_pairs, as_triples
 from sadrec.ranking import Parameters
 from sadrec.ranking.belief import Point
 from sadrec.ranking.results import Results
-from sadrec.training.loop import Checkpoints, run
+from sadrec.training.checkpoint import LocalCheckpoints
+from sadrec.training.loop import run
 from sadrec.training.sgd.given import Pairs
 from sadrec.training.variational.counts import count
 
@@ -126,7 +127,7 @@ class GibbsSAD(SamplerSettings, SAD):  # type: ignore[misc]  # settings of its o
         if checkpoint is not None:
             identity = {name: value for name, value in settings.as_dict().items() if name != "draws"}
             identity["data"] = fingerprint(data.users, data.items, *triples.by_user[1:])
-            checkpoints = Checkpoints(checkpoint, identity, checkpoint_seconds)
+            checkpoints = LocalCheckpoints(checkpoint, identity, checkpoint_seconds)
         step, interrupted = Sampling(triples, settings, threads), None
         try:
             run(step, checkpoints=checkpoints, show_progress=show_progress, title="sampling")

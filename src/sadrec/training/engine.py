@@ -9,7 +9,8 @@ from sadrec._core.types import Floats, Positions
 from sadrec.data import Comparisons
 from sadrec.data.ids import IdArray
 from sadrec.data.parquet import ParquetFiles
-from sadrec.training.loop import CheckpointFolder, Figures, Step, diverged
+from sadrec.training.checkpoint import Checkpoints
+from sadrec.training.loop import Figures, Step, diverged
 from sadrec.training.resolve import Described
 from sadrec.training.settings import Kind, Settings
 from sadrec.training.sgd import schedule, softmax, trainer
@@ -61,7 +62,7 @@ class SharedFeedback(Described, Protocol):
         """Return a digest of all of it."""
         ...
 
-    def checkpoints(self, folder: str | Path, identity: Mapping[str, Any], seconds: float) -> CheckpointFolder:
+    def checkpoints(self, folder: str | Path, identity: Mapping[str, Any], seconds: float) -> Checkpoints:
         """Return the checkpoints of a fit; one of another ``identity`` is refused, one is due after some seconds."""
         ...
 

@@ -9,21 +9,19 @@ import math
 import signal
 import sys
 import threading
-import time
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from pathlib import Path
 from types import FrameType
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol
 
 from sadrec._core.progress import Bar
-from sadrec._core.record import Arrays, Records, locked
+from sadrec._core.record import Arrays
+from sadrec.training.checkpoint import Checkpoints
 from sadrec.training.settings import Settings
 
 logger = logging.getLogger("sadrec")
 
-T = TypeVar("T")
 Figures = dict[str, float]
 
 _PASSING = ("seconds", "updates_per_second", "training_share", "moving_share", "waiting_share", "moved_bytes")
@@ -116,89 +114,6 @@ class Step(Protocol):
         ...
 
 
-# -- checkpoints ------------------------------------------------------------------------------------------------------
-
-
-class Checkpoints:
-    """A folder that holds the last two checkpoints of one training run, made when missing.
-
-    A checkpoint of another ``identity`` (settings, fingerprints of the data) is refused. One is due after
-    ``seconds``; 0 means after every epoch.
-    """
-
-    def __init__(self, folder: str | Path, identity: Mapping[str, Any], seconds: float = 0.0):
-        self._records = Records(folder, "checkpoint", identity)  # a folder that cannot be made is refused now
-        self._seconds = seconds
-        self._last = time.monotonic()
-
-    @property
-    def folder(self) -> Path:
-        """The folder of the checkpoints."""
-        return self._records.folder
-
-    def held(self) -> AbstractContextManager[None]:
-        """Lock the folder for this process."""
-        return locked(self.folder)
-
-    def due(self) -> bool:
-        """Whether it is time to write a checkpoint."""
-        return time.monotonic() - self._last >= self._seconds
-
-    def write(self, epoch: int, values: Mapping[str, Any], arrays: Arrays) -> None:
-        """Write the state after an epoch, whole or not at all, then remove all but the last two."""
-        self._records.write(f"epoch-{epoch:06d}", values, arrays)
-        for old in self._names()[:-2]:
-            self._records.remove(old)
-        self._last = time.monotonic()
-
-    def newest(self, unpack: Callable[[dict[str, Any], Arrays], T]) -> T | None:
-        """Return what ``unpack`` makes of the newest checkpoint that it takes, or None when there is none.
-
-        What a kill left half-written is cleared away. A checkpoint of other data or settings raises a CheckpointError.
-        """
-        for part in self.folder.glob(".epoch-*.part"):
-            part.unlink(missing_ok=True)
-        for name in reversed(self._names()):
-            record = self._records.read(name)
-            if record is None:
-                continue
-            try:
-                return unpack(*record)
-            except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-                logger.warning("%r cannot be used, so that an older one is: %s", str(self._records.path(name)), error)
-        return None
-
-    def _names(self) -> list[str]:
-        """Return the names of the checkpoints, in the order of their epochs, which may have more than six digits."""
-        return sorted(self._records.names(), key=lambda name: (len(name), name))
-
-
-class CheckpointFolder(Protocol):
-    """The checkpoints of one run, of whatever kind: those above, or those that workers of a cluster write."""
-
-    def held(self) -> AbstractContextManager[None]:
-        """Lock the folder for this process."""
-        ...
-
-    def due(self) -> bool:
-        """Whether it is time to write a checkpoint."""
-        ...
-
-    def write(self, epoch: int, values: Mapping[str, Any], arrays: Arrays) -> None:
-        """Complete the checkpoint of an epoch, and remove all but the last two."""
-        ...
-
-    def newest(self, unpack: Callable[[dict[str, Any], Arrays], T]) -> T | None:
-        """Return what ``unpack`` makes of the newest checkpoint that it takes."""
-        ...
-
-
-def checkpoints_in(folder: Path) -> list[Path]:
-    """Return the checkpoints in a folder, the newest first; none where there is no folder."""
-    files = [*folder.glob("epoch-*.checkpoint"), *folder.glob("epoch-*.manifest")]  # of a fit here, or on a cluster
-    return sorted(files, reverse=True)
-
-
 # -- Ctrl-C -----------------------------------------------------------------------------------------------------------
 
 
@@ -257,7 +172,7 @@ def run(
     *,
     after_epoch: Callable[[int, Figures], bool | None] | None = None,
     patience: int | None = None,
-    checkpoints: CheckpointFolder | None = None,
+    checkpoints: Checkpoints | None = None,
     show_progress: bool = True,
     title: str = "training",
     history: list[Figures] | None = None,
@@ -346,7 +261,7 @@ def _packed(step: Step, reached: Reached) -> tuple[dict[str, Any], Arrays]:
     return {**values, "epoch": step.done, **{name: getattr(reached, name) for name in names}}, arrays
 
 
-def _resumed(step: Step, checkpoints: CheckpointFolder | None) -> Reached:
+def _resumed(step: Step, checkpoints: Checkpoints | None) -> Reached:
     """Restore the newest usable checkpoint, if there is one, and return its progress."""
     first = step.snapshot()
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from sadrec.models.variational import believed
-from sadrec.training.loop import Checkpoints
+from sadrec.training.checkpoint import LocalCheckpoints
 from sadrec.training.loop import run as run_step
 from sadrec.training.sgd.given import Pairs
 from sadrec.training.variational.counts import count
@@ -95,7 +95,7 @@ def test_resumed_they_end_with_the_same_bits(tmp_path):
 
     def run(sweeps, folder):
         learners, history = Learners(pairs, 6, 30, 2, 0), []
-        checkpoints = None if folder is None else Checkpoints(folder, {})
+        checkpoints = None if folder is None else LocalCheckpoints(folder, {})
         run_step(Sweeps(learners, sweeps), history=history, checkpoints=checkpoints)
         return learners.state()[1]
 

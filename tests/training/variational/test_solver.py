@@ -9,7 +9,7 @@ import pytest
 
 from sadrec._core.moments import Beliefs, margin_distribution
 from sadrec._core.record import CheckpointError
-from sadrec.training.loop import Checkpoints, checkpoints_in
+from sadrec.training.checkpoint import LocalCheckpoints, checkpoints_in
 from sadrec.training.loop import run as run_step
 from sadrec.training.sgd.given import Pairs
 from sadrec.training.variational import own_scores
@@ -325,7 +325,7 @@ def test_resuming_gives_the_same_bits(tmp_path):
     def run(sweeps, folder):
         learner = solver(pairs, 8, 40, 4, 0)
         history = []
-        checkpoints = None if folder is None else Checkpoints(folder, identity)
+        checkpoints = None if folder is None else LocalCheckpoints(folder, identity)
         run_step(Sweeps(learner, sweeps), history=history, checkpoints=checkpoints)
         return learner, history
 
@@ -340,7 +340,7 @@ def test_resuming_gives_the_same_bits(tmp_path):
     for name, array in whole.state()[1].items():
         assert np.array_equal(array, resumed.state()[1][name]), name
     with pytest.raises(CheckpointError, match="data was 1 and is 2"):
-        other = Checkpoints(tmp_path, {"data": 2})
+        other = LocalCheckpoints(tmp_path, {"data": 2})
         run_step(Sweeps(solver(pairs, 8, 40, 4, 0), SWEEPS), checkpoints=other)
 
 
@@ -352,7 +352,7 @@ def test_ctrl_c_leaves_a_checkpoint_of_the_sweep_it_came_in(tmp_path):
             signal.raise_signal(signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
-        run_step(Sweeps(learner, 50), after_epoch=interrupt, checkpoints=Checkpoints(tmp_path, {}, seconds=1000))
+        run_step(Sweeps(learner, 50), after_epoch=interrupt, checkpoints=LocalCheckpoints(tmp_path, {}, seconds=1000))
     assert [path.name for path in checkpoints_in(tmp_path)] == ["epoch-000003.checkpoint"]
 
 
