@@ -92,7 +92,7 @@ class Epochs:
 
         def bring(scheduler: Scheduler) -> Any:
             scheduler.rest()
-            return self._keep(self._data.learnt(self._settings))
+            return self._keep(self._data.result(self._settings))
 
         return self._on_workers(bring)
 

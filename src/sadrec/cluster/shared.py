@@ -15,7 +15,7 @@ from sadrec.cluster.partition import Partitioned, partition
 from sadrec.cluster.run import Epochs
 from sadrec.cluster.scheduler import Workers
 from sadrec.data import Comparisons, ParquetFiles
-from sadrec.training.engine import Keep, Kind, Learnt, Pairs, Settings, Survey
+from sadrec.training.engine import EngineResult, Keep, Kind, Pairs, Settings, Survey
 
 if TYPE_CHECKING:
     from sadrec.cluster.engine import Ray
@@ -202,7 +202,7 @@ class SharedData:
         start = [_from_sample(workers, "data.spectrum", settings.factors)] if settings.loss == "softmax" else []
         workers.get(workers.tell("training.draw_first", *start))
 
-    def learnt(self, settings: Settings) -> Learnt:
+    def result(self, settings: Settings) -> EngineResult:
         """Return the result of workers in the rest layout; large arrays come a piece at a time."""
         workers = self._held[0]
         users = np.diff(self.partitioned.bounds[0]).tolist()
@@ -222,7 +222,7 @@ class SharedData:
             return Pieces(np.dtype(dtype), (sum(counts), *width), fetched)
 
         bias = None if rows[0].bias is None else np.concatenate([part.bias for part in rows])
-        return Learnt(
+        return EngineResult(
             np.concatenate([part[0] for part in ids]),
             np.concatenate([part[1] for part in ids]),
             pieces("training.users", users, np.float32, settings.factors),

@@ -30,7 +30,7 @@ class Estimator(ABC):
     :func:`sadrec._core.settings.setting`; the decorator :func:`documented` lists them in its docstring.
     """
 
-    _learnt: ClassVar[tuple[str, ...]] = ("user_ids", "item_ids")
+    _fitted_attributes: ClassVar[tuple[str, ...]] = ("user_ids", "item_ids")
     """The attributes that a model has only once it is fitted; the first tells whether it is."""
 
     if TYPE_CHECKING:  # a model has these as properties, or as attributes that it annotates (``user_ids: Ids``)
@@ -89,9 +89,9 @@ class Estimator(ABC):
             for name, value in self.get_params().items()
             if declared(self)[name].default is MISSING or value != declared(self)[name].default
         )
-        return f"<{type(self).__name__}({', '.join(given)}){self._state()}>"
+        return f"<{type(self).__name__}({', '.join(given)}){self._repr_end()}>"
 
-    def _state(self) -> str:
+    def _repr_end(self) -> str:
         """Return what ``repr`` says after the settings."""
         return "" if self.is_fitted else ", not fitted"
 
@@ -100,7 +100,7 @@ class Estimator(ABC):
     @property
     def is_fitted(self) -> bool:
         """Whether the model is fitted."""
-        return self._learnt[0] in self.__dict__ or "_making" in self.__dict__
+        return self._fitted_attributes[0] in self.__dict__ or "_making" in self.__dict__
 
     def _make_later(self, making: Callable[[], Any]) -> None:
         """Have the state made when a question, or a copy of the model, needs it."""
@@ -108,12 +108,12 @@ class Estimator(ABC):
 
     def _forget(self) -> None:
         """Drop the state: the model is unfitted afterwards."""
-        for name in ("_making", *self._learnt):
+        for name in ("_making", *self._fitted_attributes):
             self.__dict__.pop(name, None)
 
     def __getstate__(self) -> dict[str, Any]:
         if "_making" in self.__dict__:
-            getattr(self, self._learnt[0])
+            getattr(self, self._fitted_attributes[0])
         return {name: value for name, value in self.__dict__.items() if name != "_making"}
 
     if not TYPE_CHECKING:  # or a checker would take every misspelt verb for one that is there
@@ -121,10 +121,10 @@ class Estimator(ABC):
         def __getattr__(self, name: str) -> Any:
             # Only reached when an attribute is missing, or a property that needs one: before fit, these are.
             making = self.__dict__.get("_making")
-            if making is not None and name == self._learnt[0]:
+            if making is not None and name == self._fitted_attributes[0]:
                 self.__dict__[name] = making()
                 return self.__dict__[name]
-            if name in self._learnt or (not self.is_fitted and hasattr(type(self), name)):
+            if name in self._fitted_attributes or (not self.is_fitted and hasattr(type(self), name)):
                 raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 

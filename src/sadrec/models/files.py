@@ -30,7 +30,7 @@ from sadrec.ranking.belief import Belief, Gaussian, Point
 from sadrec.ranking.controls import Controls
 from sadrec.ranking.results import Results
 from sadrec.ranking.ties import Ties
-from sadrec.training.engine import Learnt
+from sadrec.training.engine import EngineResult
 from sadrec.training.loop import Figures
 from sadrec.training.settings import Settings
 
@@ -78,27 +78,27 @@ def _content(state: State, class_name: str, params: Mapping[str, Any]) -> tuple[
     return {**tensors, **pack_seen(state.seen)}, header
 
 
-def write_learnt(
+def write_result(
     path: str | Path,
-    learnt: Learnt,
+    result: EngineResult,
     settings: Settings,
     history: list[Figures],
     class_name: str,
     params: Mapping[str, Any],
 ) -> None:
     """Write a model that other processes hold, a piece at a time."""
-    k, rows = settings.factors, learnt.item_rows
+    k, rows = settings.factors, result.item_rows
     tensors: dict[str, NDArray[Any] | Pieces] = {
-        "user_factors": learnt.user_factors,
+        "user_factors": result.user_factors,
         "item_factors": rows[:, :k],
         **({"rival_factors": rows[:, k:]} if settings.learn_rivals else {}),
-        **({} if learnt.item_bias is None else {"item_bias": learnt.item_bias}),
-        "seen_indptr": learnt.seen_indptr,
-        "seen_indices": learnt.seen_indices,
-        "seen_data": learnt.seen_data,
+        **({} if result.item_bias is None else {"item_bias": result.item_bias}),
+        "seen_indptr": result.seen_indptr,
+        "seen_indices": result.seen_indices,
+        "seen_data": result.seen_data,
     }
     ids: Tensors = {}
-    kinds = {name: pack_ids(name, array, ids) for name, array in (("users", learnt.users), ("items", learnt.items))}
+    kinds = {name: pack_ids(name, array, ids) for name, array in (("users", result.users), ("items", result.items))}
     write_arrays(Path(path), tensors | ids, _header(settings, history, class_name, params, kinds))
 
 

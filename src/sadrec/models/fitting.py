@@ -16,7 +16,7 @@ from sadrec.data._matrix import make
 from sadrec.data.ids import Ids
 from sadrec.data.interactions import warn_of_repeated, with_weights
 from sadrec.data.parquet import ParquetFiles, holds_interactions
-from sadrec.models.files import load_model, write_learnt
+from sadrec.models.files import load_model, write_result
 from sadrec.models.state import State
 from sadrec.models.variational import ModelSweeps
 from sadrec.ranking import Parameters
@@ -24,7 +24,7 @@ from sadrec.ranking.belief import Point
 from sadrec.ranking.results import Results
 from sadrec.training.checkpoint import Checkpoints, LocalCheckpoints
 from sadrec.training.dataset import TrainingData, check_size, training_data
-from sadrec.training.engine import Engine, Learnt, refuse_elsewhere, refuse_features
+from sadrec.training.engine import Engine, EngineResult, refuse_elsewhere, refuse_features
 from sadrec.training.features import Prepared, prepare
 from sadrec.training.loop import Figures, Step, run
 from sadrec.training.resolve import Described, as_before, resolve
@@ -156,11 +156,11 @@ def train(
         step = _epochs(data, first, factors, threads, held_out, features)
 
     give_back()  # what preparing took: some numbers for every user
-    _run(model, step, options, checkpoints, history, step.learnt)
+    _run_and_keep(model, step, options, checkpoints, history, step.learnt)
     _warn_of_nothing(history)
 
 
-def _run(
+def _run_and_keep(
     model: "SAD",
     step: Step,
     options: Options,
@@ -168,7 +168,10 @@ def _run(
     history: list[Figures],
     learnt: Callable[[], State] | None = None,
 ) -> None:
-    """Run a step to the end, and put what it has learnt into the model; callbacks get what ``learnt`` returns."""
+    """Run a step to the end, and put what it has learnt into the model.
+
+    ``learnt`` gives callbacks a state; None on a cluster, where they cannot ask the model.
+    """
 
     def after_epoch(epoch: int, figures: Figures) -> bool:
         return bool(options.callbacks) and _call_back(model, options.callbacks, epoch, figures, learnt)
@@ -200,7 +203,7 @@ def _epochs(
     settings = first.settings
     assert settings is not None
 
-    def learnt(finished: bool) -> State:
+    def make_state(finished: bool) -> State:
         for array in factors.arrays:
             array.flags.writeable = not finished
         # A new object for every epoch: what was derived from the factors of the last one is not kept.
@@ -210,7 +213,7 @@ def _epochs(
 
     centre = None if features is None else features.centre
     given = data.positives(settings), data.pair_sources(settings)
-    return Trainer(factors, settings, *given, threads, centre, held_out, learnt)
+    return Trainer(factors, settings, *given, threads, centre, held_out, make_state)
 
 
 def train_on_files(
@@ -225,19 +228,19 @@ def train_on_files(
         refuse_elsewhere(settings, options.validation, options.patience)
         history: list[Figures] = []
 
-        def keep(learnt: Learnt) -> State:
+        def keep(result: EngineResult) -> State:
             _warn_of_nothing(history)
             if engine.output is None:
-                return _brought_here(learnt, settings, history)
+                return _brought_here(result, settings, history)
             params = {**model.get_params(), "random_state": settings.seed}
-            write_learnt(engine.output, learnt, settings, history, type(model).__name__, params)
+            write_result(engine.output, result, settings, history, type(model).__name__, params)
             return load_model(engine.output, mmap=True, verify=False)[0]
 
         identity = {"class": type(model).__name__, "files": shared.fingerprint(), "settings": settings.identity()}
         checkpoints = None
         if options.checkpoint is not None:
             checkpoints = shared.checkpoints(options.checkpoint, identity, options.checkpoint_seconds)
-        _run(model, shared.step(settings, options.checkpoint, keep), options, checkpoints, history)
+        _run_and_keep(model, shared.step(settings, options.checkpoint, keep), options, checkpoints, history)
     finally:
         shared.end()
     rows, timed = shared.repeated
@@ -245,17 +248,17 @@ def train_on_files(
         warn_of_repeated(rows, timed=timed)
 
 
-def _brought_here(learnt: Learnt, settings: Settings, history: list[Figures]) -> State:
+def _brought_here(result: EngineResult, settings: Settings, history: list[Figures]) -> State:
     """Return the state that an engine has learnt."""
-    k, rows = settings.factors, learnt.item_rows
+    k, rows = settings.factors, result.item_rows
     tau = rows[:, k:] if settings.learn_rivals else None
-    parameters = Parameters(learnt.user_factors.whole(), rows[:, :k], tau, learnt.item_bias)
-    for array in (parameters.user_factors, parameters.item_factors, tau, learnt.item_bias):
+    parameters = Parameters(result.user_factors.whole(), rows[:, :k], tau, result.item_bias)
+    for array in (parameters.user_factors, parameters.item_factors, tau, result.item_bias):
         if array is not None:
             array.flags.writeable = False
-    shape = len(learnt.users), len(learnt.items)
-    seen = make(learnt.seen_data.whole(), learnt.seen_indices.whole(), learnt.seen_indptr, shape)
-    return State(Point(parameters), Ids(learnt.users, "user"), Ids(learnt.items, "item"), seen, settings, history)
+    shape = len(result.users), len(result.items)
+    seen = make(result.seen_data.whole(), result.seen_indices.whole(), result.seen_indptr, shape)
+    return State(Point(parameters), Ids(result.users, "user"), Ids(result.items, "item"), seen, settings, history)
 
 
 def _call_back(
@@ -331,9 +334,10 @@ def _parameters(factors: Factors) -> Parameters:
 def _first_factors(
     data: TrainingData, settings: Settings, start: State | None, kept: Positions | None = None
 ) -> Factors:
-    """Return the factors to start from: the spectrum of interactions, or small random ones; or those of a model first.
+    """Return the factors that training starts from: those of the state ``start``.
 
-    ``kept`` are the items of the data among those of the model, in order, where some are left out.
+    Without one, they are the spectrum (softmax) or small random numbers. ``kept`` are the positions of the trained
+    items among those of the model; None: all.
     """
     from_spectrum = start is None and settings.loss == "softmax"
     factors = initial_factors(

@@ -71,7 +71,7 @@ class SAD(TrainingSettings, Estimator):
     array([ True,  True,  True])
     """
 
-    _learnt = ("state",)
+    _fitted_attributes = ("state",)
     _learn_rivals: ClassVar[bool] = True
     state: State
     """The result of the last fit: belief, ids, seen items, settings, history, features."""

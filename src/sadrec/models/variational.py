@@ -31,7 +31,7 @@ _AT_ONCE = 4096  # rows whose covariances are made at once
 
 
 class ModelSweeps(Sweeps):
-    """Sweeps from comparisons to the state of a model.
+    """Sweeps from comparisons to the state of a model, which training does not know.
 
     What is learnt is made when it is needed: by :meth:`learnt`, and after every sweep where there is held-out data.
     ``history`` is that of the run; its last entry gets the left-out losses with what is learnt.
@@ -50,7 +50,7 @@ class ModelSweeps(Sweeps):
             raise ValueError("there are no comparisons to learn from")
         self._data, self._settings, self._features, self._history = data, settings, features, history
         self._held_out = validation.all() if isinstance(validation, HeldOut) else validation
-        self._learnt: tuple[int, State] | None = None  # after which sweep, and the state
+        self._made: tuple[int, State] | None = None  # after which sweep, and the state
         self._executor = ThreadPoolExecutor(threads)
         self._both = Learners(
             data.comparisons,
@@ -75,14 +75,14 @@ class ModelSweeps(Sweeps):
         """Return the left-out losses, and mean log likelihood and accuracy on the held-out data."""
         losses: Figures = {}
         state = self._make(losses)
-        self._learnt = self.done, state
-        return losses if self._held_out is None else {**losses, **validation_figures(state.belief, self._held_out)}
+        self._made = self.done, state
+        return losses if self._held_out is None else {**losses, **figures_of_belief(state.belief, self._held_out)}
 
     def learnt(self, finished: bool = False) -> State:
         """Return the state of a model; when it is finished no sweep can follow, and less memory is taken."""
-        if self._learnt is None or self._learnt[0] != self.done:
-            self._learnt = self.done, self._make(self._history[-1] if self._history else {}, finished)
-        return self._learnt[1]
+        if self._made is None or self._made[0] != self.done:
+            self._made = self.done, self._make(self._history[-1] if self._history else {}, finished)
+        return self._made[1]
 
     def close(self) -> None:
         """End the threads."""
@@ -90,7 +90,7 @@ class ModelSweeps(Sweeps):
 
     def _make(self, losses: Figures, last: bool = False) -> State:
         """Return the state of a model, and add the left-out losses to some figures."""
-        belief, left_out = learnt(self._both, self._data, last)
+        belief, left_out = chosen_belief(self._both, self._data, last)
         losses |= dict(zip(("left_out_loss", "left_out_loss_without_factors"), left_out, strict=False))
         parameters, predicted = belief.parameters, None
         if self._features is not None:
@@ -104,14 +104,14 @@ class ModelSweeps(Sweeps):
         return State(belief, users, items, None, self._settings, self._history, predicted, results=self._results)
 
 
-def validation_figures(belief: Belief, pairs: Pairs) -> Figures:
+def figures_of_belief(belief: Belief, pairs: Pairs) -> Figures:
     """Return the mean log likelihood of held-out pairs and the share that is ordered rightly (equals count half)."""
     x = belief.log_odds(pairs.user, pairs.winner, pairs.loser)
     figures = {"validation_log_likelihood": -np.logaddexp(0, -x), "validation_accuracy": (x > 0) + 0.5 * (x == 0)}
     return {name: float(np.average(values, weights=pairs.weight)) for name, values in figures.items()}
 
 
-def learnt(learners: Learners, data: TrainingData, last: bool = False) -> tuple[Gaussian, list[float]]:
+def chosen_belief(learners: Learners, data: TrainingData, last: bool = False) -> tuple[Gaussian, list[float]]:
     """Return the belief of the better learner, and the left-out losses.
 
     With ``last`` it can make no sweep afterwards, and less memory is taken.

@@ -74,7 +74,7 @@ class GibbsSAD(SamplerSettings, SAD):  # type: ignore[misc]  # settings of its o
     True
     """
 
-    def _state(self) -> str:
+    def _repr_end(self) -> str:
         return f", {len(self.drawn):,} draws" if self.is_fitted else ", not fitted"
 
     # -- learning -----------------------------------------------------------------------------------------------------

@@ -55,7 +55,7 @@ class Chain:
         if settings.bias:
             eta = np.column_stack((eta, rng.standard_normal(triples.items)))
             bias = {"meetings": triples.meetings, "bias_centre": np.zeros(triples.items)}
-        self.state = ChainState(settings.learnt, prior, settings.means(), xi, eta, tau, **bias)
+        self.state = ChainState(settings.learns, prior, settings.means(), xi, eta, tau, **bias)
         self._residual = np.zeros(len(triples))
 
     @property

@@ -108,7 +108,7 @@ class GibbsSettings(SamplerSettings):
         return self.warmup + self.draws * self.thin
 
     @property
-    def learnt(self) -> NDArray[np.bool_]:
+    def learns(self) -> NDArray[np.bool_]:
         """Which of the scales of xi, eta and tau, and whether the means of xi, are learnt."""
         given = self.user_scale, self.item_scale, self.rival_scale, self.user_mean
         return np.array([value == "learn" for value in given])

@@ -1,4 +1,7 @@
-"""Engines: a fit in other processes, with the same result."""
+"""Engines: a fit in other processes, with the same result.
+
+Engines import everything they need of training from here; most imports below are for them.
+"""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -33,7 +36,7 @@ from sadrec.training.sgd.survey import Survey, survey
 from sadrec.training.sgd.trainer import epoch_figures, rate_at
 
 
-class Learnt(NamedTuple):
+class EngineResult(NamedTuple):
     """The result of an engine: ids and items are here, and large arrays come a piece at a time."""
 
     users: IdArray
@@ -46,8 +49,8 @@ class Learnt(NamedTuple):
     seen_data: Pieces
 
 
-Keep = Callable[[Learnt], Any]
-"""Makes a state of what an engine has learnt."""
+Keep = Callable[[EngineResult], Any]
+"""Makes a state of the result of an engine."""
 
 
 class SharedFeedback(Described, Protocol):

@@ -50,7 +50,7 @@ def cyclic(items=40, size=4000, seed=0):
 
 def swept(learners):
     for _ in range(SWEEPS):
-        learners.advance()
+        learners.make_sweep()
     return learners
 
 
@@ -71,14 +71,14 @@ def test_what_is_predicted_without_a_comparison_is_what_a_fit_without_it_predict
     pairs = make()
     learner = Variational(count(pairs, items), users, items, 0, 0)
     for _ in range(SWEEPS):
-        learner.advance()
+        learner.make_sweep()
     rng, losses = np.random.default_rng(0), []
     part = rng.permutation(len(pairs)) % 10
     for fold in range(10):
         sides = [side[part != fold] for side in pairs.arrays[:3]]
         other = Variational(count(Pairs(*sides), items), users, items, 0, 0)
         for _ in range(SWEEPS):
-            other.advance()
+            other.make_sweep()
         belief = believed(other)
         held_out = [side[part == fold] for side in pairs.arrays[:3]]
         losses.append(np.logaddexp(0, -belief.log_odds(*held_out)))
@@ -114,7 +114,7 @@ def test_the_same_bits_on_any_number_of_threads():
             pool = executor if threads > 1 else None
             learners = Learners(pairs, 6, 30, 2, 0, threads=threads, executor=pool, sweeps=20)
             for _ in range(20):
-                learners.advance()
+                learners.make_sweep()
         results.append(learners.state()[1])
     assert all(np.array_equal(array, results[1][name]) for name, array in results[0].items())
 
@@ -134,7 +134,7 @@ def test_a_refused_checkpoint_has_changed_nothing(damaged):
     pairs = games(500, users=6)
     ahead, learners = (Learners(pairs, 6, 30, 2, 0, sweeps=4) for _ in range(2))
     for _ in range(4):
-        ahead.advance()
+        ahead.make_sweep()
     values, arrays = ahead.state()
     before = {name: array.copy() for name, array in learners.state()[1].items()}
     with pytest.raises(ValueError, match="is not made of"):

@@ -110,7 +110,7 @@ def test_the_same_bits_on_any_number_of_threads():
         with ThreadPoolExecutor(threads) as executor:
             learner = solver(pairs, 8, 200, 4, 0, threads=threads, executor=executor if threads > 1 else None)
             for _ in range(35):
-                learner.advance()
+                learner.make_sweep()
         results.append(learner.state()[1])
     for other in results[1:]:
         assert all(np.array_equal(results[0][name], other[name]) for name in other)
@@ -127,7 +127,7 @@ def test_factors_that_carry_nothing_are_dropped():
     )
     learner = solver(pairs, 1, 30, 8, 0)
     for _ in range(SWEEPS):
-        learner.advance()
+        learner.make_sweep()
     assert learner.beliefs.user.shape[1] == 1  # the bias alone: Bradley-Terry
     assert np.corrcoef(learner.beliefs.item[:, 0], scores)[0, 1] > 0.98
 
@@ -157,7 +157,7 @@ def told(moments, directions, sites, own, prior, mutual):
 def test_an_item_gets_what_its_comparisons_tell(users, factors, rivals):
     learner = solver(simulated(users=users), users, 40, factors, 0, rivals=rivals)
     for _ in range(3):
-        learner.advance()
+        learner.make_sweep()
     beliefs, rows, items, k = learner.beliefs, learner.rows, np.flatnonzero(learner._met), len(learner.prior[0])
     learner._pack()
     mean, moment, share = np.empty((len(items), 2 * k)), np.empty((len(items), 2 * k, 2 * k)), np.empty(len(items))
@@ -193,7 +193,7 @@ def test_an_item_gets_what_its_comparisons_tell(users, factors, rivals):
 def test_a_user_gets_what_their_comparisons_tell():
     learner = solver(simulated(), 8, 40, 3, 0)
     for _ in range(3):
-        learner.advance()
+        learner.make_sweep()
     before, rows, prior = [array.copy() for array in learner.beliefs], learner.rows, learner.prior
     learner._pack()
     update_users(0, 8, rows, learner.beliefs, learner._packed, learner._centred_prior(), 0.5)
@@ -214,7 +214,7 @@ def test_a_user_gets_what_their_comparisons_tell():
 def test_priors_are_learnt_from_the_data():
     learner = solver(simulated(count=20_000), 8, 40, 4, 0)
     for _ in range(SWEEPS):
-        learner.advance()
+        learner.make_sweep()
     alive = 1 / np.sqrt(learner.prior.rival_precision[1:])
     assert 0.3 < alive.max() < 2.5
 
@@ -233,7 +233,7 @@ def played(scores, rng, first, second, users=None, user_scores=None):
 def fitted(pairs, users, items, factors=2, seed=0):
     learner = solver(pairs, users, items, factors, seed)
     for _ in range(SWEEPS):
-        learner.advance()
+        learner.make_sweep()
     return learner
 
 
@@ -280,7 +280,7 @@ def test_a_comparison_of_two_unknown_items_says_less_than_one_with_a_known_item(
     pairs = Pairs(np.zeros(402, np.int32), winner.astype(np.int32), loser.astype(np.int32))
     learner = solver(pairs, 1, 6, 1, 0)
     for _ in range(20):
-        learner.advance()
+        learner.make_sweep()
     share, size = np.empty(6), learner.beliefs.item.shape[1]
     learner._pack()
     given = learner.rows, learner._entries, learner.beliefs, learner._packed, learner._centred_prior(), 1.0, 0.0
@@ -306,7 +306,7 @@ def test_one_comparison_counts_with_its_weight():
     learners = [solver(Pairs(one, one, one + 1, np.full(1, weight, np.float32)), 1, 2, 1, 0) for weight in (1, 50)]
     assert [learner.rows.curvature.tolist() for learner in learners] == [[0.25], [12.5]]
     assert [learner.rows.slope.tolist() for learner in learners] == [[0.5], [25.0]]
-    likelihoods = [[learner.advance() for _ in range(5)][-1] for learner in learners]
+    likelihoods = [[learner.make_sweep() for _ in range(5)][-1] for learner in learners]
     assert likelihoods[0] < likelihoods[1] < 0
 
 
@@ -315,7 +315,7 @@ def test_held_parameters_stay_whatever_the_weights():
     heavy = Pairs(pairs.user, pairs.winner, pairs.loser, np.full(len(pairs), 1e9, np.float32))
     learner = solver(heavy, 8, 40, 2, 0)
     for _ in range(20):
-        learner.advance()
+        learner.make_sweep()
     assert np.abs(learner.beliefs.user[:, 0] - 1).max() < 1e-3  # of the bias
 
 
@@ -368,7 +368,7 @@ def test_a_checkpoint_of_other_shapes_is_not_used():
 @pytest.mark.parametrize("name", ["curvature", "variance", "pairing_variance"])
 def test_a_checkpoint_with_negative_variances_is_not_used(name):
     learner = solver(simulated(), 8, 40, 4, 0)
-    learner.advance()
+    learner.make_sweep()
     values, arrays = learner.state()
     with pytest.raises(ValueError, match=f"{name} is below 0"):
         learner.restore(values, {**arrays, name: arrays[name] - 100.0})
@@ -378,7 +378,7 @@ def test_a_checkpoint_with_negative_variances_is_not_used(name):
 def test_a_checkpoint_with_own_scores_of_no_precision_is_not_used(precision):
     learner = solver(simulated(), 8, 40, 4, 0, sweeps=4)
     for _ in range(4):
-        learner.advance()
+        learner.make_sweep()
     values, arrays = learner.state()
     assert np.isfinite(values["own_precision"])
     with pytest.raises(ValueError, match="own_precision is"):
@@ -394,7 +394,7 @@ def test_comparisons_in_parts_say_the_same(monkeypatch):
         for size in (10**6, 700):
             monkeypatch.setattr(own_scores, "_PART", size)
             learner = solver(weighted, users, 40, 3, 0, sweeps=12)
-            likelihood = [learner.advance() for _ in range(12)]
+            likelihood = [learner.make_sweep() for _ in range(12)]
             states.append({**learner.state()[1], "likelihood": np.array(likelihood), "own": learner.own_variance})
             assert len(learner.parts) == 1 or size == 700
         for name, array in states[0].items():
@@ -418,12 +418,12 @@ def test_memory_for_each_different_comparison_is_bounded(monkeypatch):
     count, users, items = 60_000, 600, 2000
     sides = rng.integers(users, size=count), rng.integers(items, size=count), rng.integers(1, items, size=count)
     pairs = Pairs(*(side.astype(np.int32) for side in (sides[0], sides[1], (sides[1] + sides[2]) % items)))
-    solver(pairs, users, items, 1, 0, sweeps=3).advance()  # compiles
+    solver(pairs, users, items, 1, 0, sweeps=3).make_sweep()  # compiles
     tracemalloc.start()
     try:
         learner = solver(pairs, users, items, 1, 0, sweeps=3)
         for _ in range(3):
-            learner.advance()
+            learner.make_sweep()
         held, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -467,7 +467,7 @@ def test_where_scores_explain_everything_single_pairs_hardly_deviate():
         wins = games / (1 + np.exp(scores[second] - scores[first]))
         learner = Variational(Counts(*sides, np.full(45, float(games)), wins), 1, 10, 0, 0)
         for _ in range(SWEEPS):
-            learner.advance()
+            learner.make_sweep()
         assert learner.pairings.scale < 0.02
 
 
@@ -476,6 +476,6 @@ def test_more_wins_never_make_a_margin_smaller():
     for wins in (10.0, 1e3, 1e6, 1e9):
         learner = Variational(Counts(one, one, one + 1, np.array([wins]), np.array([wins])), 1, 2, 0, 0)
         for _ in range(SWEEPS):
-            learner.advance()
+            learner.make_sweep()
         margins.append(float(learner.rows.mean[0] + learner.pairings.mean[0]))
     assert np.all(np.diff(margins) > -0.5)

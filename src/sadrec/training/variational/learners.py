@@ -75,29 +75,31 @@ class Learners:
         """The number of comparisons, by weight."""
         return self.learners[0].total
 
-    def advance(self) -> float:
+    def make_sweep(self) -> float:
         """Make a sweep of both; return the mean log likelihood of the comparisons by the first."""
-        gone = self._factors_are_gone
+        active = self._active
         with blas_threads(1):  # else what NumPy adds up depends on how many others do so at the time
-            likelihood, *_ = [learner.advance() for learner in self.learners[gone:]]
-        if gone:
+            likelihood, *_ = [learner.make_sweep() for learner in active]
+        if len(active) < len(self.learners):
             self.learners[0].sweep += 1
         give_back()
         return likelihood
 
     @property
-    def _factors_are_gone(self) -> bool:
-        """Whether no factor carries anything: then the first learner has become what the other is from the start."""
-        return len(self.learners) > 1 and self.learners[0].beliefs.user.shape[1] == 1
+    def _active(self) -> list[Variational]:
+        """The learners; without factors that carry anything the first has become what the other is, and is left out."""
+        without_factors = len(self.learners) > 1 and self.learners[0].beliefs.user.shape[1] == 1
+        return self.learners[1:] if without_factors else self.learners
 
     def chosen(self) -> tuple[Variational, list[float]]:
         """Return the learner to take, and the left-out log loss of each: the one with factors first."""
-        losses = [left_out_losses(learner) for learner in self.learners[self._factors_are_gone :]]
-        if self._factors_are_gone:
+        losses = [left_out_losses(learner) for learner in self._active]
+        if len(losses) < len(self.learners):
             return self.learners[-1], 2 * [float(losses[0].sum()) / self.total]
         gain = losses[-1] - losses[0]
         needed = max(EVIDENCE, ERRORS * float(np.sqrt(len(gain)) * gain.std()))
-        chosen = self.learners[0 if gain.sum() > (needed if self._one_user else -needed) else -1]
+        least = needed if self._one_user else -needed
+        chosen = self.learners[0 if gain.sum() > least else -1]
         return chosen, [float(loss.sum()) / self.total for loss in losses]
 
     # -- checkpoints --------------------------------------------------------------------------------------------------
@@ -124,7 +126,7 @@ class Learners:
 
 
 class Sweeps:
-    """Sweeps of a learner, or of several, as :class:`~sadrec.training.loop.Step` says; a sweep is never broken off."""
+    """Sweeps of a learner, or of several, as a :class:`~sadrec.training.loop.Step`; a sweep is never broken off."""
 
     keeps: Literal["best", "last"] = "last"
     judged = False
@@ -147,7 +149,7 @@ class Sweeps:
         """Make a sweep and return its figures."""
         start = time.perf_counter()
         self.ready = False
-        likelihood = self.learners.advance()
+        likelihood = self.learners.make_sweep()
         if not math.isfinite(likelihood):
             raise DivergedError(f"sweep {self.done} diverged: divide all weights by a common number")
         self.ready = True
@@ -174,7 +176,7 @@ class Sweeps:
         self.learners.restore(values, arrays)
 
     def learnt(self, finished: bool = False) -> Any:
-        """Return nothing: the model is made from the learners' beliefs by the caller."""
+        """Return nothing: ``ModelSweeps`` of models/variational.py makes the state, of which training knows nothing."""
 
     def close(self) -> None:
         """Do nothing: the threads are not those of this step."""

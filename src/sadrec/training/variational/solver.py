@@ -215,7 +215,7 @@ class Variational:
 
     # -- a sweep ------------------------------------------------------------------------------------------------------
 
-    def advance(self) -> float:
+    def make_sweep(self) -> float:
         """Make a sweep; return the mean expected log likelihood of the comparisons.
 
         Where the last one of a stage moved nothing, those that are left of it have nothing to do.
