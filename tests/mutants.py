@@ -40,7 +40,7 @@ PARTS = {
     "data/_assemble.py": ["tests/data/test_interactions.py", "tests/data/test_hostile_tables.py"],
     "data/_comparison_rows.py": ["tests/data/test_comparisons.py"],
     "data/ids.py": ["tests/data/test_ids.py", "tests/data/test_interactions.py"],
-    "data/_matrix.py": ["tests/data/test_matrix.py", "tests/data/test_interactions.py", "tests/models/test_fit.py"],
+    "_core/sparse.py": ["tests/test_sparse.py", "tests/data/test_interactions.py", "tests/models/test_fit.py"],
     "_core/check.py": ["tests/test_check.py"],
 }
 OTHER = {
@@ -89,7 +89,7 @@ SAME = {
         "item = moments.item[involved] - _normal(rng, self.item_covariance[involved])",
     ): "the noise is symmetric",
     (
-        "data/_matrix.py",
+        "_core/sparse.py",
         "narrow = np.int32 if max(result.nnz, *result.shape) < _INT32_MAX else np.int64",
     ): "the largest number fits into either",
     ("ranking/_selection.py", "pass  # to_beat = kept[0]"): "the last of the spare places is lost",

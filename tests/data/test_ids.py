@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sadrec.data import Ids, UnknownIdError, as_id_array
-from sadrec.data.ids import MAX_ID_LENGTH, _refuse_wide
+from sadrec.data.ids import MAX_ID_LENGTH, _refuse_wide, join_ids
 
 
 @pytest.mark.parametrize(
@@ -174,3 +174,20 @@ def test_ids_of_another_kind_have_no_row():
 def test_whole_numbers_of_more_than_64_bits_are_refused():
     with pytest.raises(TypeError, match="ids from 1 to 1180591620717411303424 do not fit 64 bits"):
         as_id_array([1, 2**70])
+
+
+def test_new_ids_follow_the_known_ones_in_their_order():
+    join = join_ids
+    assert join(np.array([5, 3]), np.array([3, 9, 1]), np.array([1, 4])).tolist() == [5, 3, 9, 1, 4]
+    assert join(None, np.array(["b", "a"]), np.array(["a", "long"])).tolist() == ["b", "a", "long"]
+    known = np.array([5, 3])
+    assert join(known, np.array([5, 3]), np.array([3])) is known
+    assert join(np.array([5, 3]), np.array([], "<U1")).tolist() == [5, 3]
+    assert join(np.array([], np.int64), np.array(["a"])).tolist() == ["a"]
+
+
+def test_ids_of_two_kinds_do_not_join():
+    with pytest.raises(TypeError, match="ids of two kinds meet, 5 and 'a': convert one side first"):
+        join_ids(np.array([5, 3]), np.array(["a", "b"]))
+    with pytest.raises(ValueError, match="no data to learn from"):
+        join_ids(None)

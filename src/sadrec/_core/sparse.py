@@ -1,4 +1,7 @@
-"""Sparse matrices of callers and of files: the one check before compiled code, scipy's or ours, follows them."""
+"""Sparse matrices: their canonical form, and the one check before compiled code, scipy's or ours, follows them.
+
+Canonical is CSR with sorted rows and no repeated entries.
+"""
 
 from typing import Any
 
@@ -8,6 +11,7 @@ from numpy.typing import NDArray
 
 from sadrec._core.check import FROM_ONE, outside
 
+_INT32_MAX = np.iinfo(np.int32).max
 _REMEDY = "make it again, as in scipy.sparse.coo_array((values, (rows, columns)), shape).tocsr()"
 
 
@@ -130,3 +134,67 @@ def _not_positions(positions: Any) -> bool:
 
 def _allowed(size: int, what: str) -> str:
     return f"and the {what}s are 0 to {size - 1}: {FROM_ONE}" if size else f"and there are no {what}s"
+
+
+def make(data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], shape: tuple[int, int]) -> Any:
+    """Join arrays that are canonical already."""
+    matrix = sp.csr_matrix((data, indices, indptr), shape=shape, copy=False)
+    matrix.has_sorted_indices = True
+    matrix.has_canonical_format = True
+    return matrix
+
+
+def canonical(matrix: Any, *, allow_negative: bool = False) -> Any:
+    """Copy a matrix of any kind into canonical form; stored zeros stay, repeated entries are summed."""
+    result = as_csr(matrix, dtype=np.float32)
+    if result.nnz == 0:
+        raise ValueError(f"the matrix of shape {result.shape} has no entries")
+    if not allow_negative and result.data.min() < 0:
+        entry = int((result.data < 0).argmax())
+        row = int(np.searchsorted(result.indptr, entry, side="right")) - 1
+        raise ValueError(
+            f"the matrix holds {result.data[entry]:g} at row {row}, column {result.indices[entry]}: every stored entry "
+            "counts as something the user chose, so leave out what was disliked or rescale; allow_negative=True keeps "
+            "negative values as they are"
+        )
+    # scipy keeps 64-bit indices that came in, even where 32 bits do.
+    narrow = np.int32 if max(result.nnz, *result.shape) <= _INT32_MAX else np.int64
+    copies = result.data.copy(), result.indices.astype(narrow), result.indptr.astype(narrow)
+    return make(*copies, result.shape)
+
+
+def masked(matrix: Any, mask: NDArray[np.bool_]) -> Any:
+    """Keep the stored entries of a mask; the shape stays."""
+    before = np.zeros(len(mask) + 1, dtype=matrix.indptr.dtype)
+    np.cumsum(mask, out=before[1:])
+    return make(matrix.data[mask], matrix.indices[mask], before[matrix.indptr], matrix.shape)
+
+
+def compressed(matrix: Any, rows: NDArray[Any], columns: NDArray[Any]) -> Any:
+    """Keep rows and columns (ascending) of a matrix whose other rows and columns are empty."""
+    place = np.zeros(matrix.shape[1], dtype=matrix.indices.dtype)
+    place[columns] = np.arange(len(columns))
+    indptr = np.concatenate([matrix.indptr[rows], matrix.indptr[-1:]])
+    return make(matrix.data.copy(), place[matrix.indices], indptr, (len(rows), len(columns)))
+
+
+def enlarged(matrix: Any, users: int, items: int) -> Any:
+    """Return a matrix with empty rows and columns for users and items that came later."""
+    rows = np.full(users - matrix.shape[0], matrix.indptr[-1], matrix.indptr.dtype)
+    return sp.csr_matrix((matrix.data, matrix.indices, np.append(matrix.indptr, rows)), shape=(users, items))
+
+
+def drop_disliked(seen: Any) -> Any:
+    """Return the seen items without the disliked ones."""
+    return seen if seen is None or not (seen.data < 0).any() else masked(seen, seen.data >= 0)
+
+
+def checked_seen(seen: Any, shape: tuple[int, int]) -> Any:
+    """Return the seen items as a CSR matrix of the right shape, or None."""
+    if seen is None:
+        return None
+    matrix = as_csr(seen, "seen", np.float32)
+    if matrix.shape != shape:
+        raise ValueError(f"seen must have the shape (users, items), {shape}, not {matrix.shape}")
+    kept = not (matrix.indptr.flags.writeable or matrix.indices.flags.writeable)
+    return matrix if kept else matrix.copy()  # what the caller changes later would be followed unchecked

@@ -9,8 +9,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from sadrec._core import check
+from sadrec._core.sparse import make
 from sadrec._core.types import Floats, Integers
-from sadrec.data import _matrix
 from sadrec.data._columns import Where, after, first_true, row_of_frame
 from sadrec.data._vocabulary import Vocabulary
 from sadrec.data.ids import IdArray, Ids
@@ -80,7 +80,7 @@ class Assembler:
         indptr, columns, values, stamps = arrange(self._chunks, len(users), self._duplicates, item_place)
         if len(columns) <= _INT32_MAX:
             indptr = indptr.astype(np.int32)
-        matrix = _matrix.make(values, columns.astype(indptr.dtype, copy=False), indptr, (len(users), len(items)))
+        matrix = make(values, columns.astype(indptr.dtype, copy=False), indptr, (len(users), len(items)))
         times = None
         if self._stamp_type is not None and stamps is not None:
             times = (_ordered(stamps) if self._stamp_type.kind == "f" else stamps).view(self._stamp_type)

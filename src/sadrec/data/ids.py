@@ -328,6 +328,24 @@ class Ids:
         return ", ".join(map(_shown, self._array[:3])) + (", ..." if len(self) > 3 else "")
 
 
+def join_ids(first: IdArray | None, *others: IdArray) -> IdArray:
+    """Return the first ids followed by the new ones among the others, in order of appearance."""
+    result = first
+    for ids in others:
+        if result is None:
+            result = ids
+        elif not np.array_equal(result, ids):
+            if result.dtype.kind != ids.dtype.kind and len(result) and len(ids):
+                raise TypeError(
+                    f"ids of two kinds meet, {result[0].item()!r} and {ids[0].item()!r}: convert one side first"
+                )
+            new = ids[~np.isin(ids, result)]
+            result = np.concatenate((result, new)) if len(new) else result
+    if result is None:
+        raise ValueError("there is no data to learn from")
+    return result
+
+
 class OfUsersAndItems:
     """Base of the frozen dataclasses of what users did with items."""
 

@@ -13,9 +13,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sadrec._core import check
+from sadrec._core.sparse import canonical, check_values, compressed, masked
 from sadrec._core.sparse import check as check_sparse
-from sadrec._core.sparse import check_values
-from sadrec.data import DataWarning, _matrix, splits
+from sadrec.data import DataWarning, splits
 from sadrec.data._assemble import Assembler, Duplicates
 from sadrec.data._columns import AUTO, find_interactions, is_frame, open_frame, take_columns
 from sadrec.data.describe import Description, quantiles
@@ -159,15 +159,15 @@ class Interactions(OfUsersAndItems):
         allow_negative
             Take negative values instead of refusing them.
         """
-        canonical = _matrix.canonical(matrix, allow_negative=allow_negative)
+        own = canonical(matrix, allow_negative=allow_negative)
         ids = []
-        for what, given, count in (("user", users, canonical.shape[0]), ("item", items, canonical.shape[1])):
+        for what, given, count in (("user", users, own.shape[0]), ("item", items, own.shape[1])):
             checked = Ids(np.arange(count) if given is None else np.array(as_id_array(given)), what)
             if len(checked) != count:
                 raise ValueError(f"{len(checked)} {what} ids are given for {count} {what}s of the matrix")
             ids.append(checked)
-        has_ratings = bool((canonical.data != 1).any())
-        return cls(canonical, ids[0], ids[1], None, has_ratings)
+        has_ratings = bool((own.data != 1).any())
+        return cls(own, ids[0], ids[1], None, has_ratings)
 
     # -- what it holds ---------------------------------------------------------------------------------------
 
@@ -242,7 +242,7 @@ class Interactions(OfUsersAndItems):
 
     def _part(self, mask: NDArray[np.bool_]) -> "Interactions":
         times = None if self.timestamps is None else self.timestamps[mask]
-        return replace(self, matrix=_matrix.masked(self.matrix, mask), timestamps=times)
+        return replace(self, matrix=masked(self.matrix, mask), timestamps=times)
 
     # -- selections ------------------------------------------------------------------------------------------
 
@@ -264,7 +264,7 @@ class Interactions(OfUsersAndItems):
         columns = np.flatnonzero(used)
         return replace(
             part,
-            matrix=_matrix.compressed(part.matrix, rows, columns),
+            matrix=compressed(part.matrix, rows, columns),
             user_ids=Ids(self.users[rows], "user"),
             item_ids=Ids(self.items[columns], "item"),
         )

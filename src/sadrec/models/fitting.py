@@ -10,9 +10,9 @@ from sadrec._core import check
 from sadrec._core.files import fingerprint
 from sadrec._core.memory import give_back
 from sadrec._core.settings import checked
+from sadrec._core.sparse import make
 from sadrec._core.types import Positions
 from sadrec.data import Comparisons, DataWarning, NothingLearnt, as_feedback, as_interactions
-from sadrec.data._matrix import make
 from sadrec.data.ids import Ids
 from sadrec.data.interactions import warn_of_repeated, with_weights
 from sadrec.data.parquet import ParquetFiles, holds_interactions
@@ -152,8 +152,8 @@ def train(
     else:
         seen = seen_before if data.matrix is None else whole.seen  # a function: it may take a copy, at the end
         results = None if features is not None else _results(data, None if settings_before is None else start)
-        first = State(Point(_parameters(factors)), whole.users, whole.items, seen, settings, history, results=results)
-        step = _epochs(data, first, factors, threads, held_out, features)
+        first = State(Point(_parameters(factors)), whole.users, whole.items, None, settings, history, results=results)
+        step = _epochs(data, first, seen, factors, threads, held_out, features)
 
     give_back()  # what preparing took: some numbers for every user
     _run_and_keep(model, step, options, checkpoints, history, step.learnt)
@@ -197,7 +197,13 @@ def _run_and_keep(
 
 
 def _epochs(
-    data: TrainingData, first: State, factors: Factors, threads: int, held_out: Any, features: Prepared | None
+    data: TrainingData,
+    first: State,
+    seen: Any,
+    factors: Factors,
+    threads: int,
+    held_out: Any,
+    features: Prepared | None,
 ) -> Trainer:
     """Return epochs of gradient ascent that start at ``factors``, and change them in place."""
     settings = first.settings
@@ -207,9 +213,9 @@ def _epochs(
         for array in factors.arrays:
             array.flags.writeable = not finished
         # A new object for every epoch: what was derived from the factors of the last one is not kept.
-        seen = first.seen if finished else first.stored_seen
+        stored = seen() if finished and callable(seen) else seen
         full, predicted = (factors, None) if features is None else features.complete(factors)
-        return replace(first, belief=Point(_parameters(full)), stored_seen=seen, features=predicted)
+        return replace(first, belief=Point(_parameters(full)), stored_seen=stored, features=predicted)
 
     centre = None if features is None else features.centre
     given = data.positives(settings), data.pair_sources(settings)

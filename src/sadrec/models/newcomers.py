@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from sadrec._core.sparse import as_csr
+from sadrec._core.sparse import as_csr, drop_disliked, enlarged
 from sadrec._core.types import Doubles, Floats, Positions
 from sadrec.data import Comparisons
-from sadrec.data._matrix import drop_disliked, enlarged, join_ids
-from sadrec.data.ids import IdArray, Ids
+from sadrec.data.ids import IdArray, Ids, join_ids
 from sadrec.features import Features
 from sadrec.features.predictor import ModelFeatures, Predictor, item_parts
 from sadrec.models.state import State

@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from sadrec._core import check
 from sadrec._core.settings import checked
+from sadrec._core.sparse import checked_seen, enlarged
 from sadrec._core.types import Floats, Method, Positions
 from sadrec.data import Comparisons, as_feedback
-from sadrec.data._matrix import checked_seen, enlarged
 from sadrec.data.ids import IdArray, Ids, as_id_array, is_scalar_id
 from sadrec.features.predictor import explained_by_features
 from sadrec.models import fitting, newcomers

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from sadrec._core.sparse import drop_disliked
 from sadrec._core.types import Positions
-from sadrec.data._matrix import drop_disliked
 from sadrec.data.ids import Ids
 from sadrec.features.predictor import ModelFeatures
 from sadrec.ranking import Parameters

@@ -44,7 +44,7 @@ class Drawn(Belief):
 
     has_pairs = True
 
-    @property
+    @cached_property
     def by_product(self) -> bool:
         """False: the best items are searched among :meth:`scores`."""
         return False

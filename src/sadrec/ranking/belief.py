@@ -60,7 +60,7 @@ class Belief:
         """Number of items."""
         return self.parameters.n_items
 
-    @property
+    @cached_property
     def by_product(self) -> bool:
         """Whether scores are products of users' vectors and :attr:`item_vectors`, so that an index can search them."""
         return True
@@ -281,7 +281,7 @@ class Gaussian(Belief):
 
     has_pairs = True
 
-    @property
+    @cached_property
     def by_product(self) -> bool:
         """Whether there are no own scores, which belong to one user and one item."""
         return not len(self.own)

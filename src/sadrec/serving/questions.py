@@ -36,7 +36,10 @@ Real = Annotated[float, BeforeValidator(_no_truth)]
 
 ItemIds = Annotated[list[Id], Field(max_length=MOST_IDS)]
 Players = Annotated[list[Id], Field(max_length=MOST_PLAYERS)]
-HowMany = Annotated[Count, Field(ge=1, le=MOST_N, description="How many.")]
+_UP_TO_MOST: Any = Field(ge=1, le=MOST_N, description="How many.")
+HowMany = Annotated[Count, _UP_TO_MOST]
+QueryMany = Annotated[int, _UP_TO_MOST]
+"""The same in an address, which is text: there true is no number."""
 Margin = Annotated[Real, Field(ge=0, le=1e6, description="The margin that a win needs to count.")]
 
 _Tags = Annotated[list[ShortText], Field(max_length=MOST_FEATURES)]
@@ -107,7 +110,7 @@ class RecommendQuery(Base):
     """The parameters of ``GET /v1/recommend``."""
 
     user: Annotated[str, Field(max_length=256, description="Id of a user that the model knows.")]
-    N: HowMany = 10
+    N: QueryMany = 10
     method: Method = "margin"
     keep_seen: bool = Field(False, description="Whether to list what the user has seen, too.")
     filter_items: Annotated[list[ShortText], Field(max_length=MOST_IDS, description="ItemIds to leave out.")] = []
@@ -115,10 +118,6 @@ class RecommendQuery(Base):
     fallback: Literal["none", "popular"] = Field(
         "none", description="What an unknown user gets: an error, or what is popular."
     )
-
-    def question(self) -> "Recommend":
-        """Return the same question as ``POST /v1/recommend`` takes it."""
-        return _DEFAULTS.model_copy(update={**self.__dict__, "items": self.items or None})
 
 
 class Recommend(WhoAndNew):
@@ -134,7 +133,8 @@ class Recommend(WhoAndNew):
     intervals: bool = Field(False, description="Tell how sure the scores are, where that is known.")
 
 
-_DEFAULTS = Recommend.model_validate({})
+DEFAULTS = Recommend.model_validate({})
+"""A question about nobody, with the usual options."""
 
 
 class Groups(WhoAndNew):
@@ -203,7 +203,7 @@ class Similar(Base):
 
     item: Annotated[str, Field(max_length=256)] | None = Field(None, description="Id of an item.")
     user: Annotated[str, Field(max_length=256)] | None = Field(None, description="Id of a user.")
-    N: HowMany = 10
+    N: QueryMany = 10
 
 
 class Ask(Who):
@@ -233,14 +233,14 @@ class NemesisQuery(Base):
     """The parameters of ``GET /v1/nemesis``."""
 
     item: Annotated[str, Field(max_length=256, description="Id of an item.")]
-    N: HowMany = 10
+    N: QueryMany = 10
 
 
 class SearchQuery(Base):
     """The parameters of ``GET /v1/items``."""
 
     query: Annotated[str, Field(max_length=200, description="A part of the title, or an id; empty: all.")] = ""
-    N: HowMany = 20
+    N: QueryMany = 20
 
 
 class UsersQuery(Base):
@@ -248,13 +248,13 @@ class UsersQuery(Base):
 
     query: Annotated[str, Field(max_length=200, description="A part of the id; empty: all.")] = ""
     order: Literal["id", "intransitivity"] = Field("id", description="Whose preferences scores explain least, first.")
-    N: HowMany = 20
+    N: QueryMany = 20
 
 
 class PopularQuery(Base):
     """The parameters of ``GET /v1/popular``."""
 
-    N: HowMany = 10
+    N: QueryMany = 10
 
 
 class Event(Base):

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from sadrec._core.check import numbers
 from sadrec._core.files import fingerprint
 from sadrec._core.memory import need, size
-from sadrec._core.sparse import as_csr
+from sadrec._core.sparse import as_csr, make
 from sadrec._core.types import Floats
 from sadrec.data import Comparisons, Interactions
-from sadrec.data._matrix import align_ids, join_ids, kernel_rows, make, merged
-from sadrec.data.ids import IdArray, Ids
+from sadrec.data._kernels import merge_rows
+from sadrec.data.ids import IdArray, Ids, join_ids
 from sadrec.training.settings import Kind, Settings
 from sadrec.training.sgd.factors import Factors
 from sadrec.training.sgd.given import ROUND, Pairs, cells_of
@@ -27,6 +27,7 @@ from sadrec.training.sgd.survey import Survey, survey
 from sadrec.training.validation import HeldOut
 
 Weights = Floats | NDArray[np.int8]
+_NO_ENTRIES: tuple[Any, ...] = tuple(np.empty(0, dtype) for dtype in (np.int32, np.float32, bool, bool))
 
 
 @dataclass(frozen=True)
@@ -252,6 +253,37 @@ def training_data(
             else "there is nothing to learn from: no interaction and no comparison"
         )
     return result if dislikes is None else result.with_dislikes(dislikes)
+
+
+def align_ids(data: Any, users: Ids, items: Ids, values: NDArray[Any] | None = None) -> Any:
+    """Return the matrix of interactions with the rows and columns that these ids give it, perhaps with other values."""
+    matrix = data.matrix
+    if np.array_equal(data.users, users.array) and np.array_equal(data.items, items.array):
+        return matrix if values is None else make(values, matrix.indices, matrix.indptr, matrix.shape)
+    entries = matrix.tocoo()
+    row, column = users.positions(data.users)[entries.row], items.positions(data.items)[entries.col]
+    values = entries.data if values is None else values
+    return sp.csr_matrix((values, (row, column)), shape=(len(users), len(items)))
+
+
+def kernel_rows(matrix: Any) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Return ``(indptr, indices)`` of a CSR matrix in the types that kernels are compiled for."""
+    indices = matrix.indices.astype(np.int32, copy=False).view()
+    indices.flags.writeable = False
+    return matrix.indptr.astype(np.int64), indices
+
+
+def merged(first: Any, second: Any) -> tuple[Any, NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return the entries of two matrices of one shape, the first's where both have one, and which are of each."""
+    given = *kernel_rows(first), first.data, *kernel_rows(second), second.data
+    indptr = np.zeros(first.shape[0] + 1, np.int64)
+    merge_rows(*given, indptr, *_NO_ENTRIES)
+    size = int(indptr[-1])
+    columns, values = np.empty(size, np.int32), np.empty(size, np.float32)
+    of_first, of_second = np.zeros(size, bool), np.zeros(size, bool)
+    merge_rows(*given, indptr, columns, values, of_first, of_second)
+    narrow = indptr.astype(np.int32) if size <= np.iinfo(np.int32).max else indptr
+    return make(values, columns, narrow, first.shape), of_first, of_second
 
 
 def align_pairs(data: Comparisons, users: Ids, items: Ids) -> Pairs:

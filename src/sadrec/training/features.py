@@ -13,10 +13,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sadrec._core.sparse import compressed, enlarged
 from sadrec._core.types import Doubles, Floats, Positions
 from sadrec.data import Interactions
-from sadrec.data._matrix import compressed, enlarged, join_ids
-from sadrec.data.ids import Ids
+from sadrec.data.ids import Ids, join_ids
 from sadrec.features import Encoder, Features
 from sadrec.features.predictor import ModelFeatures, Predictor, item_parts
 from sadrec.features.ridge import Linear, Ridge

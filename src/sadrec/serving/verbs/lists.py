@@ -44,7 +44,7 @@ def recommend(loaded: Loaded, question: questions.Recommend) -> Json:
 
 def recommend_by_query(loaded: Loaded, query: questions.RecommendQuery) -> Json:
     """Return the best items for a known user."""
-    return recommend(loaded, query.question())
+    return recommend(loaded, questions.DEFAULTS.model_copy(update={**query.__dict__, "items": query.items or None}))
 
 
 def _list(loaded: Loaded, user: Any, listed: list[Json], method: str = "margin", fallback: str | None = None) -> Json:
