@@ -66,7 +66,7 @@ def margin_distribution(
 
 
 def moderated(mean: Doubles, variance: Doubles) -> Doubles:
-    """Return the log-odds of ``E[sigmoid(x)]`` for normal x, but for a hundredth of the probability (MacKay, 1992)."""
+    """Return the log-odds of ``E[sigmoid(x)]`` for normal x; the probability is right to within 0.02 (MacKay, 1992)."""
     return np.asarray(mean / np.sqrt(1 + np.pi * variance / 8))
 
 

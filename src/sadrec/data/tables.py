@@ -57,9 +57,9 @@ class _NotNumbers(Exception):
 class Table:
     """A file of rows, opened once.
 
-    A text file starts with a line of column names if ``header`` says so, or if it says nothing and the line has no
-    number. ``text_ids`` reads ids as text even when they look like numbers. ``show_progress`` shows, on a terminal, how
-    far a file is read that takes long. ``columns`` are the names of the columns, ``None`` where a text file has no
+    ``header`` says whether a text file starts with column names; None: it does if no field of the first line is a
+    number. ``text_ids`` reads ids as text even when they look like numbers. ``show_progress`` shows a bar on a terminal
+    while a long file is read. ``columns`` are the names of the columns, ``None`` where a text file has no
     header, ``width`` is their number, and ``is_parquet`` tells parquet from text.
     """
 
@@ -407,7 +407,10 @@ class _Block:
         return columns
 
     def refuse_lost_writing(self, types: dict[str, pl.DataType]) -> None:
-        """Raise if ids read as numbers are not all written as numbers are, so that they are read as text."""
+        """Raise `_NotNumbers` if a column of ids that is read as numbers has an id such as 007.
+
+        The file is then read again, with these ids as text.
+        """
         for role, field in self.parse({}).items():
             if role in _KINDS and types[role] == pl.Int64 and not _fits(field, pl.Int64(), ids=True):
                 raise _NotNumbers(_KINDS[role])

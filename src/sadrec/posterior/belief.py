@@ -34,8 +34,8 @@ _INFORMED, _ALIGNED = 1000, 1000
 class Drawn(Belief):
     """Draws of all parameters, in units of the probit; every answer is in log-odds, 1.702 times as large.
 
-    Margins are averaged over the draws. What one model with as many factors cannot say of these averages is the
-    part of single pairs: see :attr:`parameters`.
+    Margins are averaged over the draws. :attr:`parameters` is one model with as many factors whose margins come close
+    to these means; :meth:`pair_part` is what it misses.
     """
 
     drawn: Draws

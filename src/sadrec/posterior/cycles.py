@@ -40,9 +40,10 @@ def ones(word: np.uint64) -> np.uint64:
 
 @kernel
 def count_triads(wins: NDArray[np.uint64], counts: NDArray[np.int32]) -> None:
-    """Count, for all i < j < k, in how many draws i > j > k > i and in how many i < j < k < i: (triads, 2).
+    """Write for every triad i < j < k the number of draws with either cycle, (triads, 2).
 
-    Bit d of entry (i, j) of ``wins``, (items, items, words), says that i beats j in draw d.
+    In column 0, i beats j, j beats k and k beats i; in column 1 the cycle runs the other way. Bit d of entry (i, j) of
+    ``wins``, (items, items, words), says that i beats j in draw d.
     """
     items, words = wins.shape[0], wins.shape[2]
     row = 0

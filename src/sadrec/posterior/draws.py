@@ -128,9 +128,9 @@ class Draws:
         return margins.reshape(len(self), *rows[0].shape)
 
     def side_by_side(self, users: Any = slice(None), items: Any = slice(None)) -> Iterator[Parameters]:
-        """Yield the posterior mean of X for some users and items in parts, whose X add up to it.
+        """Yield models of some users and items whose margins add up to the posterior mean margins.
 
-        A part has the factors of several draws side by side, xi divided by the number of all draws.
+        Each puts the factors of up to 64 draws side by side; xi is divided by the number of all draws.
         """
         (xi, all_eta, tau), k = self.flat(), self.factors
         for start in range(0, len(self), _TOGETHER):

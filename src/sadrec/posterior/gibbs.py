@@ -234,9 +234,9 @@ class GibbsSAD(SamplerSettings, SAD):  # type: ignore[misc]  # settings of its o
     def rival_differs(self, item: Any, by: float = 0.5, factor: int | None = None) -> Any:
         """Return the probability that tau of an item differs from 1 by more than ``by``, in a factor or in any.
 
-        tau as the sampler draws it is not identified: every factor has many forms with the same preferences. Asked is
-        the form in which most of tau is near 1 (``state.belief.aligned``): a difference there is one that another
-        form of the factor could only exchange for more of them. The probability that tau is exactly 1 is zero under a
+        tau as the sampler draws it is not identified: every factor has many forms with the same preferences. The
+        answer is about the form in which most of tau is near 1 (``state.belief.aligned``). In other forms with the same
+        preferences more entries differ from 1. The probability that tau is exactly 1 is zero under a
         continuous prior, hence ``by``.
         """
         check.number(by, "by")
@@ -263,7 +263,7 @@ class GibbsSAD(SamplerSettings, SAD):  # type: ignore[misc]  # settings of its o
         """Compare what was observed with data sets simulated from the posterior.
 
         The same users compare the same pairs again; the outcomes come from one draw per data set. A p-value near 0 or 1
-        means that the model does not produce data like that which was observed, in that respect. Fractions of
+        means: data simulated from the model does not have this value of the statistic. Fractions of
         comparisons (the halves of ties) are left out: no data set has them.
 
         Parameters

@@ -19,11 +19,11 @@ _SPARSE = tuple(np.repeat([1.0, 0.7, 0.5, 0.35, 0.25, 0.18, 0.13, 0.1], 4).tolis
 def closest_to_one(eta: Doubles, tau: Doubles) -> tuple[Doubles, Doubles]:
     """Transform factors (..., items, factors) into the form in which most of tau is close to 1.
 
-    What tau can become without a change of preferences is ``p tau + q eta``, for any p and q. Those are taken that make
-    ``sum_i log(e^2 + (p tau_i + q eta_i - 1)^2)`` small, which counts entries away from 1 more than how far away they
-    are: the sparsest form. (The paper's penalty, a sum of absolute differences, would rather move everything a little
-    than leave a few large entries large.) Least squares with weights seek the minimum from two starts, e falling to
-    0.1.
+    What tau can become without a change of preferences is ``p tau + q eta``, for any p and q. They are chosen so that
+    this sum is small: ``sum_i log(e^2 + (p tau_i + q eta_i - 1)^2)``. The number of entries away from 1 counts more
+    than their distance, so the sparsest form wins. (The paper's penalty, a sum of absolute differences, would rather
+    move everything a little than leave a few large entries large.) Weighted least squares search the minimum from two
+    starts; e falls from 1 to 0.1.
     """
     one = np.ones_like(tau)
     starts = []
@@ -108,14 +108,13 @@ PASSES = 8
 
 
 def mean_factors(draws: Draws) -> tuple[Matrices, float]:
-    """Return factors (xi, eta, tau) whose X is close to the posterior mean of X, and the share of it they miss.
+    """Return factors (xi, eta, tau) of one model whose margins are close to their posterior means, and what they miss.
 
-    The mean of X over draws is not the X of mean factors, and as a rule no SAD model with k factors has it exactly. The
-    start has the items of the draw nearest to the mean or the mean of the aligned factors, whichever comes closer when
-    xi is fitted to them. Alternating least squares (one item after the other, tau >= 0; then xi) bring it nearer. The
-    mean is known through the factors of all draws side by side: no items x items matrix is made.
-
-    A bias is not theirs to fit: its mean is exact. It counts as a part of X where the share is computed.
+    That is the share of the squared size of these means that the model misses; the bias, whose mean is exact, counts in
+    this size. As a rule no SAD model with k factors has the means exactly; mean factors have other margins. Two starts
+    are tried: the items of the draw nearest to the mean, and the mean of the aligned items. xi is fitted to both; the
+    closer one is taken. Alternating least squares (one item after the other, tau >= 0; then xi) bring it nearer. The
+    means are known through the factors of all draws side by side: no items x items matrix is made.
     """
     some = draws.at_most(MOST_DRAWS)
     xi, all_eta, all_tau = (np.concatenate(side, 1) for side in zip(*map(factors_of, some.side_by_side()), strict=True))

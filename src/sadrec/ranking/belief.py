@@ -4,9 +4,9 @@ There are three kinds of belief. A *point* knows means alone: stochastic gradien
 mean and a covariance for each user and each item: the variational solver leaves one, and a visitor always has one. The
 third kind, *draws*, is that of the sampler (``sadrec.posterior``).
 
-A margin that is known to be 2 makes the item win in 88 % of the cases; one that may as well be 0 or 4 in fewer. So
-``P(i over j) = E[sigmoid(x_uij)]``, which is ``sigmoid(mean / sqrt(1 + pi variance / 8))`` but for a hundredth (MacKay,
-1992).
+If the margin is known to be 2, the item wins in 88 % of the cases. If it is 0 or 4 with equal chance, the item wins in
+74 %. So ``P(i over j) = E[sigmoid(x_uij)]``, which is ``sigmoid(mean / sqrt(1 + pi variance / 8))`` to within 0.02
+(MacKay, 1992).
 """
 
 from dataclasses import dataclass, field, replace
@@ -154,7 +154,7 @@ class Belief:
         return np.asarray(user_vectors(self.parameters, users) @ self.item_vectors.T)
 
     def with_answers(self, winners: Positions, losers: Positions, weight: ArrayLike | None) -> "Belief":
-        """Return the belief about one user, updated by their comparisons beyond their vector."""
+        """Return the belief about one user after this user's comparisons. They change own scores; the vector stays."""
         return self
 
     @property
@@ -173,7 +173,7 @@ class Belief:
         return Point(alone) if covariance is None else Visitor(alone, np.asarray(covariance, np.float64))
 
     def of_group(self, users: Positions) -> "Belief":
-        """Return the belief about the mean margins of some users, as about one user, user 0 of it."""
+        """Return the belief about margins averaged over some users. It has one user, user 0, who stands for them."""
         return self.of_user(self.parameters.user_factors[users].mean(axis=0, dtype=np.float64))
 
     def strengths(
@@ -535,7 +535,7 @@ def normal_draws(covariance: Doubles) -> Doubles:
 def _look_up(
     keys: NDArray[np.int64], stored: NDArray[np.int64], mean: Floats, variance: Floats, scale: float
 ) -> tuple[Any, Any]:
-    """Return mean and variance by key; 0 and ``scale`` for keys that are not among ``known``."""
+    """Return mean and variance by key; 0 and ``scale`` for keys that are not among ``stored``."""
     if not len(stored):
         return 0.0, scale
     at = np.minimum(np.searchsorted(stored, keys), len(stored) - 1)

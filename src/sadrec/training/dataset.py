@@ -142,7 +142,7 @@ class TrainingData:
         return self.comparisons is not None or self.has_dislikes
 
     def survey(self, settings: Settings, factors: int | None, length: float | None, threads: int) -> Survey:
-        """Return the settings that the interactions suggest: see :func:`sadrec.training.survey.survey`."""
+        """Return the settings that the interactions suggest: see :func:`sadrec.training.sgd.survey.survey`."""
         return survey(self.sample(), settings, factors, length, threads)
 
     def start(self, factors: Factors, length: float) -> None:

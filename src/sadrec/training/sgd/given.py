@@ -26,7 +26,7 @@ from sadrec.training.sgd.schedule import matching_of, round_robin
 
 @dataclass(frozen=True)
 class Pairs:
-    """Triples to train on: the user prefers the winner to the loser."""
+    """Given pairs, one user each: the user prefers the winner to the loser."""
 
     user: NDArray[np.int32]
     winner: NDArray[np.int32]

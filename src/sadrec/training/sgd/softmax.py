@@ -39,7 +39,7 @@ _MOST = np.float32(3e38)
 _LEAST = np.float32(1e-35)  # likelihood, so that its logarithm is finite; sum of shares, so that its inverse is
 
 
-class Softmax(NamedTuple):
+class SoftmaxWork(NamedTuple):
     """The arrays that the cells of an epoch work on."""
 
     dealt: Deal  # with no candidates: negatives are not drawn for each positive
@@ -59,7 +59,8 @@ class Room(NamedTuple):
     shares: Floats  # (rows, negatives): margins, then learning rate times weight times share, of all its positives
     pulled: Floats  # (rows, width): shares times r
     pushed: Floats  # (negatives, width): shares times q
-    total: Floats  # (positives,): what the margins have in common, then the sum of the shares
+    common: Floats  # (positives,): what the margins of each have in common
+    positive_share: Floats  # (positives,): the sum of the shares of each
     part: Floats  # (positives,): the part of its row's shares that a positive has
     moved: Floats  # (negatives,): the sum of the shares of each
     held: Floats  # (negatives,): what part of l2 and l1 each pays, in all
@@ -79,6 +80,7 @@ def room_for_chunk(positives: int, negatives: int, width: int) -> Room:
         np.zeros((rows, columns), np.float32),
         np.zeros((rows, long), np.float32),
         np.zeros((columns, long), np.float32),
+        np.zeros(positives, np.float32),
         np.zeros(positives, np.float32),
         np.zeros(positives, np.float32),
         np.zeros(negatives, np.float32),
@@ -149,7 +151,7 @@ def write_queries(triples: Triples, first: int, last: int, factors: Factors, l1:
                     of_eta[h] = -xi[h] * tau[h]
                     of_tau[h] = xi[h] * eta[h]
         room.row[t - first] = rows - 1
-        room.total[t - first] = own + bias_of(bias, i)
+        room.common[t - first] = own + bias_of(bias, i)
     return rows
 
 
@@ -195,15 +197,15 @@ def scale_of_shares(own: Any, least: Any, total: Any, scale: Any) -> Any:
 
 @kernel
 def update_positive(
-    xi: Any, item: Any, pulled: Any, part: Any, total: Any, decay: Any, rate: float, l1: Any, l1_weights: Any, i: int
+    xi: Any, item: Any, pulled: Any, part: Any, share: Any, decay: Any, rate: float, l1: Any, l1_weights: Any, i: int
 ) -> None:
     """Update the rows of the user and of the positive item."""
     k = xi.shape[0]
     if l1 is None:
         for h in range(k):
             x, a = xi[h], item[h]
-            xi[h] = decay * x + (total * a - part * pulled[h])
-            item[h] = decay * a + total * x
+            xi[h] = decay * x + (share * a - part * pulled[h])
+            item[h] = decay * a + share * x
     else:
         eta, tau = item[:k], item[k:]
         pulled_eta, pulled_tau = pulled[:k], pulled[k:]
@@ -284,7 +286,15 @@ def gather(items: Any, chosen: Any, width: int, room: Room) -> None:
 
 @kernel
 def write_all_shares(
-    triples: Triples, first: int, last: int, block: int, slot: Any, work: Softmax, bias: Any, rate: float, room: Room
+    triples: Triples,
+    first: int,
+    last: int,
+    block: int,
+    slot: Any,
+    work: SoftmaxWork,
+    bias: Any,
+    rate: float,
+    room: Room,
 ) -> float:
     """Turn the margins of some triples into shares, add these up by negative, and return the log likelihood."""
     dealt, chosen = work.dealt, room.chosen
@@ -305,9 +315,9 @@ def write_all_shares(
         all_parts, held = _ZERO, 0
         while t < last and room.row[t - first] == row:
             weight = weight_of(dealt.weight, triples.at[t]) * weight_of(dealt.user_weight, u)
-            part, own = scale_of_shares(room.total[t - first], least, odds, np.float32(rate) * weight)
+            part, own = scale_of_shares(room.common[t - first], least, odds, np.float32(rate) * weight)
             likelihood, product = add_log(likelihood, product, own)
-            room.part[t - first], room.total[t - first] = part, part * odds
+            room.part[t - first], room.positive_share[t - first] = part, part * odds
             held += part * odds > _LEAST
             all_parts += part
             t += 1
@@ -338,14 +348,14 @@ def update_chunk(
     k = rows.shape[1]
     decay = np.float32(1.0 - 2.0 * rate * penalties.l2)
     for t in range(first, last):
-        xi, i, moved = rows[triples.user[t]], triples.item[t], room.total[t - first]
+        xi, i, share = rows[triples.user[t]], triples.item[t], room.positive_share[t - first]
         pulled, part = room.pulled[room.row[t - first]], room.part[t - first]
-        update_positive(xi, items[i], pulled, part, moved, decay, rate, l1, l1_weights, i)
+        update_positive(xi, items[i], pulled, part, share, decay, rate, l1, l1_weights, i)
         pull(xi, penalties.user_centre, triples.user[t], decay)
         pull(items[i], penalties.item_centre, i, decay)
         put_to_length(xi, length)
         put_to_length(items[i][:k], length)
-        move_bias(bias, i, decay, moved)
+        move_bias(bias, i, decay, share)
         pull_bias(bias, penalties.bias_centre, i, decay)
     for c in range(room.chosen.shape[0]):
         j, held = room.chosen[c], room.held[c]
@@ -359,7 +369,7 @@ def update_chunk(
 
 @kernel
 def train_softmax(
-    cells: Any, claimed: Any, work: Softmax, factors: Factors, penalties: Penalties, rate: float, figures: Any
+    cells: Any, claimed: Any, work: SoftmaxWork, factors: Factors, penalties: Penalties, rate: float, figures: Any
 ) -> None:
     """Train cells against shared negatives; write (updates, skipped, log likelihood) of each."""
     rows, items, bias = factors

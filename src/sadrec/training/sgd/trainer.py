@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from itertools import repeat
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,11 +23,19 @@ from sadrec.training.sgd.given import Buffers, Pairs, arrange, cells_of, rounds_
 from sadrec.training.sgd.negatives import Deal, Positives, Spread, deal, train_pairwise
 from sadrec.training.sgd.pairwise import Centre, Penalties
 from sadrec.training.sgd.samplers import PairSource
-from sadrec.training.sgd.softmax import Softmax, put_rows_to_length, train_softmax
+from sadrec.training.sgd.softmax import SoftmaxWork, put_rows_to_length, train_softmax
 from sadrec.training.validation import HeldOut, validation_figures
 
 Work = Iterator[tuple[Any, Doubles]]  # what a kernel works on in one sub-epoch after another, and the figures it writes
-CellWork = tuple[Callable[..., None], Work, list[schedule.Cells]]
+
+
+class Pass(NamedTuple):
+    """What a kernel does in an epoch, with sampled negatives or on given pairs."""
+
+    kernel: Callable[..., None]
+    work: Work
+    cells: list[schedule.Cells]  # of every sub-epoch
+
 
 # Adaptive l1: an entry of tau is held to 1 by l1 / max(|tau - 1|, FLOOR)^GAMMA, at most CAP times l1, with l1 halved.
 ADAPTIVE_FLOOR, ADAPTIVE_GAMMA, ADAPTIVE_CAP, ADAPTIVE_SHARE = 0.02, 2.0, 50.0, 0.5
@@ -186,36 +194,36 @@ class Trainer:
         rests = self._at_one and rivals_rest(self.settings, self.done)
         penalties = penalties_of(self.settings, self.l1_weights, centre, rests)
         with self._workers() as spread:
-            figures: list[Doubles] = []
-            parts = [] if self._positives is None else [self._drawn_negatives(self._positives, spread, figures)]
-            parts += [self._given_pairs(figures)] if self._sources else []
-            plan = schedule.interleave(*(cells for _, _, cells in parts))
+            figures: list[Doubles] = []  # each pass appends the array that its kernel writes
+            passes = [] if self._positives is None else [self._pass_over_negatives(self._positives, spread, figures)]
+            passes += [self._pass_over_pairs(figures)] if self._sources else []
+            plan = schedule.interleave(*(one.cells for one in passes))
             for position, (which, cells) in enumerate(plan):
                 between()
-                kernel, work, _ = parts[which]
                 rate = rate_at(self.settings, self.done, position / len(plan))
-                data, written = next(work)
+                data, written = next(passes[which].work)
+                kernel = passes[which].kernel
                 run_cells(kernel, cells, data, self.factors, penalties, rate, written, spread, self._threads)
         self.done += 1
         seconds = time.perf_counter() - began
         return {**epoch_figures(np.concatenate(figures), first_rate, seconds), **size_of(self.factors)}
 
-    def _drawn_negatives(self, positives: Positives, spread: Spread, figures: list[Doubles]) -> CellWork:
-        """Deal the positives for this epoch; return the kernel, what it works on, and the sub-epochs."""
+    def _pass_over_negatives(self, positives: Positives, spread: Spread, figures: list[Doubles]) -> Pass:
+        """Deal the positives for this epoch, and return the pass that trains them against negatives."""
         settings = self.settings
         how = settings.blocks, candidates_of(settings), settings.seed, self.done
         dealt = deal(positives, len(self.factors.items), *how, self._place, spread)
         self._place = dealt.place
         figures.append(np.zeros((settings.blocks**2, 3)))
         kernel, work = kernel_for_negatives(dealt, settings)
-        return kernel, repeat((work, figures[-1])), schedule.drawn_negatives(settings.blocks)
+        return Pass(kernel, repeat((work, figures[-1])), schedule.drawn_negatives(settings.blocks))
 
-    def _given_pairs(self, figures: list[Doubles]) -> CellWork:
-        """Return the kernel of the given pairs, what it works on, and the sub-epochs of all rounds."""
+    def _pass_over_pairs(self, figures: list[Doubles]) -> Pass:
+        """Return the pass over the given pairs, with the sub-epochs of all rounds."""
         shards = max(self.settings.blocks // 2, 1)
         rounds = rounds_of(sum(source.count for source in self._sources), shards)
         sub_epochs = schedule.given_pairs(shards)
-        return train_given, self._rounds(rounds, shards, len(sub_epochs), figures), rounds * sub_epochs
+        return Pass(train_given, self._rounds(rounds, shards, len(sub_epochs), figures), rounds * sub_epochs)
 
     def _rounds(self, rounds: int, shards: int, sub_epochs: int, figures: list[Doubles]) -> Work:
         """Draw and arrange the given pairs of this epoch, round by round, each when the one before is done."""
@@ -319,9 +327,9 @@ def candidates_of(settings: Settings) -> int:
 
 
 def kernel_for_negatives(dealt: Deal, settings: Settings) -> tuple[Callable[..., None], Any]:
-    """Return the kernel that trains against drawn negatives, and what it works on."""
+    """Return the kernel that trains against sampled negatives, and what it works on."""
     if settings.loss == "softmax":
-        return train_softmax, Softmax(dealt, settings.negatives, settings.length)
+        return train_softmax, SoftmaxWork(dealt, settings.negatives, settings.length)
     return train_pairwise, dealt
 
 
