@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from sadrec.ranking.pairs import sigmoid
+from sadrec.ranking import sigmoid
 from sadrec.ranking.rank import maximal_lottery, rank_centrality
 
 
@@ -31,6 +31,18 @@ def test_rank_centrality_of_scores_is_their_softmax_to_full_relative_precision()
 def test_rank_centrality_survives_margins_beyond_exp():
     scores = np.array([0.0, 5000.0, -9000.0])
     np.testing.assert_allclose(rank_centrality(scores[:, None] - scores), [0.0, 1.0, 0.0], atol=1e-300)
+
+
+def test_nothing_beats_the_lottery_where_an_item_without_weight_is_hardly_worse():
+    """The fifth item loses by 4e-6 alone: the way to the weights ended 1.5e-9 before them."""
+    above = [-1.80499297, 1.84079198, 0.43508401, -0.30714955, 0.82687859, -0.60798451, 0.05833297, 0.36286886]
+    above += [-1.55715459, 0.38328643, -1.14270604, -1.27867227, -0.18285042, 0.84145321, -1.12728343]
+    x = np.zeros((6, 6))
+    x[np.triu_indices(6, 1)] = above
+    x -= x.T
+    p = maximal_lottery(x)
+    assert p[4] == 0 and (p[[0, 1, 2, 3, 5]] > 0.05).all()
+    assert (x @ p <= 1e-15).all()
 
 
 @settings(deadline=None, max_examples=150)
