@@ -216,7 +216,8 @@ def bench_everybody(copies, turns, factors=64, N=10):
     from campaigns import _namespace
     from sadrec import SAD
     from sadrec.cluster import Ray
-    from sadrec.models.export import ExportPart, ExportWork, ListRequest
+    from sadrec.models import ExportPart, ExportWork
+    from sadrec.models.export import ListRequest
 
     if not _namespace.inside():
         if reason := _namespace.reason_against():

@@ -15,9 +15,10 @@ from sadrec._core import memory as _memory
 from sadrec._core.memory import available, need
 from sadrec.cli.ask import write_all
 from sadrec.evaluation import EASE, grid_points
-from sadrec.models.base import ModelFileError
+from sadrec.models import ModelFileError
 from sadrec.models.fitting import settings_for
 from sadrec.posterior import GibbsSAD
+from tests.rewriting import rewrite
 
 
 @pytest.fixture(scope="module")
@@ -102,13 +103,15 @@ def test_files_that_ask_for_much_are_refused(model, tmp_path, data):
 
 
 def test_a_file_of_empty_factors_of_endless_length_is_refused(tmp_path):
-    from sadrec._core.files import read_arrays, write_arrays
-
     SAD.from_factors(np.ones((1, 2)), np.ones((1, 2))).save(tmp_path / "m.sad")
-    tensors, header = read_arrays(tmp_path / "m.sad", "a model", verify=True)
-    endless = {name: np.empty((0, 2**40), np.float32) for name in ("user_factors", "item_factors", "rival_factors")}
-    empty = {name: tensors[name][:0] for name in ("users", "items")}
-    write_arrays(tmp_path / "endless.sad", {**endless, **empty}, header)
+
+    def empty(arrays, header):
+        kept = {name: arrays[name][:0] for name in ("users", "items")}
+        names = ("user_factors", "item_factors", "rival_factors")
+        arrays.clear()
+        arrays |= {name: np.empty((0, 2**40), np.float32) for name in names} | kept
+
+    rewrite(tmp_path / "m.sad", empty, tmp_path / "endless.sad")
     with pytest.raises(ModelFileError):
         SAD.load(tmp_path / "endless.sad").recommend_for([0])
 

@@ -12,7 +12,7 @@ from sadrec import BPR, SAD, Comparisons, Interactions, Items
 from sadrec.data import Simulation, simulate
 from sadrec.evaluation import BPRComparison, Evaluation, compare, compare_with_bpr, evaluate
 from sadrec.posterior import GibbsSAD
-from sadrec.ranking.cycles import Cycle
+from sadrec.ranking import Cycle
 
 
 def lists(path: Path) -> dict[str, list[str]]:

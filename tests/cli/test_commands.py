@@ -13,8 +13,9 @@ import pytest
 from click.testing import CliRunner
 
 from sadrec import SAD
-from sadrec._core.record import CheckpointError, locked
+from sadrec._core.record import locked
 from sadrec.cli import main
+from sadrec.models import CheckpointError
 
 
 @pytest.fixture

@@ -13,7 +13,8 @@ from campaigns.cluster import actors, gone, same
 from sadrec import SAD, Comparisons, Interactions
 from sadrec.cli import main
 from sadrec.cluster import Ray
-from sadrec.models.export import ExportPart, ExportWork, ListRequest
+from sadrec.models import ExportPart, ExportWork
+from sadrec.models.export import ListRequest
 
 SMALL = {"factors": 6, "iterations": 3, "learning_rate": 0.1, "blocks": 5, "random_state": 3, "num_threads": 1}
 SMALL |= {"regularization": 0.01, "rival_regularization": 0.002, "loss": "pairwise"}

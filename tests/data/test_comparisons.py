@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
-from sadrec.data import Comparisons, DataWarning, Interactions, as_comparisons, as_feedback
-from sadrec.data.comparisons import folds
+from sadrec.data import Comparisons, DataWarning, Interactions, as_comparisons, as_feedback, folds
 
 STATED = pl.DataFrame({"judge": ["b", "a", "b"], "winner": [3, 1, 2], "loser": [1, 2, 3]})
 SIDES = pl.DataFrame({"user": [2, 1, 1], "left": ["x", "y", "x"], "right": ["y", "x", "z"], "winner": ["y", None, "x"]})

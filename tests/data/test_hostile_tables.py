@@ -13,8 +13,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sadrec.data import Comparisons, Interactions, _text, load
-from sadrec.data.ids import Ids
+from sadrec.data import Comparisons, Ids, Interactions, _text, load
 
 # -- ids are told apart as Python's csv tells them ---------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from sadrec import SAD, Items
-from sadrec.ranking.cycles import recommend_groups
+from sadrec.ranking import recommend_groups
 
 
 def game():

@@ -8,10 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sadrec.data import Comparisons, DataWarning, Interactions, _text
-from sadrec.data._assemble import Assembler
-from sadrec.data.parquet import ParquetFiles
-from sadrec.data.tables import Table
+from sadrec.data import Assembler, Comparisons, DataWarning, Interactions, ParquetFiles, Table, _text
 from sadrec.models.fitting import gathered
 
 ROWS = [(7, 30, 4.0, 100), (7, 10, 0.0, 101), (3, 20, 2.5, 102), (9, 10, 5.0, 103)]

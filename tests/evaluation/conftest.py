@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from sadrec.data import Interactions
-from sadrec.data.ids import Ids
-from sadrec.ranking import Parameters
+from sadrec.data import Ids, Interactions
+from sadrec.ranking import Parameters, sigmoid
 from sadrec.ranking.belief import Point
-from sadrec.ranking.pairs import sigmoid
 
 
 class FactorModel:

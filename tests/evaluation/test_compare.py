@@ -11,11 +11,9 @@ import polars as pl
 import pytest
 
 from sadrec import BPR, SAD, Comparisons
-from sadrec._core.files import read_arrays, write_arrays
 from sadrec.evaluation import Popularity as PopularityOfItems
-from sadrec.evaluation.compare import compare
-from sadrec.evaluation.leave_one_out import evaluate
-from sadrec.evaluation.top_n import evaluate_top_n
+from sadrec.evaluation import compare, evaluate, evaluate_top_n
+from tests.rewriting import with_array
 
 
 class Popularity:
@@ -155,9 +153,7 @@ def test_other_settings_other_data_and_damaged_files_are_computed_anew(data, mak
 def test_a_record_whose_arrays_do_not_fit_is_computed_anew(data, tmp_path, name, change):
     whole = compare({"up": Popularity()}, data, splits=1, path=tmp_path, show_progress=False)
     (file,) = tmp_path.glob("*.comparison")
-    arrays, header = read_arrays(file, "a record")
-    arrays = {key: np.array(array) for key, array in arrays.items()}
-    write_arrays(file, arrays | {name: change(arrays[name])}, header)
+    with_array(file, name, change)
     again = compare({"up": Popularity()}, data, splits=1, path=tmp_path, show_progress=False)
     assert again.per_user("up", "m1") == whole.per_user("up", "m1")
 

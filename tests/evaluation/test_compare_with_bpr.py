@@ -6,17 +6,11 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from sadrec import BPR, SAD
-from sadrec.data import Comparisons, Interactions
-from sadrec.data.comparisons import folds
-from sadrec.evaluation import evaluate
+from sadrec.data import Comparisons, Interactions, folds
+from sadrec.evaluation import CompareResult, compare_with_bpr, evaluate
 from sadrec.evaluation.compare import sparsity_of
-from sadrec.evaluation.compare_result import CompareResult, SplitRun
-from sadrec.evaluation.compare_with_bpr import (
-    _decided,
-    _is_clear,
-    _of_some_users,
-    compare_with_bpr,
-)
+from sadrec.evaluation.compare_result import SplitRun
+from sadrec.evaluation.compare_with_bpr import _decided, _is_clear, _of_some_users
 
 
 class Known:

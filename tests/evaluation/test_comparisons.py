@@ -8,8 +8,7 @@ import pytest
 
 from sadrec.data import Comparisons
 from sadrec.evaluation import comparisons as module
-from sadrec.evaluation import evaluate
-from sadrec.evaluation.comparisons import evaluate_comparisons
+from sadrec.evaluation import evaluate, evaluate_comparisons
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from scipy.sparse import csr_matrix
 
 from sadrec import BPR, SAD
 from sadrec.data import Interactions
-from sadrec.evaluation.leave_one_out import MEASURES, evaluate
+from sadrec.evaluation import evaluate, evaluate_top_n
+from sadrec.evaluation.leave_one_out import MEASURES
 from sadrec.evaluation.sampling import uniforms, unmet_items
-from sadrec.evaluation.top_n import evaluate_top_n
 from studies.baselines import Popularity
 
 VERBS = ("users", "items", "margins", "scores", "probability")

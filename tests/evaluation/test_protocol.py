@@ -3,13 +3,7 @@
 import numpy as np
 import pytest
 
-from sadrec.evaluation.protocol import (
-    EvaluatedModel,
-    HasMargins,
-    HasProbability,
-    HasScores,
-    as_evaluated,
-)
+from sadrec.evaluation import EvaluatedModel, HasMargins, HasProbability, HasScores, as_evaluated
 
 
 def test_a_complete_model_is_left_alone(make_ratings, factor_model):

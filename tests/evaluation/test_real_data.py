@@ -9,7 +9,7 @@ import pytest
 from scipy.sparse import coo_matrix
 
 from sadrec.data import Interactions
-from sadrec.evaluation.leave_one_out import evaluate
+from sadrec.evaluation import evaluate
 
 pytestmark = [
     pytest.mark.data,

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sadrec.evaluation.significance import holm, paired_test
+from sadrec.evaluation import paired_test
+from sadrec.evaluation.significance import holm
 
 
 def test_independent_pairs_give_scipys_paired_t_and_wilcoxon():

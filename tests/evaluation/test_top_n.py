@@ -13,8 +13,8 @@ from sklearn.metrics import ndcg_score
 
 from sadrec import SAD
 from sadrec.data import DataWarning, Interactions
-from sadrec.evaluation import EASE, evaluate, top_n
-from sadrec.evaluation.top_n import TOP_N_MEASURES, best, evaluate_top_n
+from sadrec.evaluation import EASE, evaluate, evaluate_top_n, top_n
+from sadrec.evaluation.top_n import TOP_N_MEASURES, best
 
 
 def by_hand(table, train, test, n):

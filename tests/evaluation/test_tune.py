@@ -7,16 +7,13 @@ import time
 import numpy as np
 import pytest
 
-from sadrec._core.settings import Span
 from sadrec.data import Comparisons
+from sadrec.evaluation import Span, evaluate, evaluate_top_n, tune
 from sadrec.evaluation import tune as tune_function
-from sadrec.evaluation.leave_one_out import evaluate
 from sadrec.evaluation.proposals import default_space
-from sadrec.evaluation.top_n import evaluate_top_n
-from sadrec.evaluation.tune import Scorer, tune
+from sadrec.evaluation.tune import Scorer
 from sadrec.models.fitting import settings_for
-from sadrec.ranking import Parameters
-from sadrec.ranking.pairs import sigmoid
+from sadrec.ranking import Parameters, sigmoid
 
 
 class Learner:

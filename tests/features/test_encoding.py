@@ -9,8 +9,7 @@ import polars as pl
 import pytest
 import scipy.sparse as sp
 
-from sadrec.data import DataWarning
-from sadrec.data.ids import Ids
+from sadrec.data import DataWarning, Ids
 from sadrec.features import Encoder, Features
 
 FRAME = pl.DataFrame(

@@ -8,6 +8,7 @@ from sadrec.evaluation import evaluate_comparisons
 from sadrec.models import ModelFileError
 from sadrec.models.fitting import settings_for
 from sadrec.training.variational.solver import OWN, SWEEPS
+from tests.rewriting import rewrite, with_array
 
 
 def comparisons(users, winner, loser, n=None, m=None):
@@ -134,18 +135,14 @@ def test_a_fit_comes_back_from_a_file_with_its_uncertainty(tmp_path):
 
 
 def test_a_file_whose_uncertainty_does_not_fit_is_refused(tmp_path):
-    from sadrec._core.files import read_arrays, write_arrays
-
     model = SAD().fit(comparisons(*tournament()), show_progress=False)
     model.save(tmp_path / "m.sad")
-    arrays, header = read_arrays(tmp_path / "m.sad", "a model")
     for name in ("user_covariance", "item_covariance", "pairing_mean", "population"):
-        write_arrays(tmp_path / "bad.sad", {**arrays, name: np.array(arrays[name])[:0]}, header)
+        with_array(tmp_path / "m.sad", name, lambda array: array[:0], tmp_path / "bad.sad")
         with pytest.raises(ModelFileError, match=name):
             SAD.load(tmp_path / "bad.sad")
     for name in ("own", "own_mean", "own_variance"):
-        without = {other: array for other, array in arrays.items() if other != name}
-        write_arrays(tmp_path / "bad.sad", without, header)
+        rewrite(tmp_path / "m.sad", lambda arrays, header, name=name: arrays.pop(name), tmp_path / "bad.sad")
         with pytest.raises(ModelFileError, match=f"'{name}'"):
             SAD.load(tmp_path / "bad.sad", mmap=True)
 
@@ -154,12 +151,8 @@ def test_a_file_whose_uncertainty_does_not_fit_is_refused(tmp_path):
 @pytest.mark.parametrize("mmap", [False, True])
 def test_pairings_of_items_that_a_file_does_not_have_are_refused(tmp_path, place, mmap):
     """They made an array of their size at the first question: terabytes."""
-    from sadrec._core.files import read_arrays, write_arrays
-
     SAD().fit(comparisons(*tournament()), show_progress=False).save(tmp_path / "m.sad")
-    arrays, header = read_arrays(tmp_path / "m.sad", "a model")
-    pairings = np.sort(np.append(np.array(arrays["pairings"])[1:], place))
-    write_arrays(tmp_path / "bad.sad", {**arrays, "pairings": pairings}, header)
+    with_array(tmp_path / "m.sad", "pairings", lambda one: np.sort(np.append(one[1:], place)), tmp_path / "bad.sad")
     with pytest.raises(ModelFileError, match="the pairings are out of order, or of items that it does not have"):
         SAD.load(tmp_path / "bad.sad", mmap=mmap)
 
@@ -474,15 +467,10 @@ def test_settings_of_sgd_are_refused_by_the_variational_solver():
 
 
 def test_a_file_with_negative_variances_is_refused(tmp_path):
-    from sadrec._core.files import read_arrays, write_arrays
-
     model = SAD().fit(comparisons(*tournament()), show_progress=False)
     model.save(tmp_path / "m.sad")
     assert (tmp_path / "m.sad").stat().st_mode & 0o777 == 0o666 & ~_umask()
-    arrays, header = read_arrays(tmp_path / "m.sad", "a model")
-    write_arrays(
-        tmp_path / "bad.sad", {**arrays, "pairing_variance": -1 - np.array(arrays["pairing_variance"])}, header
-    )
+    with_array(tmp_path / "m.sad", "pairing_variance", lambda variance: -1 - variance, tmp_path / "bad.sad")
     with pytest.raises(ModelFileError, match="negative"):
         SAD.load(tmp_path / "bad.sad")
 

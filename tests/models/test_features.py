@@ -7,7 +7,8 @@ import scipy.sparse as sp
 
 from sadrec import BPR, SAD, Comparisons, Interactions
 from sadrec.features import Features
-from sadrec.models.base import ModelFileError
+from sadrec.models import ModelFileError
+from tests.rewriting import with_array
 
 USERS, ITEMS = 60, 40
 SETTINGS = {"factors": 4, "iterations": 12, "learning_rate": 0.1, "regularization": 0.02, "blocks": 2}
@@ -138,12 +139,8 @@ def test_saved_is_loaded(model, tmp_path):
     ],
 )
 def test_a_file_whose_features_do_not_fit_is_refused(model, tmp_path, name, change):
-    from sadrec._core.files import read_arrays, write_arrays
-
     model.save(tmp_path / "m.sad")
-    arrays, header = read_arrays(tmp_path / "m.sad", "a sadrec model")
-    arrays[name] = change(np.array(arrays[name]))
-    write_arrays(tmp_path / "n.sad", arrays, header)
+    with_array(tmp_path / "m.sad", name, change, tmp_path / "n.sad")
     with pytest.raises(ModelFileError, match="features"):
         SAD.load(tmp_path / "n.sad")
 

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sadrec import BPR, SAD, Comparisons, Interactions
-from sadrec._core.files import read_arrays, write_arrays
 from sadrec.models import ModelFileError
+from tests.rewriting import rewrite
 
 IDS = {
     "whole numbers": [10, -3, 2**62],
@@ -162,14 +162,6 @@ def test_hostile_headers_are_refused_with_one_kind_of_error(saved, change):
         SAD.load(saved)
 
 
-def with_arrays(path, change):
-    """Write a file again with other arrays or another header, all of it well-formed."""
-    arrays, header = read_arrays(path, "a model")
-    arrays = {name: np.array(array) for name, array in arrays.items()}
-    change(arrays, header)
-    write_arrays(path, arrays, header)
-
-
 def wild_offsets(kind, *values):
     """Return a change that sends compiled code far outside the arrays, in numbers of a kind."""
 
@@ -208,7 +200,7 @@ def one_endless_id(arrays, header):
 )
 @pytest.mark.parametrize("mmap", [False, True])
 def test_well_formed_files_with_hostile_content_are_refused_before_anything_follows_them(saved, change, message, mmap):
-    with_arrays(saved, change)
+    rewrite(saved, change)
     with pytest.raises(ModelFileError, match=message):
         SAD.load(saved, mmap=mmap).recommend(1)
 
@@ -220,7 +212,7 @@ def test_what_was_seen_comes_back_whatever_its_type(tmp_path):
 
 
 def test_settings_in_a_file_cannot_set_other_attributes(saved):
-    with_arrays(saved, lambda arrays, header: header["params"].update(recommend="gone", __class__="x"))
+    rewrite(saved, lambda arrays, header: header["params"].update(recommend="gone", __class__="x"))
     model = SAD.load(saved)
     assert callable(model.recommend) and type(model) is SAD
 
@@ -230,13 +222,13 @@ def broken_item(arrays, header):
 
 
 def test_numbers_that_are_not_finite_are_refused(saved):
-    with_arrays(saved, broken_item)
+    rewrite(saved, broken_item)
     with pytest.raises(ModelFileError, match="finite"):
         SAD.load(saved)
 
 
 def test_a_mapped_file_is_read_only_when_asked_and_verified_on_request(saved):
-    with_arrays(saved, broken_item)
+    rewrite(saved, broken_item)
     model = SAD.load(saved, mmap=True)  # not a number was looked at
     assert np.isnan(model.item_factors[0, 0])
     with pytest.raises(ModelFileError, match="finite"):

@@ -12,9 +12,8 @@ import pytest
 import scipy.sparse as sp
 
 from sadrec import BPR, SAD, Interactions
-from sadrec._core.record import CheckpointError
-from sadrec.data.ids import UnknownIdError
-from sadrec.models import export
+from sadrec.data import UnknownIdError
+from sadrec.models import CheckpointError, export
 
 
 def made(users=57, items=23, kind=SAD, text=False):

@@ -8,7 +8,7 @@ from sadrec import BPR, SAD, Comparisons, Interactions
 from sadrec.data import as_feedback
 from sadrec.evaluation import EASE, Popularity
 from sadrec.posterior import GibbsSAD
-from sadrec.ranking.cycles import cyclic_triads, recommend_groups
+from sadrec.ranking import cyclic_triads, recommend_groups
 
 GAMES = pl.DataFrame({"judge": [1, 1, 2, 2], "winner": list("abca"), "loser": list("bcab")})
 

@@ -8,8 +8,8 @@ import pytest
 import scipy.sparse as sp
 
 from sadrec import BPR, SAD, Comparisons
-from sadrec.data.ids import Ids, UnknownIdError
-from sadrec.ranking.cycles import cyclic_triads, recommend_groups
+from sadrec.data import Ids, UnknownIdError
+from sadrec.ranking import cyclic_triads, recommend_groups
 from sadrec.ranking.intransitivity import item_counter_effects
 from tests.contract import checkerboard
 

@@ -5,9 +5,9 @@ import pytest
 
 from sadrec import BPR, SAD, Comparisons
 from sadrec.data import simulate
+from sadrec.ranking import nearest_bpr
 from sadrec.ranking.belief import Gaussian
 from sadrec.ranking.fold_in import fold_in_comparisons
-from sadrec.ranking.parameters import nearest_bpr
 
 
 @pytest.fixture(scope="module")

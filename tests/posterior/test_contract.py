@@ -10,7 +10,7 @@ from scipy.special import ndtr
 from sadrec import BPR
 from sadrec.evaluation import evaluate, evaluate_comparisons, evaluate_top_n
 from sadrec.posterior import GibbsSAD
-from sadrec.ranking.cycles import cyclic_triads
+from sadrec.ranking import cyclic_triads
 from tests.contract import EstimatorContract, named_checkerboard
 
 

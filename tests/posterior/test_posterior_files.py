@@ -5,9 +5,9 @@ import polars as pl
 import pytest
 
 from sadrec import SAD, Interactions
-from sadrec._core.files import read_arrays, write_arrays
 from sadrec.models import ModelFileError
 from sadrec.posterior import GibbsSAD
+from tests.rewriting import rewrite
 
 
 def test_saved_is_loaded(posterior, tmp_path):
@@ -33,9 +33,7 @@ def test_what_was_seen_is_kept(tmp_path):
 def test_a_file_from_before_there_was_a_bias_is_read(answers, tmp_path):
     plain = GibbsSAD(factors=2, draws=8, warmup=2, chains=1, bias=False).fit(answers, show_progress=False)
     plain.save(tmp_path / "p")
-    arrays, header = read_arrays(tmp_path / "p", "a posterior")
-    del header["settings"]["bias"]
-    write_arrays(tmp_path / "p", arrays, header)
+    rewrite(tmp_path / "p", lambda arrays, header: header["settings"].pop("bias"))
     again = GibbsSAD.load(tmp_path / "p")
     assert again.settings == plain.settings
     np.testing.assert_array_equal(again.preference("up", "a", "b"), plain.preference("up", "a", "b"))
@@ -43,9 +41,7 @@ def test_a_file_from_before_there_was_a_bias_is_read(answers, tmp_path):
 
 def test_draws_with_a_bias_that_the_settings_do_not_name_are_refused(posterior, tmp_path):
     posterior.save(tmp_path / "p")
-    arrays, header = read_arrays(tmp_path / "p", "a posterior")
-    header["settings"]["bias"] = False
-    write_arrays(tmp_path / "p", arrays, header)
+    rewrite(tmp_path / "p", lambda arrays, header: header["settings"].update(bias=False))
     with pytest.raises(ModelFileError, match="do not fit"):
         GibbsSAD.load(tmp_path / "p")
 

@@ -7,12 +7,11 @@ import time
 import numpy as np
 import pytest
 
-from sadrec._core.files import read_arrays, write_arrays
 from sadrec._core.record import locked
 from sadrec.data import simulate
-from sadrec.models import CheckpointError
+from sadrec.models import CheckpointError, checkpoints_in
 from sadrec.posterior import GibbsSAD, sampling
-from sadrec.training.checkpoint import checkpoints_in
+from tests.rewriting import with_array
 
 
 @pytest.fixture(scope="module")
@@ -198,8 +197,7 @@ def test_chains_that_disagree_are_reported(data, caplog):
 def test_a_checkpoint_of_the_wrong_shape_type_or_numbers_is_made_again(data, tmp_path, caplog, name, change):
     whole = quick().fit(data, show_progress=False, checkpoint=tmp_path)
     (part,) = checkpoints_in(tmp_path)
-    arrays, header = read_arrays(part, "a checkpoint")
-    write_arrays(part, {**{key: np.array(value) for key, value in arrays.items()}, name: change(arrays[name])}, header)
+    with_array(part, name, change)
     with caplog.at_level(logging.WARNING, "sadrec"):
         same(whole, quick().fit(data, show_progress=False, checkpoint=tmp_path))
     assert f": {name[:-2]} " in caplog.text and "cannot be used" in caplog.text
@@ -214,9 +212,6 @@ def test_a_folder_that_another_run_uses_is_refused(data, tmp_path):
 def test_draws_whose_prior_is_infinite_where_it_was_not_are_made_again(data, tmp_path):
     quick().fit(data, show_progress=False, checkpoint=tmp_path, checkpoint_seconds=1000)
     (file,) = checkpoints_in(tmp_path)
-    arrays, header = read_arrays(file, "a checkpoint")
-    prior = np.array(arrays["prior_0"])
-    prior[0] = np.inf
-    write_arrays(file, {**arrays, "prior_0": prior}, header)
+    with_array(file, "prior_0", lambda prior: np.append(np.inf, prior[1:]))
     more = quick(draws=14).fit(data, show_progress=False)
     same(more, quick(draws=14).fit(data, show_progress=False, checkpoint=tmp_path))

@@ -6,9 +6,9 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from sadrec.ranking import Parameters
+from sadrec.ranking import Parameters, preference
 from sadrec.ranking.belief import Gaussian, Point, Visitor
-from sadrec.ranking.pairs import preference, probability
+from sadrec.ranking.pairs import probability
 
 USERS, ITEMS, K = 3, 5, 2
 LEFT, RIGHT = np.triu_indices(ITEMS, 1)

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sadrec.ranking import Parameters
+from sadrec.ranking import Cycle, Parameters, cycle_through
 from sadrec.ranking.belief import Point, Visitor
-from sadrec.ranking.cycles import Cycle, cycle_through, cycles, probable_cycles
+from sadrec.ranking.cycles import cycles, probable_cycles
 from sadrec.ranking.tournament import Tournament, tournament
 
 

@@ -5,11 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sadrec.ranking import Parameters
+from sadrec.ranking import Parameters, preference
 from sadrec.ranking.explain import Explanation, explain
 from sadrec.ranking.fold_in import fold_in, liked_pairs, pair_design
 from sadrec.ranking.logistic import maximise
-from sadrec.ranking.pairs import preference
 
 
 @settings(deadline=None, max_examples=60)

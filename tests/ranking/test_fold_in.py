@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sadrec.ranking import Parameters
+from sadrec.ranking import Parameters, preference, sigmoid
 from sadrec.ranking.fold_in import (
     average_user,
     draw,
@@ -15,7 +15,7 @@ from sadrec.ranking.fold_in import (
     pair_design,
 )
 from sadrec.ranking.logistic import maximise
-from sadrec.ranking.pairs import margins, preference, sigmoid
+from sadrec.ranking.pairs import margins
 from sadrec.ranking.parameters import mean_margins
 
 

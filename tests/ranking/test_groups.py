@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sadrec.ranking.cycles import cycles, recommend_groups
+from sadrec.ranking import recommend_groups
+from sadrec.ranking.cycles import cycles
 from sadrec.ranking.tournament import Tournament, tournament
 
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sadrec.ranking import Parameters
-from sadrec.ranking.pairs import contributions, margins, preference, probability, sigmoid
+from sadrec.ranking import Parameters, contributions, preference, sigmoid
+from sadrec.ranking.pairs import margins, probability
 
 
 @settings(deadline=None, max_examples=60)

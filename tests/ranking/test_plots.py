@@ -7,8 +7,9 @@ import pytest
 
 pytest.importorskip("matplotlib", reason="pictures need the plot extra")
 
+from sadrec.ranking import plot_tournament
 from sadrec.ranking.cycles import cycles
-from sadrec.ranking.plots import plot_intransitivity, plot_tournament
+from sadrec.ranking.plots import plot_intransitivity
 from sadrec.ranking.tournament import Tournament, tournament
 
 NAMES = ["rock", "paper", "scissors", "air"]

@@ -5,11 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from sadrec.ranking import Parameters
+from sadrec.ranking import Contradiction, Parameters, contradictions, preference, sigmoid
 from sadrec.ranking.belief import Visitor, information
 from sadrec.ranking.fold_in import fold_in_comparisons
-from sadrec.ranking.pairs import preference, sigmoid
-from sadrec.ranking.questions import Contradiction, ask_next, contradictions
+from sadrec.ranking.questions import ask_next
 
 
 def entropy(p):

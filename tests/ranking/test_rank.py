@@ -5,16 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sadrec.ranking import Parameters
+from sadrec.ranking import Parameters, rank_tournament
 from sadrec.ranking import rank as rank_module
 from sadrec.ranking.belief import Gaussian, Point
-from sadrec.ranking.rank import (
-    METHODS,
-    maximal_lottery,
-    rank_centrality,
-    rank_margins,
-    rank_tournament,
-)
+from sadrec.ranking.rank import METHODS, maximal_lottery, rank_centrality, rank_margins
 from sadrec.ranking.tournament import tournament
 
 ROCK, PAPER, SCISSORS, AIR = range(4)

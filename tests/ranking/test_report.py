@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sadrec import SAD
-from sadrec.ranking.report import arena_report
+from sadrec.ranking import arena_report
 
 
 @pytest.fixture(scope="module")

@@ -5,10 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sadrec.ranking import Parameters
-from sadrec.ranking.pairs import preference
-from sadrec.ranking.rank import rank_tournament
-from sadrec.ranking.slates import nemeses, spoilers
+from sadrec.ranking import Parameters, nemeses, preference, rank_tournament, spoilers
 from sadrec.ranking.tournament import Tournament
 
 METHODS = ["margin", "wins", "markov", "nash"]

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sadrec.ranking.cycles import CyclicTriads, cyclic_triads
+from sadrec.ranking import cyclic_triads
+from sadrec.ranking.cycles import CyclicTriads
 from sadrec.ranking.tournament import Tournament, tournament
 
 

@@ -13,7 +13,6 @@ import pytest
 from click.testing import CliRunner
 
 from sadrec import SAD
-from sadrec._core.files import read_arrays
 from sadrec.data import simulate
 from studies.simulation import fits
 from studies.simulation.__main__ import find_authors_file, simulation_command
@@ -21,6 +20,7 @@ from studies.simulation.fits import MODELS, PAPER, Piece, Watcher, fit_and_watch
 from studies.simulation.report import divergence, final_rows
 from studies.simulation.study import run_pieces
 from studies.simulation.summary import curves_table, final_table
+from tests.rewriting import contents
 
 PIECE = Piece("sim2", missing=95, seed=0)
 
@@ -205,4 +205,4 @@ def test_an_interrupted_study_says_how_to_continue_and_leaves_whole_records(tmp_
     records = list(tmp_path.glob("runs/*.result"))
     assert records
     for path in records:
-        assert read_arrays(path, "a result")[1]["values"]["mse"]
+        assert contents(path)[1]["values"]["mse"]

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from sadrec._core.files import fingerprint
-from sadrec._core.record import CheckpointError
-from sadrec.training.checkpoint import LocalCheckpoints, checkpoints_in
-from sadrec.training.loop import DivergedError
+from sadrec.models import CheckpointError, DivergedError, checkpoints_in
+from sadrec.training.checkpoint import LocalCheckpoints
 from sadrec.training.loop import run as run_step
 from sadrec.training.sgd.factors import initial_factors
 from sadrec.training.sgd.given import Pairs

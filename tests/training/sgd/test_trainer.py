@@ -8,8 +8,9 @@ import pytest
 import scipy.sparse as sp
 
 from sadrec._core.settings import opened
+from sadrec.models import TrainingSettings
 from sadrec.training.defaults import default_blocks
-from sadrec.training.settings import Settings, TrainingSettings
+from sadrec.training.settings import Settings
 from sadrec.training.sgd import given
 from sadrec.training.sgd.factors import initial_factors
 from sadrec.training.sgd.given import Pairs

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from sadrec._core.moments import Beliefs, margin_distribution
-from sadrec._core.record import CheckpointError
-from sadrec.training.checkpoint import LocalCheckpoints, checkpoints_in
+from sadrec.models import CheckpointError, checkpoints_in
+from sadrec.training.checkpoint import LocalCheckpoints
 from sadrec.training.loop import run as run_step
 from sadrec.training.sgd.given import Pairs
 from sadrec.training.variational import own_scores
