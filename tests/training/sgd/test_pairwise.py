@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sadrec.training.sgd.pairwise import Penalties, likelihood_of, margin, update
+from sadrec.training.sgd.pairwise import Penalties, held_by, likelihood_of, margin, update
 
 K, ITEMS = 7, 5
 RATE, L2, L1 = 0.05, 0.02, 0.3
@@ -158,3 +158,8 @@ def test_rows_with_a_centre_decay_to_it_and_rivals_to_1(rivals):
         assert bias[item] == pytest.approx(keep * before[2][item] + (1 - keep) * biases[item], abs=1e-6)
         assert (np.abs(items[item, K:] - 1) <= np.abs(before[1][item, K:] - 1)).all()
     np.testing.assert_array_equal(items[[0, 1, 4]], before[1][[0, 1, 4]])
+
+
+def test_an_entry_of_tau_is_held_by_its_own_weight():
+    weights = np.array([[1, 4], [8, 2]], np.float32)
+    assert held_by(0.5, weights, 1, 0) == 4 and held_by(0.5, None, 1, 0) == 0.5

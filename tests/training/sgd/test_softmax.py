@@ -10,7 +10,6 @@ from sadrec.ranking.fold_in import fold_in
 from sadrec.training.dataset import bytes_needed, training_data
 from sadrec.training.sgd.factors import initial_factors
 from sadrec.training.sgd.softmax import (
-    held_by,
     multiply,
     put_to_length,
     rounded,
@@ -190,11 +189,6 @@ def test_vectors_keep_their_length(learn_rivals):
     np.testing.assert_allclose(np.linalg.norm(work.factors.eta, axis=1), 2.5, rtol=1e-5)
     if learn_rivals:
         assert np.abs(np.linalg.norm(work.factors.tau, axis=1) - 2.5).max() > 0.01
-
-
-def test_an_entry_of_tau_is_held_by_its_own_weight():
-    weights = np.array([[1, 4], [8, 2]], np.float32)
-    assert held_by(0.5, weights, 1, 0) == 4 and held_by(0.5, None, 1, 0) == 0.5
 
 
 def test_a_vector_whose_length_overflows_is_no_number():

@@ -152,27 +152,25 @@ def update_rows(xi: Any, items: Any, i: int, j: int, g: Any, decay: Any, rate: f
         eta_i, tau_i = items[i][:k], items[i][k:]
         eta_j, tau_j = items[j][:k], items[j][k:]
         s = np.float32(rate * l1)
-        if l1_weights is None:
-            for h in range(k):
-                push = g * xi[h]
-                a, b, c, d = eta_i[h], tau_i[h], eta_j[h], tau_j[h]
-                xi[h] = decay * xi[h] + g * (a * d - c * b)
-                eta_i[h] = decay * a + push * d
-                eta_j[h] = decay * c - push * b
-                b -= push * c
-                d += push * a
-                tau_i[h] = max(max(min(b + s, _ONE), b - s), _ZERO)
-                tau_j[h] = max(max(min(d + s, _ONE), d - s), _ZERO)
-        else:
-            w_i, w_j = l1_weights[i], l1_weights[j]
-            for h in range(k):
-                push = g * xi[h]
-                a, b, c, d = eta_i[h], tau_i[h], eta_j[h], tau_j[h]
-                xi[h] = decay * xi[h] + g * (a * d - c * b)
-                eta_i[h] = decay * a + push * d
-                eta_j[h] = decay * c - push * b
-                b -= push * c
-                d += push * a
-                s_i, s_j = s * w_i[h], s * w_j[h]
-                tau_i[h] = max(max(min(b + s_i, _ONE), b - s_i), _ZERO)
-                tau_j[h] = max(max(min(d + s_j, _ONE), d - s_j), _ZERO)
+        for h in range(k):
+            push = g * xi[h]
+            a, b, c, d = eta_i[h], tau_i[h], eta_j[h], tau_j[h]
+            xi[h] = decay * xi[h] + g * (a * d - c * b)
+            eta_i[h] = decay * a + push * d
+            eta_j[h] = decay * c - push * b
+            tau_i[h] = towards_one(b - push * c, held_by(s, l1_weights, i, h))
+            tau_j[h] = towards_one(d + push * a, held_by(s, l1_weights, j, h))
+
+
+@inlined
+def held_by(s: Any, l1_weights: Any, i: int, h: int) -> Any:
+    """Return by how much an entry of tau is drawn to 1."""
+    if l1_weights is None:
+        return s
+    return s * l1_weights[i, h]
+
+
+@inlined
+def towards_one(tau: Any, s: Any) -> Any:
+    """Return an entry of tau after a step of at most ``s`` towards 1, and not below 0."""
+    return max(max(min(tau + s, _ONE), tau - s), _ZERO)

@@ -30,7 +30,7 @@ from sadrec._core.random import advance, below, hashed, stream_key
 from sadrec._core.types import Floats
 from sadrec.training.sgd.factors import Factors
 from sadrec.training.sgd.negatives import AHEAD, CHUNK, Deal, Triples, claimed_cells, draw, fetch, room_for_triples
-from sadrec.training.sgd.pairwise import Penalties, add_log, bias_of, pull, pull_bias, weight_of
+from sadrec.training.sgd.pairwise import Penalties, add_log, bias_of, held_by, pull, pull_bias, towards_one, weight_of
 
 _ONE = np.float32(1.0)
 _ZERO = np.float32(0.0)
@@ -214,9 +214,7 @@ def update_positive(
             x, a, b = xi[h], eta[h], tau[h]
             xi[h] = decay * x + (a * pulled_tau[h] - b * pulled_eta[h])
             eta[h] = decay * a + x * pulled_tau[h]
-            b -= x * pulled_eta[h]
-            pull = held_by(s, l1_weights, i, h)
-            tau[h] = max(max(min(b + pull, _ONE), b - pull), _ZERO)
+            tau[h] = towards_one(b - x * pulled_eta[h], held_by(s, l1_weights, i, h))
 
 
 @kernel
@@ -229,17 +227,7 @@ def update_negative(item: Any, pushed: Any, decay: Any, k: int, rate: Any, l1: A
         tau, pushed_tau = item[k:], pushed[k:]
         s = np.float32(rate * l1)
         for h in range(k):
-            b = tau[h] + pushed_tau[h]
-            pull = held_by(s, l1_weights, j, h)
-            tau[h] = max(max(min(b + pull, _ONE), b - pull), _ZERO)
-
-
-@inlined
-def held_by(s: Any, l1_weights: Any, i: int, h: int) -> Any:
-    """Return by how much an entry of tau is drawn to 1."""
-    if l1_weights is None:
-        return s
-    return s * l1_weights[i, h]
+            tau[h] = towards_one(tau[h] + pushed_tau[h], held_by(s, l1_weights, j, h))
 
 
 @inlined
