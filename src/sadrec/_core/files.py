@@ -295,7 +295,7 @@ def _opened(path: Path) -> Iterator[tuple[IO[bytes], dict[str, str]]]:
         yield file, metadata
 
 
-def kind_of(file: IO[bytes]) -> str | None:
+def kind_of_sadrec_file(file: IO[bytes]) -> str | None:
     """Return the kind that an opened file of :func:`write_arrays` says it is; None for any other file."""
     try:
         file.seek(0)

@@ -69,12 +69,12 @@ def is_folder(output: str) -> bool:
 
 def saved_kind(path: Path) -> str | None:
     """Return "model" or "posterior" for a file that sadrec saved, by its content; None for any other file."""
-    from sadrec._core.files import kind_of
+    from sadrec._core.files import kind_of_sadrec_file
 
     if not path.is_file():
         return None
     with path.open("rb") as file:
-        return kind_of(file)
+        return kind_of_sadrec_file(file)
 
 
 def check_place_of_model(path: Path, overwrite: bool = False) -> None:

@@ -12,12 +12,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Protocol, Self, TypeVar
+from typing import IO, Protocol, Self, TypeVar
 
 import polars as pl
 
 from sadrec._core import check
-from sadrec._core.files import kind_in_words, kind_of
+from sadrec._core.files import kind_in_words, kind_of_sadrec_file
 from sadrec._core.words import one_line
 from sadrec.data import DataWarning, _text
 from sadrec.data._columns import WHOLE_NUMBER, Where, after, row_of_frame
@@ -77,24 +77,24 @@ class Table:
         try:
             with naming(self.path):
                 check.room(check.START)
-                self._look()
+                self._find_format()
         except BaseException:
             self._file.close()
             raise
 
-    def _look(self) -> None:
+    def _find_format(self) -> None:
+        """Find out whether the file is Parquet, JSON lines or text, and the names of its columns."""
         status = os.fstat(self._file.fileno())
         if not stat.S_ISREG(status.st_mode):
             raise ValueError("it is not a file on a disk: save its content to a file first")
         self._size = status.st_size
         if self._size == 0:
             raise ValueError("it is empty")
-        if kind := kind_of(self._file):
+        if kind := kind_of_sadrec_file(self._file):
             raise ValueError(
                 f"it is not a table but {kind_in_words(kind)}: name the file of interactions or comparisons"
             )
-        self._file.seek(0)
-        self.is_parquet = self._file.read(4) == b"PAR1" or self.path.suffix in PARQUET
+        self.is_parquet = holds_parquet(self.path, self._file)
         self._is_json = not self.is_parquet and _text.is_json_lines(self.path.name)
         self._layout = _text.TextFormat(",", None, 0)
         self._skip = 0
@@ -283,6 +283,12 @@ def opened(
             yield table
 
 
+def holds_parquet(path: Path, file: IO[bytes]) -> bool:
+    """Whether a file is Parquet, by its first bytes or else by its name."""
+    file.seek(0)
+    return file.read(4) == b"PAR1" or path.suffix in PARQUET
+
+
 @contextmanager
 def whole_table(path: str | Path, what: str) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
     """Read a table of items or of features at once: csv, tsv (packed or not), or parquet.
@@ -294,11 +300,11 @@ def whole_table(path: str | Path, what: str) -> Iterator[tuple[pl.DataFrame, pl.
     if not path.is_file():
         raise FileNotFoundError(f"there is no table of {what} {str(path)!r}")
     try:
-        if path.suffix in PARQUET:
+        with path.open("rb") as file:
+            content = None if holds_parquet(path, file) else b"".join(_text.chunks(file, None))  # unpacked, to a limit
+        if content is None:
             frame = written = pl.read_parquet(path)
         else:
-            with path.open("rb") as file:
-                content = b"".join(_text.chunks(file, None))  # unpacked, within limits
             separator = "\t" if ".tsv" in path.suffixes else ","
             frame = pl.read_csv(content, separator=separator, infer_schema_length=None)
             written = pl.read_csv(content, separator=separator, infer_schema=False)
