@@ -374,7 +374,7 @@ def test_ctrl_c_waits_for_a_safe_point(tmp_path):
 def test_ctrl_c_again_and_again_while_threads_are_at_work_saves_whole_epochs_only(tmp_path, monkeypatch):
     whole = trainer()
     run(whole)
-    main, real, times = threading.main_thread().ident, Trainer._given_pairs, []
+    main, real, times = threading.main_thread().ident, Trainer._pass_over_pairs, []
 
     def insist_and_change(cells, claimed, given, factors, *rest):
         """Press Ctrl-C three times and go on changing the factors, as a long cell does."""
@@ -388,8 +388,8 @@ def test_ctrl_c_again_and_again_while_threads_are_at_work_saves_whole_epochs_onl
             factors.users[:] = np.random.default_rng(0).standard_normal(factors.users.shape)
 
     def from_the_third_epoch_on(self, figures):
-        kernel, arranged, cells = real(self, figures)
-        return (insist_and_change if self.done == 2 else kernel), arranged, cells
+        given = real(self, figures)
+        return given._replace(kernel=insist_and_change) if self.done == 2 else given
 
     def restore_slowly(self, snapshot):
         restore(self, snapshot)
@@ -397,7 +397,7 @@ def test_ctrl_c_again_and_again_while_threads_are_at_work_saves_whole_epochs_onl
 
     restore = Trainer.restore
     with monkeypatch.context() as patch:
-        patch.setattr(Trainer, "_given_pairs", from_the_third_epoch_on)
+        patch.setattr(Trainer, "_pass_over_pairs", from_the_third_epoch_on)
         patch.setattr(Trainer, "restore", restore_slowly)
         work = trainer()
         work._threads = 2

@@ -155,7 +155,7 @@ class Features:
         if all(isinstance(row, Mapping) for row in rows):
             names = list(dict.fromkeys(name for row in rows for name in row))
             columns = {str(name): _series(str(name), [row.get(name) for row in rows]) for name in names}
-        elif all(_is_listed(row) for row in rows):
+        elif all(isinstance(row, list | tuple | set | frozenset | np.ndarray) for row in rows):
             flat = [value for row in rows for value in row]
             if not all(isinstance(value, str) for value in flat):
                 try:
@@ -234,10 +234,6 @@ def id_column(names: list[str], what: str, id: str | None = None) -> str:
             f"{other}: give a table of {what}s, or name their column, Features(table, id=...)"
         )
     return column or names[0]
-
-
-def _is_listed(value: Any) -> bool:
-    return isinstance(value, list | tuple | set | frozenset | np.ndarray)
 
 
 def _series(name: str, values: list[Any]) -> pl.Series:

@@ -5,6 +5,7 @@ record of each finished one is kept in ``.work``. A part is written whole or not
 but the question: one that is written twice, by a worker that was given up too early, is the same.
 """
 
+import hashlib
 import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -398,8 +399,5 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
 
 def _file_checksum(path: Path) -> str:
     """Return the checksum of a file, a piece at a time."""
-    digest = xxhash.xxh3_128()
     with path.open("rb") as file:
-        while piece := file.read(2**22):
-            digest.update(piece)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, xxhash.xxh3_128).hexdigest()

@@ -109,7 +109,10 @@ class TrainingData:
             )
         else:
             disliked = self.matrix.data < float(dislikes)
-        _refuse_none_or_all(np.count_nonzero(disliked), len(disliked), dislikes)
+        if not disliked.any():
+            raise ValueError(f"nothing is disliked: no rating lies below {dislikes!r}")
+        if disliked.all():
+            raise ValueError("everything is disliked, and nothing is left to learn from: give a lower number")
         if self.weights is not None:
             return replace(data, weights=np.where(disliked, np.float32(-1), np.asarray(data.weights)))
         signs = disliked.view(np.int8)  # 1 is to be -1, and 0 to be 1
@@ -295,14 +298,6 @@ def align_pairs(data: Comparisons, users: Ids, items: Ids) -> Pairs:
         position = np.asarray(items.positions(data.items), np.int32)
         winner, loser = position[winner], position[loser]
     return Pairs(user, winner, loser, data.weight, data.features)
-
-
-def _refuse_none_or_all(disliked: Any, of: int, dislikes: Any) -> None:
-    """Raise if no interaction is disliked, or all are."""
-    if not disliked:
-        raise ValueError(f"nothing is disliked: no rating lies below {dislikes!r}")
-    if disliked == of:
-        raise ValueError("everything is disliked, and nothing is left to learn from: give a lower number")
 
 
 def _checked_weights(weights: Any, data: Interactions) -> Floats:

@@ -99,10 +99,8 @@ def refuse_features() -> NoReturn:
     )
 
 
-def refuse_elsewhere(settings: Settings, validation: Any, patience: int | None, features: bool = False) -> None:
+def refuse_elsewhere(settings: Settings, validation: Any, patience: int | None) -> None:
     """Raise on options that need all data in this process."""
-    if features:
-        refuse_features()
     if settings.solver == "variational":
         raise ValueError("solver='variational' learns in this process alone: set solver='sgd', or leave engine out")
     if validation is not None or patience is not None:

@@ -105,7 +105,8 @@ def update(
     """
     g = np.float32(rate) * gradient_scale
     decay = np.float32(1.0 - 2.0 * rate * penalties.l2)
-    update_bias(bias, i, j, g, decay)
+    move_bias(bias, i, decay, g)
+    move_bias(bias, j, decay, -g)
     update_rows(xi, items, i, j, g, decay, rate, penalties.l1, penalties.l1_weights)
     pull(xi, penalties.user_centre, u, decay)
     for item in (i, j):
@@ -130,11 +131,10 @@ def pull_bias(bias: Any, centre: Any, i: int, decay: Any) -> None:
 
 
 @inlined
-def update_bias(bias: Any, i: int, j: int, g: Any, decay: Any) -> None:
-    """Update the bias of both items, if there is one."""
+def move_bias(bias: Any, i: int, decay: Any, moved: Any) -> None:
+    """Update the bias of an item, if there is one."""
     if bias is not None:
-        bias[i] = decay * bias[i] + g
-        bias[j] = decay * bias[j] - g
+        bias[i] = decay * bias[i] + moved
 
 
 @inlined

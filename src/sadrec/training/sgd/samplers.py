@@ -86,7 +86,8 @@ class Ordered:
 
     def pairs(self, seed: int, epoch: int, part: int = 0, parts: int = 1) -> Pairs:
         """Draw this epoch's pairs."""
-        most = int(np.ceil(self._per_item)) * entries_of(self._rows[0], part, parts)
+        start = self._rows[0]
+        most = int(np.ceil(self._per_item)) * int(np.sum(start[1 + part :: parts] - start[:-1][part::parts]))
         given = self._rows, self._per_item, np.uint64(seed), epoch, part, parts
         return drawn_pairs(draw_ordered, most, *given, room=self._room)
 
@@ -223,11 +224,6 @@ def draw_over_disliked(
                 winner[count] = nth_absent(row, below(hashed(state), unknown))
                 count += 1
     return count
-
-
-def entries_of(start: NDArray[np.int64], part: int, parts: int) -> int:
-    """Return how many entries a part of the rows has."""
-    return int(np.sum(start[1 + part :: parts] - start[:-1][part::parts]))
 
 
 def balance(counts: NDArray[Any], power: float) -> Doubles:

@@ -30,7 +30,17 @@ from sadrec._core.random import advance, below, hashed, stream_key
 from sadrec._core.types import Floats
 from sadrec.training.sgd.factors import Factors
 from sadrec.training.sgd.negatives import AHEAD, CHUNK, Deal, Triples, claimed_cells, draw, fetch, room_for_triples
-from sadrec.training.sgd.pairwise import Penalties, add_log, bias_of, held_by, pull, pull_bias, towards_one, weight_of
+from sadrec.training.sgd.pairwise import (
+    Penalties,
+    add_log,
+    bias_of,
+    held_by,
+    move_bias,
+    pull,
+    pull_bias,
+    towards_one,
+    weight_of,
+)
 
 _ONE = np.float32(1.0)
 _ZERO = np.float32(0.0)
@@ -228,13 +238,6 @@ def update_negative(item: Any, pushed: Any, decay: Any, k: int, rate: Any, l1: A
         s = np.float32(rate * l1)
         for h in range(k):
             tau[h] = towards_one(tau[h] + pushed_tau[h], held_by(s, l1_weights, j, h))
-
-
-@inlined
-def move_bias(bias: Any, i: int, decay: Any, moved: Any) -> None:
-    """Update the bias of an item, if there is one."""
-    if bias is not None:
-        bias[i] = decay * bias[i] + moved
 
 
 @kernel

@@ -276,16 +276,13 @@ class Variational:
         """Return what the margins of pairings add to those of rows."""
         return np.asarray(self.pairings.mean[self.rows.pairing[rows]])
 
-    def _own_part(self, rows: slice) -> Doubles | float:
-        """Return what the users' own scores add to the margins of comparisons."""
-        return 0.0 if self.own is None else self.own.margins(rows)
-
     def _offsets(self, part: Part) -> tuple[Doubles, Doubles]:
         """Return the mean and variance that are added to the margins by the factors."""
         rows = part.rows
-        offset = self.common_part(rows) + self._pairing_part(rows) + self._own_part(rows)
+        offset = self.common_part(rows) + self._pairing_part(rows)
         variance = self.pairings.variance[self.rows.pairing[rows]]
         if self.own is not None:
+            offset = offset + self.own.margins(rows)
             variance += self.own.margin_variances(part)
         return np.asarray(offset), variance
 
