@@ -65,8 +65,8 @@ def every_kernel_is_compiled_once(tmp_path_factory):
     def compile_once(dispatcher, signature):
         if not isinstance(dispatcher._cache, cache):
             return compile_alone(dispatcher, signature)
-        asked = f"{dispatcher.py_func.__module__}.{dispatcher.py_func.__qualname__} {signature}"
-        name = hashlib.blake2b(asked.encode(), digest_size=16).hexdigest()
+        compiled = f"{dispatcher.py_func.__module__}.{dispatcher.py_func.__qualname__} {signature}"
+        name = hashlib.blake2b(compiled.encode(), digest_size=16).hexdigest()
         # In this order: a thread that had the file's lock would wait for one that compiles and waits for that lock.
         with global_compiler_lock, filelock.FileLock(locks / name):
             return compile_alone(dispatcher, signature)

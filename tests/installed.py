@@ -26,12 +26,12 @@ print(__version__, "works on Python", sys.version.split()[0])
 
 def pythons() -> dict[str, str | None]:
     """Return the interpreter of every version, None where there is none."""
-    found: dict[str, str | None] = {}
+    paths: dict[str, str | None] = {}
     for version in VERSIONS:
-        asked = [sys.executable, "-m", "uv", "python", "find", "--no-project", "--no-python-downloads", version]
-        done = subprocess.run(asked, capture_output=True, text=True)
-        found[version] = done.stdout.strip() if done.returncode == 0 else None
-    return found
+        command = [sys.executable, "-m", "uv", "python", "find", "--no-project", "--no-python-downloads", version]
+        done = subprocess.run(command, capture_output=True, text=True)
+        paths[version] = done.stdout.strip() if done.returncode == 0 else None
+    return paths
 
 
 def main(folder: str = "dist") -> int:

@@ -277,25 +277,25 @@ def main() -> None:
     parser.add_argument("--only", default="", help="a part of the file's path")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=300, help="a run that takes longer counts as caught")
-    asked = parser.parse_args()
-    every = [mutant for mutant in mutants() if asked.only in str(mutant[0].relative_to(PACKAGE))]
-    chosen = random.Random(asked.seed).sample(every, min(asked.count, len(every)))
+    options = parser.parse_args()
+    every = [mutant for mutant in mutants() if options.only in str(mutant[0].relative_to(PACKAGE))]
+    chosen = random.Random(options.seed).sample(every, min(options.count, len(every)))
     if outcome(PACKAGE / "__init__.py", sorted({test for mutant in chosen for test in mutant[1]}), None, 3600):
         sys.exit("a test fails, or does not end, without any mutant: repair it first")
 
     def tried(mutant: tuple[Path, list[str], tuple[int, str, str, str]]) -> bool:
         path, tests, (line, old, new, source) = mutant
-        found = outcome(path, tests, source, asked.seconds)
-        if found in (0, -9):
+        caught = outcome(path, tests, source, options.seconds)
+        if caught in (0, -9):
             print(
-                f"{'ended late' if found else 'unnoticed'}: {path.relative_to(ROOT)}:{line}: {old}  ->  {new}",
+                f"{'ended late' if caught else 'unnoticed'}: {path.relative_to(ROOT)}:{line}: {old}  ->  {new}",
                 flush=True,
             )
-        return found != 0
+        return caught != 0
 
-    with ThreadPoolExecutor(asked.jobs) as pool:
+    with ThreadPoolExecutor(options.jobs) as pool:
         noticed = sum(pool.map(tried, chosen))
-    print(f"{noticed} of {len(chosen)} mutants caught, of {len(every)} possible ones (seed {asked.seed})")
+    print(f"{noticed} of {len(chosen)} mutants caught, of {len(every)} possible ones (seed {options.seed})")
 
 
 if __name__ == "__main__":

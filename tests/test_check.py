@@ -89,8 +89,8 @@ def test_wrong_positions_are_named(values, size, message):
 
 def test_positions_keep_their_shape():
     for values in (np.array([[0, 4]], np.int8), np.zeros((0, 2))):
-        found = _check.positions(values, 5, "it")
-        assert found.dtype == np.int64 and found.tolist() == values.tolist() and found.shape == values.shape
+        checked = _check.positions(values, 5, "it")
+        assert checked.dtype == np.int64 and checked.tolist() == values.tolist() and checked.shape == values.shape
 
 
 @pytest.mark.parametrize(
@@ -110,8 +110,8 @@ def test_wrong_numbers_are_named(values, least, message):
 
 def test_numbers_come_back_in_single_precision():
     for values in ([], [0, 1], [[0.0], [2.5]]):
-        found = _check.numbers(values, "it", 0)
-        assert found.dtype == np.float32 and found.tolist() == values
+        checked = _check.numbers(values, "it", 0)
+        assert checked.dtype == np.float32 and checked.tolist() == values
     with pytest.raises(ValueError, match="row 7 has the weight -1"):
         _check.numbers([1, -1], "it", 0, lambda at: f"row {at + 6} has the weight")
 

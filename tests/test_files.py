@@ -25,11 +25,11 @@ def test_what_is_written_is_read_here_and_by_others(tmp_path):
     write_arrays(tmp_path / "a", ARRAYS, {"kind": "test"})
     arrays, header = read_arrays(tmp_path / "a", "a test")
     assert header == {"kind": "test"}
-    for found in (arrays, load_file(tmp_path / "a")):
-        assert sorted(found) == sorted(ARRAYS)
+    for written in (arrays, load_file(tmp_path / "a")):
+        assert sorted(written) == sorted(ARRAYS)
         for name, array in ARRAYS.items():
-            np.testing.assert_array_equal(found[name], array)
-            assert found[name].dtype == array.dtype.newbyteorder("<")
+            np.testing.assert_array_equal(written[name], array)
+            assert written[name].dtype == array.dtype.newbyteorder("<")
 
 
 def test_the_same_content_in_another_order_is_the_same_bytes(tmp_path):

@@ -143,10 +143,10 @@ def test_a_model_that_may_not_be_read_is_not_called_missing_or_damaged(model, tm
     model.save(tmp_path / "m.sad")
     usual = os.open
 
-    def refuse(path, *rest, **more):
+    def refuse(path, *rest, **options):
         if Path(path).name == "m.sad":
             raise PermissionError(13, "Permission denied", str(path))
-        return usual(path, *rest, **more)
+        return usual(path, *rest, **options)
 
     monkeypatch.setattr(os, "open", refuse)
     with pytest.raises(PermissionError, match=r"Permission denied.*m\.sad"):

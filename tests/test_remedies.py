@@ -75,9 +75,9 @@ def test_every_message_names_commands_options_functions_and_extras_that_exist():
         r"(?<![\w-])([a-z_]{3,})=(?!=)": arguments | set(opened(SAD)) | FOREIGN_ARGUMENTS,
         r"sadrec\[(\w+)\]": extras,
     }
-    named = [(place, name, known) for place, text in messages() for kind, known in kinds.items()
+    named = [(place, name, expected) for place, text in messages() for kind, expected in kinds.items()
              for name in re.findall(kind, text)]  # fmt: skip
-    assert [f"{place}: {name}" for place, name, known in named if name not in known] == []
+    assert [f"{place}: {name}" for place, name, expected in named if name not in expected] == []
     assert len(named) > 150
 
 
@@ -233,11 +233,11 @@ def test_a_remedy_on_the_command_line_works(what, tmp_path, monkeypatch):
         Path(name).write_text(content)
     run = CliRunner().invoke
     assert run(main, ["fit", "train.csv", "-o", "m.sad", *FIT]).exit_code == 0
-    words, remedy, more = AS_COMMANDS[what]
+    words, remedy, options = AS_COMMANDS[what]
     answer = run(main, list(words))
     assert answer.exit_code and remedy in answer.output
-    if more is not None:
-        answer = run(main, [*words, *more])
+    if options is not None:
+        answer = run(main, [*words, *options])
         assert answer.exit_code == 0, answer.output
 
 

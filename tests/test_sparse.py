@@ -22,7 +22,7 @@ def entry(matrix, row):
 def test_a_column_that_does_not_exist_is_named_with_its_row(column):
     matrix = a_matrix()
     matrix.indices[entry(matrix, 7)] = column
-    said = rf"row 7 of {{}} names column {column}, and the columns are 0 to 39: ids that start at 1"
+    message = rf"row 7 of {{}} names column {column}, and the columns are 0 to 39: ids that start at 1"
     model = SAD.from_factors(np.ones((60, 2)), np.ones((40, 2)))
     for name, take in {
         "the matrix": lambda: SAD(2, iterations=1).fit(matrix),
@@ -31,7 +31,7 @@ def test_a_column_that_does_not_exist_is_named_with_its_row(column):
         "weights": lambda: SAD(2, iterations=1).fit(a_matrix(), weights=matrix),
         "user_features": lambda: SAD(2, iterations=1).fit(a_matrix(), user_features=matrix),
     }.items():
-        with pytest.raises(ValueError, match=said.format(name)):
+        with pytest.raises(ValueError, match=message.format(name)):
             take()
 
 

@@ -30,12 +30,12 @@ def lists(path: Path) -> dict[str, list[str]]:
 
 def cycles() -> list[Cycle]:
     truth: Simulation = simulate("sim2", n=5)
-    said: Comparisons = truth.comparisons
-    advice: BPRComparison = compare_with_bpr(said)
-    posterior: GibbsSAD = GibbsSAD(factors=2).fit(said)
-    vectors: NDArray[np.float32] = BPR().fit(said).item_vectors()
-    print(advice, vectors.shape, posterior.interval(0, 1, 2), compare({"a": SAD(), "b": BPR()}, said).table())
-    return [cycle.named({1: "tea"}) for cycle in SAD().fit(said).cycles(0)]
+    comparisons: Comparisons = truth.comparisons
+    advice: BPRComparison = compare_with_bpr(comparisons)
+    posterior: GibbsSAD = GibbsSAD(factors=2).fit(comparisons)
+    vectors: NDArray[np.float32] = BPR().fit(comparisons).item_vectors()
+    print(advice, vectors.shape, posterior.interval(0, 1, 2), compare({"a": SAD(), "b": BPR()}, comparisons).table())
+    return [cycle.named({1: "tea"}) for cycle in SAD().fit(comparisons).cycles(0)]
 
 
 def mistakes() -> None:

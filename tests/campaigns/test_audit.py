@@ -10,7 +10,7 @@ BAD = [*FINE, {"name": "old", "version": "1.0", "vulns": [{"id": "PYSEC-1"}, {"i
 
 
 @pytest.mark.parametrize(
-    ("answers", "code", "said"),
+    ("answers", "code", "words"),
     [
         (
             {},
@@ -25,14 +25,14 @@ BAD = [*FINE, {"name": "old", "version": "1.0", "vulns": [{"id": "PYSEC-1"}, {"i
         ),
     ],
 )
-def test_the_first_service_that_answers_decides(answers, code, said, capsys):
-    asked = []
+def test_the_first_service_that_answers_decides(answers, code, words, capsys):
+    addresses = []
 
     def ask(service, python):
-        asked.append(service)
+        addresses.append(service)
         return answers.get(service)
 
     assert audit("python", ask) == code
     out, err = capsys.readouterr()
-    assert out + err == said
-    assert asked == list(SERVICES[: len(asked)])
+    assert out + err == words
+    assert addresses == list(SERVICES[: len(addresses)])

@@ -64,8 +64,8 @@ def test_what_trials_counted_is_summed_up_and_kept(tmp_path):
 def test_a_run_without_a_terminal_says_what_it_did_so_far(monkeypatch, capsys):
     monkeypatch.setattr(_trials, "EVERY", 0.0)
     run(campaign(lambda subject, rng, folder: Outcome("fine")), range(3))
-    said = capsys.readouterr().err.splitlines()
-    assert [line.partition(" fine")[0] for line in said] == ["so far: 1 trials: 1", "so far: 2 trials: 2"]
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.partition(" fine")[0] for line in lines] == ["so far: 1 trials: 1", "so far: 2 trials: 2"]
 
 
 def test_what_dies_is_counted_and_the_rest_goes_on():
@@ -80,8 +80,8 @@ def test_what_dies_is_counted_and_the_rest_goes_on():
     kinds = [np.random.default_rng((0, number)).integers(2**40) % 3 for number in range(12)]
     report = run(campaign(trial), range(12), show_progress=False)
     assert report.counts["fine"] == kinds.count(2) and report.counts["crashes"] == 12 - kinds.count(2)
-    said = " ".join(outcome.detail for _, outcome in report.broken)
-    assert f"signal {signal.SIGABRT}" in said and "nobody expects this" in said
+    details = " ".join(outcome.detail for _, outcome in report.broken)
+    assert f"signal {signal.SIGABRT}" in details and "nobody expects this" in details
 
 
 def test_what_hangs_is_ended():

@@ -133,8 +133,8 @@ def test_recommendations_for_all_users_go_to_a_folder_too(model, tmp_path):
 def test_some_users_and_other_exclusions_are_parquet(model, tmp_path):
     pl.DataFrame({"user": ["u3", "u1"]}).write_parquet(tmp_path / "users.parquet")
     pl.DataFrame({"user": ["u3"], "item": ["i2"]}).write_parquet(tmp_path / "known.parquet")
-    more = ("--users", tmp_path / "users.parquet", "--user-items", tmp_path / "known.parquet", "--quiet")
-    assert "for 2 users" in ask("recommend", model, "--all", "-o", tmp_path / "some", "-n", 99, *more)
+    options = ("--users", tmp_path / "users.parquet", "--user-items", tmp_path / "known.parquet", "--quiet")
+    assert "for 2 users" in ask("recommend", model, "--all", "-o", tmp_path / "some", "-n", 99, *options)
     lists = pl.read_parquet(tmp_path / "some" / "*.parquet")
     assert len(lists) == 2 * len(SAD.load(model).items) - 1
     assert "i2" not in lists.filter(user="u3")["item"] and "i2" in lists.filter(user="u1")["item"]
@@ -268,8 +268,8 @@ def test_options_that_would_be_ignored_are_refused(model, tmp_path):
     assert "-o belongs to --all" in refused("recommend", model, "--user", "u1", "-o", tmp_path / "a.parquet", code=2)
     assert "name it" in refused(*everybody, tmp_path / "a.xlsx", code=2)
     for option, value in (("--users", model), ("--user-items", model), ("--engine", "ray")):
-        told = refused(*everybody, tmp_path / "a.parquet", option, value, code=2)
-        assert f"{option} goes with --all -o FOLDER" in told
+        output = refused(*everybody, tmp_path / "a.parquet", option, value, code=2)
+        assert f"{option} goes with --all -o FOLDER" in output
     assert "--workers goes with --engine ray" in refused(*everybody, tmp_path / "a", "--workers", 2, code=2)
     assert "a folder has ids only" in refused(*everybody, tmp_path / "a", "--titles", model, code=2)
     assert "--groups is for one user" in refused(*everybody, tmp_path / "a.parquet", "--groups", code=2)

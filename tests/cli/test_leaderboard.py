@@ -90,8 +90,8 @@ def test_coefficients_of_features_are_printed_with_intervals(tmp_path):
     pl.DataFrame(frame).write_csv(tmp_path / "games.csv")
     words = tmp_path / "games.csv", "--quiet", "--features", "home"
     assert re.search(r"home adds \+\d\.\d\d \(\+\d\.\d\d \.\. \+\d\.\d\d\) to the log-odds", done(*words))
-    (told,) = json.loads(done(*words, "--json"))["features"]
-    assert told["lower"] < 1 < told["upper"]
+    (coefficient,) = json.loads(done(*words, "--json"))["features"]
+    assert coefficient["lower"] < 1 < coefficient["upper"]
 
 
 def test_a_page_stands_alone_and_its_data_is_no_markup(games, tmp_path):
@@ -137,17 +137,17 @@ def test_titles_are_shown(games, tmp_path):
     assert pl.read_csv(tmp_path / "t.csv")["title"][0] == "Ann the Great"
 
 
-@pytest.mark.parametrize(("name", "content", "words", "told"), [
+@pytest.mark.parametrize(("name", "content", "words", "message"), [
     ("clicks.csv", "user,item\n1,2\n1,3\n", (), "--winner"),
     ("votes.csv", "winner,loser\na,b\n", ("-o", "board.txt"), ".html"),
     ("votes.csv", "winner,loser\na,b\n", ("--judge", "7"), "7"),
     ("votes.csv", "winner,loser\na,b\n", ("--reference", "zz"), "zz"),
 ])  # fmt: skip
-def test_what_is_wrong_is_said_with_a_remedy(tmp_path, name, content, words, told):
+def test_what_is_wrong_is_said_with_a_remedy(tmp_path, name, content, words, message):
     (tmp_path / name).write_text(content)
     answer = run(tmp_path / name, "--quiet", *words)
     assert answer.exit_code != 0
-    assert told in answer.output
+    assert message in answer.output
     assert "Traceback" not in answer.output
 
 

@@ -27,7 +27,7 @@ def ask(*arguments, code=0):
 
 
 @pytest.fixture
-def odd(tmp_path):
+def unusual(tmp_path):
     """Training and test files whose columns have names that nobody knows."""
     rng = np.random.default_rng(0)
     rows = [(f"u{u}", f"i{i}", int(rng.integers(1, 6))) for u in range(20) for i in range(15) if rng.random() < 0.4]
@@ -61,18 +61,20 @@ def test_every_setting_is_an_option(command, model):
     assert [name for name in declared(model) if f"{spelled(name)} " not in text] == []
 
 
-def test_a_model_is_evaluated_on_files_with_the_columns_it_was_fitted_with(odd):
-    ask("fit", odd / "train.csv", "-o", odd / "m.sad", "--factors", 4, "--iterations", 3, *COLUMNS)
-    files = ("--train", odd / "train.csv", "--test", odd / "test.csv")
-    answer = json.loads(ask("evaluate", odd / "m.sad", *files, *COLUMNS, "--json").stdout)
+def test_a_model_is_evaluated_on_files_with_the_columns_it_was_fitted_with(unusual):
+    ask("fit", unusual / "train.csv", "-o", unusual / "m.sad", "--factors", 4, "--iterations", 3, *COLUMNS)
+    files = ("--train", unusual / "train.csv", "--test", unusual / "test.csv")
+    answer = json.loads(ask("evaluate", unusual / "m.sad", *files, *COLUMNS, "--json").stdout)
     assert answer["left_out"] == {"train": 0, "test": 0} and "m1" in answer["measures"]
-    assert "give --train FILE" in ask("evaluate", odd / "m.sad", *files[2:], *COLUMNS, code=2).output
+    assert "give --train FILE" in ask("evaluate", unusual / "m.sad", *files[2:], *COLUMNS, code=2).output
 
 
-def test_models_are_compared_on_a_file_with_named_columns(odd):
-    output = ask("compare", odd / "train.csv", *COLUMNS, "--models", "popularity,ease", "--splits", 1, "--quiet").output
+def test_models_are_compared_on_a_file_with_named_columns(unusual):
+    output = ask(
+        "compare", unusual / "train.csv", *COLUMNS, "--models", "popularity,ease", "--splits", 1, "--quiet"
+    ).output
     assert "Popularity" in output and "EASE" in output
-    refusal = ask("compare", odd / "train.csv", *COLUMNS, "--models", "magic", code=1).output
+    refusal = ask("compare", unusual / "train.csv", *COLUMNS, "--models", "magic", code=1).output
     assert "there is no model 'magic': there are sad, bpr, " in refusal
 
 
@@ -98,44 +100,44 @@ def fitted(path, *arguments):
     return SAD.load(path.with_suffix(".sad"))
 
 
-def test_weights_on_the_command_line_are_those_of_fit(odd):
-    frame = pl.read_csv(odd / "train.csv").with_columns(w=pl.int_range(pl.len()) % 3)
-    frame.write_csv(odd / "w.csv")
+def test_weights_on_the_command_line_are_those_of_fit(unusual):
+    frame = pl.read_csv(unusual / "train.csv").with_columns(w=pl.int_range(pl.len()) % 3)
+    frame.write_csv(unusual / "w.csv")
     data = Interactions.from_frame(frame, user="cust", item="thing", rating="points")
     weights = Interactions.from_frame(frame, user="cust", item="thing", rating="w").matrix.data
     expected = SAD(factors=4, iterations=3).fit(data, weights=weights, show_progress=False)
-    model = fitted(odd / "w.csv", *COLUMNS, "--weight", "w")
+    model = fitted(unusual / "w.csv", *COLUMNS, "--weight", "w")
     np.testing.assert_array_equal(model.user_factors, expected.user_factors)
-    plain = fitted(odd / "w.csv", *COLUMNS)
+    plain = fitted(unusual / "w.csv", *COLUMNS)
     assert (plain.user_factors != model.user_factors).any()
-    fitted(odd / "w.csv", *COLUMNS, "--weight", "w", "--validation", 0.2)
-    frame.with_columns(w=-pl.col("w")).write_csv(odd / "w.csv")
-    refusal = ask("fit", odd / "w.csv", "-o", odd / "x.sad", *COLUMNS, "--weight", "w", code=1).output
+    fitted(unusual / "w.csv", *COLUMNS, "--weight", "w", "--validation", 0.2)
+    frame.with_columns(w=-pl.col("w")).write_csv(unusual / "w.csv")
+    refusal = ask("fit", unusual / "w.csv", "-o", unusual / "x.sad", *COLUMNS, "--weight", "w", code=1).output
     assert "w.csv: line 3 has the weight -1" in refusal and "weights must be finite and not negative" in refusal
 
 
-def test_dislikes_on_the_command_line_are_those_of_fit(odd):
-    data = Interactions.read(odd / "train.csv", user="cust", item="thing", rating="points")
-    disliked = Interactions.read(odd / "test.csv", user="cust", item="thing", rating="points")
-    for given, value in ((2.5, 2.5), (odd / "test.csv", disliked)):
+def test_dislikes_on_the_command_line_are_those_of_fit(unusual):
+    data = Interactions.read(unusual / "train.csv", user="cust", item="thing", rating="points")
+    disliked = Interactions.read(unusual / "test.csv", user="cust", item="thing", rating="points")
+    for given, value in ((2.5, 2.5), (unusual / "test.csv", disliked)):
         expected = SAD(factors=4, iterations=3).fit(data, dislikes=value, show_progress=False)
-        model = fitted(odd / "train.csv", *COLUMNS, "--dislikes", given)
+        model = fitted(unusual / "train.csv", *COLUMNS, "--dislikes", given)
         np.testing.assert_array_equal(model.user_factors, expected.user_factors)
-    fit = ("fit", odd / "train.csv", "-o", odd / "x.sad", *COLUMNS)
+    fit = ("fit", unusual / "train.csv", "-o", unusual / "x.sad", *COLUMNS)
     assert "neither a number nor a file" in ask(*fit, "--dislikes", "gin", code=2).output
 
 
-def test_settings_come_from_a_file_and_options_take_their_place(odd):
-    best = odd / "best.json"
+def test_settings_come_from_a_file_and_options_take_their_place(unusual):
+    best = unusual / "best.json"
     best.write_text(json.dumps({"model": "bpr", "settings": {"factors": 3, "iterations": 2, "bias": False}}))
-    ask("fit", odd / "train.csv", "-o", odd / "m.sad", *COLUMNS, "--settings", best, "--factors", 5)
-    model = SAD.load(odd / "m.sad")
+    ask("fit", unusual / "train.csv", "-o", unusual / "m.sad", *COLUMNS, "--settings", best, "--factors", 5)
+    model = SAD.load(unusual / "m.sad")
     assert type(model) is BPR and (model.factors, model.settings.iterations, model.settings.bias) == (5, 2, False)
     best.write_text(json.dumps({"factors": 3, "magic": 2}))
-    refusal = ask("fit", odd / "train.csv", "-o", odd / "m.sad", *COLUMNS, "--settings", best, code=1).output
+    refusal = ask("fit", unusual / "train.csv", "-o", unusual / "m.sad", *COLUMNS, "--settings", best, code=1).output
     assert "unknown setting 'magic'" in refusal
     best.write_text("no json")
-    refusal = ask("fit", odd / "train.csv", "-o", odd / "m.sad", *COLUMNS, "--settings", best, code=1).output
+    refusal = ask("fit", unusual / "train.csv", "-o", unusual / "m.sad", *COLUMNS, "--settings", best, code=1).output
     assert "does not hold settings as JSON" in refusal
 
 

@@ -121,15 +121,15 @@ def test_a_saved_posterior_is_evaluated(games, tmp_path):
     assert run(games, *COLUMNS, *QUICK, "-o", kept).exit_code == 0
     result = CliRunner().invoke(main, ["evaluate", kept, "--test", games, *COLUMNS, "--json"])
     assert result.exit_code == 0, result.output
-    told = json.loads(result.stdout[result.stdout.index("{") :])
-    assert "log_loss" in json.dumps(told)
+    report = json.loads(result.stdout[result.stdout.index("{") :])
+    assert "log_loss" in json.dumps(report)
 
 
 def test_its_settings_are_tuned_and_taken(games, tmp_path):
     best = str(tmp_path / "best.json")
     tries = ["--try", "factors=1,2", "--try", "draws=20", "--try", "warmup=20", "--try", "chains=1"]
-    asked = ["tune", games, "-o", best, "--model", "gibbs", "--sampler", "grid", *tries, *COLUMNS, "--quiet"]
-    result = CliRunner().invoke(main, asked)
+    command = ["tune", games, "-o", best, "--model", "gibbs", "--sampler", "grid", *tries, *COLUMNS, "--quiet"]
+    result = CliRunner().invoke(main, command)
     assert result.exit_code == 0, result.output
     result = run(games, *COLUMNS, "--settings", best, "--quiet", "--json", "--chains", "2")
     assert result.exit_code == 0, result.output

@@ -315,12 +315,12 @@ def model(folder):
 
 def test_lists_vectors_and_pictures_replace_their_like_alone(folder, model):
     lists, vectors, picture = folder / "lists.csv", folder / "vectors.parquet", folder / "ring.png"
-    asked = {
+    commands = {
         lists: ("recommend", model, "--all", "-o", lists),
         vectors: ("export", model, "--vectors", vectors),
         picture: ("cycles", model, "--user", 0, "--plot", picture),
     }
-    for path, words in asked.items():
+    for path, words in commands.items():
         ask(*words)
         first = path.read_bytes()
         ask(*words)  # its like
@@ -407,8 +407,8 @@ def test_the_options_that_an_error_about_columns_names_are_those_that_help(folde
     (folder / "odd.csv").write_text("\n".join([header, *(row.format(*([k] * 2)) for k in (3, 4, 5))]))
     command = ("describe", "odd.csv", "--kind", "interactions" if "sku" in header else "comparisons")
     words = remedy.split()
-    asked = " ".join("COLUMN" if place % 2 else word for place, word in enumerate(words))
-    assert f"name them: {asked};" in refused(*command)
+    naming = " ".join("COLUMN" if place % 2 else word for place, word in enumerate(words))
+    assert f"name them: {naming};" in refused(*command)
     ask(*command, *words)
 
 

@@ -61,14 +61,14 @@ def test_lists_for_everybody_have_titles(place, name):
 
 def test_a_table_of_other_items_is_refused(place):
     pl.DataFrame({"item": ["tt01"], "title": ["Toy Story"]}).write_csv("films.csv")
-    said = run("recommend", "game.sad", "--user", "ann", "--titles", "films.csv", fails=True)
-    assert "names none of the model's items, such as 10: it has ids such as tt01" in said
+    output = run("recommend", "game.sad", "--user", "ann", "--titles", "films.csv", fails=True)
+    assert "names none of the model's items, such as 10: it has ids such as tt01" in output
 
 
 def test_a_title_of_two_items_is_refused(place):
     pl.DataFrame({"item": [10, 20, 30], "title": ["rock", "rock", "scissors"]}).write_csv("items.csv")
-    said = run("prefer", "game.sad", "--user", "ann", "rock", "scissors", "--titles", "items.csv", fails=True)
-    assert "2 items are called 'rock'" in said
+    output = run("prefer", "game.sad", "--user", "ann", "rock", "scissors", "--titles", "items.csv", fails=True)
+    assert "2 items are called 'rock'" in output
 
 
 def test_an_id_comes_before_a_title(place):

@@ -36,12 +36,12 @@ def test_what_tune_writes_is_what_fit_takes(ratings, sampler):
     best, model = ratings.with_name("best.json"), ratings.with_name("m.sad")
     what = ("--try", "factors=2,3", "--try", "regularization=0.01,0.1", "--iterations", 2, "--trials", 4)
     answer = ask("tune", ratings, "-o", best, *COLUMNS, "--sampler", sampler, *what, "--quiet", "--json")
-    told = json.loads(answer.stdout)
-    assert set(told["settings"]) == {"factors", "regularization"} and told["metric"] == "ndcg@10"
+    report = json.loads(answer.stdout)
+    assert set(report["settings"]) == {"factors", "regularization"} and report["metric"] == "ndcg@10"
     ask("fit", ratings, "-o", model, *COLUMNS, "--settings", best, "--quiet")
     fitted = SAD.load(model)
-    assert fitted.factors == told["settings"]["factors"]
-    assert fitted.settings.regularization == told["settings"]["regularization"]
+    assert fitted.factors == report["settings"]["factors"]
+    assert fitted.settings.regularization == report["settings"]["regularization"]
     assert fitted.settings.iterations == 2
 
 
@@ -60,9 +60,9 @@ def test_finished_trials_are_kept_and_a_larger_number_adds_to_them(ratings):
     tune = ("tune", ratings, "-o", best, *COLUMNS, "--sampler", "random", "--try", "factors=2,3,4,5,6", "--iterations",
             1, "--quiet", "--json", "--trials")  # fmt: skip
     first = json.loads(ask(*tune, 2).stdout)["trials"]
-    more = json.loads(ask(*tune, 4).stdout)["trials"]
-    assert [trial["seconds"] for trial in more[:2]] == [trial["seconds"] for trial in first]
-    assert len(more) == 4 and ratings.with_name("best.json.trials").is_dir()
+    trials = json.loads(ask(*tune, 4).stdout)["trials"]
+    assert [trial["seconds"] for trial in trials[:2]] == [trial["seconds"] for trial in first]
+    assert len(trials) == 4 and ratings.with_name("best.json.trials").is_dir()
 
 
 def test_ctrl_c_says_how_to_go_on(ratings, monkeypatch):

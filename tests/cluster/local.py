@@ -14,8 +14,8 @@ class Local(WorkersHere):
     lost: ClassVar[list] = []
     started: ClassVar[list] = []
 
-    def __init__(self, *given, **more):
-        super().__init__(*given, **more)
+    def __init__(self, *given, **options):
+        super().__init__(*given, **options)
         self.ended = False
         self.started.append(self)
 

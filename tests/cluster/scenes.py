@@ -25,8 +25,8 @@ def table(rows=2500):
     rng = np.random.default_rng(0)
     user, item = (90 * rng.random(rows) ** 2).astype(np.int64), (47 * rng.random(rows) ** 2).astype(np.int64)
     names = {"user": [f"u{n}" for n in user.tolist()], "item": item * 3 - 20}
-    more = {"timestamp": rng.integers(99, size=rows), "trust": rng.integers(8, size=rows) / 4}
-    return pl.DataFrame({**names, "rating": rng.integers(1, 6, rows), **more})
+    columns = {"timestamp": rng.integers(99, size=rows), "trust": rng.integers(8, size=rows) / 4}
+    return pl.DataFrame({**names, "rating": rng.integers(1, 6, rows), **columns})
 
 
 def written(folder, frame):
@@ -66,8 +66,8 @@ def fits(made, folder):
         model = SAD(**SMALL).fit(data, False, engine=Ray(workers=workers))
         likelihood = [[figures["log_likelihood"] for figures in one.state.history] for one in (model, whole)]
         result[f"{workers} workers"] = same(model, whole) and likelihood[0] == likelihood[1]
-    more = {"comparisons": Comparisons.from_frame(compared(read)), "weights": "trust"}
-    both = (SAD(**SMALL).fit(data, False, engine=engine, **more) for engine in (None, Ray(workers=3)))
+    feedback = {"comparisons": Comparisons.from_frame(compared(read)), "weights": "trust"}
+    both = (SAD(**SMALL).fit(data, False, engine=engine, **feedback) for engine in (None, Ray(workers=3)))
     result["weights and comparisons"] = same(*both)
     model = SAD(**SMALL).fit(data, False, engine=Ray(workers=2, output=folder / "model.sad"))
     for name, read in (
@@ -108,7 +108,7 @@ def everybody(made, folder):
     model.save(folder / "m.sad")
     mapped = SAD.load(folder / "m.sad", mmap=True)
     given = sp.random(500, 900, 0.01, "csr", np.float32, np.random.default_rng(2))
-    asked = {"part_users": 50, "show_progress": False}
+    options = {"part_users": 50, "show_progress": False}
     questions = {
         "a model in memory": (model, {}),
         "a model of a file": (mapped, {"N": 10**6, "part_users": 200}),
@@ -117,16 +117,16 @@ def everybody(made, folder):
         "nobody": (mapped, {"users": []}),
     }
     result = {}
-    for name, (one, more) in questions.items():
+    for name, (one, changed) in questions.items():
         here, there = folder / f"{name} here", folder / f"{name} there"
-        one.recommend_all(output=here, **asked | more)
-        rows = one.recommend_all(output=there, engine=Ray(workers=2), **asked | more).collect()
+        one.recommend_all(output=here, **options | changed)
+        rows = one.recommend_all(output=there, engine=Ray(workers=2), **options | changed).collect()
         manifest = json.loads((there / "_manifest.json").read_text())
         result[name] = contents(here) == contents(there) and len(rows) == manifest["rows"]
     mapped.recommend_all(N=3, output=folder / "here", show_progress=False)
     call = ["recommend", str(folder / "m.sad"), "--all", "-n", "3", "-o", f"{folder}/there/", "--engine", "ray"]
-    said = CliRunner().invoke(main, [*call, "--workers", "1", "--quiet"]).output
-    result["the command line"] = "500 users" in said and contents(folder / "here") == contents(folder / "there")
+    output = CliRunner().invoke(main, [*call, "--workers", "1", "--quiet"]).output
+    result["the command line"] = "500 users" in output and contents(folder / "here") == contents(folder / "there")
     return {**result, "told": refused(folder)}
 
 

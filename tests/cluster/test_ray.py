@@ -21,9 +21,9 @@ def played(results):
     """What a scene has come to, unless it failed."""
 
     def result(name):
-        found = dict(results[name])
-        assert "error" not in found, found["error"]
-        return found
+        result_of_scene = dict(results[name])
+        assert "error" not in result_of_scene, result_of_scene["error"]
+        return result_of_scene
 
     return result
 
@@ -35,9 +35,9 @@ def test_workers_read_files_and_the_bits_are_those_of_one_machine(played):
 
 def test_the_lists_of_everybody_are_those_of_one_machine(played):
     result = played("everybody")
-    told = result.pop("told")
+    warned = result.pop("told")
     assert len(result) == 6 and all(result.values()), result
-    assert "gone.sad' is not there on" in told and "in folders that all nodes share" in told
+    assert "gone.sad' is not there on" in warned and "in folders that all nodes share" in warned
 
 
 @pytest.mark.parametrize(

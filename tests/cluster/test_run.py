@@ -33,8 +33,8 @@ def whole(data):
     return SAD(**LONGER).fit(data, False)
 
 
-def fit(data, workers=2, **more):
-    return SAD(**LONGER).fit(data, False, engine=Engine(workers=workers), **more)
+def fit(data, workers=2, **options):
+    return SAD(**LONGER).fit(data, False, engine=Engine(workers=workers), **options)
 
 
 class Once(Local):
@@ -106,15 +106,15 @@ def test_a_late_worker_of_a_killed_program_writes_to_no_file_of_the_next(workers
 
 
 def test_a_folder_of_checkpoints_belongs_to_one_fit_at_a_time(workers, data, whole, tmp_path):
-    told = []
+    epochs = []
 
     def second(now, figures, model):
         with pytest.raises(CheckpointError) as refused:
             fit(data, checkpoint=tmp_path)
-        told.append(str(refused.value))
+        epochs.append(str(refused.value))
 
     assert same(fit(data, checkpoint=tmp_path, callbacks=[second]), whole)
-    assert len(told) == 4 and all("is in use by another process" in text for text in told)
+    assert len(epochs) == 4 and all("is in use by another process" in text for text in epochs)
     assert same(fit(data, checkpoint=tmp_path), whole)  # afterwards nobody holds it
 
 
@@ -200,8 +200,8 @@ def test_workers_whose_node_is_lost_before_they_start_are_not_waited_for(monkeyp
     )
     place = SimpleNamespace(wait=lambda seconds: True)
     monkeypatch.setattr(actors, "ray", Waiting)
-    monkeypatch.setattr(groups, "placement_group", lambda *given, **more: place)
-    monkeypatch.setattr(strategies, "PlacementGroupSchedulingStrategy", lambda *given, **more: None)
+    monkeypatch.setattr(groups, "placement_group", lambda *given, **options: place)
+    monkeypatch.setattr(strategies, "PlacementGroupSchedulingStrategy", lambda *given, **options: None)
     states = iter(["CREATED", "CREATED", "RESCHEDULING"])
     monkeypatch.setattr(util, "placement_group_table", lambda group: {"state": next(states)})
     with pytest.raises(Lost, match=r"a node was lost while workers started \(rescheduling places\)"):

@@ -40,10 +40,10 @@ def stated(shape, count=400):
 
 
 def on_workers(folder, count, settings, weight=None, comparisons=None, threads=1, epochs=None):
-    workers, parts, found = shared(folder, count, threads, weight=weight)
+    workers, parts, layout = shared(folder, count, threads, weight=weight)
     scale = parts[0].balance_scale(settings.user_balance, *(part.chosen() for part in parts))
     for worker in workers.workers:
-        worker.begin(settings, found.longest, scale, comparisons)
+        worker.begin(settings, layout.longest, scale, comparisons)
         worker.training.draw_first()
     scheduler = Scheduler(workers, settings, len(comparisons or ()))
     epochs = settings.iterations if epochs is None else epochs

@@ -63,8 +63,8 @@ def test_what_is_lost_while_files_are_read_is_read_again(workers, data, method, 
 @pytest.mark.parametrize("method", ["items", "ids", "users", "items_of_interactions"])
 @pytest.mark.parametrize("written", [False, True])
 def test_what_is_lost_while_the_fit_brings_it_here_is_learnt_again(workers, data, method, written, tmp_path):
-    def lose(*told):
-        if told[0] == LONGER["iterations"] and len(workers.started) == 1:
+    def lose(*given):
+        if given[0] == LONGER["iterations"] and len(workers.started) == 1:
             workers.lost.append(method)
 
     engine = Engine(workers=2, output=tmp_path / "model.sad" if written else None)
@@ -156,9 +156,9 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("settings", "given", "said"), REFUSED)
-def test_what_workers_cannot_do_is_refused_in_words(workers, data, settings, given, said):
-    with pytest.raises(ValueError, match=said):
+@pytest.mark.parametrize(("settings", "given", "message"), REFUSED)
+def test_what_workers_cannot_do_is_refused_in_words(workers, data, settings, given, message):
+    with pytest.raises(ValueError, match=message):
         SAD(**{**SMALL, **settings}).fit(data, False, engine=Engine(workers=2), **given)
     assert all(started.ended for started in workers.started)
 
@@ -194,8 +194,8 @@ def test_the_command_line_fits_several_files_here_and_on_workers(workers, data, 
     assert same(SAD.load(tmp_path / "model.sad"), expected)
     assert len(workers.started) == 1 and workers.started[0].ended
     weighed = SAD(factors=4, iterations=2, blocks=3).fit(data, False, weights="trust")
-    for name, more in (("here.sad", []), ("there.sad", engine)):
-        call = ["fit", *files, "-o", f"{tmp_path}/{name}", *options, "--weight", "trust", *more]
+    for name, place in (("here.sad", []), ("there.sad", engine)):
+        call = ["fit", *files, "-o", f"{tmp_path}/{name}", *options, "--weight", "trust", *place]
         assert CliRunner().invoke(main, call).exit_code == 0
         assert same(SAD.load(tmp_path / name), weighed) and not same(weighed, expected)
     answer = CliRunner().invoke(main, ["fit", *files, "-o", f"{tmp_path}/", *options, *engine])

@@ -38,8 +38,8 @@ def written(folder, frame, cuts=(0, 0, 400, 1100, None)):
 def shared(folder, count, threads=1, **reading):
     """Return workers that have read the files, the data of each, and what the program knows of it."""
     workers = WorkersHere(count, threads)
-    found = partition(workers, ParquetFiles([folder], **reading))
-    return workers, [worker.data for worker in workers.workers], found
+    layout = partition(workers, ParquetFiles([folder], **reading))
+    return workers, [worker.data for worker in workers.workers], layout
 
 
 @pytest.mark.parametrize("kind", NAMES)
@@ -48,12 +48,12 @@ def test_workers_read_what_one_machine_reads(tmp_path, kind, count):
     folder = written(tmp_path, table(kind))
     for mode, timestamp in (("last", "auto"), ("last", None), ("sum", "auto"), ("count", "auto"), ("max", "auto")):
         data = Interactions.read(folder, duplicates=mode, timestamp=timestamp)
-        _, parts, found = shared(folder, count, duplicates=mode, timestamp=timestamp, weight="trust")
+        _, parts, layout = shared(folder, count, duplicates=mode, timestamp=timestamp, weight="trust")
         merged = "sum" if mode == "count" else mode
         weights = Interactions.read(folder, rating="trust", duplicates=merged, timestamp=timestamp).matrix.data
         helds = [part.held for part in parts]
-        assert found.shape == data.shape and found.interactions == len(data) and found.has_ratings
-        assert found.repeated == 1500 - len(data) and found.longest == np.diff(data.matrix.indptr).max()
+        assert layout.shape == data.shape and layout.interactions == len(data) and layout.has_ratings
+        assert layout.repeated == 1500 - len(data) and layout.longest == np.diff(data.matrix.indptr).max()
         assert np.array_equal(np.concatenate([held.users for held in helds]), data.users)
         assert np.array_equal(np.concatenate([held.items for held in helds]), data.items)
         assert np.array_equal(np.concatenate([held.indices for held in helds]), data.matrix.indices)
@@ -65,29 +65,29 @@ def test_workers_read_what_one_machine_reads(tmp_path, kind, count):
 
 def test_users_are_shared_by_interactions_and_the_digest_is_of_the_data(tmp_path):
     folder = written(tmp_path, table())
-    found = {count: shared(folder, count)[1:] for count in (1, 2, 3)}
-    assert len({result.digest for _, result in found.values()}) == 1
-    held = [len(part.held.indices) for part in found[3][0]]
+    by_count = {count: shared(folder, count)[1:] for count in (1, 2, 3)}
+    assert len({result.digest for _, result in by_count.values()}) == 1
+    held = [len(part.held.indices) for part in by_count[3][0]]
     assert max(held) < 1.5 * min(held)
-    assert np.ptp(np.diff(found[3][1].bounds[0])) > 5  # while users are not: the first have more
+    assert np.ptp(np.diff(by_count[3][1].bounds[0])) > 5  # while users are not: the first have more
     weighed = {shared(folder, count, weight="trust")[2].digest for count in (1, 2, 3)}
-    assert len(weighed) == 1 and found[2][1].digest not in weighed
+    assert len(weighed) == 1 and by_count[2][1].digest not in weighed
     assert shared(folder, 2, weight="rating", rating="trust")[2].digest not in weighed
     written(folder, table().with_columns(rating=pl.lit(1)))
-    assert shared(folder, 2)[2].digest != found[2][1].digest
+    assert shared(folder, 2)[2].digest != by_count[2][1].digest
 
 
 @pytest.mark.parametrize(
-    ("weights", "said"),
+    ("weights", "message"),
     [
         ([1.0, -0.5], r"a\.parquet: row 1 has the weight -0.5: weights must be finite and not negative"),
         ([None, 1.0], r"a\.parquet: row 0 has the weight nan"),
         (["much", "little"], r"a\.parquet: the weights are of type String, not numbers: is this the right column\?"),
     ],
 )
-def test_weights_that_are_none_are_refused(tmp_path, weights, said):
+def test_weights_that_are_none_are_refused(tmp_path, weights, message):
     pl.DataFrame({"user": [1, 2], "item": [1, 2], "trust": weights}).write_parquet(tmp_path / "a.parquet")
-    with pytest.raises((ValueError, TypeError), match=said):
+    with pytest.raises((ValueError, TypeError), match=message):
         shared(tmp_path, 1, weight="trust")
     with pytest.raises(ValueError, match="there is no column 'faith' for the weight: the columns are 'user', 'item'"):
         shared(tmp_path, 1, weight="faith")

@@ -213,9 +213,9 @@ def test_missing_winners_of_pandas_are_ties() -> None:
 
 def test_comparing_an_item_with_itself_is_said_once_and_left_out() -> None:
     frame = pl.DataFrame({"user": [1, 1, 1], "winner": [1, 2, 3], "loser": [1, 2, 1]})
-    with pytest.warns(DataWarning, match="2 rows compare an item with itself .the first is row 0.") as said:
+    with pytest.warns(DataWarning, match="2 rows compare an item with itself .the first is row 0.") as warned:
         pairs = Comparisons.from_frame(frame)
-    assert len(said) == 1
+    assert len(warned) == 1
     assert pairs.to_frame().rows() == [(1, 3, 1)]
 
 
@@ -367,8 +367,8 @@ def test_as_comparisons_takes_every_form(tmp_path: Path) -> None:
 
 
 def test_where_no_column_looks_like_the_judge_the_argument_is_named() -> None:
-    told = r"name it: Comparisons\.from_frame\(frame, user=COLUMN\).*where one judge made all comparisons: user=None"
-    with pytest.raises(ValueError, match=told):
+    remedy = r"name it: Comparisons\.from_frame\(frame, user=COLUMN\).*where one judge made all comparisons: user=None"
+    with pytest.raises(ValueError, match=remedy):
         Comparisons.from_frame(STATED.rename({"judge": "who"}))
 
 

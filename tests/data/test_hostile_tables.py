@@ -33,14 +33,14 @@ def test_ids_of_random_tables_are_those_that_pythons_csv_gives(
     assert [tuple(map(str, row)) for row in Comparisons.read(tmp_path / "a.csv").to_frame().rows()] == rows
 
 
-@pytest.mark.parametrize("odd", ["+7", "-0", " 007", "\t07", "7 "])
+@pytest.mark.parametrize("text", ["+7", "-0", " 007", "\t07", "7 "])
 def test_ids_written_unlike_numbers_are_kept_apart_late_in_the_file_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, odd: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
     monkeypatch.setattr(_text, "BLOCK", 16)
-    (tmp_path / "a.csv").write_text("user,item\n" + "7,5\n" * 8 + f"0,5\n{odd},5\n")
+    (tmp_path / "a.csv").write_text("user,item\n" + "7,5\n" * 8 + f"0,5\n{text},5\n")
     data = Interactions.read(tmp_path / "a.csv", duplicates="last")
-    assert data.users.tolist() == sorted(["0", "7", odd])
+    assert data.users.tolist() == sorted(["0", "7", text])
 
 
 def test_blanks_around_numbers_are_left_out(tmp_path: Path) -> None:
@@ -130,8 +130,8 @@ def test_a_full_temporary_folder_is_named(tmp_path: Path, monkeypatch: pytest.Mo
         archive.writestr("u.data", "1\t2\t3\t4\n")
     usual = Path.open
 
-    def full(self: Path, mode: str = "r", *rest: object, **more: object) -> object:
-        return usual(Path("/dev/full"), "wb", 0) if mode == "wb" else usual(self, mode, *rest, **more)  # type: ignore[call-overload]
+    def full(self: Path, mode: str = "r", *rest: object, **options: object) -> object:
+        return usual(Path("/dev/full"), "wb", 0) if mode == "wb" else usual(self, mode, *rest, **options)  # type: ignore[call-overload]
 
     monkeypatch.setattr(Path, "open", full)
     with pytest.raises(OSError, match=r"cannot be unpacked to the temporary folder .*No space left.* TMPDIR"):

@@ -76,9 +76,9 @@ def test_each_text_finds_its_own_row(values: list[str]) -> None:
 
 
 @given(st.lists(st.integers(0, 2**64 - 1), unique=True, min_size=1), st.integers(-(2**63), 2**64 - 1))
-def test_large_numbers_are_not_confused_with_their_neighbours(values: list[int], asked: int) -> None:
+def test_large_numbers_are_not_confused_with_their_neighbours(values: list[int], wanted: int) -> None:
     ids = Ids(np.array(values, dtype=np.uint64))
-    assert (asked in ids) == (asked in values)
+    assert (wanted in ids) == (wanted in values)
 
 
 def test_a_scalar_gives_a_row_and_a_sequence_an_array() -> None:
@@ -110,7 +110,7 @@ def test_dates_are_found_by_date_and_by_text_of_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("known", "asked", "message"),
+    ("values", "wanted", "message"),
     [
         ([1, 2], 5, "unknown item 5: the 2 known ones are 1, 2"),
         ([1, 2], [1, 7], "unknown item 7"),
@@ -123,9 +123,9 @@ def test_dates_are_found_by_date_and_by_text_of_none() -> None:
         (["ab", "cd"], "xyz", "unknown item 'xyz': the 2 known ones"),
     ],
 )
-def test_an_unknown_id_is_named_with_some_known_ones(known: list[object], asked: object, message: str) -> None:
+def test_an_unknown_id_is_named_with_some_known_ones(values: list[object], wanted: object, message: str) -> None:
     with pytest.raises(UnknownIdError, match=message):
-        Ids(known, "item").positions(asked)
+        Ids(values, "item").positions(wanted)
 
 
 def test_an_id_given_twice_is_refused() -> None:
@@ -180,8 +180,8 @@ def test_new_ids_follow_the_known_ones_in_their_order():
     join = join_ids
     assert join(np.array([5, 3]), np.array([3, 9, 1]), np.array([1, 4])).tolist() == [5, 3, 9, 1, 4]
     assert join(None, np.array(["b", "a"]), np.array(["a", "long"])).tolist() == ["b", "a", "long"]
-    known = np.array([5, 3])
-    assert join(known, np.array([5, 3]), np.array([3])) is known
+    ids = np.array([5, 3])
+    assert join(ids, np.array([5, 3]), np.array([3])) is ids
     assert join(np.array([5, 3]), np.array([], "<U1")).tolist() == [5, 3]
     assert join(np.array([], np.int64), np.array(["a"])).tolist() == ["a"]
 

@@ -134,9 +134,9 @@ def test_the_order_of_rows_does_not_matter_where_no_pair_repeats(rows: list[tupl
 
 def test_repeated_pairs_are_said_once_unless_chosen() -> None:
     frame = as_frame([(1, 1, 5, 2), (1, 1, 3, 1), (1, 1, 4, 0)])
-    with pytest.warns(DataWarning, match="2 rows repeat a .user, item. pair: kept the latest of each") as said:
+    with pytest.warns(DataWarning, match="2 rows repeat a .user, item. pair: kept the latest of each") as warned:
         Interactions.from_frame(frame)
-    assert len(said) == 1
+    assert len(warned) == 1
     with pytest.warns(DataWarning, match="kept the last row of each"):
         Interactions.from_frame(frame, timestamp=None)
 

@@ -34,7 +34,7 @@ def test_a_table_is_read_by_the_names_of_its_columns(tmp_path, suffix):
 
 
 @pytest.mark.parametrize(
-    ("written", "asked"),
+    ("written", "wanted"),
     [
         (7, np.int64(7)), ("7", 7), (7.0, 7), (7, "7"), (7, 7.0), ("tea", np.str_("tea")), (" tea ", "tea"),
         (datetime.date(2026, 1, 2), np.datetime64("2026-01-02")),
@@ -43,11 +43,11 @@ def test_a_table_is_read_by_the_names_of_its_columns(tmp_path, suffix):
         (2**64 - 1, np.uint64(2**64 - 1)),
     ],
 )  # fmt: skip
-def test_an_id_is_found_however_it_is_kept(written, asked):
+def test_an_id_is_found_however_it_is_kept(written, wanted):
     items = Items({written: "yes"})
-    if isinstance(asked, datetime.datetime):
-        asked = np.datetime64(asked, "s")
-    assert items[asked] == "yes"
+    if isinstance(wanted, datetime.datetime):
+        wanted = np.datetime64(wanted, "s")
+    assert items[wanted] == "yes"
 
 
 def test_leading_zeros_make_another_id():

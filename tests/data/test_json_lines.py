@@ -20,11 +20,11 @@ def test_answers_are_read_as_comparisons(tmp_path):
         "",
         '{"user": "bob", "winner": 1, "loser": 2, "time": 2.5, "model": "ab"}',
     )
-    said = Comparisons.read(path)
-    assert said.to_frame().rows() == [("ann", 3, 1), ("bob", 1, 2)]
+    comparisons = Comparisons.read(path)
+    assert comparisons.to_frame().rows() == [("ann", 3, 1), ("bob", 1, 2)]
     packed = tmp_path / "answers-1.jsonl.gz"
     packed.write_bytes(gzip.compress(path.read_bytes()))
-    assert Comparisons.read(packed).to_frame().rows() == said.to_frame().rows()
+    assert Comparisons.read(packed).to_frame().rows() == comparisons.to_frame().rows()
 
 
 def test_ids_of_two_kinds_become_text(tmp_path):

@@ -421,7 +421,9 @@ def test_a_file_is_opened_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     (tmp_path / "a.csv").write_text("user,item\n1,5\nx,5\n")
     names: list[str] = []
     usual = Path.open
-    monkeypatch.setattr(Path, "open", lambda self, *rest, **more: names.append(self.name) or usual(self, *rest, **more))
+    monkeypatch.setattr(
+        Path, "open", lambda self, *rest, **options: names.append(self.name) or usual(self, *rest, **options)
+    )
     Interactions.read(tmp_path / "a.csv")
     assert names == ["a.csv"]
 

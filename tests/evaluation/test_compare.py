@@ -288,9 +288,9 @@ def test_bad_input_is_refused(data, tmp_path):
         compare({"m": Popularity()})
     with pytest.raises(ValueError, match="splits is empty"):
         compare({"m": Popularity()}, splits=[])
-    for odd in (2.5, "five"):
+    for wrong in (2.5, "five"):
         with pytest.raises(TypeError, match="whole number or a list of"):
-            compare({"m": Popularity()}, data, splits=odd)
+            compare({"m": Popularity()}, data, splits=wrong)
     with pytest.raises(TypeError, match="models must be given by name"):
         compare([Popularity()], data)
     with pytest.raises(TypeError, match="models must be given by name"):

@@ -222,8 +222,8 @@ def test_what_is_clear_on_one_split_needs_no_other():
     result = compare_with_bpr(games, iterations=2, factors=1, show_progress=False)
     assert {run.split for run in result.comparison.runs} == {0}
     assert "over 1 split no measure" in str(result)
-    asked = compare_with_bpr(games, splits=2, iterations=2, factors=1, show_progress=False)
-    assert {run.split for run in asked.comparison.runs} == {0, 1}
+    of_games = compare_with_bpr(games, splits=2, iterations=2, factors=1, show_progress=False)
+    assert {run.split for run in of_games.comparison.runs} == {0, 1}
 
 
 @pytest.mark.parametrize(

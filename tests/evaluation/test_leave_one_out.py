@@ -112,7 +112,7 @@ def test_the_protocol_gives_the_numbers_of_the_factors(make_ratings, kind, monke
     model = kind(factors=3, iterations=3).fit(train, show_progress=False)
     plain = evaluate(SimpleNamespace(**{name: getattr(model, name) for name in VERBS}), train, held_out)
     for verb in VERBS[2:]:  # the factors of a point are asked at once, without them
-        monkeypatch.setattr(kind, verb, lambda *asked: pytest.fail("a verb was asked"))
+        monkeypatch.setattr(kind, verb, lambda *question: pytest.fail("a verb was asked"))
     fast = evaluate(model, train, held_out)
     for name in MEASURES:
         assert fast[name] == pytest.approx(plain[name], abs=1e-5), name

@@ -195,9 +195,9 @@ def test_two_published_files_are_judged_by_their_ids(make_ratings, scores_model)
     new = Interactions.from_frame(pl.concat([rows, stranger], how="vertical_relaxed"))
     with pytest.warns(
         DataWarning, match=f"2 of {len(new)} test interactions are left out: the training part does not"
-    ) as told:
+    ) as warned:
         assert dict(evaluate_top_n(model, whole, new)) == dict(evaluate_top_n(model, whole, held_out))
         evaluate(model, whole, new)
-    assert {warning.filename for warning in told} == {__file__}
+    assert {warning.filename for warning in warned} == {__file__}
     with pytest.raises(ValueError, match="no test interaction has a user and an item of the training part"):
         evaluate_top_n(model, whole, Interactions.from_frame(rows.with_columns(pl.col("user").cast(pl.String))))

@@ -11,20 +11,20 @@ import pytest
 from sadrec.integrations import _common
 
 
-@pytest.mark.parametrize("found", ["2.9.9", "4.0", "4.0.0rc1", "5"])
-def test_a_version_that_was_not_tested_is_named(monkeypatch, found):
-    monkeypatch.setattr(_common, "version", lambda package: found)
+@pytest.mark.parametrize("version", ["2.9.9", "4.0", "4.0.0rc1", "5"])
+def test_a_version_that_was_not_tested_is_named(monkeypatch, version):
+    monkeypatch.setattr(_common, "version", lambda package: version)
     expected = (
-        f"Tool {found} is installed, and this integration was tested with Tool 3.0 or newer, below 4: pip install"
+        f"Tool {version} is installed, and this integration was tested with Tool 3.0 or newer, below 4: pip install"
     )
     with pytest.raises(ImportError, match=re.escape(expected)) as error:
         _common.require("Tool", "tool", "3.0", "4")
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("found", ["3.0", "3.0.0", "3.0.1", "3.99.2.dev4"])
-def test_a_version_that_was_tested_is_taken(monkeypatch, found):
-    monkeypatch.setattr(_common, "version", lambda package: found)
+@pytest.mark.parametrize("version", ["3.0", "3.0.0", "3.0.1", "3.99.2.dev4"])
+def test_a_version_that_was_tested_is_taken(monkeypatch, version):
+    monkeypatch.setattr(_common, "version", lambda package: version)
     _common.require("Tool", "tool", "3.0", "4")
 
 

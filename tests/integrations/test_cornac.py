@@ -81,9 +81,9 @@ def test_users_and_items_that_were_not_trained_on_are_answered_as_cornac_does(me
     wrapped.uid_map = {**ids["new"], "stranger": wrapped.num_users}
     wrapped.iid_map = {**wrapped.iid_map, "novelty": wrapped.num_items}
     stranger, novelty = wrapped.num_users, wrapped.num_items
-    for asked in ((stranger,), (stranger, 0), (0, novelty)):
+    for pair in ((stranger,), (stranger, 0), (0, novelty)):
         with pytest.raises(ScoreException, match="not trained on"):
-            wrapped.score(*asked)
+            wrapped.score(*pair)
     assert wrapped.rate(stranger, 0) == wrapped.default_score() == wrapped.global_mean
     for by in ("margin", "wins"):
         wrapped.method = by

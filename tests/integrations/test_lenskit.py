@@ -42,8 +42,8 @@ def measured(pipeline, split):
     )  # the default gives the first two places the same weight
     for metric in (Recall, Precision, Hit):
         analysis.add_metric(metric(N))
-    found = analysis.measure(lists, held_out).list_metrics().mean()
-    return {native: found[name] for name, native in MEASURES.items()}
+    means = analysis.measure(lists, held_out).list_metrics().mean()
+    return {native: means[name] for name, native in MEASURES.items()}
 
 
 def native(figures, model, split):
@@ -51,8 +51,8 @@ def native(figures, model, split):
     return pytest.approx({name: evaluated[name] for name in figures}, abs=1e-6)
 
 
-def listed(pipeline, user, n=N, **more):
-    return pipeline.run("recommender", query=user, n=n, **more).ids().tolist()
+def listed(pipeline, user, n=N, **options):
+    return pipeline.run("recommender", query=user, n=n, **options).ids().tolist()
 
 
 @pytest.mark.parametrize("kind", [SAD, BPR])

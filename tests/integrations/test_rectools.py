@@ -40,9 +40,9 @@ def dataset(split):
     return Dataset.construct(frame(split[0]))
 
 
-def recommended(model, dataset, **more):
+def recommended(model, dataset, **options):
     users = np.sort(dataset.user_id_map.external_ids)
-    return model.recommend(users, dataset, **{"k": N, "filter_viewed": True, **more})
+    return model.recommend(users, dataset, **{"k": N, "filter_viewed": True, **options})
 
 
 def measured(model, dataset, test):
@@ -113,10 +113,10 @@ def test_strangers_are_refused_or_left_out_as_rectools_says(dataset, cyclic):
 
 
 def test_a_dataset_with_more_than_the_model_knows_still_works(split, cyclic):
-    more = pd.concat([frame(split[0]), frame(split[0]).head(2).assign(item_id=["novelty", "other"])])
-    table = recommended(SADModel(cyclic), Dataset.construct(more), k=40)
+    enlarged = pd.concat([frame(split[0]), frame(split[0]).head(2).assign(item_id=["novelty", "other"])])
+    table = recommended(SADModel(cyclic), Dataset.construct(enlarged), k=40)
     assert not table[Columns.Item].isin(["novelty", "other"]).any()
-    stranger = Dataset.construct(more.replace({"user_id": {"u00": "stranger"}}))
+    stranger = Dataset.construct(enlarged.replace({"user_id": {"u00": "stranger"}}))
     with pytest.raises(UnknownIdError, match="unknown user 'stranger'"):
         recommended(SADModel(cyclic), stranger)
 
@@ -135,8 +135,8 @@ def test_candidates_of_any_model_are_reordered(dataset, cyclic):
 def test_candidates_that_the_model_does_not_know_come_last(cyclic, method):
     table = pd.DataFrame({"user_id": ["u01"] * 4 + ["stranger"] * 2, "item_id": ["new", "i00", "i01", "i02", "a", "b"]})
     scores = SADReranker(cyclic, method).predict_scores(table)
-    known = table.item_id[np.argsort(-scores[:4])].tolist()
-    assert known == [*cyclic.rank("u01", ["i00", "i01", "i02"], method).items.tolist(), "new"]
+    best = table.item_id[np.argsort(-scores[:4])].tolist()
+    assert best == [*cyclic.rank("u01", ["i00", "i01", "i02"], method).items.tolist(), "new"]
     assert scores[4:].tolist() == [1.0, 0.0]
 
 
@@ -154,7 +154,7 @@ def test_it_reranks_in_two_stages(dataset, split):
 
 
 def test_it_is_cross_validated(dataset):
-    found = cross_validate(
+    result = cross_validate(
         dataset,
         LastNSplitter(1, n_splits=2),
         {"recall": Recall(k=N)},
@@ -162,8 +162,8 @@ def test_it_is_cross_validated(dataset):
         k=N,
         filter_viewed=True,
     )
-    assert [row["model"] for row in found["metrics"]] == ["sad", "wins"] * 2
-    assert all(row["recall"] > 0 for row in found["metrics"])
+    assert [row["model"] for row in result["metrics"]] == ["sad", "wins"] * 2
+    assert all(row["recall"] > 0 for row in result["metrics"])
 
 
 def test_its_configuration_makes_the_same_model(dataset):

@@ -44,18 +44,18 @@ def test_score_and_lists_are_those_of_the_method(split, both, cyclic, method):
 
 def test_predict_gives_the_scores_of_sadrec_and_nan_for_strangers(both):
     estimator = SADEstimator(BPR(**SETTINGS)).fit(both[0])
-    asked = [*both[1][:20].tolist(), ["stranger", "i00"], ["u00", "novelty"]]
-    given = estimator.predict(asked)
+    pairs = [*both[1][:20].tolist(), ["stranger", "i00"], ["u00", "novelty"]]
+    given = estimator.predict(pairs)
     model = estimator.model_
-    expected = [model.scores([user])[0][model.state.items.positions(item)] for user, item in asked[:20]]
+    expected = [model.scores([user])[0][model.state.items.positions(item)] for user, item in pairs[:20]]
     np.testing.assert_allclose(given[:20], expected, atol=1e-6)
     assert np.isnan(given[20:]).all()
 
 
 def test_rows_that_were_not_trained_on_do_not_count(both):
     estimator = SADEstimator(SAD(**SETTINGS)).fit(both[0])
-    more = np.concatenate([both[1], [["stranger", "i00"], ["u00", "novelty"]], both[0][:5]])
-    assert estimator.score(more) == estimator.score(both[1])
+    enlarged = np.concatenate([both[1], [["stranger", "i00"], ["u00", "novelty"]], both[0][:5]])
+    assert estimator.score(enlarged) == estimator.score(both[1])
     with pytest.raises(ValueError, match="split with WithinUserKFold"):
         estimator.score([("stranger", "i00")])
 
@@ -131,9 +131,9 @@ def test_wrong_use_is_named(both, cyclic):
         SADEstimator().fit(np.ones(3))
     with pytest.raises(ValueError, match="n_splits must be a whole number, at least 2"):
         WithinUserKFold(1)
-    said = Comparisons.from_frame(pl.DataFrame({"user": [1, 1], "winner": [1, 2], "loser": [2, 3]}), user="user")
+    comparisons = Comparisons.from_frame(pl.DataFrame({"user": [1, 1], "winner": [1, 2], "loser": [2, 3]}), user="user")
     with pytest.raises(ValueError, match="fitted on comparisons"):
-        SADEstimator.of(SAD(factors=2).fit(said, show_progress=False)).score([(1, 1)])
+        SADEstimator.of(SAD(factors=2).fit(comparisons, show_progress=False)).score([(1, 1)])
 
 
 def test_any_splitter_of_scikit_learn_may_be_used(both):

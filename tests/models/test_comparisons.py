@@ -89,8 +89,8 @@ def test_no_other_setting_chooses_the_solver_and_one_of_sgd_is_refused():
             settings_for(SAD().set_params(**{name: value}), data)
         with pytest.raises(ValueError, match=f"{refusal}leave it out with solver='variational'"):
             settings_for(SAD(solver="variational").set_params(**{name: value}), data)
-        known = settings_for(SAD(solver="sgd").set_params(**{name: value}), data)
-        assert known.origins[name] == "given", name
+        chosen = settings_for(SAD(solver="sgd").set_params(**{name: value}), data)
+        assert chosen.origins[name] == "given", name
     for name, value in {"negative_candidates": 4, "order_share": 0.5, "loss": "softmax", "user_balance": 0.5}.items():
         with pytest.raises(ValueError, match=f"{name}={value!r} is for interactions: leave it out for comparisons"):
             settings_for(SAD(solver="sgd").set_params(**{name: value}), data)
@@ -206,8 +206,8 @@ def test_what_is_about_two_items_alone_does_not_carry_over_to_others(tmp_path):
     model = SAD().fit(played, show_progress=False)
     met = model.deviation(0, played.winner_index, played.loser_index)
     assert model.deviation(0, first, second).min() > np.median(met)
-    known = model.probability(0, played.winner_index, played.loser_index)
-    assert np.log(known).mean() > -0.55
+    probability = model.probability(0, played.winner_index, played.loser_index)
+    assert np.log(probability).mean() > -0.55
     model.save(tmp_path / "m.sad")
     again = SAD.load(tmp_path / "m.sad")
     assert (again.probability(0, first, second) == model.probability(0, first, second)).all()
@@ -421,11 +421,11 @@ def test_bpr_explains_everything_by_scores():
 
 def test_comparisons_of_weight_0_say_nothing():
     judges, winner, loser = tournament(judges=3)
-    more = np.concatenate((judges, np.arange(3, 40))), np.append(winner, [0] * 37), np.append(loser, [1] * 37)
+    enlarged = np.concatenate((judges, np.arange(3, 40))), np.append(winner, [0] * 37), np.append(loser, [1] * 37)
     weight = np.append(np.ones(len(judges)), np.zeros(37)).astype(np.float32)
     ids = {"users": np.arange(40), "items": np.arange(20)}
     plain = SAD().fit(Comparisons.from_indices(judges, winner, loser, **ids), show_progress=False)
-    weighted = SAD().fit(Comparisons.from_indices(*more, weight=weight, **ids), show_progress=False)
+    weighted = SAD().fit(Comparisons.from_indices(*enlarged, weight=weight, **ids), show_progress=False)
     np.testing.assert_array_equal(plain.item_factors, weighted.item_factors)
     with pytest.raises(ValueError, match="nothing to learn from"):
         SAD().fit(Comparisons.from_indices(judges, winner, loser, weight=np.zeros(len(judges)), **ids))
@@ -435,15 +435,15 @@ def test_who_asks_while_comparisons_are_fitted_anew_is_answered_as_before():
     judges, winner, loser = tournament()
     data = comparisons(judges, winner, loser, m=20)
     model = SAD(iterations=3).fit(data, show_progress=False)
-    before, asked = model.preference(0, 0, 1), []
+    before, preferences = model.preference(0, 0, 1), []
 
     def ask(epoch, figures, fitted):
-        asked.append((model.preference(0, 0, 1), fitted.preference(0, 0, 1), len(fitted.state.history)))
+        preferences.append((model.preference(0, 0, 1), fitted.preference(0, 0, 1), len(fitted.state.history)))
         return epoch == 4
 
     model.set_params(random_state=1, iterations=6).fit(data, show_progress=False, callbacks=[ask])
-    assert [old for old, _, _ in asked] == [before] * 4 and [sweeps for *_, sweeps in asked] == [1, 2, 3, 4]
-    assert model.preference(0, 0, 1) == asked[-1][1] != before
+    assert [old for old, _, _ in preferences] == [before] * 4 and [sweeps for *_, sweeps in preferences] == [1, 2, 3, 4]
+    assert model.preference(0, 0, 1) == preferences[-1][1] != before
 
 
 def test_a_fit_that_a_callback_stopped_stays_stopped(tmp_path):

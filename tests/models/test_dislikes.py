@@ -26,8 +26,8 @@ def test_explanations_name_liked_items_only(fitted):
     model, data = fitted
     liked, disliked = liked_and_disliked(data, 0)
     other = next(item for item in range(30) if item not in liked | disliked)
-    told = model.explain(0, min(liked), other)
-    assert set(told.liked.tolist()) == liked
+    reason = model.explain(0, min(liked), other)
+    assert set(reason.liked.tolist()) == liked
 
 
 def test_a_recalculated_user_is_folded_in_from_what_they_liked(fitted):
@@ -35,8 +35,8 @@ def test_a_recalculated_user_is_folded_in_from_what_they_liked(fitted):
     liked, _ = liked_and_disliked(data, 1)
     ids, scores = model.recommend(1, N=5, recalculate_user=True)
     expected = model.recommend_for(sorted(liked), N=30)
-    known = set(data.matrix[[1]].indices.tolist())
-    wanted = [(item, score) for item, score in zip(*expected, strict=True) if item not in known][:5]
+    touched = set(data.matrix[[1]].indices.tolist())
+    wanted = [(item, score) for item, score in zip(*expected, strict=True) if item not in touched][:5]
     assert ids.tolist() == [item for item, _ in wanted]
     np.testing.assert_allclose(scores, [score for _, score in wanted], rtol=1e-5)
 
@@ -94,9 +94,9 @@ def test_one_matrix_of_likes_and_dislikes_is_made_once(monkeypatch, tmp_path):
     train, held_out = train.split(test=0.2, seed=1)
     made, join = [], TrainingData._merged
 
-    def merged(self, known):
+    def merged(self, ignored):
         made.append(self)
-        return join(self, known)
+        return join(self, ignored)
 
     monkeypatch.setattr(TrainingData, "_merged", merged)
     model = SAD(factors=2, iterations=2)

@@ -91,14 +91,14 @@ def test_a_killed_fit_with_features_ends_with_the_same_bits(model, tmp_path):
 
 
 def test_callbacks_can_ask_about_new_items():
-    asked = []
+    preferences = []
 
     def ask(epoch, figures, model):
-        asked.append(model.preference("u00", "i36", "i37"))
+        preferences.append(model.preference("u00", "i36", "i37"))
 
     SAD(**SETTINGS).fit(taste(), show_progress=False, item_features=COLOURS, callbacks=[ask])
-    assert len(asked) == SETTINGS["iterations"]
-    assert asked[-1] > asked[0]
+    assert len(preferences) == SETTINGS["iterations"]
+    assert preferences[-1] > preferences[0]
 
 
 def test_an_item_of_the_data_that_nobody_touched_is_no_negative():
@@ -169,9 +169,11 @@ def test_comparisons_with_sgd_know_new_items_by_features():
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
     wins = rng.random(len(pairs)) < 1 / (1 + np.exp(strength[pairs[:, 1]] - strength[pairs[:, 0]]))
     winner, loser = np.where(wins, pairs.T[0], pairs.T[1]), np.where(wins, pairs.T[1], pairs.T[0])
-    said = Comparisons.from_frame(pl.DataFrame({"user": ["ann"] * len(winner), "winner": winner, "loser": loser}))
+    comparisons = Comparisons.from_frame(
+        pl.DataFrame({"user": ["ann"] * len(winner), "winner": winner, "loser": loser})
+    )
     speed = pl.DataFrame({"item": np.arange(30), "speed": np.arange(30.0)})
-    model = SAD(4, solver="sgd", bias=True).fit(said, show_progress=False, item_features=speed)
+    model = SAD(4, solver="sgd", bias=True).fit(comparisons, show_progress=False, item_features=speed)
     assert model.preference("ann", 29, 0) > 1
     assert model.preference("ann", 29, 15) > 0
 
@@ -190,15 +192,15 @@ def battles(judges=1, items=40, shown=36, count=1500):
 
 @pytest.mark.parametrize("judges", [1, 5])
 def test_the_variational_solver_knows_fighters_who_never_fought(judges):
-    said, table, speed = battles(judges)
-    model = SAD(iterations=30).fit(said, show_progress=False, item_features=table)
+    results, table, speed = battles(judges)
+    model = SAD(iterations=30).fit(results, show_progress=False, item_features=table)
     assert model.settings.solver == "variational"
     new = np.repeat(np.arange(36, 40), 36)
     rivals = np.tile(np.arange(36), 4)
-    judge = said.users[0]
+    judge = results.users[0]
     truth = speed[new] - speed[rivals]
-    found = model.preference(judge, new, rivals)
-    assert np.corrcoef(truth, found)[0, 1] > 0.9
+    margins = model.preference(judge, new, rivals)
+    assert np.corrcoef(truth, margins)[0, 1] > 0.9
     assert model.items[model.state.features.item.cold].tolist() == [36, 37, 38, 39]
     sure = model.deviation(judge, rivals[:36], np.roll(rivals[:36], 1)).mean()
     assert model.deviation(judge, new, rivals).mean() > sure
@@ -212,13 +214,13 @@ def test_the_variational_solver_resumes_with_features(tmp_path):
         if sweep == 14:
             raise Killed
 
-    said, table, _ = battles(3)
-    judges = pl.DataFrame({"user": said.users, "club": ["x", "x", "y"]})
+    results, table, _ = battles(3)
+    judges = pl.DataFrame({"user": results.users, "club": ["x", "x", "y"]})
     given = {"show_progress": False, "item_features": table, "user_features": Features(judges, minimum=1)}
-    whole = SAD(iterations=20, num_threads=1).fit(said, **given)
+    whole = SAD(iterations=20, num_threads=1).fit(results, **given)
     with pytest.raises(Killed):
-        SAD(iterations=20).fit(said, callbacks=[kill], checkpoint=tmp_path, **given)
-    assert bits(SAD(iterations=20).fit(said, checkpoint=tmp_path, **given)) == bits(whole)
+        SAD(iterations=20).fit(results, callbacks=[kill], checkpoint=tmp_path, **given)
+    assert bits(SAD(iterations=20).fit(results, checkpoint=tmp_path, **given)) == bits(whole)
 
 
 def test_added_items_and_users_are_like_those_that_fit_knew(model, tmp_path):
@@ -239,9 +241,9 @@ def test_added_items_and_users_are_like_those_that_fit_knew(model, tmp_path):
 
 
 def test_added_items_keep_what_a_variational_fit_knows():
-    said, table, _ = battles(3)
-    model = SAD(iterations=20).fit(said, show_progress=False, item_features=table)
-    judge = said.users[0]
+    results, table, _ = battles(3)
+    model = SAD(iterations=20).fit(results, show_progress=False, item_features=table)
+    judge = results.users[0]
     before = model.probability(judge, np.arange(10), np.arange(1, 11))
     sure = model.deviation(judge, 0, 1)
     model.partial_fit(item_features=pl.DataFrame({"item": [100, 101], "speed": [9.0, 1.0]}))
@@ -251,10 +253,10 @@ def test_added_items_keep_what_a_variational_fit_knows():
 
 
 def test_new_users_by_features_by_likes_and_by_both(model):
-    known = model.visitor(features={"club": "r"}).state
-    predicted = known.parameters.user_factors[0]
+    state = model.visitor(features={"club": "r"}).state
+    predicted = state.parameters.user_factors[0]
     np.testing.assert_allclose(predicted, model.user_factors[60], atol=1e-6)
-    assert known.belief.user_covariance_of(0).shape == (4, 4)
+    assert state.belief.user_covariance_of(0).shape == (4, 4)
     ids, _ = model.recommend_for(features={"club": "b"}, N=5)
     assert all(int(item[1:]) % 2 == 1 for item in ids)
     plain, both = (model.visitor(["i01"], features=club).user_factors[0] for club in (None, {"club": "r"}))

@@ -66,8 +66,8 @@ def test_a_memory_mapped_model_leaves_its_numbers_in_the_file(saved):
 
 def test_settings_come_back_as_they_were_given_also_where_factors_were_dropped(tmp_path):
     user, winner, step = np.random.default_rng(6).integers((0, 0, 1), (8, 10, 10), size=(150, 3)).T  # noise
-    said = Comparisons.from_indices(user, winner, (winner + step) % 10, users=np.arange(8), items=np.arange(10))
-    model = SAD(factors=4, iterations=10, num_threads=1).fit(said, show_progress=False)
+    comparisons = Comparisons.from_indices(user, winner, (winner + step) % 10, users=np.arange(8), items=np.arange(10))
+    model = SAD(factors=4, iterations=10, num_threads=1).fit(comparisons, show_progress=False)
     assert model.state.parameters.n_factors < 4
     model.save(tmp_path / "m.sad")
     assert SAD.load(tmp_path / "m.sad").get_params() == model.get_params()

@@ -262,8 +262,8 @@ def test_a_warm_start_goes_on_from_the_other_model():
     first = SAD(factors=4, iterations=20).fit(clicks())
     same = SAD(factors=4, iterations=0).fit(clicks(), warm_start=first)
     np.testing.assert_array_equal(same.rival_factors, first.rival_factors)
-    more = SAD(factors=4, iterations=5).fit(clicks(60, 40), warm_start=first)
-    assert len(more.users) == 60 and len(more.items) == 40
+    continued = SAD(factors=4, iterations=5).fit(clicks(60, 40), warm_start=first)
+    assert len(continued.users) == 60 and len(continued.items) == 40
     assert (
         SAD(factors=4, iterations=1).fit(clicks(), warm_start=BPR(factors=4, iterations=1).fit(clicks())).factors == 4
     )
@@ -350,10 +350,10 @@ def test_disliked_items_lose_by_default_settings():
 
 
 def test_an_interrupted_model_knows_the_epochs_of_before_a_resume(tmp_path):
-    model, told = SAD(factors=2, iterations=9), []
+    model, lengths = SAD(factors=2, iterations=9), []
 
     def leave(epoch, figures, fitted):
-        told.append(len(fitted.state.history))
+        lengths.append(len(fitted.state.history))
         if epoch % 3 == 0:
             raise KeyboardInterrupt
 
@@ -361,7 +361,7 @@ def test_an_interrupted_model_knows_the_epochs_of_before_a_resume(tmp_path):
         with pytest.raises(KeyboardInterrupt):
             model.fit(clicks(), checkpoint=tmp_path, callbacks=[leave])
         assert len(model.state.history) == epochs
-    assert told == [1, 2, 3, 4, 5, 6]
+    assert lengths == [1, 2, 3, 4, 5, 6]
 
 
 def test_what_a_callback_is_told_is_of_this_epoch():

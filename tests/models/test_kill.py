@@ -58,8 +58,8 @@ def test_two_fits_in_one_folder_of_which_both_are_killed_leave_the_same_bits_to_
         for _ in range(4):
             first.stdout.readline()
         second = start(shared, 0, stderr=subprocess.PIPE)
-        said = second.communicate(timeout=240)[1]
-        assert second.returncode == 1 and f"in use by another process (id {first.pid})" in said
+        output = second.communicate(timeout=240)[1]
+        assert second.returncode == 1 and f"in use by another process (id {first.pid})" in output
         with start(shared, 0) as third:  # killed while it is being refused, perhaps
             first.send_signal(signal.SIGKILL)
             third.send_signal(signal.SIGKILL)

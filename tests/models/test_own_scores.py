@@ -26,8 +26,8 @@ def answers(scores, judges, count, seed):
 
 @pytest.fixture(scope="module")
 def league(scores):
-    said = answers(scores, np.arange(JUDGES), 3000, 1)
-    data = Comparisons.from_indices(*said, users=np.arange(JUDGES), items=np.arange(ITEMS))
+    comparisons = answers(scores, np.arange(JUDGES), 3000, 1)
+    data = Comparisons.from_indices(*comparisons, users=np.arange(JUDGES), items=np.arange(ITEMS))
     model = SAD(num_threads=1).fit(data, show_progress=False)
     assert not model.state.belief.by_product and not model.user_factors.any()
     return model
@@ -37,8 +37,8 @@ def league(scores):
 def visitor(league, scores):
     """Somebody with the scores of judge 3, known by 250 answers."""
     _, winner, loser = answers(scores, [3], 250, 2)
-    said = Comparisons.from_indices(0 * winner, winner, loser, users=["eve"], items=np.arange(ITEMS))
-    return league.visitor(comparisons=said, name="eve")
+    comparisons = Comparisons.from_indices(0 * winner, winner, loser, users=["eve"], items=np.arange(ITEMS))
+    return league.visitor(comparisons=comparisons, name="eve")
 
 
 def test_lists_and_rankings_are_of_what_the_judge_thinks(league, scores):
@@ -75,8 +75,10 @@ def test_a_visitor_by_comparisons_has_scores_of_their_own(league, visitor, score
 
 def test_a_list_for_a_visitor_is_that_of_the_visitor(league, visitor, scores):
     _, winner, loser = answers(scores, [3], 250, 2)
-    said = Comparisons.from_indices(0 * winner, winner, loser, users=["eve"], items=np.arange(ITEMS))
-    for one, other in zip(league.recommend_for(comparisons=said, N=5), visitor.recommend("eve", N=5), strict=True):
+    comparisons = Comparisons.from_indices(0 * winner, winner, loser, users=["eve"], items=np.arange(ITEMS))
+    for one, other in zip(
+        league.recommend_for(comparisons=comparisons, N=5), visitor.recommend("eve", N=5), strict=True
+    ):
         np.testing.assert_array_equal(one, other)
 
 

@@ -67,8 +67,8 @@ def test_default_settings_gain_on_bradley_terry_on_real_comparisons(data_folder,
     frame = frame.select("user", "winner", "loser")
     losses = {}
     for who in ("everybody is asked alike", "each judge"):
-        asked = frame.with_columns(user=pl.lit(0)) if who != "each judge" else frame
-        data = Comparisons.from_frame(asked, user="user", winner="winner", loser="loser")
+        table = frame.with_columns(user=pl.lit(0)) if who != "each judge" else frame
+        data = Comparisons.from_frame(table, user="user", winner="winner", loser="loser")
         train, rest = data.split(test=0.5, seed=0)
         _, test = rest.split(test=0.6, seed=0)
         model = SAD() if who == "each judge" else BPR()

@@ -33,8 +33,8 @@ def expected(model, users=None, N=10, user_items=None, **options):
     for place, user in enumerate(users):
         mine = None if user_items is None else user_items[[place]]
         ids, scores = model.recommend(user, mine, N=N, **options)
-        found = zip(ids.tolist(), scores.tolist(), strict=True)
-        rows += [(user.item(), rank, item, score) for rank, (item, score) in enumerate(found, 1)]
+        lists = zip(ids.tolist(), scores.tolist(), strict=True)
+        rows += [(user.item(), rank, item, score) for rank, (item, score) in enumerate(lists, 1)]
     return rows
 
 
@@ -72,8 +72,8 @@ def test_the_options_of_recommend(options, tmp_path):
 
 
 def test_some_users_each_once(model, tmp_path):
-    asked = [model.users[30], model.users[7], model.users[30]]
-    assert written(model, tmp_path / "some", users=asked) == expected(model, model.users[[7, 30]])
+    users = [model.users[30], model.users[7], model.users[30]]
+    assert written(model, tmp_path / "some", users=users) == expected(model, model.users[[7, 30]])
     assert written(model, tmp_path / "nobody", users=[]) == []
     assert pl.read_parquet(tmp_path / "nobody" / "*.parquet").columns == ["user", "rank", "item", "score"]
     with pytest.raises(UnknownIdError, match="unknown user"):
@@ -94,10 +94,10 @@ def test_users_of_a_parquet_file_and_of_a_folder(model, tmp_path):
 def test_exclusions_take_the_place_of_what_was_seen(model, tmp_path):
     given = sp.random(57, 23, 0.2, "csr", np.float32, np.random.default_rng(5))
     given.data[:] = 1
-    known = Interactions.from_csr(given, model.users, model.items)
-    known.to_frame().write_parquet(tmp_path / "known.parquet")
+    interactions = Interactions.from_csr(given, model.users, model.items)
+    interactions.to_frame().write_parquet(tmp_path / "known.parquet")
     wanted = expected(model, N=6, user_items=given)
-    assert written(model, tmp_path / "interactions", N=6, user_items=known) == wanted
+    assert written(model, tmp_path / "interactions", N=6, user_items=interactions) == wanted
     assert written(model, tmp_path / "parquet", N=6, user_items=tmp_path / "known.parquet") == wanted
     assert wanted != expected(model, N=6)
 
@@ -105,10 +105,10 @@ def test_exclusions_take_the_place_of_what_was_seen(model, tmp_path):
 def test_exclusions_of_others_do_not_matter(tmp_path):
     model = made(text=True)
     frame = pl.DataFrame({"user": ["u001", "u001", "stranger"], "item": ["i3", "unheard of", "i4"]})
-    known = np.zeros((57, 23))
-    known[model.users == "u001", 3] = 1
+    met = np.zeros((57, 23))
+    met[model.users == "u001", 3] = 1
     rows = written(model, tmp_path / "lists", user_items=Interactions.from_frame(frame))
-    assert rows == expected(model, user_items=sp.csr_matrix(known))
+    assert rows == expected(model, user_items=sp.csr_matrix(met))
     with pytest.raises(ValueError, match="user_items names no user of the model with an item of the model"):
         written(model, tmp_path / "x", user_items=Interactions.from_frame(frame[2:]))
 
@@ -169,9 +169,9 @@ def counted(model, folder, monkeypatch, **options):
     """Continue; return the parts that were computed, and all rows."""
     write, computed = export.Lists.write, []
 
-    def count(self, part, *more):
+    def count(self, part, *rest):
         computed.append(part.name)
-        return write(self, part, *more)
+        return write(self, part, *rest)
 
     with monkeypatch.context() as patch:
         patch.setattr(export.Lists, "write", count)

@@ -72,9 +72,9 @@ def test_cycles_and_explanations_show_the_probability_that_the_model_gives():
     plain = SAD.from_factors([[1, 1, 1]], [[1, 0, 0], [0, 1, 0], [0, 0, 1]], [[0, 1, 0], [0, 0, 1], [1, 0, 0]])
     for model in (sure, plain):
         user = model.users[0]
-        found = model.cycles(user)
-        assert found
-        for cycle in found:
+        cycles = model.cycles(user)
+        assert cycles
+        for cycle in cycles:
             after = np.roll(cycle.path, -1)
             np.testing.assert_array_equal(cycle.probabilities, model.probability(user, cycle.path, after))
             np.testing.assert_allclose(cycle.margins, model.preference(user, cycle.path, after), rtol=1e-5)

@@ -87,8 +87,8 @@ def test_what_was_liked_can_be_given_and_kept(fitted):
 
 def test_users_can_be_recalculated_from_what_they_liked(fitted):
     model, data, _ = fitted
-    odd = data[1]  # somebody who was even now likes what user 1 likes
-    ids, _ = model.recommend(0, odd, N=1, recalculate_user=True)
+    row = data[1]  # somebody who was even now likes what user 1 likes
+    ids, _ = model.recommend(0, row, N=1, recalculate_user=True)
     assert ids[0] % 2 == 1
     empty = sp.csr_matrix((1, 40))
     assert len(model.recommend(0, empty, N=3, recalculate_user=True)[0]) == 3
@@ -96,9 +96,9 @@ def test_users_can_be_recalculated_from_what_they_liked(fitted):
 
 def test_a_new_user_is_recognised(fitted):
     model, _, _ = fitted
-    known = model.visitor([0, 2, 4]).state
-    covariance = known.belief.user_covariance_of(0)
-    assert known.parameters.user_factors.shape == (1, 6) and covariance.shape == (6, 6)
+    state = model.visitor([0, 2, 4]).state
+    covariance = state.belief.user_covariance_of(0)
+    assert state.parameters.user_factors.shape == (1, 6) and covariance.shape == (6, 6)
     assert (np.linalg.eigvalsh(covariance) > 0).all()
     ids, _ = model.recommend_for([0, 2, 4], N=8)
     assert (ids % 2 == 0).all() and not set(ids) & {0, 2, 4}

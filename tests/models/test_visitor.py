@@ -51,9 +51,9 @@ def test_answers_make_a_visitor_surer_and_the_next_question_tells_most(model, pe
     sure = [model.visitor(comparisons=said(people, 3, number)).deviation("visitor", 4, 9) for number in (1, 20, 200)]
     assert sure[0] > sure[1] > sure[2]
     visitor = model.visitor(comparisons=said(people, 3, 5))
-    asked = visitor.ask_next("visitor", N=400)
-    assert len(asked) == 25 * 24 // 2 and asked["bits"].is_sorted(descending=True)
-    first = asked.row(0, named=True)
+    questions = visitor.ask_next("visitor", N=400)
+    assert len(questions) == 25 * 24 // 2 and questions["bits"].is_sorted(descending=True)
+    first = questions.row(0, named=True)
     assert visitor.probability("visitor", first["item"], first["rival"]) == pytest.approx(
         first["probability"], abs=0.03
     )

@@ -96,6 +96,6 @@ def test_it_is_evaluated_as_any_model_is(answers):
     assert evaluate(model, train, held_out)["sampled_auc"] > 0.9
     assert evaluate(model, train, held_out)["log_loss"] < 0.3
     assert evaluate_top_n(model, train, held_out)["recall"] > 0.8
-    said = GibbsSAD(factors=2, draws=50, warmup=50, chains=2).fit(answers, show_progress=False)
+    fitted = GibbsSAD(factors=2, draws=50, warmup=50, chains=2).fit(answers, show_progress=False)
     baseline = BPR(factors=2, iterations=20).fit(answers, show_progress=False)
-    assert set(evaluate_comparisons(said, answers)) == set(evaluate_comparisons(baseline, answers))
+    assert set(evaluate_comparisons(fitted, answers)) == set(evaluate_comparisons(baseline, answers))

@@ -83,8 +83,8 @@ def test_recommendations_follow_the_posterior_mean_or_one_draw(posterior):
 def test_the_next_question_is_one_whose_answer_is_open(answers):
     # Nothing is known of item e, everything of a and b: asking about e tells more.
     rows = [(0, 0, 1)] * 40 + [(0, 2, 3)]
-    said = Comparisons.from_indices(*np.array(rows).T, users=["u"], items=list("abcde"))
-    result = quick(draws=400, warmup=100).fit(said, show_progress=False)
+    comparisons = Comparisons.from_indices(*np.array(rows).T, users=["u"], items=list("abcde"))
+    result = quick(draws=400, warmup=100).fit(comparisons, show_progress=False)
     table = result.ask_next("u", N=10)
     assert table["bits"].is_sorted(descending=True)
     assert table["bits"].max() < 1
@@ -117,8 +117,10 @@ def test_the_mean_model_has_the_mean_preferences_in_log_odds(posterior):
 
 def test_a_mean_that_no_model_comes_close_to_is_reported(caplog):
     # Four answers about six items: draws have little in common.
-    said = Comparisons.from_indices([0, 1, 2, 3], [0, 1, 2, 3], [4, 5, 4, 5], users=list("uvwx"), items=list("abcdef"))
-    result = quick(draws=60, warmup=30, factors=1, bias=False).fit(said, show_progress=False)
+    comparisons = Comparisons.from_indices(
+        [0, 1, 2, 3], [0, 1, 2, 3], [4, 5, 4, 5], users=list("uvwx"), items=list("abcdef")
+    )
+    result = quick(draws=60, warmup=30, factors=1, bias=False).fit(comparisons, show_progress=False)
     with caplog.at_level("WARNING", "sadrec"):
         result.mean_model()
     assert "ask the posterior itself" in caplog.text
@@ -163,10 +165,10 @@ def test_those_who_meet_more_are_expected_to_be_better():
     pairs = np.concatenate((often, seldom))
     lost = rng.random(len(pairs)) < np.append(np.full(len(often), 0.5), np.full(len(seldom), 0.1))
     pairs[lost] = pairs[lost, ::-1]
-    said = Comparisons.from_indices(np.zeros(len(pairs), int), *pairs.T, users=["u"], items=range(41))
+    comparisons = Comparisons.from_indices(np.zeros(len(pairs), int), *pairs.T, users=["u"], items=range(41))
     few = {"draws": 300, "warmup": 200, "factors": 1}
-    assert quick(**few).fit(said, show_progress=False).probability("u", 0, 40) > 0.8
-    assert quick(**few, bias=False).fit(said, show_progress=False).probability("u", 0, 40) < 0.8
+    assert quick(**few).fit(comparisons, show_progress=False).probability("u", 0, 40) > 0.8
+    assert quick(**few, bias=False).fit(comparisons, show_progress=False).probability("u", 0, 40) < 0.8
 
 
 def test_interactions_are_preferred_to_untouched_items():
@@ -206,8 +208,8 @@ def test_a_tie_in_halves_pulls_towards_indifference():
     frame = pl.DataFrame(
         {"user": ["u"] * 60, "left": ["a"] * 60, "right": ["b"] * 60, "winner": [None] * 58 + ["a", "b"]}
     )
-    said = Comparisons.from_frame(frame, ties="split")
-    result = quick(draws=400, warmup=100).fit(said, show_progress=False)
+    comparisons = Comparisons.from_frame(frame, ties="split")
+    result = quick(draws=400, warmup=100).fit(comparisons, show_progress=False)
     assert abs(result.preference("u", "a", "b")) < 1.702 * 0.2
     low, high = result.interval("u", "a", "b")
     assert low < 0 < high < 1.702 * 0.6
@@ -227,9 +229,9 @@ def test_negatives_are_refused_for_comparisons(answers):
 
 
 def test_weights_without_meaning_are_refused():
-    said = Comparisons.from_indices([0], [0], [1], users=["u"], items=list("ab"), weight=[1e12])
+    comparisons = Comparisons.from_indices([0], [0], [1], users=["u"], items=list("ab"), weight=[1e12])
     with pytest.raises(ValueError, match="divide all weights"):
-        quick().fit(said, show_progress=False)
+        quick().fit(comparisons, show_progress=False)
 
 
 @pytest.mark.parametrize(

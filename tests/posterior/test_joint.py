@@ -118,13 +118,13 @@ def differences(chosen):
                 chain.state.prior[place] = scale**-2.0
         state = chain.state
 
-        def found(asked=(user[at], winner, loser), chain=chain, state=state):
-            known = functions(state.xi, state.eta, state.tau, chain.scales[:3], state.mean, *asked)
-            return np.concatenate((known, functions_of_bias(state) if chosen.bias else np.empty(0)))
+        def measured(triple=(user[at], winner, loser), chain=chain, state=state):
+            values = functions(state.xi, state.eta, state.tau, chain.scales[:3], state.mean, *triple)
+            return np.concatenate((values, functions_of_bias(state) if chosen.bias else np.empty(0)))
 
-        before = found()
+        before = measured()
         chain.advance(SWEEPS)
-        changes.append(found() - before)
+        changes.append(measured() - before)
     table = np.array(changes)
     assert np.isfinite(table).all()
     error = table.std(axis=0, ddof=1) / np.sqrt(REPLICATES)

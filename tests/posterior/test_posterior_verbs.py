@@ -30,8 +30,8 @@ def test_an_explanation_sums_to_the_posterior_mean(posterior):
 
 
 def test_a_visitor_is_one_of_the_mean_model(posterior):
-    said = Comparisons.from_pairs([("a", "e"), ("b", "d")])
-    visitor, other = (one.visitor(comparisons=said, name="eve") for one in (posterior, posterior.mean_model()))
+    comparisons = Comparisons.from_pairs([("a", "e"), ("b", "d")])
+    visitor, other = (one.visitor(comparisons=comparisons, name="eve") for one in (posterior, posterior.mean_model()))
     assert type(visitor) is SAD and visitor.deviation("eve", "a", "e") > 0
     np.testing.assert_array_equal(visitor.user_factors, other.user_factors)
 

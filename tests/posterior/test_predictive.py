@@ -20,9 +20,9 @@ def truth(seed, users=8, items=8):
 
 
 def fit(columns, **changes):
-    said = Comparisons.from_indices(*columns, users=np.arange(8), items=np.arange(8))
+    comparisons = Comparisons.from_indices(*columns, users=np.arange(8), items=np.arange(8))
     settings = {"factors": 2, "draws": 150, "warmup": 150, "chains": 2, **changes}
-    return GibbsSAD(**settings).fit(said, show_progress=False)
+    return GibbsSAD(**settings).fit(comparisons, show_progress=False)
 
 
 def test_data_the_model_could_have_made_is_not_conspicuous():
@@ -54,9 +54,9 @@ def test_own_statistics_are_used():
 
 def test_fractions_of_comparisons_are_left_out():
     user, winner, loser = truth(2)
-    said = Comparisons.from_indices(
+    comparisons = Comparisons.from_indices(
         user, winner, loser, users=np.arange(8), items=np.arange(8), weight=np.full(len(user), 0.5)
     )
-    result = GibbsSAD(factors=1, draws=10, warmup=0, chains=1).fit(said, show_progress=False)
+    result = GibbsSAD(factors=1, draws=10, warmup=0, chains=1).fit(comparisons, show_progress=False)
     with pytest.raises(ValueError, match="fractional"):
         result.predictive_check()

@@ -213,5 +213,5 @@ def test_draws_whose_prior_is_infinite_where_it_was_not_are_made_again(data, tmp
     quick().fit(data, show_progress=False, checkpoint=tmp_path, checkpoint_seconds=1000)
     (file,) = checkpoints_in(tmp_path)
     with_array(file, "prior_0", lambda prior: np.append(np.inf, prior[1:]))
-    more = quick(draws=14).fit(data, show_progress=False)
-    same(more, quick(draws=14).fit(data, show_progress=False, checkpoint=tmp_path))
+    longer = quick(draws=14).fit(data, show_progress=False)
+    same(longer, quick(draws=14).fit(data, show_progress=False, checkpoint=tmp_path))

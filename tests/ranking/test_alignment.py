@@ -43,8 +43,8 @@ def test_factors_in_another_order_and_basis_are_found_again():
     xi, eta, tau = model(2)
     order = [2, 0, 1]
     other = -2 * xi[:, order], (eta + 3 * tau)[:, order], -tau[:, order]  # (eta + 3 tau) ^ -tau is -(eta ^ tau)
-    found, alike = match((xi, eta, tau), other)
-    assert found.tolist() == [1, 2, 0]
+    places, alike = match((xi, eta, tau), other)
+    assert places.tolist() == [1, 2, 0]
     np.testing.assert_allclose(alike, 1)
 
 

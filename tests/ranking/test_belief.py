@@ -14,9 +14,9 @@ USERS, ITEMS, K = 3, 5, 2
 LEFT, RIGHT = np.triu_indices(ITEMS, 1)
 
 
-def covariances(rng, count, size, known):
+def covariances(rng, count, size, first):
     roots = 0.3 * rng.standard_normal((count, size, size))
-    roots[:, known] = 0.0  # an entry that is always 1
+    roots[:, first] = 0.0  # an entry that is always 1
     return (roots @ roots.transpose(0, 2, 1)).astype(np.float32)
 
 
@@ -103,24 +103,24 @@ def test_without_rival_factors_they_are_one(parameters, belief):
 
 def test_what_is_kept_of_the_items_is_neither_taken_for_others_nor_pickled(parameters, belief):
     doubled = replace(parameters, item_factors=2 * parameters.item_factors)
-    for known in (belief, pickle.loads(pickle.dumps(belief))):
-        means = [replace(known, parameters=p).distribution(0, 2, 3)[0] for p in (parameters, doubled, parameters)]
+    for one in (belief, pickle.loads(pickle.dumps(belief))):
+        means = [replace(one, parameters=p).distribution(0, 2, 3)[0] for p in (parameters, doubled, parameters)]
         np.testing.assert_allclose(
             means, [preference(p, 0, 2, 3) for p in (parameters, doubled, parameters)], rtol=1e-5
         )
-        assert known.distribution(0, 2, 3)[0] == means[0] and known.average is not None and len(known.item_vectors)
-        assert set(known.__getstate__()) == {field.name for field in fields(known)}
+        assert one.distribution(0, 2, 3)[0] == means[0] and one.average is not None and len(one.item_vectors)
+        assert set(one.__getstate__()) == {field.name for field in fields(one)}
 
 
 @pytest.mark.parametrize(("place", "what", "size"), [(0, "user", USERS), (1, "item", ITEMS), (2, "rival", ITEMS)])
 def test_positions_that_do_not_exist_are_refused(belief, place, what, size):
     for wrong in (-1, size):
-        asked = [[0], [1], [2]]
-        asked[place] = [wrong]
+        users = [[0], [1], [2]]
+        users[place] = [wrong]
         with pytest.raises(IndexError, match=f"positions of a {what} must be from 0 to {size - 1}"):
-            belief.distribution(*asked)
-        asked[place] = [size - 1]
-        assert np.isfinite(belief.distribution(*asked)).all()
+            belief.distribution(*users)
+        users[place] = [size - 1]
+        assert np.isfinite(belief.distribution(*users)).all()
 
 
 def test_parameters_without_a_bias_are_refused(parameters, belief):
@@ -130,10 +130,12 @@ def test_parameters_without_a_bias_are_refused(parameters, belief):
 
 def test_new_users_vary_as_all_users_do(parameters, belief):
     wider = np.vstack([parameters.user_factors, np.zeros((2, K), np.float32)])
-    more = belief.with_users(replace(parameters, user_factors=wider))
-    assert len(more.user_covariance) == USERS + 2
-    np.testing.assert_allclose(more.user_covariance[USERS:], 2 * [np.diag([0, *belief.population[1] ** 2])], rtol=1e-6)
-    np.testing.assert_array_equal(more.user_covariance[:USERS], belief.user_covariance)
+    enlarged = belief.with_users(replace(parameters, user_factors=wider))
+    assert len(enlarged.user_covariance) == USERS + 2
+    np.testing.assert_allclose(
+        enlarged.user_covariance[USERS:], 2 * [np.diag([0, *belief.population[1] ** 2])], rtol=1e-6
+    )
+    np.testing.assert_array_equal(enlarged.user_covariance[:USERS], belief.user_covariance)
 
 
 def test_new_items_vary_as_all_items_do_and_known_pairs_stay_known(parameters, belief):
@@ -143,10 +145,10 @@ def test_new_items_vary_as_all_items_do_and_known_pairs_stay_known(parameters, b
         rival_factors=np.vstack([parameters.rival_factors, np.ones((2, K), np.float32)]),
         item_bias=np.append(parameters.item_bias, np.zeros(2, np.float32)),
     )
-    more = belief.with_items(wider, 0.7)
+    enlarged = belief.with_items(wider, 0.7)
     spread = [0.7, *belief.population[2] ** 2, 0, *belief.population[3] ** 2]
-    np.testing.assert_allclose(more.item_covariance[ITEMS:], 2 * [np.diag(spread)], rtol=1e-6)
-    before, after = (known.distribution([[1], [2]], LEFT, RIGHT) for known in (belief, more))
+    np.testing.assert_allclose(enlarged.item_covariance[ITEMS:], 2 * [np.diag(spread)], rtol=1e-6)
+    before, after = (one.distribution([[1], [2]], LEFT, RIGHT) for one in (belief, enlarged))
     np.testing.assert_allclose(after, before)
 
 
@@ -159,13 +161,13 @@ def test_a_visitor_has_a_covariance_and_no_scores_of_their_own(parameters, belie
 
 
 def test_the_uncertainty_of_a_visitor_alone_is_that_of_its_draws(parameters):
-    known = Visitor(parameters, np.array([[0.5, 0.2], [0.2, 0.4]]))
-    mean, variance = known.distribution(2, LEFT, RIGHT)
+    visitor = Visitor(parameters, np.array([[0.5, 0.2], [0.2, 0.4]]))
+    mean, variance = visitor.distribution(2, LEFT, RIGHT)
     np.testing.assert_array_equal(mean, preference(parameters, 2, LEFT, RIGHT))
-    drawn = known.draws(2, LEFT, RIGHT)
+    drawn = visitor.draws(2, LEFT, RIGHT)
     assert (np.abs(drawn.mean(axis=0) - mean) < 5 * np.sqrt(variance / len(drawn))).all()
     np.testing.assert_allclose(drawn.var(axis=0), variance, rtol=0.2)
-    assert not np.any(known.pair_part(2, LEFT, RIGHT))
+    assert not np.any(visitor.pair_part(2, LEFT, RIGHT))
 
 
 def test_probabilities_average_over_what_is_not_known(parameters, belief):
@@ -174,8 +176,8 @@ def test_probabilities_average_over_what_is_not_known(parameters, belief):
 
 
 def test_preferences_hold_together_in_a_share_of_the_draws(parameters):
-    known = Visitor(parameters, np.eye(K))
-    there, back, both = (known.together(0, *map(np.array, p)) for p in (([0], [1]), ([1], [0]), ([0, 1], [1, 0])))
+    visitor = Visitor(parameters, np.eye(K))
+    there, back, both = (visitor.together(0, *map(np.array, p)) for p in (([0], [1]), ([1], [0]), ([0, 1], [1, 0])))
     assert 0 < there < 1 and there + back == 1 and both == 0
 
 
@@ -202,8 +204,8 @@ def test_the_average_user_of_a_belief_has_no_covariance_and_stays_the_average(be
     np.testing.assert_allclose(average.parameters.user_factors, [mean], rtol=1e-6)
     np.testing.assert_allclose(average.parameters.user_mean, mean, rtol=1e-6)
     assert not average.user_covariance.any() and not average.user_covariance_of(0).any()
-    known = belief.of_user(mean, np.eye(K))
-    np.testing.assert_array_equal(known.user_covariance_of(0), np.eye(K))
+    visitor = belief.of_user(mean, np.eye(K))
+    np.testing.assert_array_equal(visitor.user_covariance_of(0), np.eye(K))
 
 
 def test_a_point_answers_with_its_means(parameters):

@@ -34,10 +34,10 @@ def test_each_cycle_is_the_best_of_its_component(data, games):
         assert cycle.strength == min(steps) > 0
         assert len(set(path)) == len(path) >= 3
         assert set(path) <= set(members)
-        known = [
+        examples = [
             (min(x[i, j] for i, j in zip(p, p[1:] + p[:1], strict=True)), -len(p)) for p in _all_cycles(x, members)
         ]
-        assert (cycle.strength, -len(path)) == max(known)
+        assert (cycle.strength, -len(path)) == max(examples)
     assert [c.strength for c in result] == sorted((c.strength for c in result), reverse=True)
 
 
@@ -146,12 +146,12 @@ def test_a_cycle_through_an_item_is_the_strongest_of_all(games_of_five):
             ]
             weakest = [min(x[i, j] for i, j in zip(p, p[1:] + p[:1], strict=True)) for p in paths]
             best = max(weakest)
-            found = cycle_through(game, item)
+            cycle = cycle_through(game, item)
             if best <= 0:
-                assert found is None
+                assert cycle is None
             else:
-                assert found.strength == best and found.path[0] == item
-                assert len(found) == min(len(p) for p, w in zip(paths, weakest, strict=True) if w == best)
+                assert cycle.strength == best and cycle.path[0] == item
+                assert len(cycle) == min(len(p) for p, w in zip(paths, weakest, strict=True) if w == best)
 
 
 @pytest.fixture(scope="module")
@@ -175,24 +175,27 @@ def sure_and_unsure():
 
 
 def test_probable_cycles_come_by_probability_times_strength(sure_and_unsure):
-    found = probable_cycles(sure_and_unsure, 0, np.arange(6))
-    assert [cycle.strength for cycle in found] == [1, 1.5]
-    for cycle in found:
+    probable = probable_cycles(sure_and_unsure, 0, np.arange(6))
+    assert [cycle.strength for cycle in probable] == [1, 1.5]
+    for cycle in probable:
         after = np.roll(cycle.path, -1)
         np.testing.assert_array_equal(cycle.probabilities, sure_and_unsure.probability(0, cycle.path, after))
         assert cycle.probability == sure_and_unsure.together(0, cycle.path, after)
 
 
 def test_cycles_of_a_point_have_no_probability_and_come_by_strength(sure_and_unsure):
-    found = probable_cycles(Point(sure_and_unsure.parameters), 0, np.arange(6))
-    assert [cycle.strength for cycle in found] == [1.5, 1] and [cycle.probability for cycle in found] == [None, None]
+    probable = probable_cycles(Point(sure_and_unsure.parameters), 0, np.arange(6))
+    assert [cycle.strength for cycle in probable] == [1.5, 1] and [cycle.probability for cycle in probable] == [
+        None,
+        None,
+    ]
 
 
 def test_a_cycle_is_printed_step_by_step_with_what_is_known_of_it():
     steps = np.array([2.0, 3.0, 1.0])
     path = np.array(["rock", "scissors", "paper"])
-    known = Cycle(np.arange(4), path, steps, np.array([0.5, 0.25, 0.75]), 0.125)
-    assert len(known) == 3 and repr(known).splitlines() == [
+    cycle = Cycle(np.arange(4), path, steps, np.array([0.5, 0.25, 0.75]), 0.125)
+    assert len(cycle) == 3 and repr(cycle).splitlines() == [
         "Cycle of strength 1 through 3 of 4 items (12 % sure that all steps hold)",
         "  rock      beats  scissors  by 2      (wins 50 %)",
         "  scissors  beats  paper     by 3      (wins 25 %)",

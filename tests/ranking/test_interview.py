@@ -20,12 +20,12 @@ def visitor():
 
 def test_places_are_those_of_drawn_vectors(visitor):
     items, _ = visitor.recommend("visitor", N=10)
-    found = places(visitor.state.belief, items, np.arange(60))
-    assert (found.lower >= 1).all() and (found.lower <= found.upper).all() and (found.upper <= 60).all()
+    intervals = places(visitor.state.belief, items, np.arange(60))
+    assert (intervals.lower >= 1).all() and (intervals.lower <= intervals.upper).all() and (intervals.upper <= 60).all()
     covariance = visitor.state.belief.user_covariance_of(0)
     drawn = np.random.default_rng(5).multivariate_normal(visitor.user_factors[0], covariance, 4000)
     first = (drawn @ visitor.item_vectors().T).argmax(axis=1)
-    assert found.first == pytest.approx([(first == item).mean() for item in items], abs=0.05)
+    assert intervals.first == pytest.approx([(first == item).mean() for item in items], abs=0.05)
 
 
 def test_the_other_items_are_counted_once(visitor):
@@ -51,9 +51,11 @@ def test_items_that_played_little_have_no_certain_place():
     model = SAD(random_state=0).fit(Comparisons.from_pairs([(int(i), int(j)) for i, j in pairs]), show_progress=False)
     board = model.leaderboard()
     items = model.state.items.positions(board["item"].to_list())
-    found = places(model.visitor().state.belief, items, np.empty(0, int))
-    assert (found.upper - found.lower >= 0.8 * (board["rank_upper"] - board["rank_lower"]).to_numpy()).mean() > 0.8
-    assert found.first[0] < 0.9
+    intervals = places(model.visitor().state.belief, items, np.empty(0, int))
+    assert (
+        intervals.upper - intervals.lower >= 0.8 * (board["rank_upper"] - board["rank_lower"]).to_numpy()
+    ).mean() > 0.8
+    assert intervals.first[0] < 0.9
 
 
 def test_a_belief_without_the_uncertainty_of_a_vector_is_refused(visitor):

@@ -74,9 +74,9 @@ def test_the_objective_never_overflows(x):
 def test_a_design_in_single_precision_gives_nearly_the_same(factors):
     rng = np.random.default_rng(0)
     design, vector = rng.standard_normal((1000, factors)).astype(np.float32), rng.standard_normal(factors) / 8
-    more = rng.standard_normal(1000), rng.random(1000), np.ones(factors)
+    sample = rng.standard_normal(1000), rng.random(1000), np.ones(factors)
     for function in (objective, gradient, curvature):
-        single, double = (function(vector, one, *more) for one in (design, design.astype(np.float64)))
+        single, double = (function(vector, one, *sample) for one in (design, design.astype(np.float64)))
         np.testing.assert_allclose(single, double, rtol=1e-5, atol=1e-3)
 
 

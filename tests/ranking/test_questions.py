@@ -39,31 +39,35 @@ def game():
 
 def judged(model, winners, losers):
     """What is found when the answers are all that is known of the person."""
-    known = fold_in_comparisons(model, winners, losers)
-    person = replace(model, user_factors=known.vector[None])
-    return contradictions(Visitor(person, known.covariance), winners, losers), known
+    visitor = fold_in_comparisons(model, winners, losers)
+    person = replace(model, user_factors=visitor.vector[None])
+    return contradictions(Visitor(person, visitor.covariance), winners, losers), visitor
 
 
 def test_a_cycle_that_was_said_often_is_believed(game):
     winners, losers = np.tile([0, 2, 1], 10), np.tile([2, 1, 0], 10)
-    (found,), known = judged(game, winners, losers)
-    assert found.path.tolist() == [0, 2, 1] and found.verdict == "cycle" and found.probability > 0.9
-    draws = np.random.default_rng(1).multivariate_normal(known.vector, known.covariance, 4000)
+    (contradiction,), visitor = judged(game, winners, losers)
+    assert (
+        contradiction.path.tolist() == [0, 2, 1]
+        and contradiction.verdict == "cycle"
+        and contradiction.probability > 0.9
+    )
+    draws = np.random.default_rng(1).multivariate_normal(visitor.vector, visitor.covariance, 4000)
     holds = [(preference(game, xi, [0, 2, 1], [2, 1, 0]) > 0).all() for xi in draws]
-    assert found.probability == pytest.approx(np.mean(holds), abs=0.03)
+    assert contradiction.probability == pytest.approx(np.mean(holds), abs=0.03)
 
 
 def test_where_scores_rule_a_cycle_is_noise():
     scores = Parameters(np.ones((1, 1)), np.array([[3.0], [2.0], [1.0]]))
     winners, losers = np.array([0, 1, 0, 0, 1, 2]), np.array([1, 2, 1, 1, 2, 0])
-    (found,), _ = judged(scores, winners, losers)
-    assert found.verdict == "noise" and found.probability == 0 and found.ask_again == (2, 0)
+    (contradiction,), _ = judged(scores, winners, losers)
+    assert contradiction.verdict == "noise" and contradiction.probability == 0 and contradiction.ask_again == (2, 0)
 
 
 def test_a_question_answered_both_ways_is_noise(game):
     winners, losers = np.array([0, 1, 0]), np.array([1, 0, 1])
-    (found,), _ = judged(game, winners, losers)
-    assert found.path.tolist() == [0, 1] and found.verdict == "noise"
+    (contradiction,), _ = judged(game, winners, losers)
+    assert contradiction.path.tolist() == [0, 1] and contradiction.verdict == "noise"
 
 
 def test_answers_that_an_order_fits_do_not_contradict_each_other(game):
@@ -101,11 +105,11 @@ def test_from_one_half_on_a_cycle_is_no_noise_and_the_least_probable_step_is_ask
 
 def test_contradictions_of_one_person_come_with_the_most_probable_first(game):
     winners, losers = np.array([3, 3, 0, *[0, 2, 1] * 10]), np.array([0, 0, 3, *[2, 1, 0] * 10])
-    found, _ = judged(game, winners, losers)
-    assert [one.path.tolist() for one in found] == [[0, 2, 1], [3, 0]] and found[1].probability == 0
+    listed, _ = judged(game, winners, losers)
+    assert [one.path.tolist() for one in listed] == [[0, 2, 1], [3, 0]] and listed[1].probability == 0
 
 
 def test_a_question_answered_both_ways_shows_first_what_was_said_more_often(game):
     for answers, path in ((([0, 1, 1], [1, 0, 0]), [1, 0]), (([0, 1], [1, 0]), [0, 1])):
-        (found,), _ = judged(game, *map(np.array, answers))
-        assert found.path.tolist() == path
+        (contradiction,), _ = judged(game, *map(np.array, answers))
+        assert contradiction.path.tolist() == path

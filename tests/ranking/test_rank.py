@@ -14,8 +14,8 @@ from sadrec.ranking.tournament import tournament
 ROCK, PAPER, SCISSORS, AIR = range(4)
 
 
-def rank(model, *more, **named):
-    return rank_module.rank(Point(model) if isinstance(model, Parameters) else model, *more, **named)
+def rank(model, *rest, **named):
+    return rank_module.rank(Point(model) if isinstance(model, Parameters) else model, *rest, **named)
 
 
 def _clean(x):

@@ -25,21 +25,21 @@ def test_it_is_the_head_of_a_ranking_of_the_candidates(data, some_parameters):
     items, scores = recommend(Point(p), None, N, method=method, candidates=candidates, liked=liked)
     assert items.shape == scores.shape == (p.n_users, N)
     for user in range(p.n_users):
-        known = liked[[user]].indices
-        pool = np.setdiff1d(np.arange(p.n_items), known)
+        met = liked[[user]].indices
+        pool = np.setdiff1d(np.arange(p.n_items), met)
         wanted = N if method == "margin" else max(N, candidates)
         # As far as they can be told apart in single precision, the candidates are those of the largest margin.
         short = pool[np.argsort(-mean_margins(p, user, pool).astype(np.float32).round(4), kind="stable")][:wanted]
-        way = "margin" if method == "liked" and not known.size else method
+        way = "margin" if method == "liked" and not met.size else method
         given_up = min(N, len(short))
         assert (items[user, given_up:] == -1).all()
         assert (scores[user, given_up:] == -np.inf).all()
         result = items[user, :given_up]
         assert len(set(result)) == given_up
-        assert not set(result) & set(known)
+        assert not set(result) & set(met)
         assert (np.diff(scores[user, :given_up]) <= 0).all()
         if wanted >= len(pool):
-            order = rank(Point(p), user, short, way, liked=known)
+            order = rank(Point(p), user, short, way, liked=met)
             np.testing.assert_allclose(scores[user, :given_up], order.scores[:N], atol=1e-4)
 
 
@@ -66,10 +66,10 @@ def test_candidates_are_held_for_a_block_of_users_only(method, monkeypatch):
     p = Parameters(*(rng.standard_normal((40, 5)).astype(np.float32) for _ in range(3)), np.arange(40.0))
     liked = csr_matrix(rng.random((40, 40)) < 0.2)
     whole = recommend(Point(p), None, 5, method=method, candidates=20, liked=liked)
-    asked, search = [], ItemIndex.search
+    searches, search = [], ItemIndex.search
 
     def counted(index, queries, *rest, **options):
-        asked.append(len(queries))
+        searches.append(len(queries))
         return search(index, queries, *rest, **options)
 
     monkeypatch.setattr(ItemIndex, "search", counted)
@@ -78,7 +78,7 @@ def test_candidates_are_held_for_a_block_of_users_only(method, monkeypatch):
         parts = recommend(Point(p), users, 5, method=method, candidates=20, liked=liked)
         assert np.array_equal(parts[0], whole[0])
         assert np.array_equal(parts[1], whole[1])
-    assert asked == [16, 16, 8] * 3
+    assert searches == [16, 16, 8] * 3
 
 
 def test_a_vector_is_a_user():

@@ -20,15 +20,15 @@ def random_game(seed, size=6):
 @given(seed=st.integers(0, 2**32 - 1))
 def test_a_spoiler_changes_the_winner_and_does_not_outrank_whom_it_dethrones(method, seed):
     game = random_game(seed)
-    for found in spoilers(game, 4, method):
-        place = game.items.tolist().index(found.item)
+    for spoiler in spoilers(game, 4, method):
+        place = game.items.tolist().index(spoiler.item)
         without = [n for n in range(4) if n != place]
         orders = [
             rank_tournament(Tournament(game.items[part], game.margins[np.ix_(part, part)]), method).items.tolist()
             for part in (without, [*without, place])
         ]
-        assert orders[0][0] == found.winner_without != found.winner_with == orders[1][0] != found.item
-        assert orders[1].index(found.item) > orders[1].index(found.winner_without)
+        assert orders[0][0] == spoiler.winner_without != spoiler.winner_with == orders[1][0] != spoiler.item
+        assert orders[1].index(spoiler.item) > orders[1].index(spoiler.winner_without)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -41,22 +41,22 @@ def test_there_are_some_in_cyclic_games_and_none_where_scores_rule(method):
 def test_nemeses_are_those_that_most_users_prefer():
     rng = np.random.default_rng(0)
     p = Parameters(rng.normal(size=(50, 4)), rng.normal(size=(30, 4)), rng.random((30, 4)), rng.normal(size=30))
-    found = nemeses(p, 7, 5)
+    report = nemeses(p, 7, 5)
     x = preference(p, np.arange(50)[:, None], np.arange(30)[None, :], 7)
     shares = (x > 0).mean(axis=0)
     shares[7] = -1
-    assert found.users == 50 and 7 not in found.items
-    np.testing.assert_allclose(found.shares, np.sort(shares)[::-1][:5])
-    np.testing.assert_allclose(found.shares, shares[found.items])
-    np.testing.assert_allclose(found.margins, x.mean(axis=0)[found.items], atol=1e-5)
+    assert report.users == 50 and 7 not in report.items
+    np.testing.assert_allclose(report.shares, np.sort(shares)[::-1][:5])
+    np.testing.assert_allclose(report.shares, shares[report.items])
+    np.testing.assert_allclose(report.margins, x.mean(axis=0)[report.items], atol=1e-5)
     few = nemeses(p, 7, 5, items=[1, 2, 7], users=[3, 4])
     assert set(few.items) == {1, 2} and few.users == 2
 
 
 def test_equals_count_half_and_come_by_margin_and_then_by_position():
     p = Parameters(np.array([[1.0], [-1.0], [0.0], [0.0]]), np.array([[2.0], [0.0], [1.0], [2.0], [0.0]]))
-    found = nemeses(p, 1)
-    assert found.items.tolist() == [0, 2, 3, 4] and found.shares.tolist() == [0.5] * 4
+    report = nemeses(p, 1)
+    assert report.items.tolist() == [0, 2, 3, 4] and report.shares.tolist() == [0.5] * 4
     raised = Parameters(p.user_factors + 0.5, p.item_factors)
     assert nemeses(raised, 1).items.tolist() == [0, 3, 2, 4] and nemeses(raised, 1, 2).items.tolist() == [0, 3]
 

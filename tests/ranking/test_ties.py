@@ -80,8 +80,8 @@ def test_a_saved_model_knows_its_ties(model: SAD, tmp_path) -> None:
 
 
 def test_a_visitor_ties_as_the_average_does(model: SAD) -> None:
-    said = Comparisons.from_pairs([("a", "b"), ("c", "d")])
-    tie = model.visitor(comparisons=said).probability("visitor", "a", "f", "tie")
+    comparisons = Comparisons.from_pairs([("a", "b"), ("c", "d")])
+    tie = model.visitor(comparisons=comparisons).probability("visitor", "a", "f", "tie")
     ann, bob = (model.probability(user, "a", "f", "tie") for user in ("ann", "bob"))
     assert min(ann, bob) - 0.05 < tie < max(ann, bob) + 0.05
 

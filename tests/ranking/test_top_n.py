@@ -111,11 +111,11 @@ def test_progress_reports_every_user(crowd, monkeypatch):
 
 
 def test_memory_is_one_tile_however_many_users(monkeypatch):
-    asked = []
+    sizes = []
     real = np.matmul
-    monkeypatch.setattr(np, "matmul", lambda a, b, out: asked.append(out.size) or real(a, b, out=out))
+    monkeypatch.setattr(np, "matmul", lambda a, b, out: sizes.append(out.size) or real(a, b, out=out))
     top_n(np.ones((5000, 2)), np.ones((20000, 2)), 3)
-    assert max(asked) <= 2048 * 4096
+    assert max(sizes) <= 2048 * 4096
 
 
 def test_scores_that_are_not_numbers_are_never_recommended():

@@ -26,13 +26,13 @@ def _triads(x):
 def test_count_and_listing_are_those_of_all_triples(data, games):
     game = data.draw(games)
     wanted = data.draw(st.integers(0, 12))
-    known = dict(_triads(game.margins))
+    expected = dict(_triads(game.margins))
     result = cyclic_triads(game, wanted)
-    assert result.count == len(known)
+    assert result.count == len(expected)
     assert result.total == comb(len(game), 3)
-    assert result.strongest.shape == (min(wanted, len(known)), 3)
-    assert list(result.strengths) == sorted(known.values(), reverse=True)[:wanted]
-    assert [known[tuple(triad - 100)] for triad in result.strongest] == list(result.strengths)
+    assert result.strongest.shape == (min(wanted, len(expected)), 3)
+    assert list(result.strengths) == sorted(expected.values(), reverse=True)[:wanted]
+    assert [expected[tuple(triad - 100)] for triad in result.strongest] == list(result.strengths)
 
 
 @settings(deadline=None, max_examples=60)

@@ -31,9 +31,9 @@ def gaussian(point):
 
 
 def test_likes_are_folded_in_with_the_penalty_of_the_fit(point):
-    found = Visitors(point, 0.2).from_likes(LIKED)
+    visitor = Visitors(point, 0.2).from_likes(LIKED)
     expected = fold_in(point.parameters, LIKED, regularization=0.2)
-    np.testing.assert_allclose(found.vector, expected.vector)
+    np.testing.assert_allclose(visitor.vector, expected.vector)
 
 
 def test_the_interactions_of_a_visitor_weigh_what_those_of_a_user_would(point):
@@ -49,36 +49,38 @@ def test_the_interactions_of_a_visitor_weigh_what_those_of_a_user_would(point):
 
 def test_comparisons_hold_a_visitor_to_the_average_user_as_users_differ(point):
     weight = np.array([1.0, 2.0, 0.5, 1.0])
-    found = Visitors(point, 0.2).from_comparisons(WINNERS, LOSERS, weight)
+    visitor = Visitors(point, 0.2).from_comparisons(WINNERS, LOSERS, weight)
     spread = point.parameters.user_factors.std(axis=0)
     expected = fold_in_comparisons(point.parameters, WINNERS, LOSERS, weight=weight, spread=spread)
-    np.testing.assert_allclose(found.vector, expected.vector)
+    np.testing.assert_allclose(visitor.vector, expected.vector)
 
 
 def test_where_the_fit_has_learnt_how_users_differ_that_counts(gaussian):
     spread, p = gaussian.population[1], gaussian.parameters
-    for found, expected in (
+    for actual, expected in (
         (Visitors(gaussian).from_likes(LIKED), fold_in(p, LIKED, spread=spread)),
         (
             Visitors(gaussian).from_comparisons(WINNERS, LOSERS, None),
             fold_in_comparisons(p, WINNERS, LOSERS, spread=spread),
         ),
     ):
-        np.testing.assert_allclose(found.vector, expected.vector)
+        np.testing.assert_allclose(actual.vector, expected.vector)
     np.testing.assert_array_equal(Visitors(gaussian).population, np.diag(spread**2))
 
 
 def test_one_user_says_nothing_of_how_users_differ(point):
     alone = Point(replace(point.parameters, user_factors=point.parameters.user_factors[:1]))
-    found = Visitors(alone, 0.2).from_comparisons(WINNERS, LOSERS, None)
+    visitor = Visitors(alone, 0.2).from_comparisons(WINNERS, LOSERS, None)
     expected = fold_in_comparisons(alone.parameters, WINNERS, LOSERS, regularization=0.2)
-    np.testing.assert_allclose(found.vector, expected.vector)
+    np.testing.assert_allclose(visitor.vector, expected.vector)
     np.testing.assert_allclose(Visitors(alone, 0.2).population, np.eye(K) / 0.4)
     two = Point(replace(point.parameters, user_factors=point.parameters.user_factors[:2]))
     np.testing.assert_allclose(Visitors(two).population, np.cov(two.parameters.user_factors.T))
-    found = Visitors(two).from_comparisons(WINNERS, LOSERS, None)
+    visitor = Visitors(two).from_comparisons(WINNERS, LOSERS, None)
     spread = two.parameters.user_factors.std(axis=0)
-    np.testing.assert_allclose(found.vector, fold_in_comparisons(two.parameters, WINNERS, LOSERS, spread=spread).vector)
+    np.testing.assert_allclose(
+        visitor.vector, fold_in_comparisons(two.parameters, WINNERS, LOSERS, spread=spread).vector
+    )
 
 
 def test_likes_held_to_a_centre_lead_where_a_penalty_around_it_does(point):
@@ -108,8 +110,8 @@ def test_comparisons_held_to_a_centre_lead_where_a_prior_around_it_does(kind, re
 
 def test_who_liked_items_is_one_of_the_population_too(point, gaussian):
     visitors = Visitors(point, 0.2)
-    known = visitors.from_likes(LIKED)
-    both = np.linalg.inv(known.covariance) + np.linalg.inv(visitors.population)
-    np.testing.assert_allclose(visitors.covariance(known, compared=False), np.linalg.inv(both))
-    np.testing.assert_array_equal(visitors.covariance(known, compared=True), known.covariance)
-    np.testing.assert_array_equal(Visitors(gaussian).covariance(known, compared=False), known.covariance)
+    visitor = visitors.from_likes(LIKED)
+    both = np.linalg.inv(visitor.covariance) + np.linalg.inv(visitors.population)
+    np.testing.assert_allclose(visitors.covariance(visitor, compared=False), np.linalg.inv(both))
+    np.testing.assert_array_equal(visitors.covariance(visitor, compared=True), visitor.covariance)
+    np.testing.assert_array_equal(Visitors(gaussian).covariance(visitor, compared=False), visitor.covariance)

@@ -32,10 +32,10 @@ def settings(folder):
     """A function that makes settings with paths into the folder."""
     from sadrec.serving import ServeSettings
 
-    def make(model="model.sad", **more):
+    def make(model="model.sad", **options):
         files = ("items", "posterior")
-        paths = {name: str(folder / value) for name, value in more.items() if name in files}
-        return ServeSettings(str(folder / model), **{**more, **paths})
+        paths = {name: str(folder / value) for name, value in options.items() if name in files}
+        return ServeSettings(str(folder / model), **{**options, **paths})
 
     return make
 
@@ -48,8 +48,8 @@ def started(settings):
     from sadrec.serving import create_app
     from sadrec.serving.reload import load_warm
 
-    def start(model="model.sad", **more):
-        chosen = settings(model, **more)
+    def start(model="model.sad", **options):
+        chosen = settings(model, **options)
         served = load_warm(chosen)
         service = create_app(chosen, served)
         client = TestClient(service)

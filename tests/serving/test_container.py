@@ -71,7 +71,7 @@ def test_the_image_installs_what_there_is(lines):
 
 def test_image_and_compose_file_start_the_service(lines, service, understood):
     entry = parsed(last(lines, "ENTRYPOINT"))
-    alone, composed = (understood([*entry, *more]) for more in (parsed(last(lines, "CMD")), service["command"]))
+    alone, composed = (understood([*entry, *words]) for words in (parsed(last(lines, "CMD")), service["command"]))
     for options in (alone, composed):
         assert options["model"] == "/served/model.sad" and options["host"] == "0.0.0.0"
         assert str(options["port"]) == last(lines, "EXPOSE")
@@ -108,11 +108,11 @@ def test_who_stops_it_waits_until_the_slowest_worker_has_ended(lines, service, u
 
 @pytest.mark.parametrize("status", [200, 503])
 def test_the_health_check_tells_whether_the_service_is_ready(lines, status):
-    asked = []
+    commands = []
 
     class Answer(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
-            asked.append(self.path)
+            commands.append(self.path)
             self.send_response(status)
             self.send_header("Content-Length", "0")
             self.end_headers()
@@ -128,4 +128,4 @@ def test_the_health_check_tells_whether_the_service_is_ready(lines, status):
         here = [one.replace(f":{last(lines, 'EXPOSE')}/", f":{server.server_port}/") for one in arguments]
         code = subprocess.run([sys.executable, *here], capture_output=True, timeout=60).returncode
         server.shutdown()
-    assert asked == ["/readyz"] and (code == 0) == (status == 200)
+    assert commands == ["/readyz"] and (code == 0) == (status == 200)

@@ -83,28 +83,28 @@ def kitchen(tmp_path_factory):
     """A folder with models of people who have some taste in dishes in common."""
     folder = tmp_path_factory.mktemp("kitchen")
     people = simulate("sim2", n=150, m=60, k=4, comparisons_per_user=120, common=1.0, seed=2)
-    known, asked = people.comparisons.split(test=0.2, seed=0)
-    model = SAD(factors=4, iterations=25).fit(known, show_progress=False)
+    train, held_out = people.comparisons.split(test=0.2, seed=0)
+    model = SAD(factors=4, iterations=25).fit(train, show_progress=False)
     model.save(folder / "model.sad")
-    BPR(factors=4, iterations=25).fit(known, show_progress=False).save(folder / "bpr.sad")
+    BPR(factors=4, iterations=25).fit(train, show_progress=False).save(folder / "bpr.sad")
     rivals = np.sqrt(np.maximum(model.rival_factors, 0.0))
     SAD.from_factors(model.user_factors, model.item_factors, rivals).save(folder / "other.sad")
     names = [f"{how} {what}".capitalize() for what, how in zip(_WHAT * 4, _HOW * 3, strict=True)]
     pl.DataFrame({"item": np.arange(60), "title": names}).write_csv(folder / "items.csv")
     pl.DataFrame({"item": np.arange(60), "title": HOSTILE * 12}).write_csv(folder / "hostile.csv")
-    asked.to_frame().write_csv(folder / "test.csv")
+    held_out.to_frame().write_csv(folder / "test.csv")
     return folder
 
 
 @contextmanager
-def serving(folder, model="model.sad", items="items.csv", **more):
+def serving(folder, model="model.sad", items="items.csv", **options):
     """Serve a model on a free port of this machine."""
     import uvicorn
 
     from sadrec.serving import ServeSettings, create_app
     from sadrec.serving.reload import load_warm
 
-    paths = {name: str(folder / value) for name, value in more.items()}
+    paths = {name: str(folder / value) for name, value in options.items()}
     paths |= {} if items is None else {"items": str(folder / items)}
     settings = ServeSettings(str(folder / model), reload_seconds=0, **paths)
     service = create_app(settings, load_warm(settings))
@@ -135,15 +135,15 @@ def opened(browser):
     """A function that opens a page; at the end of the test nothing may have gone wrong in any of them."""
     contexts, wrong = [], []
 
-    def open_page(service, address="#/duel", size="wide and light", **more):
+    def open_page(service, address="#/duel", size="wide and light", **changed):
         width, height, scheme = SIZES[size]
         viewport = {"width": width, "height": height}
-        options = {"viewport": viewport, "color_scheme": scheme, "reduced_motion": "reduce", **more}
+        options = {"viewport": viewport, "color_scheme": scheme, "reduced_motion": "reduce", **changed}
         context = browser.new_context(**options)
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(60_000)
-        page.on("console", lambda said: said.type in ("error", "warning") and wrong.append(said.text))
+        page.on("console", lambda message: message.type in ("error", "warning") and wrong.append(message.text))
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on("request", lambda sent: sent.url.startswith(service.address) or wrong.append(f"foreign: {sent.url}"))
         page.goto(f"{service.address}/{address}")
@@ -164,10 +164,10 @@ def ready(page, panel=None):
 
 def numbers(page, what):
     """The numbers of a kind on the page, in order; what people read must be a rounding of them."""
-    found = page.locator(f"main data[data-what={what}]").evaluate_all(
+    values = page.locator(f"main data[data-what={what}]").evaluate_all(
         "all => all.map(e => [Number(e.value), e.innerText])"
     )
-    for value, shown in found:
+    for value, shown in values:
         read = re.sub(r"[^\d.\u2212]", "", shown).replace("\u2212", "-")
         if shown.startswith(("over", "under")):
             assert abs(value - (shown[0] == "o")) < 0.0051
@@ -175,7 +175,7 @@ def numbers(page, what):
             assert float(read) == pytest.approx(
                 100 * value if "%" in shown else value, abs=0.51 if "%" in shown else 0.051
             )
-    return [value for value, _ in found]
+    return [value for value, _ in values]
 
 
 def answer(page, key="ArrowLeft", times=1):
@@ -207,8 +207,8 @@ def test_no_panel_breaks_a_rule_of_accessibility_or_runs_out_of_the_window(opene
     for panel in PANELS:
         page.evaluate("panel => { if (!location.hash.startsWith('#/' + panel)) location.hash = '#/' + panel; }", panel)
         ready(page, panel)
-        found = axe.run(page, options={"resultTypes": ["violations"]})
-        assert found.violations_count == 0, found.generate_report()
+        report = axe.run(page, options={"resultTypes": ["violations"]})
+        assert report.violations_count == 0, report.generate_report()
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), panel
         assert page.locator("h1").count() == 1 and page.locator("main").count() == 1
         assert page.locator("nav [aria-current=page]").get_attribute("href") == f"#/{panel}"
@@ -261,8 +261,8 @@ def test_duels_show_the_numbers_of_the_library(opened, service, model):
     pair = [
         json.loads(text) for text in page.evaluate("[...document.querySelectorAll('.card')].map(e => e.dataset.item)")
     ]
-    asked = visitor.ask_next("visitor", pair)
-    assert numbers(page, "bits") == pytest.approx([asked["bits"][0]])
+    row = visitor.ask_next("visitor", pair)
+    assert numbers(page, "bits") == pytest.approx([row["bits"][0]])
 
 
 def test_a_ring_shows_the_numbers_of_the_library(opened, service, model):
@@ -292,8 +292,8 @@ def test_a_ring_tells_how_often_a_step_is_answered_so_from_how_sure_its_directio
     chances = visitor.probability("visitor", cycle.path, np.roll(cycle.path, -1))
     assert numbers(page, "probability") == pytest.approx(chances.tolist())
     assert len(numbers(page, "cycle_probability")) == 1
-    told = page.locator("main").inner_text()
-    assert "preferred in" in told and "sure that all steps point this way" in told and "at once" not in told
+    text = page.locator("main").inner_text()
+    assert "preferred in" in text and "sure that all steps point this way" in text and "at once" not in text
     weakest = page.locator(".steps li").evaluate_all("all => all.findIndex(e => e.innerText.includes('weakest'))")
     assert weakest == chances.argmin()
     assert "known exactly" in page.locator("footer").inner_text()
@@ -357,14 +357,14 @@ def test_winners_of_a_slate_that_tie_are_said_to(opened, kitchen):
 def test_what_dethrones_a_winner_is_what_the_library_says(opened, service, model):
     for user in model.users[:40]:
         best = model.recommend(user, N=15)[0].tolist()
-        found = spoilers(model.tournament(user, best), 5, "wins")
-        if found:
+        expected = spoilers(model.tournament(user, best), 5, "wins")
+        if expected:
             break
     page = opened(service, f"#/slate?user={user}&items={json.dumps(best[:5])}")
     titles = {one["item"]: one["title"] for one in service.reloader.current.items.entries}
-    told = page.locator(".spoilers").inner_text()
-    for one in found[:3]:
-        assert titles[one.item] in told and titles[one.winner_with] in told
+    text = page.locator(".spoilers").inner_text()
+    for one in expected[:3]:
+        assert titles[one.item] in text and titles[one.winner_with] in text
     put = page.locator(".spoilers button").first
     title = put.inner_text().removeprefix("Put ").removesuffix(" on")
     put.click()
@@ -374,12 +374,12 @@ def test_what_dethrones_a_winner_is_what_the_library_says(opened, service, model
 def test_a_nemesis_shows_the_numbers_of_the_library(opened, service, model):
     page = opened(service, "#/nemesis")
     popular = [nemeses(model.state.parameters, item) for item in model.recommend(None, N=3)[0]]
-    found = next((one for one in popular if one.shares[0] > 0.5), popular[0])
-    assert numbers(page, "share") == pytest.approx(found.shares.tolist())
-    assert numbers(page, "nemesis_margin") == pytest.approx(found.margins.tolist(), abs=1e-5)
-    assert numbers(page, "users") == [found.users]
+    report = next((one for one in popular if one.shares[0] > 0.5), popular[0])
+    assert numbers(page, "share") == pytest.approx(report.shares.tolist())
+    assert numbers(page, "nemesis_margin") == pytest.approx(report.margins.tolist(), abs=1e-5)
+    assert numbers(page, "users") == [report.users]
     page.locator(".duels button").first.click()
-    page.wait_for_function("item => location.hash.endsWith('item=' + item)", arg=int(found.items[0]))
+    page.wait_for_function("item => location.hash.endsWith('item=' + item)", arg=int(report.items[0]))
 
 
 # -- how it behaves ----------------------------------------------------------------------------------------------------
@@ -491,9 +491,9 @@ def test_contradictions_are_told_and_asked_again(opened, service, model):
     pairs = [[cycle[0], cycle[1]], [cycle[1], cycle[2]], [cycle[2], cycle[0]], [50, 51], [51, 50]]
     page = opened(service, f"#/duel?answers={json.dumps(pairs)}")
     visitor = model.visitor(comparisons=said_by(model, pairs))
-    found = contradictions(visitor.state.belief, *visitor.state.items.positions(np.array(pairs)).T)
-    assert page.locator(".doubts li").count() == len(found) == 2
-    assert numbers(page, "contradiction") == pytest.approx([one.probability for one in found if len(one.path) > 2])
+    expected = contradictions(visitor.state.belief, *visitor.state.items.positions(np.array(pairs)).T)
+    assert page.locator(".doubts li").count() == len(expected) == 2
+    assert numbers(page, "contradiction") == pytest.approx([one.probability for one in expected if len(one.path) > 2])
 
 
 def test_answers_are_logged_when_the_visitor_leaves_and_none_that_was_undone(opened, service, kitchen):
@@ -612,7 +612,7 @@ def test_the_page_about_the_interface_shows_every_question_without_a_network(ope
 @pytest.mark.parametrize("kind", ["softmax", "posterior"])
 def test_every_panel_of_other_models(opened, kitchen, kind):
     """A model of clicks trained by the softmax, and a model with a posterior beside it."""
-    more = {}
+    options = {}
     if kind == "softmax":
         rng = np.random.default_rng(0)
         liked = (rng.random((80, 60)) < np.linspace(0.4, 0.02, 60)).astype(np.float32)
@@ -621,13 +621,19 @@ def test_every_panel_of_other_models(opened, kitchen, kind):
     else:
         from sadrec.posterior import GibbsSAD
 
-        said = Comparisons.read(kitchen / "test.csv")
-        known = SAD.load(kitchen / "model.sad")
-        sides = said.users[said.user_index], said.items[said.winner_index], said.items[said.loser_index]
-        said = Comparisons.from_indices(*sides, users=known.users, items=known.items)
-        GibbsSAD(factors=2, chains=1, draws=20, warmup=20).fit(said, show_progress=False).save(kitchen / "p.posterior")
-        model, more = "model.sad", {"posterior": "p.posterior"}
-    with serving(kitchen, model, **more) as service:
+        comparisons = Comparisons.read(kitchen / "test.csv")
+        fitted = SAD.load(kitchen / "model.sad")
+        sides = (
+            comparisons.users[comparisons.user_index],
+            comparisons.items[comparisons.winner_index],
+            comparisons.items[comparisons.loser_index],
+        )
+        comparisons = Comparisons.from_indices(*sides, users=fitted.users, items=fitted.items)
+        GibbsSAD(factors=2, chains=1, draws=20, warmup=20).fit(comparisons, show_progress=False).save(
+            kitchen / "p.posterior"
+        )
+        model, options = "model.sad", {"posterior": "p.posterior"}
+    with serving(kitchen, model, **options) as service:
         page = opened(service)
         answer(page, times=2)
         for panel in (*PANELS, "lists"):
@@ -684,7 +690,7 @@ def test_a_service_that_is_away_is_asked_again(opened, service):
     page.context.unroute("**/v1/visitor")
     page.get_by_text("The service is back").wait_for()
     page.wait_for_function("() => document.querySelector('.count').innerText.startsWith('1 answer')")
-    opened.wrong[:] = [said for said in opened.wrong if "503" not in said]  # the browser tells so itself
+    opened.wrong[:] = [line for line in opened.wrong if "503" not in line]  # the browser tells so itself
 
 
 def test_a_model_that_is_exchanged_is_said_and_shown(opened, kitchen):
@@ -748,8 +754,8 @@ def test_a_service_with_keys_asks_for_one(opened, kitchen, browser):
 def test_screenshots(opened, service, tmp_path):
     """Write the pictures of docs/images when SADREC_SCREENSHOTS names that folder (`make screenshots`)."""
     folder = Path(os.environ.get("SADREC_SCREENSHOTS", tmp_path))
-    more = {"viewport": {"width": 1100, "height": 1150}, "device_scale_factor": 0.75}
-    page = opened(service, **more)
+    options = {"viewport": {"width": 1100, "height": 1150}, "device_scale_factor": 0.75}
+    page = opened(service, **options)
     for key in "LRLLRLLLRL":
         answer(page, "ArrowLeft" if key == "L" else "ArrowRight")
     for panel in PANELS:
@@ -850,7 +856,7 @@ def test_a_page_in_one_file_works_alone(browser, page_file, size):
     width, height, scheme = SIZES[size]
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
     page, wrong = context.new_page(), []
-    page.on("console", lambda told: told.type in ("error", "warning") and wrong.append(told.text))
+    page.on("console", lambda message: message.type in ("error", "warning") and wrong.append(message.text))
     page.on("pageerror", lambda error: wrong.append(str(error)))
     page.on("request", lambda sent: sent.url.startswith("file:") or wrong.append(sent.url))
     page.on("dialog", lambda dialog: wrong.append(dialog.message))
@@ -858,8 +864,8 @@ def test_a_page_in_one_file_works_alone(browser, page_file, size):
         page.goto(f"{page_file.as_uri()}#/{panel}")
         page.wait_for_selector(f"main[data-panel={panel}] h1")
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        found = axe.run(page, options={"resultTypes": ["violations"]})
-        assert found.violations_count == 0, found.generate_report()
+        report = axe.run(page, options={"resultTypes": ["violations"]})
+        assert report.violations_count == 0, report.generate_report()
     assert page.locator("main img").count() == 0
     context.close()
     assert wrong == []

@@ -24,8 +24,8 @@ def get(running, path, status=200, **question):
 
 def every_verb(running, user, items):
     """Ask every verb about a user, a visitor and the average user; all must be answered."""
-    one, other, *more = items
-    some = [one, other, *more[:2]]
+    one, other, *rest = items
+    some = [one, other, *rest[:2]]
     get(running, "recommend", user=user)
     get(running, "similar", item=one)
     get(running, "similar", user=user)
@@ -61,8 +61,8 @@ def sampled(folder, started):
     rng = np.random.default_rng(0)
     users, winners = rng.integers(0, 40, 1500), rng.integers(0, 30, 1500)
     losers = (winners + rng.integers(1, 30, 1500)) % 30
-    said = Comparisons.from_indices(users, winners, losers, users=model.users, items=model.items)
-    posterior = GibbsSAD(factors=2, chains=2, draws=40, warmup=40).fit(said, show_progress=False)
+    comparisons = Comparisons.from_indices(users, winners, losers, users=model.users, items=model.items)
+    posterior = GibbsSAD(factors=2, chains=2, draws=40, warmup=40).fit(comparisons, show_progress=False)
     posterior.save(folder / "said.posterior")
     return started(posterior="said.posterior", items="items.csv"), GibbsSAD.load(folder / "said.posterior")
 
@@ -71,11 +71,11 @@ def test_preferences_come_with_the_intervals_of_the_posterior(sampled):
     running, posterior = sampled
     assert get(running, "describe")["posterior"] is True
     for shown, pair in zip(ask(running, "prefer", user=7, pairs=PAIRS, level=0.8)["preferences"], PAIRS, strict=True):
-        asked = 7, pair["item"], pair["rival"]
-        low, high = posterior.interval(*asked, level=0.8)
+        triple = 7, pair["item"], pair["rival"]
+        low, high = posterior.interval(*triple, level=0.8)
         assert shown["interval"] == pytest.approx([low, high])
-        assert shown["margin"] == pytest.approx(posterior.preference(*asked))
-        assert shown["probability"] == pytest.approx(posterior.probability(*asked))
+        assert shown["margin"] == pytest.approx(posterior.preference(*triple))
+        assert shown["probability"] == pytest.approx(posterior.probability(*triple))
 
 
 def test_lists_come_with_the_intervals_of_the_posterior_where_asked_for(sampled):
@@ -92,8 +92,8 @@ def test_the_next_question_is_that_of_the_posterior(sampled):
     shown = ask(running, "question", user=7, items=[1, 2, 3, 4], N=2)
     expected = posterior.ask_next(7, [1, 2, 3, 4], N=2)
     assert shown["source"] == "posterior"
-    asked = [(one["item"]["item"], one["rival"]["item"]) for one in shown["questions"]]
-    assert asked == expected.select("item", "rival").rows()
+    pairs = [(one["item"]["item"], one["rival"]["item"]) for one in shown["questions"]]
+    assert pairs == expected.select("item", "rival").rows()
 
 
 def test_a_visitor_is_not_in_the_posterior_and_is_answered_all_the_same(sampled):
@@ -102,8 +102,10 @@ def test_a_visitor_is_not_in_the_posterior_and_is_answered_all_the_same(sampled)
 
 
 def test_a_posterior_of_other_items_is_refused(folder, started):
-    said = Comparisons.from_indices([0, 0, 1], [0, 1, 2], [1, 2, 0], users=[1, 2], items=["a", "b", "c"])
-    GibbsSAD(factors=1, chains=1, draws=4, warmup=2).fit(said, show_progress=False).save(folder / "other.posterior")
+    comparisons = Comparisons.from_indices([0, 0, 1], [0, 1, 2], [1, 2, 0], users=[1, 2], items=["a", "b", "c"])
+    GibbsSAD(factors=1, chains=1, draws=4, warmup=2).fit(comparisons, show_progress=False).save(
+        folder / "other.posterior"
+    )
     with pytest.raises(ValueError, match="knows other items than the model"):
         started(posterior="other.posterior")
 
@@ -137,8 +139,8 @@ def test_models_of_interactions_answer_every_verb(folder, started, liked, kind, 
 @pytest.mark.parametrize("kind", [SAD, BPR])
 def test_models_of_comparisons_with_default_settings_answer_every_verb(folder, started, kind):
     """The variational solver: it knows how sure it is of users and items."""
-    said = simulate("sim2", n=30, m=20, k=3, comparisons_per_user=40, seed=5).comparisons
-    kind().fit(said, show_progress=False).save(folder / "stated.sad")
+    comparisons = simulate("sim2", n=30, m=20, k=3, comparisons_per_user=40, seed=5).comparisons
+    kind().fit(comparisons, show_progress=False).save(folder / "stated.sad")
     running = started("stated.sad")
     assert get(running, "describe")["knows_how_sure"] is True
     every_verb(running, 7, [1, 2, 3, 4])

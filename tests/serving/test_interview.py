@@ -29,9 +29,11 @@ def said_by(model, pairs):
 
 
 def question(model, pairs, items=None):
-    said = said_by(model, pairs)
+    comparisons = said_by(model, pairs)
     items = list(model.items) if items is None else items
-    return next_question(model.visitor(comparisons=said), "visitor", items, said, contradictions_in(model, pairs))
+    return next_question(
+        model.visitor(comparisons=comparisons), "visitor", items, comparisons, contradictions_in(model, pairs)
+    )
 
 
 def contradictions_in(model, pairs):
@@ -47,10 +49,10 @@ def interviewed(model, taste, number):
     """Ask somebody whose margins are known, and who always answers so."""
     pairs, reasons = [], []
     for _ in range(number):
-        asked = question(model, pairs)
-        item, rival = int(asked.item), int(asked.rival)
+        shown = question(model, pairs)
+        item, rival = int(shown.item), int(shown.rival)
         pairs.append((item, rival) if taste[item, rival] > 0 else (rival, item))
-        reasons.append(asked.reason)
+        reasons.append(shown.reason)
     return pairs, reasons
 
 
@@ -84,29 +86,29 @@ def test_probable_cycles_are_tested(interview):
 
 
 def test_a_new_question_shows_other_items_than_the_last(model):
-    asked = question(model, [(3, 4)])
-    assert asked.reason == "new" and not {asked.item, asked.rival} & {3, 4}
+    shown = question(model, [(3, 4)])
+    assert shown.reason == "new" and not {shown.item, shown.rival} & {3, 4}
     best = model.visitor(comparisons=said_by(model, [(3, 4)])).ask_next("visitor", None, 400)
-    assert asked.bits >= best["bits"].to_numpy()[-1]
+    assert shown.bits >= best["bits"].to_numpy()[-1]
 
 
 def test_the_bits_are_those_of_ask_next(model):
-    asked = question(model, [(3, 4), (5, 6)])
-    rows = model.visitor(comparisons=said_by(model, [(3, 4), (5, 6)])).ask_next("visitor", [asked.item, asked.rival])
-    assert rows.row(0)[2:] == pytest.approx((asked.bits, asked.probability))
+    shown = question(model, [(3, 4), (5, 6)])
+    rows = model.visitor(comparisons=said_by(model, [(3, 4), (5, 6)])).ask_next("visitor", [shown.item, shown.rival])
+    assert rows.row(0)[2:] == pytest.approx((shown.bits, shown.probability))
 
 
 def test_an_answer_against_the_others_is_asked_again_with_its_sides_exchanged(model, taste, interview):
     pairs = interview[0]
-    known = model.visitor(comparisons=said_by(model, pairs))
+    visitor = model.visitor(comparisons=said_by(model, pairs))
     one, other = np.triu_indices(60, 1)
-    chances = known.probability("visitor", one, other)
+    chances = visitor.probability("visitor", one, other)
     at = int(np.argmin(np.abs(chances - 0.97)))
     slip = (int(other[at]), int(one[at]))
     contrary = [*pairs[:6], slip, *pairs[6:]]
     assert surprises(belief_of(model, contrary), *np.array(contrary).T).argmin() == 6
-    asked = question(model, contrary)
-    assert (asked.item, asked.rival, asked.reason) == (slip[1], slip[0], "surprise")
+    shown = question(model, contrary)
+    assert (shown.item, shown.rival, shown.reason) == (slip[1], slip[0], "surprise")
     assert {question(model, [*pairs, slip]).item, question(model, [*pairs, slip]).rival} != set(slip)  # it waits
     settled = question(model, [*contrary, slip[::-1], *pairs[:2]])
     assert {settled.item, settled.rival} != set(slip)  # once more is enough
@@ -125,11 +127,11 @@ def test_an_open_cycle_is_asked_about_again(model):
     for _ in range(200):
         a, b, c = rng.choice(60, 3, replace=False).tolist()
         pairs = [(a, b), (b, c), (c, a), (0, 59), (1, 58)]
-        (found, *_) = contradictions_in(model, pairs)
-        if 0.2 < found.probability < 0.8:
+        (contradiction, *_) = contradictions_in(model, pairs)
+        if 0.2 < contradiction.probability < 0.8:
             break
-    asked = question(model, pairs)
-    assert asked.reason == "cycle" and {asked.item, asked.rival} <= {a, b, c}
+    shown = question(model, pairs)
+    assert shown.reason == "cycle" and {shown.item, shown.rival} <= {a, b, c}
 
 
 def test_nothing_is_left_to_ask_about_two_items(model):
@@ -138,8 +140,8 @@ def test_nothing_is_left_to_ask_about_two_items(model):
 
 def test_a_cycle_in_answers_is_found_as_the_tournament_of_answers_has_it(model):
     pairs = [(0, 1), (1, 2), (2, 0)]
-    (found,) = contradictions_in(model, pairs)
+    (contradiction,) = contradictions_in(model, pairs)
     wins = np.zeros((3, 3))
     for winner, loser in pairs:
         wins[winner, loser], wins[loser, winner] = 1, -1
-    assert cycles(Tournament(np.arange(3), wins))[0].path.tolist() == found.path.tolist()
+    assert cycles(Tournament(np.arange(3), wins))[0].path.tolist() == contradiction.path.tolist()

@@ -18,13 +18,13 @@ def people(folder):
     data = Interactions.from_frame(frame.filter((pl.col("user") + pl.col("item")) % 2 == 0), duplicates="last")
     films = pl.DataFrame({"item": range(42), "genre": ["drama", "comedy"] * 21, "year": rng.integers(1950, 2020, 42)})
     club = pl.DataFrame({"user": range(61), "club": ["a", "b"] * 30 + ["a"], "age": rng.integers(18, 80, 61)})
-    known = {"item_features": films, "user_features": club, "show_progress": False}
-    SAD(factors=4, iterations=15).fit(data, **known).save(folder / "films.sad")
-    said = simulate("sim2", n=30, m=20, k=3, seed=1).comparisons
+    tables = {"item_features": films, "user_features": club, "show_progress": False}
+    SAD(factors=4, iterations=15).fit(data, **tables).save(folder / "films.sad")
+    comparisons = simulate("sim2", n=30, m=20, k=3, seed=1).comparisons
     kinds = {item: {"kind": "hot" if item % 2 else "cold", "vector": [item / 10, 1.0 - item]} for item in range(21)}
     clubs = {user: ["old" if user % 3 else "new", "all"] for user in range(31)}
-    known = {"item_features": kinds, "user_features": clubs, "show_progress": False}
-    SAD(factors=3, iterations=15).fit(said, **known).save(folder / "dishes.sad")
+    tables = {"item_features": kinds, "user_features": clubs, "show_progress": False}
+    SAD(factors=3, iterations=15).fit(comparisons, **tables).save(folder / "dishes.sad")
     return folder
 
 
@@ -46,26 +46,26 @@ def test_people_and_items_without_history_are_answered_for_as_others(films, dish
 
 
 def test_the_service_says_which_features_it_knows(films, dishes, clicks):
-    told = get(films, "describe")
-    assert told["user_features"] == {"numbers": ["age"], "categories": {"club": ["a", "b"]}, "cold": 1}
-    assert told["item_features"] == {"numbers": ["year"], "categories": {"genre": ["comedy", "drama"]}, "cold": 2}
+    answer = get(films, "describe")
+    assert answer["user_features"] == {"numbers": ["age"], "categories": {"club": ["a", "b"]}, "cold": 1}
+    assert answer["item_features"] == {"numbers": ["year"], "categories": {"genre": ["comedy", "drama"]}, "cold": 2}
     assert get(dishes, "describe")["item_features"]["numbers"] == ["vector[0]", "vector[1]"]
     assert get(clicks, "describe")["user_features"] is None
 
 
-@pytest.mark.parametrize("said", [{}, {"likes": [3, 5]}, {"comparisons": [{"winner": 1, "loser": 2}]}])
-def test_a_visitor_is_known_by_features_alone_or_beside_what_they_said(films, said):
+@pytest.mark.parametrize("given", [{}, {"likes": [3, 5]}, {"comparisons": [{"winner": 1, "loser": 2}]}])
+def test_a_visitor_is_known_by_features_alone_or_beside_what_they_said(films, given):
     features = {"club": "b", "age": 30}
-    found = ask(films, "recommend", **said, features=features, N=5)
-    assert found["user"] == "visitor"
+    answer = ask(films, "recommend", **given, features=features, N=5)
+    assert answer["user"] == "visitor"
     answers = None
-    if "comparisons" in said:
+    if "comparisons" in given:
         answers = Comparisons.from_frame(pl.DataFrame({"user": ["v"], "winner": [1], "loser": [2]}))
-    ids, scores = films.model.recommend_for(said.get("likes"), N=5, comparisons=answers, features=features)
-    assert [entry["item"] for entry in found["items"]] == ids.tolist()
-    np.testing.assert_allclose([entry["score"] for entry in found["items"]], scores, rtol=1e-5)
-    other = ask(films, "recommend", **said, features={"club": "a", "age": 70}, N=5)
-    assert other["items"] != found["items"]
+    ids, scores = films.model.recommend_for(given.get("likes"), N=5, comparisons=answers, features=features)
+    assert [entry["item"] for entry in answer["items"]] == ids.tolist()
+    np.testing.assert_allclose([entry["score"] for entry in answer["items"]], scores, rtol=1e-5)
+    other = ask(films, "recommend", **given, features={"club": "a", "age": 70}, N=5)
+    assert other["items"] != answer["items"]
 
 
 @pytest.mark.parametrize("features", [["old", "all"], {"tags": ["old"]}, ["nobody has this"]])
@@ -87,11 +87,11 @@ def test_every_verb_takes_a_visitor_by_features(films, dishes):
 
 def test_an_explanation_tells_what_came_from_features(films, dishes, clicks):
     for running, user, item, rival in ((films, 60, 40, 41), (films, 0, 3, 4), (dishes, 2, 20, 3)):
-        told = ask(running, "explain", user=user, item=item, rival=rival)
+        answer = ask(running, "explain", user=user, item=item, rival=rival)
         reason = running.model.explain(user, item, rival)
-        assert told["by_features"] == pytest.approx(reason.by_features)
-        assert [(part["column"], part["contribution"]) for part in told["columns"]] == list(reason.columns)[:20]
-        assert 0 < len(told["columns"]) <= 20
+        assert answer["by_features"] == pytest.approx(reason.by_features)
+        assert [(part["column"], part["contribution"]) for part in answer["columns"]] == list(reason.columns)[:20]
+        assert 0 < len(answer["columns"]) <= 20
     assert ask(clicks, "explain", user=0, item=1, rival=2)["by_features"] is None
 
 
@@ -104,11 +104,13 @@ def test_a_question_may_bring_new_items(films):
     larger.partial_fit(
         item_features=pl.DataFrame({"item": [900, 901], "genre": ["drama", "comedy"], "year": [2000, None]})
     )
-    (told,) = ask(films, "prefer", user=0, pairs=[{"item": 900, "rival": 901}], new_items=NEW)["preferences"]
-    assert told["margin"] == pytest.approx(larger.preference(0, 900, 901), rel=1e-5)
-    found = ask(films, "recommend", user=0, N=44, keep_seen=True, new_items=NEW)["items"]
-    assert [entry["item"] for entry in found] == larger.recommend(0, N=44, filter_already_liked_items=False)[0].tolist()
-    for path, more in (
+    (preference,) = ask(films, "prefer", user=0, pairs=[{"item": 900, "rival": 901}], new_items=NEW)["preferences"]
+    assert preference["margin"] == pytest.approx(larger.preference(0, 900, 901), rel=1e-5)
+    listed = ask(films, "recommend", user=0, N=44, keep_seen=True, new_items=NEW)["items"]
+    assert [entry["item"] for entry in listed] == larger.recommend(0, N=44, filter_already_liked_items=False)[
+        0
+    ].tolist()
+    for path, options in (
         ("rank", {"items": [900, 1, 2]}),
         ("margins", {"items": [900], "rivals": [901, 3]}),
         ("explain", {"item": 900, "rival": 3}),
@@ -117,16 +119,16 @@ def test_a_question_may_bring_new_items(films):
         ("groups", {}),
     ):
         for who in ({"user": 0}, {"likes": [3, 900]}, {"features": {"club": "a"}}):
-            ask(films, path, **who, **more, new_items=NEW)
+            ask(films, path, **who, **options, new_items=NEW)
     # Nothing is kept.
     assert "unknown item 900" in ask(films, "rank", 404, user=0, items=[900, 1])["error"]
 
 
 def test_new_items_keep_what_is_known_of_how_sure_the_model_is(dishes):
     new = [{"item": 77, "features": {"kind": "hot"}}]
-    (told,) = ask(dishes, "prefer", user=0, pairs=[{"item": 77, "rival": 3}], new_items=new)["preferences"]
-    (known,) = ask(dishes, "prefer", user=0, pairs=[{"item": 5, "rival": 3}])["preferences"]
-    assert told["deviation"] > known["deviation"]
+    (of_new,) = ask(dishes, "prefer", user=0, pairs=[{"item": 77, "rival": 3}], new_items=new)["preferences"]
+    (of_old,) = ask(dishes, "prefer", user=0, pairs=[{"item": 5, "rival": 3}])["preferences"]
+    assert of_new["deviation"] > of_old["deviation"]
 
 
 @pytest.mark.parametrize(

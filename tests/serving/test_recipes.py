@@ -44,14 +44,14 @@ def test_pgvector_finds_what_recommend_finds(connection, tmp_path):
     connection.execute(extension)
     connection.execute(create)
     rows, person = table.filter(kind="item"), table.filter(kind="user", id="2")["vector"][0].to_list()
-    found = {"connection": connection, "rows": rows, "person": person, "SELECT": select}
-    exec(code, found)
-    exact = found["found"]
+    namespace = {"connection": connection, "rows": rows, "person": person, "SELECT": select}
+    exec(code, namespace)
+    exact = namespace["found"]
     connection.execute(index)
     connection.execute("SET enable_seqscan = off")
-    exec(code.split("copy.write_row")[1].split("\n", 1)[1], found)
+    exec(code.split("copy.write_row")[1].split("\n", 1)[1], namespace)
     ids, scores = model.recommend(2, N=10, filter_already_liked_items=False)
-    for listed in (exact, found["found"]):
+    for listed in (exact, namespace["found"]):
         assert [one for one, _ in listed] == ids.tolist()
         np.testing.assert_allclose([score for _, score in listed], scores, rtol=1e-4)
     plan = connection.execute("EXPLAIN " + select, (str(person), str(person))).fetchall()

@@ -36,8 +36,8 @@ class Running:
     def __enter__(self):
         for line in self.process.stdout:
             self.said += line
-            if found := re.search(r"http://127\.0\.0\.1:(\d+)/", line):
-                self.port = int(found[1])
+            if address := re.search(r"http://127\.0\.0\.1:(\d+)/", line):
+                self.port = int(address[1])
                 break
         assert self.port, self.said
         self.listener = threading.Thread(target=self._listen, daemon=True)
@@ -70,8 +70,8 @@ class Running:
 
     def models(self):
         """How many workers answer with which model."""
-        found = re.findall(r'sadrec_model_info\{hash="(\w+)"\} ([\d.]+)', self.ask("/metrics")[1])
-        return {digest: float(number) for digest, number in found}
+        counts = re.findall(r'sadrec_model_info\{hash="(\w+)"\} ([\d.]+)', self.ask("/metrics")[1])
+        return {digest: float(number) for digest, number in counts}
 
     def wait_until(self, holds):
         deadline = time.monotonic() + PATIENCE
@@ -130,8 +130,8 @@ def test_workers_are_replaced_and_end_without_a_lost_request(folder, tmp_path):
         with Load(running.port) as load:
             running.process.send_signal(signal.SIGHUP)
             running.wait_until(lambda: len(running.workers()) == 2 and not before & running.workers())
-            asked = load.asked
-            running.wait_until(lambda: load.asked > asked + 20)
+            count = load.asked
+            running.wait_until(lambda: load.asked > count + 20)
             running.process.send_signal(signal.SIGTERM)
             assert running.process.wait(PATIENCE) == 0
         assert load.failures == [] and load.asked > 20
@@ -143,11 +143,15 @@ def test_clients_that_ask_nothing_delay_no_end_and_those_in_flight_get_their_ans
     question = b'{"user": 7, "items": [1, 2]}'
     head = b"POST /v1/rank HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 28\r\n\r\n"
     with Running(str(folder / "model.sad")) as running:
-        asked = http.client.HTTPConnection("127.0.0.1", running.port, timeout=PATIENCE)
-        asked.request("GET", "/v1/recommend?user=7")
-        assert asked.getresponse().read() and asked.sock is not None
+        connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=PATIENCE)
+        connection.request("GET", "/v1/recommend?user=7")
+        assert connection.getresponse().read() and connection.sock is not None
         address = "127.0.0.1", running.port
-        with asked.sock as idle, socket.create_connection(address) as fresh, socket.create_connection(address) as slow:
+        with (
+            connection.sock as idle,
+            socket.create_connection(address) as fresh,
+            socket.create_connection(address) as slow,
+        ):
             slow.sendall(head + question[:9])
             running.wait_until(lambda: running.ask("/readyz")[0] == 200)
             began = time.monotonic()

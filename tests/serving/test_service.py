@@ -41,9 +41,9 @@ def test_popular_items_are_given_only_where_asked_for_and_said(running):
 
 @pytest.mark.parametrize("user", [999, "somebody", "7.5", "99999999999999999999999"])
 def test_an_unknown_user_comes_back_as_given(running, user):
-    said = {"user": user, "fallback": "popular"}
-    asked = running.client.get("/v1/recommend", params=said), running.client.post("/v1/recommend", json=said)
-    assert [answer.json()["user"] for answer in asked] == [user, user]
+    question = {"user": user, "fallback": "popular"}
+    answered = running.client.get("/v1/recommend", params=question), running.client.post("/v1/recommend", json=question)
+    assert [answer.json()["user"] for answer in answered] == [user, user]
 
 
 @pytest.mark.parametrize(
@@ -51,8 +51,8 @@ def test_an_unknown_user_comes_back_as_given(running, user):
 )
 def test_a_number_comes_back_as_a_number_where_ids_are_numbers(users, given, expected):
     served = Loaded(SAD.from_factors(np.ones((2, 1)), np.ones((2, 1)), users=users), "digest")
-    asked = questions.Recommend(user=given, fallback="popular")
-    assert verbs.recommend(served, asked)["user"] == expected
+    question = questions.Recommend(user=given, fallback="popular")
+    assert verbs.recommend(served, question)["user"] == expected
 
 
 def test_an_unknown_item_is_named(running):
@@ -60,25 +60,29 @@ def test_an_unknown_item_is_named(running):
     assert answer.status_code == 404 and "unknown item 999" in answer.json()["error"]
 
 
-@pytest.mark.parametrize("said", [{"likes": []}, {"comparisons": []}])
-def test_an_empty_list_is_no_silent_average_user(running, said):
-    for verb, more in (("recommend", {}), ("visitor", {}), ("prefer", {"pairs": [{"item": 1, "rival": 2}]})):
-        answer = running.client.post(f"/v1/{verb}", json={**said, **more})
+@pytest.mark.parametrize("empty", [{"likes": []}, {"comparisons": []}])
+def test_an_empty_list_is_no_silent_average_user(running, empty):
+    for verb, fields in (("recommend", {}), ("visitor", {}), ("prefer", {"pairs": [{"item": 1, "rival": 2}]})):
+        answer = running.client.post(f"/v1/{verb}", json={**empty, **fields})
         assert answer.status_code == 422 and "is empty. Leave it out" in answer.json()["error"]
-    answer = running.client.post("/v1/recommend", json={**said, "fallback": "popular", "N": 3}).json()
+    answer = running.client.post("/v1/recommend", json={**empty, "fallback": "popular", "N": 3}).json()
     assert answer["fallback"] == "popular" and answer["user"] == "everybody"
     assert [one["item"] for one in answer["items"]] == running.model.recommend(None, N=3)[0].tolist()
 
 
-@pytest.mark.parametrize("more", [[], ["keep_seen=true"], ["keep_seen=false", "method=margin"], ["fallback=none"]])
-def test_a_question_has_one_answer_in_whatever_order_it_is_asked(running, clicks, more):
+@pytest.mark.parametrize(
+    "parameters", [[], ["keep_seen=true"], ["keep_seen=false", "method=margin"], ["fallback=none"]]
+)
+def test_a_question_has_one_answer_in_whatever_order_it_is_asked(running, clicks, parameters):
     """``?user=7&N=3`` and ``?N=3&user=7`` had other digits and other headers."""
     for service in (running, clicks):
         answers = [
             service.client.get("/v1/recommend?" + "&".join(order))
-            for order in itertools.permutations(["user=7", "N=3", *more])
+            for order in itertools.permutations(["user=7", "N=3", *parameters])
         ]
-        posted = service.client.post("/v1/recommend", json={"user": 7, "N": 3, "keep_seen": "keep_seen=true" in more})
+        posted = service.client.post(
+            "/v1/recommend", json={"user": 7, "N": 3, "keep_seen": "keep_seen=true" in parameters}
+        )
         assert {answer.content for answer in (*answers, posted)} == {answers[0].content}
         assert {str(answer.headers.raw) for answer in (*answers, posted)} == {str(answers[0].headers.raw)}
         assert answers[0].status_code == 200 and len(answers[0].json()["items"]) == 3
@@ -86,7 +90,9 @@ def test_a_question_has_one_answer_in_whatever_order_it_is_asked(running, clicks
 
 @pytest.mark.parametrize("user", ["7", "%37", "07", "+7", "7%20", "8&user=7"])
 def test_a_user_is_the_same_however_the_address_writes_it(running, user):
-    direct, by_route = (running.client.get(f"/v1/recommend?user={user}{more}") for more in ("", "&method=margin"))
+    direct, by_route = (
+        running.client.get(f"/v1/recommend?user={user}{parameter}") for parameter in ("", "&method=margin")
+    )
     assert direct.content == by_route.content == running.client.get("/v1/recommend?user=7").content
 
 
@@ -378,7 +384,7 @@ def number_fields(service):
 
 def test_true_is_no_number(running):
     needed = {"pairs": [{"item": 1, "rival": 2}], "items": [1, 2], "rivals": [3], "item": 1, "rival": 2}
-    asked = set()
+    fields = set()
     parts = running.service.app.openapi()["components"]["schemas"]
     for path, name in number_fields(running.service):
         verb = path.rsplit("/", 1)[1]
@@ -389,8 +395,8 @@ def test_true_is_no_number(running):
             refused = running.client.post(path, json={**question, name: value})
             words = f"{name}: give a number, not {str(value).lower()}"
             assert refused.status_code == 422 and refused.json()["error"] == words, (path, refused.text)
-        asked.add((verb, name))
-    assert {("recommend", "N"), ("recommend", "candidates"), ("groups", "minimum"), ("prefer", "level")} <= asked
+        fields.add((verb, name))
+    assert {("recommend", "N"), ("recommend", "candidates"), ("groups", "minimum"), ("prefer", "level")} <= fields
     for ids in ({"user": True}, {"likes": [True]}, {"comparisons": [{"winner": True, "loser": 2}]}):
         refused = running.client.post("/v1/recommend", json=ids)
         assert refused.status_code == 422 and "an id is a whole number" in refused.json()["error"]

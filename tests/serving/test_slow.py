@@ -25,8 +25,8 @@ def start(settings):
 
     served, running = load_warm(settings()), []
 
-    def begin(**more):
-        chosen = settings(reload_seconds=0, **more)
+    def begin(**options):
+        chosen = settings(reload_seconds=0, **options)
         service = create_app(chosen, served)
         server = uvicorn.Server(uvicorn.Config(service, http=protocol_of(chosen), log_level="error"))
         service.connections = server.server_state.connections
@@ -64,10 +64,10 @@ def connected(port):
 
 def read(client):
     """Read until the other side closes."""
-    found = b""
+    received = b""
     while part := client.recv(65536):
-        found += part
-    return found
+        received += part
+    return received
 
 
 HEAD = b"POST /v1/rank HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 28\r\n\r\n"
@@ -170,9 +170,9 @@ def test_pipelined_requests_wait_until_the_answers_before_them_are_taken(start):
         until(lambda: margins.get() > before)
         time.sleep(0.5)
         assert margins.get() - before <= 2
-        found = b""
-        while found.count(b"HTTP/1.1 200 OK") < 20 or not found.endswith(b"}"):
-            found += client.recv(65536)
+        received = b""
+        while received.count(b"HTTP/1.1 200 OK") < 20 or not received.endswith(b"}"):
+            received += client.recv(65536)
     assert margins.get() - before == 20
 
 
@@ -183,20 +183,20 @@ def test_requests_behind_answers_that_are_not_taken_are_not_parsed(start):
         until(lambda: running.service.stalled == 1)
         (connection,) = running.service.connections
         assert len(connection.pipeline) < 20
-        found = b""
-        while found.count(b"HTTP/1.1 200 OK") < 100 or not found.endswith(b"}"):
-            found += client.recv(65536)
+        received = b""
+        while received.count(b"HTTP/1.1 200 OK") < 100 or not received.endswith(b"}"):
+            received += client.recv(65536)
 
 
 def test_a_client_that_reads_slowly_gets_its_answers(start):
     stall = 4.0  # a busy machine may keep a client that reads waiting for a second or two
     running = start(stall_seconds=stall)
     with asking(running.port, 30, 1 << 15) as client:
-        began, found = time.monotonic(), b""
-        while found.count(b"HTTP/1.1 200 OK") < 30 or not found.endswith(b"}"):
+        began, received = time.monotonic(), b""
+        while received.count(b"HTTP/1.1 200 OK") < 30 or not received.endswith(b"}"):
             part = client.recv(8192)
             assert part, "the connection was closed"
-            found += part
+            received += part
             time.sleep(0.1)
         assert time.monotonic() - began > stall
 

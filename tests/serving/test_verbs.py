@@ -78,10 +78,10 @@ def test_visitors_by_likes_and_by_comparisons(clicks, running):
 
 def test_preferences_with_how_sure_they_are(running):
     (one,) = ask(running, "prefer", user=7, pairs=[{"item": 1, "rival": 2}])["preferences"]
-    asked = (7, 1, 2)
-    assert one["margin"] == running.model.preference(*asked)
-    assert one["probability"] == running.model.probability(*asked)
-    assert one["deviation"] == running.model.deviation(*asked)
+    triple = (7, 1, 2)
+    assert one["margin"] == running.model.preference(*triple)
+    assert one["probability"] == running.model.probability(*triple)
+    assert one["deviation"] == running.model.deviation(*triple)
     visitor = running.model.visitor(comparisons=said(running.model))
     (one,) = ask(running, "prefer", comparisons=stated(), pairs=[{"item": 1, "rival": 2}])["preferences"]
     assert one["probability"] == pytest.approx(visitor.probability("visitor", 1, 2))
@@ -121,8 +121,8 @@ def test_the_weakest_step_is_the_one_that_is_answered_so_least_often(running):
     model, seen = running.model, 0
     for user in model.users[:20]:
         best = model.recommend(user, N=9, filter_already_liked_items=False)[0].tolist()
-        said = [{"winner": one, "loser": other} for one, other in pairwise(best)]
-        for cycle in ask(running, "cycles", comparisons=said, N=30)["cycles"]:
+        answers = [{"winner": one, "loser": other} for one, other in pairwise(best)]
+        for cycle in ask(running, "cycles", comparisons=answers, N=30)["cycles"]:
             chances = [step["probability"] for step in cycle["steps"]]
             margins = [step["margin"] for step in cycle["steps"]]
             seen += chances.index(min(chances)) != margins.index(min(margins))
@@ -173,15 +173,15 @@ def test_all_about_a_visitor(running):
     ids, _ = model.recommend("visitor", N=5)
     assert [one["item"] for one in content["items"]] == ids.tolist()
     winners, losers = (model.state.items.positions(list(side)) for side in zip(*pairs, strict=True))
-    (found,) = contradictions(model.state.belief, winners, losers)
+    (contradiction,) = contradictions(model.state.belief, winners, losers)
     (shown,) = content["contradictions"]
-    assert [one["item"] for one in shown["path"]] == model.items[found.path].tolist()
-    assert shown["verdict"] == found.verdict and shown["probability"] == found.probability
+    assert [one["item"] for one in shown["path"]] == model.items[contradiction.path].tolist()
+    assert shown["verdict"] == contradiction.verdict and shown["probability"] == contradiction.probability
     assert [one["probability"] for one in content["stated"]] == pytest.approx(
         [model.probability("visitor", *pair) for pair in pairs]
     )
-    asked = {frozenset(pair) for pair in pairs}
-    assert frozenset((content["question"]["item"]["item"], content["question"]["rival"]["item"])) not in asked
+    answered = {frozenset(pair) for pair in pairs}
+    assert frozenset((content["question"]["item"]["item"], content["question"]["rival"]["item"])) not in answered
     assert content["strongest_cycle"]["strength"] == model.cycles("visitor")[0].strength
     assert 0.5 <= content["sure"] <= 1 and content["answers"] == 4
 
@@ -242,8 +242,8 @@ def test_a_search_minds_neither_case_nor_accents(started, folder):
     names = ["Les Étoiles", "Les E\u0301toiles", "STRASSE", "Straße", "Łódź"]
     pl.DataFrame({"item": np.arange(5), "title": names}).write_csv(folder / "accents.csv")
     service = started(items="accents.csv")
-    for query, found in (("etoiles", {0, 1}), ("ÉTOILES", {0, 1}), ("strasse", {2, 3}), ("łodz", {4})):
-        assert {one["item"] for one in get(service, "items", query=query)["items"]} == found
+    for query, expected in (("etoiles", {0, 1}), ("ÉTOILES", {0, 1}), ("strasse", {2, 3}), ("łodz", {4})):
+        assert {one["item"] for one in get(service, "items", query=query)["items"]} == expected
     factors = [np.ones((rows, 2)) for rows in (2, 2, 2)]
     SAD.from_factors(*factors, users=["Zoë", "bob"], items=[1, 2]).save(folder / "named.sad")
     assert [one["user"] for one in get(started("named.sad"), "users", query="zoe")["users"]] == ["Zoë"]

@@ -123,16 +123,16 @@ def test_comparisons_are_calibrated_by_their_winners(factor_model):
     model = factor_model(Shape(), scale=0.3)
     train, test = games.split(seed=0)
     result = calibration(model, train, test, bins=5)
-    weight, said, right = np.zeros(5), np.zeros(5), np.zeros(5)
+    weight, predicted, right = np.zeros(5), np.zeros(5), np.zeros(5)
     each = np.bincount(test.user_index, minlength=9)
     for user, winner, loser in zip(test.user_index, test.winner_index, test.loser_index, strict=True):
         p = 1 / (1 + np.exp(-model.tensor(user)[winner, loser]))
         bin_, share = min(int((max(p, 1 - p) - 0.5) * 10), 4), 1 / each[user]
         weight[bin_] += share
-        said[bin_] += share * max(p, 1 - p)
+        predicted[bin_] += share * max(p, 1 - p)
         right[bin_] += share * (p > 0.5)
     filled = weight > 0
-    np.testing.assert_allclose(result.frame["predicted"], (said / np.where(filled, weight, 1))[filled], atol=1e-6)
+    np.testing.assert_allclose(result.frame["predicted"], (predicted / np.where(filled, weight, 1))[filled], atol=1e-6)
     np.testing.assert_allclose(result.frame["observed"], (right / np.where(filled, weight, 1))[filled], atol=1e-6)
     assert result.frame["pairs"].sum() == len(test)
     with pytest.raises(TypeError, match="one part is interactions"):

@@ -80,8 +80,8 @@ def test_scarce_comparisons_by_many_judges_are_predicted_better_than_by_a_coin()
     right = (left + right) % 100
     wins = rng.random(3000) < 1 / (1 + np.exp((right - left) / 25))
     winner, loser = np.where(wins, left, right), np.where(wins, right, left)
-    said = Comparisons.from_indices(judge, winner, loser, users=np.arange(300), items=np.arange(100))
-    train, held_out = said.split(test=0.2, seed=0)
+    comparisons = Comparisons.from_indices(judge, winner, loser, users=np.arange(300), items=np.arange(100))
+    train, held_out = comparisons.split(test=0.2, seed=0)
     theirs = mean_loss(baselines.bradley_terry(scores(train, 0.1)), held_out)
     for kind in (SAD, BPR):
         ours = evaluate_comparisons(kind(num_threads=1).fit(train, show_progress=False), held_out)
@@ -141,17 +141,17 @@ def predictions(data):
 
 
 def test_the_chances_of_both_sides_add_up_to_1():
-    train, asked = judged(), judged(rows=40, seed=4)
+    train, held_out = judged(), judged(rows=40, seed=4)
     for name, predict in predictions(train).items():
-        np.testing.assert_allclose(predict(asked) + predict(turned(asked)), 1.0, err_msg=name)
+        np.testing.assert_allclose(predict(held_out) + predict(turned(held_out)), 1.0, err_msg=name)
 
 
 def test_a_table_of_frequencies_counts():
     games = Comparisons.from_indices([0, 0, 0, 1], [0, 0, 1, 1], [1, 1, 0, 0], users=[0, 1], items=range(3))
     below = baselines.bradley_terry(np.zeros(3))
-    asked = Comparisons.from_indices([0, 1, 0], [0, 0, 2], [1, 1, 0], users=[0, 1], items=range(3))
-    np.testing.assert_allclose(baselines.frequency_table(games, below, 2.0)(asked), [3 / 6, 3 / 6, 0.5])
-    np.testing.assert_allclose(baselines.frequency_table(games, below, 2.0, True)(asked), [3 / 5, 1 / 3, 0.5])
+    held_out = Comparisons.from_indices([0, 1, 0], [0, 0, 2], [1, 1, 0], users=[0, 1], items=range(3))
+    np.testing.assert_allclose(baselines.frequency_table(games, below, 2.0)(held_out), [3 / 6, 3 / 6, 0.5])
+    np.testing.assert_allclose(baselines.frequency_table(games, below, 2.0, True)(held_out), [3 / 5, 1 / 3, 0.5])
 
 
 def test_judges_who_disagree_are_told_apart_by_personal_scores_alone():
@@ -159,10 +159,10 @@ def test_judges_who_disagree_are_told_apart_by_personal_scores_alone():
     user, winner = rng.integers(2, size=400), rng.integers(4, size=400)
     loser = (winner + rng.integers(1, 4, size=400)) % 4
     low, high = np.minimum(winner, loser), np.maximum(winner, loser)
-    said = Comparisons.from_indices(
+    comparisons = Comparisons.from_indices(
         user, np.where(user, low, high), np.where(user, high, low), users=[0, 1], items=range(4)
     )
-    parts = parts_of(said, 0, "row")
+    parts = parts_of(comparisons, 0, "row")
     loss = {name: mean_loss(MODELS[name].fit(parts, 0)[0], parts.test) for name in ("coin", "bt", "personal-bt")}
     assert loss["personal-bt"] < 0.25 < 0.65 < loss["bt"] < loss["coin"] + 0.05
 
@@ -176,10 +176,10 @@ def test_blade_chest_learns_a_cycle_and_bradley_terry_cannot():
 
 
 def test_parts_are_a_half_a_fifth_and_the_rest_and_pairings_stay_together():
-    said = judged(rows=1000, items=40)
+    comparisons = judged(rows=1000, items=40)
     for by in ("row", "pairing"):
-        parts = parts_of(said, 1, by)
-        sizes = [part.weight.sum() / said.weight.sum() for part in (parts.train, parts.validation, parts.test)]
+        parts = parts_of(comparisons, 1, by)
+        sizes = [part.weight.sum() / comparisons.weight.sum() for part in (parts.train, parts.validation, parts.test)]
         assert sum(sizes) == pytest.approx(1)
         np.testing.assert_allclose(sizes, [0.5, 0.2, 0.3], atol=0.04)
     groups = [set(part.pairings()) for part in (parts.train, parts.validation, parts.test)]

@@ -88,9 +88,9 @@ def test_the_effect_of_a_number_may_bend_at_quantiles_of_the_known_rows():
 
 
 def test_ridge_shrinks_to_the_weighted_mean():
-    known, values = np.array([[0.0], [1.0]]), np.array([[1.0], [3.0]])
-    np.testing.assert_allclose(ridge(known, values, np.array([[5.0]]), 1e12), [[2.0]])
-    np.testing.assert_allclose(ridge(known, values, np.array([[5.0]]), 1e12, np.array([3.0, 1.0])), [[1.5]])
+    features, values = np.array([[0.0], [1.0]]), np.array([[1.0], [3.0]])
+    np.testing.assert_allclose(ridge(features, values, np.array([[5.0]]), 1e12), [[2.0]])
+    np.testing.assert_allclose(ridge(features, values, np.array([[5.0]]), 1e12, np.array([3.0, 1.0])), [[1.5]])
 
 
 def test_the_gradient_of_the_logistic_loss_is_that_of_finite_differences():
@@ -159,8 +159,8 @@ def test_features_tell_simulated_people_apart():
     featured = simulated(users=120, items=80)
     split = splits.cold_users(featured.data, 0)
     scores = {name: MODELS[name].fit(split, featured, {}, 0)() for name in ("truth", "popularity")}
-    found = {
+    figures = {
         name: evaluate_top_n(_Answers(split.test.users, split.test.items, one), split.met, split.test, N=10)["ndcg"]
         for name, one in scores.items()
     }
-    assert found["truth"] > found["popularity"] + 0.05
+    assert figures["truth"] > figures["popularity"] + 0.05

@@ -33,30 +33,30 @@ def cycles(rows=1200, seed=0):
     return Comparisons.from_indices(np.zeros(rows, int), *sides, users=[0], items=np.arange(12))
 
 
-def arrays_of(data, **asked):
+def arrays_of(data, **arguments):
     """The rows of the data to learn from and to stop on, and other rows to answer."""
     parts = {"train": data, "validation": data}
     out = {"shape": np.array([len(data.users), len(data.items)])}
     for part, rows in parts.items():
         for side in ("user", "winner", "loser"):
             out[f"{part}_{side}"] = getattr(rows, f"{side}_index")
-    return out | {f"test_{side}": np.asarray(values) for side, values in asked.items()}
+    return out | {f"test_{side}": np.asarray(values) for side, values in arguments.items()}
 
 
 def test_margins_are_anti_symmetric_whatever_was_learnt(torch_there):
     i, j = np.array([0, 3, 5]), np.array([1, 7, 11])
-    asked = {"user": np.zeros(6, int), "winner": np.concatenate([i, j]), "loser": np.concatenate([j, i])}
+    pairs = {"user": np.zeros(6, int), "winner": np.concatenate([i, j]), "loser": np.concatenate([j, i])}
     settings = {**QUICK, "hidden": 8, "seed": 0, "num_threads": 1, "decay": 0.01, "epochs": 2}
-    forth, back = np.split(fitted(arrays_of(cycles(), **asked), settings)["test"], 2)
+    forth, back = np.split(fitted(arrays_of(cycles(), **pairs), settings)["test"], 2)
     np.testing.assert_allclose(forth, -back, atol=1e-6)
     assert np.abs(forth).max() > 0
 
 
 def test_the_network_starts_from_its_linear_part(torch_there):
-    asked = {"user": np.zeros(3, int), "winner": np.array([0, 3, 5]), "loser": np.array([1, 7, 11])}
+    pairs = {"user": np.zeros(3, int), "winner": np.array([0, 3, 5]), "loser": np.array([1, 7, 11])}
     begun = [
         fitted(
-            arrays_of(cycles(), **asked),
+            arrays_of(cycles(), **pairs),
             {**QUICK, "hidden": hidden, "seed": 0, "num_threads": 1, "decay": 0.0, "epochs": 0},
         )["test"]
         for hidden in (0, 8)
@@ -86,12 +86,12 @@ def test_the_report_names_every_model_and_what_was_chosen(tmp_path, monkeypatch,
     folder = tmp_path / "data" / "round"
     folder.mkdir(parents=True)
     cycles(400).to_frame().write_parquet(folder / "comparisons.parquet")
-    asked = {"sets": ["round"], "seeds": [0], "tried": [{**QUICK, "epochs": 2}], "show_progress": False}
-    page = neural_study(tmp_path / "out", tmp_path / "data", **asked)
+    options = {"sets": ["round"], "seeds": [0], "tried": [{**QUICK, "epochs": 2}], "show_progress": False}
+    page = neural_study(tmp_path / "out", tmp_path / "data", **options)
     assert "| set | SAD() | linear part alone | network |" in page
     assert "- round, network: {'factors': 4, 'regularization': 0.001}" in page
     monkeypatch.setattr(study, "fitted", None)  # nothing is fitted again
-    assert neural_study(tmp_path / "out", tmp_path / "data", **asked) == page
+    assert neural_study(tmp_path / "out", tmp_path / "data", **options) == page
 
 
 def test_without_pytorch_the_command_says_how_to_get_it(tmp_path, monkeypatch):

@@ -65,8 +65,8 @@ def test_what_is_said_of_training_is_what_was_done(share):
     data = Interactions.from_csr(csr_matrix(np.random.default_rng(0).random((300, 300)) < share))
     sad, bpr, _ = study_models([], [4], {"sad": {"negative_candidates": 3}})
     used = bpr.make({"iterations": 1}).fit(data, show_progress=False).settings.as_dict()
-    said = bpr.resolved({"iterations": 1}, data)
-    assert used == said
+    resolved = bpr.resolved({"iterations": 1}, data)
+    assert used == resolved
     negative = "an item" if used["negative_candidates"] == 1 else f"the hardest of {used['negative_candidates']} items"
     assert bpr.trained_on({}, data).startswith(f"every interaction against {negative} drawn")
     assert sad.trained_on({}, data).startswith("every interaction against the hardest of 3 items drawn")

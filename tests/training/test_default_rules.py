@@ -94,8 +94,8 @@ def test_a_loss_is_taken_as_given(personal, shared):
 
 
 def test_comparisons_beside_interactions_are_learnt_with_them(personal):
-    said = Comparisons.from_indices([0, 1], [0, 1], [1, 2], users=personal.users[:2], items=personal.items[:3])
-    model = SAD(4, iterations=1).fit(personal, show_progress=False, comparisons=said)
+    comparisons = Comparisons.from_indices([0, 1], [0, 1], [1, 2], users=personal.users[:2], items=personal.items[:3])
+    model = SAD(4, iterations=1).fit(personal, show_progress=False, comparisons=comparisons)
     assert model.settings.loss == "softmax" and model.state.history[0]["updates"] > personal.matrix.nnz
 
 

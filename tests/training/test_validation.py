@@ -24,19 +24,19 @@ def touched():
 
 
 def test_losers_were_neither_trained_on_nor_held_out(touched):
-    known, held = touched
+    touched_rows, held = touched
     held[3] = True  # nothing is left for this user
-    pairs = HeldOut(rows(known), rows(held), 25, seed=1).all()
+    pairs = HeldOut(rows(touched_rows), rows(held), 25, seed=1).all()
     assert held[pairs.user, pairs.winner].all()
-    assert not (known | held)[pairs.user, pairs.loser].any()
+    assert not (touched_rows | held)[pairs.user, pairs.loser].any()
     counts = np.where(np.arange(40) == 3, 0, NEGATIVES * held.sum(axis=1))
     assert np.bincount(pairs.user, minlength=40).tolist() == counts.tolist()
 
 
 def test_the_figures_do_not_depend_on_how_much_is_drawn_at_once(touched, monkeypatch):
-    known, held = touched
+    touched_rows, held = touched
     factors = initial_factors(40, 25, 3, 1.0, True, True, 0)
-    whole = HeldOut(rows(known), rows(held), 25, seed=1)
+    whole = HeldOut(rows(touched_rows), rows(held), 25, seed=1)
     figures, together = validation_figures(factors, whole), whole.all()
     assert validation_figures(factors, together) == figures
     monkeypatch.setattr(validation, "_AT_ONCE", 7)

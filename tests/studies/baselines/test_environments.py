@@ -76,8 +76,8 @@ def test_an_environment_is_built_once_anew_when_its_list_changes_and_removed(tin
     python = install("svd", steps.append)
     assert python == installed(environment_of("svd")) == installed(environment_of("mf"))
     assert steps == ["creating the environment", "installing the packages", "checking that it works"]
-    asked = subprocess.run([python, "-I", "-c", "import tiny; print(tiny.answer)"], capture_output=True, check=True)
-    assert asked.stdout.strip() == b"42"
+    run = subprocess.run([python, "-I", "-c", "import tiny; print(tiny.answer)"], capture_output=True, check=True)
+    assert run.stdout.strip() == b"42"
 
     with monkeypatch.context() as patch:
         patch.setattr(environments, "_build", lambda *_: pytest.fail("built again"))
@@ -154,10 +154,10 @@ def test_the_list_shows_every_baseline(tmp_path, monkeypatch):
 
 
 def test_the_command_installs_a_group_once(monkeypatch):
-    asked = []
-    monkeypatch.setattr(command, "install", lambda name, report: asked.append(name))
+    commands = []
+    monkeypatch.setattr(command, "install", lambda name, report: commands.append(name))
     shown = CliRunner().invoke(baselines, ["install", "svd", "mf", "ease", "fm"])
-    assert asked == ["light", "rankfm"]
+    assert commands == ["light", "rankfm"]
     assert "light: svd, mf, pmf, implicit-bpr, als can run" in shown.output
 
 

@@ -21,8 +21,8 @@ from sadrec.training.variational.solver import OWN, SWEEPS, Variational
 from sadrec.training.variational.updates import update_items, update_users
 
 
-def solver(pairs, users, items, *rest, **more):
-    return Variational(count(pairs, items), users, items, *rest, **more)
+def solver(pairs, users, items, *rest, **options):
+    return Variational(count(pairs, items), users, items, *rest, **options)
 
 
 def random_beliefs(rng, users, items, k):
@@ -207,8 +207,8 @@ def test_a_user_gets_what_their_comparisons_tell():
         own = before[1][u] - np.outer(before[0][u], before[0][u])
         mean, covariance, _ = told(moments, directions, rows.sites[t], own, prior[:2], 0.5)
         assert learner.beliefs.user[u] == pytest.approx(mean, rel=1e-5, abs=1e-6)
-        found = learner.beliefs.user_moment[u] - np.outer(learner.beliefs.user[u], learner.beliefs.user[u])
-        assert found == pytest.approx(covariance, rel=1e-5, abs=1e-6)
+        actual = learner.beliefs.user_moment[u] - np.outer(learner.beliefs.user[u], learner.beliefs.user[u])
+        assert actual == pytest.approx(covariance, rel=1e-5, abs=1e-6)
 
 
 def test_priors_are_learnt_from_the_data():
@@ -275,8 +275,8 @@ def test_what_users_think_of_items_beside_the_factors_is_learnt():
 
 
 def test_a_comparison_of_two_unknown_items_says_less_than_one_with_a_known_item():
-    known = [np.zeros(400, np.int32), np.zeros(400, np.int32), np.repeat([1, 2], 200).astype(np.int32)]
-    winner, loser = np.append(known[1], [3, 5]), np.append(known[2], [0, 4])  # 3 beats 0, whom all know; 5 beats 4
+    triples = [np.zeros(400, np.int32), np.zeros(400, np.int32), np.repeat([1, 2], 200).astype(np.int32)]
+    winner, loser = np.append(triples[1], [3, 5]), np.append(triples[2], [0, 4])  # 3 beats 0, whom all know; 5 beats 4
     pairs = Pairs(np.zeros(402, np.int32), winner.astype(np.int32), loser.astype(np.int32))
     learner = solver(pairs, 1, 6, 1, 0)
     for _ in range(20):
