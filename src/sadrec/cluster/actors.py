@@ -28,7 +28,7 @@ class Lost(Exception):
 
 
 def repeated(attempt: Callable[[], T], after_loss: Callable[[], object], where: Callable[[], str]) -> T:
-    """Return the answer of an attempt, which is repeated after a loss, unless there were many."""
+    """Return what ``attempt`` returns; after a loss call it again, unless there were many losses."""
     for losses in range(1, MOST_LOSSES + 2):
         try:
             return attempt()
@@ -43,7 +43,7 @@ def repeated(attempt: Callable[[], T], after_loss: Callable[[], object], where: 
 
 
 def ray() -> Any:
-    """Return Ray, or say how to get it."""
+    """Import Ray; where it is missing, raise an error that says what to install."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # what is lost is said once, in our words
@@ -54,7 +54,7 @@ def ray() -> Any:
 
 
 class Actor:
-    """The actor of Ray: the data of a worker and, during a fit, its trainer.
+    """A worker as Ray runs it: its data and, during a fit, its trainer.
 
     Arrays from Ray's store cannot be written to, and are shared by the actors of a node.
     """
@@ -72,7 +72,7 @@ class Actor:
         return attrgetter(name)(self)(*arguments)
 
     def call_for_parts(self, name: str, *arguments: Any) -> Any:
-        """Call a method that answers with a tuple, of which Ray takes the parts; a single one by itself."""
+        """Call a method that returns a tuple, of which Ray makes an object for each part; return one part alone."""
         answer = self.call(name, *arguments)
         return answer if len(answer) > 1 else answer[0]
 

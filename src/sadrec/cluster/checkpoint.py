@@ -58,7 +58,7 @@ class ParameterRows(NamedTuple):
 
 @dataclass(frozen=True)
 class Saved:
-    """The files of each part's rows, after an epoch."""
+    """One checkpoint: an epoch, and the files with the rows of each worker."""
 
     folder: str
     epoch: int
@@ -68,7 +68,7 @@ class Saved:
 
 
 class ClusterCheckpoints:
-    """A folder with the checkpoints of one fit: the last two. One of another ``identity`` is refused."""
+    """The folder of the last two checkpoints of a fit; those of a fit with another ``identity`` are refused."""
 
     def __init__(self, folder: str, identity: Mapping[str, Any], seconds: float = 0.0):
         self.place = folder
@@ -106,9 +106,9 @@ class ClusterCheckpoints:
         self._last = time.monotonic()
 
     def newest(self, unpack: Callable[[dict[str, Any], Arrays], T]) -> T | None:
-        """Return what ``unpack`` makes of the newest checkpoint that it takes; None where there is none.
+        """Return ``unpack`` of the newest checkpoint that can be read, or None.
 
-        A damaged one is said and left out; one of another fit raises a CheckpointError.
+        A damaged checkpoint is logged and left out; one of another fit raises a CheckpointError.
         """
         for name in reversed(self._manifests()):
             content = self._read(name)
@@ -198,7 +198,7 @@ def file_system(folder: str) -> tuple[Any, str]:
 
 @contextmanager
 def _written(system: Any, path: str, name: str) -> Iterator[Path]:
-    """Yield the path to write a file at, which goes to the folder under its name when it is whole."""
+    """Yield a path to write to; once the file there is whole, it moves to its name in the folder."""
     if _on_a_disk(system):
         yield Path(path) / name
         return
@@ -217,7 +217,7 @@ def write_rows(folder: str, name: str, rows: ParameterRows) -> str:
 
 
 def read_rows(saved: Saved, bounds: Sequence[int], settings: Settings) -> ParameterRows:
-    """Return the rows of some users and items (the first, the last) from a checkpoint of however many workers.
+    """Return the rows of ranges of users and of items from a checkpoint that any number of workers wrote.
 
     Damage, and what does not fit the settings, raises a CheckpointError.
     """

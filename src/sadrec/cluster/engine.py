@@ -1,4 +1,4 @@
-"""The engine ``Ray``: a whole fit on a cluster, through losses of workers and nodes, with the bits of one machine."""
+"""The engine ``Ray``: fits on a cluster that survive lost workers and nodes, with the bits of one machine."""
 
 import logging
 import math

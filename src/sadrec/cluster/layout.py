@@ -2,8 +2,8 @@
 
 Users are dealt into shards and items into blocks exactly as on one machine (:mod:`sadrec.training.sgd.negatives`,
 :mod:`sadrec.training.sgd.given`). Each worker has neighbouring shards, and of these users all rows. In a sub-epoch, a
-block is where the shard is that meets it. A layout is a function of the settings, the epoch and the number of workers,
-so every worker computes it, and rows travel without their numbers.
+block lies with the worker whose shard it meets. A layout is a function of the settings, the epoch and the number of
+workers, so every worker computes it, and rows travel without their numbers.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Partition files among workers; the program gets counts, some ids to cut by, and references."""
+"""Partition files among workers; the calling process holds counts and references, and no rows."""
 
 from typing import NamedTuple
 
@@ -62,7 +62,7 @@ def _starts(counts: list[int]) -> Bounds:
 
 
 def _cuts(samples: list[IdArray], rows_read: list[int]) -> IdArray:
-    """Return the ids, one less than there are workers, between which there are about as many rows."""
+    """Return the ids that cut the rows into about equal parts, one part for each worker."""
     ids, weights = np.concatenate(samples), np.repeat(rows_read, [len(part) for part in samples])
     order = np.argsort(ids, kind="stable")
     until = np.cumsum(weights[order]) / weights.sum()

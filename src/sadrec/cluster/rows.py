@@ -28,7 +28,7 @@ def take_rows(indptr: Any, values: Any, users: Any, start: Any, out: Any) -> Non
 
 @kernel
 def put_rows(start: Any, users: Any, values: Any, put: Any) -> None:
-    """Write rows that stand one after another to where those of these users start."""
+    """Write consecutive rows to the places where the rows of these users start."""
     entry = 0
     for t in range(users.shape[0]):
         for place in range(start[users[t]], start[users[t] + 1]):

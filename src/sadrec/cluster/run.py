@@ -1,4 +1,4 @@
-"""A fit on a cluster as a step of the training loop; what a loss costs is trained again, with the same bits."""
+"""A fit on a cluster as a step of the training loop; epochs that a loss costs are trained again, with the same bits."""
 
 import logging
 import math
@@ -22,7 +22,11 @@ T = TypeVar("T")
 
 
 class Epochs:
-    """Epochs on workers. Lost ones are replaced: by the rows of the last epoch, a checkpoint, or from the beginning."""
+    """The epochs of a fit on workers.
+
+    A lost worker is replaced. Training then goes on from the rows of the last epoch, from a checkpoint, or from the
+    beginning.
+    """
 
     keeps: Literal["best", "last", "draws"] = "last"
     judged = False
@@ -88,7 +92,7 @@ class Epochs:
         self._on_workers(lambda scheduler: None)
 
     def learnt(self, finished: bool = False) -> Any:
-        """Return what is kept of the rows of all workers."""
+        """Return the state that ``keep`` makes of the rows of all workers."""
 
         def bring(scheduler: Scheduler) -> Any:
             scheduler.rest()
@@ -105,11 +109,11 @@ class Epochs:
     # -- the workers --------------------------------------------------------------------------------------------------
 
     def _on_workers(self, work: Callable[[Scheduler], T]) -> T:
-        """Do some work with workers that hold the rows after the epochs done; again after a loss, unless many were."""
+        """Call ``work`` with a scheduler at the last epoch done; after a loss call it again, a few times at most."""
         return repeated(lambda: work(self._brought()), self.close, lambda: f"in epoch {self.done + 1}")
 
     def _brought(self) -> Scheduler:
-        """Return the scheduler of workers that hold the rows after the epochs done; train again what was lost."""
+        """Return the scheduler, with its workers at the last epoch done; epochs that were lost are trained again."""
         if self._scheduler is None:
             given = (FIRST_SECONDS, self._workers) if not self._starts else (self._engine.spare_seconds, 1)
             self._starts += 1
@@ -126,7 +130,7 @@ class Epochs:
         return self._scheduler
 
     def _restored(self, scheduler: Scheduler) -> int:
-        """Give workers the last rows that still exist; return the number of epochs that these have seen."""
+        """Give the workers the newest rows that still exist; return after which epoch they are."""
         if self._boundary is not None:
             boundary, self._boundary = self._boundary, None  # where it is not whole any more, the next attempt has none
             scheduler.restore(boundary)

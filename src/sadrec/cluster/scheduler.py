@@ -1,7 +1,7 @@
 """The scheduler, which runs the epochs on workers, by the schedule of one machine.
 
-It holds no rows: it tells workers which cells to train and hands them references to what others send. Workers do not
-wait for each other but for the blocks that they need.
+It holds no rows: it says to workers which cells to train and hands them references to what others send. A worker waits
+for the blocks that it needs, not for other workers.
 """
 
 import time
@@ -41,7 +41,7 @@ class Workers:
         return [self.call(worker, method, *arguments) for worker in range(self.count)]
 
     def sent(self, method: str, *arguments: Any) -> list[list[Any]]:
-        """Call a method of all workers that answers with a piece for each; return the pieces for each worker."""
+        """Call a method of all workers that returns a piece for every worker; return the pieces by their receiver."""
         answers = [self.call(worker, method, *arguments, returns=self.count) for worker in range(self.count)]
         return [list(pieces) for pieces in zip(*answers, strict=True)]
 
@@ -113,7 +113,7 @@ class Scheduler:
     def rest(self) -> None:
         """Move all rows into the rest layout, and wait for them.
 
-        A worker that did not get what was sent to it would go on with the rows of before, as if they were in order.
+        Without waiting, a worker that missed a piece would go on with its old rows as if they were in order.
         """
         if self._key != REST:
             self.workers.get(self._relocate(REST, np.arange(self.workers.count), 0)[0])

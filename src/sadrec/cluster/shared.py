@@ -1,4 +1,4 @@
-"""Data in files that workers read and share, as the program that calls ``fit`` sees it."""
+"""Interactions in files that workers read: what the process that calls ``fit`` holds of them."""
 
 import logging
 from collections.abc import Callable, Iterator, Mapping

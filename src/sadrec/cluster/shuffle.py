@@ -220,7 +220,7 @@ class Shuffle:
         return choices(indptr, indices, weights, int(self.bounds[1][-1]))
 
     def balance_scale(self, power: float, *chosen: NDArray[np.int32]) -> float:
-        """Return what makes the mean weight of an interaction 1; ``chosen`` is what all workers have counted."""
+        """Return the factor that makes the mean weight of interactions 1; ``chosen`` are the counts of all workers."""
         return balance_scale(np.concatenate(chosen).astype(np.int64), power)
 
     def positions(self, users: IdArray, items: IdArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -257,7 +257,7 @@ class Shuffle:
 def together(
     worker: NDArray[np.int64], pieces: tuple[Piece, ...]
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], Floats | None]:
-    """Return as CSR what users did, in order, from a piece of each worker; ``worker`` is that which has each user."""
+    """Join a piece of every worker into a CSR matrix of users in order; ``worker`` is the worker of each user."""
     indptr = np.zeros(len(worker) + 1, np.int64)
     for other, piece in enumerate(pieces):
         indptr[1:][worker == other] = piece.lengths

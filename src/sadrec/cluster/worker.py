@@ -157,7 +157,7 @@ class Worker:
         return self._layouts[key]
 
     def scatter(self, to: Key, owners: Owners) -> Any:
-        """Return, for each worker, the rows that it has in another layout; ``owners`` are those of its blocks there."""
+        """Return, for each worker, the rows here that it has in another layout; ``owners`` are those of its blocks."""
         began, goal = time.perf_counter(), self._layout(to)
         here = self._layout(self._key)
         users = here.users_of(self.number)
@@ -175,7 +175,7 @@ class Worker:
         return tuple(pieces)
 
     def gather(self, start: Key, start_owners: Owners, to: Key, owners: Owners, *pieces: ParameterRows) -> int:
-        """Receive this worker's rows of a layout, a piece from every worker; return the bytes."""
+        """Receive this worker's rows of a layout, a piece from every worker; return the number of bytes."""
         began, here, goal = time.perf_counter(), self._layout(start), self._layout(to)
         users = goal.users_of(self.number)
         sender = here.worker_of_users(users)
@@ -382,7 +382,7 @@ class Worker:
 
     @contextmanager
     def _pool(self) -> Iterator[Spread]:
-        """Yield what maps a function over its arguments on the threads there are."""
+        """Yield a ``map`` that runs on the threads of this worker."""
         if self._threads == 1:
             yield map
             return
@@ -390,7 +390,7 @@ class Worker:
             yield pool.map
 
     def _busy(self, began: float) -> None:
-        """Count the time since then as work, not as waiting."""
+        """Count the time since ``began`` as work, not as waiting."""
         self._idle_since += time.perf_counter() - began
 
 
