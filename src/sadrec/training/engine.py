@@ -70,7 +70,7 @@ class SharedFeedback(Described, Protocol):
         ...
 
     def step(self, settings: Settings, folder: str | Path | None, keep: Keep) -> Step:
-        """Return the step that trains on the workers, through losses of them; checkpoints are in a folder, if any."""
+        """Return the step that trains on the workers and survives their loss; ``folder`` is that of checkpoints."""
         ...
 
     def end(self) -> None:

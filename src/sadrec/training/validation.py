@@ -23,8 +23,8 @@ _AT_ONCE = 2**16  # held-out interactions whose triples are drawn at once
 class HeldOut:
     """Held-out interactions as triples against items that are not among what the user is known to have touched.
 
-    What users touched in training and what is held out are given as ``(indptr, indices)`` with sorted rows. Going
-    through it yields the triples in parts, drawn again each time, and the same each time for the same seed.
+    What users touched in training and what is held out are given as ``(indptr, indices)`` with sorted rows. Iterating
+    yields the triples in parts. They are drawn anew each time; the same seed gives the same triples.
     """
 
     def __init__(self, seen: RowStarts, held_out: RowStarts, items: int, seed: int):

@@ -162,7 +162,7 @@ def arrange(
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a view that cannot be written to: what can is another type, for which kernels were compiled again."""
+    """Return a view that cannot be written to; for arrays that can, kernels would be compiled once more."""
     view = array.view()
     view.flags.writeable = False
     return view

@@ -105,8 +105,8 @@ def deal(
 ) -> Deal:
     """Deal users and items at random, and group the positives.
 
-    ``place`` is an array to write the places to (that of
-    the last epoch); ``spread`` maps a function over its arguments, perhaps on several threads.
+    ``place`` is an array to write the places to: that of the last epoch. ``spread`` maps a function over its arguments,
+    perhaps on several threads.
     """
     cells = partition(len(positives[0]) - 1, items, blocks, seed, epoch)
     return group(positives, cells, candidates, seed, epoch, place=place, spread=spread)
@@ -125,7 +125,7 @@ def group(
 ) -> Deal:
     """Group positives by the blocks of a partition.
 
-    ``longest_row`` is that of the longest row there is anywhere, where these are not all rows; see :func:`deal`.
+    ``longest_row`` is the length of the longest row of all, where these are only some; see :func:`deal`.
     """
     data = Positives(*positives)
     start, weights = data.indptr, data.weights

@@ -1,9 +1,9 @@
 """Sources of given pairs, which draw new triples every epoch.
 
 A source is anything with a ``count``, about how many triples an epoch has, and ``pairs(seed, epoch, part, parts)``.
-What that returns may depend on nothing else, so that an epoch can be repeated bit by bit. A new kind of feedback is a
-new source. Sources that draw go through the rows of the interactions as they are, without copies. A part has every
-so-many-th user (or comparison); their triples are the same in however many parts they are drawn.
+The triples depend on these four numbers alone, so that an epoch can be repeated bit by bit. A new kind of feedback is a
+new source. Sources that draw go through the rows of the interactions as they are, without copies. Of n parts, part p
+has users p, p + n, p + 2 n, ... (or comparisons); what is drawn for a user does not depend on n.
 """
 
 from math import ceil
@@ -96,7 +96,7 @@ class Ordered:
 def sort_rows(indptr: Any, bits: Any, counts: Any, start: Any, place: Any, longest: int) -> None:
     """Write, row after row, the places in the row of the entries that count, by rating; and where each row starts.
 
-    ``bits`` are those of the ratings, which sort as whole numbers do; those of a number below 0 but for the sign.
+    ``bits`` are the ratings' bits as whole numbers, which sort as the ratings do; below 0, the other way round.
     """
     keys, spare = np.empty(longest, np.int64), np.empty(longest, np.int64)
     for u in range(indptr.shape[0] - 1):

@@ -14,8 +14,8 @@ of the shares with :math:`r` and with :math:`q`.
 Where T is at 1, :math:`q = -\xi` and :math:`r = \eta_j`, and :math:`\xi \cdot \eta_i` is added: all positives of a user
 have one row of the products, as their shares of the negatives differ by a factor alone.
 
-l2 and l1 are paid as in the pairwise step: once per positive by the user and the item, and once in all by the
-negatives, each its part of it. With a length, the vectors xi of users and eta of items are put back to it after every
+Penalties are those of the pairwise step. For every positive the user and the item pay them once, and the negatives
+together once, each its share. With a length, the vectors xi of users and eta of items are put back to it after every
 step, so that their cosine decides; l2 then holds back the bias alone.
 """
 
@@ -167,7 +167,7 @@ def write_queries(triples: Triples, first: int, last: int, factors: Factors, l1:
 
 @inlined
 def exp_of(x: Any) -> Any:
-    """Return exp(x) for x <= 0, to seven digits, and 0 below -80; many at a time in a loop, which ``exp`` is not."""
+    """Return exp(x) for x <= 0, to seven digits, and 0 below -80; unlike ``exp``, loops compute many at a time."""
     least = -_LIMIT if x < -_LIMIT else x  # not a number stays what it is
     doublings = np.floor(np.float32(1.44269504) * least + np.float32(0.5))
     rest = least - np.float32(0.69314718) * doublings  # between -log(2) / 2 and log(2) / 2
@@ -199,7 +199,7 @@ def write_odds(margins: Any) -> Any:
 
 @kernel
 def scale_of_shares(own: Any, least: Any, total: Any, scale: Any) -> Any:
-    """Return by what the odds are multiplied to be ``scale`` times the shares of a positive, and its likelihood."""
+    """Return the factor that turns odds into ``scale`` times the shares of a positive, and its likelihood."""
     smallest = own + least
     won, lost = exp_of(min(smallest, _ZERO)), exp_of(min(-smallest, _ZERO))
     return scale * lost / (won + lost * total), max(won / (won + lost * total), _LEAST)

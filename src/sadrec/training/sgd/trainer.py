@@ -281,7 +281,7 @@ def run_cells(
 
 
 def first_phase(settings: Settings) -> int:
-    """Return the number of epochs of the first phase: adaptive training has two phases, the second no longer."""
+    """Return the number of epochs of the first phase; adaptive training has a second one, at most as long."""
     epochs = settings.iterations
     return epochs - epochs // 2 if settings.adaptive and settings.learn_rivals else epochs
 

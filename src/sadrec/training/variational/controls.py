@@ -9,7 +9,7 @@ from scipy.sparse.linalg import cg
 
 from sadrec._core.types import Doubles
 
-_TIGHT = 1e-6  # relative error of what scores make of a feature
+_TIGHT = 1e-6  # relative error of the response of scores to a feature
 
 
 class Coefficients:

@@ -26,12 +26,12 @@ from sadrec.training.variational.own_scores import Part
 from sadrec.training.variational.solver import Variational
 
 EVIDENCE = 10.0
-"""Nats of left-out log likelihood that decide; fewer may be an error of the approximation."""
+"""The least gain in left-out log likelihood that decides, in nats; less may be an error of the approximation."""
 ERRORS = 3.0
-"""Standard errors of their sum over pairs of items that they are at least; fewer may be chance.
+"""The least gain in standard errors of its sum over pairs of items; less may be chance.
 
-Without either, one user has scores, which are easier to read; and several users have factors, which visitors and lists
-are made of.
+Where less is gained, one user has scores, which are easier to read, and several users have factors, which visitors and
+lists are made of.
 """
 
 

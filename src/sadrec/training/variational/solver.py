@@ -1,15 +1,16 @@
 """The variational solver: beliefs about every parameter of a model of comparisons, and priors learnt from the data.
 
-People shrink towards a population whose mean and spread are learnt, factor by factor; scores shrink towards what items
-have that met as many others (in sports, those who play more are better), and rival factors towards 1, by scales that
-are learnt, too. A factor that the data does not support shrinks to nothing and is dropped; one that is the same for
-everybody, with rival factors of 1, becomes a part of the item bias.
+Users shrink towards a population whose mean and spread are learnt, factor by factor. Scores shrink towards a line in
+the logarithm of how many others an item met (in sports, those who play more are better), and rival factors towards 1;
+these scales are learnt, too. A factor that the data does not support shrinks to nothing and is dropped; one that is the
+same for everybody, with rival factors of 1, becomes a part of the item bias.
 
-What is left of two items that met often is a margin of their own (:class:`Pairings`): the games of one series are no
-independent evidence about anything else. (BPR, which explains everything by scores, has none.) What is left of a user
-and an item is a score of its own (:class:`~sadrec.training.variational.own_scores.OwnScores`).
+What the factors leave unexplained of two items is a margin of their own (:class:`Pairings`): the games of one series
+are no independent evidence about anything else. (BPR, which explains everything by scores, has none.) What they leave
+unexplained of a user and an item is a score of its own
+(:class:`~sadrec.training.variational.own_scores.OwnScores`).
 
-Comparisons may be many, so that what can be computed again for a part of them is not kept for all.
+There may be many comparisons: what can be computed again for a part of them is not kept for all.
 
 One sweep fits a parabola to every comparison (``bound.py``), then solves for every user and every item
 (``updates.py``), and sets the priors to what is believed; what the data does not support goes (``priors.py``). There is
@@ -59,8 +60,8 @@ BOUNDED = 15  # sweeps whose parabolas are bounds; priors are learnt, and factor
 PAIRED = 30  # sweeps before pairings have margins of their own
 OWN = 65  # sweeps before users have scores of their own: the factors, which stay from then on, explain what they can
 QUIET = 1e-4  # root mean square of what a sweep moves margins by, below which nothing happens until the next stage
-MUTUAL = 0.5  # share of the others' variance that is noise: they depend on each other, so all of it is too much,
-# except in the sweeps before PAIRED, which look for what there is
+MUTUAL = 0.5  # share of the others' variance that counts as noise: they depend on each other, so all of it is too much;
+# the sweeps before PAIRED, which find the factors, take all of it
 PARABOLA_STEP = 0.5  # how far a parabola moves towards the one that fits, once it is no bound
 _SPREAD = 0.5  # of the first means
 _TREND = 0.25  # standard deviation of the scores' rise with the logarithm of how many others an item met
@@ -319,9 +320,9 @@ class Variational:
             self.own = OwnScores(self.rows, len(self.beliefs.item))
 
     def widened(self) -> Beliefs:
-        """Return the beliefs with the covariances of items that all of what pairings have of their own makes.
+        """Return the beliefs with covariances of items in which the variance of pairings counts in full.
 
-        While the factors move, a part of it counts (``MUTUAL``): they would shrink too far.
+        In the sweeps a share of it counts (``MUTUAL``), or factors would shrink too far.
         """
         rows, beliefs = self.rows, self.beliefs
         if not len(rows.sites) or not self.pairings.scale:  # the factors stay, or pairings have nothing of their own
