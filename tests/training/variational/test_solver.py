@@ -12,7 +12,7 @@ from sadrec.models import CheckpointError, checkpoints_in
 from sadrec.training.checkpoint import LocalCheckpoints
 from sadrec.training.loop import run as run_step
 from sadrec.training.sgd.given import Pairs
-from sadrec.training.variational import own_scores
+from sadrec.training.variational import beyond_factors
 from sadrec.training.variational.bound import parabola
 from sadrec.training.variational.counts import Counts, count
 from sadrec.training.variational.learners import Sweeps
@@ -392,7 +392,7 @@ def test_comparisons_in_parts_say_the_same(monkeypatch):
         weighted = Pairs(*pairs.arrays[:3], np.linspace(0.5, 2, len(pairs)).astype(np.float32))
         states = []
         for size in (10**6, 700):
-            monkeypatch.setattr(own_scores, "_PART", size)
+            monkeypatch.setattr(beyond_factors, "_PART", size)
             learner = solver(weighted, users, 40, 3, 0, sweeps=12)
             likelihood = [learner.make_sweep() for _ in range(12)]
             states.append({**learner.state()[1], "likelihood": np.array(likelihood), "own": learner.own_variance})
@@ -413,7 +413,7 @@ def test_the_last_result_is_that_of_the_sweeps():
 
 
 def test_memory_for_each_different_comparison_is_bounded(monkeypatch):
-    monkeypatch.setattr(own_scores, "_PART", 2048)
+    monkeypatch.setattr(beyond_factors, "_PART", 2048)
     rng = np.random.default_rng(0)
     count, users, items = 60_000, 600, 2000
     sides = rng.integers(users, size=count), rng.integers(items, size=count), rng.integers(1, items, size=count)

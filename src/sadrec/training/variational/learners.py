@@ -21,8 +21,8 @@ from sadrec._core.record import Arrays
 from sadrec._core.types import Doubles
 from sadrec.training.loop import DivergedError, Figures
 from sadrec.training.sgd.given import Pairs
+from sadrec.training.variational.beyond_factors import Part
 from sadrec.training.variational.counts import Counts, count
-from sadrec.training.variational.own_scores import Part
 from sadrec.training.variational.solver import Variational
 
 EVIDENCE = 10.0

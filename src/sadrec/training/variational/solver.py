@@ -8,7 +8,7 @@ same for everybody, with rival factors of 1, becomes a part of the item bias.
 What the factors leave unexplained of two items is a margin of their own (:class:`Pairings`): the games of one series
 are no independent evidence about anything else. (BPR, which explains everything by scores, has none.) What they leave
 unexplained of a user and an item is a score of its own
-(:class:`~sadrec.training.variational.own_scores.OwnScores`).
+(:class:`~sadrec.training.variational.beyond_factors.OwnScores`).
 
 There may be many comparisons: what can be computed again for a part of them is not kept for all.
 
@@ -39,11 +39,10 @@ from sadrec.training.variational.arrays import (
     pack_items,
     pack_users,
 )
+from sadrec.training.variational.beyond_factors import OwnScores, Pairings, Part, parts_of_users, slices
 from sadrec.training.variational.bound import fit_parabolas, log_likelihood_of
 from sadrec.training.variational.controls import Coefficients
 from sadrec.training.variational.counts import Counts, list_by_item, log_meetings, starts
-from sadrec.training.variational.own_scores import OwnScores, Part, parts_of_users, slices
-from sadrec.training.variational.pairings import Pairings
 from sadrec.training.variational.priors import (
     CentredPrior,
     Prior,
