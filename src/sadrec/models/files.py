@@ -137,8 +137,8 @@ def _settled_header(header: Mapping[str, Any]) -> tuple[Settings | None, list[An
 def load_model(path: str | Path, mmap: bool, verify: bool) -> tuple[State, str, dict[str, Any]]:
     """Return the state of a model, the name of its class and its settings as given, or raise a ModelFileError.
 
-    Shapes, types and what code would follow (offsets, positions) are checked in any case, what was seen in training
-    when it is first needed; numbers are checked only where they are verified or copied to memory.
+    Shapes, types, offsets and positions are checked in any case; the items seen in training, when they are first
+    needed. Numbers are checked only where they are verified or copied to memory.
     """
     with refusing(path, "a sadrec model"):
         tensors, header = read_arrays(Path(path), "a sadrec model", verify)

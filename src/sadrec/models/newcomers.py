@@ -216,7 +216,7 @@ def _within(predicted: Doubles, what: str) -> Doubles:
 
 
 def _joined(first: Any, second: Any) -> Floats:
-    """Return rows one after the other, in the type of the first, which nobody can change."""
+    """Return the rows of both in one read-only array of the type of the first."""
     rows: Floats = np.concatenate((first, np.asarray(second, first.dtype)))
     rows.flags.writeable = False
     return rows

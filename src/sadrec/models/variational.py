@@ -33,8 +33,8 @@ _AT_ONCE = 4096  # rows whose covariances are made at once
 class ModelSweeps(Sweeps):
     """Sweeps from comparisons to the state of a model, which training does not know.
 
-    What is learnt is made when it is needed: by :meth:`learnt`, and after every sweep where there is held-out data.
-    ``history`` is that of the run; its last entry gets the left-out losses with what is learnt.
+    The state is made when it is needed: by :meth:`learnt`, and after every sweep where there is held-out data.
+    ``history`` is that of the run; when the state is made, its last entry gets the left-out losses.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Checkpoints of a training run: what they hold is said by :meth:`sadrec.training.loop.Step.record`."""
+"""Checkpoints of a training run; :meth:`sadrec.training.loop.Step.record` gives their content."""
 
 import logging
 import time

@@ -227,7 +227,7 @@ def run(
         except BaseException:
             # Ctrl-C in the middle of an epoch, or divergence: back to the last whole one, and nothing is lost.
             with SafeInterrupt():
-                if step.ready:  # else someone insisted while threads are still at work: what was saved must do
+                if step.ready:  # else Ctrl-C came twice while threads were at work: the last checkpoint has to do
                     step.restore(reached.snapshot)
                     history[:] = reached.history
                     if step.keeps == "draws" or step.done == len(history):
@@ -240,7 +240,7 @@ def run(
 
 
 def _after(step: Step, before: Reached, figures: Figures) -> Reached:
-    """Return what is reached after an epoch."""
+    """Return the progress after an epoch."""
     best, best_epoch = before.best, before.best_epoch
     better = False
     if step.judged:
@@ -301,7 +301,7 @@ def progress(total: int, done: int, title: str, show: bool, unit: str = "epoch")
 
 
 def lasting(figures: Figures) -> Figures:
-    """Return the figures without how long the epoch took: what is the same whenever and wherever it is trained."""
+    """Return the figures that are the same on any machine: those that are not timings."""
     return {name: value for name, value in figures.items() if name not in _PASSING}
 
 

@@ -63,7 +63,7 @@ def draw_unknown(
     winner: Any,
     loser: Any,
 ) -> int:
-    """Write ``negatives`` triples for each held-out interaction of some users and return how many there are."""
+    """Write ``negatives`` triples for each held-out interaction of some users and return their number."""
     (known_start, known_items), (held_start, held) = seen, held_out
     touched, count = np.empty(longest, np.int32), 0
     for u in range(first, last):

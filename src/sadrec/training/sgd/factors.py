@@ -7,7 +7,7 @@ import numpy as np
 from sadrec._core.types import Floats
 
 CACHE_LINE = 64
-_CHUNK = 1 << 14  # rows drawn at a time that nobody wants
+_CHUNK = 1 << 14  # rows that are drawn at a time and not kept
 
 
 class Factors(NamedTuple):
@@ -34,7 +34,7 @@ class Factors(NamedTuple):
 
     @property
     def arrays(self) -> list[Floats]:
-        """The arrays there are."""
+        """The arrays, without a bias that is None."""
         return [self.users, self.items] + ([] if self.bias is None else [self.bias])
 
     def copy(self) -> "Factors":
@@ -79,7 +79,7 @@ def initial_rows(
     users: slice,
     items: slice,
 ) -> Factors:
-    """Return some rows of :func:`initial_factors`, without drawing the others.
+    """Return some rows of :func:`initial_factors`, without keeping the others.
 
     >>> whole, part = initial_factors(9, 4, 2, 0.1, True, False, 7), slice(3, 5)
     >>> np.array_equal(initial_rows((9, 4), 2, 0.1, True, False, 7, part, part).users, whole.users[part])

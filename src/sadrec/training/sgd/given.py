@@ -99,7 +99,7 @@ class Buffers:
 
 
 def drawn_pairs(draw: Callable[..., int], most: int, *arguments: Any, room: Buffers | None = None) -> Pairs:
-    """Return the triples that a kernel writes: called with ``arguments, user, winner, loser``, it returns how many."""
+    """Return the triples that a kernel of ``arguments, user, winner, loser`` writes; it returns their number."""
     user, winner, loser = (room or Buffers()).triples(most)
     count = draw(*arguments, user, winner, loser)
     return Pairs(user[:count], winner[:count], loser[:count])
@@ -122,13 +122,13 @@ _PER_CELL = 64  # least pairs per cell; with fewer, handing out cells takes long
 
 
 def rounds_of(pairs: int, shards: int) -> int:
-    """Return the number of rounds of an epoch: what is held at a time does not grow with the pairs."""
+    """Return the number of rounds of an epoch: the memory of one does not grow with the number of pairs."""
     most = max(ROUND, _PER_CELL * cells_of(shards))
     return 1 if pairs <= most else -(-2 * pairs // most)
 
 
 def cells_of(shards: int) -> int:
-    """Return how many cells there are in a round."""
+    """Return the number of cells in a round."""
     return (2 * shards - 1) * shards * shards
 
 

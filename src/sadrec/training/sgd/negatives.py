@@ -212,8 +212,8 @@ def room_for_triples(dealt: Deal) -> Triples:
 def draw(s: int, stop: int, block: int, dealt: Deal, state: Any, triples: Triples) -> Any:
     """Draw the triples of users of a shard in a block: from the s-th user on, until there are ``CHUNK``.
 
-    Returned are the next ``s``, how many triples there are, the state of the random numbers, and how many positives
-    were skipped.
+    Returned are the next ``s``, the number of triples, the state of the random numbers, and the number of positives
+    that were skipped.
     """
     shard_users, row_start, run_start, place = dealt.shard_users, dealt.row_start, dealt.run_start, dealt.place
     users, items, at, negatives, own = triples

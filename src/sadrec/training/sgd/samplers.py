@@ -118,7 +118,7 @@ def sort_rows(indptr: Any, bits: Any, counts: Any, start: Any, place: Any, longe
 def draw_ordered(
     rows: Any, per_item: float, seed: Any, epoch: int, part: int, parts: int, user: Any, winner: Any, loser: Any
 ) -> int:
-    """Write the drawn pairs and return how many there are; rows are sorted by rating."""
+    """Write the drawn pairs and return their number; rows are sorted by rating."""
     start, place, indptr, indices, ratings = rows
     count = 0
     whole = int(per_item)
@@ -198,7 +198,7 @@ def draw_over_disliked(
     winner: Any,
     loser: Any,
 ) -> int:
-    """Write the drawn pairs and return how many there are."""
+    """Write the drawn pairs and return their number."""
     indptr, indices, weights = rows
     liked, count = np.empty(longest, np.int32), 0
     for u in range(part, indptr.shape[0] - 1, parts):

@@ -237,7 +237,7 @@ class Trainer:
 
     @contextmanager
     def _workers(self) -> Iterator[Spread]:
-        """Yield what maps a function over its arguments on the threads there are."""
+        """Yield a ``map`` that calls a function on all threads."""
         if self._threads == 1:
             yield map
             return
@@ -271,7 +271,7 @@ def run_cells(
     threads: int,
 ) -> None:
     """Train the cells of a sub-epoch: each thread claims cell after cell until none is left."""
-    claimed = np.zeros(1, np.int64)  # how many cells some thread has taken on
+    claimed = np.zeros(1, np.int64)  # the number of cells that threads have begun
     same = (cells, claimed, data, factors, penalties, rate, written)
     try:
         list(spread(kernel, *(repeat(value, min(threads, len(cells))) for value in same)))

@@ -14,31 +14,26 @@ AT_ONCE = 256
 
 
 class Rows(NamedTuple):
-    """Counted comparisons: one row for each user and pair of items that the user compared, and its parabola.
+    """Counted comparisons: one row for each user and pair of items that the user compared, and its parabola."""
 
-    ``start`` says where the rows of each user begin. ``item`` is the item of lower position, ``wins`` is how often it
-    won, ``weight`` how often the two were compared. ``pairing`` is the position of the pair among all pairs.
-    ``curvature`` and ``slope`` are those of the parabola, ``mean`` and ``variance`` those of the margin by the factors,
-    ``sites`` are what users and items are updated with, side by side: the curvature, the slope less what is not of the
-    factors, and the variance of the whole margin; empty once users and items are no longer updated.
-    """
-
-    start: NDArray[np.int64]
+    start: NDArray[np.int64]  # (users + 1): where the rows of each user begin
     user: NDArray[np.int32]
-    item: NDArray[np.int32]
+    item: NDArray[np.int32]  # of lower position than its rival
     rival: NDArray[np.int32]
-    weight: Doubles
-    wins: Doubles
-    pairing: NDArray[np.int32]
-    curvature: Doubles
+    weight: Doubles  # how often the user compared the two
+    wins: Doubles  # how often the item won
+    pairing: NDArray[np.int32]  # the position of the pair of items among all pairs
+    curvature: Doubles  # of the parabola
     slope: Doubles
-    mean: Doubles
+    mean: Doubles  # of the margin by the factors
     variance: Doubles
+    # For the updates of users and items, and empty after the last: the curvature; the slope, less what is not of the
+    # factors; and the variance of the whole margin.
     sites: Doubles
 
 
 class Entries(NamedTuple):
-    """The same rows item by item, and for each by the other item; two entries for each row."""
+    """The rows of each item, sorted by the other item; every row has two entries, one for either item."""
 
     start: NDArray[np.int64]
     row: NDArray[np.int32]
@@ -47,10 +42,11 @@ class Entries(NamedTuple):
 
 
 class Packed(NamedTuple):
-    """Lower triangles of second moments, each in a row, which processors add up many numbers at a time.
+    """Lower triangles of second moments, each in a row, so that processors add up many numbers at a time.
 
     ``user_mean`` and ``item_mean`` are the moments of the means alone. The four rows of an item are those of eta and
-    eta, eta and tau, tau and eta, tau and tau. ``twice`` is 2 but for the diagonal: what a sum over all entries takes.
+    eta, eta and tau, tau and eta, tau and tau. In a sum over all entries of a matrix, an entry of the triangle counts
+    ``twice``: 1 on the diagonal, else 2.
     """
 
     twice: Doubles
@@ -69,7 +65,7 @@ class Packed(NamedTuple):
 
 @kernel
 def pack_users(first: int, last: int, beliefs: Beliefs, packed: Packed) -> None:
-    """Pack what is believed of users first, ..., last - 1."""
+    """Pack the moments of users first, ..., last - 1."""
     k = beliefs.user.shape[1]
     for u in range(first, last):
         mean, moment, p = beliefs.user[u], beliefs.user_moment[u], 0
@@ -82,7 +78,7 @@ def pack_users(first: int, last: int, beliefs: Beliefs, packed: Packed) -> None:
 
 @kernel
 def pack_items(items: Any, beliefs: Beliefs, packed: Packed) -> None:
-    """Pack what is believed of some items."""
+    """Pack the moments of some items."""
     k = beliefs.user.shape[1]
     for i in items:
         mean, moment, p = beliefs.item[i], beliefs.item_moment[i], 0

@@ -69,11 +69,11 @@ def factor_variance(squares: float, count: float) -> float:
 
 @kernel
 def variance_of(information: Any, linear: Any) -> float:
-    """Return the variance of numbers around 0 of which ``information`` and ``linear`` are known.
+    """Return the variance of numbers around 0, given the information of the data about each and its linear term.
 
     That is the fixed point of MacKay (1992): the sum of squares of the means over the number of them that the data
-    determines, under a prior that has nearly as much room for no such numbers (``_DEVIATES``): scores alone may explain
-    all. Iterating may jump between a large and a small variance, so it is found by bisection.
+    determines. Its prior hardly counts against 0 (``_DEVIATES``), as scores alone may explain all. Iterating may jump
+    between a large and a small variance, so it is found by bisection.
     """
     low, high = -18.0, 12.0  # logarithms
     for _ in range(_HALVINGS):

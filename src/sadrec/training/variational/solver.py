@@ -72,7 +72,7 @@ _HOLD = 1e6  # times all weights: what holds a parameter whatever the data says
 
 
 class Stages(NamedTuple):
-    """After how many sweeps what happens; see the constants of these names. Fewer sweeps have the stages earlier."""
+    """After which sweep each stage begins; see the constants of these names. With fewer sweeps they begin earlier."""
 
     bounded: int
     paired: int
@@ -97,8 +97,8 @@ class Variational:
 
     ``factors`` is the first number of factors, without the bias; ``seed`` is that of the first means,
     which differ between items so that they can part. Rival factors are learnt or held at 1 (BPR). The result does not
-    depend on the number of threads. ``sweeps`` is how many there will be. ``features`` are those of users and of
-    items, CSR, or None: what they predict takes the place of the priors' means.
+    depend on the number of threads. ``sweeps`` is the number of sweeps of the fit. ``features`` are those of users and
+    of items, CSR, or None: their predictions take the place of the priors' means.
     """
 
     def __init__(
@@ -166,7 +166,7 @@ class Variational:
         self._order = rng.permutation(np.flatnonzero(self._met))
         self.sweep, self.likelihood, self.quiet = 0, 0.0, False
         self._find_centres()
-        self._expect_of_unseen()
+        self._set_unseen_to_prior()
         self._find_margins()
 
     @property
@@ -248,7 +248,7 @@ class Variational:
                 if dropped.any():
                     self.beliefs, self.prior = without(dropped, self.beliefs, self.prior)
                     self._find_centres()
-            self._expect_of_unseen()
+            self._set_unseen_to_prior()
             self.quiet = self._find_margins() < QUIET and learns
             if learns:
                 self._update_trend()
@@ -264,7 +264,7 @@ class Variational:
         return self.likelihood
 
     def rise(self, rows: slice) -> Doubles:
-        """Return by how much more the items of rows met others than their rivals."""
+        """Return the differences in ``meetings`` between the items of rows and their rivals."""
         return np.asarray(self.meetings[self.rows.item[rows]] - self.meetings[self.rows.rival[rows]])
 
     def common_part(self, rows: slice) -> Doubles:
@@ -422,7 +422,7 @@ class Variational:
         self._each(move)
 
     def _pack(self) -> None:
-        """Pack what is believed of everybody."""
+        """Pack the moments of all users and items."""
         sizes = len(self.beliefs.user), len(self.beliefs.item), len(self.prior.user_mean)
         if self._packed.user.shape[0] != sizes[0] or len(self._packed.twice) != sizes[2] * (sizes[2] + 1) // 2:
             self._packed = Packed.empty(*sizes)
@@ -515,7 +515,7 @@ class Variational:
     def _centred_prior(self) -> CentredPrior:
         return CentredPrior(*self.prior, self._user_centre, self._item_centre)
 
-    def _expect_of_unseen(self) -> None:
+    def _set_unseen_to_prior(self) -> None:
         """Set the beliefs about users and items without comparisons to the prior."""
         prior, k = self.prior, len(self.prior.user_mean)
         item = np.repeat([0.0, 1.0], k)[None] if self._item_centre is None else self._item_centre[~self._met]

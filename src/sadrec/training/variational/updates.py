@@ -36,7 +36,7 @@ def update_users(
 ) -> None:
     """Update the beliefs about users first, ..., last - 1, given their comparisons.
 
-    ``mutual`` is how much of the variance of its other sides is noise in what a comparison tells of one.
+    ``mutual`` is the share of the items' variance that counts as noise in what a comparison tells of the user.
     """
     k, size = beliefs.user.shape[1], packed.twice.shape[0]
     precision, factor, covariance = np.empty((k, k)), np.empty((k, k)), np.empty((k, k))
@@ -95,9 +95,9 @@ def update_items(
 ) -> None:
     """Write the new beliefs about some items, given their comparisons and the present beliefs about all others.
 
-    ``share`` is how much of the comparisons' curvature counts; ``mutual``: see :func:`update_users`; ``scale`` is the
-    variance of the part of two items beyond the factors, as far as the rows' variance leaves it out. What is alike for
-    all rows of two items is computed once: entries of one other item stand together.
+    Into ``share`` goes the share of the comparisons' curvature that counts; ``mutual``: see :func:`update_users`;
+    ``scale`` is the variance of pairings where ``rows.sites`` leaves it out, else 0. What is alike for all rows of two
+    items is computed once: entries of one other item stand together.
     """
     k, size = beliefs.user.shape[1], packed.twice.shape[0]
     precision, factor, covariance = np.empty((2 * k, 2 * k)), np.empty((2 * k, 2 * k)), np.empty((2 * k, 2 * k))
