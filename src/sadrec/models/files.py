@@ -134,6 +134,18 @@ def _settled_header(header: Mapping[str, Any]) -> tuple[Settings | None, list[An
     return settings, history, params, name
 
 
+def read_kind(path: str | Path, kind: str, version: int, verify: bool = True) -> tuple[Tensors, dict[str, Any]]:
+    """Return arrays and header of a file of this kind and version, or raise a ModelFileError."""
+    tensors, header = read_arrays(Path(path), f"a sadrec {kind}", verify)
+    if header.get("kind") != kind:
+        raise ModelFileError(f"{str(path)!r} is not a sadrec {kind} but {kind_in_words(header.get('kind'))}")
+    if header.get("format") != version:
+        raise ModelFileError(
+            f"{str(path)!r} has the format {header.get('format')!r}, this version reads {version}: update sadrec"
+        )
+    return tensors, header
+
+
 def load_model(path: str | Path, mmap: bool, verify: bool) -> tuple[State, str, dict[str, Any]]:
     """Return the state of a model, the name of its class and its settings as given, or raise a ModelFileError.
 
@@ -141,14 +153,8 @@ def load_model(path: str | Path, mmap: bool, verify: bool) -> tuple[State, str, 
     needed. Numbers are checked only where they are verified or copied to memory.
     """
     with refusing(path, "a sadrec model"):
-        tensors, header = read_arrays(Path(path), "a sadrec model", verify)
+        tensors, header = read_kind(path, "model", FORMAT, verify)
         file = Path(path).absolute(), checksum_of(Path(path))
-        if header.get("kind") != "model":
-            raise ModelFileError(f"{str(path)!r} is not a sadrec model but {kind_in_words(header.get('kind'))}")
-        if header.get("format") != FORMAT:
-            raise ModelFileError(
-                f"{str(path)!r} has the format {header.get('format')!r}, this version reads {FORMAT}: update sadrec"
-            )
         if not mmap:
             tensors = {name: np.array(array) for name, array in tensors.items()}
         parameters = _parameters(tensors, finite=verify or not mmap)

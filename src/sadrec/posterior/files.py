@@ -7,17 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sadrec._core.check import outside
-from sadrec._core.files import kind_in_words, read_arrays, write_arrays
+from sadrec._core.files import write_arrays
 from sadrec.data.ids import Ids
-from sadrec.models import ModelFileError
-from sadrec.models.files import pack_ids, pack_seen, refusing, unpack_ids, unpack_seen
+from sadrec.models.files import pack_ids, pack_seen, read_kind, refusing, unpack_ids, unpack_seen
 from sadrec.posterior.chain import ByUser
 from sadrec.posterior.draws import Draws
 from sadrec.posterior.settings import GibbsSettings, SamplerSettings, resolved
 from sadrec.training.variational.counts import starts
 
 FORMAT = 1
-_KIND = "a sadrec posterior"
 _DRAWS = ("user", "item", "rival", "scales")
 _OBSERVED = ("user", "winner", "loser", "root")
 
@@ -43,14 +41,8 @@ def save_posterior(
 
 def load_posterior(path: str | Path) -> tuple[Draws, Ids, Ids, ByUser, Any, GibbsSettings, int]:
     """Return what :func:`save_posterior` wrote, checked; draws stay on the disk until they are used."""
-    with refusing(path, _KIND):
-        tensors, header = read_arrays(Path(path), _KIND)
-        if header.get("kind") != "posterior":
-            raise ModelFileError(f"{str(path)!r} is not {_KIND} but {kind_in_words(header.get('kind'))}")
-        if header.get("format") != FORMAT:
-            raise ModelFileError(
-                f"{str(path)!r} has the format {header.get('format')!r}, this version reads {FORMAT}: update sadrec"
-            )
+    with refusing(path, "a sadrec posterior"):
+        tensors, header = read_kind(path, "posterior", FORMAT)
         draws = Draws(*(tensors[f"{name.removesuffix('s')}_draws"] for name in _DRAWS))
         given = {"bias": False, **header["settings"]}  # files from before there was one do not name it
         threads = header.get("num_threads", 0)
