@@ -37,7 +37,7 @@ from contenders import fit_implicit, implicit_model  # noqa: E402
 from peak import grown, measure_from  # noqa: E402
 from sadrec import BPR, SAD, Interactions  # noqa: E402
 from sadrec.evaluation import EASE, evaluate_top_n  # noqa: E402
-from sadrec.models.fitting import settings_for  # noqa: E402
+from sadrec.models import settings_for  # noqa: E402
 from studies._options import load_ratings  # noqa: E402
 from studies.top_n.published import load_gowalla  # noqa: E402
 

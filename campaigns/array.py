@@ -17,7 +17,7 @@ from campaigns._trials import Campaign, Outcome, Random, main, quiet_warnings
 from sadrec import BPR, SAD, Comparisons, Interactions
 from sadrec._core.files import read_arrays, write_arrays
 from sadrec.evaluation import EASE, Popularity
-from sadrec.models.fitting import settings_for
+from sadrec.models import settings_for
 from sadrec.posterior import GibbsSAD
 from sadrec.ranking import preference
 from sadrec.ranking.belief import Point

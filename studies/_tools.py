@@ -28,7 +28,7 @@ from sadrec.evaluation.pictures import COLOURS
 from sadrec.evaluation.plan import Plan, check_held_out
 from sadrec.evaluation.protocol import Source, source_of
 from sadrec.evaluation.tables import render
-from sadrec.models.fitting import settings_for
+from sadrec.models import settings_for
 
 __all__ = [
     "COLOURS",

@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -71,3 +72,42 @@ def test_guests_use_no_private_name(path):
 )
 def test_private_names_are_noticed(source):
     assert private_names(source, "serving")
+
+
+TESTS = Path(__file__).parent
+# docs/api/ranking.md describes the modules of ranking, too
+DOORS = {"sadrec", "sadrec.training.engine"} | {
+    f"sadrec.{path.name}" for path in Path(sadrec.__file__).parent.iterdir()
+}
+REACHING = {
+    "cli/test_commands.py", "cluster/test_scheduler.py", "cluster/test_shuffle.py", "conftest.py",
+    "models/test_comparisons.py", "models/test_fit.py", "models/test_user_balance.py", "serving/test_explorer.py",
+    "serving/test_service.py", "studies/test_calibration.py", "studies/test_netflix.py", "test_memory.py",
+    "training/variational/test_learners.py",
+}  # fmt: skip
+"""Tests that compare with a part of another folder, or put something else in its place."""
+
+
+def inside(module, name):
+    """Return what an import takes from behind a front door: its full name, or nothing."""
+    if not module.startswith("sadrec") or module.startswith(("sadrec.integrations.", "sadrec._core")):
+        return ""
+    if module in DOORS:
+        private = name.startswith("_") and not name.endswith("__")
+        file = Path(sadrec.__file__).parent.joinpath(*module.split(".")[1:], f"{name}.py")
+        part = file.is_file() and not callable(getattr(import_module(module), name, None))
+        return f"{module}.{name}" if private or part else ""
+    return f"{module}."
+
+
+def test_tests_use_front_doors_and_what_they_mirror():
+    """A part can then be rewritten with the tests of its own folder."""
+    reaching = set()
+    for path in sorted(TESTS.rglob("*.py")):
+        place = path.relative_to(TESTS)
+        own = f"sadrec.{place.parts[0]}." if len(place.parts) > 1 else "nothing"
+        imports = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
+        taken_inside = [inside(node.module or "", alias.name) for node in imports for alias in node.names]
+        if any(name and not name.startswith((own, "sadrec.ranking.")) for name in taken_inside):
+            reaching.add(place.as_posix())
+    assert reaching == REACHING

@@ -15,8 +15,7 @@ from sadrec._core import memory as _memory
 from sadrec._core.memory import available, need
 from sadrec.cli.ask import write_all
 from sadrec.evaluation import EASE, grid_points
-from sadrec.models import ModelFileError
-from sadrec.models.fitting import settings_for
+from sadrec.models import ModelFileError, settings_for
 from sadrec.posterior import GibbsSAD
 from tests.rewriting import rewrite
 

@@ -14,7 +14,6 @@ from sadrec import SAD, Comparisons, Interactions
 from sadrec.cli import main
 from sadrec.cluster import Ray
 from sadrec.models import ExportPart, ExportWork
-from sadrec.models.export import ListRequest
 
 SMALL = {"factors": 6, "iterations": 3, "learning_rate": 0.1, "blocks": 5, "random_state": 3, "num_threads": 1}
 SMALL |= {"regularization": 0.01, "rival_regularization": 0.002, "loss": "pairwise"}
@@ -132,7 +131,7 @@ def everybody(made, folder):
 
 def refused(folder):
     """Return what a worker says that cannot see the model."""
-    work, parts = ExportWork(folder / "gone.sad", "", None, ListRequest(3), folder), [ExportPart(0, range(3))]
+    work, parts = ExportWork(folder / "gone.sad", "", None, None, folder), [ExportPart(0, range(3))]
     try:
         Ray(workers=1).write_parts(work, parts, print)
     except FileNotFoundError as error:

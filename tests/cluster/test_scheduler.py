@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from sadrec.cluster.scheduler import Scheduler
+from sadrec.training.engine import Pairs
 from sadrec.training.loop import lasting
 from sadrec.training.sgd.factors import initial_factors
-from sadrec.training.sgd.given import Pairs
 from sadrec.training.sgd.trainer import Trainer
 from tests.cluster.test_shuffle import shared, table, weighed, written
 from tests.training import small

@@ -8,10 +8,10 @@ from campaigns._workers import WorkersHere
 from sadrec import SAD
 from sadrec.cluster.partition import partition
 from sadrec.data import Interactions, ParquetFiles
-from sadrec.models.fitting import settings_for
+from sadrec.models import settings_for
 from sadrec.training.dataset import training_data
+from sadrec.training.engine import decompose
 from sadrec.training.sgd import spectrum
-from sadrec.training.sgd.spectrum import decompose
 
 NAMES = {
     "numbers": lambda numbers: numbers * 7919 % 1000 - 300,

@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from sadrec import SAD
 from sadrec.data import Assembler, Comparisons, DataWarning, Interactions, ParquetFiles, Table, _text
-from sadrec.models.fitting import gathered
 
 ROWS = [(7, 30, 4.0, 100), (7, 10, 0.0, 101), (3, 20, 2.5, 102), (9, 10, 5.0, 103)]
 COLUMNS = ("user", "item", "rating", "timestamp")
@@ -489,5 +489,5 @@ def test_weights_are_read_with_the_rest_of_a_file(tmp_path: Path, monkeypatch: p
     path, opened = tmp_path / "a.csv", []
     path.write_text("user,item,trust\n1,5,0.5\n1,7,2\n2,5,1\n")
     monkeypatch.setattr(Table, "__enter__", lambda table: opened.append(table.path) or table)
-    gathered(path, None, "trust", None, None)
+    SAD(factors=1, iterations=1).fit(path, weights="trust", show_progress=False)
     assert opened == [path]

@@ -12,7 +12,7 @@ from sadrec.evaluation import Span, evaluate, evaluate_top_n, tune
 from sadrec.evaluation import tune as tune_function
 from sadrec.evaluation.proposals import default_space
 from sadrec.evaluation.tune import Scorer
-from sadrec.models.fitting import settings_for
+from sadrec.models import settings_for
 from sadrec.ranking import Parameters, sigmoid
 
 

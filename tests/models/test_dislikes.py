@@ -5,7 +5,6 @@ import polars as pl
 import pytest
 
 from sadrec import SAD, Interactions
-from sadrec.training.dataset import TrainingData, training_data
 
 
 @pytest.fixture(scope="module")
@@ -50,55 +49,3 @@ def test_dislikes_survive_a_file_and_more_training(fitted, tmp_path):
     row = loaded.state.seen[[2]]
     assert set(row.indices[row.data < 0].tolist()) == disliked
     assert set(row.indices[row.data >= 0].tolist()) == liked
-
-
-def test_the_order_of_what_does_not_count_is_not_learnt():
-    stars = np.zeros((3, 6))
-    stars[:, :3] = [5, 1, 3]
-    weights = np.tile(np.array([1, 0, 1], np.float32), 3)
-    weighted = training_data(Interactions.from_csr(stars), weights=weights)
-    assert weighted.ordered()[:3].tolist() == [True, False, True]
-    disliked = training_data(Interactions.from_csr(stars), dislikes=2)
-    assert disliked.ordered() is None
-    both = training_data(Interactions.from_csr(stars), weights=weights, dislikes=4)
-    assert both.ordered() is None  # what was disliked counts, whatever its weight
-
-
-def test_dislikes_of_their_own_are_known_and_below_0():
-    rng = np.random.default_rng(0)
-    liked, disliked = rng.random((2, 40, 30)) < 0.3
-    likes, dislikes = (Interactions.from_csr(part.astype(np.float32)) for part in (liked, disliked))
-    data = training_data(likes, dislikes=dislikes)
-    assert data.triples == (liked | disliked).sum() and data.weights.dtype == np.int8
-    np.testing.assert_array_equal(data.weights, np.where(disliked, -1, 1)[liked | disliked])
-    np.testing.assert_array_equal(data.seen().toarray(), np.where(disliked, -1.0, liked))
-    weights = rng.integers(0, 3, len(likes)).astype(np.float32)
-    data = training_data(likes, dislikes=dislikes, weights=weights)
-    expected = np.zeros(liked.shape)
-    expected[liked] = weights
-    np.testing.assert_array_equal(data.weights, np.where(disliked, -1, expected)[liked | disliked])
-
-
-def test_ratings_below_a_number_are_below_0():
-    stars = np.zeros((3, 6))
-    stars[:, :3] = [5, 1, 3]
-    data = training_data(Interactions.from_csr(stars), dislikes=2)
-    assert data.weights.dtype == np.int8 and data.weights.tolist() == [1, -1, 1] * 3 and data.has_dislikes
-    assert np.shares_memory(data.seen().indices, data.matrix.indices)
-
-
-def test_one_matrix_of_likes_and_dislikes_is_made_once(monkeypatch, tmp_path):
-    rng = np.random.default_rng(0)
-    data = Interactions.from_csr(rng.random((60, 40)) < 0.3)
-    train, dislikes = data.split(test=0.2, seed=0)
-    train, held_out = train.split(test=0.2, seed=1)
-    made, join = [], TrainingData._merged
-
-    def merged(self, ignored):
-        made.append(self)
-        return join(self, ignored)
-
-    monkeypatch.setattr(TrainingData, "_merged", merged)
-    model = SAD(factors=2, iterations=2)
-    model.fit(train, dislikes=dislikes, validation=held_out, checkpoint=tmp_path, show_progress=False)
-    assert len(made) == 1

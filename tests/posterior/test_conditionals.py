@@ -10,7 +10,7 @@ from sadrec.posterior.items import draw_items, draw_orthant, item_conditional
 from sadrec.posterior.sampling import Chain
 from sadrec.posterior.triples import as_triples
 from sadrec.posterior.users import draw_users, log_scale_step
-from sadrec.training.sgd.given import Pairs
+from sadrec.training.engine import Pairs
 
 
 def small(users=2, items=4, factors=2, rows=40, seed=0, bias=False):

@@ -12,7 +12,7 @@ from scipy.stats import norm
 
 from sadrec.posterior.sampling import Chain
 from sadrec.posterior.triples import as_triples
-from sadrec.training.sgd.given import Pairs
+from sadrec.training.engine import Pairs
 
 USERS, ITEMS, FACTORS, REPLICATES, SWEEPS = 2, 4, 2, 1500, 10
 CASES = {

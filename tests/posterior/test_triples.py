@@ -3,7 +3,7 @@
 import numpy as np
 
 from sadrec.posterior.triples import as_triples
-from sadrec.training.sgd.given import Pairs
+from sadrec.training.engine import Pairs
 
 
 def test_every_comparison_stands_once_with_its_user_and_once_with_each_item():

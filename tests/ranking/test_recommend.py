@@ -6,11 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_matrix
 
-from sadrec._core.types import METHODS
 from sadrec.ranking import Parameters
 from sadrec.ranking.belief import Gaussian, Point
 from sadrec.ranking.parameters import mean_margins
-from sadrec.ranking.rank import rank
+from sadrec.ranking.rank import METHODS, rank
 from sadrec.ranking.top_n import ItemIndex, best_of, recommend, similar_items, similar_users
 
 

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 
 from sadrec import BPR, SAD, Comparisons, Interactions
 from sadrec._core.settings import checked
-from sadrec.models.fitting import settings_for
+from sadrec.models import settings_for
 from sadrec.training.defaults import SOFTMAX, defaults
 from sadrec.training.resolve import as_before
 

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from sadrec.models.base import Estimator, ModelFileError, NotFittedError, documented
     from sadrec.models.export import ExportPart, ExportWork, Lists, Written, read_manifest
     from sadrec.models.files import load_model, pack_ids, pack_seen, refusing, unpack_ids, unpack_seen
+    from sadrec.models.fitting import settings_for
     from sadrec.models.newcomers import known_features, with_rows
     from sadrec.models.sad import BPR, SAD
     from sadrec.training.checkpoint import checkpoints_in

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from sadrec import BPR, SAD, Interactions
-from sadrec.models.fitting import settings_for
+from sadrec.models import settings_for
 from sadrec.ranking.fold_in import fold_in
 from sadrec.training.dataset import bytes_needed, training_data
 from sadrec.training.sgd.factors import initial_factors

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from sadrec import BPR, SAD, Comparisons, Interactions
-from sadrec.models.fitting import settings_for
+from sadrec.models import settings_for
 from sadrec.training.dataset import training_data
 from sadrec.training.settings import RIVALS_REST
 from sadrec.training.sgd import survey as module
