@@ -338,18 +338,18 @@ class Variational:
         return beliefs._replace(item_moment=item_moment)
 
     def _keep_factors(self) -> None:
+        """Release what only another update of users and items needs."""
         self.rows = self.rows._replace(sites=np.empty((0, 3)))
-        self._entries, self._packed = self._nothing_listed(), Packed.empty(0, 0, 0)
+        none, no = np.empty(0, np.int32), np.empty(0, np.bool_)
+        self._entries, self._packed = Entries(self._entries.start, none, none, no), Packed.empty(0, 0, 0)
         give_back()
-
-    def _nothing_listed(self) -> Entries:
-        return Entries(self._entries.start, np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.bool_))
 
     def finish(self) -> None:
         """Release what only another sweep needs, and convert the rest to the precision of a model."""
         nothing, none, pairings = np.empty(0), np.empty(0, np.int32), self.pairings
         self.beliefs = self.widened()
-        self.rows = self.rows._replace(slope=nothing, mean=nothing, variance=nothing, sites=np.empty((0, 3)))
+        self._keep_factors()
+        self.rows = self.rows._replace(slope=nothing, mean=nothing, variance=nothing)
         if self.own is not None:
             self.own.finish(self.parts, self.rows)
         self.rows = self.rows._replace(curvature=nothing)
@@ -359,7 +359,6 @@ class Variational:
         self.rows = self.rows._replace(pairing=none)
         self._kept_keys["own"] = self.own_keys
         self.rows = self.rows._replace(item=none, rival=none)
-        self._entries, self._packed = self._nothing_listed(), Packed.empty(0, 0, 0)
         if self.own is not None:
             self.own.release(self.rows)
         give_back()
