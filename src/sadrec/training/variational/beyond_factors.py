@@ -24,6 +24,11 @@ class Part(NamedTuple):
     last: int  # the user after the last
     rows: slice
 
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The first row, and the row after the last."""
+        return self.rows.start, self.rows.stop
+
 
 def slices(count: int) -> list[slice]:
     """Return slices of bounded length that cover ``count`` numbers."""

@@ -26,32 +26,30 @@ def parabola(mean: float, variance: float, bound: bool, flattest: float) -> tupl
 
 
 @kernel
-def fit_parabolas(
-    first: int, last: int, start: int, rows: Rows, offset: Any, more_variance: Any, bound: bool, step: float
-) -> None:
+def fit_parabolas(first: int, last: int, rows: Rows, offset: Any, more_variance: Any, bound: bool, step: float) -> None:
     """Fit the parabolas of rows first, ..., last - 1 to the beliefs about their margins.
 
-    ``offset`` and ``more_variance``, from row ``start`` on, are added to mean and variance by the factors. A loss is a
-    win of the opposite margin: its parabola has the same curvature, and its slope is less by 1.
+    ``offset`` and ``more_variance`` of these rows are added to mean and variance by the factors. A loss is a win of the
+    opposite margin: its parabola has the same curvature, and its slope is less by 1.
     """
     for t in range(first, last):
-        variance = rows.variance[t] + more_variance[t - start]
+        variance = rows.variance[t] + more_variance[t - first]
         flattest = _FLATTEST / max(rows.weight[t], 1.0)  # of the whole row
-        curvature, slope = parabola(rows.mean[t] + offset[t - start], variance, bound, flattest)
+        curvature, slope = parabola(rows.mean[t] + offset[t - first], variance, bound, flattest)
         slope = rows.weight[t] * (slope - 1.0) + rows.wins[t]
         rows.curvature[t] = step * rows.weight[t] * curvature + (1.0 - step) * rows.curvature[t]
         rows.slope[t] = step * slope + (1.0 - step) * rows.slope[t]
         if rows.sites.shape[0]:
             rows.sites[t, 0], rows.sites[t, 2] = rows.curvature[t], variance
-            rows.sites[t, 1] = rows.slope[t] - rows.curvature[t] * offset[t - start]
+            rows.sites[t, 1] = rows.slope[t] - rows.curvature[t] * offset[t - first]
 
 
 @kernel
-def log_likelihood_of(first: int, last: int, start: int, rows: Rows, offset: Any, more_variance: Any) -> float:
+def log_likelihood_of(first: int, last: int, rows: Rows, offset: Any, more_variance: Any) -> float:
     """Return the expected log likelihood of rows first, ..., last - 1; see fit_parabolas."""
     total = 0.0
     for t in range(first, last):
-        x = rows.mean[t] + offset[t - start]
-        x /= sqrt(1.0 + pi * (rows.variance[t] + more_variance[t - start]) / 8.0)
+        x = rows.mean[t] + offset[t - first]
+        x /= sqrt(1.0 + pi * (rows.variance[t] + more_variance[t - first]) / 8.0)
         total += rows.wins[t] * x - rows.weight[t] * (max(x, 0.0) + log1p(exp(-abs(x))))
     return total

@@ -228,7 +228,7 @@ class Variational:
         bound, final = self.sweep < stages.bounded, self._users > 1 and self.sweep >= stages.own
         if final:
             self._learn_own_scores()
-        self._fit_parabolas(bound, 1.0 if bound else PARABOLA_STEP)
+        self._fit_parabolas(bound)
         if not final:
             self._find_centres()
             self._pack()
@@ -296,19 +296,14 @@ class Variational:
         """Return what a stage returns for every part of the comparisons, on all threads."""
         return list((map if self._executor is None else self._executor.map)(stage, self.parts))
 
-    def _fit_parabolas(self, bound: bool, step: float) -> None:
+    def _fit_parabolas(self, bound: bool) -> None:
         """Fit the parabolas of all comparisons."""
-
-        def fit(part: Part) -> None:
-            rows = part.rows
-            fit_parabolas(rows.start, rows.stop, rows.start, self.rows, *self._offsets(part), bound, step)
-
-        self._each(fit)
+        how = bound, 1.0 if bound else PARABOLA_STEP
+        self._each(lambda part: fit_parabolas(*part.ends, self.rows, *self._offsets(part), *how))
 
     def _log_likelihood(self, part: Part) -> float:
         """Return the expected log likelihood of comparisons."""
-        rows = part.rows
-        return float(log_likelihood_of(rows.start, rows.stop, rows.start, self.rows, *self._offsets(part)))
+        return float(log_likelihood_of(*part.ends, self.rows, *self._offsets(part)))
 
     def _learn_own_scores(self) -> None:
         """Start to learn own scores of users, with the factors fixed from now on."""
@@ -460,8 +455,7 @@ class Variational:
     def _find_margins(self) -> float:
         """Write mean and variance of the margins of all comparisons by the factors; return how far they moved."""
         self._pack()
-        given = self.rows, self.beliefs, self._packed
-        squares = self._each(lambda part: find_margins(part.rows.start, part.rows.stop, *given))
+        squares = self._each(lambda part: find_margins(*part.ends, self.rows, self.beliefs, self._packed))
         return float(np.sqrt(sum(squares) / self.total))
 
     def _learn_prior(self) -> None:
