@@ -432,16 +432,13 @@ class Variational:
         """Update items in groups; those of a group see each other's old beliefs, so that threads may share them."""
         count = len(self._order)
         size = max(min(count // 16, _GROUP), count // _GROUPS, 1)
-        beliefs, prior = self.beliefs, self._centred_prior()
+        beliefs = self.beliefs
+        given = self.rows, self._entries, beliefs, self._packed, self._centred_prior(), mutual, 0.0
         worth_sharing = size * len(self._entries.row) > _WORTH_SHARING * count
         for start in range(0, count, size):
             group = self._order[start : start + size]
-            mean = np.empty((len(group), beliefs.item.shape[1]))
+            mean, share = np.empty((len(group), beliefs.item.shape[1])), np.empty(len(group))
             moment = np.empty((len(group), *beliefs.item_moment.shape[1:]))
-            share, given = (
-                np.empty(len(group)),
-                (self.rows, self._entries, beliefs, self._packed, prior, mutual, 0.0),
-            )
             if self._executor is None or not worth_sharing:
                 update_items(group, mean, moment, share, *given)
             else:
