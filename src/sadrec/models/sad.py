@@ -765,7 +765,7 @@ class SAD(TrainingSettings, Estimator):
     def visitor(
         self, liked: Any = None, comparisons: Comparisons | None = None, *, features: Any = None, name: Any = "visitor"
     ) -> "SAD":
-        """Return a model of one new user, who goes by ``name``: every verb can then be asked about them.
+        """Return a model of one new user, who goes by ``name``: every verb answers for them.
 
         With the item parameters fixed the likelihood is concave and has one optimum, which Newton's method finds;
         ``visitor.user_factors`` is that vector. The items are those of this model and are not copied. The model knows

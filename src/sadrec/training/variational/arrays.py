@@ -93,7 +93,10 @@ def pack_items(items: Any, beliefs: Beliefs, packed: Packed) -> None:
 
 @kernel
 def find_margins(first: int, last: int, rows: Rows, beliefs: Beliefs, packed: Packed) -> float:
-    """Write mean and variance of the margins of rows first, ..., last - 1; return the squares by which means moved."""
+    """Write mean and variance of the margins of rows first, ..., last - 1.
+
+    Returned is the weighted sum of the squares by which means moved.
+    """
     k, size, moved = beliefs.user.shape[1], packed.twice.shape[0], 0.0
     for t in range(first, last):
         u, i, j = rows.user[t], rows.item[t], rows.rival[t]

@@ -68,13 +68,13 @@ class OwnScores:
         return keys
 
     def finish(self, parts: list[Part], rows: Rows) -> None:
-        """Take single precision; of the comparisons no more than ``rows`` is kept."""
+        """Convert to single precision, and keep of the comparisons what ``rows`` holds."""
         self._rows = rows
         self.variance = self.find_variance(parts)
         self.mean = self.mean.astype(np.float32)
 
     def release(self, rows: Rows) -> None:
-        """Let go of the places of comparisons."""
+        """Release the places of comparisons."""
         self._rows = rows
         self.places = Places(self.places.start, rows.item, rows.rival)
 

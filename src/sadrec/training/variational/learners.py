@@ -87,12 +87,12 @@ class Learners:
 
     @property
     def _active(self) -> list[Variational]:
-        """The learners; without factors that carry anything the first has become what the other is, and is left out."""
+        """The learners that make sweeps: once the first has lost all factors, it equals the second and is left out."""
         without_factors = len(self.learners) > 1 and self.learners[0].beliefs.user.shape[1] == 1
         return self.learners[1:] if without_factors else self.learners
 
     def chosen(self) -> tuple[Variational, list[float]]:
-        """Return the learner to take, and the left-out log loss of each: the one with factors first."""
+        """Return the better learner, and the left-out log loss of each, with factors first."""
         losses = [left_out_losses(learner) for learner in self._active]
         if len(losses) < len(self.learners):
             return self.learners[-1], 2 * [float(losses[0].sum()) / self.total]
@@ -190,7 +190,7 @@ class Sweeps:
 
 
 def left_out_losses(learner: Variational) -> Doubles:
-    """Return for each pair of items the log loss of its comparisons, in sum, each predicted from all others."""
+    """Return for each pair of items the sum of the log losses of its comparisons, each predicted from all others."""
     losses = np.zeros(len(learner.pairings.mean))
     for part in learner.parts:
         for number, sign, *left in left_out(learner, part):

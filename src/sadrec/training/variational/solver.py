@@ -403,7 +403,7 @@ class Variational:
         return self.controls.moments(rows.item, rows.rival, seen, precision)
 
     def _move_scores(self, moved: Doubles) -> None:
-        """Add something to the scores of items."""
+        """Move the scores of items, and with them the margins of comparisons."""
         item, moment, rows = self.beliefs.item, self.beliefs.item_moment, self.rows
         moment[:, 0, :] += moved[:, None] * item
         item[:, 0] += moved
