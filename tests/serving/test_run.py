@@ -212,6 +212,24 @@ def test_a_worker_that_does_not_end_is_killed(settings, monkeypatch):
         shutil.rmtree(supervisor.folder)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="filters of packets are of Linux")
+def test_before_the_last_worker_closes_its_socket_nobody_can_connect_any_more():
+    """Who connected between the last look at the queue and the close was cut off, now and then under load."""
+    from sadrec.serving.server import _drop_new
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        address = listening.getsockname()
+        with socket.create_connection(address) as before:
+            assert _drop_new(listening)
+            with pytest.raises(TimeoutError):
+                socket.create_connection(address, timeout=0.3)
+            accepted, _ = listening.accept()
+            with accepted:
+                before.sendall(b"question")
+                accepted.sendall(accepted.recv(100).upper())
+                assert before.recv(100) == b"QUESTION"
+
+
 def test_a_worker_that_dies_is_replaced_and_figures_go_on(folder):
     with Running(str(folder / "model.sad"), "--workers", "2") as running:
         running.wait_until(lambda: sum(running.models().values()) == 2)

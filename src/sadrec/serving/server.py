@@ -1,11 +1,13 @@
 """One process that answers: ``python -m sadrec.serving.server``, started by ``run`` with a socket and settings."""
 
 import asyncio
+import ctypes
 import fcntl
 import logging
 import os
 import signal
 import socket
+import struct
 import sys
 import termios
 from collections import Counter
@@ -34,6 +36,11 @@ _PIECE = 1 << 12
 _LONG_HEAD = b"431 Request Header Fields Too Large"
 _GRACE = 0.5
 """Seconds that the last worker still accepts after a signal to end, and that a client may then be silent."""
+_HANDSHAKE = 0.2
+"""Seconds that connections which clients have begun to open take at most to be in the queue."""
+_DROP_NEW = ((0x30, 0, 0, 13), (0x54, 0, 0, 0x12), (0x15, 0, 1, 0x02), (0x06, 0, 0, 0), (0x06, 0, 0, 2**32 - 1))
+"""A filter of packets (BPF): of the flags in byte 13, SYN without ACK is dropped; all others are kept."""
+_SO_ATTACH_FILTER = 26
 
 
 class HeldFlow(FlowControl):
@@ -245,7 +252,10 @@ class Server(uvicorn.Server):
         idle_since = dict.fromkeys(self._idle(), clock())
         if last:
             await asyncio.sleep(min(_GRACE, self.settings.drain_seconds))
-            self.listening.listen(0)
+            if _drop_new(self.listening):
+                await asyncio.sleep(min(_HANDSHAKE, self.settings.drain_seconds))
+            else:
+                self.listening.listen(0)
             for _ in range(_ROUNDS):  # who is in the queue when it is closed would be cut off
                 await asyncio.sleep(0)
                 if not _waiting(self.listening):
@@ -265,6 +275,22 @@ class Server(uvicorn.Server):
     def _idle(self) -> list[Any]:
         """Return the connections on which nothing is asked."""
         return [one for one in self.server_state.connections if one.idle]  # type: ignore[union-attr]
+
+
+def _drop_new(listening: socket.socket) -> bool:
+    """Let no client open a connection any more: to each it seems that nothing has arrived. Linux only; else False.
+
+    A connection that is opened between the last look at the queue and the end of the socket would be cut off.
+    """
+    if sys.platform != "linux":
+        return False
+    program = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in _DROP_NEW))
+    with suppress(OSError):
+        listening.setsockopt(
+            socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("HP", len(_DROP_NEW), ctypes.addressof(program))
+        )
+        return True
+    return False
 
 
 def _waiting(listening: socket.socket) -> int:
