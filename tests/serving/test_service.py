@@ -356,6 +356,18 @@ def test_the_page_may_load_nothing_foreign(running):
     assert headers["x-content-type-options"] == "nosniff"
 
 
+def test_an_answer_is_counted_before_it_is_sent(started):
+    """Another worker may be asked for figures as soon as it is there, and this one be killed."""
+    service, counted = started().service, []
+    scope = {"type": "http", "method": "GET", "path": "/v1/recommend", "query_string": b"user=7", "headers": []}
+
+    async def send(message):
+        counted.append(b'sadrec_requests_total{status="200",verb="recommend"} 1.0' in service.metrics.page())
+
+    asyncio.run(service({**scope, "http_version": "1.1", "scheme": "http", "root_path": ""}, None, send))
+    assert counted == [True, True]
+
+
 def test_a_fault_is_an_answer_too(started, monkeypatch):
     from sadrec.serving.verbs import catalogue
 

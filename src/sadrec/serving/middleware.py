@@ -196,6 +196,8 @@ class Service:
             worked()
             if message["type"] == "http.response.start":
                 status = message["status"]
+                # Before it is sent: whoever has the answer sees it counted, by any worker, even if this one is killed.
+                self.metrics.requests.labels(verb, str(status)).inc()
                 message = {**message, "headers": [*message.get("headers", []), *self._added(scope["path"], loaded)]}
             await send(message)
 
@@ -218,8 +220,6 @@ class Service:
                 await self._refuse(scope, send, 500, "a fault of the service; it is logged", loaded, {})
         finally:
             worked()
-            if status:
-                self.metrics.requests.labels(verb, str(status)).inc()
 
     def _added(self, path: str, loaded: Loaded | None) -> list[tuple[bytes, bytes]]:
         """Return the headers of every answer: the model, and the content policy for browsers."""
