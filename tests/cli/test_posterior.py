@@ -2,12 +2,15 @@
 
 import json
 from datetime import date
+from pathlib import Path
 
 import polars as pl
 import pytest
 from click.testing import CliRunner
 
+from sadrec import SAD
 from sadrec.cli import main
+from sadrec.posterior import GibbsSAD
 
 QUICK = ["--draws", "60", "--warmup", "40", "--chains", "2", "--factors", "2", "--quiet"]
 
@@ -51,6 +54,27 @@ def test_a_saved_posterior_can_be_asked_again(games, tmp_path):
     assert refused.exit_code == 2 and "--factors says how to sample" in refused.output
     again = run(saved, "--json")
     assert json.loads(first.output)["leaderboard"] == json.loads(again.output)["leaderboard"]
+
+
+def test_a_saved_posterior_is_known_by_its_content(games, tmp_path):
+    saved, table = tmp_path / "sampled", tmp_path / "table.posterior"
+    assert run(games, *COLUMNS, *QUICK, "-o", str(saved)).exit_code == 0
+    again = run(str(saved), "--json")
+    assert again.exit_code == 0, again.output
+    result = CliRunner().invoke(main, ["evaluate", str(saved), "--test", games, *COLUMNS, "--json"])
+    assert result.exit_code == 0, result.output
+    table.write_bytes(Path(games).read_bytes())
+    assert run(str(table), *COLUMNS, *QUICK).exit_code == 0
+
+
+def test_a_posterior_and_a_model_do_not_replace_each_other(games, tmp_path):
+    SAD.from_factors([[1.0]], [[2.0], [0.5]]).save(tmp_path / "model")
+    GibbsSAD(factors=1, chains=1, draws=2, warmup=1).fit([("a", "b")], show_progress=False).save(tmp_path / "posterior")
+    for command, file, kind in (("fit", "posterior", "model"), ("posterior", "model", "posterior")):
+        before = (tmp_path / file).read_bytes()
+        result = CliRunner().invoke(main, [command, games, *COLUMNS, "--quiet", "-o", str(tmp_path / file)])
+        assert result.exit_code == 2 and f"exists but is not a sadrec {kind}" in result.output
+        assert (tmp_path / file).read_bytes() == before
 
 
 def test_interactions_are_recognised(tmp_path):

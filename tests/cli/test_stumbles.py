@@ -296,8 +296,8 @@ def test_a_model_takes_the_place_of_a_model_and_of_nothing_else(folder):
     assert (folder / "m.sad").read_bytes() != before
     for command in ("fit", "posterior"):
         (folder / "notes.posterior").write_text("what I found out")
-        place = "ratings.csv" if command == "fit" else "notes.posterior"
-        assert "exists but is not a sadrec model" in refused(command, "pairs.csv", "-o", place, code=2)
+        place, kind = ("ratings.csv", "model") if command == "fit" else ("notes.posterior", "posterior")
+        assert f"exists but is not a sadrec {kind}" in refused(command, "pairs.csv", "-o", place, code=2)
     assert (folder / "ratings.csv").read_text() == RATINGS
     (folder / "empty").write_bytes(b"")
     ask("fit", "ratings.csv", "-o", "empty", *small)

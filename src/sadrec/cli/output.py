@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from numbers import Real
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 import click
 
@@ -77,13 +77,13 @@ def saved_kind(path: Path) -> str | None:
         return kind_of_sadrec_file(file)
 
 
-def check_place_of_model(path: Path, overwrite: bool = False) -> None:
-    """Raise if the output exists and is not a sadrec model: a table named by mistake would be lost."""
+def check_place_of_model(path: Path, overwrite: bool = False, kind: Literal["model", "posterior"] = "model") -> None:
+    """Raise if the output exists and is not a sadrec file of this kind: what is named by mistake would be lost."""
     if path.is_dir():
         raise click.UsageError(f"{path} is a folder: name the file to write")
-    if path.is_file() and path.stat().st_size and not overwrite and saved_kind(path) is None:
+    if path.is_file() and path.stat().st_size and not overwrite and saved_kind(path) != kind:
         raise click.UsageError(
-            f"{path} exists but is not a sadrec model: choose another name, or replace it with --overwrite"
+            f"{path} exists but is not a sadrec {kind}: choose another name, or replace it with --overwrite"
         )
 
 

@@ -70,7 +70,7 @@ def posterior_command(
 
     saved = saved_kind(file) == "posterior"
     if output is not None:
-        check_place_of_model(output, overwrite)
+        check_place_of_model(output, overwrite, "posterior")
     if saved:
         given = [*map(options.spelled, settings), *["--settings"] * (settings_file is not None)]
         given += [*["--checkpoint"] * (checkpoint is not None), *reading.options()]
