@@ -311,7 +311,7 @@ def kind_in_words(kind: Any) -> str:
     """Return what the header of a file calls it, in words, and what reads it."""
     names = {
         "model": "a model of sadrec (SAD.load, or sadrec recommend, prefer, cycles, ...)",
-        "posterior": "a posterior of sadrec (GibbsSAD.load, or sadrec posterior NAME.posterior)",
+        "posterior": "a posterior of sadrec (GibbsSAD.load, or sadrec posterior, or sadrec evaluate)",
     }
     return names.get(kind, f"a {kind} of sadrec")
 

@@ -62,9 +62,8 @@ def posterior_command(
     """Sample the posterior of FILE: ranks with intervals, cycles.
 
     FILE holds comparisons (user, winner, loser; or user, left, right, winner) or interactions (user, item); or it is a
-    posterior that was saved before. Interrupted with Ctrl-C or killed, the same command
-    continues where it stopped, if it has a folder for checkpoints (-o or --checkpoint); without one, Ctrl-C shows the
-    results of the draws so far.
+    posterior that was saved before. Interrupted with Ctrl-C or killed, the same command continues where it stopped, if
+    it has a folder for checkpoints (-o or --checkpoint); without one, Ctrl-C shows the results of the draws so far.
     """
     from sadrec.posterior import GibbsSAD
 
