@@ -4,15 +4,15 @@ Of the first three are drawn:
 
 - The mean of xi in each factor, itself N(0, 1): how far people agree. Its conditional is normal.
 - The scales of xi, eta and tau, each half normal with scale 1 itself: random steps in the logarithm.
-- If both scales are learnt, and the means of xi are learnt or 0: xi, its means and its scale are multiplied by c; eta
-  and its scale are divided by c. Margins do not change. log c makes random steps.
+- If the scales of xi and eta are both learnt, and the means of xi are learnt or 0: xi, its means and its scale are
+  multiplied by c; eta and its scale are divided by c. Margins do not change. log c makes random steps.
 
 The bias is ``b_i ~ N(c_i, s^2)`` around a line, ``c_i = a m_i``: m_i is the logarithm of how many different items an
 item met, less the mean of all; in sports, those who meet more are better. ``a ~ N(0, 1/16)``, and s is half normal with
 scale 1. Drawn are:
 
-- a and s, with ``(b_i - c_i) / s`` fixed, so the bias moves too. Given z, both are normal. If s comes out negative, its
-  size is taken and the differences change sign. This is fast where there is little bias;
+- a and s, with ``(b_i - c_i) / s`` fixed, so the bias moves too. Given the latent margins, both are normal. If s comes
+  out negative, its size is taken and the differences change sign. This is fast where there is little bias;
 - a common part of all b_i, which no preference depends on;
 - a and s, with the bias fixed: fast where the data knows it. Both together: Yu and Meng (2011).
 """
