@@ -106,15 +106,15 @@ def test_a_late_worker_of_a_killed_program_writes_to_no_file_of_the_next(workers
 
 
 def test_a_folder_of_checkpoints_belongs_to_one_fit_at_a_time(workers, data, whole, tmp_path):
-    epochs = []
+    refusals = []
 
     def second(now, figures, model):
         with pytest.raises(CheckpointError) as refused:
             fit(data, checkpoint=tmp_path)
-        epochs.append(str(refused.value))
+        refusals.append(str(refused.value))
 
     assert same(fit(data, checkpoint=tmp_path, callbacks=[second]), whole)
-    assert len(epochs) == 4 and all("is in use by another process" in text for text in epochs)
+    assert len(refusals) == 4 and all("is in use by another process" in text for text in refusals)
     assert same(fit(data, checkpoint=tmp_path), whole)  # afterwards nobody holds it
 
 

@@ -115,12 +115,12 @@ def test_what_is_kept_of_the_items_is_neither_taken_for_others_nor_pickled(param
 @pytest.mark.parametrize(("place", "what", "size"), [(0, "user", USERS), (1, "item", ITEMS), (2, "rival", ITEMS)])
 def test_positions_that_do_not_exist_are_refused(belief, place, what, size):
     for wrong in (-1, size):
-        users = [[0], [1], [2]]
-        users[place] = [wrong]
+        triple = [[0], [1], [2]]
+        triple[place] = [wrong]
         with pytest.raises(IndexError, match=f"positions of a {what} must be from 0 to {size - 1}"):
-            belief.distribution(*users)
-        users[place] = [size - 1]
-        assert np.isfinite(belief.distribution(*users)).all()
+            belief.distribution(*triple)
+        triple[place] = [size - 1]
+        assert np.isfinite(belief.distribution(*triple)).all()
 
 
 def test_parameters_without_a_bias_are_refused(parameters, belief):

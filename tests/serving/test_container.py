@@ -108,11 +108,11 @@ def test_who_stops_it_waits_until_the_slowest_worker_has_ended(lines, service, u
 
 @pytest.mark.parametrize("status", [200, 503])
 def test_the_health_check_tells_whether_the_service_is_ready(lines, status):
-    commands = []
+    paths = []
 
     class Answer(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
-            commands.append(self.path)
+            paths.append(self.path)
             self.send_response(status)
             self.send_header("Content-Length", "0")
             self.end_headers()
@@ -128,4 +128,4 @@ def test_the_health_check_tells_whether_the_service_is_ready(lines, status):
         here = [one.replace(f":{last(lines, 'EXPOSE')}/", f":{server.server_port}/") for one in arguments]
         code = subprocess.run([sys.executable, *here], capture_output=True, timeout=60).returncode
         server.shutdown()
-    assert commands == ["/readyz"] and (code == 0) == (status == 200)
+    assert paths == ["/readyz"] and (code == 0) == (status == 200)
