@@ -31,6 +31,8 @@ PARTS: Mapping[str, tuple[str, Callable[[Interactions], Interactions]]] = {
         "movielens-1m",
         lambda data: some_users(data, 1_500, seed=8).split(test=2 / 3, seed=8)[0],
     ),
+    "gowalla-quarter": ("gowalla", lambda data: data.split(test=0.75, seed=0)[0]),
+    "gowalla-tenth": ("gowalla", lambda data: some_users(data, 3_000, seed=5)),
     "gowalla-few": ("gowalla", lambda data: some_users(data, 5_000, 7).filter(1, 3)),
 }
 TRAINING = (*MOVIELENS, FOOD, *PARTS, "gowalla")

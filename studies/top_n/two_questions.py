@@ -1,7 +1,7 @@
 """``python -m studies.top_n.two_questions``: lists over the whole catalogue and the paper's measures, by one model.
 
 The same settings are fitted to the 80 % part of a random split, for nDCG@10, and to a leave-one-out set, for the
-paper's M1 and M2.
+paper's M1, M2 and order inside ratings.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,10 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
         "user_balance": 0.3,
         "regularization": 0.011,
     },
+    "length 1.6": {"advanced": {"length": 1.6}},
     "order_share 0.05": {"order_share": 0.05},
+    "order_share 0.2": {"order_share": 0.2},
+    "order_share 0.34": {"order_share": 0.34},
 }
 """What is compared, by name."""
 
@@ -41,9 +44,11 @@ def two_questions_command(data_folder: Path | None, dataset: str, num_threads: i
         lists = evaluate_top_n(model.fit(train, show_progress=False), train, test, 10)
         train, test = data.leave_one_out(seed=0)
         pairs = evaluate(model.fit(train, show_progress=False), train, test)
-        rows.append([title, f"{lists['ndcg']:.4f}", *(f"{100 * pairs[name]:.1f}" for name in ("m1", "m2"))])
+        shares = (f"{100 * pairs[name]:.1f}" for name in ("m1", "m2", "unequal_accuracy"))
+        rows.append([title, f"{lists['ndcg']:.4f}", *shares])
         click.echo(" ".join(rows[-1]), err=True)
-    click.echo(markdown_table(["SAD", "ndcg@10", "m1 (%)", "m2 (%)"], rows, numbers=(1, 2, 3)))
+    headings = ["SAD", "ndcg@10", "m1 (%)", "m2 (%)", "unequal_accuracy (%)"]
+    click.echo(markdown_table(headings, rows, numbers=(1, 2, 3, 4)))
 
 
 if __name__ == "__main__":

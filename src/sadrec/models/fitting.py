@@ -27,7 +27,7 @@ from sadrec.training.dataset import TrainingData, check_size, training_data
 from sadrec.training.engine import Engine, EngineResult, refuse_elsewhere, refuse_features
 from sadrec.training.features import Prepared, prepare
 from sadrec.training.loop import Figures, Step, run
-from sadrec.training.resolve import Described, as_before, resolve
+from sadrec.training.resolve import DataFacts, as_before, resolve
 from sadrec.training.settings import Settings
 from sadrec.training.sgd.factors import Factors, initial_factors
 from sadrec.training.sgd.trainer import Trainer
@@ -58,7 +58,7 @@ def settings_for(model: "SAD", data: Any) -> Settings:
 
 
 def _resolved(
-    model: "SAD", data: Described, given: dict[str, Any], start: State | None = None, kept: dict[str, Any] | None = None
+    model: "SAD", data: DataFacts, given: dict[str, Any], start: State | None = None, kept: dict[str, Any] | None = None
 ) -> Settings:
     before = None if start is None else start.settings
     seed = check.seed(model.random_state)

@@ -14,7 +14,7 @@ from sadrec.data.ids import IdArray
 from sadrec.data.parquet import ParquetFiles
 from sadrec.training.checkpoint import Checkpoints
 from sadrec.training.loop import Figures, Step, diverged
-from sadrec.training.resolve import Described
+from sadrec.training.resolve import DataFacts
 from sadrec.training.settings import Kind, Settings
 from sadrec.training.sgd import schedule, softmax, trainer
 from sadrec.training.sgd.factors import Factors, aligned, initial_rows
@@ -53,7 +53,7 @@ Keep = Callable[[EngineResult], Any]
 """Makes a state of the result of an engine."""
 
 
-class SharedFeedback(Described, Protocol):
+class SharedFeedback(DataFacts, Protocol):
     """Interactions that workers hold and train on."""
 
     @property

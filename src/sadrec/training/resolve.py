@@ -17,7 +17,7 @@ FEW_FACTORS, FACTORS, SGD_FACTORS = 2, 8, 64
 _SURVEYED = "length", "rival_regularization"
 
 
-class Described(Protocol):
+class DataFacts(Protocol):
     """The properties of data that settings depend on, here or on workers: ``TrainingData`` has them."""
 
     @property
@@ -33,7 +33,7 @@ class Described(Protocol):
     def survey(self, settings: Settings, factors: int | None, length: float | None, threads: int) -> Survey: ...  # noqa: D102
 
 
-def resolve_solver(values: Mapping[str, Any], data: Described, continues: bool) -> tuple[Solver, int]:
+def resolve_solver(values: Mapping[str, Any], data: DataFacts, continues: bool) -> tuple[Solver, int]:
     """Return the solver, and the number of factors that it starts with where none is given.
 
     It follows the data or its own name: "variational" is for comparisons without a model to continue, if the solver's
@@ -87,7 +87,7 @@ def refuse_unused(given: Mapping[str, Any], solver: Solver, loss: Loss, kind: Ki
 
 def resolve(
     given: Mapping[str, Any],
-    data: Described,
+    data: DataFacts,
     learn_rivals: bool,
     seed: int,
     continues: bool = False,

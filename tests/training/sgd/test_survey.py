@@ -39,27 +39,33 @@ def test_the_same_data_has_the_same_survey_on_any_number_of_threads():
     assert all(settings == found[0] for settings in found)
 
 
-@pytest.mark.parametrize(("best", "tried"), [(-6, 5), (-2.3, 5), (-0.2, 3), (0, 3), (1.4, 3), (9, 4)])
-def test_the_length_is_the_top_of_the_likelihood(monkeypatch, best, tried):
+@pytest.mark.parametrize(
+    ("lists", "likelihood", "tried"),
+    [(-6, -6, 5), (-2.3, -2.3, 5), (-0.2, -0.2, 3), (0, 0, 3), (1.4, 1.4, 3), (9, 9, 4), (1.4, -1.4, 5)],
+)
+def test_the_length_is_in_the_middle_of_the_best_lists_and_the_greatest_likelihood(
+    monkeypatch, lists, likelihood, tried
+):
     lengths = []
     monkeypatch.setattr(module, "start_items", lambda model, spectrum, items, length: None)
     monkeypatch.setattr(module, "start_users", lambda users, spectrum, rows, length: None)
     monkeypatch.setattr(module.Trainer, "train_epoch", lambda trainer, between: lengths.append(trainer.settings.length))
 
     def judge(model, kept, held_out, threads):
-        step = np.log(lengths[-1] / module.MIDDLE) / np.log(module.STEP)
-        return module.Judged(np.zeros(2), -((step - best) ** 2) + np.array([-1, 1]))
+        step = np.log(lengths[-1] / module.MIDDLE) / np.log(module.RATIO)
+        return module.Judged(*(-((step - best) ** 2) + np.array([-1, 1]) for best in (lists, likelihood)))
 
     monkeypatch.setattr(module, "_judge", judge)
-    found = length_of(in_groups(4, 40, 40), BPR)
-    assert found == pytest.approx(module.LONGER * module.MIDDLE * module.STEP ** np.clip(best, -3, 3), rel=0.001)
-    assert len(set(lengths)) == len(lengths) / module.EPOCHS == tried  # no length is tried twice
+    length = length_of(in_groups(4, 40, 40), BPR)
+    middle = np.mean(np.clip([lists, likelihood], -3, 3))
+    assert length == pytest.approx(module.MIDDLE * module.RATIO**middle, rel=0.001)
+    assert len(set(lengths)) == len(lengths) == tried  # no length is tried twice
 
 
 def test_a_length_that_diverges_does_not_win(monkeypatch):
     finite = module.Factors.finite
     monkeypatch.setattr(module.Factors, "finite", lambda model: finite(model) and np.abs(model.users).max() < 0.1)
-    assert length_of(in_groups(4, 60, 40)) == module.LONGER * module.MIDDLE
+    assert length_of(in_groups(4, 60, 40)) == module.MIDDLE
 
 
 @pytest.mark.parametrize(
@@ -71,14 +77,13 @@ def test_where_nothing_can_be_held_out_or_told_there_is_a_length(matrix):
     assert 1 < length_of(sp.csr_matrix(matrix.astype(np.float32))) < 5
 
 
-def test_models_are_judged_by_ndcg_and_likelihood():
+def test_models_are_judged_by_places_and_likelihood():
     model = module.Factors(np.eye(2, dtype=np.float32), np.array([[4, 1], [3, 2], [2, 3], [1, 4]], np.float32), None)
     kept, held_out = (
         sp.csr_matrix(np.array(rows)) for rows in ([[1, 0, 0, 0], [0, 0, 0, 1]], [[0, 0, 1, 0], [1, 0, 1, 0]])
     )
-    gains, likelihoods = module._judge(model, kept, held_out, 1)  # ranks 2; 1 and 3
-    expected = [1 / np.log2(3), (1 + 0.5) / (1 + 1 / np.log2(3))]
-    np.testing.assert_allclose(gains, expected)
+    gains, likelihoods = module._judge(model, kept, held_out, 1)  # places 2; 1 and 3
+    np.testing.assert_allclose(gains, [1 / np.log2(3), (1 + 0.5) / 2])
     np.testing.assert_allclose(likelihoods, 2 - np.log(np.exp([1, 2, 3, 4]).sum()), rtol=1e-5)
 
 

@@ -1,13 +1,16 @@
 """Choose the number of factors, the length of vectors, and whether T is learnt, from the interactions, before a fit.
 
-The length is found by a race: models of different lengths learn two epochs on a part of the users, a tenth of whose
-interactions are held out, and the likelihood of these decides. After two epochs lengths are ordered as after a whole
-fit. Rivals have to make better lists than T at 1 in such a race.
+The length is found by a race: models of different lengths learn one epoch on half of the users, a tenth of whose
+interactions are held out. After one epoch lengths are ordered as after a whole fit. The length taken is in the middle
+between the one with the best lists, mostly the longer, and the one under which held-out items are likeliest. Rivals
+have to make better lists than T at 1 in such a race.
 """
 
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,17 +32,14 @@ from sadrec.training.sgd.spectrum import (
 )
 from sadrec.training.sgd.trainer import Trainer
 
-MIDDLE, STEP = 2.0, 1.25
-"""Lengths of the race are ``MIDDLE * STEP**k``."""
+MIDDLE, RATIO = 2.0, 1.25
+"""Lengths of the race are ``MIDDLE * RATIO**k``."""
 _SHORTEST, _LONGEST = -3, 3
-LONGER = 1.12
-"""By how much the length of a whole fit on all data is above the one of the race that predicts best."""
 CHANCE = 2.0
 """What rivals have to gain, in its standard errors, to be learnt."""
-HELD_OUT, EPOCHS = 0.1, 2
-USERS, JUDGED = 2000, 3000
-"""A third of the users take part, or this number where that is more; the lists of at most ``JUDGED`` are judged."""
-_CUT = 20  # of the lists
+HELD_OUT = 0.1
+USERS, JUDGED = 3000, 5000
+"""Half of the users take part, or this number where that is more; the lists of at most ``JUDGED`` are judged."""
 _SCORES = 1 << 22  # held at a time by a thread
 
 
@@ -71,7 +71,7 @@ def survey(chosen: Any, settings: Settings, factors: int | None, length: float |
 class Judged(NamedTuple):
     """How good a model is for each user with held-out items."""
 
-    gains: Doubles  # nDCG of the lists
+    gains: Doubles  # mean of 1 / log2(1 + place) in the list of unseen items: nDCG without a cut
     likelihoods: Doubles  # mean log likelihood of the held-out items among all, seen ones as well
 
 
@@ -80,16 +80,16 @@ class _Race:
 
     def __init__(self, chosen: Any, settings: Settings, threads: int):
         users = np.random.default_rng(0).permutation(chosen.shape[0])
-        self.kept, self.held_out = _held_out(chosen[np.sort(users[: max(len(users) // 3, USERS)])])
+        self.kept, self.held_out = _held_out(chosen[np.sort(users[: max(len(users) // 2, USERS)])])
         self.threads = threads
-        self._settings = replace(settings, iterations=EPOCHS, order_share=0.0, adaptive=False)
+        self._settings = replace(settings, iterations=1, order_share=0.0, adaptive=False)
 
     def spectrum(self, factors: int) -> Spectrum:
         """Return where models with this number of factors start."""
         return decompose(self.kept, min(factors, *self.kept.shape))
 
-    def judged(self, spectrum: Spectrum, length: float, rivals: bool = False) -> "Judged":
-        """Return how good a model is for each user; T has the last epoch."""
+    def judged(self, spectrum: Spectrum, length: float, rivals: bool = False) -> Judged:
+        """Return how good a model is for each user."""
         settings = replace(self._settings, factors=len(spectrum.values), length=length, learn_rivals=rivals)
         rows = self.kept.indptr.astype(np.int64), self.kept.indices.astype(np.int32), None
         power = settings.user_balance
@@ -99,36 +99,41 @@ class _Race:
         start_items(model, spectrum, slice(None), length)
         start_users(model.users, spectrum, rows, length)
         trainer = Trainer(model, settings, Positives(*rows, weights), num_threads=self.threads)
-        for _ in range(EPOCHS):
-            trainer.train_epoch(lambda: None)
+        trainer.train_epoch(lambda: None)
         if not model.finite():
             return Judged(np.zeros(1), np.array([-np.inf]))
         return _judge(model, self.kept, self.held_out, self.threads)
 
 
 def _best_length(race: _Race, factors: int) -> float:
-    """Climb from the middle of the ladder to the length under which held-out items are likeliest, and go between."""
+    """Return the middle, in logarithms, between the lengths of the best lists and of the greatest likelihood."""
     if not race.held_out.nnz:
         return MIDDLE
     spectrum = race.spectrum(factors)
-    likelihoods: dict[int, float] = {}
 
-    def likelihood(step: int) -> float:
-        """Return the mean log likelihood with a length; the least beyond the ends of the ladder."""
-        if not _SHORTEST <= step <= _LONGEST:
-            return -np.inf
-        if step not in likelihoods:
-            likelihoods[step] = float(race.judged(spectrum, MIDDLE * STEP**step).likelihoods.mean())
-        return likelihoods[step]
+    @cache
+    def judged(step: int) -> Judged:
+        """Judge the model with a length of the ladder."""
+        return race.judged(spectrum, MIDDLE * RATIO**step)
+
+    best_lists = _top(lambda step: judged(step).gains.mean())
+    likeliest = _top(lambda step: judged(step).likelihoods.mean())
+    return round(float(MIDDLE * RATIO ** (0.5 * (best_lists + likeliest))), 3)
+
+
+def _top(value: Callable[[int], float]) -> float:
+    """Climb the ladder from 0 to the step with the largest value; return the top of the parabola there."""
+
+    def at(step: int) -> float:
+        return float(value(step)) if _SHORTEST <= step <= _LONGEST else -np.inf
 
     best = 0
     for direction in (1, -1):
-        while likelihood(best + direction) > likelihood(best):
+        while at(best + direction) > at(best):
             best += direction
-    below, at, above = (likelihood(best + step) for step in (-1, 0, 1))
-    bend = below + above - 2 * at  # of the parabola through the three
-    vertex = best + (0.5 * (below - above) / bend if -np.inf < bend < 0 else 0.0)
-    return round(float(LONGER * MIDDLE * STEP**vertex), 3)
+    below, above = at(best - 1), at(best + 1)
+    bend = below + above - 2 * at(best)
+    return best + (0.5 * (below - above) / bend if -np.inf < bend < 0 else 0.0)
 
 
 def _rivals_pay(race: _Race, factors: int, length: float) -> bool:
@@ -141,14 +146,15 @@ def _rivals_pay(race: _Race, factors: int, length: float) -> bool:
 
 
 def _judge(model: Factors, kept: Any, held_out: Any, threads: int) -> Judged:
-    """Judge a model by the held-out items of some users."""
+    """Judge a model by the held-out items of some users.
+
+    Lists have no cut: where users have few items, the first places alone are mostly chance.
+    """
     from threadpoolctl import threadpool_limits
 
     users = np.flatnonzero(np.diff(held_out.indptr))
     if len(users) > JUDGED:
         users = np.sort(np.random.default_rng(0).permutation(users)[:JUDGED])
-    discounts = 1 / np.log2(np.arange(2, _CUT + 2))
-    ideal = np.cumsum(discounts)
     gains, likelihoods, vectors = np.zeros(len(users)), np.zeros(len(users)), model.eta
     if model.tau is not None:  # margins against all items, on average
         vectors = model.eta * model.tau.mean(axis=0) - model.tau * model.eta.mean(axis=0)
@@ -159,15 +165,12 @@ def _judge(model: Factors, kept: Any, held_out: Any, threads: int) -> Judged:
         if model.bias is not None:
             scores += model.bias
         for row, user in enumerate(users[first : first + step].tolist()):
-            own = scores[row]
-            most = own.max()
-            total = most + np.log(np.exp(own - most).sum())
-            own[kept.indices[kept.indptr[user] : kept.indptr[user + 1]]] = -np.inf
+            own, seen = scores[row], kept.indices[kept.indptr[user] : kept.indptr[user + 1]]
             wanted = own[held_out.indices[held_out.indptr[user] : held_out.indptr[user + 1]]]
-            likelihoods[first + row] = wanted.mean() - total
-            ranks = np.count_nonzero(own > wanted[:, None], axis=1)
-            gained = discounts[ranks[ranks < _CUT]].sum()
-            gains[first + row] = gained / ideal[min(len(wanted), _CUT) - 1]
+            most = own.max()
+            likelihoods[first + row] = wanted.mean() - most - np.log(np.exp(own - most).sum())
+            own[seen] = -np.inf
+            gains[first + row] = np.mean(1 / np.log2(2 + np.count_nonzero(own > wanted[:, None], axis=1)))
 
     # On several threads a product would have other bits: each takes users of its own.
     with threadpool_limits(1, "blas"), ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
