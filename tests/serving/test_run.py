@@ -230,13 +230,15 @@ def test_before_the_last_worker_closes_its_socket_nobody_can_connect_any_more():
                 assert before.recv(100) == b"QUESTION"
 
 
-def test_a_worker_that_dies_is_replaced_and_figures_go_on(folder):
+@pytest.mark.parametrize("number", ["SIGKILL", "SIGTERM"])
+def test_a_worker_that_dies_is_replaced_and_figures_go_on(folder, number):
+    """A worker that somebody ended by SIGTERM left the socket, which it shares, closed to new connections for good."""
     with Running(str(folder / "model.sad"), "--workers", "2") as running:
         running.wait_until(lambda: sum(running.models().values()) == 2)
         for _ in range(20):
             assert running.ask("/v1/recommend?user=7")[0] == 200
         victim = sorted(running.workers())[0]
-        os.kill(victim, signal.SIGKILL)
+        os.kill(victim, getattr(signal, number))
         running.wait_until(lambda: victim not in running.workers() and sum(running.models().values()) == 2)
         for _ in range(20):
             assert running.ask("/v1/recommend?user=7")[0] == 200

@@ -221,19 +221,26 @@ class Server(uvicorn.Server):
         super().__init__(config)
         self.listening, self.settings, self.reloader = listening, settings, reloader
         self.failed = False
+        self._all_end = False  # only then may the socket, which all workers share, take no new connections
         self._ending: asyncio.Task[None] | None = None
 
     def install(self) -> None:
-        """Listen to signals: the whole service ends, or another worker takes this one's place."""
+        """Listen to signals: this worker is to end, another one takes its place, or the whole service ends."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.end, True)
         loop.add_signal_handler(signal.SIGUSR1, self.end, False)
+        loop.add_signal_handler(signal.SIGUSR2, self.end_with_all)
 
     def end(self, last: bool) -> None:
         """Begin to end."""
         if self._ending is None:
             self._ending = asyncio.get_running_loop().create_task(self._drain(last))
+
+    def end_with_all(self) -> None:
+        """Begin to end with the whole service; a signal to this worker may have come first."""
+        self._all_end = True
+        self.end(True)
 
     def fail(self, error: Exception) -> None:
         """End at once: there is no model to answer with."""
@@ -252,6 +259,7 @@ class Server(uvicorn.Server):
         idle_since = dict.fromkeys(self._idle(), clock())
         if last:
             await asyncio.sleep(min(_GRACE, self.settings.drain_seconds))
+        if self._all_end:
             if _drop_new(self.listening):
                 await asyncio.sleep(min(_HANDSHAKE, self.settings.drain_seconds))
             else:
@@ -350,7 +358,7 @@ def _end_with_parent(server: Server) -> None:
 
     def gone() -> None:
         loop.remove_reader(0)
-        server.end(True)
+        server.end_with_all()
 
     loop.add_reader(0, gone)
 

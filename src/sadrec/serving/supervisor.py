@@ -134,7 +134,7 @@ class Supervisor:
             if self._renewal is not None:
                 self._renewal.cancel()
             for worker in self.workers:
-                self._end(worker, signal.SIGTERM)
+                self._end(worker, signal.SIGUSR2)
 
     def _renew(self) -> None:
         """Replace all workers, unless that is under way."""
@@ -178,7 +178,7 @@ class Supervisor:
                     start_new_session=True,  # Ctrl-C is for this process, which ends its workers
                 )
             if self._stopping.is_set():  # meanwhile
-                self._end(worker, signal.SIGTERM)
+                self._end(worker, signal.SIGUSR2)
             ours.setblocking(False)
             worker.ready.set_result(await loop.sock_recv(ours, 16) != b"")
             if worker.ready.result() and not self._open:
