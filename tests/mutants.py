@@ -285,13 +285,13 @@ def main() -> None:
 
     def tried(mutant: tuple[Path, list[str], tuple[int, str, str, str]]) -> bool:
         path, tests, (line, old, new, source) = mutant
-        caught = outcome(path, tests, source, options.seconds)
-        if caught in (0, -9):
+        code = outcome(path, tests, source, options.seconds)
+        if code in (0, -9):
             print(
-                f"{'ended late' if caught else 'unnoticed'}: {path.relative_to(ROOT)}:{line}: {old}  ->  {new}",
+                f"{'ended late' if code else 'unnoticed'}: {path.relative_to(ROOT)}:{line}: {old}  ->  {new}",
                 flush=True,
             )
-        return caught != 0
+        return code != 0
 
     with ThreadPoolExecutor(options.jobs) as pool:
         noticed = sum(pool.map(tried, chosen))
