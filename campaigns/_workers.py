@@ -64,8 +64,8 @@ def fit(folder: Path, after_epoch: Any = lambda epoch, figures: False) -> str:
         columns = {"user": entries.row, "item": entries.col, "rating": entries.data}
         pl.DataFrame(columns).write_parquet(Path(place) / "clicks.parquet")
         data = shared.SharedData(Ray(workers=2), ParquetFiles([place]), None, ends_cluster=False)
-        shards = data.checkpoints(folder, {"settings": SETTINGS.as_dict()}, 0.0)
+        checkpoints = data.checkpoints(folder, {"settings": SETTINGS.as_dict()}, 0.0)
         step = data.step(SETTINGS, folder, lambda learnt: learnt)
-        run(step, after_epoch=after_epoch, checkpoints=shards, show_progress=False, history=history)
+        run(step, after_epoch=after_epoch, checkpoints=checkpoints, show_progress=False, history=history)
         learnt = step.learnt(finished=True)
         return fingerprint(learnt.user_factors.whole(), learnt.item_rows, learnt.item_bias, history)
