@@ -45,6 +45,13 @@ def test_nothing_beats_the_lottery_where_an_item_without_weight_is_hardly_worse(
     assert (x @ p <= 1e-15).all()
 
 
+def test_almost_nothing_beats_the_lottery_where_a_weight_is_too_small_to_be_told_from_none():
+    """The second item has 1e-8; without it no weights even out, and the least squares gave the first item a half."""
+    x = np.array([[0, -8.4e-1, 8.7e-9], [8.4e-1, 0, -1.1e-6], [-8.7e-9, 1.1e-6, 0]])
+    p = maximal_lottery(x)
+    assert p[2] > 1 - 1e-5 and (x @ p).max() < 1e-7
+
+
 @settings(deadline=None, max_examples=150)
 @given(data=st.data())
 def test_nothing_beats_the_maximal_lottery(data, games):

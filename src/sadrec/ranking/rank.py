@@ -252,10 +252,14 @@ def _centre(margins: Doubles) -> Doubles:
         p /= p.sum()
         theta = theta + step * d_theta
     p[p < theta - x @ p] = 0.0
+    p /= p.sum()
     # Between the items that are left the margins even out: what the path has left of that goes by the smallest change.
     chosen = p > 0
     equations = np.vstack([x[np.ix_(chosen, chosen)], np.ones(np.count_nonzero(chosen))])
     change, *_ = np.linalg.lstsq(equations, [0.0] * (len(equations) - 1) + [1.0] - equations @ p[chosen], rcond=1e-9)
-    if (p[chosen] + change > 0).all():
-        p[chosen] += change
-    return np.asarray(p / p.sum())
+    ended = p.copy()
+    ended[chosen] += change
+    ended /= ended.sum()
+    # Where an item went whose weight is too small, these equations have no solution.
+    nearer = (ended[chosen] > 0).all() and (x @ ended).max() <= (x @ p).max()
+    return np.asarray(ended if nearer else p)
