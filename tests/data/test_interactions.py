@@ -429,3 +429,8 @@ def test_the_remedy_for_a_pivot_table_works_and_its_columns_are_not_all_listed()
         Interactions.from_frame(films)
     read = Interactions.from_csr(films.drop("user").to_numpy(), films["user"], films.columns[1:])
     assert read.users.tolist() == ["x", "y"] and read.items[49] == "film 49"
+
+
+def test_titles_that_are_a_plain_mapping_are_refused():
+    with pytest.raises(TypeError, match=r"item_titles must be sadrec.Items or None, not dict"):
+        replace(Interactions.from_csr(np.eye(2)), item_titles={0: "Kolya"})

@@ -155,7 +155,7 @@ def test_clients_that_read_nothing_are_cut_off_and_hold_up_nobody(start, monkeyp
         with connected(running.port) as client:
             client.sendall(HEAD + BODY)
             assert client.recv(65536).startswith(b"HTTP/1.1 200 OK")
-    until(lambda: not running.service.connections)
+    until(lambda: not running.service.connections, seconds=15)  # long before the default of stall_seconds
     for client in slow:
         client.close()
     assert not caplog.records  # what is left of their requests is given up without a fault

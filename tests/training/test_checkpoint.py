@@ -116,3 +116,9 @@ def test_a_folder_in_use_is_refused(tmp_path):
         return True
 
     assert len(run(trainer(), after_epoch=meanwhile, checkpoints=LocalCheckpoints(tmp_path, {}))) == 1
+
+
+def test_the_newest_checkpoint_comes_first_whatever_its_number_of_digits(tmp_path):
+    for epoch in ("999999", "1000000", "000002"):
+        (tmp_path / f"epoch-{epoch}.checkpoint").touch()
+    assert [path.stem for path in checkpoints_in(tmp_path)] == ["epoch-1000000", "epoch-999999", "epoch-000002"]

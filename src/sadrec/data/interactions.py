@@ -74,6 +74,8 @@ class Interactions(OfUsersAndItems):
             raise ValueError(f"the matrix must be CSR of shape {self.shape}: make interactions with from_csr")
         check_sparse(self.matrix)
         check_values(self.matrix)
+        if not isinstance(self.item_titles, Items | None):
+            raise TypeError(f"item_titles must be sadrec.Items or None, not {type(self.item_titles).__name__}")
 
     def _arrays(self) -> tuple[NDArray[Any] | None, ...]:
         return self.matrix.data, self.matrix.indices, self.matrix.indptr, self.timestamps

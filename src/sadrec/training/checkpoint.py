@@ -91,4 +91,4 @@ class LocalCheckpoints:
 def checkpoints_in(folder: Path) -> list[Path]:
     """Return the checkpoints in a folder, the newest first; none where there is no folder."""
     files = [*folder.glob("epoch-*.checkpoint"), *folder.glob("epoch-*.manifest")]  # of a fit here, or on a cluster
-    return sorted(files, reverse=True)
+    return sorted(files, key=lambda path: (len(path.stem), path.stem), reverse=True)
