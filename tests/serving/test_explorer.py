@@ -758,7 +758,7 @@ def test_screenshots(opened, service, tmp_path):
     page = opened(service, **options)
     for key in "LRLLRLLLRL":
         answer(page, "ArrowLeft" if key == "L" else "ArrowRight")
-    for panel in PANELS:
+    for panel in ("duel", "leaderboard", "ring", "slate", "nemesis"):  # the duel is open, and has answers
         if panel != "duel":
             page.goto(f"{service.address}/#/{panel}" + "?user=7" * (panel == "ring"))
             ready(page, panel)
