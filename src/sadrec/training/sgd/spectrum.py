@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sadrec._core.linear import blas_threads
 from sadrec._core.types import Doubles, Floats
 from sadrec.training.sgd.factors import Factors
 from sadrec.training.sgd.samplers import marked
@@ -62,8 +63,6 @@ def decompose(chosen: Any, count: int) -> Spectrum:
     >>> decompose(groups, 5).values.round(3)
     array([1., 1., 1.])
     """
-    from threadpoolctl import threadpool_limits  # at the first fit, as it looks through all libraries
-
     counts = np.bincount(chosen.indices, minlength=chosen.shape[1])
     lengths = np.diff(chosen.indptr)
     values = np.repeat(np.maximum(lengths, 1) ** -0.5, lengths) * np.maximum(counts, 1)[chosen.indices] ** -0.5
@@ -71,7 +70,7 @@ def decompose(chosen: Any, count: int) -> Spectrum:
     transposed = normal.T.tocsr()
     width = min(count + _SPARE, *chosen.shape)
     basis = np.random.default_rng(0).standard_normal((chosen.shape[1], width), np.float32)
-    with threadpool_limits(1, "blas"):  # sums in another order have other bits
+    with blas_threads(1):
         for _ in range(_ROUNDS):
             basis = _orthonormal(transposed @ (normal @ basis))
         squares, turned = _eigen(normal @ basis)

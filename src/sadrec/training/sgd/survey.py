@@ -17,6 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from sadrec._core.linear import blas_threads
 from sadrec._core.types import Doubles
 from sadrec.training.settings import RIVALS_REST, Settings
 from sadrec.training.sgd.factors import Factors, initial_factors
@@ -150,8 +151,6 @@ def _judge(model: Factors, kept: Any, held_out: Any, threads: int) -> Judged:
 
     Lists have no cut: where users have few items, the first places alone are mostly chance.
     """
-    from threadpoolctl import threadpool_limits
-
     users = np.flatnonzero(np.diff(held_out.indptr))
     if len(users) > JUDGED:
         users = np.sort(np.random.default_rng(0).permutation(users)[:JUDGED])
@@ -173,7 +172,7 @@ def _judge(model: Factors, kept: Any, held_out: Any, threads: int) -> Judged:
             gains[first + row] = np.mean(1 / np.log2(2 + np.count_nonzero(own > wanted[:, None], axis=1)))
 
     # On several threads a product would have other bits: each takes users of its own.
-    with threadpool_limits(1, "blas"), ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
+    with blas_threads(1), ThreadPoolExecutor(threads or os.cpu_count() or 1) as pool:
         list(pool.map(judge, range(0, len(users), step)))
     return Judged(gains, likelihoods)
 
