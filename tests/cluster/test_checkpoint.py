@@ -65,6 +65,15 @@ def test_another_number_of_workers_reads_what_was_written(folder):
             assert (ours is None and theirs is None) or np.array_equal(ours, theirs)
 
 
+def test_checkpoints_are_in_the_order_of_epochs_beyond_six_digits(folder):
+    checkpoints = ClusterCheckpoints(folder, {})
+    save(checkpoints, 2)
+    system, path = file_system(folder)
+    for epoch in ("999999", "1000000"):
+        system.pipe_file(f"{path}/epoch-{epoch}.manifest", b"")
+    assert checkpoints._manifests() == [f"epoch-{epoch}.manifest" for epoch in ("000002", "999999", "1000000")]
+
+
 def test_shards_without_a_manifest_do_not_count_and_the_last_two_are_kept(folder):
     checkpoints = ClusterCheckpoints(folder, {})
     for epoch in (1, 2, 3):

@@ -30,7 +30,7 @@ from sadrec._core.files import (
 )
 from sadrec._core.record import Arrays, CheckpointError, differences, locked
 from sadrec._core.types import Floats
-from sadrec.training.engine import Settings
+from sadrec.training.engine import Settings, by_epoch
 
 logger = logging.getLogger("sadrec")
 
@@ -130,7 +130,9 @@ class ClusterCheckpoints:
     def _manifests(self) -> list[str]:
         system, path = file_system(self.place)
         names = (str(entry).rsplit("/", 1)[-1] for entry in system.ls(path, detail=False))
-        return sorted(name for name in names if name.startswith("epoch-") and name.endswith(".manifest"))
+        return sorted(
+            (name for name in names if name.startswith("epoch-") and name.endswith(".manifest")), key=by_epoch
+        )
 
     def _read(self, name: str) -> dict[str, Any] | None:
         """Return a manifest; if it is damaged, log that and return None."""

@@ -84,11 +84,16 @@ class LocalCheckpoints:
         return None
 
     def _names(self) -> list[str]:
-        """Return the names of the checkpoints, in the order of their epochs, which may have more than six digits."""
-        return sorted(self._records.names(), key=lambda name: (len(name), name))
+        """Return the names of the checkpoints, in the order of their epochs."""
+        return sorted(self._records.names(), key=by_epoch)
+
+
+def by_epoch(name: str) -> tuple[int, str]:
+    """Return what sorts names of checkpoints by epoch, which may have more than six digits."""
+    return len(name), name
 
 
 def checkpoints_in(folder: Path) -> list[Path]:
     """Return the checkpoints in a folder, the newest first; none where there is no folder."""
     files = [*folder.glob("epoch-*.checkpoint"), *folder.glob("epoch-*.manifest")]  # of a fit here, or on a cluster
-    return sorted(files, key=lambda path: (len(path.stem), path.stem), reverse=True)
+    return sorted(files, key=lambda path: by_epoch(path.stem), reverse=True)

@@ -12,7 +12,7 @@ from sadrec._core.types import Floats, Positions
 from sadrec.data import Comparisons
 from sadrec.data.ids import IdArray
 from sadrec.data.parquet import ParquetFiles
-from sadrec.training.checkpoint import Checkpoints
+from sadrec.training.checkpoint import Checkpoints, by_epoch
 from sadrec.training.loop import Figures, Step, diverged
 from sadrec.training.resolve import DataFacts
 from sadrec.training.settings import Kind, Settings
